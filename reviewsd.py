@@ -1,0 +1,1004 @@
+"""The daemon: settings, the files, the WSGI application, the server, the command line.
+
+Everything that touches the world is here: files, clock, sockets, signals, logs. What the data means is
+decided in `reviews`, which knows nothing of this module. One request reads `Service.snapshot` once and
+answers from that immutable object; nothing else is shared between threads.
+
+Sections: Settings - Files - Representations - Snapshot - Requests and answers - Conditional requests -
+Routes - Application - Server - Commands
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gzip
+import hashlib
+import io
+import logging
+import os
+import re
+import resource
+import secrets
+import signal
+import socket
+import sys
+import sysconfig
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
+from functools import lru_cache
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote_plus, urlsplit
+
+from werkzeug.http import http_date, parse_accept_header, parse_date, parse_etags
+
+import reviews
+from contract import BadData, Contract, Fault, read_contract
+from reviews import BadQuery, Dataset, Issue
+
+VERSION = "1.0.0"
+EXIT_STOPPED, EXIT_CANNOT_LISTEN, EXIT_USAGE, EXIT_BAD_DATA = 0, 1, 2, 78
+
+log = logging.getLogger("reviewsd")
+
+
+# ---- Settings: declared once, here; flags, environment names, help and --check all come from this ----
+
+
+class BadSetting(ValueError):
+    """A setting cannot be used; the text names it, the value and what would be right."""
+
+
+def _read_port(text: str) -> int:
+    if not (re.fullmatch("[0-9]{1,5}", text) and int(text) <= 65535):
+        raise BadSetting(f"{text!r} is not a port: expected 0 to 65535")
+    return int(text)
+
+
+def _read_base_url(text: str) -> str:
+    """An absolute http(s) URL without query or fragment; a slash at its end is dropped."""
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme in ("http", "https") and parts.hostname and not (parts.query or parts.fragment)
+        parts.port  # noqa: B018 - the property raises ValueError for a port that is none
+    except ValueError:
+        usable = False
+    if not usable or re.search(r"[^!-~]|[<>\"\\]", text):
+        raise BadSetting(f"{text!r} is not a base URL: expected for example https://reviews.example.com")
+    return text.rstrip("/")
+
+
+def _read_log_level(text: str) -> str:
+    if text.lower() not in LOG_LEVELS:
+        raise BadSetting(f"{text!r} is not a log level: expected one of {', '.join(LOG_LEVELS)}")
+    return text.lower()
+
+
+LOG_LEVELS = ("debug", "info", "warning", "error")
+
+
+def _setting(default: Any, description: str, read: Callable[[str], Any] = str) -> Any:
+    """A field of `Settings`; `read` turns what an operator wrote into the value or raises BadSetting."""
+    return field(default=default, metadata={"description": description, "read": read})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything an operator can choose. A field `base_url` is the flag --base-url and REVIEWSD_BASE_URL."""
+
+    host: str = _setting("127.0.0.1", "IP address to listen on")
+    port: int = _setting(8080, "port to listen on; 0 picks a free one and prints it", _read_port)
+    uds: Path | None = _setting(None, "path of a Unix socket to listen on instead", Path)
+    base_url: str = _setting("", "public URL of the service; by default http://HOST:PORT", _read_base_url)
+    data: Path = _setting(Path("data"), "directory of reviews.json and insights.json", Path)
+    log_level: str = _setting("info", f"how much to log: {', '.join(LOG_LEVELS)}", _read_log_level)
+
+
+def flag_name(name: str) -> str:
+    """The command line flag of a setting."""
+    return "--" + name.replace("_", "-")
+
+
+def variable_name(name: str) -> str:
+    """The environment variable of a setting."""
+    return "REVIEWSD_" + name.upper()
+
+
+def read_settings(
+    flags: Mapping[str, str | None], environ: Mapping[str, str]
+) -> tuple[Settings, dict[str, str]]:
+    """The settings, and for each where it came from: a flag, else a variable, else the default.
+
+    An empty variable is the same as an absent one. Raises BadSetting.
+    """
+    values: dict[str, Any] = {}
+    sources = {}
+    for declared in fields(Settings):
+        name = declared.name
+        flag, variable = flag_name(name), variable_name(name)
+        candidates = ((flag, flags.get(name)), (variable, environ.get(variable) or None))
+        source, text = next((given for given in candidates if given[1] is not None), ("default", None))
+        sources[name] = source
+        if text is not None:
+            try:
+                values[name] = declared.metadata["read"](text)
+            except BadSetting as bad:
+                raise BadSetting(f"{source}: {bad}") from None
+    return Settings(**values), sources
+
+
+# ---- Files: bytes from the disk, with the time since when they hold ----
+
+READ_ATTEMPTS = 5
+SETTLE_SECONDS = 0.05  # between two attempts at a file that somebody is writing
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The contents of the two data files; `insights` is None when there is no such file."""
+
+    reviews: bytes
+    insights: bytes | None
+    modified: float  # seconds since the epoch: the later modification of the two
+
+
+def read_files(directory: Path) -> Files:
+    """Both data files, each as it was at one moment. Raises BadData."""
+    faults = []
+    contents: dict[str, tuple[bytes, float] | None] = {}
+    for name in (reviews.REVIEWS_FILE, reviews.INSIGHTS_FILE):
+        try:
+            contents[name] = read_unchanging(directory / name)
+        except FileNotFoundError:
+            contents[name] = None
+            if name == reviews.REVIEWS_FILE:
+                faults.append(
+                    Fault(name, (), f"there is no such file in {directory}; {flag_name('data')} names it")
+                )
+        except OSError as error:
+            faults.append(Fault(name, (), f"cannot be read: {error.strerror or error}"))
+    if faults:
+        raise BadData(faults)
+    present = [content for content in contents.values() if content is not None]
+    review_content, insight_content = contents[reviews.REVIEWS_FILE], contents[reviews.INSIGHTS_FILE]
+    return Files(
+        reviews=review_content[0] if review_content else b"",
+        insights=insight_content[0] if insight_content else None,
+        modified=max(modified for _, modified in present),
+    )
+
+
+def read_unchanging(path: Path) -> tuple[bytes, float]:
+    """The bytes of `path` and its modification time, read again while somebody writes. Raises OSError."""
+    for _ in range(READ_ATTEMPTS):
+        with path.open("rb") as file:
+            before = os.fstat(file.fileno())
+            content = file.read()
+            after = os.fstat(file.fileno())
+        if stamp(before) == stamp(after) == stamp(path.stat()):
+            return content, before.st_mtime
+        time.sleep(SETTLE_SECONDS)
+    raise OSError(None, "it changes while it is read")
+
+
+def stamp(status: os.stat_result) -> tuple[int, int, int]:
+    """What differs when a file was written or replaced."""
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def contract_path() -> Path:
+    """openapi.json: beside this module in a checkout, under share/reviewsd where pip installed it."""
+    beside = Path(__file__).parent / "data" / "openapi.json"
+    return (
+        beside
+        if beside.exists()
+        else Path(sysconfig.get_path("data")) / "share" / "reviewsd" / "openapi.json"
+    )
+
+
+def load_contract() -> tuple[Contract, float]:
+    """The contract of this program, and when its file was modified."""
+    content, modified = read_unchanging(contract_path())
+    return read_contract(reviews.parse("openapi.json", content)), modified
+
+
+# ---- Representations: a body with its headers, made once ----
+
+JSON_TYPE = "application/json"
+ATOM_TYPE = "application/atom+xml"
+COMPRESSED_FROM = 1024  # bytes; below, a coding saves nothing that a packet would notice
+CORS = (("Access-Control-Allow-Origin", "*"), ("Access-Control-Expose-Headers", "ETag, Last-Modified, Link"))
+
+Headers = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Coding:
+    """One content coding of a representation, ready to be sent."""
+
+    body: bytes
+    etag: str  # as the header has it, with quotes
+    ok_headers: Headers
+    not_modified_headers: Headers
+
+
+@dataclass(frozen=True, slots=True)
+class Representation:
+    """What one URL answers at one time. `gzip` is None where it is not worth it."""
+
+    digest: str  # hex SHA-256 of the identity body
+    last_modified: int  # seconds since the epoch
+    identity: Coding
+    gzip: Coding | None
+
+
+def represent(
+    body: bytes, content_type: str, last_modified: int, link: str = "", compress: bool = True
+) -> Representation:
+    """The representation of `body`. Its entity tags depend on nothing but the bytes.
+
+    The gzip tag is derived from the identity's digest, so that a new zlib does not change it.
+    """
+    digest = hashlib.sha256(body).hexdigest()
+    shared: Headers = (
+        ("Last-Modified", http_date(last_modified)),
+        ("Cache-Control", "public, max-age=60"),
+        ("Vary", "Accept-Encoding"),
+        *((("Link", link),) if link else ()),
+        *CORS,
+    )
+
+    def coding(coded: bytes, etag: str, *extra: tuple[str, str]) -> Coding:
+        own = (("Content-Type", content_type), ("Content-Length", str(len(coded))), *extra)
+        return Coding(coded, etag, (*own, ("ETag", etag), *shared), (("ETag", etag), *shared))
+
+    identity = coding(body, f'"{digest}"')
+    if not compress or len(body) < COMPRESSED_FROM:
+        return Representation(digest, last_modified, identity, None)
+    packed = gzip.compress(body, compresslevel=6, mtime=0)
+    return Representation(
+        digest, last_modified, identity, coding(packed, f'"{digest}-gzip"', ("Content-Encoding", "gzip"))
+    )
+
+
+# ---- Snapshot: everything that is served between two reloads ----
+
+REVIEWS_PATH = "/reviews.json"
+INSIGHTS_PATH = "/insights.json"
+SEARCH_PATH = "/api/reviews/search"
+SINCE_PATH = "/api/reviews/since/"
+JSON_FEED_PATH = "/api/feed.json"
+ATOM_PATH = "/feed.xml"
+CONTRACT_PATH = "/.well-known/openapi.json"
+HUB_PATH = "/api/websub/hub"
+HEALTH_PATH = "/healthz"
+HOME_PATH = "/"
+
+TOPIC_PATHS = (ATOM_PATH, JSON_FEED_PATH, REVIEWS_PATH)
+
+REMEMBERED_BYTES = 16 * 1024 * 1024
+LARGEST_REMEMBERED = (
+    256 * 1024
+)  # a larger computed answer is neither kept nor compressed: it would stall the rest
+
+
+class Remembered:
+    """Computed representations of one snapshot, the oldest forgotten first. Any thread may call it."""
+
+    def __init__(self, most_bytes: int = REMEMBERED_BYTES):
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._kept: dict[tuple[str, str, bool], Representation] = {}
+        self._lock = threading.Lock()  # protects _bytes and the order of _kept; reading needs neither
+
+    def get(self, key: tuple[str, str, bool]) -> Representation | None:
+        """What was kept under `key`."""
+        return self._kept.get(key)
+
+    def keep(self, key: tuple[str, str, bool], representation: Representation) -> None:
+        """Keep `representation` if it is small enough."""
+        if len(representation.identity.body) > LARGEST_REMEMBERED:
+            return
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = representation
+                self._bytes += self._cost(key, representation)
+            while self._bytes > self._most_bytes:
+                oldest = next(iter(self._kept))
+                self._bytes -= self._cost(oldest, self._kept.pop(oldest))
+
+    @staticmethod
+    def _cost(key: tuple[str, str, bool], representation: Representation) -> int:
+        bodies = len(representation.identity.body) + len(
+            representation.gzip.body if representation.gzip else b""
+        )
+        return bodies + len(key[0]) + len(key[1]) + 2048  # the headers and objects around a body, about
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All answers of one state of the data. Immutable but for what it remembers."""
+
+    dataset: Dataset
+    fixed: Mapping[str, Representation]  # by path
+    last_modified: int  # of everything computed from the dataset
+    remembered: Remembered
+
+
+def build_snapshot(
+    contract: Contract,
+    contract_modified: float,
+    files: Files,
+    base_url: str,
+    previous: Snapshot | None,
+    now: float,
+) -> Snapshot:
+    """The snapshot of `files`; content that `previous` served keeps its Last-Modified. Raises BadData."""
+    dataset = reviews.load(contract, files.reviews, files.insights)
+    links = reviews.FeedLinks(
+        home=base_url + HOME_PATH,
+        json_feed=base_url + JSON_FEED_PATH,
+        atom_feed=base_url + ATOM_PATH,
+        hub=base_url + HUB_PATH,
+    )
+    changed = dataset_last_modified(dataset, files.modified, previous, now)
+    document = contract.document | {"servers": [{"url": base_url, "description": "This service"}]}
+    bodies = {
+        REVIEWS_PATH: (dataset.reviews_json, JSON_TYPE, files.modified),
+        INSIGHTS_PATH: (dataset.insights_json, JSON_TYPE, files.modified),
+        JSON_FEED_PATH: (reviews.json_feed(dataset, links), JSON_TYPE, files.modified),
+        ATOM_PATH: (
+            reviews.atom_feed(dataset, links, datetime.fromtimestamp(changed, UTC)),
+            ATOM_TYPE,
+            files.modified,
+        ),
+        CONTRACT_PATH: (reviews.encode(document), JSON_TYPE, contract_modified),
+        HOME_PATH: (reviews.encode(home_links(base_url)), JSON_TYPE, contract_modified),
+    }
+    fixed = {}
+    for path, (body, content_type, modified) in bodies.items():
+        before = previous.fixed[path] if previous else None
+        same = before is not None and before.identity.body == body
+        current_since = last_modified(modified, before.last_modified if before else None, same, now)
+        link = (
+            f'<{base_url}{HUB_PATH}>; rel="hub", <{base_url}{path}>; rel="self"'
+            if path in TOPIC_PATHS
+            else ""
+        )
+        fixed[path] = represent(body, content_type, current_since, link)
+    return Snapshot(dataset, fixed, changed, Remembered())
+
+
+def dataset_last_modified(dataset: Dataset, modified: float, previous: Snapshot | None, now: float) -> int:
+    """Last-Modified of what is computed from the dataset as a whole."""
+    if previous is None:
+        return last_modified(modified, None, False, now)
+    before = previous.dataset
+    same = before.reviews_json == dataset.reviews_json and before.insights_json == dataset.insights_json
+    return last_modified(modified, previous.last_modified, same, now)
+
+
+def last_modified(modified: float, previous: int | None, same: bool, now: float) -> int:
+    """Since when content has been current, in whole seconds since the epoch.
+
+    Not in the future (RFC 9110 section 8.8.2.1), and later than the content before it even if that was put
+    back from a copy with an old time: else a client that holds the content between would be told 304.
+    """
+    if previous is None:
+        return int(min(modified, now))
+    return previous if same else max(int(min(modified, now)), previous + 1)
+
+
+def home_links(base_url: str) -> dict[str, str]:
+    """What `/` tells a program: where everything is."""
+    return {
+        "reviews": base_url + REVIEWS_PATH,
+        "insights": base_url + INSIGHTS_PATH,
+        "search": base_url + SEARCH_PATH,
+        "since": base_url + SINCE_PATH + "{date}",
+        "json_feed": base_url + JSON_FEED_PATH,
+        "atom_feed": base_url + ATOM_PATH,
+        "contract": base_url + CONTRACT_PATH,
+    }
+
+
+# ---- Requests and answers: WSGI on one side, values on the other ----
+
+LARGEST_BODY = 64 * 1024  # bytes
+
+Environ = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request: a decoded path (U+FFFD for what is not UTF-8), a query string of one character a byte."""
+
+    method: str
+    path: str
+    query_string: str
+    environ: Environ
+
+    def header(self, name: str) -> str | None:
+        """The value of a header, None when it is absent; `name` as WSGI spells it."""
+        value: str | None = self.environ.get("HTTP_" + name)
+        return value
+
+
+def read_request(environ: Environ) -> Request:
+    """The request of a WSGI environment, whose texts are bytes read as latin-1 (PEP 3333)."""
+    path = environ.get("PATH_INFO", "")
+    if not path.isascii():
+        path = path.encode("latin-1").decode("utf-8", "replace")
+    return Request(environ["REQUEST_METHOD"], path, environ.get("QUERY_STRING", ""), environ)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What goes back: the bridge and every WSGI server get no more than this."""
+
+    status: int
+    headers: Headers
+    body: bytes
+
+
+class HttpError(Exception):
+    """A request that cannot be answered as asked; becomes the error object of RFC 9457 member names."""
+
+    def __init__(self, status: int, detail: str, headers: Headers = (), issues: Sequence[Issue] = ()):
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.headers = headers
+        self.issues = issues
+
+
+def error_answer(error: HttpError, **members: str) -> Answer:
+    """The one answer to everything that went wrong."""
+    document: dict[str, Any] = {
+        "type": "about:blank",
+        "title": HTTPStatus(error.status).phrase,
+        "status": error.status,
+        "detail": error.detail,
+    }
+    if error.issues:
+        document["issues"] = [
+            {"parameter": issue.parameter, "value": issue.value, "message": issue.message}
+            for issue in error.issues
+        ]
+    return json_answer(error.status, document | members, error.headers)
+
+
+def json_answer(status: int, document: Mapping[str, Any], headers: Headers = ()) -> Answer:
+    """An answer that nobody may keep."""
+    body = reviews.encode(document)
+    own = (("Content-Type", JSON_TYPE), ("Content-Length", str(len(body))), ("Cache-Control", "no-store"))
+    return Answer(status, (*own, *CORS, *headers), body)
+
+
+def query_pairs(query_string: str) -> list[tuple[str, str]]:
+    """The `name=value` pairs of a raw query string; bytes that are not UTF-8 become lone surrogates."""
+    pairs = []
+    for part in query_string.encode("latin-1").decode("utf-8", "surrogateescape").split("&"):
+        if part:
+            name, _, value = part.partition("=")
+            pairs.append(tuple(unquote_plus(text, errors="surrogateescape") for text in (name, value)))
+    return pairs  # type: ignore[return-value]  # two texts make a pair
+
+
+# ---- Conditional requests: RFC 9110 sections 12.5.3 and 13 ----
+
+
+def conditional_answer(representation: Representation, request: Request) -> Answer:
+    """200, or 304 when the client holds this content in either coding."""
+    coding = representation.identity
+    if representation.gzip and accepts_gzip(request.header("ACCEPT_ENCODING") or ""):
+        coding = representation.gzip
+    if known := known_coding(representation, coding, request):
+        return Answer(304, known.not_modified_headers, b"")
+    return Answer(200, coding.ok_headers, coding.body)
+
+
+def known_coding(representation: Representation, chosen: Coding, request: Request) -> Coding | None:
+    """The coding that the client holds; If-None-Match wins over If-Modified-Since (section 13.2.2)."""
+    if tags := request.header("IF_NONE_MATCH"):
+        if tags == chosen.etag:  # what nearly every client sends
+            return chosen
+        listed = parse_etags(tags)
+        candidates = (chosen, representation.identity, representation.gzip)
+        held = (coding for coding in candidates if coding and listed.contains_weak(coding.etag.strip('"')))
+        return next(held, None)
+    if since := request.header("IF_MODIFIED_SINCE"):
+        moment = parse_date(since)
+        if moment is not None and representation.last_modified <= moment.timestamp():
+            return chosen
+    return None
+
+
+@lru_cache(maxsize=256)
+def accepts_gzip(accept_encoding: str) -> bool:
+    """Whether gzip is accepted, and liked no less than the plain bytes."""
+    accepted = parse_accept_header(accept_encoding)
+    gzip_quality = accepted.quality("gzip")
+    plain_quality = max((quality for name, quality in accepted if name == "identity"), default=0)
+    return gzip_quality > 0 and gzip_quality >= plain_quality
+
+
+# ---- Routes: one table ----
+
+READ_METHODS = ("GET", "HEAD", "OPTIONS")
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How a path is answered. The handler gets the service, its current snapshot and the request."""
+
+    methods: tuple[str, ...]
+    handler: Callable[[Service, Snapshot, Request], Answer]
+
+
+def fixed_answer(service: Service, snapshot: Snapshot, request: Request) -> Answer:
+    """One of the representations made at load."""
+    return conditional_answer(snapshot.fixed[request.path], request)
+
+
+def search_answer(service: Service, snapshot: Snapshot, request: Request) -> Answer:
+    """The reviews that a query string asks for."""
+
+    def search() -> bytes:
+        pairs = query_pairs(request.query_string)
+        query = reviews.query_from_pairs(service.contract.search_parameters, pairs)
+        return reviews.search(snapshot.dataset, query)
+
+    return computed_answer(snapshot, request, request.query_string, search)
+
+
+def since_answer(service: Service, snapshot: Snapshot, request: Request) -> Answer:
+    """The reviews of a day and later."""
+    day = request.path.removeprefix(SINCE_PATH)
+    return computed_answer(snapshot, request, "", lambda: reviews.since(snapshot.dataset, day))
+
+
+def computed_answer(snapshot: Snapshot, request: Request, query: str, compute: Callable[[], bytes]) -> Answer:
+    """The remembered representation of path and query, or a new one."""
+    compress = accepts_gzip(request.header("ACCEPT_ENCODING") or "")
+    key = (request.path, query, compress)
+    representation = snapshot.remembered.get(key)
+    if representation is None:
+        try:
+            body = compute()
+        except BadQuery as bad:
+            count = len(bad.issues)
+            detail = "One parameter is wrong." if count == 1 else f"{count} parameters are wrong."
+            raise HttpError(400, detail + " See issues.", issues=bad.issues) from None
+        compress = compress and len(body) <= LARGEST_REMEMBERED
+        representation = represent(body, JSON_TYPE, snapshot.last_modified, compress=compress)
+        snapshot.remembered.keep(key, representation)
+    return conditional_answer(representation, request)
+
+
+def health_answer(service: Service, snapshot: Snapshot, request: Request) -> Answer:
+    """How the service is, for monitoring; not part of the contract."""
+    dataset = snapshot.dataset
+    days = dataset.index.days
+    health = {
+        "status": "ok",
+        "version": VERSION,
+        "uptime_seconds": round(time.monotonic() - service.started_at),
+        "reviews": {
+            "count": dataset.count,
+            "unverified_left_out": dataset.unverified_count,
+            "earliest": days[0] if days else None,
+            "latest": days[-1] if days else None,
+        },
+        "insights": {key: dataset.insights[key] for key in ("review_count", "generated_at")},
+        "last_modified": f"{datetime.fromtimestamp(snapshot.last_modified, UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "digests": {path: representation.digest for path, representation in snapshot.fixed.items()},
+    }
+    return json_answer(200, health)
+
+
+FIXED_PATHS = (REVIEWS_PATH, INSIGHTS_PATH, JSON_FEED_PATH, ATOM_PATH, CONTRACT_PATH, HOME_PATH)
+ROUTES: dict[str, Route] = {path: Route(READ_METHODS, fixed_answer) for path in FIXED_PATHS} | {
+    SEARCH_PATH: Route(READ_METHODS, search_answer),
+    SINCE_PATH: Route(READ_METHODS, since_answer),  # and everything below it
+    HEALTH_PATH: Route(READ_METHODS, health_answer),
+}
+
+
+def route_of(path: str) -> Route:
+    """The route of a path. Raises HttpError 404."""
+    route = ROUTES.get(path) or (ROUTES[SINCE_PATH] if path.startswith(SINCE_PATH) else None)
+    if route is None:
+        raise HttpError(
+            404, f"There is nothing at {reviews.echo(path)}. {CONTRACT_PATH} lists what there is."
+        )
+    return route
+
+
+# ---- Application: WSGI (PEP 3333); any thread ----
+
+STATUS_LINES = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
+
+
+class Service:
+    """The WSGI application. `snapshot` may be replaced at any time by one assignment."""
+
+    def __init__(self, settings: Settings):
+        """Load everything. Raises BadData."""
+        self.settings = settings
+        self.contract, self.contract_modified = load_contract()
+        self.snapshot = self.load(None)
+        self.started_at = time.monotonic()
+
+    def load(self, previous: Snapshot | None) -> Snapshot:
+        """A snapshot of the files as they are now. Raises BadData."""
+        files = read_files(self.settings.data)
+        return build_snapshot(
+            self.contract, self.contract_modified, files, self.settings.base_url, previous, time.time()
+        )
+
+    def __call__(
+        self, environ: Environ, start_response: Callable[[str, list[tuple[str, str]]], Any]
+    ) -> Iterable[bytes]:
+        answer = self.answer(read_request(environ))
+        start_response(STATUS_LINES[answer.status], list(answer.headers))
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else [answer.body]
+
+    def answer(self, request: Request) -> Answer:
+        """The answer to a request, whatever happens."""
+        try:
+            check_host(request)
+            route = route_of(request.path)
+            if request.method not in route.methods:
+                allow = ", ".join(route.methods)
+                raise HttpError(
+                    405, f"{reviews.echo(request.method)} is not among {allow}.", (("Allow", allow),)
+                )
+            if request.method == "OPTIONS":
+                return options_answer(route)
+            return route.handler(self, self.snapshot, request)
+        except HttpError as error:
+            return error_answer(error)
+        except Exception:
+            request_id = secrets.token_hex(8)
+            log.exception("request %s: %s %r failed", request_id, request.method, request.path)
+            fault = HttpError(500, f"This is our fault. It was logged as request {request_id}.")
+            return error_answer(fault, request_id=request_id)
+
+
+def check_host(request: Request) -> None:
+    """Refuse what RFC 9112 section 3.2 refuses: HTTP/1.1 without a Host, or with two (joined by a comma)."""
+    host = request.header("HOST")
+    if host is None and request.environ.get("SERVER_PROTOCOL") == "HTTP/1.1":
+        raise HttpError(400, "The request has no Host header.")
+    if host is not None and ("," in host or " " in host):
+        raise HttpError(400, "The request has more than one Host header, or one that is no host.")
+
+
+def options_answer(route: Route) -> Answer:
+    """What may be sent, for programs (Allow) and for browsers (the Fetch standard's preflight)."""
+    methods = ", ".join(route.methods)
+    preflight = (
+        ("Allow", methods),
+        ("Access-Control-Allow-Methods", methods),
+        ("Access-Control-Allow-Headers", "If-None-Match, If-Modified-Since, Authorization, Content-Type"),
+        ("Access-Control-Max-Age", "86400"),
+    )
+    return Answer(204, (*CORS, *preflight), b"")
+
+
+def create_app(settings: Settings | None = None) -> Service:
+    """The application for any WSGI server, by default with the settings of the environment.
+
+    Raises BadData and BadSetting.
+    """
+    if settings is None:
+        settings, _ = read_settings({}, os.environ)
+    return Service(settings if settings.base_url else replace(settings, base_url=default_base_url(settings)))
+
+
+def default_base_url(settings: Settings) -> str:
+    """Where the service is when nobody said where it is."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return f"http://{host}:{settings.port}"
+
+
+# ---- Server: Granian's embedded server, one bridge to the WSGI application; the main thread ----
+
+HEAD_SECONDS = 10  # for a request head, and for an idle connection to send one
+BODY_SECONDS = 10
+STOP_SECONDS = 10  # for running requests, once told to stop
+STALLED_SECONDS = 30  # the kernel ends a connection whose peer has taken nothing for so long
+LARGEST_HEAD = 16 * 1024  # bytes
+SEND_BUFFER_BYTES = 256 * 1024  # of the kernel, a connection
+WAITING_CONNECTIONS = 4096
+SPARE_DESCRIPTORS = 64  # for files, logs and the interpreter
+
+
+class CannotListen(OSError):
+    """The address cannot be listened on; the text is one line for the operator."""
+
+
+def listen(settings: Settings) -> socket.socket:
+    """A bound socket for the server. Raises CannotListen.
+
+    Bound here and not by the server, which would share the port with another instance without a word.
+    """
+    place = str(settings.uds) if settings.uds else f"{settings.host} port {settings.port}"
+    try:
+        if settings.uds:
+            remove_stale_socket(settings.uds)
+            listener = socket.socket(socket.AF_UNIX)
+            listener.bind(str(settings.uds))
+            return listener
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STALLED_SECONDS * 1000)
+        listener.bind(address)
+        # Listening already, so that a second instance fails here and not in silence.
+        listener.listen(WAITING_CONNECTIONS)
+    except OSError as error:
+        raise CannotListen(f"cannot listen on {place}: {error.strerror or error}") from None
+    return listener
+
+
+def remove_stale_socket(path: Path) -> None:
+    """Remove a Unix socket that nobody listens on any more; anything else stays, and binding fails."""
+    if path.is_socket():
+        with socket.socket(socket.AF_UNIX) as probe:
+            if probe.connect_ex(str(path)) != 0:
+                path.unlink(missing_ok=True)
+
+
+def most_connections() -> int:
+    """As many as there are descriptors to spare: one more would make accepting fail in a busy loop."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = min(hard, 65536) if hard != resource.RLIM_INFINITY else 65536
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return max(wanted, soft) - SPARE_DESCRIPTORS
+
+
+async def serve(app: Service, listener: socket.socket) -> None:
+    """Serve until SIGTERM or SIGINT, then finish running requests. All that touches Granian is here."""
+    from granian._granian import SocketHolder
+    from granian.constants import HTTPModes, Interfaces
+    from granian.http import HTTP1Settings
+    from granian.server.embed import Server
+
+    holder: Any = SocketHolder  # its stub knows no arguments
+    is_uds = listener.family == socket.AF_UNIX
+
+    class ListeningServer(Server):
+        def _init_shared_socket(self) -> None:
+            self._ssp: Any = None
+            self._shd: Any = holder(listener.detach(), is_uds, WAITING_CONNECTIONS)
+
+    server: Any = ListeningServer(
+        bridge(app),
+        interface=Interfaces.RSGI,
+        http=HTTPModes.http1,
+        websockets=False,
+        backpressure=most_connections(),
+        http1_settings=HTTP1Settings(header_read_timeout=HEAD_SECONDS * 1000, max_buffer_size=LARGEST_HEAD),
+        log_enabled=False,
+    )
+    stop_asked = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signal_number, stop_asked.set)
+    serving = asyncio.create_task(server.serve())
+    await asyncio.wait(
+        [serving, stopping := asyncio.create_task(stop_asked.wait())], return_when="FIRST_COMPLETED"
+    )
+    stopping.cancel()
+    server.stop()
+    await asyncio.wait([serving], timeout=STOP_SECONDS)
+
+
+def bridge(app: Service) -> Callable[[Any, Any], Any]:
+    """The RSGI application that runs `app` inline.
+
+    WSGI alone cannot put a deadline on a slow request body; here a body is read, within its deadline and its
+    size, before the application runs, so that nothing in a request ever waits.
+    """
+
+    async def respond(scope: Any, protocol: Any) -> None:
+        try:
+            body = await read_body(scope, protocol)
+        except HttpError as error:
+            answer = error_answer(error)
+            protocol.response_bytes(
+                answer.status, [*answer.headers, ("Connection", "close"), SERVER], answer.body
+            )
+            return
+        started: list[Any] = []
+        chunks = app(environ_of(scope, body), lambda status, headers: started.extend((status, headers)))
+        status, headers = started
+        headers.append(SERVER)
+        protocol.response_bytes(int(status[:3]), headers, b"".join(chunks))
+
+    return respond
+
+
+SERVER = ("Server", "reviewsd")
+
+
+async def read_body(scope: Any, protocol: Any) -> bytes:
+    """The body of a request. Raises HttpError: 408 when late, 413 when too large, 400 when cut short."""
+    declared = scope.headers.get("content-length")
+    if declared is None and "transfer-encoding" not in scope.headers:
+        return b""
+    if declared is not None and int(declared) > LARGEST_BODY:
+        raise too_large()
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for chunk in protocol:
+                body += chunk
+                if len(body) > LARGEST_BODY:
+                    raise too_large()
+    except TimeoutError:
+        raise HttpError(408, f"The body did not arrive within {BODY_SECONDS} seconds.") from None
+    if declared is not None and len(body) != int(declared):
+        raise HttpError(400, f"The body ends after {len(body)} of {declared} bytes.")
+    return bytes(body)
+
+
+def too_large() -> HttpError:
+    """The refusal of a body above the limit."""
+    return HttpError(413, f"The body is larger than {LARGEST_BODY} bytes.")
+
+
+def environ_of(scope: Any, body: bytes) -> Environ:
+    """The WSGI environment of an RSGI scope; a header given twice is joined by a comma (RFC 9110 5.3)."""
+    host, _, port = scope.server.rpartition(":")
+    environ: Environ = {
+        "REQUEST_METHOD": scope.method,
+        "SCRIPT_NAME": "",
+        "PATH_INFO": scope.path.encode().decode("latin-1"),
+        "QUERY_STRING": scope.query_string.encode().decode("latin-1"),
+        "SERVER_NAME": host,
+        "SERVER_PORT": port,
+        "SERVER_PROTOCOL": "HTTP/1.1" if scope.http_version == "1.1" else "HTTP/1.0",
+        "REMOTE_ADDR": scope.client.rpartition(":")[0],
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": scope.scheme,
+        "wsgi.input": io.BytesIO(body),
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": False,
+        "wsgi.multiprocess": False,
+        "wsgi.run_once": False,
+    }
+    for name, value in scope.headers.items():
+        key = HEADER_KEYS.get(name) or "HTTP_" + name.upper().replace("-", "_")
+        environ[key] = f"{environ[key]}, {value}" if key in environ else value
+    return environ
+
+
+HEADER_KEYS = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"} | {
+    name: "HTTP_" + name.upper().replace("-", "_")
+    for name in (
+        "accept",
+        "accept-encoding",
+        "connection",
+        "host",
+        "if-modified-since",
+        "if-none-match",
+        "user-agent",
+    )
+}
+
+
+# ---- Commands ----
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status."""
+    options = vars(command_line().parse_args(arguments))
+    try:
+        settings, sources = read_settings(options, os.environ)
+        start_log(settings.log_level)
+        if options["check"]:
+            return check(settings, sources)
+        if options["get"] is not None:
+            return get(settings, options["get"])
+        return run(settings)
+    except BadData as bad:
+        print(*bad.lines(), sep="\n", file=sys.stderr)
+        return EXIT_BAD_DATA
+    except BadSetting as bad:
+        print(bad, file=sys.stderr)
+        return EXIT_BAD_DATA
+    except CannotListen as error:
+        print(error, file=sys.stderr)
+        return EXIT_CANNOT_LISTEN
+
+
+def command_line() -> argparse.ArgumentParser:
+    """The parser; every setting of `Settings` is a flag, its default and its variable are in the help."""
+    parser = argparse.ArgumentParser(
+        prog="reviewsd",
+        description="Publish a business's verified reviews: datasets, search, feeds.",
+        epilog="A flag wins over its environment variable, a variable over the default.",
+    )
+    for declared in fields(Settings):
+        default = f"default {declared.default}, " if declared.default not in ("", None) else ""
+        description = f"{declared.metadata['description']} ({default}{variable_name(declared.name)})"
+        parser.add_argument(flag_name(declared.name), dest=declared.name, metavar="X", help=description)
+    parser.add_argument(
+        "--check", action="store_true", help="validate data and settings, print a summary and exit"
+    )
+    parser.add_argument(
+        "--get", metavar="PATH", help="print the answer to one request, without a server, and exit"
+    )
+    parser.add_argument("--version", action="version", version=f"reviewsd {VERSION}")
+    return parser
+
+
+def start_log(level: str) -> None:
+    """Log to standard error; the journal has timestamps of its own."""
+    under_journal = "JOURNAL_STREAM" in os.environ
+    layout = "%(levelname)s %(message)s" if under_journal else "%(asctime)s %(levelname)s %(message)s"
+    logging.basicConfig(level=level.upper(), format=layout, stream=sys.stderr, force=True)
+    logging.getLogger("_granian").setLevel(logging.ERROR)
+
+
+def run(settings: Settings) -> int:
+    """Load, listen, serve until told to stop."""
+    listener = listen(settings)
+    if not settings.uds:
+        settings = replace(settings, port=listener.getsockname()[1])
+    app = create_app(settings)
+    for warning in app.snapshot.dataset.warnings:
+        log.warning("%s", warning)
+    log.info("%s", loaded_line(app.snapshot.dataset))
+    place = settings.uds or default_base_url(settings)
+    log.info("reviewsd %s listens on %s as %s", VERSION, place, app.settings.base_url)
+    asyncio.run(serve(app, listener))
+    log.info("stopped")
+    return EXIT_STOPPED
+
+
+def loaded_line(dataset: Dataset) -> str:
+    """What was loaded, in one line for the log."""
+    left_out = f", {dataset.unverified_count} unverified left out" if dataset.unverified_count else ""
+    return f"{dataset.count} reviews of {dataset.business['name']}{left_out}"
+
+
+def check(settings: Settings, sources: Mapping[str, str]) -> int:
+    """Print what would be served and with which settings. Raises BadData."""
+    dataset = create_app(settings).snapshot.dataset
+    days = dataset.index.days
+    print(loaded_line(dataset))
+    if days:
+        print(f"from {days[0]} to {days[-1]}, average {dataset.aggregate_rating['rating_value']}")
+    for warning in dataset.warnings:
+        print(f"warning: {warning}")
+    for name, source in sources.items():
+        print(f"{flag_name(name)} {getattr(settings, name)} ({source})")
+    return EXIT_STOPPED
+
+
+def get(settings: Settings, path: str) -> int:
+    """Print the body of one answer; 1 when it is an error. Raises BadData."""
+    from werkzeug.test import Client
+
+    response = Client(create_app(settings)).get(path)
+    sys.stdout.buffer.write(response.get_data())
+    sys.stdout.buffer.flush()
+    return EXIT_STOPPED if response.status_code < 400 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
