@@ -5,7 +5,7 @@ decided in `reviews`, which knows nothing of this module. One request reads `Ser
 answers from that immutable object; nothing else is shared between threads.
 
 Sections: Settings - Files - Representations - Snapshot - Requests and answers - Conditional requests -
-Routes - Application - Server - Commands
+Routes - Application - Commands
 """
 
 from __future__ import annotations
@@ -14,14 +14,10 @@ import argparse
 import asyncio
 import gzip
 import hashlib
-import io
 import logging
 import os
 import re
-import resource
 import secrets
-import signal
-import socket
 import sys
 import sysconfig
 import threading
@@ -32,7 +28,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import unquote_plus, urlsplit
 
 from werkzeug.http import http_date, parse_accept_header, parse_date, parse_etags
@@ -40,6 +36,7 @@ from werkzeug.http import http_date, parse_accept_header, parse_date, parse_etag
 import reviews
 from contract import BadData, Contract, Fault, read_contract
 from reviews import BadQuery, Dataset, Issue
+from serving import CannotListen, Environ, Reply, StartResponse, leave, listen, serve
 
 VERSION = "1.0.0"
 EXIT_STOPPED, EXIT_CANNOT_LISTEN, EXIT_USAGE, EXIT_BAD_DATA = 0, 1, 2, 78
@@ -409,10 +406,6 @@ def home_links(base_url: str) -> dict[str, str]:
 
 # ---- Requests and answers: WSGI on one side, values on the other ----
 
-LARGEST_BODY = 64 * 1024  # bytes
-
-Environ = dict[str, Any]
-
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -471,6 +464,12 @@ def error_answer(error: HttpError, **members: str) -> Answer:
             for issue in error.issues
         ]
     return json_answer(error.status, document | members, error.headers)
+
+
+def refusal(status: int, detail: str) -> Reply:
+    """The same answer where a request never reached the application; the server's side of `error_answer`."""
+    answer = error_answer(HttpError(status, detail))
+    return answer.status, list(answer.headers), answer.body
 
 
 def json_answer(status: int, document: Mapping[str, Any], headers: Headers = ()) -> Answer:
@@ -642,9 +641,7 @@ class Service:
             self.contract, self.contract_modified, files, self.settings.base_url, previous, time.time()
         )
 
-    def __call__(
-        self, environ: Environ, start_response: Callable[[str, list[tuple[str, str]]], Any]
-    ) -> Iterable[bytes]:
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         answer = self.answer(read_request(environ))
         start_response(STATUS_LINES[answer.status], list(answer.headers))
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [answer.body]
@@ -708,198 +705,6 @@ def default_base_url(settings: Settings) -> str:
     return f"http://{host}:{settings.port}"
 
 
-# ---- Server: Granian's embedded server, one bridge to the WSGI application; the main thread ----
-
-HEAD_SECONDS = 10  # for a request head, and for an idle connection to send one
-BODY_SECONDS = 10
-STOP_SECONDS = 10  # for running requests, once told to stop
-STALLED_SECONDS = 30  # the kernel ends a connection whose peer has taken nothing for so long
-LARGEST_HEAD = 16 * 1024  # bytes
-SEND_BUFFER_BYTES = 256 * 1024  # of the kernel, a connection
-WAITING_CONNECTIONS = 4096
-SPARE_DESCRIPTORS = 64  # for files, logs and the interpreter
-
-
-class CannotListen(OSError):
-    """The address cannot be listened on; the text is one line for the operator."""
-
-
-def listen(settings: Settings) -> socket.socket:
-    """A bound socket for the server. Raises CannotListen.
-
-    Bound here and not by the server, which would share the port with another instance without a word.
-    """
-    place = str(settings.uds) if settings.uds else f"{settings.host} port {settings.port}"
-    try:
-        if settings.uds:
-            remove_stale_socket(settings.uds)
-            listener = socket.socket(socket.AF_UNIX)
-            listener.bind(str(settings.uds))
-            return listener
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        listener = socket.socket(family, kind, protocol)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STALLED_SECONDS * 1000)
-        listener.bind(address)
-        # Listening already, so that a second instance fails here and not in silence.
-        listener.listen(WAITING_CONNECTIONS)
-    except OSError as error:
-        raise CannotListen(f"cannot listen on {place}: {error.strerror or error}") from None
-    return listener
-
-
-def remove_stale_socket(path: Path) -> None:
-    """Remove a Unix socket that nobody listens on any more; anything else stays, and binding fails."""
-    if path.is_socket():
-        with socket.socket(socket.AF_UNIX) as probe:
-            if probe.connect_ex(str(path)) != 0:
-                path.unlink(missing_ok=True)
-
-
-def most_connections() -> int:
-    """As many as there are descriptors to spare: one more would make accepting fail in a busy loop."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = min(hard, 65536) if hard != resource.RLIM_INFINITY else 65536
-    if soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    return max(wanted, soft) - SPARE_DESCRIPTORS
-
-
-async def serve(app: Service, listener: socket.socket) -> None:
-    """Serve until SIGTERM or SIGINT, then finish running requests. All that touches Granian is here."""
-    from granian._granian import SocketHolder
-    from granian.constants import HTTPModes, Interfaces
-    from granian.http import HTTP1Settings
-    from granian.server.embed import Server
-
-    holder: Any = SocketHolder  # its stub knows no arguments
-    is_uds = listener.family == socket.AF_UNIX
-
-    class ListeningServer(Server):
-        def _init_shared_socket(self) -> None:
-            self._ssp: Any = None
-            self._shd: Any = holder(listener.detach(), is_uds, WAITING_CONNECTIONS)
-
-    server: Any = ListeningServer(
-        bridge(app),
-        interface=Interfaces.RSGI,
-        http=HTTPModes.http1,
-        websockets=False,
-        backpressure=most_connections(),
-        http1_settings=HTTP1Settings(header_read_timeout=HEAD_SECONDS * 1000, max_buffer_size=LARGEST_HEAD),
-        log_enabled=False,
-    )
-    stop_asked = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for signal_number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(signal_number, stop_asked.set)
-    serving = asyncio.create_task(server.serve())
-    await asyncio.wait(
-        [serving, stopping := asyncio.create_task(stop_asked.wait())], return_when="FIRST_COMPLETED"
-    )
-    stopping.cancel()
-    server.stop()
-    await asyncio.wait([serving], timeout=STOP_SECONDS)
-
-
-def bridge(app: Service) -> Callable[[Any, Any], Any]:
-    """The RSGI application that runs `app` inline.
-
-    WSGI alone cannot put a deadline on a slow request body; here a body is read, within its deadline and its
-    size, before the application runs, so that nothing in a request ever waits.
-    """
-
-    async def respond(scope: Any, protocol: Any) -> None:
-        try:
-            body = await read_body(scope, protocol)
-        except HttpError as error:
-            answer = error_answer(error)
-            protocol.response_bytes(
-                answer.status, [*answer.headers, ("Connection", "close"), SERVER], answer.body
-            )
-            return
-        started: list[Any] = []
-        chunks = app(environ_of(scope, body), lambda status, headers: started.extend((status, headers)))
-        status, headers = started
-        headers.append(SERVER)
-        protocol.response_bytes(int(status[:3]), headers, b"".join(chunks))
-
-    return respond
-
-
-SERVER = ("Server", "reviewsd")
-
-
-async def read_body(scope: Any, protocol: Any) -> bytes:
-    """The body of a request. Raises HttpError: 408 when late, 413 when too large, 400 when cut short."""
-    declared = scope.headers.get("content-length")
-    if declared is None and "transfer-encoding" not in scope.headers:
-        return b""
-    if declared is not None and int(declared) > LARGEST_BODY:
-        raise too_large()
-    body = bytearray()
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for chunk in protocol:
-                body += chunk
-                if len(body) > LARGEST_BODY:
-                    raise too_large()
-    except TimeoutError:
-        raise HttpError(408, f"The body did not arrive within {BODY_SECONDS} seconds.") from None
-    if declared is not None and len(body) != int(declared):
-        raise HttpError(400, f"The body ends after {len(body)} of {declared} bytes.")
-    return bytes(body)
-
-
-def too_large() -> HttpError:
-    """The refusal of a body above the limit."""
-    return HttpError(413, f"The body is larger than {LARGEST_BODY} bytes.")
-
-
-def environ_of(scope: Any, body: bytes) -> Environ:
-    """The WSGI environment of an RSGI scope; a header given twice is joined by a comma (RFC 9110 5.3)."""
-    host, _, port = scope.server.rpartition(":")
-    environ: Environ = {
-        "REQUEST_METHOD": scope.method,
-        "SCRIPT_NAME": "",
-        "PATH_INFO": scope.path.encode().decode("latin-1"),
-        "QUERY_STRING": scope.query_string.encode().decode("latin-1"),
-        "SERVER_NAME": host,
-        "SERVER_PORT": port,
-        "SERVER_PROTOCOL": "HTTP/1.1" if scope.http_version == "1.1" else "HTTP/1.0",
-        "REMOTE_ADDR": scope.client.rpartition(":")[0],
-        "wsgi.version": (1, 0),
-        "wsgi.url_scheme": scope.scheme,
-        "wsgi.input": io.BytesIO(body),
-        "wsgi.errors": sys.stderr,
-        "wsgi.multithread": False,
-        "wsgi.multiprocess": False,
-        "wsgi.run_once": False,
-    }
-    for name, value in scope.headers.items():
-        key = HEADER_KEYS.get(name) or "HTTP_" + name.upper().replace("-", "_")
-        environ[key] = f"{environ[key]}, {value}" if key in environ else value
-    return environ
-
-
-HEADER_KEYS = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"} | {
-    name: "HTTP_" + name.upper().replace("-", "_")
-    for name in (
-        "accept",
-        "accept-encoding",
-        "connection",
-        "host",
-        "if-modified-since",
-        "if-none-match",
-        "user-agent",
-    )
-}
-
-
 # ---- Commands ----
 
 
@@ -913,7 +718,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return check(settings, sources)
         if options["get"] is not None:
             return get(settings, options["get"])
-        return run(settings)
+        run(settings)
     except BadData as bad:
         print(*bad.lines(), sep="\n", file=sys.stderr)
         return EXIT_BAD_DATA
@@ -951,12 +756,11 @@ def start_log(level: str) -> None:
     under_journal = "JOURNAL_STREAM" in os.environ
     layout = "%(levelname)s %(message)s" if under_journal else "%(asctime)s %(levelname)s %(message)s"
     logging.basicConfig(level=level.upper(), format=layout, stream=sys.stderr, force=True)
-    logging.getLogger("_granian").setLevel(logging.ERROR)
 
 
-def run(settings: Settings) -> int:
-    """Load, listen, serve until told to stop."""
-    listener = listen(settings)
+def run(settings: Settings) -> NoReturn:
+    """Load, listen, serve until told to stop, and leave. Raises BadData and CannotListen before that."""
+    listener = listen(settings.host, settings.port, settings.uds)
     if not settings.uds:
         settings = replace(settings, port=listener.getsockname()[1])
     app = create_app(settings)
@@ -965,9 +769,9 @@ def run(settings: Settings) -> int:
     log.info("%s", loaded_line(app.snapshot.dataset))
     place = settings.uds or default_base_url(settings)
     log.info("reviewsd %s listens on %s as %s", VERSION, place, app.settings.base_url)
-    asyncio.run(serve(app, listener))
+    asyncio.run(serve(app, listener, refusal))
     log.info("stopped")
-    return EXIT_STOPPED
+    leave(EXIT_STOPPED)
 
 
 def loaded_line(dataset: Dataset) -> str:

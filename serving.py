@@ -1,0 +1,272 @@
+"""A WSGI application on the open internet: the listening socket, Granian, and the bridge between the two.
+
+This module knows nothing of reviews: it gets a WSGI application, and what to answer when a request never
+reaches it. Everything that touches Granian is here, in `handover` and `serve`.
+
+Granian's event loop (Rust, its own thread) speaks HTTP with any number of slow peers at once. A complete
+request without a body is answered at once on Granian's one Python thread. A request with a body is first read
+on the asyncio loop, within a deadline and a size that WSGI alone could not give it, and answered there: the
+application may then wait for a disk without keeping others waiting. So two threads call the application.
+
+Sections: Listening - Requests - Bodies - Handover - Serving
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+import os
+import resource
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from granian._granian import CallbackScheduler, RSGIWorker, SocketHolder, WorkerSignal
+from granian.http import HTTP1Settings
+
+HEAD_SECONDS = 10  # for a request head, and for an idle connection to begin one
+BODY_SECONDS = 10
+STOP_SECONDS = 10  # for running requests, once told to stop
+STALLED_SECONDS = 30  # the kernel ends a connection whose peer has taken nothing for so long
+LARGEST_HEAD = 16 * 1024  # bytes
+LARGEST_BODY = 64 * 1024  # bytes
+SEND_BUFFER_BYTES = 256 * 1024  # of the kernel, for each connection
+WAITING_CONNECTIONS = 4096  # that the kernel has accepted and we have not
+SPARE_DESCRIPTORS = 64  # for files, logs and the interpreter
+
+log = logging.getLogger("reviewsd.serving")
+
+Environ = dict[str, Any]
+StartResponse = Callable[[str, list[tuple[str, str]]], Any]
+Application = Callable[[Environ, StartResponse], Iterable[bytes]]
+Reply = tuple[int, list[tuple[str, str]], bytes]  # status, headers, body
+Refuse = Callable[[int, str], Reply]  # what to answer, given a status and a sentence about the reason
+
+
+# ---- Listening: bound here and not by Granian, which would share a port in use without a word ----
+
+
+class CannotListen(OSError):
+    """The address cannot be listened on; the text is one line for the operator."""
+
+
+def listen(host: str, port: int, uds: Path | None) -> socket.socket:
+    """A listening socket at `uds` when given, else at `host` and `port`. Raises CannotListen."""
+    try:
+        listener = _unix_listener(uds) if uds else _tcp_listener(host, port)
+        listener.listen(WAITING_CONNECTIONS)
+    except OSError as error:
+        place = str(uds) if uds else f"{host} port {port}"
+        raise CannotListen(f"cannot listen on {place}: {error.strerror or error}") from None
+    return listener
+
+
+def _tcp_listener(host: str, port: int) -> socket.socket:
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, kind, protocol, _, address = found[0]
+    listener = socket.socket(family, kind, protocol)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # Connections inherit these: a peer that reads slowly or not at all holds little, and not for long.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STALLED_SECONDS * 1000)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    listener.bind(address)
+    return listener
+
+
+def _unix_listener(path: Path) -> socket.socket:
+    """Bound to `path`, after removing a socket there that nobody listens on; anything else makes it fail."""
+    if path.is_socket():
+        with socket.socket(socket.AF_UNIX) as probe:
+            if probe.connect_ex(str(path)) != 0:
+                path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    return listener
+
+
+# ---- Requests: from Granian's scope to a WSGI environment (PEP 3333), and back ----
+
+SERVER = ("Server", "reviewsd")
+HEADER_KEYS = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"} | {
+    name: "HTTP_" + name.upper().replace("-", "_")
+    for name in ("accept", "accept-encoding", "host", "if-modified-since", "if-none-match", "user-agent")
+}
+
+
+def environ_of(scope: Any, body: bytes) -> Environ:
+    """The WSGI environment of a request; a header given twice is joined by a comma (RFC 9110 section 5.3)."""
+    host, _, port = scope.server.rpartition(":")
+    environ: Environ = {
+        "REQUEST_METHOD": scope.method,
+        "SCRIPT_NAME": "",
+        "PATH_INFO": scope.path.encode().decode("latin-1"),
+        "QUERY_STRING": scope.query_string.encode().decode("latin-1"),
+        "SERVER_NAME": host,
+        "SERVER_PORT": port,
+        "SERVER_PROTOCOL": "HTTP/1.1" if scope.http_version == "1.1" else "HTTP/1.0",
+        "REMOTE_ADDR": scope.client.rpartition(":")[0],
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": scope.scheme,
+        "wsgi.input": io.BytesIO(body),
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": False,
+        "wsgi.run_once": False,
+    }
+    for name, value in scope.headers.items():
+        key = HEADER_KEYS.get(name) or "HTTP_" + name.upper().replace("-", "_")
+        environ[key] = f"{environ[key]}, {value}" if key in environ else value
+    return environ
+
+
+def reply_of(app: Application, environ: Environ) -> Reply:
+    """What the application answers."""
+    started: list[Any] = []
+    chunks = app(environ, lambda status, headers: started.extend((status, headers)))
+    status, headers = started
+    return int(status[:3]), headers, b"".join(chunks)
+
+
+# ---- Bodies: within a deadline and a size ----
+
+
+class BodyRefused(Exception):
+    """A body that is not read to its end; carries what `Refuse` needs."""
+
+    def __init__(self, status: int, detail: str):
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+
+
+def has_body(scope: Any) -> bool:
+    """Whether a body may follow the head (RFC 9112 section 6.3)."""
+    return "content-length" in scope.headers or "transfer-encoding" in scope.headers
+
+
+async def read_body(scope: Any, protocol: Any) -> bytes:
+    """The body of a request. Raises BodyRefused: 408 when late, 413 when too large, 400 when cut short."""
+    declared = int(scope.headers.get("content-length") or 0)
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            if declared <= LARGEST_BODY:
+                async for chunk in protocol:
+                    body += chunk
+                    if len(body) > LARGEST_BODY:
+                        break
+    except TimeoutError:
+        raise BodyRefused(408, f"The body did not arrive within {BODY_SECONDS} seconds.") from None
+    if max(declared, len(body)) > LARGEST_BODY:
+        raise BodyRefused(413, f"The body is larger than {LARGEST_BODY} bytes.")
+    if len(body) < declared:
+        raise BodyRefused(400, f"The body ended after {len(body)} of {declared} bytes.")
+    return bytes(body)
+
+
+# ---- Handover: how Granian gives us a request ----
+
+
+def handover(loop: asyncio.AbstractEventLoop, app: Application, refuse: Refuse) -> Any:
+    """Granian's scheduler, with a short cut: what needs no waiting is answered without the asyncio loop.
+
+    A switch to the loop's thread and a task there would cost more than most answers do.
+    """
+    reading: set[asyncio.Task[None]] = set()  # the loop itself holds its tasks only weakly
+
+    def schedule(watcher: Any) -> None:
+        scope, protocol = watcher.scope, watcher.proto
+        if has_body(scope):
+            loop.call_soon_threadsafe(start, scope, protocol)
+        else:
+            answer(scope, protocol, b"")
+
+    def start(scope: Any, protocol: Any) -> None:
+        task = loop.create_task(read_and_answer(scope, protocol))
+        reading.add(task)
+        task.add_done_callback(reading.discard)
+
+    async def read_and_answer(scope: Any, protocol: Any) -> None:
+        try:
+            body = await read_body(scope, protocol)
+        except BodyRefused as refused:
+            send(protocol, refuse(refused.status, refused.detail), ("Connection", "close"))
+        else:
+            answer(scope, protocol, body)
+
+    def answer(scope: Any, protocol: Any, body: bytes) -> None:
+        try:
+            send(protocol, reply_of(app, environ_of(scope, body)))
+        except Exception:  # Granian would lose it, and with it the connection
+            log.exception("the server failed to answer %s %r", scope.method, scope.path)
+            send(protocol, refuse(500, "This is our fault."))
+
+    def send(protocol: Any, reply: Reply, *extra: tuple[str, str]) -> None:
+        status, headers, body = reply
+        protocol.response_bytes(status, [*headers, SERVER, *extra], body)
+
+    make: Any = CallbackScheduler  # Granian's stubs leave out its arguments and its attribute
+    scheduler = make(loop, None, None, None, None)
+    scheduler._schedule_fn = schedule
+    return scheduler
+
+
+# ---- Serving ----
+
+
+def most_connections() -> int:
+    """As many as there are descriptors to spare: one more, and accepting would fail in a busy loop."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 65536 if hard == resource.RLIM_INFINITY else min(hard, 65536)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return max(soft, wanted) - SPARE_DESCRIPTORS
+
+
+async def serve(app: Application, listener: socket.socket, refuse: Refuse) -> None:
+    """Serve on `listener`, which is taken over, until SIGTERM or SIGINT; then finish running requests.
+
+    Runs on the main thread. The worker is Granian's own; its embedded `Server` class would only wrap it.
+    """
+    logging.getLogger("_granian").setLevel(logging.ERROR)
+    loop = asyncio.get_running_loop()
+    stop_asked, stopped = asyncio.Event(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop_asked.set)
+    worker_signal: Any = WorkerSignal()
+    worker_signal.add_cb(lambda: loop.call_soon_threadsafe(stopped.set))
+    make_holder: Any = SocketHolder  # Granian's stubs leave these constructors out
+    make_worker: Any = RSGIWorker
+    is_uds = listener.family == socket.AF_UNIX
+    worker = make_worker(
+        1,
+        (None, make_holder(listener.detach(), is_uds, WAITING_CONNECTIONS)),
+        None,
+        backpressure=most_connections(),
+        http_mode="1",
+        http1_opts=HTTP1Settings(header_read_timeout=HEAD_SECONDS * 1000, max_buffer_size=LARGEST_HEAD),
+    )
+    begin = worker.serve_async_uds if is_uds else worker.serve_async
+    begin(handover(loop, app, refuse), loop, worker_signal)
+    await stop_asked.wait()
+    worker_signal.set()
+    try:
+        await asyncio.wait_for(stopped.wait(), STOP_SECONDS)
+    except TimeoutError:
+        log.warning("connections still open after %d seconds are cut", STOP_SECONDS)
+
+
+def leave(status: int) -> NoReturn:
+    """End the process after `serve`, at once.
+
+    Granian's threads end in their own time; one that meets an interpreter half torn down aborts it.
+    """
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
