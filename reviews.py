@@ -42,6 +42,7 @@ MOST_ECHOED = 200  # characters of a wrong value repeated in its issue
 
 DECIMAL = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 WHOLE = re.compile(r"-?[0-9]+(\.0+)?")
+SURROGATE = re.compile("[\ud800-\udfff]")  # alone in a string it cannot be written as UTF-8
 CALENDAR_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -149,14 +150,14 @@ def nearest(name: str, known: Iterable[str]) -> str:
 def echo(value: Json) -> str:
     """A caller's value as it may stand in an answer: short, and encodable whatever it was."""
     text = value if isinstance(value, str) else json.dumps(value)
-    text = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    text = SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
     return text if len(text) <= MOST_ECHOED else text[:MOST_ECHOED] + "…"
 
 
 def _read_text(parameter: Parameter, value: Json) -> str:
     if not isinstance(value, str):
         raise _Wrong("expected text")
-    if not _is_unicode(value):
+    if SURROGATE.search(value):
         raise _Wrong("is not valid UTF-8")
     if len(value) > parameter.max_length:
         raise _Wrong(f"{len(value)} characters are above the maximum of {parameter.max_length}")
@@ -205,15 +206,6 @@ def _brief(number: float) -> str:
         return f"{number:.15g}"
     except OverflowError:  # an integer beyond every float
         return "the number"
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether `text` can be written as UTF-8, that is, holds no lone surrogate."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 READERS: dict[str, Callable[[Parameter, Json], Any]] = {
@@ -274,12 +266,12 @@ def _unwritable(document: Json) -> Iterator[tuple[JsonPath, str]]:
         path, value = waiting.pop()
         if isinstance(value, dict):
             waiting += [((*path, key), member) for key, member in reversed(value.items())]
-            waiting += [(path, key) for key in value if not _is_unicode(key)]
+            waiting += [(path, key) for key in value if SURROGATE.search(key)]
         elif isinstance(value, list):
             waiting += [((*path, index), value[index]) for index in reversed(range(len(value)))]
         elif isinstance(value, float) and not math.isfinite(value):
             yield path, f"{value} is not a number that JSON has"
-        elif isinstance(value, str) and not _is_unicode(value):
+        elif isinstance(value, str) and SURROGATE.search(value):
             writable = tuple(echo(step) if isinstance(step, str) else step for step in path)
             yield writable, "holds half a surrogate pair"
 

@@ -242,19 +242,21 @@ async def serve(app: Application, listener: socket.socket, refuse: Refuse) -> No
     worker_signal.add_cb(lambda: loop.call_soon_threadsafe(stopped.set))
     make_holder: Any = SocketHolder  # Granian's stubs leave these constructors out
     make_worker: Any = RSGIWorker
-    is_uds = listener.family == socket.AF_UNIX
+    uds = Path(listener.getsockname()) if listener.family == socket.AF_UNIX else None
     worker = make_worker(
         1,
-        (None, make_holder(listener.detach(), is_uds, WAITING_CONNECTIONS)),
+        (None, make_holder(listener.detach(), uds is not None, WAITING_CONNECTIONS)),
         None,
         backpressure=most_connections(),
         http_mode="1",
         http1_opts=HTTP1Settings(header_read_timeout=HEAD_SECONDS * 1000, max_buffer_size=LARGEST_HEAD),
     )
-    begin = worker.serve_async_uds if is_uds else worker.serve_async
+    begin = worker.serve_async_uds if uds else worker.serve_async
     begin(handover(loop, app, refuse), loop, worker_signal)
     await stop_asked.wait()
     worker_signal.set()
+    if uds:
+        uds.unlink(missing_ok=True)
     try:
         await asyncio.wait_for(stopped.wait(), STOP_SECONDS)
     except TimeoutError:

@@ -1,0 +1,114 @@
+"""Services to talk to over real sockets: the daemon as users start it, and its application under waitress.
+
+Both are context managers that yield the address of a running service and leave nothing behind.
+"""
+
+import http.client
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import waitress
+
+import reviewsd
+
+ROOT = Path(__file__).resolve().parent.parent
+SAMPLE = ROOT / "data"
+START_SECONDS = 60
+STOP_SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a service listens, the process that serves there, and the base URL that it was told."""
+
+    port: int
+    pid: int
+    base_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What came back; header names lower-case, equal headers joined by a comma."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def fetch(
+    address: Address, path: str, method: str = "GET", body: bytes | None = None, **headers: str
+) -> Response:
+    """One request on a connection of its own; `if_none_match` becomes If-None-Match."""
+    connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=30)
+    try:
+        connection.request(
+            method, path, body, {name.replace("_", "-"): text for name, text in headers.items()}
+        )
+        answer = connection.getresponse()
+        joined: dict[str, str] = {}
+        for name, value in answer.getheaders():
+            known = joined.get(name.lower())
+            joined[name.lower()] = f"{known}, {value}" if known else value
+        return Response(answer.status, joined, answer.read())
+    finally:
+        connection.close()
+
+
+def daemon_command(*arguments: str) -> list[str]:
+    """The command line of the daemon under this interpreter."""
+    return [sys.executable, str(ROOT / "reviewsd.py"), *arguments]
+
+
+@contextmanager
+def daemon(*arguments: str, data: Path = SAMPLE, base_url: str = "") -> Iterator[Address]:
+    """`python reviewsd.py` on a free port; stopped with SIGTERM, which must end it with status 0."""
+    named = ["--base-url", base_url] if base_url else []
+    command = daemon_command("--port", "0", "--data", str(data), *named, *arguments)
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("REVIEWSD_")}
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+    try:
+        port = listening_port(process)
+        log = threading.Thread(target=process.stderr.read if process.stderr else list, daemon=True)
+        log.start()  # a full pipe would stop the daemon
+        yield Address(port, process.pid, base_url or f"http://127.0.0.1:{port}")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(STOP_SECONDS) == 0
+        log.join()
+    finally:
+        process.kill()
+        process.wait()
+        if process.stderr:
+            process.stderr.close()
+
+
+def listening_port(process: "subprocess.Popen[str]") -> int:
+    """The port that the daemon's log names; fails with the log when it ends before."""
+    assert process.stderr
+    lines = []
+    for line in process.stderr:
+        lines.append(line)
+        if found := re.search(r"listens on http://127\.0\.0\.1:([0-9]+)", line):
+            return int(found[1])
+    raise AssertionError("the daemon did not start:\n" + "".join(lines))
+
+
+@contextmanager
+def under_waitress(data: Path = SAMPLE, base_url: str = "http://reviews.example") -> Iterator[Address]:
+    """The application under another WSGI server, in a thread."""
+    app = reviewsd.create_app(reviewsd.Settings(data=data, base_url=base_url))
+    server = waitress.create_server(app, host="127.0.0.1", port=0)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        yield Address(int(server.effective_port), os.getpid(), base_url)
+    finally:
+        server.close()
+        thread.join(STOP_SECONDS)

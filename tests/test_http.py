@@ -1,0 +1,401 @@
+"""HTTP as DESIGN section 4 promises it, spoken over real sockets to both servers that run the application.
+
+Documents - Conditional requests - Codings - Methods and CORS - Errors - Search and since - The contract -
+Health
+"""
+
+import gzip
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from jsonschema import Draft202012Validator
+from services import SAMPLE, Address, Response, daemon, fetch, under_waitress
+
+BASE_URL = "http://reviews.example"
+TOPICS = ["/reviews.json", "/api/feed.json", "/feed.xml"]
+DOCUMENTS = [*TOPICS, "/insights.json", "/.well-known/openapi.json"]
+COMPUTED = [
+    "/api/reviews/search",
+    "/api/reviews/search?query=back&min_rating=4",
+    "/api/reviews/since/2026-01-01",
+]
+READABLE = DOCUMENTS + COMPUTED
+CONTRACT: dict[str, Any] = json.loads((SAMPLE / "openapi.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module", params=["daemon", "waitress"])
+def service(request: pytest.FixtureRequest) -> Iterator[Address]:
+    start = daemon if request.param == "daemon" else under_waitress
+    with start(base_url=BASE_URL) as address:
+        yield address
+
+
+# ---- Documents ----
+
+
+@pytest.mark.parametrize("path", READABLE)
+def test_every_read_is_dated_tagged_and_cacheable(service: Address, path: str) -> None:
+    answer = fetch(service, path)
+    assert answer.status == 200
+    assert answer.headers["etag"] == f'"{hashlib.sha256(answer.body).hexdigest()}"'
+    assert answer.headers["cache-control"] == "public, max-age=60"
+    assert answer.headers["vary"] == "Accept-Encoding"
+    assert answer.headers["content-length"] == str(len(answer.body))
+    assert parsedate_to_datetime(answer.headers["last-modified"]) <= parsedate_to_datetime(
+        answer.headers["date"]
+    )
+    assert answer.headers["access-control-allow-origin"] == "*"
+    assert answer.headers["access-control-expose-headers"] == "ETag, Last-Modified, Link"
+
+
+@pytest.mark.parametrize("path", READABLE)
+def test_the_media_type_is_exact(service: Address, path: str) -> None:
+    expected = "application/atom+xml" if path == "/feed.xml" else "application/json"
+    assert fetch(service, path).headers["content-type"] == expected
+
+
+@pytest.mark.parametrize("path", TOPICS)
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_a_topic_names_its_hub_and_itself(service: Address, path: str, method: str) -> None:
+    link = f'<{BASE_URL}/api/websub/hub>; rel="hub", <{BASE_URL}{path}>; rel="self"'
+    assert fetch(service, path, method).headers["link"] == link
+
+
+@pytest.mark.parametrize("path", [path for path in READABLE if path not in TOPICS])
+def test_what_is_no_topic_has_no_link(service: Address, path: str) -> None:
+    assert "link" not in fetch(service, path).headers
+
+
+@pytest.mark.parametrize("path", ["/reviews.json", "/insights.json", "/api/feed.json", *COMPUTED])
+def test_json_is_compact_utf_8(service: Address, path: str) -> None:
+    body = fetch(service, path).body
+    assert body == json.dumps(json.loads(body), ensure_ascii=False, separators=(",", ":")).encode()
+
+
+@pytest.mark.parametrize("path", READABLE)
+def test_head_is_get_without_its_body(service: Address, path: str) -> None:
+    head, get = fetch(service, path, "HEAD"), fetch(service, path)
+    assert head.body == b""
+    assert without_date(head) == without_date(get)
+
+
+def without_date(response: Response) -> dict[str, str]:
+    return {name: value for name, value in response.headers.items() if name != "date"}
+
+
+def test_the_contract_names_the_base_url_as_its_server(service: Address) -> None:
+    served = json.loads(fetch(service, "/.well-known/openapi.json").body)
+    assert served["servers"][0]["url"] == BASE_URL
+    assert {**served, "servers": None} == {**CONTRACT, "servers": None}
+
+
+def test_absolute_urls_never_come_from_the_request(service: Address) -> None:
+    for path in (*DOCUMENTS, "/"):
+        answer = fetch(
+            service, path, Host="evil.example", X_Forwarded_Host="evil.example", Forwarded="host=evil.example"
+        )
+        assert b"evil.example" not in answer.body
+        assert "evil.example" not in str(answer.headers)
+
+
+def test_authorization_is_ignored(service: Address) -> None:
+    assert fetch(service, "/reviews.json", Authorization="Bearer nonsense").status == 200
+
+
+def test_parameters_are_ignored_where_there_are_none(service: Address) -> None:
+    assert fetch(service, "/reviews.json?utm_source=x&%ff").body == fetch(service, "/reviews.json").body
+
+
+# ---- Conditional requests: RFC 9110 section 13 ----
+
+
+@pytest.mark.parametrize("path", READABLE)
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_a_known_tag_gives_304_with_the_headers_that_matter(service: Address, path: str, method: str) -> None:
+    full = fetch(service, path)
+    answer = fetch(service, path, method, If_None_Match=full.headers["etag"])
+    assert (answer.status, answer.body) == (304, b"")
+    for name in ("etag", "last-modified", "cache-control", "vary", "link"):
+        assert answer.headers.get(name) == full.headers.get(name)
+    assert "content-type" not in answer.headers
+
+
+@pytest.mark.parametrize("wrap", ["{}", "W/{}", '"other", {}', '"a","b" , W/{},"c"', "*"])
+def test_lists_weak_tags_and_the_star_match(service: Address, wrap: str) -> None:
+    tag = fetch(service, "/reviews.json").headers["etag"]
+    assert fetch(service, "/reviews.json", If_None_Match=wrap.format(tag)).status == 304
+
+
+@pytest.mark.parametrize("value", ['"other"', 'W/"other"', "nonsense", '"', ",", '"' * 500])
+def test_an_unknown_or_malformed_tag_gives_200(service: Address, value: str) -> None:
+    assert fetch(service, "/reviews.json", If_None_Match=value).status == 200
+
+
+def test_the_tag_of_either_coding_gives_304_and_is_repeated(service: Address) -> None:
+    tags = {
+        coding: fetch(service, "/reviews.json", Accept_Encoding=coding).headers["etag"]
+        for coding in ("gzip", "")
+    }
+    assert tags["gzip"] != tags[""]
+    for tag in tags.values():
+        for coding in ("gzip", ""):
+            answer = fetch(service, "/reviews.json", Accept_Encoding=coding, If_None_Match=tag)
+            assert (answer.status, answer.headers["etag"]) == (304, tag)
+
+
+def test_a_date_counts_only_without_a_tag(service: Address) -> None:
+    date = fetch(service, "/reviews.json").headers["last-modified"]
+    assert fetch(service, "/reviews.json", If_Modified_Since=date).status == 304
+    assert fetch(service, "/reviews.json", If_Modified_Since=date, If_None_Match='"other"').status == 200
+
+
+@pytest.mark.parametrize(
+    ("date", "status"),
+    [
+        ("Thu, 01 Jan 1970 00:00:00 GMT", 200),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 304),
+        ("Mon, 01 Jan 0001 00:00:00 +1400", 200),
+        ("yesterday", 200),
+        ("Sat, 99 Foo 2026 00:00:00 GMT", 200),
+        ("0", 200),
+    ],
+)
+def test_if_modified_since_is_a_date_or_nothing(service: Address, date: str, status: int) -> None:
+    assert fetch(service, "/reviews.json", If_Modified_Since=date).status == status
+
+
+# ---- Codings ----
+
+
+@pytest.mark.parametrize("path", ["/reviews.json", "/feed.xml", "/api/reviews/search"])
+def test_gzip_comes_when_asked_for_and_unpacks_to_the_same_bytes(service: Address, path: str) -> None:
+    plain, packed = fetch(service, path), fetch(service, path, Accept_Encoding="br, gzip;q=0.8")
+    assert packed.headers["content-encoding"] == "gzip"
+    assert "content-encoding" not in plain.headers
+    assert gzip.decompress(packed.body) == plain.body
+    assert len(packed.body) < len(plain.body)
+
+
+@pytest.mark.parametrize(
+    ("accept", "coded"),
+    [("gzip", True), ("GZIP", True), ("*", True), ("gzip;q=0", False), ("identity, gzip;q=0.5", False),
+     ("identity;q=0.5, gzip", True), ("br", False), ("*;q=0", False),
+     ("gzip;q=nonsense", False), (",;=", False)],
+)  # fmt: skip
+def test_accept_encoding_is_obeyed(service: Address, accept: str, coded: bool) -> None:
+    answer = fetch(service, "/reviews.json", Accept_Encoding=accept)
+    assert (answer.headers.get("content-encoding") == "gzip") is coded
+
+
+def test_a_short_answer_is_not_compressed(service: Address) -> None:
+    answer = fetch(service, "/api/reviews/search?query=nowhere+to+be+found", Accept_Encoding="gzip")
+    assert "content-encoding" not in answer.headers
+
+
+# ---- Methods and CORS ----
+
+
+@pytest.mark.parametrize("path", [*READABLE, "/healthz", "/"])
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "TRACE", "BREW"])
+def test_other_methods_are_405_and_say_which_are_allowed(service: Address, path: str, method: str) -> None:
+    answer = fetch(service, path, method)
+    assert answer.status == 405
+    assert answer.headers["allow"] == "GET, HEAD, OPTIONS"
+    assert_error(answer, 405)
+
+
+@pytest.mark.parametrize("path", READABLE)
+def test_options_answers_programs_and_browsers(service: Address, path: str) -> None:
+    answer = fetch(
+        service, path, "OPTIONS", Origin="https://site.example", Access_Control_Request_Method="GET"
+    )
+    assert (answer.status, answer.body) == (204, b"")
+    assert answer.headers["allow"] == "GET, HEAD, OPTIONS"
+    assert answer.headers["access-control-allow-origin"] == "*"
+    assert answer.headers["access-control-allow-methods"] == "GET, HEAD, OPTIONS"
+    allowed = "If-None-Match, If-Modified-Since, Authorization, Content-Type"
+    assert answer.headers["access-control-allow-headers"] == allowed
+    assert answer.headers["access-control-max-age"] == "86400"
+
+
+# ---- Errors ----
+
+
+def assert_error(answer: Response, status: int) -> dict[str, Any]:
+    """The error object of the contract, which nobody may keep."""
+    assert answer.status == status
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["access-control-allow-origin"] == "*"
+    document: dict[str, Any] = json.loads(answer.body) if answer.body else {}
+    if document:
+        validate(document, "Error")
+        assert document["status"] == status
+    return document
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/nothing", "/reviews.json/", "/API/feed.json", "/api/reviews", "/api/reviews/since",
+     "/.well-known/oauth-protected-resource", "/.well-known/oauth-authorization-server",
+     "/.well-known/openid-configuration", "/..%2f..%2fetc/passwd", "/%00", "/%ff", "/" + "a" * 5000],
+)  # fmt: skip
+def test_unknown_paths_are_404_in_json(service: Address, path: str) -> None:
+    assert "There is nothing at" in assert_error(fetch(service, path), 404)["detail"]
+
+
+def test_an_unknown_path_is_404_for_every_method(service: Address) -> None:
+    for method in ("POST", "OPTIONS", "DELETE"):
+        assert_error(fetch(service, "/register", method), 404)
+
+
+# ---- Search and since ----
+
+
+def search(service: Address, query: str) -> Response:
+    return fetch(service, "/api/reviews/search?" + query)
+
+
+def test_search_finds_what_it_is_asked_for(service: Address) -> None:
+    found = json.loads(search(service, "query=BACK&min_rating=4&mentions_technician=Dr+Okafor&limit=3").body)
+    assert found["matched"] >= found["returned"] == len(found["reviews"]) == 3
+    for review in found["reviews"]:
+        assert "back" in review["text"].casefold()
+        assert review["rating"] >= 4
+        assert "Dr. Tobias Okafor" in review["mentioned_technicians"]
+
+
+def test_offset_reaches_every_match_once(service: Address) -> None:
+    everything = json.loads(fetch(service, "/reviews.json").body)["reviews"]
+    pages = [json.loads(search(service, f"limit=50&offset={offset}").body) for offset in range(0, 200, 50)]
+    assert [review for page in pages for review in page["reviews"]] == everything
+    assert {page["matched"] for page in pages} == {len(everything)}
+
+
+def test_every_issue_is_named_at_once_in_the_order_given(service: Address) -> None:
+    answer = search(service, "until=2025-02-30&min_ratin=4&rating=9&limit=1e2&query=a&query=b&since=")
+    document = assert_error(answer, 400)
+    assert [(issue["parameter"], issue["value"], issue["message"]) for issue in document["issues"]] == [
+        ("until", "2025-02-30", "expected a day that the calendar has"),
+        ("min_ratin", "4", "unknown parameter; did you mean min_rating?"),
+        ("rating", "9", "9 is above the maximum of 5"),
+        ("limit", "1e2", "expected a whole number such as 20"),
+        ("query", "b", "given 2 times, expected once"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "parameter"),
+    [("query=%ff", "query"), ("query=%ed%a0%80", "query"), ("%ff=1", "\ufffd"), ("limit=NaN", "limit"),
+     ("limit=" + "9" * 3000, "limit"), ("rating=Infinity", "rating"), ("limit=%EF%BC%95", "limit"),
+     ("since=2026-1-1", "since"), ("query=" + "a" * 201, "query"), ("offset=-1", "offset"),
+     ("limit=0", "limit")],
+)  # fmt: skip
+def test_bad_values_are_400_with_their_issue(service: Address, query: str, parameter: str) -> None:
+    issues = assert_error(search(service, query), 400)["issues"]
+    assert [issue["parameter"] for issue in issues] == [parameter]
+
+
+def test_empty_values_are_absent_values(service: Address) -> None:
+    names = [
+        parameter["$ref"].rsplit("/", 1)[1]
+        for parameter in CONTRACT["paths"]["/api/reviews/search"]["get"]["parameters"]
+    ]
+    searchable = [name for name in names if CONTRACT["components"]["parameters"][name]["in"] == "query"]
+    assert search(service, "&".join(f"{name}=" for name in searchable)).body == search(service, "").body
+
+
+def test_plus_and_percent_mean_what_forms_make_of_them(service: Address) -> None:
+    spellings = ["query=lower+back", "query=lower%20back", "%71uery=lower%20%62ack", "&&query=lower+back&"]
+    assert len({search(service, spelling).body for spelling in spellings}) == 1
+
+
+def test_since_lists_the_day_and_later(service: Address) -> None:
+    answer = json.loads(fetch(service, "/api/reviews/since/2026-03-01").body)
+    everything = json.loads(fetch(service, "/reviews.json").body)["reviews"]
+    assert answer["reviews"] == [review for review in everything if review["date"][:10] >= "2026-03-01"]
+    assert (answer["since"], answer["returned"]) == ("2026-03-01", len(answer["reviews"]))
+
+
+def test_a_future_day_is_an_empty_list(service: Address) -> None:
+    assert (
+        fetch(service, "/api/reviews/since/9999-12-31").body
+        == b'{"since":"9999-12-31","returned":0,"reviews":[]}'
+    )
+
+
+@pytest.mark.parametrize(
+    "day",
+    ["", "yesterday", "2026-13-01", "2026-02-29", "20260101", "2026-01-01T00:00:00Z", "2026-01-01/x", "%ff"],
+)
+def test_a_day_that_is_none_is_400(service: Address, day: str) -> None:
+    issues = assert_error(fetch(service, "/api/reviews/since/" + day), 400)["issues"]
+    assert [issue["parameter"] for issue in issues] == ["date"]
+
+
+# ---- The contract: what is served is what it says ----
+
+SERVED_SCHEMAS = {
+    "/reviews.json": "ReviewsDocument",
+    "/insights.json": "InsightsDocument",
+    "/api/feed.json": "JsonFeed",
+    "/.well-known/openapi.json": "OpenApiDocument",
+    "/api/reviews/search?limit=100": "SearchResult",
+    "/api/reviews/search?query=nothing+at+all": "SearchResult",
+    "/api/reviews/since/2026-01-01": "SinceResult",
+}
+
+
+def validate(document: Any, schema: str) -> None:
+    whole = {"$ref": f"#/components/schemas/{schema}", "components": CONTRACT["components"]}
+    Draft202012Validator(whole).validate(document)
+
+
+@pytest.mark.parametrize(("path", "schema"), SERVED_SCHEMAS.items())
+def test_every_answer_validates_against_the_contract(service: Address, path: str, schema: str) -> None:
+    validate(json.loads(fetch(service, path).body), schema)
+
+
+@pytest.mark.parametrize("template", CONTRACT["paths"])
+@pytest.mark.parametrize("method", ["get", "head"])
+def test_every_operation_answers_with_the_headers_and_the_type_it_declares(
+    service: Address, template: str, method: str
+) -> None:
+    path = template.replace("{date}", "2026-01-01")
+    answer = fetch(service, path, method.upper())
+    declared = CONTRACT["paths"][template][method]["responses"]["200"]
+    if "$ref" in declared:
+        declared = CONTRACT["components"]["responses"][declared["$ref"].rsplit("/", 1)[1]]
+    assert {name.lower() for name in declared["headers"]} - {"content-encoding"} <= set(answer.headers)
+    if method == "get":
+        assert list(declared["content"]) == [answer.headers["content-type"]]
+
+
+# ---- Health ----
+
+
+def test_health_tells_what_is_served(service: Address) -> None:
+    answer = fetch(service, "/healthz")
+    assert answer.headers["cache-control"] == "no-store"
+    health = json.loads(answer.body)
+    document = json.loads(fetch(service, "/reviews.json").body)
+    assert health["status"] == "ok"
+    assert health["reviews"]["count"] == len(document["reviews"])
+    assert health["reviews"]["latest"] == document["reviews"][0]["date"][:10]
+    assert (
+        health["digests"]["/reviews.json"] == hashlib.sha256(fetch(service, "/reviews.json").body).hexdigest()
+    )
+
+
+def test_the_root_lists_where_everything_is(service: Address) -> None:
+    for url in json.loads(fetch(service, "/").body).values():
+        assert url.startswith(BASE_URL)
+        path = url.removeprefix(BASE_URL).replace("{date}", quote("2026-01-01"))
+        assert fetch(service, path).status == 200, path
+        assert re.fullmatch("[!-~]+", url)
