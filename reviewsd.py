@@ -344,7 +344,6 @@ def build_snapshot(
         hub=base_url + HUB_PATH,
     )
     changed = dataset_last_modified(dataset, files.modified, previous, now)
-    document = contract.document | {"servers": [{"url": base_url, "description": "This service"}]}
     bodies = {
         REVIEWS_PATH: (dataset.reviews_json, JSON_TYPE, files.modified),
         INSIGHTS_PATH: (dataset.insights_json, JSON_TYPE, files.modified),
@@ -354,7 +353,11 @@ def build_snapshot(
             ATOM_TYPE,
             files.modified,
         ),
-        CONTRACT_PATH: (reviews.encode(document), JSON_TYPE, contract_modified),
+        CONTRACT_PATH: (
+            reviews.encode(served_contract(contract, dataset, base_url)),
+            JSON_TYPE,
+            contract_modified,
+        ),
         HOME_PATH: (reviews.encode(home_links(base_url)), JSON_TYPE, contract_modified),
     }
     fixed = {}
@@ -369,6 +372,16 @@ def build_snapshot(
         )
         fixed[path] = represent(body, content_type, current_since, link)
     return Snapshot(dataset, fixed, changed, Remembered())
+
+
+def served_contract(contract: Contract, dataset: Dataset, base_url: str) -> dict[str, Any]:
+    """The contract with this service's address and the business to write to."""
+    business = dataset.business
+    contact = {key: business[key] for key in ("name", "url", "email") if business.get(key)}
+    return contract.document | {
+        "info": contract.document["info"] | {"contact": contact},
+        "servers": [{"url": base_url, "description": "This service"}],
+    }
 
 
 def dataset_last_modified(dataset: Dataset, modified: float, previous: Snapshot | None, now: float) -> int:

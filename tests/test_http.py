@@ -89,10 +89,12 @@ def without_date(response: Response) -> dict[str, str]:
     return {name: value for name, value in response.headers.items() if name != "date"}
 
 
-def test_the_contract_names_the_base_url_as_its_server(service: Address) -> None:
+def test_the_contract_names_this_service_and_its_business(service: Address) -> None:
     served = json.loads(fetch(service, "/.well-known/openapi.json").body)
+    business = json.loads(fetch(service, "/reviews.json").body)["business"]
     assert served["servers"][0]["url"] == BASE_URL
-    assert {**served, "servers": None} == {**CONTRACT, "servers": None}
+    assert served["info"]["contact"] == {key: business[key] for key in ("name", "url", "email")}
+    assert {**served, "servers": None, "info": None} == {**CONTRACT, "servers": None, "info": None}
 
 
 def test_absolute_urls_never_come_from_the_request(service: Address) -> None:
