@@ -5,7 +5,7 @@ decided in `reviews`, which knows nothing of this module. One request reads `Ser
 answers from that immutable object; nothing else is shared between threads.
 
 Sections: Settings - Files - Representations - Snapshot - Requests and answers - Conditional requests -
-Routes - Application - Commands
+Routes - Application - Reload - Commands
 """
 
 from __future__ import annotations
@@ -70,6 +70,12 @@ def _read_base_url(text: str) -> str:
     return text.rstrip("/")
 
 
+def _read_seconds(text: str) -> float:
+    if not (re.fullmatch(r"[0-9]{1,7}(\.[0-9]{1,3})?", text) and float(text) > 0):
+        raise BadSetting(f"{text!r} is not a number of seconds: expected for example 2 or 0.5")
+    return float(text)
+
+
 def _read_log_level(text: str) -> str:
     if text.lower() not in LOG_LEVELS:
         raise BadSetting(f"{text!r} is not a log level: expected one of {', '.join(LOG_LEVELS)}")
@@ -93,6 +99,7 @@ class Settings:
     uds: Path | None = _setting(None, "path of a Unix socket to listen on instead", Path)
     base_url: str = _setting("", "public URL of the service; by default http://HOST:PORT", _read_base_url)
     data: Path = _setting(Path("data"), "directory of reviews.json and insights.json", Path)
+    reload_interval: float = _setting(2.0, "seconds between two looks at the data files", _read_seconds)
     log_level: str = _setting("info", f"how much to log: {', '.join(LOG_LEVELS)}", _read_log_level)
 
 
@@ -183,9 +190,23 @@ def read_unchanging(path: Path) -> tuple[bytes, float]:
     raise OSError(None, "it changes while it is read")
 
 
-def stamp(status: os.stat_result) -> tuple[int, int, int]:
+Stamp = tuple[int, int, int]
+
+
+def stamp(status: os.stat_result) -> Stamp:
     """What differs when a file was written or replaced."""
     return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def file_stamps(directory: Path) -> tuple[Stamp | None, ...]:
+    """The stamps of both data files; None for one that is not there."""
+    stamps: list[Stamp | None] = []
+    for name in (reviews.REVIEWS_FILE, reviews.INSIGHTS_FILE):
+        try:
+            stamps.append(stamp((directory / name).stat()))
+        except OSError:
+            stamps.append(None)
+    return tuple(stamps)
 
 
 def contract_path() -> Path:
@@ -597,8 +618,9 @@ def health_answer(service: Service, snapshot: Snapshot, request: Request) -> Ans
     """How the service is, for monitoring; not part of the contract."""
     dataset = snapshot.dataset
     days = dataset.index.days
+    fault = service.reload_fault
     health = {
-        "status": "ok",
+        "status": "stale" if fault else "ok",
         "version": VERSION,
         "uptime_seconds": round(time.monotonic() - service.started_at),
         "reviews": {
@@ -608,10 +630,15 @@ def health_answer(service: Service, snapshot: Snapshot, request: Request) -> Ans
             "latest": days[-1] if days else None,
         },
         "insights": {key: dataset.insights[key] for key in ("review_count", "generated_at")},
-        "last_modified": f"{datetime.fromtimestamp(snapshot.last_modified, UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "last_modified": _utc(snapshot.last_modified),
         "digests": {path: representation.digest for path, representation in snapshot.fixed.items()},
+        "last_reload_error": {"at": _utc(fault.at), "faults": list(fault.lines)} if fault else None,
     }
     return json_answer(200, health)
+
+
+def _utc(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 FIXED_PATHS = (REVIEWS_PATH, INSIGHTS_PATH, JSON_FEED_PATH, ATOM_PATH, CONTRACT_PATH, HOME_PATH)
@@ -645,10 +672,12 @@ class Service:
         self.settings = settings
         self.contract, self.contract_modified = load_contract()
         self.snapshot = self.load(None)
+        self.reload_fault: ReloadFault | None = None
         self.started_at = time.monotonic()
 
     def load(self, previous: Snapshot | None) -> Snapshot:
         """A snapshot of the files as they are now. Raises BadData."""
+        self.loaded_stamps = file_stamps(self.settings.data)  # before reading: a later change is seen again
         files = read_files(self.settings.data)
         return build_snapshot(
             self.contract, self.contract_modified, files, self.settings.base_url, previous, time.time()
@@ -718,6 +747,81 @@ def default_base_url(settings: Settings) -> str:
     return f"http://{host}:{settings.port}"
 
 
+# ---- Reload: one thread looks at the files, builds, and swaps by one assignment ----
+
+PATIENCE = 3  # looks at a file that vanished before we believe it: many programs replace by removing first
+
+
+@dataclass(frozen=True, slots=True)
+class ReloadFault:
+    """Why the files as they are now are not served; what was served before still is."""
+
+    at: float  # seconds since the epoch
+    lines: tuple[str, ...]
+
+
+class Reloader:
+    """Keeps a service at the newest files that can be served. Its methods but `wake` run on one thread."""
+
+    def __init__(self, service: Service):
+        self.service = service
+        self.asked = threading.Event()
+        self._looks_left = PATIENCE
+
+    def wake(self) -> None:
+        """Load now, changed or not. Any thread."""
+        self.asked.set()
+
+    def run(self) -> None:
+        """Look, and look again, until the process ends."""
+        pause = self.service.settings.reload_interval
+        while True:
+            forced = self.asked.wait(pause)
+            self.asked.clear()
+            try:
+                settled = self.look(forced)
+            except Exception:
+                log.exception("the data files could not be looked at")
+                settled = True
+            pause = self.service.settings.reload_interval if settled else SETTLE_SECONDS
+
+    def look(self, forced: bool) -> bool:
+        """Load when the files changed and rest, or when told to; False while somebody is still writing."""
+        loaded, stamps = self.service.loaded_stamps, file_stamps(self.service.settings.data)
+        if stamps == loaded and not forced:
+            self._looks_left = PATIENCE
+            return True
+        vanished = any(was and not now for was, now in zip(loaded, stamps, strict=True))
+        if vanished and self._looks_left and not forced:
+            self._looks_left -= 1
+            return True
+        time.sleep(SETTLE_SECONDS)
+        if stamps != file_stamps(self.service.settings.data):
+            return False
+        self._looks_left = PATIENCE
+        self.reload()
+        return True
+
+    def reload(self) -> None:
+        """Serve the files as they are, or keep what is served and say why."""
+        service = self.service
+        try:
+            snapshot = service.load(service.snapshot)
+        except BadData as bad:
+            service.reload_fault = ReloadFault(time.time(), tuple(bad.lines()))
+            for line in bad.lines():
+                log.error("not reloaded: %s", line)
+            return
+        changed = [
+            path for path, now in snapshot.fixed.items() if now.digest != service.snapshot.fixed[path].digest
+        ]
+        service.snapshot = snapshot
+        service.reload_fault = None
+        for warning in snapshot.dataset.warnings:
+            log.warning("%s", warning)
+        log.info("reloaded %s; changed: %s", loaded_line(snapshot.dataset), ", ".join(changed) or "nothing")
+
+
 # ---- Commands ----
 
 
@@ -781,8 +885,13 @@ def run(settings: Settings) -> NoReturn:
         log.warning("%s", warning)
     log.info("%s", loaded_line(app.snapshot.dataset))
     place = settings.uds or default_base_url(settings)
-    log.info("reviewsd %s listens on %s as %s", VERSION, place, app.settings.base_url)
-    asyncio.run(serve(app, listener, refusal))
+    reloader = Reloader(app)
+    threading.Thread(target=reloader.run, name="reload", daemon=True).start()
+
+    def ready() -> None:
+        log.info("reviewsd %s listens on %s as %s", VERSION, place, app.settings.base_url)
+
+    asyncio.run(serve(app, listener, refusal, ready, reloader.wake))
     log.info("stopped")
     leave(EXIT_STOPPED)
 

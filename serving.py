@@ -228,16 +228,24 @@ def most_connections() -> int:
     return max(soft, wanted) - SPARE_DESCRIPTORS
 
 
-async def serve(app: Application, listener: socket.socket, refuse: Refuse) -> None:
+async def serve(
+    app: Application,
+    listener: socket.socket,
+    refuse: Refuse,
+    ready: Callable[[], None],
+    hangup: Callable[[], None],
+) -> None:
     """Serve on `listener`, which is taken over, until SIGTERM or SIGINT; then finish running requests.
 
-    Runs on the main thread. The worker is Granian's own; its embedded `Server` class would only wrap it.
+    Runs on the main thread, and calls there `ready` once it serves and `hangup` at each SIGHUP. The worker is
+    Granian's own; its embedded `Server` class would only wrap it.
     """
     logging.getLogger("_granian").setLevel(logging.ERROR)
     loop = asyncio.get_running_loop()
     stop_asked, stopped = asyncio.Event(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop_asked.set)
+    loop.add_signal_handler(signal.SIGHUP, hangup)
     worker_signal: Any = WorkerSignal()
     worker_signal.add_cb(lambda: loop.call_soon_threadsafe(stopped.set))
     make_holder: Any = SocketHolder  # Granian's stubs leave these constructors out
@@ -253,6 +261,7 @@ async def serve(app: Application, listener: socket.socket, refuse: Refuse) -> No
     )
     begin = worker.serve_async_uds if uds else worker.serve_async
     begin(handover(loop, app, refuse), loop, worker_signal)
+    ready()
     await stop_asked.wait()
     worker_signal.set()
     if uds:

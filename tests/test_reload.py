@@ -1,0 +1,203 @@
+"""Changing the data while the service runs: what is loaded when, and what its callers see meanwhile.
+
+Looking - Serving
+"""
+
+import json
+import os
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from services import Address, daemon, fetch
+
+import reviewsd
+from reviewsd import PATIENCE, Reloader, Settings
+
+REVIEW = {"author": "Ann", "rating": 5, "date": "2026-01-01"}
+LOOKS_SECONDS = 30
+
+
+def document(*ids: str) -> dict[str, Any]:
+    return {"business": {"name": "X"}, "reviews": [{"id": each, **REVIEW} for each in ids]}
+
+
+def replace(directory: Path, content: Any, name: str = "reviews.json") -> None:
+    """Put a new file in the place of the old one, as a careful operator does."""
+    new = directory / "new"
+    new.write_text(content if isinstance(content, str) else json.dumps(content))
+    new.replace(directory / name)
+
+
+# ---- Looking: no thread, no clock ----
+
+
+@pytest.fixture
+def reloader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reloader:
+    monkeypatch.setattr(reviewsd.time, "sleep", lambda seconds: None)
+    replace(tmp_path, document("a"))
+    return Reloader(reviewsd.create_app(Settings(data=tmp_path)))
+
+
+def served(reloader: Reloader) -> list[str]:
+    """The ids that are served."""
+    return list(reloader.service.snapshot.dataset.position_by_id)
+
+
+def test_files_that_rest_are_not_read_again(reloader: Reloader) -> None:
+    before = reloader.service.snapshot
+    assert reloader.look(forced=False)
+    assert reloader.service.snapshot is before
+
+
+def test_a_replaced_file_is_loaded(reloader: Reloader) -> None:
+    replace(reloader.service.settings.data, document("a", "b"))
+    assert reloader.look(forced=False)
+    assert served(reloader) == ["b", "a"]
+
+
+def test_a_hangup_loads_what_did_not_change_and_changes_nothing(reloader: Reloader) -> None:
+    before = reloader.service.snapshot
+    assert reloader.look(forced=True)
+    assert reloader.service.snapshot is not before
+    assert reloader.service.snapshot.fixed == before.fixed
+
+
+def test_bad_data_leave_everything_as_it_was_and_are_told(
+    reloader: Reloader, caplog: pytest.LogCaptureFixture
+) -> None:
+    replace(reloader.service.settings.data, '{"business": {"name": "X"}, "reviews": [{}')
+    reloader.look(forced=False)
+    fault = reloader.service.reload_fault
+    assert fault is not None
+    assert fault.lines[0].startswith("reviews.json: not JSON at line 1 column ")
+    assert [record.getMessage() for record in caplog.records] == [f"not reloaded: {fault.lines[0]}"]
+    assert served(reloader) == ["a"]
+
+
+def test_bad_data_are_told_once_and_recovery_is_automatic(reloader: Reloader) -> None:
+    replace(reloader.service.settings.data, "[]")
+    reloader.look(forced=False)
+    first = reloader.service.reload_fault
+    reloader.look(forced=False)
+    assert reloader.service.reload_fault is first
+    replace(reloader.service.settings.data, document("c"))
+    reloader.look(forced=False)
+    assert reloader.service.reload_fault is None
+    assert served(reloader) == ["c"]
+
+
+def test_a_file_that_somebody_is_writing_is_waited_for(
+    reloader: Reloader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = reloader.service.settings.data
+    replace(data, '{"business": {"na')
+    monkeypatch.setattr(reviewsd.time, "sleep", lambda seconds: replace(data, document("b")))
+    assert not reloader.look(forced=False)
+    assert reloader.service.reload_fault is None
+    monkeypatch.setattr(reviewsd.time, "sleep", lambda seconds: None)
+    assert reloader.look(forced=False)
+    assert served(reloader) == ["b"]
+
+
+def test_a_file_that_vanishes_for_a_moment_is_not_missed(reloader: Reloader) -> None:
+    path = reloader.service.settings.data / "reviews.json"
+    path.unlink()
+    for _ in range(PATIENCE):
+        reloader.look(forced=False)
+    assert reloader.service.reload_fault is None
+    replace(path.parent, document("b"))
+    reloader.look(forced=False)
+    assert served(reloader) == ["b"]
+
+
+def test_a_file_that_stays_away_makes_the_service_stale(reloader: Reloader) -> None:
+    (reloader.service.settings.data / "reviews.json").unlink()
+    for _ in range(PATIENCE + 1):
+        reloader.look(forced=False)
+    assert reloader.service.reload_fault is not None
+    assert "there is no such file" in reloader.service.reload_fault.lines[0]
+    assert served(reloader) == ["a"]
+
+
+def test_insights_that_stay_away_say_nothing_any_more(reloader: Reloader) -> None:
+    data = reloader.service.settings.data
+    replace(data, {"review_count": 7}, "insights.json")
+    reloader.look(forced=False)
+    assert reloader.service.snapshot.dataset.insights["review_count"] == 7
+    (data / "insights.json").unlink()
+    for _ in range(PATIENCE + 1):
+        reloader.look(forced=False)
+    assert reloader.service.snapshot.dataset.insights["review_count"] == 0
+
+
+# ---- Serving: the daemon, its thread and its signal ----
+
+
+def health(service: Address) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(fetch(service, "/healthz").body)
+    return found
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Until `condition` holds; fails when it does not within a time that no machine needs."""
+    deadline = time.monotonic() + LOOKS_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+
+
+def test_under_load_no_request_fails_and_no_answer_is_mixed(tmp_path: Path) -> None:
+    """Each state of the data has one id, one insight count: an answer may hold only one state's."""
+    replace(tmp_path, document("s0"))
+    failures: list[Any] = []
+    over = threading.Event()
+
+    def load(service: Address, path: str) -> None:
+        while not over.is_set():
+            answer = fetch(service, path)
+            ids = {review["id"] for review in json.loads(answer.body).get("reviews", [])}
+            if answer.status != 200 or len(ids) != 1:
+                failures.append((path, answer))
+
+    with daemon("--reload-interval", "0.05", data=tmp_path) as service:
+        paths = ("/reviews.json", "/api/reviews/search", "/api/reviews/since/2020-01-01")
+        readers = [threading.Thread(target=load, args=(service, path)) for path in paths]
+        for reader in readers:
+            reader.start()
+        for state in range(1, 6):
+            digest = health(service)["digests"]["/reviews.json"]
+            replace(tmp_path, document(f"s{state}"))
+            wait_for(lambda seen=digest: health(service)["digests"]["/reviews.json"] != seen)  # type: ignore[misc]
+        over.set()
+        for reader in readers:
+            reader.join()
+    assert failures == []
+
+
+def test_a_running_service_turns_stale_and_well_again(tmp_path: Path) -> None:
+    replace(tmp_path, document("a"))
+    with daemon("--reload-interval", "0.05", data=tmp_path) as service:
+        before = fetch(service, "/reviews.json")
+        replace(tmp_path, document("a", "a"))
+        wait_for(lambda: health(service)["status"] == "stale")
+        line = 'reviews.json /reviews/1/id: "a" is already the id of /reviews/0'
+        assert health(service)["last_reload_error"]["faults"] == [line]
+        assert fetch(service, "/reviews.json").headers["etag"] == before.headers["etag"]
+        replace(tmp_path, document("a"))
+        wait_for(lambda: health(service)["status"] == "ok")
+        after = fetch(service, "/reviews.json")
+        for name in ("etag", "last-modified"):
+            assert after.headers[name] == before.headers[name]
+
+
+def test_a_hangup_signal_loads_at_once(tmp_path: Path) -> None:
+    shutil.copytree(reviewsd.contract_path().parent, tmp_path, dirs_exist_ok=True)
+    with daemon("--reload-interval", "3600", data=tmp_path) as service:
+        replace(tmp_path, document("only"))
+        os.kill(service.pid, signal.SIGHUP)
+        wait_for(lambda: health(service)["reviews"]["count"] == 1)
