@@ -36,7 +36,7 @@ from werkzeug.http import http_date, parse_accept_header, parse_date, parse_etag
 import reviews
 from contract import BadData, Contract, Fault, read_contract
 from reviews import BadQuery, Dataset, Issue
-from serving import CannotListen, Environ, Reply, StartResponse, leave, listen, serve
+from serving import CannotListen, Environ, Reply, StartResponse, leave, listen, notify, serve
 
 VERSION = "1.0.0"
 EXIT_STOPPED, EXIT_CANNOT_LISTEN, EXIT_USAGE, EXIT_BAD_DATA = 0, 1, 2, 78
@@ -805,12 +805,14 @@ class Reloader:
     def reload(self) -> None:
         """Serve the files as they are, or keep what is served and say why."""
         service = self.service
+        notify("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
         try:
             snapshot = service.load(service.snapshot)
         except BadData as bad:
             service.reload_fault = ReloadFault(time.time(), tuple(bad.lines()))
             for line in bad.lines():
                 log.error("not reloaded: %s", line)
+            notify("READY=1", f"STATUS=Stale: {bad.lines()[0]}")
             return
         changed = [
             path for path, now in snapshot.fixed.items() if now.digest != service.snapshot.fixed[path].digest
@@ -820,6 +822,7 @@ class Reloader:
         for warning in snapshot.dataset.warnings:
             log.warning("%s", warning)
         log.info("reloaded %s; changed: %s", loaded_line(snapshot.dataset), ", ".join(changed) or "nothing")
+        notify("READY=1", f"STATUS=Serving {loaded_line(snapshot.dataset)}")
 
 
 # ---- Commands ----
@@ -890,6 +893,7 @@ def run(settings: Settings) -> NoReturn:
 
     def ready() -> None:
         log.info("reviewsd %s listens on %s as %s", VERSION, place, app.settings.base_url)
+        notify("READY=1", f"STATUS=Serving {loaded_line(app.snapshot.dataset)}")
 
     asyncio.run(serve(app, listener, refusal, ready, reloader.wake))
     log.info("stopped")

@@ -8,7 +8,7 @@ request without a body is answered at once on Granian's one Python thread. A req
 on the asyncio loop, within a deadline and a size that WSGI alone could not give it, and answered there: the
 application may then wait for a disk without keeping others waiting. So two threads call the application.
 
-Sections: Listening - Requests - Bodies - Handover - Serving
+Sections: Listening - Requests - Bodies - Handover - Service manager - Serving
 """
 
 from __future__ import annotations
@@ -216,6 +216,56 @@ def handover(loop: asyncio.AbstractEventLoop, app: Application, refuse: Refuse) 
     return scheduler
 
 
+# ---- Service manager: what systemd wants to know (sd_notify(3)) ----
+
+
+def notify(*assignments: str) -> None:
+    """Tell the service manager, for example "READY=1"; nothing happens where there is none. Any thread."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    if address.startswith("@"):  # an abstract socket (unix(7))
+        address = "\0" + address[1:]
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.sendto("\n".join(assignments).encode(), address)
+    except OSError as error:
+        log.warning("the service manager cannot be told: %s", error)
+
+
+async def keep_watchdog(address: Any) -> None:
+    """Tell the watchdog, twice in its interval, that requests are answered; only after one was."""
+    interval_seconds = int(os.environ.get("WATCHDOG_USEC") or 0) / 1_000_000
+    while interval_seconds:
+        try:
+            async with asyncio.timeout(interval_seconds / 2):
+                await answered(address)
+            notify("WATCHDOG=1")
+        except (OSError, TimeoutError) as error:
+            log.error("the service does not answer itself: %s", error or "too late")
+        await asyncio.sleep(interval_seconds / 2)
+
+
+async def answered(address: Any) -> None:
+    """One request to ourselves; returns when a status line is back, raises OSError without one."""
+    if isinstance(address, str):
+        reader, writer = await asyncio.open_unix_connection(address)
+    else:
+        reader, writer = await asyncio.open_connection(*_reachable(address))
+    try:
+        writer.write(b"HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        if not (await reader.readline()).startswith(b"HTTP/1.1 "):
+            raise ConnectionResetError("no status line")
+    finally:
+        writer.close()
+
+
+def _reachable(address: tuple[Any, ...]) -> tuple[str, int]:
+    """Where to reach a listener that may be bound to every address."""
+    loopback = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
+    return loopback.get(address[0], address[0]), address[1]
+
+
 # ---- Serving ----
 
 
@@ -250,7 +300,8 @@ async def serve(
     worker_signal.add_cb(lambda: loop.call_soon_threadsafe(stopped.set))
     make_holder: Any = SocketHolder  # Granian's stubs leave these constructors out
     make_worker: Any = RSGIWorker
-    uds = Path(listener.getsockname()) if listener.family == socket.AF_UNIX else None
+    address = listener.getsockname()
+    uds = Path(address) if listener.family == socket.AF_UNIX else None
     worker = make_worker(
         1,
         (None, make_holder(listener.detach(), uds is not None, WAITING_CONNECTIONS)),
@@ -261,8 +312,11 @@ async def serve(
     )
     begin = worker.serve_async_uds if uds else worker.serve_async
     begin(handover(loop, app, refuse), loop, worker_signal)
+    watchdog = loop.create_task(keep_watchdog(address))
     ready()
     await stop_asked.wait()
+    notify("STOPPING=1")
+    watchdog.cancel()
     worker_signal.set()
     if uds:
         uds.unlink(missing_ok=True)

@@ -1,11 +1,13 @@
 """The server against the open internet: malformed, slow, huge and many, on the daemon as its users start it.
 
-Raw requests - Bodies - Crowds - Starting and stopping
+Raw requests - Bodies - Crowds - Starting and stopping - Service manager
 """
 
+import os
 import re
 import resource
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -16,7 +18,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from services import STOP_SECONDS, Address, daemon, daemon_command, fetch, listening_port
+from services import SAMPLE, STOP_SECONDS, Address, daemon, daemon_command, fetch, listening_port
 
 import serving
 
@@ -291,3 +293,38 @@ def test_a_running_request_is_finished_before_the_end() -> None:
         subprocess.run(["kill", "-TERM", str(service.pid)], check=True)
         connection.sendall(b"cd")
         assert connection.makefile("rb").readline() == b"HTTP/1.1 405 Method Not Allowed\r\n"
+
+
+# ---- Service manager ----
+
+
+def test_the_service_manager_hears_of_every_state_and_the_watchdog_is_kept(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(SAMPLE, data)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(30)
+        environment = os.environ | {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "200000"}
+        command = daemon_command("--port", "0", "--data", str(data))
+        process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment)
+        try:
+
+            def heard(beginning: bytes) -> bytes:
+                while not (message := manager.recv(4096)).startswith(beginning):
+                    assert message == b"WATCHDOG=1", message
+                return message
+
+            assert heard(b"READY=1") == (
+                b"READY=1\nSTATUS=Serving 160 reviews of Larkspur Hollow Chiropractic, 4 unverified left out"
+            )
+            assert manager.recv(4096) == manager.recv(4096) == b"WATCHDOG=1"
+            (data / "reviews.json").write_text("[]")
+            process.send_signal(signal.SIGHUP)
+            heard(b"RELOADING=1\nMONOTONIC_USEC=")
+            assert heard(b"READY=1") == b"READY=1\nSTATUS=Stale: reviews.json: an array is not an object"
+            process.send_signal(signal.SIGTERM)
+            assert heard(b"STOPPING=1") == b"STOPPING=1"
+            assert process.wait(STOP_SECONDS) == 0
+        finally:
+            process.kill()
+            process.wait()
