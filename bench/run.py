@@ -1,0 +1,157 @@
+"""The bench: measure reviewsd beside nginx and a FastAPI service, on this machine, in one run.
+
+    python bench/run.py            everything; writes bench/RESULTS.md; takes most of an hour
+    python bench/run.py --quick    the essentials in some three minutes; writes nothing
+
+What is measured stands in measure.py, what the figures must be in budgets.py, how servers are started in
+peers.py, how load is made in load.py, and what the text says in report.py. Needs Linux with Debian's
+packages and a network for PyPI, once. Standard library only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import signal
+import sys
+import tempfile
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import NoReturn
+
+from environment import BENCH, prepare, versions
+from load import BenchError
+from measure import MEASUREMENTS, START, WORST, Plan, measure
+from report import Occasion, report
+
+SUBJECTS = (*(measurement.key for measurement in MEASUREMENTS), WORST, START)
+RESULTS = BENCH / "RESULTS.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much is measured unless an option says otherwise."""
+
+    rounds: int
+    seconds: int
+    sizes: tuple[int, ...]
+    connections: tuple[int, ...]
+
+
+FULL = Extent(rounds=5, seconds=2, sizes=(500, 10_000, 100_000), connections=(1, 16, 128))
+QUICK = Extent(rounds=3, seconds=1, sizes=(500,), connections=(16,))
+
+
+def main() -> int:
+    """Run the command line; the exit status."""
+    signal.signal(signal.SIGTERM, _stop)
+    options = command_line().parse_args()
+    chosen = (options.only, options.rounds, options.seconds, options.sizes, options.connections)
+    output = options.output or (None if options.quick or any(chosen) else RESULTS)
+    try:
+        text = run(options)
+    except BenchError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("stopped; nothing was written", file=sys.stderr)
+        return 130
+    print(text)
+    if output:
+        output.write_text(text, encoding="utf-8")
+        say(f"written to {output}")
+    return 0
+
+
+def _stop(number: int, frame: object) -> NoReturn:
+    """Leave through every `finally`, so that the servers end."""
+    sys.exit(128 + number)
+
+
+def command_line() -> argparse.ArgumentParser:
+    """The parser."""
+    parser = argparse.ArgumentParser(description="Measure reviewsd beside nginx and a FastAPI service.")
+    parser.add_argument("--quick", action="store_true", help="few and short rounds: a first look")
+    parser.add_argument("--only", type=_subjects, help=f"some of {','.join(SUBJECTS)}")
+    parser.add_argument("--rounds", type=_positive, help=f"of each measurement; default {FULL.rounds}")
+    parser.add_argument("--seconds", type=_positive, help=f"of a round, at least; default {FULL.seconds}")
+    parser.add_argument("--sizes", type=_numbers, help=f"numbers of reviews; default {_listed(FULL.sizes)}")
+    parser.add_argument(
+        "--connections", type=_numbers, help=f"numbers of connections; default {_listed(FULL.connections)}"
+    )
+    parser.add_argument(
+        "--cache", type=Path, default=_cache(), help="for environments and data; default %(default)s"
+    )
+    parser.add_argument(
+        "--output", type=Path, help="for the results; default bench/RESULTS.md for a full run, otherwise none"
+    )
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) >= 1):
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number of 1 or more")
+    return int(text)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(sorted({_positive(part.replace("_", "")) for part in text.split(",")}))
+
+
+def _subjects(text: str) -> frozenset[str]:
+    if unknown := set(text.split(",")) - set(SUBJECTS):
+        raise argparse.ArgumentTypeError(
+            f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(SUBJECTS)}"
+        )
+    return frozenset(text.split(","))
+
+
+def _listed(numbers: tuple[int, ...]) -> str:
+    return ",".join(map(str, numbers))
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "reviewsd-bench"
+
+
+def run(options: argparse.Namespace) -> str:
+    """Measure what the options ask for; the report. Raises BenchError."""
+    defaults = QUICK if options.quick else FULL
+    load_before = os.getloadavg()[0]
+    cache = options.cache.resolve()
+    cache.mkdir(parents=True, exist_ok=True)
+    say(f"preparing {cache}")
+    environment = prepare(cache)
+    with tempfile.TemporaryDirectory(prefix="reviewsd-bench-") as scratch:
+        plan = Plan(
+            environment=environment,
+            cache=cache,
+            scratch=Path(scratch),
+            sizes=options.sizes or defaults.sizes,
+            connections=options.connections or defaults.connections,
+            rounds=options.rounds or defaults.rounds,
+            seconds=options.seconds or defaults.seconds,
+            only=options.only or frozenset(SUBJECTS),
+            say=say,
+        )
+        results = measure(plan)
+    occasion = Occasion(
+        date=date.today().isoformat(),
+        command=shlex.join(["python", "bench/run.py", *sys.argv[1:]]),
+        rounds=plan.rounds,
+        seconds=plan.seconds,
+        load_before=load_before,
+        versions=versions(environment),
+    )
+    return report(results, occasion)
+
+
+def say(text: str) -> None:
+    """Tell the person who waits."""
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
