@@ -35,7 +35,9 @@ class Fault:
 
     def __str__(self) -> str:
         pointer = "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in self.path)
-        return f"{self.file} {pointer}: {self.reason}" if pointer else f"{self.file}: {self.reason}"
+        line = f"{self.file} {pointer}: {self.reason}" if pointer else f"{self.file}: {self.reason}"
+        # A key or a value of the file may hold line ends, control characters or half a surrogate pair.
+        return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in line)
 
 
 class BadData(ValueError):
@@ -49,7 +51,7 @@ class BadData(ValueError):
         """One line a fault, at most `most`, then one line that counts the rest."""
         rest = len(self.faults) - most
         shown = [str(fault) for fault in self.faults[:most]]
-        return [*shown, f"and {rest} more faults"] if rest > 0 else shown
+        return [*shown, f"and {rest} more fault{'s' if rest > 1 else ''}"] if rest > 0 else shown
 
 
 # ---- Contract: the parts that the program obeys ----

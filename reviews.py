@@ -149,7 +149,10 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 def echo(value: Json) -> str:
     """A caller's value as it may stand in an answer: short, and encodable whatever it was."""
-    text = value if isinstance(value, str) else json.dumps(value)
+    try:
+        text = value if isinstance(value, str) else json.dumps(value)
+    except ValueError:  # the interpreter does not write integers of thousands of digits
+        text = "a number of thousands of digits"
     text = SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
     return text if len(text) <= MOST_ECHOED else text[:MOST_ECHOED] + "…"
 
@@ -219,6 +222,9 @@ READERS: dict[str, Callable[[Parameter, Json], Any]] = {
 # ---- Strict JSON: bytes to values, refusing what JSON or UTF-8 does not have ----
 
 
+TOO_DEEP = "not usable: arrays or objects are nested too deeply"
+
+
 def parse(file: str, data: bytes) -> Json:
     """The value in `data`: UTF-8, with or without a byte order mark.
 
@@ -236,7 +242,7 @@ def parse(file: str, data: bytes) -> Json:
         return value if math.isfinite(value := float(token)) else not_finite(token)
 
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode().removeprefix("\ufeff")
         document = json.loads(text, parse_constant=not_finite, parse_float=number)
     except UnicodeDecodeError as error:
         raise BadData([Fault(file, (), f"not UTF-8 at byte {error.start}: {error.reason}")]) from None
@@ -244,19 +250,31 @@ def parse(file: str, data: bytes) -> Json:
         place = f"line {error.lineno} column {error.colno}"
         raise BadData([Fault(file, (), f"not JSON at {place}: {error.msg}")]) from None
     except RecursionError:
-        raise BadData([Fault(file, (), "not usable: arrays or objects are nested too deeply")]) from None
+        raise BadData([Fault(file, (), TOO_DEEP)]) from None
     except ValueError:  # int() refuses thousands of digits and does not say where
         raise BadData([Fault(file, (), _where_digits_run_on(text))]) from None
     suspicious = suspicious or "\\ud" in text or "\\uD" in text
     if suspicious and (unwritable := list(_unwritable(document))):
         raise BadData([Fault(file, path, reason) for path, reason in unwritable])
+    _check_depth(file, document)
     return document
 
 
 def _where_digits_run_on(text: str) -> str:
-    run = re.search(r"[0-9]{4301}", text)
+    strings_and_runs = re.finditer(r'"(?:[^"\\]|\\.)*"|[0-9]{4301}', text)
+    run = next((found for found in strings_and_runs if found[0][0] != '"'), None)
     line = text.count("\n", 0, run.start()) + 1 if run else 0
     return f"not usable: an integer of more than 4300 digits on line {line}"
+
+
+def _check_depth(file: str, document: Json) -> None:
+    """Refuse what could be read but not be written again inside an answer or a feed."""
+    for _ in range(50):
+        document = [document]
+    try:
+        json.dumps(document)
+    except RecursionError:
+        raise BadData([Fault(file, (), TOO_DEEP)]) from None
 
 
 def _unwritable(document: Json) -> Iterator[tuple[JsonPath, str]]:
@@ -299,7 +317,7 @@ def review_faults(contract: Contract, document: Json) -> list[Fault]:
 
 def insight_faults(contract: Contract, document: Json) -> list[Fault]:
     """Every fault of a parsed insights file."""
-    return _faults(INSIGHTS_FILE, contract.insights_file.complaints(document), ())
+    return _faults(INSIGHTS_FILE, contract.insights_file.complaints(document), _insight_nonsense(document))
 
 
 Complaints = Iterable[tuple[JsonPath, str]]
@@ -335,6 +353,15 @@ def _nonsense(document: Json) -> Iterator[tuple[JsonPath, str]]:
             yield from _date_nonsense(reply.get("date"), (*path, "owner_reply", "date"))
 
 
+def _insight_nonsense(document: Json) -> Iterator[tuple[JsonPath, str]]:
+    if not isinstance(document, dict):
+        return
+    yield from _date_nonsense(document.get("generated_at"), ("generated_at",))
+    if isinstance(dates := document.get("date_range"), dict):
+        for key in ("earliest", "latest"):
+            yield from _date_nonsense(dates.get(key), ("date_range", key))
+
+
 def _id_nonsense(identifier: str, path: JsonPath, first_index: int) -> Iterator[tuple[JsonPath, str]]:
     if first_index != path[1]:
         yield path, f"{shown(identifier)} is already the id of /reviews/{first_index}"
@@ -351,8 +378,15 @@ def _date_nonsense(value: Json, path: JsonPath) -> Iterator[tuple[JsonPath, str]
 def _url_nonsense(holder: Json, path: JsonPath, keys: Sequence[str]) -> Iterator[tuple[JsonPath, str]]:
     for key in keys if isinstance(holder, dict) else ():
         value = holder.get(key)
-        if isinstance(value, str) and not WEB_URL.fullmatch(value):
+        if isinstance(value, str) and not _is_web_url(value):
             yield (*path, key), f"{shown(value)} is not an http or https URL"
+
+
+def _is_web_url(text: str) -> bool:
+    try:
+        return bool(WEB_URL.fullmatch(text) and urlsplit(text).hostname)
+    except ValueError:  # brackets that hold no address, or a host that Unicode would make another one
+        return False
 
 
 # ---- Served form: every key present, absence is null, unknown keys untouched and last ----
@@ -378,6 +412,9 @@ def serving_order(reviews: Iterable[dict[str, Json]]) -> list[dict[str, Json]]:
     return sorted(reviews, key=lambda review: (calendar_day(review), review["id"]), reverse=True)
 
 
+RATING_FIGURES = ("rating_value", "review_count", "distribution")
+
+
 def aggregate_rating(reviews: Sequence[Mapping[str, Json]], given: Mapping[str, Json]) -> dict[str, Json]:
     """The rating of all `reviews`; what the file itself gives wins, since it may speak for more reviews."""
     stars = Counter(math.floor(review["rating"]) for review in reviews)
@@ -389,7 +426,7 @@ def aggregate_rating(reviews: Sequence[Mapping[str, Json]], given: Mapping[str, 
         "worst_rating": 1,
         "distribution": {str(star): stars[star] for star in range(1, 6)},
     }
-    return computed | {key: value for key, value in given.items() if value is not None}
+    return computed | {key: value for key, value in given.items() if value is not None or key not in computed}
 
 
 # ---- Index: what filters look up, by position ----
@@ -544,7 +581,7 @@ def _warnings(
         some = ", ".join(unknown[:3]) + (", …" if len(unknown) > 3 else "")
         yield f"{INSIGHTS_FILE} speaks of {len(unknown)} review(s) that are not served: {some}"
     computed = aggregate_rating(reviews, {})
-    if differing := [key for key in ("rating_value", "review_count") if rating[key] != computed[key]]:
+    if differing := [key for key in RATING_FIGURES if rating[key] != computed[key]]:
         pairs = ", ".join(f"{key} {rating[key]} (the reviews: {computed[key]})" for key in differing)
         yield f"{REVIEWS_FILE} gives an aggregate_rating of its own: {pairs}"
 
@@ -814,9 +851,15 @@ def _modified(review: Mapping[str, Json]) -> str:
     return max(dates, key=_instant)
 
 
-def _instant(date_time: str) -> float:
-    """Seconds for comparison; a leap second counts as the second before it."""
+def _instant(date_time: str) -> tuple[timedelta, str]:
+    """What orders date-times: the time to the second, then the digits of its fraction, however many.
+
+    A leap second counts as the second before it.
+    """
     second = "59" if date_time[17:19] == "60" else date_time[17:19]
-    moment = datetime.fromisoformat(date_time[:17] + second + date_time[19:])
+    fraction = re.match(r"\.[0-9]+", date_time[19:])
+    digits = fraction[0] if fraction else ""
+    moment = datetime.fromisoformat(date_time[:17] + second + date_time[19 + len(digits) :])
     # Not timestamp(): in the years 1 and 9999 an offset would leave the calendar.
-    return (moment.replace(tzinfo=None) - datetime.min - (moment.utcoffset() or timedelta())).total_seconds()
+    whole = moment.replace(tzinfo=None) - datetime.min - (moment.utcoffset() or timedelta())
+    return whole, digits.rstrip("0")
