@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -105,7 +105,12 @@ def under_waitress(data: Path = SAMPLE, base_url: str = "http://reviews.example"
     """The application under another WSGI server, in a thread."""
     app = reviewsd.create_app(reviewsd.Settings(data=data, base_url=base_url))
     server = waitress.create_server(app, host="127.0.0.1", port=0)
-    thread = threading.Thread(target=server.run, daemon=True)
+
+    def run() -> None:
+        with suppress(OSError):  # waitress meets its sockets closed below, wherever its loop is
+            server.run()
+
+    thread = threading.Thread(target=run, daemon=True)
     thread.start()
     try:
         yield Address(int(server.effective_port), os.getpid(), base_url)
