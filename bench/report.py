@@ -274,49 +274,6 @@ ABOUT_LATENCIES = """
     for the server to accept it, which shows in FastAPI's p99 at 128 connections. The last columns are the
     server's processor time for one request, which other work on the machine disturbs least.
 """
-ABOUT_WORST), worst_table(results)]
-    if results.starts:
-        parts += ["## Start and memory", prose(ABOUT_STARTS), start_table(results.starts)]
-    return "\n\n".join([*parts, "## What was compared", *map(prose, ABOUT_SERVERS)]) + "\n"
-
-
-def throughput_part(rows: Sequence[Throughput], occasion: Occasion) -> list[str]:
-    """Requests a second and latencies, by size."""
-    others = [run.others_share for row in rows for runs in row.runs.values() for run in runs]
-    about = f"""
-        Medians of {occasion.rounds} rounds of {occasion.seconds} s or more (up to {LONGEST_SECONDS} s where
-        answers are slow), the servers in turns, after a round that does not count. Only one server works at
-        a time. {ABOUT_RATES}
-        Work that has nothing to do with the bench took {median(others):.0%} of a core in the median run and
-        {max(others):.0%} in the worst: the more, the less the figures mean.
-    """
-    parts = ["## Requests a second, and latencies", prose(about), prose(ABOUT_LATENCIES)]
-    for size in dict.fromkeys(row.size for row in rows):
-        of_size = [row for row in rows if row.size == size]
-        parts += [f"### {size:,} reviews", rate_table(of_size), latency_table(of_size)]
-    return parts
-
-
-def prose(text: str) -> str:
-    """A paragraph in lines of a readable length."""
-    return fill(" ".join(text.split()), width=100, break_long_words=False, break_on_hyphens=False)
-
-
-# ---- Prose ----
-
-ABOUT_BUDGETS = """
-    The budgets are those of the design, the goals go beyond them. A figure is the median of its rounds,
-    with the least and the greatest in parentheses; the median decides. A ratio is made within each round.
-"""
-ABOUT_RATES = f"""
-    A star: wrk used {SATURATED:.0%} of its core or more, so that the server might have answered more.
-    Combinations whose answers together exceed {MOST_BYTES_IN_FLIGHT / 1e6:.0f} MB are left out.
-"""
-ABOUT_LATENCIES = """
-    Latencies are milliseconds at p50 / p99 / p99.9 under full load, as wrk counts them: from sending a
-    request, which on each connection waits for the answer before it. The last columns are the server's
-    processor time for one request, which other work on the machine disturbs least.
-"""
 ABOUT_WORST = f"""
     One client, one request at a time, 100 reviews an answer, gzip; {WORST_REPETITIONS} requests of each,
     every one with another offset, so that no remembered answer helps.
