@@ -8,7 +8,7 @@ request without a body is answered at once on Granian's one Python thread. A req
 on the asyncio loop, within a deadline and a size that WSGI alone could not give it, and answered there: the
 application may then wait for a disk without keeping others waiting. So two threads call the application.
 
-Sections: Listening - Requests - Bodies - Handover - Service manager - Serving
+Sections: Listening - Requests - Bodies - Handover - Service manager - Signals - Serving
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -37,6 +37,7 @@ LARGEST_BODY = 64 * 1024  # bytes
 SEND_BUFFER_BYTES = 256 * 1024  # of the kernel, for each connection
 WAITING_CONNECTIONS = 4096  # that the kernel has accepted and we have not
 SPARE_DESCRIPTORS = 64  # for files, logs and the interpreter
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 log = logging.getLogger("reviewsd.serving")
 
@@ -266,6 +267,31 @@ def _reachable(address: tuple[Any, ...]) -> tuple[str, int]:
     return loopback.get(address[0], address[0]), address[1]
 
 
+# ---- Signals ----
+
+
+def watch_signals(
+    loop: asyncio.AbstractEventLoop, handlers: Mapping[signal.Signals, Callable[[], None]]
+) -> None:
+    """Call a handler on `loop` for each signal that arrives. Main thread.
+
+    The loop's own way shares one pipe between signals and all that other threads hand over; a crowd fills it,
+    and a signal that finds it full is lost. The pipe made here, open to the end, carries signals alone.
+    """
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+
+    def heard() -> None:
+        for number in os.read(reader, 64):
+            if number in handlers:
+                handlers[signal.Signals(number)]()
+
+    loop.add_reader(reader, heard)
+    for number in handlers:
+        signal.signal(number, lambda number, frame: None)  # without one the number is not written
+
+
 # ---- Serving ----
 
 
@@ -293,9 +319,13 @@ async def serve(
     logging.getLogger("_granian").setLevel(logging.ERROR)
     loop = asyncio.get_running_loop()
     stop_asked, stopped = asyncio.Event(), asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop_asked.set)
-    loop.add_signal_handler(signal.SIGHUP, hangup)
+
+    def stop() -> None:
+        for number in STOP_SIGNALS:
+            signal.signal(number, signal.SIG_DFL)  # a second one ends the process at once
+        stop_asked.set()
+
+    watch_signals(loop, dict.fromkeys(STOP_SIGNALS, stop) | {signal.SIGHUP: hangup})
     worker_signal: Any = WorkerSignal()
     worker_signal.add_cb(lambda: loop.call_soon_threadsafe(stopped.set))
     make_holder: Any = SocketHolder  # Granian's stubs leave these constructors out

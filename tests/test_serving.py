@@ -3,6 +3,7 @@
 Raw requests - Bodies - Crowds - Starting and stopping - Service manager
 """
 
+import asyncio
 import os
 import re
 import resource
@@ -287,12 +288,59 @@ def test_a_signal_ends_it_with_status_0_and_no_traceback(number: signal.Signals)
 
 
 def test_a_running_request_is_finished_before_the_end() -> None:
-    with daemon() as service, connect(service) as connection:
-        connection.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nab")
-        assert fetch(service, "/healthz").status == 200  # the head has surely been read by now
-        subprocess.run(["kill", "-TERM", str(service.pid)], check=True)
-        connection.sendall(b"cd")
-        assert connection.makefile("rb").readline() == b"HTTP/1.1 405 Method Not Allowed\r\n"
+    process = subprocess.Popen(daemon_command("--port", "0"), stderr=subprocess.PIPE, text=True)
+    try:
+        service = Address(listening_port(process), process.pid, "")
+        with connect(service) as connection:
+            connection.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nab")
+            assert fetch(service, "/healthz").status == 200  # the head has surely been read by now
+            process.send_signal(signal.SIGTERM)
+            connection.sendall(b"cd")
+            assert connection.makefile("rb").readline() == b"HTTP/1.1 405 Method Not Allowed\r\n"
+        assert process.wait(STOP_SECONDS) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(STOP_SECONDS)
+        environment = os.environ | {"NOTIFY_SOCKET": str(tmp_path / "notify")}
+        command = daemon_command("--port", "0")
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+        try:
+            service = Address(listening_port(process), process.pid, "")
+            with connect(service) as connection:
+                connection.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nab")
+                assert fetch(service, "/healthz").status == 200
+                process.send_signal(signal.SIGTERM)
+                while manager.recv(4096) != b"STOPPING=1":
+                    pass
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(serving.STOP_SECONDS / 2) == -signal.SIGTERM
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def test_a_signal_is_heard_while_other_threads_have_much_to_say() -> None:
+    heard: list[bool] = []
+    loop = asyncio.new_event_loop()
+    before = signal.getsignal(signal.SIGUSR1)
+    try:
+        serving.watch_signals(loop, {signal.SIGUSR1: lambda: heard.append(True) or loop.stop()})
+        for _ in range(100_000):  # more than the pipe between threads holds
+            loop.call_soon_threadsafe(bool)
+        os.kill(os.getpid(), signal.SIGUSR1)
+        loop.call_later(STOP_SECONDS, loop.stop)
+        loop.run_forever()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        os.close(signal.set_wakeup_fd(-1))
+        loop.close()
+    assert heard
 
 
 # ---- Service manager ----
