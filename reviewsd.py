@@ -23,20 +23,23 @@ import sysconfig
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 from urllib.parse import unquote_plus, urlsplit
 
 from werkzeug.http import http_date, parse_accept_header, parse_date, parse_etags
 
+import mcp_rpc
 import reviews
 from contract import BadData, Contract, Fault, read_contract
+from mcp_rpc import SESSION_KEY_BYTES, McpEndpoint, McpSettings, new_session_key
 from reviews import BadQuery, Dataset, Issue
-from serving import CannotListen, Environ, Reply, StartResponse, leave, listen, notify, serve
+from serving import LARGEST_BODY, CannotListen, Environ, Reply, StartResponse, leave, listen, notify, serve
 
 VERSION = "1.0.0"
 EXIT_STOPPED, EXIT_CANNOT_LISTEN, EXIT_USAGE, EXIT_BAD_DATA = 0, 1, 2, 78
@@ -76,18 +79,55 @@ def _read_seconds(text: str) -> float:
     return float(text)
 
 
+def _read_switch(text: str) -> bool:
+    if text.lower() not in SWITCHES:
+        raise BadSetting(f"{text!r} is neither on nor off: expected one of {', '.join(SWITCHES)}")
+    return SWITCHES[text.lower()]
+
+
+def _read_origins(text: str) -> frozenset[str]:
+    """Origins as browsers send them (RFC 6454 section 6.2), with commas between; `*` for every one."""
+    origins = [part.strip() for part in text.split(",") if part.strip()]
+    for origin in origins:
+        if not ORIGIN.fullmatch(origin):
+            raise BadSetting(
+                f"{origin!r} is not an origin: expected for example https://app.example.com, or *"
+            )
+    return frozenset(origins)
+
+
 def _read_log_level(text: str) -> str:
     if text.lower() not in LOG_LEVELS:
         raise BadSetting(f"{text!r} is not a log level: expected one of {', '.join(LOG_LEVELS)}")
     return text.lower()
 
 
+Flag = Literal["value", "list", "switch"]
 LOG_LEVELS = ("debug", "info", "warning", "error")
+SWITCHES = {
+    "on": True,
+    "yes": True,
+    "true": True,
+    "1": True,
+    "off": False,
+    "no": False,
+    "false": False,
+    "0": False,
+}
+ORIGIN = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[^/?#,\s]+")
 
 
-def _setting(default: Any, description: str, read: Callable[[str], Any] = str) -> Any:
-    """A field of `Settings`; `read` turns what an operator wrote into the value or raises BadSetting."""
-    return field(default=default, metadata={"description": description, "read": read})
+def _setting(
+    default: Any, description: str, read: Callable[[str], Any] = str, flag: Flag = "value", also: str = ""
+) -> Any:
+    """A field of `Settings`; `read` turns what an operator wrote into the value or raises BadSetting.
+
+    A "list" flag may be given more than once, a "switch" takes no value. `also` is a second variable, one
+    that systemd sets.
+    """
+    return field(
+        default=default, metadata={"description": description, "read": read, "flag": flag, "also": also}
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +139,23 @@ class Settings:
     uds: Path | None = _setting(None, "path of a Unix socket to listen on instead", Path)
     base_url: str = _setting("", "public URL of the service; by default http://HOST:PORT", _read_base_url)
     data: Path = _setting(Path("data"), "directory of reviews.json and insights.json", Path)
+    state_dir: Path = _setting(
+        Path("state"), "directory for what the service keeps; systemd names it", Path, also="STATE_DIRECTORY"
+    )
     reload_interval: float = _setting(2.0, "seconds between two looks at the data files", _read_seconds)
     log_level: str = _setting("info", f"how much to log: {', '.join(LOG_LEVELS)}", _read_log_level)
+    allowed_origin: frozenset[str] = _setting(
+        frozenset(),
+        "origin whose web pages may call /mcp; may be given more than once; * for all",
+        _read_origins,
+        "list",
+    )
+    mcp_require_session: bool = _setting(
+        False, "refuse MCP requests without the session id that initialize gave", _read_switch, "switch"
+    )
+    session_key_file: Path | None = _setting(
+        None, "file of 32 random bytes that sign MCP sessions; by default made in the state directory", Path
+    )
 
 
 def flag_name(name: str) -> str:
@@ -114,19 +169,22 @@ def variable_name(name: str) -> str:
 
 
 def read_settings(
-    flags: Mapping[str, str | None], environ: Mapping[str, str]
+    flags: Mapping[str, str | list[str] | None], environ: Mapping[str, str]
 ) -> tuple[Settings, dict[str, str]]:
     """The settings, and for each where it came from: a flag, else a variable, else the default.
 
-    An empty variable is the same as an absent one. Raises BadSetting.
+    An empty variable is the same as an absent one. A flag given more than once reads as a variable does, with
+    commas between. Raises BadSetting.
     """
     values: dict[str, Any] = {}
     sources = {}
     for declared in fields(Settings):
         name = declared.name
-        flag, variable = flag_name(name), variable_name(name)
-        candidates = ((flag, flags.get(name)), (variable, environ.get(variable) or None))
-        source, text = next((given for given in candidates if given[1] is not None), ("default", None))
+        given = flags.get(name)
+        candidates = [(flag_name(name), ",".join(given) if isinstance(given, list) else given)]
+        for variable in (variable_name(name), declared.metadata["also"]):
+            candidates.append((variable, environ.get(variable) or None))
+        source, text = next((each for each in candidates if each[1] is not None), ("default", None))
         sources[name] = source
         if text is not None:
             try:
@@ -225,6 +283,57 @@ def load_contract() -> tuple[Contract, float]:
     return read_contract(reviews.parse("openapi.json", content)), modified
 
 
+SESSION_KEY_NAME = "mcp-session-key"
+
+
+def read_session_key(settings: Settings) -> bytes:
+    """The key that signs MCP sessions, made on the first start. Raises BadSetting.
+
+    A state directory that cannot be written is no reason not to serve: then sessions end with the process.
+    """
+    if settings.session_key_file:
+        return _read_key(settings.session_key_file)
+    path = settings.state_dir / SESSION_KEY_NAME
+    try:
+        make_file_once(path, new_session_key())
+    except OSError as error:
+        if not path.exists():
+            log.warning("%s: %s; MCP sessions will end with this process", path, error.strerror or error)
+            return new_session_key()
+    return _read_key(path)
+
+
+def _read_key(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            key = file.read(SESSION_KEY_BYTES + 1)
+    except OSError as error:
+        raise BadSetting(f"{flag_name('session_key_file')} {path}: {error.strerror or error}") from None
+    if len(key) != SESSION_KEY_BYTES:
+        raise BadSetting(
+            f"{flag_name('session_key_file')} {path}: expected {SESSION_KEY_BYTES} bytes; make one with"
+            f" head -c {SESSION_KEY_BYTES} /dev/urandom > {path}"
+        )
+    return key
+
+
+def make_file_once(path: Path, content: bytes) -> None:
+    """Make `path`, whole and for our eyes only, unless it exists; one of two makers wins. Raises OSError."""
+    if path.exists():
+        return
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
 # ---- Representations: a body with its headers, made once ----
 
 JSON_TYPE = "application/json"
@@ -293,6 +402,7 @@ SINCE_PATH = "/api/reviews/since/"
 JSON_FEED_PATH = "/api/feed.json"
 ATOM_PATH = "/feed.xml"
 CONTRACT_PATH = "/.well-known/openapi.json"
+MCP_PATH = "/mcp"
 HUB_PATH = "/api/websub/hub"
 HEALTH_PATH = "/healthz"
 HOME_PATH = "/"
@@ -435,6 +545,7 @@ def home_links(base_url: str) -> dict[str, str]:
         "json_feed": base_url + JSON_FEED_PATH,
         "atom_feed": base_url + ATOM_PATH,
         "contract": base_url + CONTRACT_PATH,
+        "mcp": base_url + MCP_PATH,
     }
 
 
@@ -454,6 +565,22 @@ class Request:
         """The value of a header, None when it is absent; `name` as WSGI spells it."""
         value: str | None = self.environ.get("HTTP_" + name)
         return value
+
+    def headers(self) -> dict[str, str]:
+        """Every header, by lower-case name."""
+        return {
+            key.removeprefix("HTTP_").replace("_", "-").lower(): value
+            for key, value in self.environ.items()
+            if key.startswith("HTTP_") or key == "CONTENT_TYPE"
+        }
+
+    def body(self) -> bytes:
+        """The body. Raises HttpError 413 where a server passes on more than ours would."""
+        length = int(self.environ.get("CONTENT_LENGTH") or LARGEST_BODY + 1)
+        content: bytes = self.environ["wsgi.input"].read(min(length, LARGEST_BODY + 1))
+        if len(content) > LARGEST_BODY:
+            raise HttpError(413, f"The body is larger than {LARGEST_BODY} bytes.")
+        return content
 
 
 def read_request(environ: Environ) -> Request:
@@ -476,16 +603,24 @@ class Answer:
 class HttpError(Exception):
     """A request that cannot be answered as asked; becomes the error object of RFC 9457 member names."""
 
-    def __init__(self, status: int, detail: str, headers: Headers = (), issues: Sequence[Issue] = ()):
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        headers: Headers = (),
+        issues: Sequence[Issue] = (),
+        request_id: str = "",
+    ):
         super().__init__(detail)
         self.status = status
         self.detail = detail
         self.headers = headers
         self.issues = issues
+        self.request_id = request_id
 
 
-def error_answer(error: HttpError, **members: str) -> Answer:
-    """The one answer to everything that went wrong."""
+def error_answer(service: Service, request: Request, error: HttpError) -> Answer:
+    """The answer to everything that went wrong, but for paths whose protocol has words of its own."""
     document: dict[str, Any] = {
         "type": "about:blank",
         "title": HTTPStatus(error.status).phrase,
@@ -497,13 +632,9 @@ def error_answer(error: HttpError, **members: str) -> Answer:
             {"parameter": issue.parameter, "value": issue.value, "message": issue.message}
             for issue in error.issues
         ]
-    return json_answer(error.status, document | members, error.headers)
-
-
-def refusal(status: int, detail: str) -> Reply:
-    """The same answer where a request never reached the application; the server's side of `error_answer`."""
-    answer = error_answer(HttpError(status, detail))
-    return answer.status, list(answer.headers), answer.body
+    if error.request_id:
+        document["request_id"] = error.request_id
+    return json_answer(error.status, document, error.headers)
 
 
 def json_answer(status: int, document: Mapping[str, Any], headers: Headers = ()) -> Answer:
@@ -564,14 +695,19 @@ def accepts_gzip(accept_encoding: str) -> bool:
 # ---- Routes: one table ----
 
 READ_METHODS = ("GET", "HEAD", "OPTIONS")
+EVERY_METHOD = ()  # the handler judges the method itself
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How a path is answered. The handler gets the service, its current snapshot and the request."""
+    """How a path is answered. The handler gets the service, its current snapshot and the request.
+
+    `refuse` words what ends a request elsewhere.
+    """
 
     methods: tuple[str, ...]
     handler: Callable[[Service, Snapshot, Request], Answer]
+    refuse: Callable[[Service, Request, HttpError], Answer] = error_answer
 
 
 def fixed_answer(service: Service, snapshot: Snapshot, request: Request) -> Answer:
@@ -641,22 +777,46 @@ def _utc(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
+def mcp_answer(service: Service, snapshot: Snapshot, request: Request) -> Answer:
+    """The MCP endpoint's reply; it judges method, origin and everything else itself."""
+    body = request.body() if request.method == "POST" else b""
+    return mcp_reply_answer(
+        service.mcp.handle(request.method, request.headers(), body, service.contract, snapshot.dataset)
+    )
+
+
+def mcp_refusal(service: Service, request: Request, error: HttpError) -> Answer:
+    """The words of JSON-RPC for what ends a request elsewhere."""
+    return mcp_reply_answer(service.mcp.refusal(HTTPStatus(error.status), error.detail, request.headers()))
+
+
+def mcp_reply_answer(reply: mcp_rpc.Reply) -> Answer:
+    """A reply of the MCP endpoint with what HTTP adds to it."""
+    length = () if reply.status == HTTPStatus.NO_CONTENT else (("Content-Length", str(len(reply.body))),)
+    return Answer(reply.status, (*reply.headers, *length), reply.body)
+
+
+def unknown_path_answer(service: Service, snapshot: Snapshot, request: Request) -> Answer:
+    """Raises HttpError 404."""
+    raise HttpError(
+        404, f"There is nothing at {reviews.echo(request.path)}. {CONTRACT_PATH} lists what there is."
+    )
+
+
 FIXED_PATHS = (REVIEWS_PATH, INSIGHTS_PATH, JSON_FEED_PATH, ATOM_PATH, CONTRACT_PATH, HOME_PATH)
 ROUTES: dict[str, Route] = {path: Route(READ_METHODS, fixed_answer) for path in FIXED_PATHS} | {
     SEARCH_PATH: Route(READ_METHODS, search_answer),
     SINCE_PATH: Route(READ_METHODS, since_answer),  # and everything below it
     HEALTH_PATH: Route(READ_METHODS, health_answer),
+    MCP_PATH: Route(EVERY_METHOD, mcp_answer, mcp_refusal),
+    MCP_PATH + "/": Route(EVERY_METHOD, mcp_answer, mcp_refusal),  # as some clients are told it
 }
+NOWHERE = Route(EVERY_METHOD, unknown_path_answer)
 
 
 def route_of(path: str) -> Route:
-    """The route of a path. Raises HttpError 404."""
-    route = ROUTES.get(path) or (ROUTES[SINCE_PATH] if path.startswith(SINCE_PATH) else None)
-    if route is None:
-        raise HttpError(
-            404, f"There is nothing at {reviews.echo(path)}. {CONTRACT_PATH} lists what there is."
-        )
-    return route
+    """The route of a path."""
+    return ROUTES.get(path) or (ROUTES[SINCE_PATH] if path.startswith(SINCE_PATH) else NOWHERE)
 
 
 # ---- Application: WSGI (PEP 3333); any thread ----
@@ -667,9 +827,18 @@ STATUS_LINES = {status.value: f"{status.value} {status.phrase}" for status in HT
 class Service:
     """The WSGI application. `snapshot` may be replaced at any time by one assignment."""
 
-    def __init__(self, settings: Settings):
+    def __init__(self, settings: Settings, session_key: bytes):
         """Load everything. Raises BadData."""
         self.settings = settings
+        self.mcp = McpEndpoint(
+            McpSettings(
+                base_url=settings.base_url,
+                allowed_origins=settings.allowed_origin,
+                require_session=settings.mcp_require_session,
+                session_key=session_key,
+                version=VERSION,
+            )
+        )
         self.contract, self.contract_modified = load_contract()
         self.snapshot = self.load(None)
         self.reload_fault: ReloadFault | None = None
@@ -690,24 +859,26 @@ class Service:
 
     def answer(self, request: Request) -> Answer:
         """The answer to a request, whatever happens."""
+        route = route_of(request.path)
         try:
             check_host(request)
-            route = route_of(request.path)
-            if request.method not in route.methods:
-                allow = ", ".join(route.methods)
-                raise HttpError(
-                    405, f"{reviews.echo(request.method)} is not among {allow}.", (("Allow", allow),)
-                )
-            if request.method == "OPTIONS":
+            check_method(route, request)
+            if request.method == "OPTIONS" and route.methods:
                 return options_answer(route)
             return route.handler(self, self.snapshot, request)
         except HttpError as error:
-            return error_answer(error)
+            return route.refuse(self, request, error)
         except Exception:
             request_id = secrets.token_hex(8)
             log.exception("request %s: %s %r failed", request_id, request.method, request.path)
-            fault = HttpError(500, f"This is our fault. It was logged as request {request_id}.")
-            return error_answer(fault, request_id=request_id)
+            detail = f"This is our fault. It was logged as request {request_id}."
+            return route.refuse(self, request, HttpError(500, detail, request_id=request_id))
+
+    def refuse(self, environ: Environ, status: int, detail: str) -> Reply:
+        """What the server answers where it cannot hand over a request."""
+        request = read_request(environ)
+        answer = route_of(request.path).refuse(self, request, HttpError(status, detail))
+        return answer.status, list(answer.headers), answer.body
 
 
 def check_host(request: Request) -> None:
@@ -717,6 +888,13 @@ def check_host(request: Request) -> None:
         raise HttpError(400, "The request has no Host header.")
     if host is not None and ("," in host or " " in host):
         raise HttpError(400, "The request has more than one Host header, or one that is no host.")
+
+
+def check_method(route: Route, request: Request) -> None:
+    """Raises HttpError 405 for a method that the route does not know."""
+    if route.methods and request.method not in route.methods:
+        allow = ", ".join(route.methods)
+        raise HttpError(405, f"{reviews.echo(request.method)} is not among {allow}.", (("Allow", allow),))
 
 
 def options_answer(route: Route) -> Answer:
@@ -738,7 +916,17 @@ def create_app(settings: Settings | None = None) -> Service:
     """
     if settings is None:
         settings, _ = read_settings({}, os.environ)
-    return Service(settings if settings.base_url else replace(settings, base_url=default_base_url(settings)))
+    return Service(with_base_url(settings), read_session_key(settings))
+
+
+def passing_app(settings: Settings) -> Service:
+    """The application for a process that answers no stranger: it leaves no trace. Raises BadData."""
+    return Service(with_base_url(settings), new_session_key())
+
+
+def with_base_url(settings: Settings) -> Settings:
+    """`settings` with a base URL, by default where the service listens."""
+    return settings if settings.base_url else replace(settings, base_url=default_base_url(settings))
 
 
 def default_base_url(settings: Settings) -> str:
@@ -850,6 +1038,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_CANNOT_LISTEN
 
 
+FLAG_ACTIONS: dict[Flag, dict[str, Any]] = {
+    "value": {"metavar": "X"},
+    "list": {"metavar": "X", "action": "append"},
+    "switch": {"action": "store_const", "const": "on"},
+}
+
+
 def command_line() -> argparse.ArgumentParser:
     """The parser; every setting of `Settings` is a flag, its default and its variable are in the help."""
     parser = argparse.ArgumentParser(
@@ -858,9 +1053,14 @@ def command_line() -> argparse.ArgumentParser:
         epilog="A flag wins over its environment variable, a variable over the default.",
     )
     for declared in fields(Settings):
-        default = f"default {declared.default}, " if declared.default not in ("", None) else ""
-        description = f"{declared.metadata['description']} ({default}{variable_name(declared.name)})"
-        parser.add_argument(flag_name(declared.name), dest=declared.name, metavar="X", help=description)
+        names = " or ".join(filter(None, (variable_name(declared.name), declared.metadata["also"])))
+        default = f"default {declared.default}, " if declared.default else ""
+        parser.add_argument(
+            flag_name(declared.name),
+            dest=declared.name,
+            help=f"{declared.metadata['description']} ({default}{names})",
+            **FLAG_ACTIONS[declared.metadata["flag"]],
+        )
     parser.add_argument(
         "--check", action="store_true", help="validate data and settings, print a summary and exit"
     )
@@ -895,7 +1095,7 @@ def run(settings: Settings) -> NoReturn:
         log.info("reviewsd %s listens on %s as %s", VERSION, place, app.settings.base_url)
         notify("READY=1", f"STATUS=Serving {loaded_line(app.snapshot.dataset)}")
 
-    asyncio.run(serve(app, listener, refusal, ready, reloader.wake))
+    asyncio.run(serve(app, listener, app.refuse, ready, reloader.wake))
     log.info("stopped")
     leave(EXIT_STOPPED)
 
@@ -908,7 +1108,7 @@ def loaded_line(dataset: Dataset) -> str:
 
 def check(settings: Settings, sources: Mapping[str, str]) -> int:
     """Print what would be served and with which settings. Raises BadData."""
-    dataset = create_app(settings).snapshot.dataset
+    dataset = passing_app(settings).snapshot.dataset
     days = dataset.index.days
     print(loaded_line(dataset))
     if days:
@@ -924,7 +1124,7 @@ def get(settings: Settings, path: str) -> int:
     """Print the body of one answer; 1 when it is an error. Raises BadData."""
     from werkzeug.test import Client
 
-    response = Client(create_app(settings)).get(path)
+    response = Client(passing_app(settings)).get(path)
     sys.stdout.buffer.write(response.get_data())
     sys.stdout.buffer.flush()
     return EXIT_STOPPED if response.status_code < 400 else 1

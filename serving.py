@@ -45,7 +45,9 @@ Environ = dict[str, Any]
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 Application = Callable[[Environ, StartResponse], Iterable[bytes]]
 Reply = tuple[int, list[tuple[str, str]], bytes]  # status, headers, body
-Refuse = Callable[[int, str], Reply]  # what to answer, given a status and a sentence about the reason
+Refuse = Callable[
+    [Environ, int, str], Reply
+]  # what to answer, given a status and a sentence about the reason
 
 
 # ---- Listening: bound here and not by Granian, which would share a port in use without a word ----
@@ -196,16 +198,18 @@ def handover(loop: asyncio.AbstractEventLoop, app: Application, refuse: Refuse) 
         try:
             body = await read_body(scope, protocol)
         except BodyRefused as refused:
-            send(protocol, refuse(refused.status, refused.detail), ("Connection", "close"))
+            reply = refuse(environ_of(scope, b""), refused.status, refused.detail)
+            send(protocol, reply, ("Connection", "close"))
         else:
             answer(scope, protocol, body)
 
     def answer(scope: Any, protocol: Any, body: bytes) -> None:
+        environ = environ_of(scope, body)
         try:
-            send(protocol, reply_of(app, environ_of(scope, body)))
+            send(protocol, reply_of(app, environ))
         except Exception:  # Granian would lose it, and with it the connection
             log.exception("the server failed to answer %s %r", scope.method, scope.path)
-            send(protocol, refuse(500, "This is our fault."))
+            send(protocol, refuse(environ, 500, "This is our fault."))
 
     def send(protocol: Any, reply: Reply, *extra: tuple[str, str]) -> None:
         status, headers, body = reply

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import waitress
 
@@ -68,10 +69,21 @@ def daemon_command(*arguments: str) -> list[str]:
 
 
 @contextmanager
-def daemon(*arguments: str, data: Path = SAMPLE, base_url: str = "") -> Iterator[Address]:
-    """`python reviewsd.py` on a free port; stopped with SIGTERM, which must end it with status 0."""
+def daemon(
+    *arguments: str, data: Path = SAMPLE, base_url: str = "", port: int = 0, state: Path | None = None
+) -> Iterator[Address]:
+    """`python reviewsd.py`, by default on a free port and with a state directory of its own.
+
+    Stopped with SIGTERM, which must end it with status 0.
+    """
+    if state is None:
+        with TemporaryDirectory() as passing:
+            with daemon(*arguments, data=data, base_url=base_url, port=port, state=Path(passing)) as address:
+                yield address
+            return
     named = ["--base-url", base_url] if base_url else []
-    command = daemon_command("--port", "0", "--data", str(data), *named, *arguments)
+    where = ["--port", str(port), "--data", str(data), "--state-dir", str(state)]
+    command = daemon_command(*where, *named, *arguments)
     environment = {name: text for name, text in os.environ.items() if not name.startswith("REVIEWSD_")}
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
     try:
@@ -103,7 +115,7 @@ def listening_port(process: "subprocess.Popen[str]") -> int:
 @contextmanager
 def under_waitress(data: Path = SAMPLE, base_url: str = "http://reviews.example") -> Iterator[Address]:
     """The application under another WSGI server, in a thread."""
-    app = reviewsd.create_app(reviewsd.Settings(data=data, base_url=base_url))
+    app = reviewsd.passing_app(reviewsd.Settings(data=data, base_url=base_url))
     server = waitress.create_server(app, host="127.0.0.1", port=0)
 
     def run() -> None:

@@ -1,7 +1,7 @@
 """HTTP as DESIGN section 4 promises it, spoken over real sockets to both servers that run the application.
 
-Documents - Conditional requests - Codings - Methods and CORS - Errors - Search and since - The contract -
-Health
+Documents - Conditional requests - Codings - Methods and CORS - Errors - Search and since - MCP - The
+contract - Health
 """
 
 import gzip
@@ -341,6 +341,51 @@ def test_a_day_that_is_none_is_400(service: Address, day: str) -> None:
     assert [issue["parameter"] for issue in issues] == ["date"]
 
 
+# ---- MCP: what HTTP adds to the endpoint, whose own tests need no server ----
+
+PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+
+
+def post_mcp(service: Address, body: bytes = PING, path: str = "/mcp", **headers: str) -> Response:
+    return fetch(service, path, "POST", body, **({"content_type": "application/json"} | headers))
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
+def test_mcp_answers_with_and_without_a_slash(service: Address, path: str) -> None:
+    answer = post_mcp(service, path=path)
+    assert (answer.status, answer.body) == (200, b'{"jsonrpc":"2.0","id":1,"result":{}}')
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["access-control-allow-origin"] == BASE_URL
+    assert answer.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "PATCH", "BREW"])
+def test_mcp_says_itself_which_methods_it_has(service: Address, method: str) -> None:
+    answer = fetch(service, "/mcp", method)
+    assert (answer.status, answer.headers["allow"]) == (405, "POST, DELETE, OPTIONS")
+    assert method == "HEAD" or json.loads(answer.body)["jsonrpc"] == "2.0"
+
+
+def test_mcp_answers_a_preflight_and_refuses_strange_pages(service: Address) -> None:
+    preflight = fetch(service, "/mcp", "OPTIONS", origin=BASE_URL)
+    assert (preflight.status, preflight.body) == (204, b"")
+    assert preflight.headers["access-control-allow-origin"] == BASE_URL
+    assert post_mcp(service, origin="https://evil.example").status == 403
+
+
+def test_an_mcp_notification_is_accepted_without_a_body(service: Address) -> None:
+    answer = post_mcp(service, b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+    assert (answer.status, answer.body) == (202, b"")
+    assert "content-type" not in answer.headers
+
+
+def test_what_is_too_large_for_mcp_is_refused_in_its_words(service: Address) -> None:
+    answer = post_mcp(service, b" " * 65537, origin=BASE_URL)
+    assert answer.status == 413
+    assert json.loads(answer.body)["error"]["message"] == "The body is larger than 65536 bytes."
+    assert answer.headers["access-control-allow-origin"] == BASE_URL
+
+
 # ---- The contract: what is served is what it says ----
 
 SERVED_SCHEMAS = {
@@ -364,14 +409,21 @@ def test_every_answer_validates_against_the_contract(service: Address, path: str
     validate(json.loads(fetch(service, path).body), schema)
 
 
-@pytest.mark.parametrize("template", CONTRACT["paths"])
-@pytest.mark.parametrize("method", ["get", "head"])
+OPERATIONS = [
+    (template, method)
+    for template, operations in CONTRACT["paths"].items()
+    for method in ("get", "head", "options")
+    if method in operations
+]
+
+
+@pytest.mark.parametrize(("template", "method"), OPERATIONS)
 def test_every_operation_answers_with_the_headers_and_the_type_it_declares(
     service: Address, template: str, method: str
 ) -> None:
     path = template.replace("{date}", "2026-01-01")
     answer = fetch(service, path, method.upper())
-    declared = CONTRACT["paths"][template][method]["responses"]["200"]
+    declared = CONTRACT["paths"][template][method]["responses"][str(answer.status)]
     if "$ref" in declared:
         declared = CONTRACT["components"]["responses"][declared["$ref"].rsplit("/", 1)[1]]
     assert {name.lower() for name in declared["headers"]} - {"content-encoding"} <= set(answer.headers)
@@ -399,5 +451,5 @@ def test_the_root_lists_where_everything_is(service: Address) -> None:
     for url in json.loads(fetch(service, "/").body).values():
         assert url.startswith(BASE_URL)
         path = url.removeprefix(BASE_URL).replace("{date}", quote("2026-01-01"))
-        assert fetch(service, path).status == 200, path
+        assert fetch(service, path).status == (405 if path == "/mcp" else 200), path
         assert re.fullmatch("[!-~]+", url)

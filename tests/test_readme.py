@@ -63,7 +63,7 @@ def test_the_table_of_parameters_is_the_contract() -> None:
 
 
 def setting_row(declared: Any) -> list[str]:
-    default = "" if declared.default in ("", None) else f"`{declared.default}`"
+    default = f"`{declared.default}`" if declared.default else ""
     flag, variable = reviewsd.flag_name(declared.name), reviewsd.variable_name(declared.name)
     return [f"`{flag}`", f"`{variable}`", default, declared.metadata["description"]]
 
@@ -75,7 +75,7 @@ def test_the_table_of_settings_is_the_program() -> None:
 def test_the_smallest_file_that_loads_does(tmp_path: Path) -> None:
     smallest = re.findall(r"```json\n(.*?)```", README, re.DOTALL)[0]
     (tmp_path / "reviews.json").write_text(smallest)
-    app = reviewsd.create_app(reviewsd.Settings(data=tmp_path))
+    app = reviewsd.passing_app(reviewsd.Settings(data=tmp_path))
     assert app.snapshot.dataset.count == 1
 
 

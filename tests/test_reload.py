@@ -41,7 +41,7 @@ def replace(directory: Path, content: Any, name: str = "reviews.json") -> None:
 def reloader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reloader:
     monkeypatch.setattr(reviewsd.time, "sleep", lambda seconds: None)
     replace(tmp_path, document("a"))
-    return Reloader(reviewsd.create_app(Settings(data=tmp_path)))
+    return Reloader(reviewsd.passing_app(Settings(data=tmp_path)))
 
 
 def served(reloader: Reloader) -> list[str]:

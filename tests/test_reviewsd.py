@@ -1,6 +1,7 @@
 """The daemon's decisions without a server: settings, files, representations, answers, commands.
 
-Settings - Files - Last-Modified - Remembered - Answers: properties - Faults of our own - Commands
+Settings - Session key - Files - Last-Modified - Remembered - Answers: properties - Faults of our own -
+Commands
 """
 
 import io
@@ -55,6 +56,8 @@ def test_a_flag_wins_over_a_variable_and_a_variable_over_the_default() -> None:
         ("base_url", "https://a.example:port", "is not a base URL"),
         ("base_url", 'https://a.example/"><b', "is not a base URL"),
         ("base_url", "https://bücher.example", "is not a base URL"),
+        ("allowed_origin", "https://a.example/", "is not an origin: expected for example https://app"),
+        ("mcp_require_session", "perhaps", "'perhaps' is neither on nor off: expected one of on, yes,"),
         ("log_level", "loud", "'loud' is not a log level: expected one of debug, info, warning, error"),
     ],
 )
@@ -81,6 +84,67 @@ def test_the_base_url_loses_its_last_slash() -> None:
 )
 def test_without_a_base_url_the_service_is_where_it_listens(host: str, url: str) -> None:
     assert reviewsd.default_base_url(Settings(host=host)) == url
+
+
+def test_a_list_is_repeated_flags_or_a_variable_with_commas() -> None:
+    expected = {"https://a.example", "http://localhost:3000"}
+    for flags, environ in (
+        ({"allowed_origin": ["https://a.example", "http://localhost:3000"]}, {}),
+        ({}, {"REVIEWSD_ALLOWED_ORIGIN": "https://a.example, http://localhost:3000,"}),
+    ):
+        assert reviewsd.read_settings(flags, environ)[0].allowed_origin == expected
+
+
+@pytest.mark.parametrize(("text", "value"), [("on", True), ("TRUE", True), ("0", False), ("", False)])
+def test_a_switch_has_a_variable_too(text: str, value: bool) -> None:
+    environ = {"REVIEWSD_MCP_REQUIRE_SESSION": text}
+    assert reviewsd.read_settings({}, environ)[0].mcp_require_session is value
+
+
+def test_the_state_directory_is_systemd_s_unless_somebody_says_otherwise() -> None:
+    systemd = {"STATE_DIRECTORY": "/var/lib/reviewsd"}
+    settings, sources = reviewsd.read_settings({}, systemd)
+    assert (settings.state_dir, sources["state_dir"]) == (Path("/var/lib/reviewsd"), "STATE_DIRECTORY")
+    chosen = systemd | {"REVIEWSD_STATE_DIR": "/srv"}
+    assert reviewsd.read_settings({}, chosen)[0].state_dir == Path("/srv")
+
+
+# ---- Session key ----
+
+
+def test_the_key_is_made_once_for_our_eyes_only(tmp_path: Path) -> None:
+    settings = Settings(state_dir=tmp_path / "new" / "state")
+    key = reviewsd.read_session_key(settings)
+    assert len(key) == 32
+    assert reviewsd.read_session_key(settings) == key
+    (file,) = settings.state_dir.iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_instances_may_share_a_key(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_bytes(bytes(range(32)))
+    settings = Settings(session_key_file=file, state_dir=tmp_path / "unused")
+    assert reviewsd.read_session_key(settings) == bytes(range(32))
+    assert not settings.state_dir.exists()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"x" * 31, b"x" * 33])
+def test_a_key_that_cannot_be_used_is_named(tmp_path: Path, content: bytes | None) -> None:
+    file = tmp_path / "key"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(BadSetting, match=f"--session-key-file {file}: "):
+        reviewsd.read_session_key(Settings(session_key_file=file))
+
+
+def test_without_a_place_for_the_key_the_service_still_serves(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").touch()
+    settings = Settings(state_dir=tmp_path / "file" / "state")
+    assert len(reviewsd.read_session_key(settings)) == 32
+    assert "MCP sessions will end with this process" in caplog.text
 
 
 # ---- Files ----
@@ -209,7 +273,7 @@ def test_a_large_answer_is_not_remembered() -> None:
 
 # ---- Answers: whatever comes, the answer is defined ----
 
-APP = reviewsd.create_app(Settings(data=SAMPLE))
+APP = reviewsd.passing_app(Settings(data=SAMPLE))
 
 
 def call(
@@ -265,7 +329,7 @@ def test_any_conditional_headers_give_200_or_304(tag: str, date: str, coding: st
 
 
 def test_a_remembered_answer_is_the_answer_computed_anew() -> None:
-    fresh = reviewsd.create_app(Settings(data=SAMPLE))
+    fresh = reviewsd.passing_app(Settings(data=SAMPLE))
     for query in ("", "query=back", "rating=5&limit=100", "mentions_service=massage-therapy"):
         for coding in ("", "gzip"):
             answers = [
