@@ -22,7 +22,7 @@ import sys
 import sysconfig
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
@@ -1108,16 +1108,33 @@ def loaded_line(dataset: Dataset) -> str:
 
 def check(settings: Settings, sources: Mapping[str, str]) -> int:
     """Print what would be served and with which settings. Raises BadData."""
-    dataset = passing_app(settings).snapshot.dataset
-    days = dataset.index.days
-    print(loaded_line(dataset))
-    if days:
-        print(f"from {days[0]} to {days[-1]}, average {dataset.aggregate_rating['rating_value']}")
-    for warning in dataset.warnings:
-        print(f"warning: {warning}")
+    print(*summary(passing_app(settings).snapshot.dataset), sep="\n")
+    print("\nSettings:")
     for name, source in sources.items():
-        print(f"{flag_name(name)} {getattr(settings, name)} ({source})")
+        value = getattr(settings, name)
+        shown = ", ".join(sorted(value)) if isinstance(value, frozenset) else value
+        print(f"  {flag_name(name)} {'' if shown is None else shown} ({source})")
     return EXIT_STOPPED
+
+
+def summary(dataset: Dataset) -> Iterator[str]:
+    """What is served, in a few lines for the operator."""
+    yield loaded_line(dataset)
+    days, rating, insights = dataset.index.days, dataset.aggregate_rating, dataset.insights
+    if days:
+        yield f"  from {days[0]} to {days[-1]}"
+    stars = ", ".join(
+        f"{count} x {star}" for star, count in sorted(rating["distribution"].items(), reverse=True)
+    )
+    yield f"  {rating['rating_value']} stars of 5 over {rating['review_count']} reviews: {stars}"
+    covered = ", ".join(f"{len(insights[key])} {key}" for key in ("aspects", "topics", "faq"))
+    named = ", ".join(
+        f"{len(entries)} {kind.replace('_', ' ')}" for kind, entries in insights["entities"].items()
+    )
+    yield f"Insights of {insights['generated_at'] or 'no date'} from {insights['review_count']} reviews"
+    yield f"  {covered}, {named}"
+    for warning in dataset.warnings:
+        yield f"warning: {warning}"
 
 
 def get(settings: Settings, path: str) -> int:

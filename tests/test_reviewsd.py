@@ -368,10 +368,26 @@ def command(*arguments: str, **environ: str) -> "subprocess.CompletedProcess[str
 def test_check_prints_what_would_be_served_and_where_each_setting_came_from() -> None:
     done = command("--check", "--port", "81", REVIEWSD_DATA=str(SAMPLE))
     assert (done.returncode, done.stderr) == (0, "")
-    assert "160 reviews of Larkspur Hollow Chiropractic, 4 unverified left out" in done.stdout
+    assert done.stdout.splitlines()[:5] == [
+        "160 reviews of Larkspur Hollow Chiropractic, 4 unverified left out",
+        "  from 2022-11-09 to 2026-11-15",
+        "  4.42 stars of 5 over 160 reviews: 112 x 5, 24 x 4, 10 x 3, 6 x 2, 8 x 1",
+        "Insights of 2026-11-16T09:30:00-08:00 from 160 reviews",
+        "  9 aspects, 9 topics, 10 faq, 5 technicians, 8 services, 14 problems, 6 service areas",
+    ]
     assert "--port 81 (--port)" in done.stdout
     assert f"--data {SAMPLE} (REVIEWSD_DATA)" in done.stdout
     assert "--host 127.0.0.1 (default)" in done.stdout
+
+
+def test_check_says_what_is_odd_and_does_not_mind_that_there_is_little(tmp_path: Path) -> None:
+    rating = {"rating_value": 4.9, "review_count": 700}
+    (tmp_path / "reviews.json").write_text(json.dumps(MINIMAL | {"aggregate_rating": rating}))
+    done = command("--check", "--data", str(tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "warning: insights.json is absent: the insights say nothing" in done.stdout
+    assert "warning: reviews.json gives an aggregate_rating of its own" in done.stdout
+    assert not (tmp_path / "state").exists()
 
 
 @pytest.mark.parametrize("arguments", [["--check"], ["--get", "/reviews.json"], ["--port", "0"]])
