@@ -1,0 +1,53 @@
+"""The systemd unit exposes as little as it claims, explains itself, and agrees with the program."""
+
+import configparser
+import re
+import subprocess
+from itertools import pairwise
+
+import pytest
+from services import ROOT
+from tools import program
+
+import reviewsd
+import serving
+
+UNIT = (ROOT / "reviewsd.service").read_text(encoding="utf-8")
+MOST_EXPOSED = 1.2
+
+
+def test_the_exposure_is_small() -> None:
+    command = [program("systemd-analyze"), "security", "--offline=true", str(ROOT / "reviewsd.service")]
+    report = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    level = re.search(r"Overall exposure level for reviewsd\.service: ([0-9.]+)", report)
+    assert level
+    assert float(level[1]) <= MOST_EXPOSED
+
+
+@pytest.mark.parametrize("name", ["reviewsd.service", "deploy/settings.conf"])
+def test_every_directive_has_a_comment_above_it(name: str) -> None:
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    for above, line in pairwise(lines):
+        if "=" in line and not line.startswith("#"):
+            # An assignment that takes another back stands before its successor.
+            assert above.startswith("#") or above == line.partition("=")[0] + "=", line
+
+
+def directives(section: str) -> dict[str, str]:
+    parser = configparser.ConfigParser(strict=False, interpolation=None, delimiters=("=",))
+    parser.optionxform = str  # type: ignore[assignment]  # systemd's names have capitals
+    parser.read_string(UNIT)
+    return dict(parser[section])
+
+
+def test_it_agrees_with_the_program() -> None:
+    service = directives("Service")
+    assert service["Type"] == "notify"
+    assert int(service["RestartPreventExitStatus"]) == reviewsd.EXIT_BAD_DATA
+    assert int(service["TimeoutStopSec"]) > serving.STOP_SECONDS
+    assert service["SocketBindAllow"] == f"tcp:{reviewsd.Settings().port}"
+    assert int(service["LimitNOFILE"]) >= serving.most_connections() + serving.SPARE_DESCRIPTORS
+
+
+def test_it_stops_trying_what_only_the_operator_can_mend() -> None:
+    assert int(directives("Unit")["StartLimitBurst"]) == 5
