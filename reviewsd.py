@@ -37,6 +37,7 @@ from werkzeug.http import http_date, parse_accept_header, parse_date, parse_etag
 import mcp_rpc
 import reviews
 from contract import BadData, Contract, Fault, read_contract
+from hub import HUB_PATH, Hub, HubAnswer, HubSettings, HubUnavailable, Listing, Topic, list_subscriptions
 from mcp_rpc import SESSION_KEY_BYTES, McpEndpoint, McpSettings, new_session_key
 from reviews import BadQuery, Dataset, Issue
 from serving import LARGEST_BODY, CannotListen, Environ, Reply, StartResponse, leave, listen, notify, serve
@@ -77,6 +78,16 @@ def _read_seconds(text: str) -> float:
     if not (re.fullmatch(r"[0-9]{1,7}(\.[0-9]{1,3})?", text) and float(text) > 0):
         raise BadSetting(f"{text!r} is not a number of seconds: expected for example 2 or 0.5")
     return float(text)
+
+
+def _read_count(text: str) -> int:
+    if not (re.fullmatch("[0-9]{1,9}", text) and int(text) > 0):
+        raise BadSetting(f"{text!r} is not a number: expected 1 or more")
+    return int(text)
+
+
+def _read_delays(text: str) -> tuple[float, ...]:
+    return tuple(_read_seconds(part.strip()) for part in text.split(","))
 
 
 def _read_switch(text: str) -> bool:
@@ -156,6 +167,22 @@ class Settings:
     session_key_file: Path | None = _setting(
         None, "file of 32 random bytes that sign MCP sessions; by default made in the state directory", Path
     )
+    no_hub: bool = _setting(
+        False, "run no hub here: another instance at the same public address does", _read_switch, "switch"
+    )
+    hub_lease_seconds: int = _setting(864_000, "lease of who asks for none", _read_count)
+    hub_lease_min: int = _setting(3600, "shortest lease, in seconds", _read_count)
+    hub_lease_max: int = _setting(2_592_000, "longest lease, in seconds", _read_count)
+    hub_retry_delays: tuple[float, ...] = _setting(
+        (60.0, 3600.0), "seconds before the second and the third try of a delivery", _read_delays
+    )
+    hub_timeout: float = _setting(10.0, "seconds that a delivery may take", _read_seconds)
+    hub_workers: int = _setting(16, "deliveries at the same time", _read_count)
+    hub_max_subscriptions: int = _setting(10_000, "subscriptions that are kept", _read_count)
+    hub_ca_file: Path | None = _setting(None, "certificates to trust for callbacks, too; for labs", Path)
+    hub_allow_private: bool = _setting(
+        False, "call back at any address and port; for labs only", _read_switch, "switch"
+    )
 
 
 def flag_name(name: str) -> str:
@@ -191,7 +218,42 @@ def read_settings(
                 values[name] = declared.metadata["read"](text)
             except BadSetting as bad:
                 raise BadSetting(f"{source}: {bad}") from None
-    return Settings(**values), sources
+    settings = Settings(**values)
+    hub_settings(settings)
+    return settings, sources
+
+
+def written(value: Any) -> str:
+    """A setting's value as an operator would write it."""
+    match value:
+        case bool():
+            return "on" if value else "off"
+        case tuple() | frozenset():
+            return ",".join(sorted(map(str, value)) if isinstance(value, frozenset) else map(written, value))
+        case float():
+            return f"{value:g}"
+    return "" if value is None else str(value)
+
+
+def hub_settings(settings: Settings) -> HubSettings:
+    """What the hub is to know. Raises BadSetting when settings contradict each other."""
+    try:
+        return HubSettings(
+            base_url=settings.base_url,
+            state_dir=settings.state_dir,
+            lease_seconds=settings.hub_lease_seconds,
+            lease_min_seconds=settings.hub_lease_min,
+            lease_max_seconds=settings.hub_lease_max,
+            retry_delays_seconds=settings.hub_retry_delays,
+            timeout_seconds=settings.hub_timeout,
+            workers=settings.hub_workers,
+            max_subscriptions=settings.hub_max_subscriptions,
+            ca_file=settings.hub_ca_file,
+            allow_private=settings.hub_allow_private,
+            user_agent=f"reviewsd/{VERSION} (+{settings.base_url})",
+        )
+    except ValueError as error:
+        raise BadSetting(f"the settings of the hub contradict each other: {error}") from None
 
 
 # ---- Files: bytes from the disk, with the time since when they hold ----
@@ -338,6 +400,7 @@ def make_file_once(path: Path, content: bytes) -> None:
 
 JSON_TYPE = "application/json"
 ATOM_TYPE = "application/atom+xml"
+TEXT_TYPE = "text/plain; charset=utf-8"
 COMPRESSED_FROM = 1024  # bytes; below, a coding saves nothing that a packet would notice
 CORS = (("Access-Control-Allow-Origin", "*"), ("Access-Control-Expose-Headers", "ETag, Last-Modified, Link"))
 
@@ -358,6 +421,7 @@ class Coding:
 class Representation:
     """What one URL answers at one time. `gzip` is None where it is not worth it."""
 
+    content_type: str
     digest: str  # hex SHA-256 of the identity body
     last_modified: int  # seconds since the epoch
     identity: Coding
@@ -386,11 +450,10 @@ def represent(
 
     identity = coding(body, f'"{digest}"')
     if not compress or len(body) < COMPRESSED_FROM:
-        return Representation(digest, last_modified, identity, None)
+        return Representation(content_type, digest, last_modified, identity, None)
     packed = gzip.compress(body, compresslevel=6, mtime=0)
-    return Representation(
-        digest, last_modified, identity, coding(packed, f'"{digest}-gzip"', ("Content-Encoding", "gzip"))
-    )
+    coded = coding(packed, f'"{digest}-gzip"', ("Content-Encoding", "gzip"))
+    return Representation(content_type, digest, last_modified, identity, coded)
 
 
 # ---- Snapshot: everything that is served between two reloads ----
@@ -403,7 +466,6 @@ JSON_FEED_PATH = "/api/feed.json"
 ATOM_PATH = "/feed.xml"
 CONTRACT_PATH = "/.well-known/openapi.json"
 MCP_PATH = "/mcp"
-HUB_PATH = "/api/websub/hub"
 HEALTH_PATH = "/healthz"
 HOME_PATH = "/"
 
@@ -546,6 +608,7 @@ def home_links(base_url: str) -> dict[str, str]:
         "atom_feed": base_url + ATOM_PATH,
         "contract": base_url + CONTRACT_PATH,
         "mcp": base_url + MCP_PATH,
+        "hub": base_url + HUB_PATH,
     }
 
 
@@ -641,6 +704,13 @@ def json_answer(status: int, document: Mapping[str, Any], headers: Headers = ())
     """An answer that nobody may keep."""
     body = reviews.encode(document)
     own = (("Content-Type", JSON_TYPE), ("Content-Length", str(len(body))), ("Cache-Control", "no-store"))
+    return Answer(status, (*own, *CORS, *headers), body)
+
+
+def text_answer(status: int, text: str, headers: Headers = ()) -> Answer:
+    """One line that nobody may keep."""
+    body = f"{text}\n".encode()
+    own = (("Content-Type", TEXT_TYPE), ("Content-Length", str(len(body))), ("Cache-Control", "no-store"))
     return Answer(status, (*own, *CORS, *headers), body)
 
 
@@ -766,6 +836,8 @@ def health_answer(service: Service, snapshot: Snapshot, request: Request) -> Ans
             "latest": days[-1] if days else None,
         },
         "insights": {key: dataset.insights[key] for key in ("review_count", "generated_at")},
+        "hub": "here" if service.hub else service.hub_absence.text,
+        "subscriptions": service.hub.counts() if service.hub else None,
         "last_modified": _utc(snapshot.last_modified),
         "digests": {path: representation.digest for path, representation in snapshot.fixed.items()},
         "last_reload_error": {"at": _utc(fault.at), "faults": list(fault.lines)} if fault else None,
@@ -796,6 +868,20 @@ def mcp_reply_answer(reply: mcp_rpc.Reply) -> Answer:
     return Answer(reply.status, (*reply.headers, *length), reply.body)
 
 
+def hub_answer(service: Service, snapshot: Snapshot, request: Request) -> Answer:
+    """What the hub says to a subscriber."""
+    if service.hub:
+        said = service.hub.answer(request.environ.get("CONTENT_TYPE"), request.body())
+    else:
+        said = service.hub_absence
+    return text_answer(said.status, said.text, said.headers)
+
+
+def hub_refusal(service: Service, request: Request, error: HttpError) -> Answer:
+    """One line of plain text, as the hub itself would say it (WebSub section 5.1.2)."""
+    return text_answer(error.status, error.detail, error.headers)
+
+
 def unknown_path_answer(service: Service, snapshot: Snapshot, request: Request) -> Answer:
     """Raises HttpError 404."""
     raise HttpError(
@@ -809,6 +895,7 @@ ROUTES: dict[str, Route] = {path: Route(READ_METHODS, fixed_answer) for path in 
     SINCE_PATH: Route(READ_METHODS, since_answer),  # and everything below it
     HEALTH_PATH: Route(READ_METHODS, health_answer),
     MCP_PATH: Route(EVERY_METHOD, mcp_answer, mcp_refusal),
+    HUB_PATH: Route(("POST", "OPTIONS"), hub_answer, hub_refusal),
     MCP_PATH + "/": Route(EVERY_METHOD, mcp_answer, mcp_refusal),  # as some clients are told it
 }
 NOWHERE = Route(EVERY_METHOD, unknown_path_answer)
@@ -822,6 +909,10 @@ def route_of(path: str) -> Route:
 # ---- Application: WSGI (PEP 3333); any thread ----
 
 STATUS_LINES = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
+
+
+HUB_ELSEWHERE = HubAnswer(404, "the hub does not run on this instance")
+HUB_UNAVAILABLE = HubAnswer(503, "requests cannot be stored at present", (("Retry-After", "3600"),))
 
 
 class Service:
@@ -839,10 +930,37 @@ class Service:
                 version=VERSION,
             )
         )
+        self.hub: Hub | None = None
+        self.hub_absence = HUB_ELSEWHERE  # what subscribers are told without one
         self.contract, self.contract_modified = load_contract()
         self.snapshot = self.load(None)
         self.reload_fault: ReloadFault | None = None
         self.started_at = time.monotonic()
+
+    def open_hub(self) -> None:
+        """Start the hub. When its store cannot be used, reads go on and subscribers are told to come back.
+
+        Raises BadSetting when the certificates cannot be used.
+        """
+        try:
+            self.hub = Hub(hub_settings(self.settings))
+        except HubUnavailable as fault:
+            if fault.path == self.settings.hub_ca_file:
+                raise BadSetting(f"{flag_name('hub_ca_file')} {fault}") from None
+            log.error("there is no hub: %s", fault)
+            self.hub_absence = HUB_UNAVAILABLE
+            return
+        self.publish()
+        self.hub.start()
+
+    def publish(self) -> None:
+        """Tell the hub what the topics say now."""
+        if self.hub:
+            self.hub.publish({path: self._topic(path) for path in TOPIC_PATHS})
+
+    def _topic(self, path: str) -> Topic:
+        topic = self.snapshot.fixed[path]
+        return Topic(path, topic.content_type, topic.identity.body, topic.digest)
 
     def load(self, previous: Snapshot | None) -> Snapshot:
         """A snapshot of the files as they are now. Raises BadData."""
@@ -1007,6 +1125,7 @@ class Reloader:
         ]
         service.snapshot = snapshot
         service.reload_fault = None
+        service.publish()
         for warning in snapshot.dataset.warnings:
             log.warning("%s", warning)
         log.info("reloaded %s; changed: %s", loaded_line(snapshot.dataset), ", ".join(changed) or "nothing")
@@ -1026,6 +1145,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return check(settings, sources)
         if options["get"] is not None:
             return get(settings, options["get"])
+        if options["subscriptions"]:
+            return subscriptions(settings)
         run(settings)
     except BadData as bad:
         print(*bad.lines(), sep="\n", file=sys.stderr)
@@ -1033,7 +1154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BadSetting as bad:
         print(bad, file=sys.stderr)
         return EXIT_BAD_DATA
-    except CannotListen as error:
+    except (CannotListen, HubUnavailable) as error:
         print(error, file=sys.stderr)
         return EXIT_CANNOT_LISTEN
 
@@ -1054,7 +1175,7 @@ def command_line() -> argparse.ArgumentParser:
     )
     for declared in fields(Settings):
         names = " or ".join(filter(None, (variable_name(declared.name), declared.metadata["also"])))
-        default = f"default {declared.default}, " if declared.default else ""
+        default = f"default {written(declared.default)}, " if declared.default else ""
         parser.add_argument(
             flag_name(declared.name),
             dest=declared.name,
@@ -1066,6 +1187,9 @@ def command_line() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--get", metavar="PATH", help="print the answer to one request, without a server, and exit"
+    )
+    parser.add_argument(
+        "--subscriptions", action="store_true", help="list the hub's subscriptions and requests, and exit"
     )
     parser.add_argument("--version", action="version", version=f"reviewsd {VERSION}")
     return parser
@@ -1088,6 +1212,8 @@ def run(settings: Settings) -> NoReturn:
         log.warning("%s", warning)
     log.info("%s", loaded_line(app.snapshot.dataset))
     place = settings.uds or default_base_url(settings)
+    if not settings.no_hub:
+        app.open_hub()
     reloader = Reloader(app)
     threading.Thread(target=reloader.run, name="reload", daemon=True).start()
 
@@ -1095,7 +1221,9 @@ def run(settings: Settings) -> NoReturn:
         log.info("reviewsd %s listens on %s as %s", VERSION, place, app.settings.base_url)
         notify("READY=1", f"STATUS=Serving {loaded_line(app.snapshot.dataset)}")
 
-    asyncio.run(serve(app, listener, app.refuse, ready, reloader.wake))
+    seconds_left = asyncio.run(serve(app, listener, app.refuse, ready, reloader.wake))
+    if app.hub:
+        app.hub.stop(seconds_left)
     log.info("stopped")
     leave(EXIT_STOPPED)
 
@@ -1111,9 +1239,7 @@ def check(settings: Settings, sources: Mapping[str, str]) -> int:
     print(*summary(passing_app(settings).snapshot.dataset), sep="\n")
     print("\nSettings:")
     for name, source in sources.items():
-        value = getattr(settings, name)
-        shown = ", ".join(sorted(value)) if isinstance(value, frozenset) else value
-        print(f"  {flag_name(name)} {'' if shown is None else shown} ({source})")
+        print(f"  {flag_name(name)} {written(getattr(settings, name))} ({source})")
     return EXIT_STOPPED
 
 
@@ -1135,6 +1261,28 @@ def summary(dataset: Dataset) -> Iterator[str]:
     yield f"  {covered}, {named}"
     for warning in dataset.warnings:
         yield f"warning: {warning}"
+
+
+def subscriptions(settings: Settings) -> int:
+    """Print what the hub keeps, one line each; callbacks by their host, since their paths may be secrets.
+
+    Raises HubUnavailable.
+    """
+    lines = [subscription_line(listing) for listing in list_subscriptions(settings.state_dir)]
+    print(*lines or ["no subscriptions"], sep="\n")
+    return EXIT_STOPPED
+
+
+def subscription_line(listing: Listing) -> str:
+    """State, callback's host, topic, times and the last outcome of one subscription or request."""
+    parts = [f"{listing.state:11} {listing.host} {listing.path} since {_utc(listing.since)}"]
+    if listing.expires_at is not None:
+        parts.append(f"until {_utc(listing.expires_at)}")
+    if listing.failures:
+        parts.append(f"{listing.failures} failed")
+    if listing.last_attempt_at is not None:
+        parts.append(f"last {listing.last_outcome} at {_utc(listing.last_attempt_at)}")
+    return ", ".join(parts)
 
 
 def get(settings: Settings, path: str) -> int:

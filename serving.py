@@ -314,9 +314,10 @@ async def serve(
     refuse: Refuse,
     ready: Callable[[], None],
     hangup: Callable[[], None],
-) -> None:
+) -> float:
     """Serve on `listener`, which is taken over, until SIGTERM or SIGINT; then finish running requests.
 
+    What is left of STOP_SECONDS then, for whatever else has to end.
     Runs on the main thread, and calls there `ready` once it serves and `hangup` at each SIGHUP. The worker is
     Granian's own; its embedded `Server` class would only wrap it.
     """
@@ -349,6 +350,7 @@ async def serve(
     watchdog = loop.create_task(keep_watchdog(address))
     ready()
     await stop_asked.wait()
+    deadline = loop.time() + STOP_SECONDS
     notify("STOPPING=1")
     watchdog.cancel()
     worker_signal.set()
@@ -358,6 +360,7 @@ async def serve(
         await asyncio.wait_for(stopped.wait(), STOP_SECONDS)
     except TimeoutError:
         log.warning("connections still open after %d seconds are cut", STOP_SECONDS)
+    return max(0.0, deadline - loop.time())
 
 
 def leave(status: int) -> NoReturn:

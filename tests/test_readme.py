@@ -63,7 +63,7 @@ def test_the_table_of_parameters_is_the_contract() -> None:
 
 
 def setting_row(declared: Any) -> list[str]:
-    default = f"`{declared.default}`" if declared.default else ""
+    default = f"`{reviewsd.written(declared.default)}`" if declared.default else ""
     flag, variable = reviewsd.flag_name(declared.name), reviewsd.variable_name(declared.name)
     return [f"`{flag}`", f"`{variable}`", default, declared.metadata["description"]]
 
