@@ -94,7 +94,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         replaced = {
             "127.0.0.1:8080": f"127.0.0.1:{behind[0]}",
             "127.0.0.1:8081": f"127.0.0.1:{behind[1]}",
-            "/var/cache/nginx": str(directory),
+            "/var/cache/nginx-reviewsd": f"{directory}/cache",
             "listen 80;": f"listen 127.0.0.1:{plain};",
             "    listen [::]:80;\n": "",
             "listen 443 ssl": f"listen 127.0.0.1:{secure} ssl",

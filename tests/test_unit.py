@@ -3,6 +3,7 @@
 import configparser
 import re
 import subprocess
+from dataclasses import fields
 from itertools import pairwise
 
 import pytest
@@ -14,6 +15,7 @@ import serving
 
 UNIT = (ROOT / "reviewsd.service").read_text(encoding="utf-8")
 MOST_EXPOSED = 1.2
+FILES = ["reviewsd.service", "deploy/settings.conf", "deploy/read-instance.conf"]
 
 
 def test_the_exposure_is_small() -> None:
@@ -24,7 +26,7 @@ def test_the_exposure_is_small() -> None:
     assert float(level[1]) <= MOST_EXPOSED
 
 
-@pytest.mark.parametrize("name", ["reviewsd.service", "deploy/settings.conf"])
+@pytest.mark.parametrize("name", FILES)
 def test_every_directive_has_a_comment_above_it(name: str) -> None:
     lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
     for above, line in pairwise(lines):
@@ -47,6 +49,25 @@ def test_it_agrees_with_the_program() -> None:
     assert int(service["TimeoutStopSec"]) > serving.STOP_SECONDS
     assert service["SocketBindAllow"] == f"tcp:{reviewsd.Settings().port}"
     assert int(service["LimitNOFILE"]) >= serving.most_connections() + serving.SPARE_DESCRIPTORS
+
+
+def variables(name: str) -> dict[str, str]:
+    """The variables that a unit or a drop-in sets, commented examples included."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    return dict(re.findall(r"(?m)^#?Environment=([A-Z_]+)=(.*)$", text))
+
+
+def test_every_variable_is_a_setting() -> None:
+    known = {reviewsd.variable_name(declared.name) for declared in fields(reviewsd.Settings)}
+    for name in FILES:
+        assert set(variables(name)) <= known
+
+
+def test_the_second_instance_listens_where_the_proxies_look_for_it() -> None:
+    port = variables("deploy/read-instance.conf")["REVIEWSD_PORT"]
+    for name in ("deploy/nginx.conf", "deploy/Caddyfile"):
+        assert f"127.0.0.1:{port}" in (ROOT / name).read_text(encoding="utf-8")
+    assert f"SocketBindAllow=tcp:{port}" in (ROOT / "deploy/read-instance.conf").read_text(encoding="utf-8")
 
 
 def test_it_stops_trying_what_only_the_operator_can_mend() -> None:
