@@ -7,7 +7,8 @@ A review's *position* is its place in serving order: newest calendar day first, 
 A set of reviews is a Python integer whose bit number `position` is 1 for a member, so combining filters is
 `&` and counting is `bit_count`. The reviews are encoded once; a result is made of slices of that encoding.
 
-Sections: Parameters - Strict JSON - Form and sense - Served form - Index - Dataset - Search - Since - Feeds
+Sections: Parameters - Strict JSON - Form and sense - Served form - Sets of positions - Vocabulary - Index -
+Dataset - Search - Since - Feeds
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from itertools import accumulate, islice
+from functools import partial
+from itertools import accumulate, chain, compress, islice
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -429,7 +431,116 @@ def aggregate_rating(reviews: Sequence[Mapping[str, Json]], given: Mapping[str, 
     return computed | {key: value for key, value in given.items() if value is not None or key not in computed}
 
 
+# ---- Sets of positions ----
+
+AS_DIGITS = bytes.maketrans(b"\x00\x01", b"01")
+AS_FLAGS = bytes.maketrans(b"01", b"\x00\x01")
+
+
+def members(positions: Iterable[int], count: int) -> int:
+    """The set of `positions`, each below `count`."""
+    octets = bytearray(count // 8 + 1)
+    for position in positions:
+        octets[position >> 3] |= 1 << (position & 7)
+    return int.from_bytes(octets, "little")
+
+
+def _from_flags(flags: Sequence[bool]) -> int:
+    """The set of positions whose flag is true."""
+    return int(bytes(flags)[::-1].translate(AS_DIGITS) or b"0", 2)
+
+
+def _union(sets: Iterable[int]) -> int:
+    union = 0
+    for one in sets:
+        union |= one
+    return union
+
+
+# ---- Vocabulary: the words of all texts, which are few, stand for the texts, which are many ----
+
+GRAM = 3  # letters that lead to the words that hold them
+FREQUENT_SHARE = 1 / 128  # of all reviews: a word that more of them hold has a ready set
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The distinct words of the folded texts, the most frequent first; a word is what white space ends.
+
+    A text holds a needle without white space exactly when one of its words holds it, so such a needle is
+    looked for in the words: in those alone that share its rarest three letters. A few frequent words cover
+    most reviews and have sets; the positions of the many others need a fraction of the room as lists.
+    """
+
+    words: tuple[str, ...]
+    by_gram: dict[str, Sequence[int]]  # numbers of the words, ascending, by each 1, 2 and 3 letters in them
+    frequent: tuple[int, ...]  # the sets of the first words
+    rare: Sequence[int]  # the positions of all other words, one word after the other
+    rare_starts: Sequence[int]  # by number of the word less len(frequent); one more at the end
+
+    def holding(self, needle: str) -> list[int]:
+        """The numbers of the words that hold `needle`, ascending; `needle` is folded, without white space."""
+        grams = (needle[start : start + GRAM] for start in range(max(1, len(needle) - GRAM + 1)))
+        numbers = min((self.by_gram.get(gram, ()) for gram in grams), key=len)
+        if len(needle) <= GRAM:
+            return list(numbers)
+        return [number for number in numbers if needle in self.words[number]]
+
+    def rare_positions(self, number: int) -> Sequence[int]:
+        """The positions of the reviews that hold a word without a set."""
+        place = number - len(self.frequent)
+        return self.rare[self.rare_starts[place] : self.rare_starts[place + 1]]
+
+
+def build_vocabulary(folded_texts: Sequence[str]) -> Vocabulary:
+    """The vocabulary of texts by position."""
+    postings: dict[str, array[int]] = defaultdict(partial(array, "I"))
+    for position, text in enumerate(folded_texts):
+        for word in set(text.split()):
+            postings[word].append(position)
+    words = sorted(postings, key=lambda word: (-len(postings[word]), word))
+    least = len(folded_texts) * FREQUENT_SHARE
+    frequent = [
+        members(postings.pop(word), len(folded_texts)) for word in words if len(postings[word]) > least
+    ]
+    rare, rare_starts = array("I"), array("I", [0])
+    by_gram: dict[str, array[int]] = defaultdict(partial(array, "I"))
+    for number, word in enumerate(words):
+        for gram in {word[start : start + size] for size in range(1, GRAM + 1) for start in range(len(word))}:
+            by_gram[gram].append(number)
+        if number >= len(frequent):
+            rare += postings.pop(word)
+            rare_starts.append(len(rare))
+    return Vocabulary(tuple(words), dict(by_gram), tuple(frequent), rare, rare_starts)
+
+
+TEXTS_PER_WORD = 4  # looks at a text that take as long as uniting the reviews of one rare word
+
+
+def _holding_in_a_word(vocabulary: Vocabulary, folded_texts: Sequence[str], needle: str, among: int) -> int:
+    """Those of `among` that hold `needle`, which is folded and without white space."""
+    numbers = vocabulary.holding(needle)
+    first_rare = bisect_left(numbers, len(vocabulary.frequent))
+    found = among & _union(vocabulary.frequent[number] for number in numbers[:first_rare])
+    rest = among ^ found
+    if rest.bit_count() < TEXTS_PER_WORD * (len(numbers) - first_rare):
+        return found | _verified(folded_texts, needle, rest)
+    positions = chain.from_iterable(map(vocabulary.rare_positions, numbers[first_rare:]))
+    return found | rest & members(positions, len(folded_texts))
+
+
+def _verified(folded_texts: Sequence[str], needle: str, among: int) -> int:
+    """Those of `among` whose text holds `needle`, by a look at each."""
+    if 2 * among.bit_count() > len(folded_texts):  # then picking the texts costs more than the others' look
+        return among & _from_flags([needle in text for text in folded_texts])
+    chosen = bin(among)[:1:-1].encode().translate(AS_FLAGS)
+    hits = [needle in text for text in compress(folded_texts, chosen)]
+    return members(compress(compress(range(len(chosen)), chosen), hits), len(folded_texts))
+
+
 # ---- Index: what filters look up, by position ----
+
+COMMON_GRAM_WORDS = 4000  # below, a search takes at most some 5 ms over 100,000 reviews
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,6 +550,8 @@ class Index:
     count: int
     days: tuple[str, ...]  # oldest first: the reverse of serving order
     folded_texts: tuple[str, ...]  # by position; "" for a review without words
+    vocabulary: Vocabulary
+    common_grams: dict[str, int]  # up to three letters that so many words hold that a search would take long
     by_rating: dict[float, int]
     by_technician: dict[str, int]  # by name as written, those without a mention included
     by_service: dict[str, int]  # by folded id and by folded label
@@ -475,22 +588,22 @@ def build_index(reviews: Sequence[Mapping[str, Json]], insights: Mapping[str, Js
     labels = [(entry["label"], entry["id"]) for entry in insights["entities"]["services"]]
     for name, service in labels + [(service, service) for service in services]:
         by_service[fold(name)] |= members(services.get(service, []), len(reviews))
+    folded_texts = tuple(fold(review["text"] or "") for review in reviews)
+    vocabulary = build_vocabulary(folded_texts)
     return Index(
         count=len(reviews),
         days=tuple(calendar_day(review) for review in reversed(reviews)),
-        folded_texts=tuple(fold(review["text"] or "") for review in reviews),
+        folded_texts=folded_texts,
+        vocabulary=vocabulary,
+        common_grams={
+            gram: _holding_in_a_word(vocabulary, folded_texts, gram, (1 << len(reviews)) - 1)
+            for gram, numbers in vocabulary.by_gram.items()
+            if len(numbers) > COMMON_GRAM_WORDS
+        },
         by_rating={rating: members(positions, len(reviews)) for rating, positions in ratings.items()},
         by_technician={name: members(positions, len(reviews)) for name, positions in technicians.items()},
         by_service=dict(by_service),
     )
-
-
-def members(positions: Iterable[int], count: int) -> int:
-    """The set of `positions`, each below `count`."""
-    octets = bytearray(count // 8 + 1)
-    for position in positions:
-        octets[position >> 3] |= 1 << (position & 7)
-    return int.from_bytes(octets, "little")
 
 
 # ---- Dataset: both files, loaded ----
@@ -600,11 +713,17 @@ def mentioned_ids(insights: Mapping[str, Json]) -> set[str]:
 # ---- Search: filters are sets, joined by "and" ----
 
 
-def _holding(index: Index, needle: str) -> int:
-    # One comprehension over separate strings is the fastest full scan that the interpreter has: a match
-    # ends the look at its review, and 100,000 reviews take some 30 ms at the worst.
-    folded = fold(needle)
-    return _from_flags([folded in text for text in index.folded_texts])
+def _holding(index: Index, needle: str, among: int) -> int:
+    """Those of `among` whose text holds `needle`, which is folded."""
+    if needle in index.common_grams:
+        return among & index.common_grams[needle]
+    parts = needle.split()
+    if parts == [needle]:
+        return _holding_in_a_word(index.vocabulary, index.folded_texts, needle, among)
+    # White space inside: each part must be in some word, and what is left then needs a look.
+    for part in sorted({part for part in parts if len(part) >= GRAM}, key=len, reverse=True):
+        among = _holding(index, part, among)
+    return _verified(index.folded_texts, needle, among)
 
 
 def _rated_at_least(index: Index, rating: float) -> int:
@@ -624,7 +743,6 @@ def _naming(index: Index, value: str) -> int:
 
 
 FILTERS: dict[str, Callable[[Index, Any], int]] = {
-    "query": _holding,
     "rating": lambda index, rating: index.by_rating.get(rating, 0),
     "min_rating": _rated_at_least,
     "since": _on_or_after,
@@ -640,6 +758,8 @@ def matching(index: Index, query: Query) -> int:
     for name, select in FILTERS.items():
         if (value := getattr(query, name)) is not None:
             matches &= select(index, value)
+    if query.query is not None:  # last: the fewer reviews are left, the fewer texts need a look
+        matches = _holding(index, fold(query.query), matches)
     return matches
 
 
@@ -677,21 +797,6 @@ def _skip(digits: str, ones: int) -> int:
 
 def _everything(index: Index) -> int:
     return (1 << index.count) - 1
-
-
-def _union(sets: Iterable[int]) -> int:
-    union = 0
-    for one in sets:
-        union |= one
-    return union
-
-
-AS_DIGITS = bytes.maketrans(b"\x00\x01", b"01")
-
-
-def _from_flags(flags: Sequence[bool]) -> int:
-    """The set of positions whose flag is true."""
-    return int(bytes(flags)[::-1].translate(AS_DIGITS) or b"0", 2)
 
 
 # ---- Since: the beginning of the serving order ----

@@ -4,7 +4,8 @@ Expected answers come from `plain_definition.py`, from small tables, and from th
 feeds, written down rule by rule in `feed_rules.py`. Nothing here opens a socket, sleeps or reads the clock.
 
 Builders - Search: examples - Search: the plain definition - Since - Queries - Broken files -
-Accepted files - Any file at all - Rating - Feeds - Feeds: dates - Feeds: readers and renderings - Sets
+Accepted files - Any file at all - Rating - Feeds - Feeds: dates - Feeds: readers and renderings - Sets -
+Words
 """
 
 import copy
@@ -2033,3 +2034,44 @@ def test_union_and_count_are_those_of_sets(some: set[int], others: set[int]) -> 
     both = reviews._union([reviews.members(some, 100), reviews.members(others, 100)])
     assert both == reviews.members(some | others, 100)
     assert both.bit_count() == len(some | others)
+
+
+# ---- Words: whichever way a needle is looked for, it is found where it stands ----
+
+# Every kind of white space, blanks at both ends, empty texts; letters that meet in one, two and three words.
+LETTERS_AND_BLANKS = "aaabbé  \t\n\r\x0b\x0c\x1c\x1f\x85\xa0\u1680\u2003\u2028\u2029\u202f\u3000\u200b"
+short_texts = st.text(LETTERS_AND_BLANKS, max_size=12)
+WAYS = [
+    (share, grams, cost) for share in (0, 0.3, 1) for grams in (0, 2, 4000) for cost in (0, 0.5, 1000)
+]  # all words are frequent, some, none; every group of letters has a set, some, none; look at texts or unite
+
+
+@pytest.mark.parametrize(("share", "grams", "cost"), WAYS)
+def test_a_needle_is_found_in_exactly_the_texts_that_hold_it(share: float, grams: int, cost: float) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reviews, "FREQUENT_SHARE", share)
+        patch.setattr(reviews, "COMMON_GRAM_WORDS", grams)
+        patch.setattr(reviews, "TEXTS_PER_WORD", cost)
+
+        @settings(max_examples=30)
+        @given(st.lists(st.none() | short_texts, min_size=1, max_size=9), st.data())
+        def claim(given_texts: list[str | None], data: st.DataObject) -> None:
+            file = a_file(*(review(f"{place}", text=text) for place, text in enumerate(given_texts)))
+            dataset = loaded(file)
+            source = data.draw(st.sampled_from(given_texts)) or ""
+            start = data.draw(st.integers(0, len(source)))
+            needle = source[start : start + data.draw(st.integers(1, 6))] or data.draw(short_texts) or "a"
+            wanted = plain.search(served(dataset), {}, {"query": needle})
+            assert reviews.search(dataset, Query(query=needle)) == dense(wanted)
+
+        claim()
+
+
+def test_words_of_three_hundred_texts_are_frequent_and_rare() -> None:
+    texts = [f"common word{place % 7} only{place} é{place % 90}" for place in range(300)]
+    dataset = loaded(a_file(*(review(f"{place:03}", text=text) for place, text in enumerate(texts))))
+    vocabulary = dataset.index.vocabulary
+    assert 0 < len(vocabulary.frequent) < len(vocabulary.words)
+    for needle in ("common", "word3", "only29", "only299", "é1", "é", "y2", "n word", "3 only1", "nothing"):
+        expected = sum(needle in text for text in texts)
+        assert json.loads(reviews.search(dataset, Query(query=needle, limit=1)))["matched"] == expected
