@@ -480,10 +480,10 @@ class Vocabulary:
 
     def holding(self, needle: str) -> list[int]:
         """The numbers of the words that hold `needle`, ascending; `needle` is folded, without white space."""
-        grams = (needle[start : start + GRAM] for start in range(max(1, len(needle) - GRAM + 1)))
-        numbers = min((self.by_gram.get(gram, ()) for gram in grams), key=len)
         if len(needle) <= GRAM:
-            return list(numbers)
+            return list(self.by_gram.get(needle, ()))
+        grams = [needle[start : start + GRAM] for start in range(len(needle) - GRAM + 1)]
+        numbers = min([self.by_gram.get(gram, ()) for gram in grams], key=len)
         return [number for number in numbers if needle in self.words[number]]
 
     def rare_positions(self, number: int) -> Sequence[int]:

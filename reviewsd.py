@@ -428,6 +428,10 @@ class Representation:
     gzip: Coding | None
 
 
+# All computed answers of a snapshot carry one date, and writing it takes longer than most searches.
+written_date = lru_cache(maxsize=64)(http_date)
+
+
 def represent(
     body: bytes, content_type: str, last_modified: int, link: str = "", compress: bool = True
 ) -> Representation:
@@ -437,7 +441,7 @@ def represent(
     """
     digest = hashlib.sha256(body).hexdigest()
     shared: Headers = (
-        ("Last-Modified", http_date(last_modified)),
+        ("Last-Modified", written_date(last_modified)),
         ("Cache-Control", "public, max-age=60"),
         ("Vary", "Accept-Encoding"),
         *((("Link", link),) if link else ()),
@@ -720,8 +724,13 @@ def query_pairs(query_string: str) -> list[tuple[str, str]]:
     for part in query_string.encode("latin-1").decode("utf-8", "surrogateescape").split("&"):
         if part:
             name, _, value = part.partition("=")
-            pairs.append(tuple(unquote_plus(text, errors="surrogateescape") for text in (name, value)))
-    return pairs  # type: ignore[return-value]  # two texts make a pair
+            pairs.append((_unquoted(name), _unquoted(value)))
+    return pairs
+
+
+def _unquoted(text: str) -> str:
+    # Most names and values are plain, and looking is cheaper than the library's ways to find out.
+    return unquote_plus(text, errors="surrogateescape") if "%" in text or "+" in text else text
 
 
 # ---- Conditional requests: RFC 9110 sections 12.5.3 and 13 ----
