@@ -17,6 +17,7 @@ import difflib
 import json
 import math
 import re
+import sys
 import unicodedata
 import xml.etree.ElementTree as ET
 from array import array
@@ -27,6 +28,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import partial
 from itertools import accumulate, chain, compress, islice
+from operator import itemgetter
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -245,7 +247,7 @@ def parse(file: str, data: bytes) -> Json:
 
     try:
         text = data.decode().removeprefix("\ufeff")
-        document = json.loads(text, parse_constant=not_finite, parse_float=number)
+        document = json.loads(text, parse_constant=not_finite, parse_float=number, object_hook=_take_a_breath)
     except UnicodeDecodeError as error:
         raise BadData([Fault(file, (), f"not UTF-8 at byte {error.start}: {error.reason}")]) from None
     except json.JSONDecodeError as error:
@@ -262,6 +264,12 @@ def parse(file: str, data: bytes) -> Json:
     return document
 
 
+def _take_a_breath(value: Json) -> Json:
+    # The parser is one call into C, which at 100,000 reviews would keep every other thread waiting for a
+    # second. Calling a function of Python, whatever it does, lets the interpreter turn to them.
+    return value
+
+
 def _where_digits_run_on(text: str) -> str:
     strings_and_runs = re.finditer(r'"(?:[^"\\]|\\.)*"|[0-9]{4301}', text)
     run = next((found for found in strings_and_runs if found[0][0] != '"'), None)
@@ -271,12 +279,31 @@ def _where_digits_run_on(text: str) -> str:
 
 def _check_depth(file: str, document: Json) -> None:
     """Refuse what could be read but not be written again inside an answer or a feed."""
-    for _ in range(50):
-        document = [document]
-    try:
-        json.dumps(document)
-    except RecursionError:
-        raise BadData([Fault(file, (), TOO_DEEP)]) from None
+    for part in _parts(document):
+        for _ in range(50):
+            part = [part]
+        try:
+            json.dumps(part)
+        except RecursionError:
+            raise BadData([Fault(file, (), TOO_DEEP)]) from None
+
+
+PART = (
+    500  # values that are handled by one call into C, which lasts some milliseconds and cannot be interrupted
+)
+
+
+def _parts(document: Json) -> Iterator[Json]:
+    """The values of `document`, no more than `PART` at once, as deep in arrays as they are in it."""
+    if not isinstance(document, dict):
+        yield document
+        return
+    for value in document.values():
+        values = list(value.values()) if isinstance(value, dict) else value
+        if isinstance(values, list):
+            yield from ([values[start : start + PART]] for start in range(0, len(values), PART))
+        else:
+            yield [value]
 
 
 def _unwritable(document: Json) -> Iterator[tuple[JsonPath, str]]:
@@ -299,6 +326,19 @@ def _unwritable(document: Json) -> Iterator[tuple[JsonPath, str]]:
 def encode(value: Json) -> bytes:
     """Compact JSON in UTF-8, keys in their order."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
+def encode_in_parts(document: Mapping[str, Json]) -> bytes:
+    """`encode(document)`, for one with members of which some are very large objects."""
+    members = []
+    for key, value in document.items():
+        if isinstance(value, dict) and len(value) > PART:
+            inner = list(value.items())
+            parts = (encode(dict(inner[start : start + PART]))[1:-1] for start in range(0, len(inner), PART))
+            members.append(encode(key) + b":{" + b",".join(parts) + b"}")
+        else:
+            members.append(encode({key: value})[1:-1])
+    return b"{" + b",".join(members) + b"}"
 
 
 # ---- Form and sense: every fault of a parsed file, by the contract's schemas and by rules of our own ----
@@ -411,7 +451,15 @@ def calendar_day(review: Mapping[str, Json]) -> str:
 
 def serving_order(reviews: Iterable[dict[str, Json]]) -> list[dict[str, Json]]:
     """Newest calendar day first, then id, both descending."""
-    return sorted(reviews, key=lambda review: (calendar_day(review), review["id"]), reverse=True)
+    by_day: dict[str, list[dict[str, Json]]] = defaultdict(list)
+    for review in reviews:
+        by_day[calendar_day(review)].append(review)
+    # Day by day: one sort of everything would let no other thread run meanwhile.
+    return [
+        review
+        for day in sorted(by_day, reverse=True)
+        for review in sorted(by_day[day], key=itemgetter("id"), reverse=True)
+    ]
 
 
 RATING_FIGURES = ("rating_value", "review_count", "distribution")
@@ -465,7 +513,7 @@ FREQUENT_SHARE = 1 / 128  # of all reviews: a word that more of them hold has a 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The distinct words of the folded texts, the most frequent first; a word is what white space ends.
+    """The distinct words of the folded texts, the frequent ones first; a word is what white space ends.
 
     A text holds a needle without white space exactly when one of its words holds it, so such a needle is
     looked for in the words: in those alone that share its rarest three letters. A few frequent words cover
@@ -498,11 +546,10 @@ def build_vocabulary(folded_texts: Sequence[str]) -> Vocabulary:
     for position, text in enumerate(folded_texts):
         for word in set(text.split()):
             postings[word].append(position)
-    words = sorted(postings, key=lambda word: (-len(postings[word]), word))
     least = len(folded_texts) * FREQUENT_SHARE
-    frequent = [
-        members(postings.pop(word), len(folded_texts)) for word in words if len(postings[word]) > least
-    ]
+    frequent_words = [word for word, positions in postings.items() if len(positions) > least]
+    frequent = [members(postings.pop(word), len(folded_texts)) for word in frequent_words]
+    words = (*frequent_words, *postings)
     rare, rare_starts = array("I"), array("I", [0])
     by_gram: dict[str, array[int]] = defaultdict(partial(array, "I"))
     for number, word in enumerate(words):
@@ -511,7 +558,7 @@ def build_vocabulary(folded_texts: Sequence[str]) -> Vocabulary:
         if number >= len(frequent):
             rare += postings.pop(word)
             rare_starts.append(len(rare))
-    return Vocabulary(tuple(words), dict(by_gram), tuple(frequent), rare, rare_starts)
+    return Vocabulary(words, dict(by_gram), tuple(frequent), rare, rare_starts)
 
 
 TEXTS_PER_WORD = 4  # looks at a text that take as long as uniting the reviews of one rare word
@@ -548,6 +595,7 @@ class Index:
     """Sets of reviews by what they hold."""
 
     count: int
+    position_by_id: dict[str, int]
     days: tuple[str, ...]  # oldest first: the reverse of serving order
     folded_texts: tuple[str, ...]  # by position; "" for a review without words
     vocabulary: Vocabulary
@@ -573,12 +621,18 @@ def technicians_named(index: Index, value: str) -> list[str]:
     return [name for name in index.by_technician if words <= name_words(name)]
 
 
-def build_index(reviews: Sequence[Mapping[str, Json]], insights: Mapping[str, Json]) -> Index:
-    """The index over `reviews` in serving order."""
+def build_index(reviews: Iterable[Mapping[str, Json]], count: int, insights: Mapping[str, Json]) -> Index:
+    """The index over `count` reviews in serving order, which are read once."""
+    position_by_id: dict[str, int] = {}
+    days: list[str] = []
+    folded_texts: list[str] = []
     ratings: dict[float, list[int]] = defaultdict(list)
     technicians: dict[str, list[int]] = {entry["label"]: [] for entry in insights["entities"]["technicians"]}
     services: dict[str, list[int]] = defaultdict(list)
     for position, review in enumerate(reviews):
+        position_by_id[review["id"]] = position
+        days.append(sys.intern(calendar_day(review)))  # reviews are many, days are few
+        folded_texts.append(fold(review["text"] or ""))
         ratings[review["rating"]].append(position)
         for name in review["mentioned_technicians"]:
             technicians.setdefault(name, []).append(position)
@@ -587,21 +641,21 @@ def build_index(reviews: Sequence[Mapping[str, Json]], insights: Mapping[str, Js
     by_service: dict[str, int] = defaultdict(int)
     labels = [(entry["label"], entry["id"]) for entry in insights["entities"]["services"]]
     for name, service in labels + [(service, service) for service in services]:
-        by_service[fold(name)] |= members(services.get(service, []), len(reviews))
-    folded_texts = tuple(fold(review["text"] or "") for review in reviews)
+        by_service[fold(name)] |= members(services.get(service, []), count)
     vocabulary = build_vocabulary(folded_texts)
     return Index(
-        count=len(reviews),
-        days=tuple(calendar_day(review) for review in reversed(reviews)),
-        folded_texts=folded_texts,
+        count=count,
+        position_by_id=position_by_id,
+        days=tuple(reversed(days)),
+        folded_texts=tuple(folded_texts),
         vocabulary=vocabulary,
         common_grams={
-            gram: _holding_in_a_word(vocabulary, folded_texts, gram, (1 << len(reviews)) - 1)
+            gram: _holding_in_a_word(vocabulary, folded_texts, gram, (1 << count) - 1)
             for gram, numbers in vocabulary.by_gram.items()
             if len(numbers) > COMMON_GRAM_WORDS
         },
-        by_rating={rating: members(positions, len(reviews)) for rating, positions in ratings.items()},
-        by_technician={name: members(positions, len(reviews)) for name, positions in technicians.items()},
+        by_rating={rating: members(positions, count) for rating, positions in ratings.items()},
+        by_technician={name: members(positions, count) for name, positions in technicians.items()},
         by_service=dict(by_service),
     )
 
@@ -615,12 +669,11 @@ class Dataset:
 
     business: dict[str, Json]
     aggregate_rating: dict[str, Json]
-    insights: dict[str, Json]
+    insights: dict[str, Json]  # without `per_review`, which is most of them
     newest: tuple[dict[str, Json], ...]  # the feeds' reviews, decoded
     reviews_json: bytes  # the whole document; review number p is reviews_json[starts[p] : starts[p + 1] - 1]
     insights_json: bytes
     starts: Sequence[int]
-    position_by_id: dict[str, int]
     index: Index
     unverified_count: int
     warnings: tuple[str, ...]
@@ -629,6 +682,10 @@ class Dataset:
     def count(self) -> int:
         return self.index.count
 
+    @property
+    def position_by_id(self) -> Mapping[str, int]:
+        return self.index.position_by_id
+
     def review_json(self, position: int) -> bytes:
         """One review, encoded."""
         return self.reviews_json[self.starts[position] : self.starts[position + 1] - 1]
@@ -636,6 +693,66 @@ class Dataset:
 
 def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None) -> Dataset:
     """The dataset of the two files' contents. Raises BadData with every fault of both."""
+    # The decoded files take several times their size and are gone when this returns. What stays is made
+    # after that, of one review at a time: made between them, it would keep their memory from being returned.
+    served = _served(contract, reviews_file, insights_file)
+    starts, count = served.starts, len(served.starts) - 1
+    encoded = (served.reviews_json[starts[at] : starts[at + 1] - 1] for at in range(count))
+    newest = served.reviews_json[starts[0] : starts[min(count, FEED_LENGTH)] - (count > 0)]
+    return Dataset(
+        business=served.business,
+        aggregate_rating=served.aggregate_rating,
+        insights=served.insights,
+        newest=tuple(json.loads(b"[" + newest + b"]")),
+        reviews_json=served.reviews_json,
+        insights_json=served.insights_json,
+        starts=starts,
+        index=build_index(map(json.loads, encoded), count, served.insights),
+        unverified_count=served.unverified_count,
+        warnings=served.warnings,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """What is made of the decoded files; see `Dataset`."""
+
+    business: dict[str, Json]
+    aggregate_rating: dict[str, Json]
+    insights: dict[str, Json]
+    reviews_json: bytes
+    insights_json: bytes
+    starts: Sequence[int]
+    unverified_count: int
+    warnings: tuple[str, ...]
+
+
+def _served(contract: Contract, reviews_file: bytes, insights_file: bytes | None) -> _Served:
+    document, insights = _checked(contract, reviews_file, insights_file)
+    annotations = insights["per_review"]
+    written = [with_mentions(review, annotations.get(review["id"], {})) for review in document["reviews"]]
+    reviews = serving_order(review for review in written if review["verified"])
+    rating = aggregate_rating(reviews, document["aggregate_rating"] or {})
+    frame = document | {"aggregate_rating": rating}
+    frame.pop("reviews")
+    head = encode(frame)[:-1] + b',"reviews":['
+    encoded = [encode(review) for review in reviews]
+    return _Served(
+        business=document["business"],
+        aggregate_rating=rating,
+        insights={key: value for key, value in insights.items() if key != "per_review"},
+        reviews_json=head + b",".join(encoded) + b"]}",
+        insights_json=encode_in_parts(insights),
+        starts=array("Q", accumulate((len(one) + 1 for one in encoded), initial=len(head))),
+        unverified_count=len(written) - len(reviews),
+        warnings=tuple(_warnings(insights, rating, reviews, insights_file is None)),
+    )
+
+
+def _checked(
+    contract: Contract, reviews_file: bytes, insights_file: bytes | None
+) -> tuple[dict[str, Json], dict[str, Json]]:
+    """Both files, decoded, with their defaults. Raises BadData with every fault of both."""
     faults: list[Fault] = []
     documents: list[Json] = []
     for file, data, check in (
@@ -651,46 +768,18 @@ def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None) -
     if faults:
         raise BadData(faults)
     insights = contract.insights_file.complete(documents[1] or {})
-    return _dataset(
-        contract.reviews_file.complete(documents[0]), insights, insights_absent=insights_file is None
-    )
-
-
-def _dataset(document: dict[str, Json], insights: dict[str, Json], insights_absent: bool) -> Dataset:
-    annotations = insights["per_review"]
-    written = [with_mentions(review, annotations.get(review["id"], {})) for review in document["reviews"]]
-    reviews = serving_order(review for review in written if review["verified"])
-    rating = aggregate_rating(reviews, document["aggregate_rating"] or {})
-    frame = document | {"aggregate_rating": rating}
-    frame.pop("reviews")
-    head = encode(frame)[:-1] + b',"reviews":['
-    encoded = [encode(review) for review in reviews]
-    position_by_id = {review["id"]: position for position, review in enumerate(reviews)}
-    return Dataset(
-        business=document["business"],
-        aggregate_rating=rating,
-        insights=insights,
-        newest=tuple(reviews[:FEED_LENGTH]),
-        reviews_json=head + b",".join(encoded) + b"]}",
-        insights_json=encode(insights),
-        starts=array("Q", accumulate((len(one) + 1 for one in encoded), initial=len(head))),
-        position_by_id=position_by_id,
-        index=build_index(reviews, insights),
-        unverified_count=len(written) - len(reviews),
-        warnings=tuple(_warnings(insights, position_by_id, rating, reviews, insights_absent)),
-    )
+    return contract.reviews_file.complete(documents[0]), insights
 
 
 def _warnings(
     insights: Mapping[str, Json],
-    position_by_id: Mapping[str, int],
     rating: Mapping[str, Json],
     reviews: Sequence[Mapping[str, Json]],
     insights_absent: bool,
 ) -> Iterator[str]:
     if insights_absent:
         yield f"{INSIGHTS_FILE} is absent: the insights say nothing"
-    if unknown := sorted(mentioned_ids(insights) - position_by_id.keys()):
+    if unknown := sorted(mentioned_ids(insights).difference(review["id"] for review in reviews)):
         some = ", ".join(unknown[:3]) + (", …" if len(unknown) > 3 else "")
         yield f"{INSIGHTS_FILE} speaks of {len(unknown)} review(s) that are not served: {some}"
     computed = aggregate_rating(reviews, {})

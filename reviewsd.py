@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import gzip
 import hashlib
 import logging
@@ -975,9 +976,15 @@ class Service:
         """A snapshot of the files as they are now. Raises BadData."""
         self.loaded_stamps = file_stamps(self.settings.data)  # before reading: a later change is seen again
         files = read_files(self.settings.data)
-        return build_snapshot(
-            self.contract, self.contract_modified, files, self.settings.base_url, previous, time.time()
-        )
+        # What files hold never refers back to itself. The collector would walk its millions of values again
+        # and again in vain, and every other thread would have to wait for it.
+        gc.disable()
+        try:
+            return build_snapshot(
+                self.contract, self.contract_modified, files, self.settings.base_url, previous, time.time()
+            )
+        finally:
+            gc.enable()
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         answer = self.answer(read_request(environ))
