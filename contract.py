@@ -4,13 +4,14 @@ The document is written by hand and is the one source of the search parameters, 
 and of the defaults of what a file leaves out. This module knows JSON and schemas and nothing of reviews, HTTP
 or the world: it gets a parsed document and parsed files.
 
-Sections: Faults - Contract - Form - Completion
+Sections: Faults - Contract - Form - Acceptance - Completion
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -128,10 +129,13 @@ class FileForm:
     def __init__(self, document: dict[str, Json], name: str):
         schemas = {"components": {"schemas": document["components"]["schemas"]}}
         self._validator = _prepared_validator(document)({"$ref": f"#/components/schemas/{name}"} | schemas)
+        self._accepts = acceptance(document, document["components"]["schemas"][name])
         self._complete = completion(document, document["components"]["schemas"][name])
 
     def complaints(self, value: Json) -> Iterator[tuple[JsonPath, str]]:
         """Everything that is wrong with the form of `value`: where, and what."""
+        if self._accepts(value):
+            return
         for error in self._validator.iter_errors(value):
             yield tuple(error.absolute_path), _reason(error)
 
@@ -146,6 +150,7 @@ def _prepared_validator(document: dict[str, Json]) -> Callable[[dict[str, Json]]
     The library makes one for each value that it meets, which is three quarters of its time.
     """
     ready: dict[int, Any] = {}
+    accepting: dict[int, Acceptance] = {}
 
     def below(validator: Any, schema: dict[str, Json]) -> Any:
         if id(schema) not in ready:
@@ -158,7 +163,10 @@ def _prepared_validator(document: dict[str, Json]) -> Callable[[dict[str, Json]]
                 yield from _below(name, below(validator, member).iter_errors(instance[name]))
 
     def items(validator: Any, item: Json, instance: Json, schema: Json) -> Iterator[ValidationError]:
+        accepts = accepting.setdefault(id(item), acceptance(document, item))
         for index, value in enumerate(instance if isinstance(instance, list) else ()):
+            if accepts(value):  # of 100,000 reviews a few are wrong: only they are worth the library's time
+                continue
             yield from _below(index, below(validator, item).iter_errors(value))
 
     def reference(validator: Any, pointer: str, instance: Json, schema: Json) -> Iterator[ValidationError]:
@@ -219,6 +227,88 @@ def shown(value: Json) -> str:
         return TYPE_NAMES["object" if isinstance(value, dict) else "array"]
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 80 else text[:80] + "…"
+
+
+# ---- Acceptance: what has nothing wrong, which is nearly everything, told ten times as fast ----
+
+Acceptance = Callable[[Json], bool]
+
+ANNOTATIONS = ("default", "description", "examples", "title")
+TYPES: dict[str, tuple[type, ...]] = {
+    "array": (list,),
+    "boolean": (bool,),
+    "integer": (int,),  # 5.0 as well, says the standard; the library will
+    "null": (type(None),),
+    "number": (int, float),
+    "object": (dict,),
+    "string": (str,),
+}
+
+
+def acceptance(document: dict[str, Json], schema: dict[str, Json]) -> Acceptance:
+    """What returns True for a value that surely fits `schema`; after False the library must decide."""
+    checks = [
+        _check(document, schema, keyword, wanted)
+        for keyword, wanted in schema.items()
+        if keyword not in ANNOTATIONS
+    ]
+    if len(checks) == 1:
+        return checks[0]
+
+    def accepts(value: Json) -> bool:
+        for check in checks:  # noqa: SIM110 - all() would take twice as long
+            if not check(value):
+                return False
+        return True
+
+    return accepts
+
+
+def _check(document: dict[str, Json], schema: dict[str, Json], keyword: str, wanted: Json) -> Acceptance:
+    """One keyword of a schema; False for every value where the keyword is none that we know."""
+    if keyword == "$ref":
+        return acceptance(document, resolve(document, {"$ref": wanted}))
+    if keyword == "type":
+        types = {one for name in ([wanted] if isinstance(wanted, str) else wanted) for one in TYPES[name]}
+        return lambda value: type(value) in types
+    if keyword == "properties":
+        return _check_of_members({name: acceptance(document, member) for name, member in wanted.items()})
+    if keyword == "items":
+        each = acceptance(document, wanted)
+        return lambda value: not isinstance(value, list) or all(map(each, value))
+    if keyword == "additionalProperties" and isinstance(wanted, dict) and "properties" not in schema:
+        each = acceptance(document, wanted)
+        return lambda value: not isinstance(value, dict) or all(map(each, value.values()))
+    if keyword == "propertyNames":
+        each = acceptance(document, wanted)
+        return lambda value: not isinstance(value, dict) or all(map(each, value))
+    if keyword == "pattern":
+        search = re.compile(wanted).search
+        return lambda value: not isinstance(value, str) or search(value) is not None
+    return SIMPLE_CHECKS.get(keyword, lambda wanted: lambda value: False)(wanted)
+
+
+def _check_of_members(members: dict[str, Acceptance]) -> Acceptance:
+    def accepts(value: Json) -> bool:
+        if isinstance(value, dict):
+            for name, accepts_member in members.items():
+                if name in value and not accepts_member(value[name]):
+                    return False
+        return True
+
+    return accepts
+
+
+SIMPLE_CHECKS: dict[str, Callable[[Any], Acceptance]] = {
+    "enum": lambda wanted: lambda value: isinstance(value, str) and value in wanted,
+    "minimum": lambda wanted: lambda value: not isinstance(value, (int, float)) or value >= wanted,
+    "maximum": lambda wanted: lambda value: not isinstance(value, (int, float)) or value <= wanted,
+    "minLength": lambda wanted: lambda value: not isinstance(value, str) or len(value) >= wanted,
+    "maxLength": lambda wanted: lambda value: not isinstance(value, str) or len(value) <= wanted,
+    "required": lambda wanted: (
+        lambda value: not isinstance(value, dict) or all(name in value for name in wanted)
+    ),
+}
 
 
 # ---- Completion: every key present, in the contract's order ----

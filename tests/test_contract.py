@@ -1,6 +1,6 @@
 """The contract is a valid, complete document, and what the program takes from it is what it says.
 
-The document - Parameters - Form - Completion
+The document - Parameters - Form - Acceptance - Completion
 """
 
 import json
@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
 import reviewsd
-from contract import Contract, FileForm, read_contract, resolve, search_parameters_declared
+from contract import Contract, FileForm, acceptance, read_contract, resolve, search_parameters_declared
 from reviews import FILTERS, Query
 
 CONTRACT: Contract = reviewsd.load_contract()[0]
@@ -87,7 +87,7 @@ def test_every_path_of_the_contract_is_a_route_and_every_route_of_data_is_in_it(
 def test_the_parameters_are_the_fields_of_a_query_in_their_order() -> None:
     declared = [parameter.name for parameter in CONTRACT.search_parameters]
     assert declared == [field.name for field in fields(Query)]
-    assert set(declared) == set(FILTERS) | {"limit", "offset"}
+    assert set(declared) == set(FILTERS) | {"query", "limit", "offset"}
 
 
 def test_a_query_without_parameters_has_the_defaults_of_the_contract() -> None:
@@ -130,6 +130,34 @@ def test_complaints_stand_where_the_library_puts_them(name: str, document: Any) 
         str(list(error.absolute_path)) for error in Draft202012Validator(whole).iter_errors(document)
     )
     assert sorted(str(list(path)) for path, _ in FileForm(DOCUMENT, name).complaints(document)) == expected
+
+
+# ---- Acceptance ----
+
+
+@pytest.mark.parametrize(
+    "schema", [{"const": 5}, {"type": "integer", "format": "x"}, {"properties": {"a": {"not": {}}}}]
+)
+def test_what_a_keyword_unknown_to_us_speaks_of_is_left_to_the_library(schema: dict[str, Any]) -> None:
+    assert not acceptance(DOCUMENT, schema)({"a": 5})
+    assert not acceptance(DOCUMENT, {"items": schema})([{"a": 5}])
+
+
+@pytest.mark.parametrize("value", [None, True, 1, 5.0, 6, 1.5, "", "ab", "abc", [], ["ab"], {}, {"a": "ab"}])
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": ["integer", "null"], "minimum": 1, "maximum": 5},
+        {"type": "string", "minLength": 1, "maxLength": 2, "pattern": "^a"},
+        {"type": "array", "items": {"enum": ["ab", 1]}},
+        {"type": "object", "additionalProperties": {"type": "string"}, "propertyNames": {"maxLength": 1}},
+        {"type": "object", "properties": {"a": {"type": "number"}}, "required": ["a"]},
+        {"minimum": 2, "enum": ["abc"]},
+        {},
+    ],
+)
+def test_what_is_accepted_has_no_complaint_of_the_library(schema: dict[str, Any], value: Any) -> None:
+    assert not acceptance(DOCUMENT, schema)(value) or Draft202012Validator(schema).is_valid(value)
 
 
 # ---- Completion ----
