@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import partial
-from itertools import accumulate, chain, compress, islice
+from itertools import chain, compress, islice
 from operator import itemgetter
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -735,15 +735,20 @@ def _served(contract: Contract, reviews_file: bytes, insights_file: bytes | None
     rating = aggregate_rating(reviews, document["aggregate_rating"] or {})
     frame = document | {"aggregate_rating": rating}
     frame.pop("reviews")
-    head = encode(frame)[:-1] + b',"reviews":['
-    encoded = [encode(review) for review in reviews]
+    # One growing block: 100,000 pieces, joined in the end, would leave their room behind in pieces.
+    reviews_json = bytearray(encode(frame)[:-1] + b',"reviews":[')
+    starts = array("Q", [len(reviews_json)])
+    for review in reviews:
+        reviews_json += encode(review) + b","
+        starts.append(len(reviews_json))
+    reviews_json[len(reviews_json) - (len(reviews) > 0) :] = b"]}"
     return _Served(
         business=document["business"],
         aggregate_rating=rating,
         insights={key: value for key, value in insights.items() if key != "per_review"},
-        reviews_json=head + b",".join(encoded) + b"]}",
+        reviews_json=bytes(reviews_json),
         insights_json=encode_in_parts(insights),
-        starts=array("Q", accumulate((len(one) + 1 for one in encoded), initial=len(head))),
+        starts=starts,
         unverified_count=len(written) - len(reviews),
         warnings=tuple(_warnings(insights, rating, reviews, insights_file is None)),
     )
