@@ -685,6 +685,7 @@ class Dataset:
 
     @property
     def position_by_id(self) -> Mapping[str, int]:
+        """Where each review is, by its id."""
         return self.index.position_by_id
 
     def review_json(self, position: int) -> bytes:
