@@ -36,7 +36,9 @@ from urllib.parse import unquote_plus, urlsplit
 from werkzeug.http import http_date, parse_accept_header, parse_date, parse_etags
 
 import mcp_rpc
+import page
 import reviews
+import words
 from contract import BadData, Contract, Fault, read_contract
 from hub import HUB_PATH, Hub, HubAnswer, HubSettings, HubUnavailable, Listing, Topic, list_subscriptions
 from mcp_rpc import SESSION_KEY_BYTES, McpEndpoint, McpSettings, new_session_key
@@ -400,6 +402,8 @@ def make_file_once(path: Path, content: bytes) -> None:
 # ---- Representations: a body with its headers, made once ----
 
 JSON_TYPE = "application/json"
+HTML_TYPE = "text/html; charset=utf-8"
+TEXT_TYPE = "text/plain; charset=utf-8"
 ATOM_TYPE = "application/atom+xml"
 TEXT_TYPE = "text/plain; charset=utf-8"
 COMPRESSED_FROM = 1024  # bytes; below, a coding saves nothing that a packet would notice
@@ -434,7 +438,13 @@ written_date = lru_cache(maxsize=64)(http_date)
 
 
 def represent(
-    body: bytes, content_type: str, last_modified: int, link: str = "", compress: bool = True
+    body: bytes,
+    content_type: str,
+    last_modified: int,
+    link: str = "",
+    compress: bool = True,
+    vary: str = "Accept-Encoding",
+    policy: Headers = (),
 ) -> Representation:
     """The representation of `body`. Its entity tags depend on nothing but the bytes.
 
@@ -444,13 +454,13 @@ def represent(
     shared: Headers = (
         ("Last-Modified", written_date(last_modified)),
         ("Cache-Control", "public, max-age=60"),
-        ("Vary", "Accept-Encoding"),
+        ("Vary", vary),
         *((("Link", link),) if link else ()),
         *CORS,
     )
 
     def coding(coded: bytes, etag: str, *extra: tuple[str, str]) -> Coding:
-        own = (("Content-Type", content_type), ("Content-Length", str(len(coded))), *extra)
+        own = (("Content-Type", content_type), ("Content-Length", str(len(coded))), *policy, *extra)
         return Coding(coded, etag, (*own, ("ETag", etag), *shared), (("ETag", etag), *shared))
 
     identity = coding(body, f'"{digest}"')
@@ -473,6 +483,10 @@ CONTRACT_PATH = "/.well-known/openapi.json"
 MCP_PATH = "/mcp"
 HEALTH_PATH = "/healthz"
 HOME_PATH = "/"
+HOME_LINKS = "/ as JSON"  # beside the page; no request can name it
+LLMS_PATH = "/llms.txt"
+ROBOTS_PATH = "/robots.txt"
+ICON_PATH = "/favicon.ico"
 
 TOPIC_PATHS = (ATOM_PATH, JSON_FEED_PATH, REVIEWS_PATH)
 
@@ -541,6 +555,7 @@ def build_snapshot(
         atom_feed=base_url + ATOM_PATH,
         hub=base_url + HUB_PATH,
     )
+    at = page_links(base_url)
     changed = dataset_last_modified(dataset, files.modified, previous, now)
     bodies = {
         REVIEWS_PATH: (dataset.reviews_json, JSON_TYPE, files.modified),
@@ -556,7 +571,11 @@ def build_snapshot(
             JSON_TYPE,
             contract_modified,
         ),
-        HOME_PATH: (reviews.encode(home_links(base_url)), JSON_TYPE, contract_modified),
+        HOME_PATH: (page.html_page(dataset, at), HTML_TYPE, changed),
+        HOME_LINKS: (reviews.encode(home_links(base_url)), JSON_TYPE, contract_modified),
+        LLMS_PATH: (words.llms_text(dataset, at), TEXT_TYPE, changed),
+        ROBOTS_PATH: (words.robots_text(at), TEXT_TYPE, contract_modified),
+        ICON_PATH: (*page.favicon(), contract_modified),
     }
     fixed = {}
     for path, (body, content_type, modified) in bodies.items():
@@ -568,7 +587,9 @@ def build_snapshot(
             if path in TOPIC_PATHS
             else ""
         )
-        fixed[path] = represent(body, content_type, current_since, link)
+        vary = "Accept, Accept-Encoding" if path in (HOME_PATH, HOME_LINKS) else "Accept-Encoding"
+        policy = page.PAGE_HEADERS if path == HOME_PATH else ()
+        fixed[path] = represent(body, content_type, current_since, link, vary=vary, policy=policy)
     return Snapshot(dataset, fixed, changed, Remembered())
 
 
@@ -602,6 +623,24 @@ def last_modified(modified: float, previous: int | None, same: bool, now: float)
     return previous if same else max(int(min(modified, now)), previous + 1)
 
 
+def page_links(base_url: str) -> words.Links:
+    """The addresses that the page and the words for programs speak of."""
+    return words.Links(
+        home=base_url + HOME_PATH,
+        reviews=base_url + REVIEWS_PATH,
+        insights=base_url + INSIGHTS_PATH,
+        search=base_url + SEARCH_PATH,
+        since=base_url + SINCE_PATH,
+        json_feed=base_url + JSON_FEED_PATH,
+        atom_feed=base_url + ATOM_PATH,
+        contract=base_url + CONTRACT_PATH,
+        llms=base_url + LLMS_PATH,
+        icon=base_url + ICON_PATH,
+        mcp=base_url + MCP_PATH,
+        hub=base_url + HUB_PATH,
+    )
+
+
 def home_links(base_url: str) -> dict[str, str]:
     """What `/` tells a program: where everything is."""
     return {
@@ -612,6 +651,8 @@ def home_links(base_url: str) -> dict[str, str]:
         "json_feed": base_url + JSON_FEED_PATH,
         "atom_feed": base_url + ATOM_PATH,
         "contract": base_url + CONTRACT_PATH,
+        "page": base_url + HOME_PATH,
+        "llms": base_url + LLMS_PATH,
         "mcp": base_url + MCP_PATH,
         "hub": base_url + HUB_PATH,
     }
@@ -795,6 +836,19 @@ def fixed_answer(service: Service, snapshot: Snapshot, request: Request) -> Answ
     return conditional_answer(snapshot.fixed[request.path], request)
 
 
+def home_answer(service: Service, snapshot: Snapshot, request: Request) -> Answer:
+    """The page, or the links for a client that prefers JSON."""
+    chosen = HOME_LINKS if prefers_json(request.header("ACCEPT") or "") else HOME_PATH
+    return conditional_answer(snapshot.fixed[chosen], request)
+
+
+def prefers_json(accept: str) -> bool:
+    """Whether a client of `/` wants the links: it names JSON, and nothing that it likes better."""
+    quality = {name.partition(";")[0]: q for name, q in reversed(parse_accept_header(accept))}
+    json, html = quality.get("application/json", 0), quality.get("text/html", 0)
+    return json > html and json >= quality.get("*/*", 0)
+
+
 def search_answer(service: Service, snapshot: Snapshot, request: Request) -> Answer:
     """The reviews that a query string asks for."""
 
@@ -849,7 +903,7 @@ def health_answer(service: Service, snapshot: Snapshot, request: Request) -> Ans
         "hub": "here" if service.hub else service.hub_absence.text,
         "subscriptions": service.hub.counts() if service.hub else None,
         "last_modified": _utc(snapshot.last_modified),
-        "digests": {path: representation.digest for path, representation in snapshot.fixed.items()},
+        "digests": {path: snapshot.fixed[path].digest for path in DATA_PATHS},
         "last_reload_error": {"at": _utc(fault.at), "faults": list(fault.lines)} if fault else None,
     }
     return json_answer(200, health)
@@ -899,8 +953,10 @@ def unknown_path_answer(service: Service, snapshot: Snapshot, request: Request) 
     )
 
 
-FIXED_PATHS = (REVIEWS_PATH, INSIGHTS_PATH, JSON_FEED_PATH, ATOM_PATH, CONTRACT_PATH, HOME_PATH)
+DATA_PATHS = (REVIEWS_PATH, INSIGHTS_PATH, JSON_FEED_PATH, ATOM_PATH, CONTRACT_PATH)
+FIXED_PATHS = (*DATA_PATHS, LLMS_PATH, ROBOTS_PATH, ICON_PATH)
 ROUTES: dict[str, Route] = {path: Route(READ_METHODS, fixed_answer) for path in FIXED_PATHS} | {
+    HOME_PATH: Route(READ_METHODS, home_answer),
     SEARCH_PATH: Route(READ_METHODS, search_answer),
     SINCE_PATH: Route(READ_METHODS, since_answer),  # and everything below it
     HEALTH_PATH: Route(READ_METHODS, health_answer),

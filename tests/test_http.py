@@ -428,7 +428,7 @@ def test_every_operation_answers_with_the_headers_and_the_type_it_declares(
         declared = CONTRACT["components"]["responses"][declared["$ref"].rsplit("/", 1)[1]]
     assert {name.lower() for name in declared["headers"]} - {"content-encoding"} <= set(answer.headers)
     if method == "get":
-        assert list(declared["content"]) == [answer.headers["content-type"]]
+        assert next(iter(declared["content"])) == answer.headers["content-type"]
 
 
 # ---- Health ----
@@ -450,8 +450,33 @@ def test_health_tells_what_is_served(service: Address) -> None:
 POSTED = ["/mcp", "/api/websub/hub"]
 
 
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        ("*/*", "text/html; charset=utf-8"),
+        ("text/*", "text/html; charset=utf-8"),
+        ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "text/html; charset=utf-8"),
+        ("text/html, application/json", "text/html; charset=utf-8"),
+        ("application/json;q=0", "text/html; charset=utf-8"),
+        ("application/json;q=0.5, */*", "text/html; charset=utf-8"),
+        ("application/json", "application/json"),
+        ("application/json; charset=utf-8", "application/json"),
+        ("application/json, text/plain, */*", "application/json"),
+        ("text/html;q=0.5, application/json", "application/json"),
+    ],
+)
+def test_the_root_is_a_page_unless_json_is_preferred(service: Address, accept: str, kind: str) -> None:
+    answer = fetch(service, "/", Accept=accept)
+    assert (answer.status, answer.headers["content-type"]) == (200, kind)
+    assert answer.headers["vary"] == "Accept, Accept-Encoding"
+    assert fetch(service, "/", Accept=accept, If_None_Match=answer.headers["etag"]).status == 304
+    assert ("content-security-policy" in answer.headers) == kind.startswith("text/html")
+
+
 def test_the_root_lists_where_everything_is(service: Address) -> None:
-    for url in json.loads(fetch(service, "/").body).values():
+    links = json.loads(fetch(service, "/", Accept="application/json").body)
+    validate(links, "HomeLinks")
+    for url in links.values():
         assert url.startswith(BASE_URL)
         path = url.removeprefix(BASE_URL).replace("{date}", quote("2026-01-01"))
         assert fetch(service, path).status == (405 if path in POSTED else 200), path

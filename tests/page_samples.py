@@ -1,0 +1,125 @@
+"""Datasets and links that the tests of the page share: the sample, an empty one, one that attacks."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from contract import read_contract
+from reviews import Dataset, load
+from words import Links
+
+ROOT = Path(__file__).resolve().parent.parent
+SAMPLE = ROOT / "data"
+CONTRACT = read_contract(json.loads((SAMPLE / "openapi.json").read_text(encoding="utf-8")))
+
+
+def dataset_of(reviews_file: Any, insights_file: Any = None) -> Dataset:
+    """The dataset of two values as JSON files would hold them."""
+    insights = json.dumps(insights_file).encode() if insights_file is not None else None
+    return load(CONTRACT, json.dumps(reviews_file).encode(), insights)
+
+
+def sample_dataset() -> Dataset:
+    """The sample as the repository ships it."""
+    return load(CONTRACT, (SAMPLE / "reviews.json").read_bytes(), (SAMPLE / "insights.json").read_bytes())
+
+
+def links_at(base_url: str, mcp: bool = True, hub: bool = True) -> Links:
+    """The links of a service at `base_url`."""
+    return Links(
+        home=base_url + "/",
+        reviews=base_url + "/reviews.json",
+        insights=base_url + "/insights.json",
+        search=base_url + "/api/reviews/search",
+        since=base_url + "/api/reviews/since/",
+        json_feed=base_url + "/api/feed.json",
+        atom_feed=base_url + "/feed.xml",
+        contract=base_url + "/.well-known/openapi.json",
+        llms=base_url + "/llms.txt",
+        icon=base_url + "/favicon.ico",
+        mcp=base_url + "/mcp" if mcp else "",
+        hub=base_url + "/api/websub/hub" if hub else "",
+    )
+
+
+SMALLEST = {"business": {"name": "Ann's Bakery"}, "reviews": []}
+
+LONG_WORD = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft" * 4
+# What runs when it is taken for HTML, in every place that a parser may be in; each would set window.attacked.
+ATTACKS = (
+    "<script>window.attacked=1</script>",
+    "</script><script>window.attacked=1</script>",
+    "<!--<script>window.attacked=1</script>-->",
+    "</style><img src=x onerror=window.attacked=1>",
+    '" onmouseover="window.attacked=1" autofocus onfocus="window.attacked=1" x="',
+    "' onmouseover='window.attacked=1' x='",
+    "</title></textarea></svg></pre></p><svg onload=window.attacked=1>",
+    "<a href=javascript:window.attacked=1>press</a>",
+    "<base href=https://evil.example/><meta http-equiv=refresh content=0;url=https://evil.example/>",
+    "]]><iframe srcdoc='<script>parent.attacked=1</script>'></iframe>",
+    "{0} {links} {name!r} %s ${url} $name &lt;b&gt; \\u003cscript\\u003e",
+    "\u202eneversed \u2066isolated \u200f right \u0000\u0007\u001b[31m \ufffe",
+    LONG_WORD,
+    "$(touch attacked) `touch attacked` ; touch attacked | \n touch attacked",
+)
+
+
+def attacking_review(number: int) -> dict[str, Any]:
+    """A review whose every text is an attack."""
+    attack = ATTACKS[number % len(ATTACKS)]
+    return {
+        "id": f"<script>window.attacked={number}</script>",
+        "author": attack,
+        "rating": 1 + number % 5,
+        "date": f"2026-01-{number + 1:02}",
+        "text": attack * 2,
+        "source": attack,
+        "source_url": f'https://evil.example/"onmouseover="window.attacked=1\'><script>attacked=1</script>{number}',
+        "owner_reply": {"text": attack, "date": None},
+        "mentioned_technicians": [attack],
+        "mentioned_services": [attack],
+    }
+
+
+def attacking_files() -> tuple[Any, Any]:
+    """A business, its customers and its insights, all of them hostile, as far as the loader lets them be."""
+    everything = " ".join(ATTACKS)
+    figures = {"mention_count": 3, "score": 0.5, "example_review_ids": []}
+    entities = [{"id": a, "label": a, "average_rating": 4, "top_phrases": [a, a], **figures} for a in ATTACKS]
+    aspect_counts = {"positive_count": 2, "neutral_count": 0, "negative_count": 1, "positive_pct": 66.7}
+    business = {
+        "name": everything[:300],
+        "description": everything,
+        "category": ATTACKS[0],
+        "url": 'https://evil.example/"><script>window.attacked=1</script>',
+        "image_url": 'https://evil.example/"onerror="window.attacked=1',
+        "telephone": '+1 555" onmouseover="window.attacked=1',
+        "email": "javascript:window.attacked=1",
+        "price_range": ATTACKS[3],
+        "address": dict.fromkeys(("street", "locality", "region", "postal_code", "country"), ATTACKS[4]),
+        "service_areas": list(ATTACKS),
+    }
+    insights = {
+        "version": 1,
+        "generated_at": "2026-01-31T00:00:00Z",
+        "model": everything,
+        "review_count": 14,
+        "summary": everything,
+        "pull_quote": everything,
+        "overall_sentiment": {"score": 0, "positive_pct": 50, "neutral_pct": 0, "negative_pct": 50},
+        "aspects": [{"id": a, "label": a, "top_phrases": [a], **figures, **aspect_counts} for a in ATTACKS],
+        "entities": dict.fromkeys(("technicians", "services", "problems", "service_areas"), entities),
+        "topics": [{"id": a, "label": a, "summary": a, **figures} for a in ATTACKS],
+        "faq": [{"question": a, "answer": a, "review_ids": []} for a in ATTACKS],
+    }
+    reviews = [attacking_review(number) for number in range(len(ATTACKS))]
+    return {"business": business, "reviews": reviews}, insights
+
+
+def write_files(directory: Path, reviews_file: Any, insights_file: Any = None) -> Path:
+    """A data directory with these files and the contract."""
+    for file, value in (("reviews.json", reviews_file), ("insights.json", insights_file)):
+        if value is not None:
+            (directory / file).write_text(json.dumps(value), encoding="utf-8")
+    (directory / "openapi.json").write_bytes((SAMPLE / "openapi.json").read_bytes())
+    return directory

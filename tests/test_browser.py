@@ -1,0 +1,204 @@
+"""The page in a real browser: headless Chromium, driven by its driver, talking to a running service.
+
+Nothing here reaches another host: the browser resolves no name.
+"""
+
+import json
+import os
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from page_samples import SMALLEST, attacking_files, write_files
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from services import SAMPLE, Address, daemon
+from tools import program
+
+Chrome = webdriver.Chrome
+OFFLINE = (
+    "--headless",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--no-first-run",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+)
+WIDTHS = (320, 390, 820, 1440)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = program("chromium")
+    profile = tmp_path_factory.mktemp("profile")
+    root = ("--no-sandbox",) if os.geteuid() == 0 else ()
+    for argument in (*OFFLINE, *root, f"--user-data-dir={profile}"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = Chrome(options, webdriver.ChromeService(program("chromedriver")))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module", params=["sample", "empty", "hostile"])
+def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
+    data = SAMPLE
+    if request.param == "empty":
+        data = write_files(tmp_path_factory.mktemp("empty"), SMALLEST)
+    if request.param == "hostile":
+        data = write_files(tmp_path_factory.mktemp("hostile"), *attacking_files())
+    with daemon(data=data) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def sample() -> Iterator[Address]:
+    with daemon() as address:
+        yield address
+
+
+def open_page(browser: Chrome, service: Address, width: int = 1440, scheme: str = "light") -> None:
+    """The page in a window so wide, for eyes that like it light or dark."""
+    preference = {"name": "prefers-color-scheme", "value": scheme}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": [preference]})
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get(service.base_url + "/")
+
+
+def in_page(browser: Chrome, script: str) -> Any:
+    """What a script finds in the page."""
+    return browser.execute_script(f"return {script}")
+
+
+def requested(browser: Chrome, service: Address) -> list[str]:
+    """The URLs that pages of the service have asked for since the last call."""
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    sent = [each["params"] for each in messages if each["method"] == "Network.requestWillBeSent"]
+    return [each["request"]["url"] for each in sent if each["documentURL"].startswith(service.base_url)]
+
+
+def test_the_page_loads_without_a_complaint_and_asks_no_other_host(browser: Chrome, service: Address) -> None:
+    browser.get_log("performance"), browser.get_log("browser")
+    open_page(browser, service)
+    assert browser.get_log("browser") == []
+    urls = requested(browser, service)
+    assert service.base_url + "/" in urls
+    assert [url for url in urls if not url.startswith(service.base_url + "/")] == []
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_scrolls_sideways(browser: Chrome, service: Address, width: int) -> None:
+    open_page(browser, service, width)
+    assert in_page(browser, "document.documentElement.scrollWidth") <= width
+    assert (
+        in_page(browser, "document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+    )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_axe_finds_no_fault(browser: Chrome, service: Address, width: int, scheme: str) -> None:
+    open_page(browser, service, width, scheme)
+    browser.execute_script((files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8"))
+    found = browser.execute_async_script("axe.run().then(arguments[0])")
+    assert len(found["passes"]) > 20
+    assert [(fault["id"], [node["html"] for node in fault["nodes"]]) for fault in found["violations"]] == []
+
+
+def test_every_link_to_this_service_answers(browser: Chrome, sample: Address) -> None:
+    open_page(browser, sample)
+    urls = in_page(browser, "[...document.querySelectorAll('[href]:not(use)')].map(each => each.href)")
+    here = {url.partition("#")[0] for url in urls if url.startswith(sample.base_url)}
+    assert len(here) >= 9
+    for url in here - {sample.base_url + "/api/websub/hub"}:  # which answers POST alone
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            assert answer.status == 200, url
+
+
+def test_every_link_inside_the_page_has_its_place(browser: Chrome, service: Address) -> None:
+    open_page(browser, service)
+    targets = in_page(
+        browser, "[...document.querySelectorAll('a[href^=\"#\"]')].map(each => each.hash.slice(1))"
+    )
+    assert targets
+    assert in_page(browser, "[...document.querySelectorAll('[id]')].length") == in_page(
+        browser, "new Set([...document.querySelectorAll('[id]')].map(each => each.id)).size"
+    )
+    assert [target for target in targets if not browser.find_elements(By.ID, target)] == []
+
+
+def test_every_curl_line_works_as_it_is_pasted(browser: Chrome, service: Address, tmp_path: Path) -> None:
+    (tmp_path / ".curlrc").write_text("fail\nsilent\nshow-error\n")
+    open_page(browser, service)
+    lines = in_page(browser, "[...document.querySelectorAll('.endpoints pre')].map(each => each.innerText)")
+    assert len(lines) >= 8
+    for line in lines:
+        done = subprocess.run(
+            ["bash", "-c", line],
+            capture_output=True,
+            cwd=tmp_path,
+            env={**os.environ, "CURL_HOME": str(tmp_path)},
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, (line, done.stderr)
+        assert done.stdout, line
+    assert [path.name for path in tmp_path.iterdir()] == [".curlrc"]
+
+
+HANDLED = """[...document.querySelectorAll('*')].flatMap(each => [...each.attributes])
+    .map(each => each.name).filter(name => name.startsWith('on') || name == 'style' || name == 'srcdoc')"""
+EVENTS = """for (const each of document.querySelectorAll('*')) {
+    for (const kind of ['mouseover', 'focus', 'load', 'error', 'click'])
+        if (kind != 'click' || !each.closest('a')) each.dispatchEvent(new Event(kind, {bubbles: true}));
+}"""
+
+
+def test_attacks_do_nothing(browser: Chrome, service: Address) -> None:
+    open_page(browser, service)
+    browser.execute_script(EVENTS)
+    assert in_page(browser, "window.attacked") is None
+    assert browser.current_url == service.base_url + "/"
+    assert in_page(browser, HANDLED) == []
+    strangers = (
+        "script:not([type='application/ld+json']), iframe, object, embed, img, base, form, input, audio"
+    )
+    assert browser.find_elements(By.CSS_SELECTOR, strangers) == []
+    schemes = in_page(browser, "[...document.querySelectorAll('a')].map(each => each.protocol)")
+    assert set(schemes) <= {"http:", "https:", "mailto:", "tel:"}
+    data = in_page(browser, "document.querySelector('script').textContent")
+    assert json.loads(data)["@context"] == "https://schema.org"
+
+
+def test_the_policy_stops_a_script_that_was_put_in(browser: Chrome, sample: Address) -> None:
+    open_page(browser, sample)
+    add = "const it = document.createElement('a'); it.href = 'javascript:window.attacked=1'; it.click();"
+    browser.execute_async_script(add + "setTimeout(arguments[0])")
+    assert in_page(browser, "window.attacked") is None
+    assert any("Content Security Policy" in entry["message"] for entry in browser.get_log("browser"))
+
+
+def test_the_keyboard_begins_at_a_skip_link_and_sees_where_it_is(browser: Chrome, sample: Address) -> None:
+    open_page(browser, sample)
+    browser.switch_to.active_element.send_keys(Keys.TAB)
+    assert browser.switch_to.active_element.get_attribute("hash") == "#content"
+    assert in_page(browser, "document.activeElement.getBoundingClientRect().top") == 0
+    for _ in range(5):
+        browser.switch_to.active_element.send_keys(Keys.TAB)
+        assert in_page(browser, "getComputedStyle(document.activeElement).outlineStyle") != "none"
+
+
+def test_paper_shows_the_reviews_and_leaves_out_the_developers(browser: Chrome, sample: Address) -> None:
+    open_page(browser, sample)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": []})
+    shown = "getComputedStyle(document.getElementById('{}')).display"
+    assert in_page(browser, shown.format("developers")) == "none"
+    assert in_page(browser, shown.format("reviews")) != "none"
