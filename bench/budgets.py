@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from measure import SAMPLE, SMALL_SIZE, Results
+from measure import Results
 from peers import FASTAPI, NGINX, OURS
+from plan import SMALL_SIZE
+from starts import SAMPLE
 
 TYPICAL, LARGE = 500, 100_000  # reviews
 

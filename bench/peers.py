@@ -23,6 +23,7 @@ from environment import BENCH, PROJECT, Environment
 from load import CLOCK_TICKS, HOST, BenchError, Client
 
 OURS, NGINX, FASTAPI = "reviewsd", "nginx", "FastAPI"
+DYNAMIC = (OURS, FASTAPI)  # compute answers
 START_SECONDS = 180
 STOP_SECONDS = 15
 IDLE_SECONDS = 120

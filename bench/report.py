@@ -14,16 +14,11 @@ from textwrap import fill
 
 from budgets import BUDGETS, Budget
 from load import Run
-from measure import (
-    DYNAMIC,
-    LONGEST_SECONDS,
-    MOST_BYTES_IN_FLIGHT,
-    WORST_REPETITIONS,
-    Results,
-    Start,
-    Throughput,
-)
-from peers import FASTAPI, NGINX, OURS
+from measure import Results
+from peers import DYNAMIC, FASTAPI, NGINX, OURS
+from searches import WORST_REPETITIONS
+from starts import Start
+from throughput import LONGEST_SECONDS, MOST_BYTES_IN_FLIGHT, Throughput
 
 SERVERS = (OURS, NGINX, FASTAPI)
 SATURATED = 0.9  # of a core: from here on wrk may be what limits

@@ -3,9 +3,9 @@
     python bench/run.py            everything; writes bench/RESULTS.md; takes most of an hour
     python bench/run.py --quick    the essentials in some three minutes; writes nothing
 
-What is measured stands in measure.py, what the figures must be in budgets.py, how servers are started in
-peers.py, how load is made in load.py, and what the text says in report.py. Needs Linux with Debian's
-packages and a network for PyPI, once. Standard library only.
+What is measured stands in measure.py and the modules that it names, what the figures must be in budgets.py,
+how servers are started in peers.py, how load is made in load.py, and what the text says in report.py. Needs
+Linux with Debian's packages and a network for PyPI, once. Standard library only.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from typing import NoReturn
 
 from environment import BENCH, prepare, versions
 from load import BenchError
-from measure import MEASUREMENTS, START, WORST, Plan, measure
+from measure import START, WORST, measure
+from plan import Plan
 from report import Occasion, report
+from throughput import MEASUREMENTS
 
 SUBJECTS = (*(measurement.key for measurement in MEASUREMENTS), WORST, START)
 RESULTS = BENCH / "RESULTS.md"

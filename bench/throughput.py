@@ -1,0 +1,138 @@
+"""Throughput: one kind of request, many times, by wrk, on every server that answers it.
+
+Sections: Kinds of requests - Results - Rounds
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from answers import current_tag, search_path
+from load import Client, Questions, Run, run_wrk
+from peers import DYNAMIC, FASTAPI, NGINX, OURS, Server
+from plan import Plan
+
+# ---- Kinds of requests ----
+
+ALL = (OURS, NGINX, FASTAPI)
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One kind of request. In `path`, {day} is a day with about 20 reviews since."""
+
+    key: str
+    title: str
+    path: str
+    servers: tuple[str, ...]
+    conditional: bool = False  # sends the current entity tag
+    gzip: bool = False
+    unseen: bool = False  # a different search every time; `path` is the warm-up
+    small: bool = False  # of the smallest data set only
+
+
+REPEATED_SEARCH = search_path({"query": "back", "min_rating": 4})
+MEASUREMENTS = (
+    Measurement("304", "304 Not Modified", "/reviews.json", ALL, conditional=True),
+    Measurement("small", "small fixed GET", "/reviews.json", ALL, small=True),
+    Measurement("reviews", "/reviews.json plain", "/reviews.json", ALL),
+    Measurement("reviews-gzip", "/reviews.json gzip", "/reviews.json", ALL, gzip=True),
+    Measurement("search-repeated", "repeated search", REPEATED_SEARCH, DYNAMIC),
+    Measurement("search-unseen", "unseen search", REPEATED_SEARCH, DYNAMIC, unseen=True),
+    Measurement("since", "since, 20 reviews", "/api/reviews/since/{day}", DYNAMIC),
+)
+
+
+# ---- Results ----
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """The runs of one kind of request, by server, one a round."""
+
+    key: str
+    title: str
+    size: int
+    connections: int
+    runs: dict[str, list[Run]]
+
+    def ratios(self, rival: str) -> list[float]:
+        """How many times the rival's requests a second we answer, round by round; empty without figures."""
+        pairs = list(zip(self.runs[OURS], self.runs.get(rival, ()), strict=False))
+        if any(theirs.requests == 0 for _, theirs in pairs):
+            return []
+        return [ours.requests_per_second / theirs.requests_per_second for ours, theirs in pairs]
+
+
+# ---- Rounds ----
+
+WARM_UP_SECONDS = 1
+RUN_ANSWERS = 4  # on each connection, at least, unless that takes longer than
+LONGEST_SECONDS = 20  # of one round on one server
+MOST_BYTES_IN_FLIGHT = 256_000_000  # more copies of a large answer would measure memory
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A server with the request that it gets."""
+
+    server: Server
+    path: str
+    headers: dict[str, str]
+    answer_bytes: int  # without compression: so much a server may have to hold
+    answer_seconds: float
+
+
+def measure_throughput(
+    plan: Plan,
+    measurement: Measurement,
+    size: int,
+    servers: dict[str, Server],
+    questions: Questions,
+    day: str,
+) -> Iterator[Throughput]:
+    """All connection counts of one kind of request."""
+    targets = [_target(measurement, servers[name], day) for name in measurement.servers]
+    largest = max(target.answer_bytes for target in targets)
+    for connections in plan.connections:
+        if connections > 1 and connections * largest > MOST_BYTES_IN_FLIGHT:
+            continue
+        plan.say(f"{size} reviews, {measurement.title}, {connections} connections")
+        asked = questions if measurement.unseen else None
+        _round(plan, targets, connections, WARM_UP_SECONDS, asked)
+        rounds = [_round(plan, targets, connections, None, asked) for _ in range(plan.rounds)]
+        runs = {name: [one[name] for one in rounds] for name in measurement.servers}
+        yield Throughput(measurement.key, measurement.title, size, connections, runs)
+
+
+def _round(
+    plan: Plan, targets: Sequence[Target], connections: int, seconds: int | None, questions: Questions | None
+) -> dict[str, Run]:
+    """One run on each server; when `seconds` is None, long enough for a few answers on each connection."""
+    runs = {}
+    for target in targets:
+        needed = round(RUN_ANSWERS * target.answer_seconds * connections)
+        runs[target.server.name] = run_wrk(
+            plan.environment.wrk,
+            target.server.url + target.path,
+            target.headers,
+            connections,
+            seconds or min(LONGEST_SECONDS, max(plan.seconds, needed)),
+            target.server.processor_seconds,
+            questions,
+        )
+        target.server.wait_until_idle()
+    if questions:
+        questions.advance(max(run.requests for run in runs.values()), connections)
+    return runs
+
+
+def _target(measurement: Measurement, server: Server, day: str) -> Target:
+    path = measurement.path.format(day=day)
+    conditional = {"If-None-Match": current_tag(server, path)} if measurement.conditional else {}
+    coding = {"Accept-Encoding": "gzip"} if measurement.gzip else {}
+    with Client(server.port) as client:
+        plain = client.get(path, conditional)
+        seconds = client.get(path, conditional | coding).seconds
+    return Target(server, path, conditional | coding, len(plain.body), seconds)
