@@ -149,13 +149,14 @@ def _free_port() -> int:
 SMALL_SEARCH = "/api/reviews/search?limit=1"
 
 
-def our_service(environment: Environment, data: Path, scratch: Path) -> AbstractContextManager[Server]:
-    """reviewsd as its users start it, with all its defaults."""
+def our_service(
+    environment: Environment, data: Path, scratch: Path, *flags: str
+) -> AbstractContextManager[Server]:
+    """reviewsd as its users start it, with all its defaults unless `flags` say otherwise, and a new state."""
     port = _free_port()
     program = [str(environment.service_python), str(PROJECT / "reviewsd.py")]
-    return _running(
-        OURS, [*program, "--port", str(port), "--data", str(data)], port, SMALL_SEARCH, scratch, {}
-    )
+    places = ["--port", str(port), "--data", str(data), "--state-dir", str(scratch / f"state-{port}")]
+    return _running(OURS, [*program, *places, *flags], port, SMALL_SEARCH, scratch, {})
 
 
 def fastapi_service(environment: Environment, data: Path, scratch: Path) -> AbstractContextManager[Server]:

@@ -281,8 +281,8 @@ ABOUT_STARTS = """
 """
 ABOUT_SERVERS = (
     """
-    **reviewsd** runs as `python reviewsd.py --port … --data …`, with all its defaults, in a virtual
-    environment that holds its dependencies and nothing else.
+    **reviewsd** runs as `python reviewsd.py --port … --data … --state-dir …`, with all its defaults, in a
+    virtual environment that holds its dependencies and nothing else.
     """,
     """
     **nginx** serves the very bytes that reviewsd answers, from the disk, plain and through gzip_static,
