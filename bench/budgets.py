@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mcp_calls import HANDSHAKE, STATELESS
 from measure import Results
-from peers import FASTAPI, NGINX, OURS
+from peers import FASTAPI, NGINX, OURS, SDK
 from plan import SMALL_SIZE
 from starts import SAMPLE
 
@@ -88,6 +89,16 @@ BUDGETS = (
     Budget("/reviews.json gzip, 16 connections, to nginx", times("reviews-gzip", NGINX, 16), "×", None, 0.5),
     Budget(
         "/reviews.json gzip, 16 connections, to FastAPI", times("reviews-gzip", FASTAPI, 16), "×", None, 100
+    ),
+    *(
+        Budget(
+            f"unseen tools/call, {era.version}, 16 connections, to the SDK",
+            times(f"mcp-unseen-{era.version}", SDK, 16),
+            "×",
+            8,
+            15,
+        )
+        for era in (STATELESS, HANDSHAKE)
     ),
     Budget("worst search, 100,000 reviews", worst_search_ms, "ms", 60, 10, AT_MOST),
     Budget("start to first answer, sample", start_seconds, "s", 0.6, 0.4, AT_MOST),

@@ -19,6 +19,7 @@ from load import BenchError
 BENCH = Path(__file__).resolve().parent
 PROJECT = BENCH.parent
 FASTAPI_REQUIREMENTS = ("fastapi>=0.130", "uvicorn[standard]")
+MCP_SDK_REQUIREMENTS = ("mcp>=2.3,<3", "uvicorn[standard]")
 INSTALL_SECONDS = 900
 
 
@@ -30,6 +31,7 @@ class Environment:
     wrk: str
     service_python: Path  # has the dependencies of pyproject.toml and nothing else
     fastapi_python: Path
+    mcp_sdk_python: Path
 
 
 def prepare(cache: Path) -> Environment:
@@ -40,6 +42,7 @@ def prepare(cache: Path) -> Environment:
         wrk=debian_program("wrk"),
         service_python=virtual_environment(cache / "venv-reviewsd", dependencies),
         fastapi_python=virtual_environment(cache / "venv-fastapi", FASTAPI_REQUIREMENTS),
+        mcp_sdk_python=virtual_environment(cache / "venv-mcp-sdk", MCP_SDK_REQUIREMENTS),
     )
 
 
@@ -112,6 +115,7 @@ def versions(environment: Environment) -> dict[str, str]:
     fastapi = _packages(
         environment.fastapi_python, "fastapi", "starlette", "pydantic", "uvicorn", "uvloop", "httptools"
     )
+    sdk = _packages(environment.mcp_sdk_python, "mcp", "starlette", "pydantic", "uvicorn", "uvloop")
     nginx = _output(environment.nginx, "-v").rpartition("/")[2]
     wrk = _output(environment.wrk, "-v").partition("[")[0].removeprefix("wrk ")
     return {
@@ -121,6 +125,7 @@ def versions(environment: Environment) -> dict[str, str]:
         "reviewsd": f"{_commit()}; {service}",
         "nginx": nginx,
         "FastAPI": fastapi,
+        "MCP SDK": sdk,
         "wrk": wrk,
     }
 

@@ -31,6 +31,21 @@ class BenchError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Request:
+    """What to send; a POST when there is a body."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: str = ""
+
+    def asking(self, question: tuple[str, str, int]) -> Request:
+        """This one with a word, a day and a rating in the places of %s, %s and %d."""
+        if self.body:
+            return Request(self.path, self.headers, self.body % question)
+        return Request(self.path % question, self.headers)
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """One answer, and the time from sending the request to having read it all."""
 
@@ -56,12 +71,23 @@ class Client:
 
     def get(self, path: str, headers: Mapping[str, str] | None = None) -> Reply:
         """The answer to one GET. Raises OSError or http.client.HTTPException."""
+        return self._exchange("GET", path, headers or {}, None)
+
+    def send(self, request: Request) -> Reply:
+        """The answer to a GET, or to a POST when there is a body. Raises as `get` does."""
+        if not request.body:
+            return self._exchange("GET", request.path, request.headers, None)
+        body = request.body.encode()
+        headers = {**request.headers, "Content-Length": str(len(body))}
+        return self._exchange("POST", request.path, headers, body)
+
+    def _exchange(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Reply:
         started = time.perf_counter()
         # Said here, so that http.client does not ask for "identity" on its own.
-        self._connection.putrequest("GET", path, skip_accept_encoding=True)
-        for name, value in (headers or {}).items():
+        self._connection.putrequest(method, path, skip_accept_encoding=True)
+        for name, value in headers.items():
             self._connection.putheader(name, value)
-        self._connection.endheaders()
+        self._connection.endheaders(body)
         response = self._connection.getresponse()
         body = response.read()
         return Reply(response.status, response.headers, body, time.perf_counter() - started)
@@ -85,7 +111,7 @@ class Questions:
 
     def arguments(self) -> list[str]:
         """What wrk.lua needs to ask from here on."""
-        return ["--", str(self._asked), str(self._words), str(self._days)]
+        return [str(self._asked), str(self._words), str(self._days)]
 
     def advance(self, most_asked: int, connections: int) -> None:
         """Leave out what a run has asked. Raises BenchError when questions would come back."""
@@ -114,7 +140,7 @@ class Run:
 def run_wrk(
     wrk: str,
     url: str,
-    headers: Mapping[str, str],
+    request: Request,
     connections: int,
     seconds: int,
     server_seconds: Callable[[], float],
@@ -122,12 +148,14 @@ def run_wrk(
 ) -> Run:
     """One run with one thread; `server_seconds` tells the server's processor time so far.
 
-    Raises BenchError when an answer was an error or did not come.
+    `url` is the server's address. With `questions` the request has places for them. Raises BenchError when an
+    answer was an error or did not come.
     """
     command = [wrk, "-t1", f"-c{connections}", f"-d{seconds}s", f"--timeout={ANSWER_SECONDS}s"]
-    command += ["-s", str(WRK_SCRIPT), url]
-    for name, value in headers.items():
+    for name, value in request.headers.items():
         command += ["-H", f"{name}: {value}"]
+    command += ["-s", str(WRK_SCRIPT), url + request.path, "--"]
+    command += ["POST", request.body] if request.body else ["GET", request.path]
     if questions:
         command += questions.arguments()
     before = (_children_seconds(), server_seconds(), _machine_seconds())

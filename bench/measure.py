@@ -11,9 +11,20 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-from answers import check, search_path
+from answers import check, check_calls, search_path
 from load import Client
-from peers import FASTAPI, NGINX, OURS, Server, copy_datasets, fastapi_service, nginx, our_service
+from peers import (
+    FASTAPI,
+    NGINX,
+    OURS,
+    SDK,
+    Server,
+    copy_datasets,
+    fastapi_service,
+    mcp_sdk_server,
+    nginx,
+    our_service,
+)
 from plan import SMALL_SIZE, Plan, data_directory, new_questions, search_words
 from searches import BAD_QUERIES, Worst, measure_worst
 from starts import Start, measure_starts
@@ -37,7 +48,7 @@ def measure(plan: Plan) -> Results:
     if START in plan.only:
         results.starts += measure_starts(plan)
     for size in sorted({SMALL_SIZE, *plan.sizes}):
-        wanted = [one for one in MEASUREMENTS if one.key in plan.only and one.small == (size == SMALL_SIZE)]
+        wanted = [one for one in MEASUREMENTS if one.key in plan.only and one.fits(size)]
         worst = WORST in plan.only and size == max(plan.sizes)
         if not wanted and not worst:
             continue
@@ -61,7 +72,8 @@ def _servers(plan: Plan, size: int) -> Iterator[dict[str, Server]]:
         files = plan.scratch / "files"
         copy_datasets(ours, files)
         static = stack.enter_context(nginx(plan.environment, files, plan.scratch))
-        yield {OURS: ours, NGINX: static, FASTAPI: fastapi}
+        sdk = stack.enter_context(mcp_sdk_server(plan.environment, data, plan.scratch))
+        yield {OURS: ours, NGINX: static, FASTAPI: fastapi, SDK: sdk}
 
 
 def _check_answers(plan: Plan, size: int, servers: dict[str, Server]) -> str:
@@ -73,4 +85,5 @@ def _check_answers(plan: Plan, size: int, servers: dict[str, Server]) -> str:
     searches = list(BAD_QUERIES.values())
     searches += [{"query": word, "min_rating": 4, "since": "2024-02-29"} for word in search_words()[:20]]
     check(servers[OURS], servers[NGINX], servers[FASTAPI], searches, day)
+    check_calls(servers[OURS], servers[SDK], searches)
     return day

@@ -3,7 +3,7 @@
 A server is a context manager: leaving the block ends it and whatever it started, after an error and after
 Ctrl-C as well.
 
-Sections: Server - Starting and stopping - The three
+Sections: Server - Starting and stopping - The four
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from environment import BENCH, PROJECT, Environment
-from load import CLOCK_TICKS, HOST, BenchError, Client
+from load import CLOCK_TICKS, HOST, BenchError, Client, Request
+from mcp_calls import HANDSHAKE, MCP_PATH
 
-OURS, NGINX, FASTAPI = "reviewsd", "nginx", "FastAPI"
-DYNAMIC = (OURS, FASTAPI)  # compute answers
+OURS, NGINX, FASTAPI, SDK = "reviewsd", "nginx", "FastAPI", "MCP SDK"
+DYNAMIC = (OURS, FASTAPI)  # compute answers to GET
 START_SECONDS = 180
 STOP_SECONDS = 15
 IDLE_SECONDS = 120
@@ -94,7 +95,7 @@ def _kilobytes(status: str, name: str) -> int:
 
 @contextmanager
 def _running(
-    name: str, command: Sequence[str], port: int, first_path: str, scratch: Path, variables: dict[str, str]
+    name: str, command: Sequence[str], port: int, first: Request, scratch: Path, variables: dict[str, str]
 ) -> Iterator[Server]:
     kept = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
     with (scratch / f"{name}.log").open("w+b") as log:
@@ -103,7 +104,7 @@ def _running(
             command, stdout=log, stderr=log, cwd=scratch, env=kept | variables, start_new_session=True
         )
         try:
-            if fault := _wait_for_answer(process, port, first_path):
+            if fault := _wait_for_answer(process, port, first):
                 log.seek(0)
                 raise BenchError(f"{name} {fault}\n{log.read()[-2000:].decode(errors='replace')}")
             yield Server(name, port, process.pid, time.perf_counter() - started)
@@ -111,19 +112,19 @@ def _running(
             _stop(process)
 
 
-def _wait_for_answer(process: subprocess.Popen[bytes], port: int, path: str) -> str | None:
-    """Ask for `path` until the answer is 200; what went wrong when it never was."""
+def _wait_for_answer(process: subprocess.Popen[bytes], port: int, first: Request) -> str | None:
+    """Send `first` until the answer is 200; what went wrong when it never was."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         if process.poll() is not None:
             return f"ended with status {process.returncode} instead of serving"
         try:
             with Client(port) as client:
-                status = client.get(path).status
+                status = client.send(first).status
         except (OSError, http.client.HTTPException):
             time.sleep(POLL_SECONDS)
             continue
-        return None if status == 200 else f"answers {status} to {path}"
+        return None if status == 200 else f"answers {status} to {first.path}"
     return f"did not answer within {START_SECONDS} seconds"
 
 
@@ -144,9 +145,10 @@ def _free_port() -> int:
         return port
 
 
-# ---- The three ----
+# ---- The four ----
 
-SMALL_SEARCH = "/api/reviews/search?limit=1"
+SMALL_SEARCH = Request("/api/reviews/search?limit=1", {})
+SMALL_CALL = Request(MCP_PATH, HANDSHAKE.headers, HANDSHAKE.call('{"limit":1}'))
 
 
 def our_service(
@@ -162,19 +164,21 @@ def our_service(
 def fastapi_service(environment: Environment, data: Path, scratch: Path) -> AbstractContextManager[Server]:
     """fastapi_service.py under one worker of uvicorn with uvloop and httptools; no log of requests."""
     port = _free_port()
-    uvicorn = [
-        str(environment.fastapi_python),
-        "-m",
-        "uvicorn",
-        "--app-dir",
-        str(BENCH),
-        "fastapi_service:app",
-    ]
+    command = _uvicorn(environment.fastapi_python, "fastapi_service:app", port)
+    return _running(FASTAPI, command, port, SMALL_SEARCH, scratch, {"REVIEWS_DATA": str(data)})
+
+
+def mcp_sdk_server(environment: Environment, data: Path, scratch: Path) -> AbstractContextManager[Server]:
+    """mcp_sdk_server.py, served in the same way."""
+    port = _free_port()
+    command = _uvicorn(environment.mcp_sdk_python, "mcp_sdk_server:app", port)
+    return _running(SDK, command, port, SMALL_CALL, scratch, {"REVIEWS_DATA": str(data)})
+
+
+def _uvicorn(python: Path, app: str, port: int) -> list[str]:
+    command = [str(python), "-m", "uvicorn", "--app-dir", str(BENCH), app]
     options = ["--host", HOST, "--port", str(port), "--loop", "uvloop", "--http", "httptools"]
-    quiet = ["--no-access-log", "--log-level", "warning"]
-    return _running(
-        FASTAPI, uvicorn + options + quiet, port, SMALL_SEARCH, scratch, {"REVIEWS_DATA": str(data)}
-    )
+    return [*command, *options, "--no-access-log", "--log-level", "warning"]
 
 
 NGINX_CONFIGURATION = """\
@@ -218,7 +222,7 @@ def nginx(environment: Environment, files: Path, scratch: Path) -> AbstractConte
         NGINX_CONFIGURATION.format(user=user, scratch=scratch, host=HOST, port=port, files=files)
     )
     command = [environment.nginx, "-p", str(scratch), "-c", str(configuration)]
-    return _running(NGINX, command, port, "/reviews.json", scratch, {})
+    return _running(NGINX, command, port, Request("/reviews.json", {}), scratch, {})
 
 
 def copy_datasets(service: Server, files: Path) -> None:

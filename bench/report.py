@@ -15,12 +15,12 @@ from textwrap import fill
 from budgets import BUDGETS, Budget
 from load import Run
 from measure import Results
-from peers import DYNAMIC, FASTAPI, NGINX, OURS
+from peers import DYNAMIC, FASTAPI, NGINX, OURS, SDK
 from searches import WORST_REPETITIONS
 from starts import Start
 from throughput import LONGEST_SECONDS, MOST_BYTES_IN_FLIGHT, Throughput
 
-SERVERS = (OURS, NGINX, FASTAPI)
+RIVALS = {NGINX: "to nginx", FASTAPI: "to FastAPI", SDK: "to the SDK"}
 SATURATED = 0.9  # of a core: from here on wrk may be what limits
 
 # ---- Figures in words ----
@@ -110,16 +110,16 @@ def _verdict(budget: Budget, bound: float, values: Sequence[float]) -> str:
 
 def rate_table(rows: Sequence[Throughput]) -> str:
     """Requests a second, and ours as a multiple of the others'."""
-    heads = ("request", "connections", *SERVERS, "to nginx", "to FastAPI")
+    servers, rivals = _present(rows)
+    heads = ("request", "connections", *servers, *(RIVALS[rival] for rival in rivals))
     return table(
         heads,
         (
             (
                 row.title,
                 str(row.connections),
-                *(rate(row.runs.get(server)) for server in SERVERS),
-                spread(row.ratios(NGINX)),
-                spread(row.ratios(FASTAPI)),
+                *(rate(row.runs.get(server)) for server in servers),
+                *(spread(row.ratios(rival)) for rival in rivals),
             )
             for row in rows
         ),
@@ -128,17 +128,24 @@ def rate_table(rows: Sequence[Throughput]) -> str:
 
 def latency_table(rows: Sequence[Throughput]) -> str:
     """Latencies, and what a request costs the processor."""
+    servers, _ = _present(rows)
     heads = ["request", "connections"]
-    heads += [f"{server}, ms" for server in SERVERS] + [f"{server}, µs CPU" for server in SERVERS]
+    heads += [f"{server}, ms" for server in servers] + [f"{server}, µs CPU" for server in servers]
     return table(
         heads,
         (
             [row.title, str(row.connections)]
-            + [latency(row.runs.get(server)) for server in SERVERS]
-            + [processor_time(row.runs.get(server)) for server in SERVERS]
+            + [latency(row.runs.get(server)) for server in servers]
+            + [processor_time(row.runs.get(server)) for server in servers]
             for row in rows
         ),
     )
+
+
+def _present(rows: Sequence[Throughput]) -> tuple[list[str], list[str]]:
+    """The servers that the rows have figures of, and which of them are rivals."""
+    rivals = [rival for rival in RIVALS if any(rival in row.runs for row in rows)]
+    return [OURS, *rivals], rivals
 
 
 def worst_table(results: Results) -> str:
@@ -243,8 +250,10 @@ def throughput_part(rows: Sequence[Throughput], occasion: Occasion) -> list[str]
     """
     parts = ["## Requests a second, and latencies", prose(about), prose(ABOUT_LATENCIES)]
     for size in dict.fromkeys(row.size for row in rows):
-        of_size = [row for row in rows if row.size == size]
-        parts += [f"### {size:,} reviews", rate_table(of_size), latency_table(of_size)]
+        parts.append(f"### {size:,} reviews")
+        for of_mcp in (False, True):
+            some = [row for row in rows if row.size == size and (SDK in row.runs) == of_mcp]
+            parts += [rate_table(some), latency_table(some)] if some else []
     return parts
 
 
@@ -297,6 +306,13 @@ ABOUT_SERVERS = (
     It neither renders nor compresses answers beforehand and remembers none: most of the distance on data
     sets and repeated searches is due to that. The reviews it finds are compared with ours before anything
     is measured.
+    """,
+    """
+    **MCP SDK** is `bench/mcp_sdk_server.py`, the official Python SDK's server with the one tool
+    search_reviews, under uvicorn in the same way: JSON answers, no sessions, the fastest of its documented
+    forms. A call has one search as its arguments, by a client of 2026-07-28, which needs no handshake, or of
+    2025-11-25, after its handshake. The reviews that both find are compared before anything is measured.
+    reviewsd remembers answers, so that a repeated call costs it a lookup; the SDK's server searches again.
     """,
     """
     **wrk** runs with one thread. The small fixed GET is /reviews.json of 3 reviews. An unseen search is a

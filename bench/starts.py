@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from environment import PROJECT
-from load import Client, Questions, run_wrk
+from load import Client, Questions, Request, run_wrk
 from peers import DYNAMIC, FASTAPI, OURS, Memory, Server, fastapi_service, our_service
 from plan import SMALL_SIZE, Plan, data_directory, file_bytes, new_questions
+from throughput import UNSEEN_SEARCH
 
 SAMPLE = "sample"
 MOST_LONG_STARTS = 3  # of a data set that takes seconds to load
@@ -56,5 +57,6 @@ def _exercise(plan: Plan, server: Server, questions: Questions) -> None:
     with Client(server.port) as client:
         for headers in ({}, {"Accept-Encoding": "gzip"}):
             client.get("/reviews.json", headers)
-    run_wrk(plan.environment.wrk, server.url, {}, 16, 1, server.processor_seconds, questions)
+    request = Request(UNSEEN_SEARCH, {})
+    run_wrk(plan.environment.wrk, server.url, request, 16, 1, server.processor_seconds, questions)
     server.wait_until_idle()

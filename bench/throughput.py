@@ -5,13 +5,14 @@ Sections: Kinds of requests - Results - Rounds
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from answers import current_tag, search_path
-from load import Client, Questions, Run, run_wrk
-from peers import DYNAMIC, FASTAPI, NGINX, OURS, Server
-from plan import Plan
+from load import Client, Questions, Request, Run, run_wrk
+from mcp_calls import ERAS, MCP_PATH
+from peers import DYNAMIC, FASTAPI, NGINX, OURS, SDK, Server
+from plan import SMALL_SIZE, Plan
 
 # ---- Kinds of requests ----
 
@@ -20,7 +21,10 @@ ALL = (OURS, NGINX, FASTAPI)
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One kind of request. In `path`, {day} is a day with about 20 reviews since."""
+    """One kind of request. In `path`, {day} is a day with about 20 reviews since.
+
+    With a body it is a POST. With %s, %s and %d in path or body it is another search every time.
+    """
 
     key: str
     title: str
@@ -28,10 +32,40 @@ class Measurement:
     servers: tuple[str, ...]
     conditional: bool = False  # sends the current entity tag
     gzip: bool = False
-    unseen: bool = False  # a different search every time; `path` is the warm-up
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: str = ""
     small: bool = False  # of the smallest data set only
+    most_reviews: int | None = None  # with more, the figure would tell of the search alone, and take long
+
+    @property
+    def unseen(self) -> bool:
+        """Whether every request asks what nobody asked before."""
+        return "%s" in self.path + self.body
+
+    def fits(self, size: int) -> bool:
+        """Whether it is to be measured with a data set of `size` reviews."""
+        return self.small == (size == SMALL_SIZE) and size <= (self.most_reviews or size)
 
 
+def _mcp(key: str, title: str, arguments: str, most_reviews: int) -> list[Measurement]:
+    """A call of search_reviews by clients of each generation."""
+    return [
+        Measurement(
+            f"{key}-{era.version}",
+            f"{title}, {era.version}",
+            MCP_PATH,
+            (OURS, SDK),
+            headers=era.headers,
+            body=era.call(arguments),
+            most_reviews=most_reviews,
+        )
+        for era in ERAS
+    ]
+
+
+UNSEEN_SEARCH = "/api/reviews/search?query=%s&since=%s&min_rating=%d"
+UNSEEN_ARGUMENTS = '{"query":"%s","since":"%s","min_rating":%d}'
+REPEATED_ARGUMENTS = '{"query":"back","min_rating":4}'
 REPEATED_SEARCH = search_path({"query": "back", "min_rating": 4})
 MEASUREMENTS = (
     Measurement("304", "304 Not Modified", "/reviews.json", ALL, conditional=True),
@@ -39,8 +73,10 @@ MEASUREMENTS = (
     Measurement("reviews", "/reviews.json plain", "/reviews.json", ALL),
     Measurement("reviews-gzip", "/reviews.json gzip", "/reviews.json", ALL, gzip=True),
     Measurement("search-repeated", "repeated search", REPEATED_SEARCH, DYNAMIC),
-    Measurement("search-unseen", "unseen search", REPEATED_SEARCH, DYNAMIC, unseen=True),
+    Measurement("search-unseen", "unseen search", UNSEEN_SEARCH, DYNAMIC),
     Measurement("since", "since, 20 reviews", "/api/reviews/since/{day}", DYNAMIC),
+    *_mcp("mcp-unseen", "unseen call", UNSEEN_ARGUMENTS, 10_000),
+    *_mcp("mcp-repeated", "repeated call", REPEATED_ARGUMENTS, 1_000),
 )
 
 
@@ -70,6 +106,7 @@ class Throughput:
 WARM_UP_SECONDS = 1
 RUN_ANSWERS = 4  # on each connection, at least, unless that takes longer than
 LONGEST_SECONDS = 20  # of one round on one server
+FIRST_QUESTION = ("back", "2024-02-29", 4)
 MOST_BYTES_IN_FLIGHT = 256_000_000  # more copies of a large answer would measure memory
 
 
@@ -78,8 +115,7 @@ class Target:
     """A server with the request that it gets."""
 
     server: Server
-    path: str
-    headers: dict[str, str]
+    request: Request
     answer_bytes: int  # without compression: so much a server may have to hold
     answer_seconds: float
 
@@ -115,8 +151,8 @@ def _round(
         needed = round(RUN_ANSWERS * target.answer_seconds * connections)
         runs[target.server.name] = run_wrk(
             plan.environment.wrk,
-            target.server.url + target.path,
-            target.headers,
+            target.server.url,
+            target.request,
             connections,
             seconds or min(LONGEST_SECONDS, max(plan.seconds, needed)),
             target.server.processor_seconds,
@@ -129,10 +165,13 @@ def _round(
 
 
 def _target(measurement: Measurement, server: Server, day: str) -> Target:
-    path = measurement.path.format(day=day)
+    path = measurement.path.replace("{day}", day)
     conditional = {"If-None-Match": current_tag(server, path)} if measurement.conditional else {}
     coding = {"Accept-Encoding": "gzip"} if measurement.gzip else {}
+    plain = Request(path, {**measurement.headers, **conditional}, measurement.body)
+    request = replace(plain, headers={**plain.headers, **coding})
     with Client(server.port) as client:
-        plain = client.get(path, conditional)
-        seconds = client.get(path, conditional | coding).seconds
-    return Target(server, path, conditional | coding, len(plain.body), seconds)
+        if measurement.unseen:
+            reply = client.send(request.asking(FIRST_QUESTION))
+            return Target(server, request, len(reply.body), reply.seconds)
+        return Target(server, request, len(client.send(plain).body), client.send(request).seconds)

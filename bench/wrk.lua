@@ -1,10 +1,12 @@
--- What wrk does for the bench: with arguments it asks a search that nobody asked before, each time; in any
--- case it prints the figures of the run in one line that load.py reads.
+-- What wrk does for the bench besides a GET of one path: with arguments it sends a body, or asks a search that
+-- nobody asked before, each time. In any case it prints the figures of the run in one line that load.py reads.
 --
--- Arguments: the number of the first question, a file of words, a file of days (one a line). Word, day and
--- rating step in cycles whose lengths have no common divisor, so that no question comes back before
--- words x days x 5 requests. One thread only: each thread of wrk would count for itself.
+-- Arguments: GET and a path, or POST and a body; then, for unseen searches, the number of the first question,
+-- a file of words, a file of days (one a line). In the path or body the first %s is then a word, the second a
+-- day, and %d a rating. They step in cycles whose lengths have no common divisor, so that no question comes
+-- back before words x days x 5 requests. One thread only: each thread of wrk would count for itself.
 
+local method, template
 local words, days = {}, {}
 local question = 0
 
@@ -19,15 +21,21 @@ end
 local function unseen_search()
    local word = words[question % #words + 1]
    local day = days[question % #days + 1]
-   local rating = question % 5 + 1
+   local text = string.format(template, word, day, question % 5 + 1)
    question = question + 1
-   return wrk.format("GET", "/api/reviews/search?query=" .. word .. "&since=" .. day .. "&min_rating=" .. rating)
+   if method == "POST" then
+      return wrk.format(method, nil, nil, text)
+   end
+   return wrk.format(method, text)
 end
 
 function init(arguments)
-   if arguments[1] then
-      question, words, days = tonumber(arguments[1]), lines_of(arguments[2]), lines_of(arguments[3])
+   method, template = arguments[1], arguments[2]
+   if arguments[3] then
+      question, words, days = tonumber(arguments[3]), lines_of(arguments[4]), lines_of(arguments[5])
       request = unseen_search
+   elseif method == "POST" then
+      wrk.method, wrk.body = method, template
    end
 end
 
