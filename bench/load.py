@@ -12,13 +12,14 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import ceil, prod
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 HOST = "127.0.0.1"
 ANSWER_SECONDS = 120  # the longest wait for one answer
+SAMPLE_SECONDS = 180  # and for what many answers are to tell
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 WRK_SCRIPT = Path(__file__).resolve().parent / "wrk.lua"
 
@@ -91,6 +92,32 @@ class Client:
         response = self._connection.getresponse()
         body = response.read()
         return Reply(response.status, response.headers, body, time.perf_counter() - started)
+
+
+SAMPLE_PAUSE_SECONDS = 0.002  # between two GETs, so that asking takes no core of its own
+
+
+def sample(client: Client, request: Request, finished: Callable[[Reply], bool]) -> list[float]:
+    """The seconds of each answer, asked for one after the other until `finished` says so of one.
+
+    Raises BenchError after an error answer and when that takes too long.
+    """
+    deadline = time.monotonic() + SAMPLE_SECONDS
+    latencies = []
+    while time.monotonic() < deadline:
+        reply = client.send(request)
+        if reply.status != 200:
+            raise BenchError(f"the service answers {reply.status} to {request.path}")
+        latencies.append(reply.seconds)
+        if finished(reply):
+            return latencies
+        time.sleep(SAMPLE_PAUSE_SECONDS)
+    raise BenchError(f"what was waited for did not happen within {SAMPLE_SECONDS} seconds")
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The least value that `percent` of all do not exceed."""
+    return sorted(values)[max(0, ceil(len(values) * percent / 100) - 1)]
 
 
 # ---- Questions: searches that nobody asked before ----

@@ -26,11 +26,12 @@ from peers import (
     our_service,
 )
 from plan import SMALL_SIZE, Plan, data_directory, new_questions, search_words
+from reloads import Reload, measure_reloads
 from searches import BAD_QUERIES, Worst, measure_worst
 from starts import Start, measure_starts
 from throughput import MEASUREMENTS, Throughput, measure_throughput
 
-WORST, START = "worst", "start"  # the names of what is not a row of MEASUREMENTS
+WORST, START, RELOAD = "worst", "start", "reload"  # the names of what is not a row of MEASUREMENTS
 
 
 @dataclass(slots=True)
@@ -40,6 +41,7 @@ class Results:
     throughput: list[Throughput] = field(default_factory=list)
     worst: list[Worst] = field(default_factory=list)
     starts: list[Start] = field(default_factory=list)
+    reloads: list[Reload] = field(default_factory=list)
 
 
 def measure(plan: Plan) -> Results:
@@ -47,6 +49,8 @@ def measure(plan: Plan) -> Results:
     results = Results()
     if START in plan.only:
         results.starts += measure_starts(plan)
+    if RELOAD in plan.only:
+        results.reloads += [measure_reloads(plan, size) for size in plan.sizes]
     for size in sorted({SMALL_SIZE, *plan.sizes}):
         wanted = [one for one in MEASUREMENTS if one.key in plan.only and one.fits(size)]
         worst = WORST in plan.only and size == max(plan.sizes)

@@ -16,6 +16,8 @@ from load import Questions
 SMALL_SIZE = 3  # reviews: reviews.json is then about 2 KB
 SHORTEST_WORD = 4
 WORDS = 1009  # words, days and ratings of Questions must have no common divisor
+LONG_LOAD_REVIEWS = 50_000  # so many take seconds to load
+MOST_LONG_LOADS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,10 @@ class Plan:
     seconds: int  # of one round on one server, at least
     only: frozenset[str]
     say: Callable[[str], None]  # tells the person who waits
+
+    def rounds_with(self, reviews: int) -> int:
+        """Rounds of what loads the data each time."""
+        return self.rounds if reviews < LONG_LOAD_REVIEWS else min(self.rounds, MOST_LONG_LOADS)
 
 
 def data_directory(plan: Plan, size: int) -> Path:

@@ -13,9 +13,10 @@ from statistics import median
 from textwrap import fill
 
 from budgets import BUDGETS, Budget
-from load import Run
+from load import SAMPLE_PAUSE_SECONDS, Run, percentile
 from measure import Results
 from peers import DYNAMIC, FASTAPI, NGINX, OURS, SDK
+from reloads import Reload
 from searches import WORST_REPETITIONS
 from starts import Start
 from throughput import LONGEST_SECONDS, MOST_BYTES_IN_FLIGHT, Throughput
@@ -205,6 +206,39 @@ def _smallest(starts: Sequence[Start], like: Start) -> Start:
     return min((start for start in starts if start.server == like.server), key=lambda start: start.reviews)
 
 
+RELOAD_HEADS = (
+    "reviews",
+    "reload, s",
+    "GET p50, ms",
+    "p99",
+    "max",
+    "p99 without a reload",
+    "memory, highest, MB",
+)
+
+
+def reload_table(reloads: Sequence[Reload]) -> str:
+    """How long a reload takes and what GETs notice of it."""
+    return table(RELOAD_HEADS, map(reload_row, reloads))
+
+
+def reload_row(row: Reload) -> list[str]:
+    """One line of the table of reloads."""
+
+    def milliseconds(rounds: Sequence[Sequence[float]], percent: float) -> str:
+        return spread([percentile(latencies, percent) * 1000 for latencies in rounds])
+
+    return [
+        f"{row.size:,}",
+        spread(row.seconds),
+        milliseconds(row.latencies, 50),
+        milliseconds(row.latencies, 99),
+        number(1000 * max(map(max, row.latencies))),
+        milliseconds(row.quiet, 99),
+        number(max(row.peak_bytes) / 1e6),
+    ]
+
+
 # ---- Report ----
 
 
@@ -235,6 +269,8 @@ def report(results: Results, occasion: Occasion) -> str:
         parts += [f"## Worst searches, {size:,} reviews", prose(ABOUT_WORST), worst_table(results)]
     if results.starts:
         parts += ["## Start and memory", prose(ABOUT_STARTS), start_table(results.starts)]
+    if results.reloads:
+        parts += ["## Reloads", prose(ABOUT_RELOADS), reload_table(results.reloads)]
     return "\n\n".join([*parts, "## What was compared", *map(prose, ABOUT_SERVERS)]) + "\n"
 
 
@@ -287,6 +323,11 @@ ABOUT_STARTS = """
     Memory is VmRSS (highest: VmHWM) after the first answer, and after a load that fetched the whole data
     set and searched for a second. `× files` is the memory after load to the bytes of both data files,
     `bytes a review` what each review adds to the memory after the first answer.
+"""
+ABOUT_RELOADS = f"""
+    From SIGHUP, one review being changed, to the first answer that has the change. All the while one client
+    asks for the newest review on one connection, with a pause of {1000 * SAMPLE_PAUSE_SECONDS:g} ms after
+    each answer.
 """
 ABOUT_SERVERS = (
     """

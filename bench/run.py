@@ -23,12 +23,12 @@ from typing import NoReturn
 
 from environment import BENCH, prepare, versions
 from load import BenchError
-from measure import START, WORST, measure
+from measure import RELOAD, START, WORST, measure
 from plan import Plan
 from report import Occasion, report
 from throughput import MEASUREMENTS
 
-SUBJECTS = (*(measurement.key for measurement in MEASUREMENTS), WORST, START)
+SUBJECTS = (*(measurement.key for measurement in MEASUREMENTS), WORST, START, RELOAD)
 RESULTS = BENCH / "RESULTS.md"
 
 

@@ -14,8 +14,6 @@ from plan import SMALL_SIZE, Plan, data_directory, file_bytes, new_questions
 from throughput import UNSEEN_SEARCH
 
 SAMPLE = "sample"
-MOST_LONG_STARTS = 3  # of a data set that takes seconds to load
-LONG_START_REVIEWS = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ def _starts_with(plan: Plan, label: str, data: Path) -> Iterator[Start]:
     plan.say(f"starts with {label} ({reviews} reviews)")
     questions = new_questions(plan)
     results = {name: Start(label, reviews, file_bytes(data), name) for name in DYNAMIC}
-    for _ in range(plan.rounds if reviews < LONG_START_REVIEWS else min(plan.rounds, MOST_LONG_STARTS)):
+    for _ in range(plan.rounds_with(reviews)):
         for name, start in ((OURS, our_service), (FASTAPI, fastapi_service)):
             with start(plan.environment, data, plan.scratch) as server:
                 results[name].seconds.append(server.start_seconds)
