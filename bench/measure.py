@@ -12,8 +12,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from answers import check, check_calls, search_path
+from growth import Growth, measure_growth
 from load import Client
 from peers import (
+    DYNAMIC,
     FASTAPI,
     NGINX,
     OURS,
@@ -31,7 +33,8 @@ from searches import BAD_QUERIES, Worst, measure_worst
 from starts import Start, measure_starts
 from throughput import MEASUREMENTS, Throughput, measure_throughput
 
-WORST, START, RELOAD = "worst", "start", "reload"  # the names of what is not a row of MEASUREMENTS
+# The names of what is not a row of MEASUREMENTS.
+WORST, START, RELOAD, GROWTH = "worst", "start", "reload", "growth"
 
 
 @dataclass(slots=True)
@@ -42,6 +45,7 @@ class Results:
     worst: list[Worst] = field(default_factory=list)
     starts: list[Start] = field(default_factory=list)
     reloads: list[Reload] = field(default_factory=list)
+    growth: list[Growth] = field(default_factory=list)
 
 
 def measure(plan: Plan) -> Results:
@@ -51,6 +55,8 @@ def measure(plan: Plan) -> Results:
         results.starts += measure_starts(plan)
     if RELOAD in plan.only:
         results.reloads += [measure_reloads(plan, size) for size in plan.sizes]
+    if GROWTH in plan.only:
+        results.growth += [measure_growth(plan, size) for size in plan.growth_sizes]
     for size in sorted({SMALL_SIZE, *plan.sizes}):
         wanted = [one for one in MEASUREMENTS if one.key in plan.only and one.fits(size)]
         worst = WORST in plan.only and size == max(plan.sizes)
@@ -62,7 +68,7 @@ def measure(plan: Plan) -> Results:
             for measurement in wanted:
                 results.throughput += measure_throughput(plan, measurement, size, servers, questions, day)
             if worst:
-                results.worst += measure_worst(plan, size, servers)
+                results.worst += measure_worst(plan, size, {name: servers[name] for name in DYNAMIC})
     return results
 
 

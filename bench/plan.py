@@ -28,6 +28,7 @@ class Plan:
     cache: Path  # keeps generated data between runs
     scratch: Path  # logs and files of this run
     sizes: tuple[int, ...]
+    growth_sizes: tuple[int, ...]
     connections: tuple[int, ...]
     rounds: int
     seconds: int  # of one round on one server, at least
@@ -58,8 +59,13 @@ def file_bytes(data: Path) -> int:
 
 
 def new_questions(plan: Plan) -> Questions:
-    days = [(make_data.FIRST_DAY + timedelta(days=day)).isoformat() for day in range(make_data.DAYS)]
-    return Questions(plan.scratch, search_words(), days)
+    """Searches that this run has not asked yet, when its servers are new."""
+    return Questions(plan.scratch, search_words(), search_days())
+
+
+def search_days() -> Sequence[str]:
+    """Every day of the data."""
+    return [(make_data.FIRST_DAY + timedelta(days=day)).isoformat() for day in range(make_data.DAYS)]
 
 
 def search_words() -> Sequence[str]:

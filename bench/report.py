@@ -7,12 +7,14 @@ Sections: Figures in words - Tables - Report - Prose
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from textwrap import fill
 
 from budgets import BUDGETS, Budget
+from charts import GROWTH_FILE
+from growth import SEARCHES, Growth
 from load import SAMPLE_PAUSE_SECONDS, Run, percentile
 from measure import Results
 from peers import DYNAMIC, FASTAPI, NGINX, OURS, SDK
@@ -239,6 +241,36 @@ def reload_row(row: Reload) -> list[str]:
     ]
 
 
+GROWTH_HEADS = (
+    "reviews",
+    "unseen search, ms",
+    "p99",
+    "the worst",
+    "ms",
+    "first answer, s",
+    "resident, MB",
+)
+
+
+def growth_table(rows: Sequence[Growth]) -> str:
+    """The figures of the plot."""
+    return table(
+        GROWTH_HEADS,
+        (
+            (
+                f"{row.size:,}",
+                number(1000 * median(row.search_seconds)),
+                number(1000 * percentile(row.search_seconds, 99)),
+                row.slowest.title,
+                number(1000 * median(row.slowest.seconds[OURS])),
+                number(median(row.start_seconds)),
+                number(row.resident_bytes / 1e6),
+            )
+            for row in rows
+        ),
+    )
+
+
 # ---- Report ----
 
 
@@ -254,8 +286,8 @@ class Occasion:
     versions: Mapping[str, str]
 
 
-def report(results: Results, occasion: Occasion) -> str:
-    """The whole text."""
+def report(results: Results, occasion: Occasion, drawn: Collection[str]) -> str:
+    """The whole text, with the pictures whose names are in `drawn`."""
     head = f"""
         Written by `{occasion.command}` on {occasion.date}; do not edit. The load average of the machine
         before the run was {occasion.load_before:.2f}: near 0 when nothing else was going on.
@@ -271,7 +303,16 @@ def report(results: Results, occasion: Occasion) -> str:
         parts += ["## Start and memory", prose(ABOUT_STARTS), start_table(results.starts)]
     if results.reloads:
         parts += ["## Reloads", prose(ABOUT_RELOADS), reload_table(results.reloads)]
+    if results.growth:
+        parts += ["## Growth", prose(ABOUT_GROWTH)]
+        parts += image(GROWTH_FILE, "Search, start and memory by number of reviews", drawn)
+        parts.append(growth_table(results.growth))
     return "\n\n".join([*parts, "## What was compared", *map(prose, ABOUT_SERVERS)]) + "\n"
+
+
+def image(name: str, description: str, drawn: Collection[str]) -> list[str]:
+    """A picture, if it was drawn."""
+    return [f"![{description}]({name})"] if name in drawn else []
 
 
 def throughput_part(rows: Sequence[Throughput], occasion: Occasion) -> list[str]:
@@ -328,6 +369,11 @@ ABOUT_RELOADS = f"""
     From SIGHUP, one review being changed, to the first answer that has the change. All the while one client
     asks for the newest review on one connection, with a pause of {1000 * SAMPLE_PAUSE_SECONDS:g} ms after
     each answer.
+"""
+ABOUT_GROWTH = f"""
+    reviewsd alone, one client, one request at a time. Unseen searches: {SEARCHES}, as above, 20 reviews an
+    answer. The worst: the bad query with the highest median, 100 reviews an answer, gzip. Memory is VmRSS
+    after all these searches.
 """
 ABOUT_SERVERS = (
     """

@@ -1,11 +1,11 @@
-"""The bench: measure reviewsd beside nginx and a FastAPI service, on this machine, in one run.
+"""The bench: measure reviewsd beside what else could do its work, on this machine, in one run.
 
-    python bench/run.py            everything; writes bench/RESULTS.md; takes most of an hour
-    python bench/run.py --quick    the essentials in some three minutes; writes nothing
+    python bench/run.py            everything, in some 35 minutes; writes bench/RESULTS.md and its plots
+    python bench/run.py --quick    the essentials, in less than three; writes nothing
 
 What is measured stands in measure.py and the modules that it names, what the figures must be in budgets.py,
-how servers are started in peers.py, how load is made in load.py, and what the text says in report.py. Needs
-Linux with Debian's packages and a network for PyPI, once. Standard library only.
+how servers are started in peers.py, how load is made in load.py, what the text says in report.py, and what is
+plotted in charts.py. Needs Linux with Debian's packages and a network for PyPI, once. Standard library only.
 """
 
 from __future__ import annotations
@@ -16,20 +16,23 @@ import shlex
 import signal
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import NoReturn
 
+from charts import charts
 from environment import BENCH, prepare, versions
 from load import BenchError
-from measure import RELOAD, START, WORST, measure
+from measure import GROWTH, RELOAD, START, WORST, measure
 from plan import Plan
 from report import Occasion, report
 from throughput import MEASUREMENTS
 
-SUBJECTS = (*(measurement.key for measurement in MEASUREMENTS), WORST, START, RELOAD)
+SUBJECTS = (*(measurement.key for measurement in MEASUREMENTS), WORST, START, RELOAD, GROWTH)
 RESULTS = BENCH / "RESULTS.md"
+STARTED = time.monotonic()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +42,18 @@ class Extent:
     rounds: int
     seconds: int
     sizes: tuple[int, ...]
+    growth_sizes: tuple[int, ...]
     connections: tuple[int, ...]
 
 
-FULL = Extent(rounds=5, seconds=2, sizes=(500, 10_000, 100_000), connections=(1, 16, 128))
-QUICK = Extent(rounds=3, seconds=1, sizes=(500,), connections=(16,))
+FULL = Extent(
+    rounds=5,
+    seconds=1,
+    sizes=(500, 10_000, 100_000),
+    growth_sizes=(100, 1_000, 10_000, 100_000),
+    connections=(1, 16, 128),
+)
+QUICK = Extent(rounds=2, seconds=1, sizes=(500,), growth_sizes=(100, 1_000), connections=(16,))
 
 
 def main() -> int:
@@ -53,7 +63,7 @@ def main() -> int:
     chosen = (options.only, options.rounds, options.seconds, options.sizes, options.connections)
     output = options.output or (None if options.quick or any(chosen) else RESULTS)
     try:
-        text = run(options)
+        text, drawn = run(options)
     except BenchError as error:
         print(error, file=sys.stderr)
         return 1
@@ -62,8 +72,9 @@ def main() -> int:
         return 130
     print(text)
     if output:
-        output.write_text(text, encoding="utf-8")
-        say(f"written to {output}")
+        for name, content in ({output.name: text} | drawn).items():
+            output.with_name(name).write_text(content, encoding="utf-8")
+            say(f"written: {output.with_name(name)}")
     return 0
 
 
@@ -74,7 +85,7 @@ def _stop(number: int, frame: object) -> NoReturn:
 
 def command_line() -> argparse.ArgumentParser:
     """The parser."""
-    parser = argparse.ArgumentParser(description="Measure reviewsd beside nginx and a FastAPI service.")
+    parser = argparse.ArgumentParser(description="Measure reviewsd beside what else could do its work.")
     parser.add_argument("--quick", action="store_true", help="few and short rounds: a first look")
     parser.add_argument("--only", type=_subjects, help=f"some of {','.join(SUBJECTS)}")
     parser.add_argument("--rounds", type=_positive, help=f"of each measurement; default {FULL.rounds}")
@@ -87,7 +98,9 @@ def command_line() -> argparse.ArgumentParser:
         "--cache", type=Path, default=_cache(), help="for environments and data; default %(default)s"
     )
     parser.add_argument(
-        "--output", type=Path, help="for the results; default bench/RESULTS.md for a full run, otherwise none"
+        "--output",
+        type=Path,
+        help="for the results, with the plots beside; default bench/RESULTS.md for a full run, else none",
     )
     return parser
 
@@ -118,8 +131,8 @@ def _cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "reviewsd-bench"
 
 
-def run(options: argparse.Namespace) -> str:
-    """Measure what the options ask for; the report. Raises BenchError."""
+def run(options: argparse.Namespace) -> tuple[str, dict[str, str]]:
+    """Measure what the options ask for; the report, and the plots by name. Raises BenchError."""
     defaults = QUICK if options.quick else FULL
     load_before = os.getloadavg()[0]
     cache = options.cache.resolve()
@@ -132,6 +145,7 @@ def run(options: argparse.Namespace) -> str:
             cache=cache,
             scratch=Path(scratch),
             sizes=options.sizes or defaults.sizes,
+            growth_sizes=options.sizes or defaults.growth_sizes,
             connections=options.connections or defaults.connections,
             rounds=options.rounds or defaults.rounds,
             seconds=options.seconds or defaults.seconds,
@@ -147,12 +161,14 @@ def run(options: argparse.Namespace) -> str:
         load_before=load_before,
         versions=versions(environment),
     )
-    return report(results, occasion)
+    drawn = charts(results)
+    return report(results, occasion, drawn), drawn
 
 
 def say(text: str) -> None:
-    """Tell the person who waits."""
-    print(text, file=sys.stderr, flush=True)
+    """Tell the person who waits, with the time since the start."""
+    minutes, seconds = divmod(int(time.monotonic() - STARTED), 60)
+    print(f"{minutes:3}:{seconds:02} {text}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

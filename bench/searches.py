@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from answers import Parameters, search_path
 from load import BenchError, Client
-from peers import DYNAMIC, Server
+from peers import Server
 from plan import Plan
 
 WORST_REPETITIONS = 15
@@ -48,12 +48,12 @@ class Worst:
 
 
 def measure_worst(plan: Plan, size: int, servers: dict[str, Server]) -> Iterator[Worst]:
-    """Every bad query, many times, the servers in turns, for 100 reviews compressed with gzip."""
+    """Every bad query, many times, `servers` in turns, for 100 reviews compressed with gzip."""
     plan.say(f"{size} reviews, bad queries")
     with ExitStack() as stack:
-        clients = {name: stack.enter_context(Client(servers[name].port)) for name in DYNAMIC}
-        for title, parameters in (BAD_QUERIES | {"a deep offset": {"offset": size - 200}}).items():
-            seconds: dict[str, list[float]] = {name: [] for name in DYNAMIC}
+        clients = {name: stack.enter_context(Client(servers[name].port)) for name in servers}
+        for title, parameters in (BAD_QUERIES | {"a deep offset": {"offset": max(0, size - 200)}}).items():
+            seconds: dict[str, list[float]] = {name: [] for name in servers}
             for repetition in range(WORST_REPETITIONS):
                 # One review further each time: as much work, and no answer that is remembered.
                 offset = int(parameters.get("offset", 0)) + repetition
