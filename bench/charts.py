@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from statistics import median
 
+from deliveries import Delivery
 from growth import Growth
 from measure import Results
 from peers import OURS
 from plots import Line, Panel, picture
 
-GROWTH_FILE = "growth.svg"
+GROWTH_FILE, HUB_FILE = "growth.svg", "growth-hub.svg"
 FEWEST = 2  # points that make a line
 
 
@@ -18,6 +19,8 @@ def charts(results: Results) -> dict[str, str]:
     drawn = {}
     if len(results.growth) >= FEWEST:
         drawn[GROWTH_FILE] = growth_chart(results.growth)
+    if len(results.deliveries) >= FEWEST:
+        drawn[HUB_FILE] = hub_chart(results.deliveries)
     return drawn
 
 
@@ -34,5 +37,18 @@ def growth_chart(rows: list[Growth]) -> str:
             Panel("Time per search", "reviews", "milliseconds", searches),
             Panel("Start to first answer", "reviews", "seconds", [Line("", starts)]),
             Panel("Resident memory", "reviews", "megabytes", [Line("", memory)]),
+        ],
+    )
+
+
+def hub_chart(rows: list[Delivery]) -> str:
+    """How long a change takes to reach more and more subscribers."""
+    seconds = [(row.subscribers, median(row.seconds)) for row in rows]
+    rates = [(row.subscribers, row.subscribers / median(row.seconds)) for row in rows]
+    return picture(
+        "Seconds until the last subscriber has a change, and deliveries a second, by number of subscribers",
+        [
+            Panel("Change to last subscriber", "subscribers", "seconds", [Line("", seconds)]),
+            Panel("Deliveries", "subscribers", "a second", [Line("", rates)]),
         ],
     )

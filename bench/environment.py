@@ -29,6 +29,7 @@ class Environment:
 
     nginx: str
     wrk: str
+    openssl: str
     service_python: Path  # has the dependencies of pyproject.toml and nothing else
     fastapi_python: Path
     mcp_sdk_python: Path
@@ -40,6 +41,7 @@ def prepare(cache: Path) -> Environment:
     return Environment(
         nginx=debian_program("nginx"),
         wrk=debian_program("wrk"),
+        openssl=debian_program("openssl"),
         service_python=virtual_environment(cache / "venv-reviewsd", dependencies),
         fastapi_python=virtual_environment(cache / "venv-fastapi", FASTAPI_REQUIREMENTS),
         mcp_sdk_python=virtual_environment(cache / "venv-mcp-sdk", MCP_SDK_REQUIREMENTS),

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from answers import check, check_calls, search_path
+from deliveries import Delivery, measure_deliveries
 from growth import Growth, measure_growth
 from load import Client
 from peers import (
@@ -34,7 +35,7 @@ from starts import Start, measure_starts
 from throughput import MEASUREMENTS, Throughput, measure_throughput
 
 # The names of what is not a row of MEASUREMENTS.
-WORST, START, RELOAD, GROWTH = "worst", "start", "reload", "growth"
+WORST, START, RELOAD, GROWTH, HUB = "worst", "start", "reload", "growth", "hub"
 
 
 @dataclass(slots=True)
@@ -46,6 +47,7 @@ class Results:
     starts: list[Start] = field(default_factory=list)
     reloads: list[Reload] = field(default_factory=list)
     growth: list[Growth] = field(default_factory=list)
+    deliveries: list[Delivery] = field(default_factory=list)
 
 
 def measure(plan: Plan) -> Results:
@@ -57,6 +59,8 @@ def measure(plan: Plan) -> Results:
         results.reloads += [measure_reloads(plan, size) for size in plan.sizes]
     if GROWTH in plan.only:
         results.growth += [measure_growth(plan, size) for size in plan.growth_sizes]
+    if HUB in plan.only:
+        results.deliveries += measure_deliveries(plan)
     for size in sorted({SMALL_SIZE, *plan.sizes}):
         wanted = [one for one in MEASUREMENTS if one.key in plan.only and one.fits(size)]
         worst = WORST in plan.only and size == max(plan.sizes)

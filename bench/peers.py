@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from environment import BENCH, PROJECT, Environment
 from load import CLOCK_TICKS, HOST, BenchError, Client, Request
@@ -109,7 +110,7 @@ def _running(
                 raise BenchError(f"{name} {fault}\n{log.read()[-2000:].decode(errors='replace')}")
             yield Server(name, port, process.pid, time.perf_counter() - started)
         finally:
-            _stop(process)
+            end(process)
 
 
 def _wait_for_answer(process: subprocess.Popen[bytes], port: int, first: Request) -> str | None:
@@ -128,7 +129,7 @@ def _wait_for_answer(process: subprocess.Popen[bytes], port: int, first: Request
     return f"did not answer within {START_SECONDS} seconds"
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
+def end(process: subprocess.Popen[Any]) -> None:
     """End the process and, should it not listen, its whole group, which is its own."""
     process.terminate()
     try:
@@ -138,7 +139,8 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens on."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]
@@ -155,7 +157,7 @@ def our_service(
     environment: Environment, data: Path, scratch: Path, *flags: str
 ) -> AbstractContextManager[Server]:
     """reviewsd as its users start it, with all its defaults unless `flags` say otherwise, and a new state."""
-    port = _free_port()
+    port = free_port()
     program = [str(environment.service_python), str(PROJECT / "reviewsd.py")]
     places = ["--port", str(port), "--data", str(data), "--state-dir", str(scratch / f"state-{port}")]
     return _running(OURS, [*program, *places, *flags], port, SMALL_SEARCH, scratch, {})
@@ -163,14 +165,14 @@ def our_service(
 
 def fastapi_service(environment: Environment, data: Path, scratch: Path) -> AbstractContextManager[Server]:
     """fastapi_service.py under one worker of uvicorn with uvloop and httptools; no log of requests."""
-    port = _free_port()
+    port = free_port()
     command = _uvicorn(environment.fastapi_python, "fastapi_service:app", port)
     return _running(FASTAPI, command, port, SMALL_SEARCH, scratch, {"REVIEWS_DATA": str(data)})
 
 
 def mcp_sdk_server(environment: Environment, data: Path, scratch: Path) -> AbstractContextManager[Server]:
     """mcp_sdk_server.py, served in the same way."""
-    port = _free_port()
+    port = free_port()
     command = _uvicorn(environment.mcp_sdk_python, "mcp_sdk_server:app", port)
     return _running(SDK, command, port, SMALL_CALL, scratch, {"REVIEWS_DATA": str(data)})
 
@@ -214,7 +216,7 @@ http {{
 
 def nginx(environment: Environment, files: Path, scratch: Path) -> AbstractContextManager[Server]:
     """One worker of nginx, which serves `files`."""
-    port = _free_port()
+    port = free_port()
     configuration = scratch / "nginx.conf"
     # A worker of root's nginx would else be a user who may not enter the directories.
     user = "user root;" if os.geteuid() == 0 else ""

@@ -29,6 +29,7 @@ class Plan:
     scratch: Path  # logs and files of this run
     sizes: tuple[int, ...]
     growth_sizes: tuple[int, ...]
+    subscribers: tuple[int, ...]
     connections: tuple[int, ...]
     rounds: int
     seconds: int  # of one round on one server, at least

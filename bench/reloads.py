@@ -41,10 +41,11 @@ class ChangingData:
         draft.write_text(json.dumps(self._document, ensure_ascii=False), encoding="utf-8")
         return draft
 
-    def change(self, draft: Path, server: Server) -> None:
-        """Put the change in place and tell the server."""
+    def change(self, draft: Path, server: Server) -> float:
+        """Put the change in place and tell the server; the moment of that (time.monotonic)."""
         os.replace(draft, self._file)
         os.kill(server.pid, signal.SIGHUP)
+        return time.monotonic()
 
 
 # ---- Reloads ----
@@ -79,10 +80,9 @@ def _reload_once(data: ChangingData, server: Server, result: Reload) -> None:
     draft = data.prepare()
     with Client(server.port) as client:
         before = client.send(SMALL_SEARCH).body
-        quiet_until = time.perf_counter() + QUIET_SECONDS
-        result.quiet.append(sample(client, SMALL_SEARCH, lambda reply: time.perf_counter() > quiet_until))
-        started = time.perf_counter()
-        data.change(draft, server)
+        quiet_until = time.monotonic() + QUIET_SECONDS
+        result.quiet.append(sample(client, SMALL_SEARCH, lambda reply: time.monotonic() > quiet_until))
+        started = data.change(draft, server)
         result.latencies.append(sample(client, SMALL_SEARCH, lambda reply: reply.body != before))
-        result.seconds.append(time.perf_counter() - started)
+        result.seconds.append(time.monotonic() - started)
     result.peak_bytes.append(server.memory().peak_bytes)

@@ -13,7 +13,8 @@ from statistics import median
 from textwrap import fill
 
 from budgets import BUDGETS, Budget
-from charts import GROWTH_FILE
+from charts import GROWTH_FILE, HUB_FILE
+from deliveries import HOSTS, REVIEWS, Delivery
 from growth import SEARCHES, Growth
 from load import SAMPLE_PAUSE_SECONDS, Run, percentile
 from measure import Results
@@ -208,6 +209,11 @@ def _smallest(starts: Sequence[Start], like: Start) -> Start:
     return min((start for start in starts if start.server == like.server), key=lambda start: start.reviews)
 
 
+def percentiles_ms(rounds: Sequence[Sequence[float]], percent: float) -> str:
+    """The percentile of each round in milliseconds."""
+    return spread([percentile(latencies, percent) * 1000 for latencies in rounds])
+
+
 RELOAD_HEADS = (
     "reviews",
     "reload, s",
@@ -227,16 +233,13 @@ def reload_table(reloads: Sequence[Reload]) -> str:
 def reload_row(row: Reload) -> list[str]:
     """One line of the table of reloads."""
 
-    def milliseconds(rounds: Sequence[Sequence[float]], percent: float) -> str:
-        return spread([percentile(latencies, percent) * 1000 for latencies in rounds])
-
     return [
         f"{row.size:,}",
         spread(row.seconds),
-        milliseconds(row.latencies, 50),
-        milliseconds(row.latencies, 99),
+        percentiles_ms(row.latencies, 50),
+        percentiles_ms(row.latencies, 99),
         number(1000 * max(map(max, row.latencies))),
-        milliseconds(row.quiet, 99),
+        percentiles_ms(row.quiet, 99),
         number(max(row.peak_bytes) / 1e6),
     ]
 
@@ -265,6 +268,27 @@ def growth_table(rows: Sequence[Growth]) -> str:
                 number(1000 * median(row.slowest.seconds[OURS])),
                 number(median(row.start_seconds)),
                 number(row.resident_bytes / 1e6),
+            )
+            for row in rows
+        ),
+    )
+
+
+HUB_HEADS = ("subscribers", "all served, s", "deliveries a second", "GET p50, ms", "p99", "max")
+
+
+def delivery_table(rows: Sequence[Delivery]) -> str:
+    """How long changes take to all subscribers, and what GETs notice of it."""
+    return table(
+        HUB_HEADS,
+        (
+            (
+                f"{row.subscribers:,}",
+                spread(row.seconds),
+                number(median(row.subscribers / seconds for seconds in row.seconds)),
+                percentiles_ms(row.latencies, 50),
+                percentiles_ms(row.latencies, 99),
+                number(1000 * max(map(max, row.latencies))),
             )
             for row in rows
         ),
@@ -307,6 +331,10 @@ def report(results: Results, occasion: Occasion, drawn: Collection[str]) -> str:
         parts += ["## Growth", prose(ABOUT_GROWTH)]
         parts += image(GROWTH_FILE, "Search, start and memory by number of reviews", drawn)
         parts.append(growth_table(results.growth))
+    if results.deliveries:
+        parts += ["## Hub", prose(ABOUT_DELIVERIES)]
+        parts += image(HUB_FILE, "Time to the last subscriber by number of subscribers", drawn)
+        parts.append(delivery_table(results.deliveries))
     return "\n\n".join([*parts, "## What was compared", *map(prose, ABOUT_SERVERS)]) + "\n"
 
 
@@ -374,6 +402,12 @@ ABOUT_GROWTH = f"""
     reviewsd alone, one client, one request at a time. Unseen searches: {SEARCHES}, as above, 20 reviews an
     answer. The worst: the bad query with the highest median, 100 reviews an answer, gzip. Memory is VmRSS
     after all these searches.
+"""
+ABOUT_DELIVERIES = f"""
+    From SIGHUP, one review of {REVIEWS} being changed, to the last subscriber having the whole new /feed.xml,
+    the reload included, with the default number of workers. The subscribers are one process on this machine,
+    HTTPS on {len(HOSTS)} loopback addresses; their half of each handshake is done by the same cores. All the
+    while one client asks as during reloads.
 """
 ABOUT_SERVERS = (
     """

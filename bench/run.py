@@ -25,12 +25,12 @@ from typing import NoReturn
 from charts import charts
 from environment import BENCH, prepare, versions
 from load import BenchError
-from measure import GROWTH, RELOAD, START, WORST, measure
+from measure import GROWTH, HUB, RELOAD, START, WORST, measure
 from plan import Plan
 from report import Occasion, report
 from throughput import MEASUREMENTS
 
-SUBJECTS = (*(measurement.key for measurement in MEASUREMENTS), WORST, START, RELOAD, GROWTH)
+SUBJECTS = (*(measurement.key for measurement in MEASUREMENTS), WORST, START, RELOAD, GROWTH, HUB)
 RESULTS = BENCH / "RESULTS.md"
 STARTED = time.monotonic()
 
@@ -43,6 +43,7 @@ class Extent:
     seconds: int
     sizes: tuple[int, ...]
     growth_sizes: tuple[int, ...]
+    subscribers: tuple[int, ...]
     connections: tuple[int, ...]
 
 
@@ -51,9 +52,17 @@ FULL = Extent(
     seconds=1,
     sizes=(500, 10_000, 100_000),
     growth_sizes=(100, 1_000, 10_000, 100_000),
+    subscribers=(10, 100, 500, 2_000),
     connections=(1, 16, 128),
 )
-QUICK = Extent(rounds=2, seconds=1, sizes=(500,), growth_sizes=(100, 1_000), connections=(16,))
+QUICK = Extent(
+    rounds=2,
+    seconds=1,
+    sizes=(500,),
+    growth_sizes=(100, 1_000),
+    subscribers=(10, 100),
+    connections=(16,),
+)
 
 
 def main() -> int:
@@ -146,6 +155,7 @@ def run(options: argparse.Namespace) -> tuple[str, dict[str, str]]:
             scratch=Path(scratch),
             sizes=options.sizes or defaults.sizes,
             growth_sizes=options.sizes or defaults.growth_sizes,
+            subscribers=defaults.subscribers,
             connections=options.connections or defaults.connections,
             rounds=options.rounds or defaults.rounds,
             seconds=options.seconds or defaults.seconds,
