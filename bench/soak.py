@@ -529,6 +529,7 @@ def faults(figures: Figures, verdict: Verdict) -> list[str]:
 # ---- Report ----
 
 HEADING = "## Soak"
+SECTION = re.compile(rf"(?ms)^{HEADING}\n.*?(?=^## |\Z)")
 
 
 def report(seconds: float, figures: Figures, verdict: Verdict) -> str:
@@ -561,7 +562,7 @@ def report(seconds: float, figures: Figures, verdict: Verdict) -> str:
 
 def with_section(text: str, section: str) -> str:
     """`text` with the section of its heading replaced, or added at its end."""
-    kept = re.sub(rf"(?ms)^{HEADING}\n.*?(?=^## |\Z)", "", text).rstrip()
+    kept = SECTION.sub("", text).rstrip()
     return f"{kept}\n\n{section}" if kept else section
 
 
