@@ -101,7 +101,7 @@ def _line(line: Line, across: Scale, up: Scale, colour: str, above: bool) -> Ite
     for (x, y), (_, value) in zip(places, line.points, strict=True):
         yield f'<circle class="dot {colour}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>'
         height = y - 9 if above else y + 18
-        yield _text(x, height, figure(value), f"value {colour}", _side(x, across))
+        yield _text(x, height, figure(value), f"value {colour}", _side(x, across, above))
     # What grows leaves two corners free.
     if above:
         yield _text(across.start + 8, up.end + 16, line.name, f"name {colour}", "start")
@@ -109,11 +109,11 @@ def _line(line: Line, across: Scale, up: Scale, colour: str, above: bool) -> Ite
         yield _text(across.end - 8, up.start - 10, line.name, f"name {colour}", "end")
 
 
-def _side(x: float, across: Scale) -> str:
-    """The anchor of a text at x that keeps it between the ends of the axis."""
-    if x > across.end - 20:
-        return "end"
-    return "start" if x < across.start + 8 else "middle"
+def _side(x: float, across: Scale, above: bool) -> str:
+    """The anchor of a text at x that keeps it off a line that rises, and between the ends of the axis."""
+    if x < across.start + 8:
+        return "start"
+    return "end" if above or x > across.end - 20 else "middle"
 
 
 def figure(value: float) -> str:

@@ -22,7 +22,15 @@ from peers import DYNAMIC, FASTAPI, NGINX, OURS, SDK
 from reloads import Reload
 from searches import WORST_REPETITIONS
 from starts import Start
-from throughput import LONGEST_SECONDS, MOST_BYTES_IN_FLIGHT, Throughput
+from throughput import (
+    LONGEST_SECONDS,
+    MANY_CONNECTIONS,
+    MANY_REVIEWS,
+    MOST_BYTES_IN_FLIGHT,
+    MOST_REPEATED,
+    MOST_UNSEEN,
+    Throughput,
+)
 
 RIVALS = {NGINX: "to nginx", FASTAPI: "to FastAPI", SDK: "to the SDK"}
 SATURATED = 0.9  # of a core: from here on wrk may be what limits
@@ -375,7 +383,9 @@ ABOUT_BUDGETS = """
 """
 ABOUT_RATES = f"""
     A star: wrk used {SATURATED:.0%} of its core or more, so that the server might have answered more.
-    Combinations whose answers together exceed {MOST_BYTES_IN_FLIGHT / 1e6:.0f} MB are left out.
+    Left out are combinations whose answers together exceed {MOST_BYTES_IN_FLIGHT / 1e6:.0f} MB, and with
+    {MANY_REVIEWS:,} reviews or more those of {MANY_CONNECTIONS} connections or more. MCP calls are measured
+    with up to {MOST_UNSEEN:,} reviews, repeated ones with up to {MOST_REPEATED:,}.
 """
 ABOUT_LATENCIES = """
     Latencies are milliseconds at p50 / p99 / p99.9 under full load, as wrk counts them: from sending a

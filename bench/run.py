@@ -1,6 +1,6 @@
 """The bench: measure reviewsd beside what else could do its work, on this machine, in one run.
 
-    python bench/run.py            everything, in some 35 minutes; writes bench/RESULTS.md and its plots
+    python bench/run.py            everything, in some half an hour; writes bench/RESULTS.md and its plots
     python bench/run.py --quick    the essentials, in less than three; writes nothing
 
 What is measured stands in measure.py and the modules that it names, what the figures must be in budgets.py,
