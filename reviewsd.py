@@ -19,6 +19,7 @@ import logging
 import os
 import re
 import secrets
+import signal
 import sys
 import sysconfig
 import threading
@@ -1281,6 +1282,9 @@ def start_log(level: str) -> None:
 
 def run(settings: Settings) -> NoReturn:
     """Load, listen, serve until told to stop, and leave. Raises BadData and CannotListen before that."""
+    signal.signal(
+        signal.SIGHUP, signal.SIG_IGN
+    )  # until `serve` hears it; else it would end a daemon that loads
     listener = listen(settings.host, settings.port, settings.uds)
     if not settings.uds:
         settings = replace(settings, port=listener.getsockname()[1])
@@ -1299,7 +1303,7 @@ def run(settings: Settings) -> NoReturn:
         log.info("reviewsd %s listens on %s as %s", VERSION, place, app.settings.base_url)
         notify("READY=1", f"STATUS=Serving {loaded_line(app.snapshot.dataset)}")
 
-    seconds_left = asyncio.run(serve(app, listener, app.refuse, ready, reloader.wake))
+    seconds_left = asyncio.run(serve(app, listener, app.refuse, frozenset({HUB_PATH}), ready, reloader.wake))
     if app.hub:
         app.hub.stop(seconds_left)
     log.info("stopped")

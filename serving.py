@@ -1,14 +1,14 @@
 """A WSGI application on the open internet: the listening socket, Granian, and the bridge between the two.
 
 This module knows nothing of reviews: it gets a WSGI application, and what to answer when a request never
-reaches it. Everything that touches Granian is here, in `handover` and `serve`.
+reaches it. Everything that touches Granian is here, in `Bridge` and `serve`.
 
-Granian's event loop (Rust, its own thread) speaks HTTP with any number of slow peers at once. A complete
-request without a body is answered at once on Granian's one Python thread. A request with a body is first read
-on the asyncio loop, within a deadline and a size that WSGI alone could not give it, and answered there: the
-application may then wait for a disk without keeping others waiting. So two threads call the application.
+Granian's event loop (Rust, its own thread) speaks HTTP with any number of slow peers at once. Its one Python
+thread answers each request as soon as it is complete; bodies are collected before, within a deadline and a
+size that WSGI alone could not give them. Only paths whose answers may wait for a disk are answered elsewhere:
+on the asyncio loop of the main thread, where they keep nobody waiting. So two threads call the application.
 
-Sections: Listening - Requests - Bodies - Handover - Service manager - Signals - Serving
+Sections: Listening - Requests - Bodies - Bridge - Service manager - Signals - Serving
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -152,73 +155,140 @@ def has_body(scope: Any) -> bool:
     return "content-length" in scope.headers or "transfer-encoding" in scope.headers
 
 
+# Not the exception itself: kept in a variable it would keep the frame, the request and its connection.
+TOO_LARGE = (413, f"The body is larger than {LARGEST_BODY} bytes.")
+
+
 async def read_body(scope: Any, protocol: Any) -> bytes:
-    """The body of a request. Raises BodyRefused: 408 when late, 413 when too large, 400 when cut short."""
+    """The body of a request. Raises BodyRefused: 413 when it is too large, 400 when it is cut short."""
     declared = int(scope.headers.get("content-length") or 0)
+    if declared > LARGEST_BODY:
+        raise BodyRefused(*TOO_LARGE)
+    if declared:
+        try:
+            return bytes(await protocol())
+        except Exception:  # Granian tells no more than that there is no more
+            raise BodyRefused(400, f"The body ended before its {declared} bytes had come.") from None
     body = bytearray()
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            if declared <= LARGEST_BODY:
-                async for chunk in protocol:
-                    body += chunk
-                    if len(body) > LARGEST_BODY:
-                        break
-    except TimeoutError:
-        raise BodyRefused(408, f"The body did not arrive within {BODY_SECONDS} seconds.") from None
-    if max(declared, len(body)) > LARGEST_BODY:
-        raise BodyRefused(413, f"The body is larger than {LARGEST_BODY} bytes.")
-    if len(body) < declared:
-        raise BodyRefused(400, f"The body ended after {len(body)} of {declared} bytes.")
+    async for chunk in protocol:
+        body += chunk
+        if len(body) > LARGEST_BODY:
+            raise BodyRefused(*TOO_LARGE)
     return bytes(body)
 
 
-# ---- Handover: how Granian gives us a request ----
+# ---- Bridge: how Granian gives us a request ----
 
 
-def handover(loop: asyncio.AbstractEventLoop, app: Application, refuse: Refuse) -> Any:
-    """Granian's scheduler, with a short cut: what needs no waiting is answered without the asyncio loop.
+class Direct:
+    """Stands where Granian expects an event loop, and calls back at once.
 
-    A switch to the loop's thread and a task there would cost more than most answers do.
+    Granian calls back on its Python thread. By way of the asyncio loop, each chunk of a body would wake
+    another thread, which costs more than most answers do.
     """
-    reading: set[asyncio.Task[None]] = set()  # the loop itself holds its tasks only weakly
 
-    def schedule(watcher: Any) -> None:
+    def call_soon_threadsafe(self, callback: Callable[[Any], None], future: Any, context: Any = None) -> None:
+        """What Granian does when something that was waited for has come."""
+        callback(future)
+
+    call_soon = call_soon_threadsafe
+
+
+@dataclass(slots=True)
+class Coming:
+    """A request whose body is coming."""
+
+    scope: Any
+    deadline: float  # by the monotonic clock
+    waited_for: Any = None  # Granian's future for the next part of it
+
+
+class Bridge:
+    """Between Granian and the application. `loop` runs on the main thread."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        app: Application,
+        refuse: Refuse,
+        waiting_paths: frozenset[str],
+    ):
+        self._loop = loop
+        self._app = app
+        self._refuse = refuse
+        self._waiting_paths = waiting_paths
+        # Requests whose bodies are coming, the earliest deadline first, by protocol. Whoever takes one out
+        # answers it: Granian's thread when the body is complete, `refuse_late` when it is not.
+        self._coming: dict[Any, Coming] = {}
+
+    def scheduler(self) -> Any:
+        """What Granian calls for each request, in the form that it wants."""
+        make: Any = CallbackScheduler  # Granian's stubs leave out its arguments and its attribute
+        scheduler = make(self._loop, None, None, None, None)
+        scheduler._schedule_fn = self.take
+        return scheduler
+
+    def take(self, watcher: Any) -> None:
+        """Answer a request now, or when its body is there. Granian's thread."""
         scope, protocol = watcher.scope, watcher.proto
         if has_body(scope):
-            loop.call_soon_threadsafe(start, scope, protocol)
+            coming = self._coming[protocol] = Coming(scope, time.monotonic() + BODY_SECONDS)
+            self._advance(coming, self._collect(scope, protocol))
         else:
-            answer(scope, protocol, b"")
+            self._answer(scope, protocol, b"")
 
-    def start(scope: Any, protocol: Any) -> None:
-        task = loop.create_task(read_and_answer(scope, protocol))
-        reading.add(task)
-        task.add_done_callback(reading.discard)
+    def _advance(self, coming: Coming, collecting: Coroutine[Any, None, None], _: Any = None) -> None:
+        """Run to the next wait; Granian comes back here when that is over."""
+        try:
+            coming.waited_for = collecting.send(None)
+        except StopIteration:
+            return
+        coming.waited_for.add_done_callback(partial(self._advance, coming, collecting))
 
-    async def read_and_answer(scope: Any, protocol: Any) -> None:
+    async def _collect(self, scope: Any, protocol: Any) -> None:
+        """Read the body, then answer, unless the deadline has passed."""
         try:
             body = await read_body(scope, protocol)
         except BodyRefused as refused:
-            reply = refuse(environ_of(scope, b""), refused.status, refused.detail)
-            send(protocol, reply, ("Connection", "close"))
-        else:
-            answer(scope, protocol, body)
+            if self._coming.pop(protocol, None):
+                self._send_refusal(scope, protocol, refused)
+            return
+        if self._coming.pop(protocol, None):
+            if scope.path in self._waiting_paths:
+                self._loop.call_soon_threadsafe(self._answer, scope, protocol, body)
+            else:
+                self._answer(scope, protocol, body)
 
-    def answer(scope: Any, protocol: Any, body: bytes) -> None:
+    async def refuse_late(self) -> None:
+        """Refuse each body that is late, until cancelled. The main thread."""
+        late = BodyRefused(408, f"The body did not arrive within {BODY_SECONDS} seconds.")
+        while True:
+            await asyncio.sleep(1)
+            now = time.monotonic()
+            for protocol, coming in list(self._coming.items()):
+                if coming.deadline > now:
+                    break
+                if self._coming.pop(protocol, None):
+                    # Granian sends nothing while somebody waits for the body.
+                    coming.waited_for.remove_done_callback(None)
+                    coming.waited_for.cancel()
+                    self._send_refusal(coming.scope, protocol, late)
+
+    def _answer(self, scope: Any, protocol: Any, body: bytes) -> None:
         environ = environ_of(scope, body)
         try:
-            send(protocol, reply_of(app, environ))
+            self._send(protocol, reply_of(self._app, environ))
         except Exception:  # Granian would lose it, and with it the connection
             log.exception("the server failed to answer %s %r", scope.method, scope.path)
-            send(protocol, refuse(environ, 500, "This is our fault."))
+            self._send(protocol, self._refuse(environ, 500, "This is our fault."))
 
-    def send(protocol: Any, reply: Reply, *extra: tuple[str, str]) -> None:
+    def _send_refusal(self, scope: Any, protocol: Any, refused: BodyRefused) -> None:
+        reply = self._refuse(environ_of(scope, b""), refused.status, refused.detail)
+        self._send(protocol, reply, ("Connection", "close"))
+
+    def _send(self, protocol: Any, reply: Reply, *extra: tuple[str, str]) -> None:
         status, headers, body = reply
         protocol.response_bytes(status, [*headers, SERVER, *extra], body)
-
-    make: Any = CallbackScheduler  # Granian's stubs leave out its arguments and its attribute
-    scheduler = make(loop, None, None, None, None)
-    scheduler._schedule_fn = schedule
-    return scheduler
 
 
 # ---- Service manager: what systemd wants to know (sd_notify(3)) ----
@@ -312,12 +382,15 @@ async def serve(
     app: Application,
     listener: socket.socket,
     refuse: Refuse,
+    waiting_paths: frozenset[str],
     ready: Callable[[], None],
     hangup: Callable[[], None],
 ) -> float:
     """Serve on `listener`, which is taken over, until SIGTERM or SIGINT; then finish running requests.
 
-    What is left of STOP_SECONDS then, for whatever else has to end.
+    Answers at `waiting_paths` may wait for a disk. Returns what is left of STOP_SECONDS in the end, for
+    whatever else has to stop.
+
     Runs on the main thread, and calls there `ready` once it serves and `hangup` at each SIGHUP. The worker is
     Granian's own; its embedded `Server` class would only wrap it.
     """
@@ -346,8 +419,10 @@ async def serve(
         http1_opts=HTTP1Settings(header_read_timeout=HEAD_SECONDS * 1000, max_buffer_size=LARGEST_HEAD),
     )
     begin = worker.serve_async_uds if uds else worker.serve_async
-    begin(handover(loop, app, refuse), loop, worker_signal)
+    bridge = Bridge(loop, app, refuse, waiting_paths)
+    begin(bridge.scheduler(), Direct(), worker_signal)
     watchdog = loop.create_task(keep_watchdog(address))
+    deadlines = loop.create_task(bridge.refuse_late())
     ready()
     await stop_asked.wait()
     deadline = loop.time() + STOP_SECONDS
@@ -360,6 +435,7 @@ async def serve(
         await asyncio.wait_for(stopped.wait(), STOP_SECONDS)
     except TimeoutError:
         log.warning("connections still open after %d seconds are cut", STOP_SECONDS)
+    deadlines.cancel()
     return max(0.0, deadline - loop.time())
 
 

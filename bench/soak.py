@@ -169,15 +169,22 @@ def subscribers(figures: Figures, scratch: Path) -> Iterator[Subscribers]:
 # ---- Service: the daemon, which may be killed ----
 
 
+def lasting_port() -> int:
+    """A free port that no outgoing connection takes while the daemon is down (ip(7), ip_local_port_range)."""
+    while True:
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", random.randint(10_000, 32_000)))
+            port: int = probe.getsockname()[1]
+            return port
+
+
 class Service:
     """The daemon on a fixed port. `generation` counts its starts; requests that meet a kill are forgiven."""
 
     def __init__(self, scratch: Path):
         self._data = scratch / "data"
         shutil.copytree(PROJECT / "data", self._data)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        self.port = lasting_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.generation = 0
         self.up = threading.Event()
@@ -185,18 +192,29 @@ class Service:
         self._command += ["--data", str(self._data), "--state-dir", str(scratch / "state")]
         self._command += ["--hub-allow-private", "--hub-ca-file", str(scratch / "ca.pem")]
         self._command += ["--reload-interval", "0.2", "--hub-retry-delays", "0.5,1", "--hub-timeout", "5"]
-        self._log = (scratch / "log").open("ab")
+        self._log = (scratch / "log").open("a+b")
         self._process = self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(self._command, stderr=self._log)
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < deadline:
-            with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
-                self.up.set()
-                return process
+        while process.poll() is None and time.monotonic() < deadline:
+            with suppress(OSError, http.client.HTTPException):
+                if self.ask("GET", "/healthz")[0] == 200:
+                    self.up.set()
+                    return process
             time.sleep(0.02)
-        raise SystemExit("the daemon does not start")
+        raise SystemExit(f"the daemon does not start:\n{self.log_end()}")
+
+    def check_alive(self) -> None:
+        """Raise SystemExit, with the end of the log, if it has ended by itself."""
+        if (status := self._process.poll()) is not None:
+            raise SystemExit(f"the daemon has ended with status {status}:\n{self.log_end()}")
+
+    def log_end(self) -> str:
+        """Its last words."""
+        self._log.seek(0)
+        return b"".join(self._log.readlines()[-40:]).decode(errors="replace")
 
     def kill(self) -> None:
         """End it as a power cut would, and start it again."""
@@ -377,9 +395,9 @@ def bad_file(service: Service, figures: Figures) -> None:
     """A broken file, until the daemon says so; then a good one."""
     service.replace(random.choice((b"", b"{", b'{"reviews": [{"rating": 9}]}', b"\xff\xfe")))
     figures.happened("bad files")
-    wait_until(lambda: service.health()["status"] == "stale", figures, "a bad file was not noticed")
+    wait_until(service, lambda: service.health()["status"] == "stale", figures, "a bad file was not noticed")
     good_file(service, figures)
-    wait_until(lambda: service.health()["status"] == "ok", figures, "a good file was not noticed")
+    wait_until(service, lambda: service.health()["status"] == "ok", figures, "a good file was not noticed")
 
 
 def hangup(service: Service, figures: Figures) -> None:
@@ -396,10 +414,11 @@ def kill(service: Service, figures: Figures) -> None:
     figures.happened("SIGKILLs")
 
 
-def wait_until(true: Callable[[], bool], figures: Figures, otherwise: str) -> None:
+def wait_until(service: Service, true: Callable[[], bool], figures: Figures, otherwise: str) -> None:
     """Look again and again; note `otherwise` when it never comes true."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not true():
+        service.check_alive()
         if time.monotonic() > deadline:
             figures.wrong(otherwise)
             return
@@ -412,6 +431,7 @@ def disturb(
     """One disturbance after another."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
+        service.check_alive()
         random.choice(kinds)(service, figures)
         time.sleep(random.random())
 
@@ -440,7 +460,7 @@ def soak(seconds: float, figures: Figures, scratch: Path) -> Verdict:
             status, text = service.ask(*request_parts(subscription(base + path, service.url + topic)))
             if status != 202:
                 figures.wrong(f"{path} may not subscribe: {text!r}")
-        wait_until(lambda: active(service) == len(topic_of), figures, "not everyone was verified")
+        wait_until(service, lambda: active(service) == len(topic_of), figures, "not everyone was verified")
 
         def churn() -> Call:
             mode = random.choice(("subscribe", "unsubscribe"))
@@ -508,7 +528,7 @@ def rest(service: Service, figures: Figures) -> None:
         counts = service.health()["subscriptions"]
         return isinstance(counts, dict) and counts["behind"] == counts["pending"] == 0
 
-    wait_until(settled, figures, "deliveries do not come to an end")
+    wait_until(service, settled, figures, "deliveries do not come to an end")
 
 
 def faults(figures: Figures, verdict: Verdict) -> list[str]:
