@@ -24,6 +24,7 @@ import sys
 import sysconfig
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
@@ -503,7 +504,8 @@ class Remembered:
     def __init__(self, most_bytes: int = REMEMBERED_BYTES):
         self._most_bytes = most_bytes
         self._bytes = 0
-        self._kept: dict[tuple[str, str, bool], Representation] = {}
+        # The oldest of a plain dict is found behind the gaps of all that were forgotten before it.
+        self._kept: OrderedDict[tuple[str, str, bool], Representation] = OrderedDict()
         self._lock = threading.Lock()  # protects _bytes and the order of _kept; reading needs neither
 
     def get(self, key: tuple[str, str, bool]) -> Representation | None:
@@ -519,8 +521,7 @@ class Remembered:
                 self._kept[key] = representation
                 self._bytes += self._cost(key, representation)
             while self._bytes > self._most_bytes:
-                oldest = next(iter(self._kept))
-                self._bytes -= self._cost(oldest, self._kept.pop(oldest))
+                self._bytes -= self._cost(*self._kept.popitem(last=False))
 
     @staticmethod
     def _cost(key: tuple[str, str, bool], representation: Representation) -> int:
@@ -678,11 +679,7 @@ class Request:
 
     def headers(self) -> dict[str, str]:
         """Every header, by lower-case name."""
-        return {
-            key.removeprefix("HTTP_").replace("_", "-").lower(): value
-            for key, value in self.environ.items()
-            if key.startswith("HTTP_") or key == "CONTENT_TYPE"
-        }
+        return {name: value for key, value in self.environ.items() if (name := header_name(key))}
 
     def body(self) -> bytes:
         """The body. Raises HttpError 413 where a server passes on more than ours would."""
@@ -691,6 +688,14 @@ class Request:
         if len(content) > LARGEST_BODY:
             raise HttpError(413, f"The body is larger than {LARGEST_BODY} bytes.")
         return content
+
+
+@lru_cache(maxsize=256)  # few keys come again and again
+def header_name(key: str) -> str:
+    """The lower-case name of the header that a key of a WSGI environment stands for; "" for other keys."""
+    if key.startswith("HTTP_") or key == "CONTENT_TYPE":
+        return key.removeprefix("HTTP_").replace("_", "-").lower()
+    return ""
 
 
 def read_request(environ: Environ) -> Request:
@@ -1037,11 +1042,16 @@ class Service:
         # and again in vain, and every other thread would have to wait for it.
         gc.disable()
         try:
-            return build_snapshot(
+            snapshot = build_snapshot(
                 self.contract, self.contract_modified, files, self.settings.base_url, previous, time.time()
             )
         finally:
             gc.enable()
+        # It stays until the next reload, and the program as long as the process: the collector need not look
+        # at them again, which would stop everything for some 50 ms each time.
+        gc.collect()
+        gc.freeze()
+        return snapshot
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         answer = self.answer(read_request(environ))

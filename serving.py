@@ -24,7 +24,7 @@ import sys
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -98,10 +98,14 @@ def _unix_listener(path: Path) -> socket.socket:
 # ---- Requests: from Granian's scope to a WSGI environment (PEP 3333), and back ----
 
 SERVER = ("Server", "reviewsd")
-HEADER_KEYS = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"} | {
-    name: "HTTP_" + name.upper().replace("-", "_")
-    for name in ("accept", "accept-encoding", "host", "if-modified-since", "if-none-match", "user-agent")
-}
+UNPREFIXED = ("content-type", "content-length")
+
+
+@lru_cache(maxsize=256)  # few names come again and again
+def header_key(name: str) -> str:
+    """The key of a header in a WSGI environment."""
+    key = name.upper().replace("-", "_")
+    return key if name in UNPREFIXED else "HTTP_" + key
 
 
 def environ_of(scope: Any, body: bytes) -> Environ:
@@ -125,7 +129,7 @@ def environ_of(scope: Any, body: bytes) -> Environ:
         "wsgi.run_once": False,
     }
     for name, value in scope.headers.items():
-        key = HEADER_KEYS.get(name) or "HTTP_" + name.upper().replace("-", "_")
+        key = header_key(name)
         environ[key] = f"{environ[key]}, {value}" if key in environ else value
     return environ
 
@@ -201,6 +205,14 @@ class Coming:
     scope: Any
     deadline: float  # by the monotonic clock
     waited_for: Any = None  # Granian's future for the next part of it
+    refused: bool = False  # since it was late
+
+    def let_go(self) -> None:
+        """Wait no more: Granian sends no answer while somebody waits for the body. Any thread."""
+        waited_for, self.waited_for = self.waited_for, None
+        if waited_for is not None:
+            waited_for.remove_done_callback(None)
+            waited_for.cancel()
 
 
 class Bridge:
@@ -239,11 +251,16 @@ class Bridge:
 
     def _advance(self, coming: Coming, collecting: Coroutine[Any, None, None], _: Any = None) -> None:
         """Run to the next wait; Granian comes back here when that is over."""
+        # Granian's future keeps what it calls back, and is no concern of the garbage collector: as long as we
+        # keep the future in turn, neither would ever go.
+        coming.waited_for = None
         try:
             coming.waited_for = collecting.send(None)
         except StopIteration:
             return
         coming.waited_for.add_done_callback(partial(self._advance, coming, collecting))
+        if coming.refused:  # by the main thread, a moment ago
+            coming.let_go()
 
     async def _collect(self, scope: Any, protocol: Any) -> None:
         """Read the body, then answer, unless the deadline has passed."""
@@ -269,9 +286,8 @@ class Bridge:
                 if coming.deadline > now:
                     break
                 if self._coming.pop(protocol, None):
-                    # Granian sends nothing while somebody waits for the body.
-                    coming.waited_for.remove_done_callback(None)
-                    coming.waited_for.cancel()
+                    coming.refused = True
+                    coming.let_go()
                     self._send_refusal(coming.scope, protocol, late)
 
     def _answer(self, scope: Any, protocol: Any, body: bytes) -> None:

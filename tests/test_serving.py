@@ -4,6 +4,7 @@ Raw requests - Bodies - Crowds - Starting and stopping - Service manager
 """
 
 import asyncio
+import http.client
 import os
 import re
 import resource
@@ -146,6 +147,24 @@ def test_a_body_of_300_megabytes_costs_no_memory(service: Address) -> None:
     assert sent < 300 * 1024 * 1024
     assert resident_kilobytes(service) - before < 20_000
     assert fetch(service, "/reviews.json").status == 200
+
+
+def test_requests_with_bodies_leave_nothing_behind(service: Address) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
+
+    def post(count: int, **framing: str) -> None:
+        for _ in range(count):
+            connection.request("POST", "/mcp", b"3\r\n{}x\r\n0\r\n\r\n" if framing else b"{}x", framing)
+            assert connection.getresponse().read()
+
+    chunked = {"Transfer-Encoding": "chunked"}
+    post(500)
+    post(500, **chunked)
+    before = resident_kilobytes(service)
+    post(3000)
+    post(3000, **chunked)
+    connection.close()
+    assert resident_kilobytes(service) - before < 3000
 
 
 # ---- Crowds ----
