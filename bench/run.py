@@ -23,16 +23,15 @@ from pathlib import Path
 from typing import NoReturn
 
 from charts import charts
-from environment import BENCH, prepare, versions
+from environment import prepare, versions
 from load import BenchError
 from measure import GROWTH, HUB, RELOAD, START, WORST, measure
 from plan import Plan
 from report import Occasion, report
-from soak import SECTION, with_section
+from sections import FOREIGN, RESULTS, section_of, with_section
 from throughput import MEASUREMENTS
 
 SUBJECTS = (*(measurement.key for measurement in MEASUREMENTS), WORST, START, RELOAD, GROWTH, HUB)
-RESULTS = BENCH / "RESULTS.md"
 STARTED = time.monotonic()
 
 
@@ -82,16 +81,18 @@ def main() -> int:
         return 130
     print(text)
     if output:
-        for name, content in ({output.name: with_soak(text, output)} | drawn).items():
+        for name, content in ({output.name: with_foreign(text, output)} | drawn).items():
             output.with_name(name).write_text(content, encoding="utf-8")
             say(f"written: {output.with_name(name)}")
     return 0
 
 
-def with_soak(text: str, output: Path) -> str:
-    """`text` with the section that soak.py has put into the former results."""
-    section = SECTION.search(output.read_text(encoding="utf-8")) if output.exists() else None
-    return with_section(text, section[0]) if section else text
+def with_foreign(text: str, output: Path) -> str:
+    """`text` with the sections that other programs have put into the former results."""
+    former = output.read_text(encoding="utf-8") if output.exists() else ""
+    for section in filter(None, (section_of(former, heading) for heading in FOREIGN)):
+        text = with_section(text, section)
+    return text
 
 
 def _stop(number: int, frame: object) -> NoReturn:

@@ -20,7 +20,6 @@ import http.client
 import json
 import os
 import random
-import re
 import shutil
 import signal
 import socket
@@ -40,9 +39,9 @@ from pathlib import Path
 from statistics import quantiles
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-BENCH = Path(__file__).resolve().parent
-PROJECT = BENCH.parent
-RESULTS = BENCH / "RESULTS.md"
+from sections import SOAK, put
+
+PROJECT = Path(__file__).resolve().parent.parent
 TOPICS = ("/feed.xml", "/api/feed.json", "/reviews.json")
 FORM = "application/x-www-form-urlencoded"
 PATIENCE_SECONDS = 60
@@ -548,9 +547,6 @@ def faults(figures: Figures, verdict: Verdict) -> list[str]:
 
 # ---- Report ----
 
-HEADING = "## Soak"
-SECTION = re.compile(rf"(?ms)^{HEADING}\n.*?(?=^## |\Z)")
-
 
 def report(seconds: float, figures: Figures, verdict: Verdict) -> str:
     """The section of RESULTS.md."""
@@ -559,7 +555,7 @@ def report(seconds: float, figures: Figures, verdict: Verdict) -> str:
     events = ", ".join(f"{count:,} {event}" for event, count in figures.events.most_common())
     found = faults(figures, verdict)
     lines = [
-        f"{HEADING}\n",
+        f"{SOAK}\n",
         f"Written by `python bench/soak.py` on {date.today().isoformat()}: {seconds:.0f} seconds,",
         f"{1 - 2 * CALM_SHARE:.0%} of them with SIGKILLs. Callers, subscribers and daemon share the",
         "machine, and callers ask as fast as they can, each request on a connection of its own: the",
@@ -580,12 +576,6 @@ def report(seconds: float, figures: Figures, verdict: Verdict) -> str:
     return "\n".join(lines) + "\n"
 
 
-def with_section(text: str, section: str) -> str:
-    """`text` with the section of its heading replaced, or added at its end."""
-    kept = SECTION.sub("", text).rstrip()
-    return f"{kept}\n\n{section}" if kept else section
-
-
 def main() -> int:
     """Run the command line; the exit status."""
     parser = argparse.ArgumentParser(description="Try to wear reviewsd out.")
@@ -597,7 +587,7 @@ def main() -> int:
     section = report(seconds, figures, verdict)
     print(section)
     if seconds >= 600:
-        RESULTS.write_text(with_section(RESULTS.read_text() if RESULTS.exists() else "", section))
+        put(section)
     return 1 if faults(figures, verdict) else 0
 
 
