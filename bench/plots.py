@@ -102,11 +102,9 @@ def _line(line: Line, across: Scale, up: Scale, colour: str, above: bool) -> Ite
         yield f'<circle class="dot {colour}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>'
         height = y - 9 if above else y + 18
         yield _text(x, height, figure(value), f"value {colour}", _side(x, across, above))
-    # What grows leaves two corners free.
-    if above:
-        yield _text(across.start + 8, up.end + 16, line.name, f"name {colour}", "start")
-    else:
-        yield _text(across.end - 8, up.start - 10, line.name, f"name {colour}", "end")
+    # What grows leaves a corner free, and the lower line has its figures below.
+    height = up.end + 16 if above else min(y for _, y in places[:-1]) - 10
+    yield _text(across.start + 8, height, line.name, f"name {colour}", "start")
 
 
 def _side(x: float, across: Scale, above: bool) -> str:
