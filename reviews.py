@@ -289,9 +289,8 @@ def _check_depth(file: str, document: Json) -> None:
             raise BadData([Fault(file, (), TOO_DEEP)]) from None
 
 
-PART = (
-    500  # values that are handled by one call into C, which lasts some milliseconds and cannot be interrupted
-)
+# Values that are handled by one call into C, which lasts some milliseconds and cannot be interrupted.
+PART = 500
 
 
 def _parts(document: Json) -> Iterator[Json]:

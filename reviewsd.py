@@ -233,8 +233,10 @@ def written(value: Any) -> str:
     match value:
         case bool():
             return "on" if value else "off"
-        case tuple() | frozenset():
-            return ",".join(sorted(map(str, value)) if isinstance(value, frozenset) else map(written, value))
+        case tuple():
+            return ",".join(map(written, value))
+        case frozenset():
+            return ",".join(sorted(value))
         case float():
             return f"{value:g}"
     return "" if value is None else str(value)
@@ -493,9 +495,8 @@ ICON_PATH = "/favicon.ico"
 TOPIC_PATHS = (ATOM_PATH, JSON_FEED_PATH, REVIEWS_PATH)
 
 REMEMBERED_BYTES = 16 * 1024 * 1024
-LARGEST_REMEMBERED = (
-    256 * 1024
-)  # a larger computed answer is neither kept nor compressed: it would stall the rest
+# A larger computed answer is neither kept nor compressed: it would stall the rest.
+LARGEST_REMEMBERED = 256 * 1024
 
 
 class Remembered:
@@ -551,13 +552,8 @@ def build_snapshot(
 ) -> Snapshot:
     """The snapshot of `files`; content that `previous` served keeps its Last-Modified. Raises BadData."""
     dataset = reviews.load(contract, files.reviews, files.insights)
-    links = reviews.FeedLinks(
-        home=base_url + HOME_PATH,
-        json_feed=base_url + JSON_FEED_PATH,
-        atom_feed=base_url + ATOM_PATH,
-        hub=base_url + HUB_PATH,
-    )
-    at = page_links(base_url)
+    at = links_below(base_url)
+    links = reviews.FeedLinks(home=at.home, json_feed=at.json_feed, atom_feed=at.atom_feed, hub=at.hub)
     changed = dataset_last_modified(dataset, files.modified, previous, now)
     bodies = {
         REVIEWS_PATH: (dataset.reviews_json, JSON_TYPE, files.modified),
@@ -574,7 +570,7 @@ def build_snapshot(
             contract_modified,
         ),
         HOME_PATH: (page.html_page(dataset, at), HTML_TYPE, changed),
-        HOME_LINKS: (reviews.encode(home_links(base_url)), JSON_TYPE, contract_modified),
+        HOME_LINKS: (reviews.encode(home_links(at)), JSON_TYPE, contract_modified),
         LLMS_PATH: (words.llms_text(dataset, at), TEXT_TYPE, changed),
         ROBOTS_PATH: (words.robots_text(at), TEXT_TYPE, contract_modified),
         ICON_PATH: (*page.favicon(), contract_modified),
@@ -625,8 +621,8 @@ def last_modified(modified: float, previous: int | None, same: bool, now: float)
     return previous if same else max(int(min(modified, now)), previous + 1)
 
 
-def page_links(base_url: str) -> words.Links:
-    """The addresses that the page and the words for programs speak of."""
+def links_below(base_url: str) -> words.Links:
+    """Where everything is, for whatever speaks of it: the page, the feeds, the words for programs."""
     return words.Links(
         home=base_url + HOME_PATH,
         reviews=base_url + REVIEWS_PATH,
@@ -643,20 +639,20 @@ def page_links(base_url: str) -> words.Links:
     )
 
 
-def home_links(base_url: str) -> dict[str, str]:
+def home_links(at: words.Links) -> dict[str, str]:
     """What `/` tells a program: where everything is."""
     return {
-        "reviews": base_url + REVIEWS_PATH,
-        "insights": base_url + INSIGHTS_PATH,
-        "search": base_url + SEARCH_PATH,
-        "since": base_url + SINCE_PATH + "{date}",
-        "json_feed": base_url + JSON_FEED_PATH,
-        "atom_feed": base_url + ATOM_PATH,
-        "contract": base_url + CONTRACT_PATH,
-        "page": base_url + HOME_PATH,
-        "llms": base_url + LLMS_PATH,
-        "mcp": base_url + MCP_PATH,
-        "hub": base_url + HUB_PATH,
+        "reviews": at.reviews,
+        "insights": at.insights,
+        "search": at.search,
+        "since": at.since + "{date}",
+        "json_feed": at.json_feed,
+        "atom_feed": at.atom_feed,
+        "contract": at.contract,
+        "page": at.home,
+        "llms": at.llms,
+        "mcp": at.mcp,
+        "hub": at.hub,
     }
 
 

@@ -48,9 +48,8 @@ Environ = dict[str, Any]
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 Application = Callable[[Environ, StartResponse], Iterable[bytes]]
 Reply = tuple[int, list[tuple[str, str]], bytes]  # status, headers, body
-Refuse = Callable[
-    [Environ, int, str], Reply
-]  # what to answer, given a status and a sentence about the reason
+# What to answer where the application gets no request, given a status and a sentence with the reason.
+Refuse = Callable[[Environ, int, str], Reply]
 
 
 # ---- Listening: bound here and not by Granian, which would share a port in use without a word ----
