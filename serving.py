@@ -22,8 +22,8 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -158,26 +158,23 @@ def has_body(scope: Any) -> bool:
     return "content-length" in scope.headers or "transfer-encoding" in scope.headers
 
 
-# Not the exception itself: kept in a variable it would keep the frame, the request and its connection.
-TOO_LARGE = (413, f"The body is larger than {LARGEST_BODY} bytes.")
+def declared_bytes(scope: Any) -> int | None:
+    """The length that the head gives to the body; None for one in chunks, whatever else the head says."""
+    return None if "transfer-encoding" in scope.headers else int(scope.headers["content-length"])
 
 
-async def read_body(scope: Any, protocol: Any) -> bytes:
-    """The body of a request. Raises BodyRefused: 413 when it is too large, 400 when it is cut short."""
-    declared = int(scope.headers.get("content-length") or 0)
-    if declared > LARGEST_BODY:
-        raise BodyRefused(*TOO_LARGE)
-    if declared:
-        try:
-            return bytes(await protocol())
-        except Exception:  # Granian tells no more than that there is no more
-            raise BodyRefused(400, f"The body ended before its {declared} bytes had come.") from None
-    body = bytearray()
-    async for chunk in protocol:
-        body += chunk
-        if len(body) > LARGEST_BODY:
-            raise BodyRefused(*TOO_LARGE)
-    return bytes(body)
+def is_whole(declared: int | None, received: int, ended: bool) -> bool:
+    """Whether so many bytes are all of the body; else more must be waited for.
+
+    Raises BodyRefused: 413 when it is too large, 400 when it ended before it should.
+    """
+    if max(received, declared or 0) > LARGEST_BODY:
+        raise BodyRefused(413, f"The body is larger than {LARGEST_BODY} bytes.")
+    if declared is None:
+        return ended
+    if ended and received < declared:
+        raise BodyRefused(400, f"The body ended before its {declared} bytes had come.")
+    return received >= declared
 
 
 # ---- Bridge: how Granian gives us a request ----
@@ -202,7 +199,11 @@ class Coming:
     """A request whose body is coming."""
 
     scope: Any
+    protocol: Any
+    parts: Any  # of the body, one after the other; the last is empty
+    declared: int | None  # bytes
     deadline: float  # by the monotonic clock
+    body: bytearray = field(default_factory=bytearray)
     waited_for: Any = None  # Granian's future for the next part of it
     refused: bool = False  # since it was late
 
@@ -242,52 +243,63 @@ class Bridge:
     def take(self, watcher: Any) -> None:
         """Answer a request now, or when its body is there. Granian's thread."""
         scope, protocol = watcher.scope, watcher.proto
-        if has_body(scope):
-            coming = self._coming[protocol] = Coming(scope, time.monotonic() + BODY_SECONDS)
-            self._advance(coming, self._collect(scope, protocol))
-        else:
+        if not has_body(scope):
             self._answer(scope, protocol, b"")
-
-    def _advance(self, coming: Coming, collecting: Coroutine[Any, None, None], _: Any = None) -> None:
-        """Run to the next wait; Granian comes back here when that is over."""
-        # Granian's future keeps what it calls back, and is no concern of the garbage collector: as long as we
-        # keep the future in turn, neither would ever go.
-        coming.waited_for = None
-        try:
-            coming.waited_for = collecting.send(None)
-        except StopIteration:
             return
-        coming.waited_for.add_done_callback(partial(self._advance, coming, collecting))
+        deadline = time.monotonic() + BODY_SECONDS
+        coming = Coming(scope, protocol, aiter(protocol), declared_bytes(scope), deadline)
+        self._coming[protocol] = coming
+        self._go_on(coming, ended=False)
+
+    def _go_on(self, coming: Coming, ended: bool) -> None:
+        """Answer when the body is there, or cannot be taken; else wait for more of it."""
+        try:
+            if not is_whole(coming.declared, len(coming.body), ended):
+                self._wait(coming)
+            elif self._coming.pop(coming.protocol, None):
+                self._complete(coming.scope, coming.protocol, bytes(coming.body))
+        except BodyRefused as refused:
+            if self._coming.pop(coming.protocol, None):
+                self._send_refusal(coming.scope, coming.protocol, refused)
+
+    def _wait(self, coming: Coming) -> None:
+        # Called, and not awaited: a coroutine costs more than what it would make plainer here.
+        coming.waited_for = anext(coming.parts)
+        coming.waited_for.add_done_callback(partial(self._arrived, coming))
         if coming.refused:  # by the main thread, a moment ago
             coming.let_go()
 
-    async def _collect(self, scope: Any, protocol: Any) -> None:
-        """Read the body, then answer, unless the deadline has passed."""
-        try:
-            body = await read_body(scope, protocol)
-        except BodyRefused as refused:
-            if self._coming.pop(protocol, None):
-                self._send_refusal(scope, protocol, refused)
-            return
-        if self._coming.pop(protocol, None):
-            if scope.path in self._waiting_paths:
-                self._loop.call_soon_threadsafe(self._answer, scope, protocol, body)
-            else:
-                self._answer(scope, protocol, body)
+    def _arrived(self, coming: Coming, part: Any) -> None:
+        """Take what was waited for, which is empty at the end."""
+        # Granian's future keeps what it calls back, and is no concern of the garbage collector: as long as we
+        # keep the future in turn, neither would ever go.
+        coming.waited_for = None
+        chunk = part.result()
+        coming.body += chunk
+        self._go_on(coming, ended=not chunk)
+
+    def _complete(self, scope: Any, protocol: Any, body: bytes) -> None:
+        if scope.path in self._waiting_paths:
+            self._loop.call_soon_threadsafe(self._answer, scope, protocol, body)
+        else:
+            self._answer(scope, protocol, body)
 
     async def refuse_late(self) -> None:
         """Refuse each body that is late, until cancelled. The main thread."""
-        late = BodyRefused(408, f"The body did not arrive within {BODY_SECONDS} seconds.")
         while True:
             await asyncio.sleep(1)
-            now = time.monotonic()
-            for protocol, coming in list(self._coming.items()):
-                if coming.deadline > now:
-                    break
-                if self._coming.pop(protocol, None):
-                    coming.refused = True
-                    coming.let_go()
-                    self._send_refusal(coming.scope, protocol, late)
+            self._refuse_those_before(time.monotonic())
+
+    def _refuse_those_before(self, now: float) -> None:
+        # In a function that returns: a variable that kept the last of them would keep its connection open.
+        for protocol, coming in list(self._coming.items()):
+            if coming.deadline > now:
+                return
+            if self._coming.pop(protocol, None):
+                coming.refused = True
+                coming.let_go()
+                late = BodyRefused(408, f"The body did not arrive within {BODY_SECONDS} seconds.")
+                self._send_refusal(coming.scope, protocol, late)
 
     def _answer(self, scope: Any, protocol: Any, body: bytes) -> None:
         environ = environ_of(scope, body)

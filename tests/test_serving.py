@@ -123,9 +123,18 @@ def test_a_chunked_body_above_the_limit_is_413(service: Address) -> None:
     assert exchange(service, head + chunk * 5).split(b" ", 2)[1] == b"413"
 
 
-def test_a_late_body_is_408_and_ends_the_connection(service: Address) -> None:
+@pytest.mark.parametrize(
+    "begun",
+    [
+        b"Content-Length: 100\r\n\r\n",
+        b"Content-Length: 100\r\n\r\nonly this",
+        b"Transfer-Encoding: chunked\r\n\r\n",
+        b"Transfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n",
+    ],
+)
+def test_a_late_body_is_408_and_ends_the_connection(service: Address, begun: bytes) -> None:
     with connect(service) as connection:
-        connection.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nonly this")
+        connection.sendall(b"POST / HTTP/1.1\r\nHost: a\r\n" + begun)
         answer = connection.makefile("rb").read()
     assert answer.split(b" ", 2)[1] == b"408"
     assert b'"status":408' in answer
