@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,16 +75,17 @@ class Contract:
     """What the program takes from the contract."""
 
     document: dict[str, Json]
-    search_parameters: tuple[Parameter, ...]
+    search_parameters: Mapping[str, Parameter]  # by name, in its order
     reviews_file: FileForm
     insights_file: FileForm
 
 
 def read_contract(document: dict[str, Json]) -> Contract:
     """The contract of a parsed openapi.json; a KeyError here is a broken installation, not bad data."""
+    parameters = [_parameter(declared) for declared in search_parameters_declared(document)]
     return Contract(
         document=document,
-        search_parameters=tuple(_parameter(declared) for declared in search_parameters_declared(document)),
+        search_parameters={parameter.name: parameter for parameter in parameters},
         reviews_file=FileForm(document, "ReviewsFile"),
         insights_file=FileForm(document, "InsightsFile"),
     )

@@ -481,7 +481,7 @@ def search_arguments(contract: Contract) -> list[Argument]:
     declared = search_parameters_declared(contract.document)
     return [
         Argument(parameter, declaration["description"])
-        for parameter, declaration in zip(contract.search_parameters, declared, strict=True)
+        for parameter, declaration in zip(contract.search_parameters.values(), declared, strict=True)
     ]
 
 
@@ -878,7 +878,7 @@ def most_remembered(contract: Contract, dataset: Dataset) -> int:
     That is a full page of the longest reviews, or all that the insights say: once as structure and, with
     every character escaped at the worst, once as text.
     """
-    most_reviews = max(int(one.maximum) for one in contract.search_parameters if one.name == "limit")
+    most_reviews = int(contract.search_parameters["limit"].maximum)
     lengths = map(int.__sub__, dataset.starts[1:], dataset.starts)
     page = sum(nlargest(most_reviews, lengths))
     return REMEMBERED_BYTES // (3 * max(page, len(dataset.insights_json)))

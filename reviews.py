@@ -29,7 +29,7 @@ from datetime import date, datetime, timedelta
 from functools import partial
 from itertools import chain, compress, islice
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from contract import BadData, Contract, Fault, Json, JsonPath, Parameter, shown
@@ -67,9 +67,8 @@ class BadQuery(ValueError):
         self.issues = tuple(issues)
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A search that has passed every check, under the names of the contract; None means no such filter."""
+class Query(NamedTuple):
+    """A search that has passed every check; names and defaults are the contract's, None is no such filter."""
 
     query: str | None = None
     rating: float | None = None
@@ -86,7 +85,7 @@ class _Wrong(ValueError):
     """A value does not fit its parameter; the text says what would."""
 
 
-def query_from_pairs(parameters: Sequence[Parameter], pairs: Sequence[tuple[str, str]]) -> Query:
+def query_from_pairs(parameters: Mapping[str, Parameter], pairs: Sequence[tuple[str, str]]) -> Query:
     """The query that decoded `name=value` pairs ask for.
 
     Bytes that are not UTF-8 are expected as lone surrogates (`errors="surrogateescape"`) and become issues.
@@ -98,7 +97,7 @@ def query_from_pairs(parameters: Sequence[Parameter], pairs: Sequence[tuple[str,
     return _query(parameters, given)
 
 
-def query_from_arguments(parameters: Sequence[Parameter], arguments: Mapping[str, Json]) -> Query:
+def query_from_arguments(parameters: Mapping[str, Parameter], arguments: Mapping[str, Json]) -> Query:
     """The query that a JSON object asks for: the names, values and issues of `query_from_pairs`.
 
     Numbers may be JSON numbers or strings; null is the same as absent. Raises BadQuery with every issue.
@@ -117,10 +116,8 @@ def read_day(text: str) -> str:
     return text
 
 
-def _query(parameters: Sequence[Parameter], given: Mapping[str, list[Json]]) -> Query:
-    known = {parameter.name: parameter for parameter in parameters}
-    defaults = {name: parameter.default for name, parameter in known.items() if parameter.default is not None}
-    values: dict[str, Any] = dict(defaults)
+def _query(known: Mapping[str, Parameter], given: Mapping[str, list[Json]]) -> Query:
+    values: dict[str, Any] = {}
     issues = []
     for name, texts in islice(given.items(), MOST_PARAMETERS):
         try:

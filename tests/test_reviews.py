@@ -43,7 +43,7 @@ CORPUS = Path(__file__).resolve().parent / "corpus"
 DOCUMENT: Object = json.loads((ROOT / "data" / "openapi.json").read_text(encoding="utf-8"))
 CONTRACT = read_contract(DOCUMENT)
 PARAMETERS = CONTRACT.search_parameters
-NAMES = [parameter.name for parameter in PARAMETERS]
+NAMES = list(PARAMETERS)
 FILTERS = [name for name in NAMES if name not in ("limit", "offset")]
 
 
@@ -695,7 +695,7 @@ def test_pairs_and_arguments_mean_the_same(data: st.DataObject) -> None:
         assert reviews.query_from_arguments(PARAMETERS, arguments) == expected
 
 
-NUMERIC = {parameter.name: parameter.kind in ("number", "integer") for parameter in PARAMETERS}
+NUMERIC = {name: parameter.kind in ("number", "integer") for name, parameter in PARAMETERS.items()}
 
 any_text = st.text(st.characters(), max_size=20)
 any_name = st.sampled_from(NAMES) | st.sampled_from(["limt", "Rating", "q", ""]) | any_text
