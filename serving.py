@@ -98,6 +98,7 @@ def _unix_listener(path: Path) -> socket.socket:
 
 SERVER = ("Server", "reviewsd")
 UNPREFIXED = ("content-type", "content-length")
+NO_BODY = io.BytesIO()  # can be shared: nothing in it can be read
 
 
 @lru_cache(maxsize=256)  # few names come again and again
@@ -107,30 +108,35 @@ def header_key(name: str) -> str:
     return key if name in UNPREFIXED else "HTTP_" + key
 
 
-def environ_of(scope: Any, body: bytes) -> Environ:
+def environ_of(scope: Any) -> Environ:
     """The WSGI environment of a request; a header given twice is joined by a comma (RFC 9110 section 5.3)."""
     host, _, port = scope.server.rpartition(":")
     environ: Environ = {
         "REQUEST_METHOD": scope.method,
         "SCRIPT_NAME": "",
-        "PATH_INFO": scope.path.encode().decode("latin-1"),
-        "QUERY_STRING": scope.query_string.encode().decode("latin-1"),
+        "PATH_INFO": _wsgi_text(scope.path),
+        "QUERY_STRING": _wsgi_text(scope.query_string),
         "SERVER_NAME": host,
         "SERVER_PORT": port,
         "SERVER_PROTOCOL": "HTTP/1.1" if scope.http_version == "1.1" else "HTTP/1.0",
         "REMOTE_ADDR": scope.client.rpartition(":")[0],
         "wsgi.version": (1, 0),
         "wsgi.url_scheme": scope.scheme,
-        "wsgi.input": io.BytesIO(body),
+        "wsgi.input": NO_BODY,
         "wsgi.errors": sys.stderr,
         "wsgi.multithread": True,
         "wsgi.multiprocess": False,
         "wsgi.run_once": False,
     }
+    # Asked for once: Granian copies all headers each time.
     for name, value in scope.headers.items():
         key = header_key(name)
         environ[key] = f"{environ[key]}, {value}" if key in environ else value
     return environ
+
+
+def _wsgi_text(text: str) -> str:
+    return text if text.isascii() else text.encode().decode("latin-1")
 
 
 def reply_of(app: Application, environ: Environ) -> Reply:
@@ -153,14 +159,19 @@ class BodyRefused(Exception):
         self.detail = detail
 
 
-def has_body(scope: Any) -> bool:
+def has_body(environ: Environ) -> bool:
     """Whether a body may follow the head (RFC 9112 section 6.3)."""
-    return "content-length" in scope.headers or "transfer-encoding" in scope.headers
+    return "CONTENT_LENGTH" in environ or "HTTP_TRANSFER_ENCODING" in environ
 
 
-def declared_bytes(scope: Any) -> int | None:
-    """The length that the head gives to the body; None for one in chunks, whatever else the head says."""
-    return None if "transfer-encoding" in scope.headers else int(scope.headers["content-length"])
+def declared_bytes(environ: Environ) -> int | None:
+    """The length that the head gives to the body; None for one in chunks, whatever else the head says.
+
+    A length that was given twice, which Granian lets pass where both are the same, counts once.
+    """
+    if "HTTP_TRANSFER_ENCODING" in environ:
+        return None
+    return int(environ["CONTENT_LENGTH"].partition(",")[0])
 
 
 def is_whole(declared: int | None, received: int, ended: bool) -> bool:
@@ -198,7 +209,7 @@ class Direct:
 class Coming:
     """A request whose body is coming."""
 
-    scope: Any
+    environ: Environ
     protocol: Any
     parts: Any  # of the body, one after the other; the last is empty
     declared: int | None  # bytes
@@ -242,12 +253,12 @@ class Bridge:
 
     def take(self, watcher: Any) -> None:
         """Answer a request now, or when its body is there. Granian's thread."""
-        scope, protocol = watcher.scope, watcher.proto
-        if not has_body(scope):
-            self._answer(scope, protocol, b"")
+        environ, protocol = environ_of(watcher.scope), watcher.proto
+        if not has_body(environ):
+            self._answer(environ, protocol)
             return
         deadline = time.monotonic() + BODY_SECONDS
-        coming = Coming(scope, protocol, aiter(protocol), declared_bytes(scope), deadline)
+        coming = Coming(environ, protocol, aiter(protocol), declared_bytes(environ), deadline)
         self._coming[protocol] = coming
         self._go_on(coming, ended=False)
 
@@ -257,10 +268,10 @@ class Bridge:
             if not is_whole(coming.declared, len(coming.body), ended):
                 self._wait(coming)
             elif self._coming.pop(coming.protocol, None):
-                self._complete(coming.scope, coming.protocol, bytes(coming.body))
+                self._complete(coming.environ, coming.protocol, coming.body)
         except BodyRefused as refused:
             if self._coming.pop(coming.protocol, None):
-                self._send_refusal(coming.scope, coming.protocol, refused)
+                self._send_refusal(coming.environ, coming.protocol, refused)
 
     def _wait(self, coming: Coming) -> None:
         # Called, and not awaited: a coroutine costs more than what it would make plainer here.
@@ -278,11 +289,12 @@ class Bridge:
         coming.body += chunk
         self._go_on(coming, ended=not chunk)
 
-    def _complete(self, scope: Any, protocol: Any, body: bytes) -> None:
-        if scope.path in self._waiting_paths:
-            self._loop.call_soon_threadsafe(self._answer, scope, protocol, body)
+    def _complete(self, environ: Environ, protocol: Any, body: bytearray) -> None:
+        environ |= {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
+        if environ["PATH_INFO"] in self._waiting_paths:
+            self._loop.call_soon_threadsafe(self._answer, environ, protocol)
         else:
-            self._answer(scope, protocol, body)
+            self._answer(environ, protocol)
 
     async def refuse_late(self) -> None:
         """Refuse each body that is late, until cancelled. The main thread."""
@@ -299,18 +311,17 @@ class Bridge:
                 coming.refused = True
                 coming.let_go()
                 late = BodyRefused(408, f"The body did not arrive within {BODY_SECONDS} seconds.")
-                self._send_refusal(coming.scope, protocol, late)
+                self._send_refusal(coming.environ, protocol, late)
 
-    def _answer(self, scope: Any, protocol: Any, body: bytes) -> None:
-        environ = environ_of(scope, body)
+    def _answer(self, environ: Environ, protocol: Any) -> None:
         try:
             self._send(protocol, reply_of(self._app, environ))
         except Exception:  # Granian would lose it, and with it the connection
-            log.exception("the server failed to answer %s %r", scope.method, scope.path)
+            log.exception("the server failed to answer %(REQUEST_METHOD)s %(PATH_INFO)r", environ)
             self._send(protocol, self._refuse(environ, 500, "This is our fault."))
 
-    def _send_refusal(self, scope: Any, protocol: Any, refused: BodyRefused) -> None:
-        reply = self._refuse(environ_of(scope, b""), refused.status, refused.detail)
+    def _send_refusal(self, environ: Environ, protocol: Any, refused: BodyRefused) -> None:
+        reply = self._refuse(environ, refused.status, refused.detail)
         self._send(protocol, reply, ("Connection", "close"))
 
     def _send(self, protocol: Any, reply: Reply, *extra: tuple[str, str]) -> None:
