@@ -31,7 +31,7 @@ from functools import lru_cache, partial
 from heapq import nlargest
 from http import HTTPStatus
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import reviews
@@ -39,7 +39,8 @@ from contract import Contract, Json, Parameter, resolve, search_parameters_decla
 from reviews import BadQuery, Dataset, Issue
 
 Schema = dict[str, Any]  # JSON Schema 2020-12
-Headers = Mapping[str, str]  # of a request: lower-case names, repeated headers joined by ", ", latin-1 values
+# The value of a request's header by its lower-case name: latin-1, repeated ones joined by ", ", None without.
+Header = Callable[[str], str | None]
 HeaderList = tuple[tuple[str, str], ...]  # of a reply
 
 
@@ -118,8 +119,7 @@ def refused(status: HTTPStatus, message: str, headers: HeaderList = ()) -> RpcEr
 # ---- Replies: what goes back to HTTP ----
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """An answer for the server to send: no hop-by-hop headers and no Content-Length among `headers`.
 
     After HEAD the server leaves `body` out.
@@ -155,9 +155,10 @@ def error_reply(error: RpcError, request_id: Json) -> Reply:
     return json_reply(error.status, failure(request_id, error), error.headers)
 
 
-def success(request_id: Json, members: bytes) -> bytes:
-    """A JSON-RPC response, encoded; `members` are those of its result object, without the braces."""
-    return b'{"jsonrpc":"2.0","id":%s,"result":{%s}}' % (ascii_json(request_id), members)
+def success(request_id: str | int, *members: bytes) -> bytes:
+    """A JSON-RPC response, encoded; `members`, one behind the other, are those of its result object."""
+    written = b"%d" % request_id if isinstance(request_id, int) else ascii_json(request_id)
+    return b"".join((b'{"jsonrpc":"2.0","id":', written, b',"result":{', *members, b"}}"))
 
 
 def failure(request_id: Json, error: RpcError) -> bytes:
@@ -232,17 +233,17 @@ class Origins:
 # ---- Header fields: what the caller sends and takes ----
 
 
-def field_value(headers: Headers, name: str) -> str | None:
+def field_value(header: Header, name: str) -> str | None:
     """The value of a header field without the blanks around it (RFC 9110 section 5.5); None if absent."""
-    value = headers.get(name)
+    value = header(name)
     return value if value is None else value.strip(" \t")
 
 
-def check_content(headers: Headers) -> None:
+def check_content(header: Header) -> None:
     """Raises RpcError (415) unless the body is said to be plain JSON."""
-    if headers.get("content-type", "").partition(";")[0].strip().lower() != JSON_TYPE:
+    if (header("content-type") or "").partition(";")[0].strip().lower() != JSON_TYPE:
         raise refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send Content-Type: {JSON_TYPE}")
-    if headers.get("content-encoding", "identity").strip().lower() != "identity":
+    if (header("content-encoding") or "identity").strip().lower() != "identity":
         raise refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send the body without a Content-Encoding")
 
 
@@ -278,8 +279,7 @@ def _accepts(weights: Mapping[str, float], media_type: str) -> bool:
 # ---- Messages: bytes to JSON-RPC ----
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """A JSON-RPC message. A notification has no id, a response no method."""
 
     method: str | None
@@ -845,6 +845,7 @@ class Service:
     dataset: Dataset
     tools: bytes  # an array, in the order of the table
     server_info: bytes
+    stateless_head: bytes  # the first members of each result of the stateless era
     instructions: bytes
     content: Callable[[str, tuple[Any, ...]], bytes]  # `tool_content` of the dataset, the latest remembered
 
@@ -855,18 +856,19 @@ REMEMBERED_BYTES = 16 * 1024 * 1024  # of answers, at most
 def prepare(contract: Contract, dataset: Dataset, settings: McpSettings) -> Service:
     business = dataset.business["name"]
     remember = lru_cache(maxsize=most_remembered(contract, dataset))
+    server_info = {
+        "name": "reviewsd",
+        "title": f"Reviews of {business}",
+        "version": settings.version,
+        "websiteUrl": settings.base_url,
+    }
+    head = {"resultType": "complete", "_meta": {SERVER_INFO: server_info}}
     return Service(
         contract=contract,
         dataset=dataset,
         tools=reviews.encode([declaration(tool, contract, business) for tool in TOOL_TABLE]),
-        server_info=reviews.encode(
-            {
-                "name": "reviewsd",
-                "title": f"Reviews of {business}",
-                "version": settings.version,
-                "websiteUrl": settings.base_url,
-            }
-        ),
+        server_info=reviews.encode(server_info),
+        stateless_head=reviews.encode(head)[1:-1] + b",",
         instructions=reviews.encode(INSTRUCTIONS.format(business=business)),
         content=remember(partial(tool_content, dataset)),
     )
@@ -1027,7 +1029,7 @@ def batched_answer(document: Json, service: Service) -> bytes:
 # ---- Stateless requests: claims and headers, in the order in which they are judged ----
 
 
-def is_stateless(document: Json, headers: Headers) -> bool:
+def is_stateless(document: Json, header: Header) -> bool:
     """Whether one message is of the stateless era: the body decides, then the header.
 
     An `initialize` may come with any version in the header: clients put their own newest there.
@@ -1035,12 +1037,12 @@ def is_stateless(document: Json, headers: Headers) -> bool:
     if VERSION_CLAIM in meta_of(document):
         return True
     shakes_hands = isinstance(document, dict) and document.get("method") == "initialize"
-    return not shakes_hands and field_value(headers, VERSION_HEADER) not in (None, *INITIALIZE_VERSIONS)
+    return not shakes_hands and field_value(header, VERSION_HEADER) not in (None, *INITIALIZE_VERSIONS)
 
 
-def check_claims(message: Message, headers: Headers) -> None:
+def check_claims(message: Message, header: Header) -> None:
     """Raises RpcError unless the request claims a revision that we serve, and the header repeats it."""
-    version = field_value(headers, VERSION_HEADER)
+    version = field_value(header, VERSION_HEADER)
     claim = message.meta.get(VERSION_CLAIM, version)
     if message.id is None:  # the specification asks no more of a notification
         return _check_served(claim)
@@ -1063,12 +1065,12 @@ def _check_served(version: Json) -> None:
         raise RpcError(UNSUPPORTED_VERSION, f"protocol version {requested} {how}", data)
 
 
-def check_headers(message: Message, headers: Headers) -> None:
+def check_headers(message: Message, header: Header) -> None:
     """Raises RpcError unless `Mcp-Method` and `Mcp-Name` repeat what the body says."""
-    _check_mirrored("Mcp-Method", field_value(headers, "mcp-method"), str(message.method))
+    _check_mirrored("Mcp-Method", field_value(header, "mcp-method"), str(message.method))
     name = message.params.get(NAMED_BY.get(str(message.method), ""))
     if isinstance(name, str):  # anything else is for the method to refuse
-        _check_mirrored("Mcp-Name", _decoded(field_value(headers, "mcp-name")), name)
+        _check_mirrored("Mcp-Name", _decoded(field_value(header, "mcp-name")), name)
 
 
 def _check_mirrored(header: str, value: str | None, expected: str) -> None:
@@ -1105,28 +1107,26 @@ class McpEndpoint:
         self._sessions = Sessions(settings.session_key)
         self._service: Service | None = None
 
-    def handle(
-        self, method: str, headers: Headers, body: bytes, contract: Contract, dataset: Dataset
-    ) -> Reply:
+    def handle(self, method: str, header: Header, body: bytes, contract: Contract, dataset: Dataset) -> Reply:
         """The answer to one request, whatever it holds. `dataset` is the snapshot to answer from.
 
         The caller has limited the size of `body`; `refusal` makes the answer to one that is too large.
         """
-        if not self._origins.admit(headers.get("origin")):
+        if not self._origins.admit(header("origin")):
             # Without CORS headers: the page may not even read why.
             error = refused(HTTPStatus.FORBIDDEN, "this Origin may not call", (VARY,))
             return error_reply(error, None)
         try:
-            reply = self._respond(method, headers, body, self._service_of(contract, dataset))
+            reply = self._respond(method, header, body, self._service_of(contract, dataset))
         except RpcError as error:
             reply = error_reply(error, None)
-        return self._readable(reply, headers)
+        return self._readable(reply, header)
 
-    def refusal(self, status: HTTPStatus, message: str, headers: Headers) -> Reply:
+    def refusal(self, status: HTTPStatus, message: str, header: Header) -> Reply:
         """The answer when the server ends a request without `handle`: too large a body, a fault of ours."""
         code = INVALID_REQUEST if status < HTTPStatus.INTERNAL_SERVER_ERROR else INTERNAL_ERROR
         reply = error_reply(RpcError(code, message, status=status), None)
-        return self._readable(reply, headers) if self._origins.admit(headers.get("origin")) else reply
+        return self._readable(reply, header) if self._origins.admit(header("origin")) else reply
 
     def _service_of(self, contract: Contract, dataset: Dataset) -> Service:
         service = self._service
@@ -1134,60 +1134,59 @@ class McpEndpoint:
             service = self._service = prepare(contract, dataset, self._settings)
         return service
 
-    def _readable(self, reply: Reply, headers: Headers) -> Reply:
-        cors = self._origins.cors(headers.get("origin"))
+    def _readable(self, reply: Reply, header: Header) -> Reply:
+        cors = self._origins.cors(header("origin"))
         return Reply(reply.status, reply.headers + cors, reply.body)
 
-    def _respond(self, method: str, headers: Headers, body: bytes, service: Service) -> Reply:
+    def _respond(self, method: str, header: Header, body: bytes, service: Service) -> Reply:
         if method == "POST":
-            return self._post(headers, body, service)
+            return self._post(header, body, service)
         if method == "OPTIONS":
             return Reply(HTTPStatus.NO_CONTENT, PREFLIGHT, b"")
-        if method == "DELETE" and field_value(headers, VERSION_HEADER) not in STATELESS_VERSIONS:
-            return self._end_session(headers)
+        if method == "DELETE" and field_value(header, VERSION_HEADER) not in STATELESS_VERSIONS:
+            return self._end_session(header)
         raise refused(
             HTTPStatus.METHOD_NOT_ALLOWED,
             "this is an MCP endpoint: POST a JSON-RPC message to it",
             (("Allow", ALLOWED_METHODS),),
         )
 
-    def _end_session(self, headers: Headers) -> Reply:
-        if (session_id := field_value(headers, SESSION_HEADER)) is None:
+    def _end_session(self, header: Header) -> Reply:
+        if (session_id := field_value(header, SESSION_HEADER)) is None:
             raise refused(HTTPStatus.BAD_REQUEST, "Mcp-Session-Id: needed to end a session")
-        self._session_version(headers)
+        self._session_version(header)
         self._sessions.end(session_id)
         return Reply(HTTPStatus.NO_CONTENT, (NO_STORE,), b"")
 
-    def _post(self, headers: Headers, body: bytes, service: Service) -> Reply:
-        check_content(headers)
-        as_events = wants_events(headers.get("accept", ""))
+    def _post(self, header: Header, body: bytes, service: Service) -> Reply:
+        check_content(header)
+        as_events = wants_events(header("accept") or "")
         document = parse(body)
         try:
             if isinstance(document, list):
-                reply = self._batch(document, headers, service)
-            elif is_stateless(document, headers):
-                reply = self._stateless(read_message(document), headers, service)
+                reply = self._batch(document, header, service)
+            elif is_stateless(document, header):
+                reply = self._stateless(read_message(document), header, service)
             else:
-                reply = self._initialize_era(read_message(document), headers, service)
+                reply = self._initialize_era(read_message(document), header, service)
         except RpcError as error:
             return error_reply(error, id_of(document))
         return event_reply(reply) if as_events and reply.body else reply
 
-    def _stateless(self, message: Message, headers: Headers, service: Service) -> Reply:
+    def _stateless(self, message: Message, header: Header, service: Service) -> Reply:
         if message.method is None:
             raise RpcError(INVALID_REQUEST, "expected a request: nothing was asked that this could answer")
-        check_claims(message, headers)
+        check_claims(message, header)
         if message.id is None:
             return ACCEPTED
-        check_headers(message, headers)
+        check_headers(message, header)
         members = result(STATELESS_METHODS, service, message)
-        head = b'"resultType":"complete","_meta":{"%s":%s},' % (SERVER_INFO.encode(), service.server_info)
         caching = CACHING if message.method in CACHEABLE_METHODS else b""
-        return json_reply(HTTPStatus.OK, success(message.id, head + members + caching))
+        return json_reply(HTTPStatus.OK, success(message.id, service.stateless_head, members, caching))
 
-    def _initialize_era(self, message: Message, headers: Headers, service: Service) -> Reply:
+    def _initialize_era(self, message: Message, header: Header, service: Service) -> Reply:
         if message.method != "initialize":
-            self._session_version(headers)
+            self._session_version(header)
         if message.method is None or message.id is None:
             return ACCEPTED
         session: HeaderList = ()
@@ -1200,24 +1199,24 @@ class McpEndpoint:
             return json_reply(HTTPStatus.OK, failure(message.id, error))
         return json_reply(HTTPStatus.OK, success(message.id, members), session)
 
-    def _batch(self, documents: list[Json], headers: Headers, service: Service) -> Reply:
-        if any(is_stateless(document, headers) for document in documents):
+    def _batch(self, documents: list[Json], header: Header, service: Service) -> Reply:
+        if any(is_stateless(document, header) for document in documents):
             raise RpcError(INVALID_REQUEST, "expected one message: stateless requests cannot be batched")
         if not 1 <= len(documents) <= MOST_BATCHED:
             raise RpcError(INVALID_REQUEST, f"expected 1 to {MOST_BATCHED} messages in a batch")
-        if self._session_version(headers) != BATCH_VERSION:
+        if self._session_version(header) != BATCH_VERSION:
             raise RpcError(INVALID_REQUEST, f"expected one message: only {BATCH_VERSION} has batches")
         answers = [batched_answer(document, service) for document in documents]
         body = b",".join(filter(None, answers))
         return json_reply(HTTPStatus.OK, b"[%s]" % body) if body else ACCEPTED
 
-    def _session_version(self, headers: Headers) -> str:
+    def _session_version(self, header: Header) -> str:
         """The version of an initialize-era request. Raises RpcError unless its session is good."""
-        session_id = field_value(headers, SESSION_HEADER)
+        session_id = field_value(header, SESSION_HEADER)
         if session_id is not None:
             if (version := self._sessions.version(session_id)) is None:
                 raise refused(HTTPStatus.NOT_FOUND, "Session not found; send initialize")
             return version
         if self._settings.require_session:
             raise refused(HTTPStatus.BAD_REQUEST, "Mcp-Session-Id: missing; send initialize first")
-        return field_value(headers, VERSION_HEADER) or BATCH_VERSION
+        return field_value(header, VERSION_HEADER) or BATCH_VERSION

@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import partial
-from itertools import chain, compress, islice
+from itertools import chain, islice
 from operator import itemgetter
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
@@ -161,7 +161,7 @@ def echo(value: Json) -> str:
 def _read_text(parameter: Parameter, value: Json) -> str:
     if not isinstance(value, str):
         raise _Wrong("expected text")
-    if SURROGATE.search(value):
+    if not value.isascii() and SURROGATE.search(value):
         raise _Wrong("is not valid UTF-8")
     if len(value) > parameter.max_length:
         raise _Wrong(f"{len(value)} characters are above the maximum of {parameter.max_length}")
@@ -479,7 +479,7 @@ def aggregate_rating(reviews: Sequence[Mapping[str, Json]], given: Mapping[str, 
 # ---- Sets of positions ----
 
 AS_DIGITS = bytes.maketrans(b"\x00\x01", b"01")
-AS_FLAGS = bytes.maketrans(b"01", b"\x00\x01")
+ONE = re.compile("1")
 
 
 def members(positions: Iterable[int], count: int) -> int:
@@ -500,6 +500,25 @@ def _union(sets: Iterable[int]) -> int:
     for one in sets:
         union |= one
     return union
+
+
+def positions(members: int, offset: int = 0) -> Iterator[int]:
+    """The members of a set in serving order, without the first `offset`."""
+    digits = bin(members)[:1:-1]  # "0b1101" to "1011": one digit a position
+    return (one.start() for one in ONE.finditer(digits, _skip(digits, offset)))
+
+
+def _skip(digits: str, ones: int) -> int:
+    """The position behind the first `ones` ones, found by halving: a deep offset costs no more."""
+    low, high = 0, len(digits)
+    while ones and low < high:
+        middle = (low + high + 1) // 2
+        passed = digits.count("1", low, middle)
+        if passed <= ones:
+            low, ones = middle, ones - passed
+        else:
+            high = middle - 1
+    return low
 
 
 # ---- Vocabulary: the words of all texts, which are few, stand for the texts, which are many ----
@@ -527,9 +546,10 @@ class Vocabulary:
         """The numbers of the words that hold `needle`, ascending; `needle` is folded, without white space."""
         if len(needle) <= GRAM:
             return list(self.by_gram.get(needle, ()))
-        grams = [needle[start : start + GRAM] for start in range(len(needle) - GRAM + 1)]
-        numbers = min([self.by_gram.get(gram, ()) for gram in grams], key=len)
-        return [number for number in numbers if needle in self.words[number]]
+        words, by_gram = self.words, self.by_gram
+        starts = range(len(needle) - GRAM + 1)
+        numbers = min([by_gram.get(needle[start : start + GRAM], ()) for start in starts], key=len)
+        return [number for number in numbers if needle in words[number]]
 
     def rare_positions(self, number: int) -> Sequence[int]:
         """The positions of the reviews that hold a word without a set."""
@@ -577,9 +597,8 @@ def _verified(folded_texts: Sequence[str], needle: str, among: int) -> int:
     """Those of `among` whose text holds `needle`, by a look at each."""
     if 2 * among.bit_count() > len(folded_texts):  # then picking the texts costs more than the others' look
         return among & _from_flags([needle in text for text in folded_texts])
-    chosen = bin(among)[:1:-1].encode().translate(AS_FLAGS)
-    hits = [needle in text for text in compress(folded_texts, chosen)]
-    return members(compress(compress(range(len(chosen)), chosen), hits), len(folded_texts))
+    hits = [position for position in positions(among) if needle in folded_texts[position]]
+    return members(hits, len(folded_texts))
 
 
 # ---- Index: what filters look up, by position ----
@@ -858,33 +877,10 @@ def matching(index: Index, query: Query) -> int:
 def search(dataset: Dataset, query: Query) -> bytes:
     """`{"matched", "returned", "reviews"}`, encoded: `limit` reviews after the first `offset` that match."""
     matches = matching(dataset.index, query)
-    chosen = [dataset.review_json(position) for position in positions(matches, query.offset, query.limit)]
+    page = islice(positions(matches, query.offset), query.limit)
+    chosen = [dataset.review_json(position) for position in page]
     head = b'{"matched":%d,"returned":%d,"reviews":[' % (matches.bit_count(), len(chosen))
     return head + b",".join(chosen) + b"]}"
-
-
-def positions(matches: int, offset: int, limit: int) -> list[int]:
-    """The members of `matches` in serving order: at most `limit` after leaving out the first `offset`."""
-    digits = bin(matches)[:1:-1]  # "0b1101" to "1011": one digit a position
-    found: list[int] = []
-    position = _skip(digits, offset)
-    while len(found) < limit and (position := digits.find("1", position)) >= 0:
-        found.append(position)
-        position += 1
-    return found
-
-
-def _skip(digits: str, ones: int) -> int:
-    """The position behind the first `ones` ones, found by halving: a deep offset costs no more."""
-    low, high = 0, len(digits)
-    while ones and low < high:
-        middle = (low + high + 1) // 2
-        passed = digits.count("1", low, middle)
-        if passed <= ones:
-            low, ones = middle, ones - passed
-        else:
-            high = middle - 1
-    return low
 
 
 def _everything(index: Index) -> int:

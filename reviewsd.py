@@ -32,7 +32,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn
 from urllib.parse import unquote_plus, urlsplit
 
 from werkzeug.http import http_date, parse_accept_header, parse_date, parse_etags
@@ -45,7 +45,18 @@ from contract import BadData, Contract, Fault, read_contract
 from hub import HUB_PATH, Hub, HubAnswer, HubSettings, HubUnavailable, Listing, Topic, list_subscriptions
 from mcp_rpc import SESSION_KEY_BYTES, McpEndpoint, McpSettings, new_session_key
 from reviews import BadQuery, Dataset, Issue
-from serving import LARGEST_BODY, CannotListen, Environ, Reply, StartResponse, leave, listen, notify, serve
+from serving import (
+    LARGEST_BODY,
+    CannotListen,
+    Environ,
+    Reply,
+    StartResponse,
+    header_key,
+    leave,
+    listen,
+    notify,
+    serve,
+)
 
 VERSION = "1.0.0"
 EXIT_STOPPED, EXIT_CANNOT_LISTEN, EXIT_USAGE, EXIT_BAD_DATA = 0, 1, 2, 78
@@ -409,15 +420,13 @@ JSON_TYPE = "application/json"
 HTML_TYPE = "text/html; charset=utf-8"
 TEXT_TYPE = "text/plain; charset=utf-8"
 ATOM_TYPE = "application/atom+xml"
-TEXT_TYPE = "text/plain; charset=utf-8"
 COMPRESSED_FROM = 1024  # bytes; below, a coding saves nothing that a packet would notice
 CORS = (("Access-Control-Allow-Origin", "*"), ("Access-Control-Expose-Headers", "ETag, Last-Modified, Link"))
 
 Headers = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Coding:
+class Coding(NamedTuple):
     """One content coding of a representation, ready to be sent."""
 
     body: bytes
@@ -426,8 +435,7 @@ class Coding:
     not_modified_headers: Headers
 
 
-@dataclass(frozen=True, slots=True)
-class Representation:
+class Representation(NamedTuple):
     """What one URL answers at one time. `gzip` is None where it is not worth it."""
 
     content_type: str
@@ -659,8 +667,7 @@ def home_links(at: words.Links) -> dict[str, str]:
 # ---- Requests and answers: WSGI on one side, values on the other ----
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """One request: a decoded path (U+FFFD for what is not UTF-8), a query string of one character a byte."""
 
     method: str
@@ -669,13 +676,9 @@ class Request:
     environ: Environ
 
     def header(self, name: str) -> str | None:
-        """The value of a header, None when it is absent; `name` as WSGI spells it."""
-        value: str | None = self.environ.get("HTTP_" + name)
+        """The value of a header by its lower-case name, None when it is absent."""
+        value: str | None = self.environ.get(header_key(name))
         return value
-
-    def headers(self) -> dict[str, str]:
-        """Every header, by lower-case name."""
-        return {name: value for key, value in self.environ.items() if (name := header_name(key))}
 
     def body(self) -> bytes:
         """The body. Raises HttpError 413 where a server passes on more than ours would."""
@@ -686,14 +689,6 @@ class Request:
         return content
 
 
-@lru_cache(maxsize=256)  # few keys come again and again
-def header_name(key: str) -> str:
-    """The lower-case name of the header that a key of a WSGI environment stands for; "" for other keys."""
-    if key.startswith("HTTP_") or key == "CONTENT_TYPE":
-        return key.removeprefix("HTTP_").replace("_", "-").lower()
-    return ""
-
-
 def read_request(environ: Environ) -> Request:
     """The request of a WSGI environment, whose texts are bytes read as latin-1 (PEP 3333)."""
     path = environ.get("PATH_INFO", "")
@@ -702,8 +697,7 @@ def read_request(environ: Environ) -> Request:
     return Request(environ["REQUEST_METHOD"], path, environ.get("QUERY_STRING", ""), environ)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What goes back: the bridge and every WSGI server get no more than this."""
 
     status: int
@@ -783,7 +777,7 @@ def _unquoted(text: str) -> str:
 def conditional_answer(representation: Representation, request: Request) -> Answer:
     """200, or 304 when the client holds this content in either coding."""
     coding = representation.identity
-    if representation.gzip and accepts_gzip(request.header("ACCEPT_ENCODING") or ""):
+    if representation.gzip and accepts_gzip(request.header("accept-encoding") or ""):
         coding = representation.gzip
     if known := known_coding(representation, coding, request):
         return Answer(304, known.not_modified_headers, b"")
@@ -792,14 +786,14 @@ def conditional_answer(representation: Representation, request: Request) -> Answ
 
 def known_coding(representation: Representation, chosen: Coding, request: Request) -> Coding | None:
     """The coding that the client holds; If-None-Match wins over If-Modified-Since (section 13.2.2)."""
-    if tags := request.header("IF_NONE_MATCH"):
+    if tags := request.header("if-none-match"):
         if tags == chosen.etag:  # what nearly every client sends
             return chosen
         listed = parse_etags(tags)
         candidates = (chosen, representation.identity, representation.gzip)
         held = (coding for coding in candidates if coding and listed.contains_weak(coding.etag.strip('"')))
         return next(held, None)
-    if since := request.header("IF_MODIFIED_SINCE"):
+    if since := request.header("if-modified-since"):
         moment = parse_date(since)
         if moment is not None and representation.last_modified <= moment.timestamp():
             return chosen
@@ -840,7 +834,7 @@ def fixed_answer(service: Service, snapshot: Snapshot, request: Request) -> Answ
 
 def home_answer(service: Service, snapshot: Snapshot, request: Request) -> Answer:
     """The page, or the links for a client that prefers JSON."""
-    chosen = HOME_LINKS if prefers_json(request.header("ACCEPT") or "") else HOME_PATH
+    chosen = HOME_LINKS if prefers_json(request.header("accept") or "") else HOME_PATH
     return conditional_answer(snapshot.fixed[chosen], request)
 
 
@@ -870,7 +864,7 @@ def since_answer(service: Service, snapshot: Snapshot, request: Request) -> Answ
 
 def computed_answer(snapshot: Snapshot, request: Request, query: str, compute: Callable[[], bytes]) -> Answer:
     """The remembered representation of path and query, or a new one."""
-    compress = accepts_gzip(request.header("ACCEPT_ENCODING") or "")
+    compress = accepts_gzip(request.header("accept-encoding") or "")
     key = (request.path, query, compress)
     representation = snapshot.remembered.get(key)
     if representation is None:
@@ -919,13 +913,13 @@ def mcp_answer(service: Service, snapshot: Snapshot, request: Request) -> Answer
     """The MCP endpoint's reply; it judges method, origin and everything else itself."""
     body = request.body() if request.method == "POST" else b""
     return mcp_reply_answer(
-        service.mcp.handle(request.method, request.headers(), body, service.contract, snapshot.dataset)
+        service.mcp.handle(request.method, request.header, body, service.contract, snapshot.dataset)
     )
 
 
 def mcp_refusal(service: Service, request: Request, error: HttpError) -> Answer:
     """The words of JSON-RPC for what ends a request elsewhere."""
-    return mcp_reply_answer(service.mcp.refusal(HTTPStatus(error.status), error.detail, request.headers()))
+    return mcp_reply_answer(service.mcp.refusal(HTTPStatus(error.status), error.detail, request.header))
 
 
 def mcp_reply_answer(reply: mcp_rpc.Reply) -> Answer:
@@ -1080,7 +1074,7 @@ class Service:
 
 def check_host(request: Request) -> None:
     """Refuse what RFC 9112 section 3.2 refuses: HTTP/1.1 without a Host, or with two (joined by a comma)."""
-    host = request.header("HOST")
+    host = request.header("host")
     if host is None and request.environ.get("SERVER_PROTOCOL") == "HTTP/1.1":
         raise HttpError(400, "The request has no Host header.")
     if host is not None and ("," in host or " " in host):
@@ -1288,9 +1282,8 @@ def start_log(level: str) -> None:
 
 def run(settings: Settings) -> NoReturn:
     """Load, listen, serve until told to stop, and leave. Raises BadData and CannotListen before that."""
-    signal.signal(
-        signal.SIGHUP, signal.SIG_IGN
-    )  # until `serve` hears it; else it would end a daemon that loads
+    # Until `serve` hears it; else it would end a daemon that loads.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     listener = listen(settings.host, settings.port, settings.uds)
     if not settings.uds:
         settings = replace(settings, port=listener.getsockname()[1])

@@ -64,7 +64,7 @@ def send(
 ) -> Reply:
     """The reply to `body`, encoded unless it is bytes, with usual headers and `headers`."""
     sent = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return to.handle(method, PLAIN_HEADERS | (headers or {}), sent, CONTRACT, dataset)
+    return to.handle(method, (PLAIN_HEADERS | (headers or {})).get, sent, CONTRACT, dataset)
 
 
 def request(method: str, params: Any = None, id: Any = 1) -> Object:
@@ -605,7 +605,7 @@ def test_a_body_of_another_type_or_coding_is_refused(headers: dict[str, str]) ->
 
 def test_a_body_without_a_type_is_refused() -> None:
     body = json.dumps(request("ping")).encode()
-    assert error(ENDPOINT.handle("POST", {}, body, CONTRACT, DATASET)) == (415, -32600)
+    assert error(ENDPOINT.handle("POST", {}.get, body, CONTRACT, DATASET)) == (415, -32600)
 
 
 ACCEPTED = [
@@ -767,10 +767,10 @@ def test_a_preflight_lets_clients_of_both_eras_send_their_headers() -> None:
 
 @pytest.mark.parametrize(("status", "code"), [(413, -32600), (400, -32600), (500, -32603)])
 def test_what_the_server_ends_is_refused_in_the_same_form(status: int, code: int) -> None:
-    reply = LISTING.refusal(HTTPStatus(status), "no", {"origin": OURS})
+    reply = LISTING.refusal(HTTPStatus(status), "no", {"origin": OURS}.get)
     assert error(reply) == (status, code)
     assert header(reply, "Access-Control-Allow-Origin") == OURS
-    assert header(LISTING.refusal(HTTPStatus(status), "no", {"origin": "null"}), "Vary") is None
+    assert header(LISTING.refusal(HTTPStatus(status), "no", {"origin": "null"}.get), "Vary") is None
 
 
 # ---- Tools ----
