@@ -98,7 +98,15 @@ def _unix_listener(path: Path) -> socket.socket:
 
 SERVER = ("Server", "reviewsd")
 UNPREFIXED = ("content-type", "content-length")
-NO_BODY = io.BytesIO()  # can be shared: nothing in it can be read
+SAME_IN_ALL: Environ = {
+    "SCRIPT_NAME": "",
+    "wsgi.version": (1, 0),
+    "wsgi.input": io.BytesIO(),  # of a request without a body; there is nothing in it to be read
+    "wsgi.errors": sys.stderr,
+    "wsgi.multithread": True,
+    "wsgi.multiprocess": False,
+    "wsgi.run_once": False,
+}
 
 
 @lru_cache(maxsize=256)  # few names come again and again
@@ -110,26 +118,14 @@ def header_key(name: str) -> str:
 
 def environ_of(scope: Any) -> Environ:
     """The WSGI environment of a request; a header given twice is joined by a comma (RFC 9110 section 5.3)."""
-    host, _, port = scope.server.rpartition(":")
-    environ: Environ = {
-        "REQUEST_METHOD": scope.method,
-        "SCRIPT_NAME": "",
-        "PATH_INFO": _wsgi_text(scope.path),
-        "QUERY_STRING": _wsgi_text(scope.query_string),
-        "SERVER_NAME": host,
-        "SERVER_PORT": port,
-        "SERVER_PROTOCOL": "HTTP/1.1" if scope.http_version == "1.1" else "HTTP/1.0",
-        "REMOTE_ADDR": scope.client.rpartition(":")[0],
-        "wsgi.version": (1, 0),
-        "wsgi.url_scheme": scope.scheme,
-        "wsgi.input": NO_BODY,
-        "wsgi.errors": sys.stderr,
-        "wsgi.multithread": True,
-        "wsgi.multiprocess": False,
-        "wsgi.run_once": False,
-    }
-    # Asked for once: Granian copies all headers each time.
-    for name, value in scope.headers.items():
+    environ = SAME_IN_ALL.copy()
+    environ["REQUEST_METHOD"] = scope.method
+    environ["PATH_INFO"] = _wsgi_text(scope.path)
+    environ["QUERY_STRING"] = _wsgi_text(scope.query_string)
+    environ["SERVER_NAME"], _, environ["SERVER_PORT"] = scope.server.rpartition(":")
+    environ["SERVER_PROTOCOL"] = "HTTP/1.1" if scope.http_version == "1.1" else "HTTP/1.0"
+    environ["wsgi.url_scheme"] = scope.scheme
+    for name, value in scope.headers.items():  # asked for once: Granian copies all headers each time
         key = header_key(name)
         environ[key] = f"{environ[key]}, {value}" if key in environ else value
     return environ
