@@ -49,8 +49,6 @@ from serving import (
     LARGEST_BODY,
     CannotListen,
     Environ,
-    Reply,
-    StartResponse,
     header_key,
     leave,
     listen,
@@ -970,6 +968,8 @@ def route_of(path: str) -> Route:
 
 # ---- Application: WSGI (PEP 3333); any thread ----
 
+StartResponse = Callable[[str, list[tuple[str, str]]], Any]
+
 STATUS_LINES = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
 
 
@@ -1044,9 +1044,15 @@ class Service:
         return snapshot
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        answer = self.answer(read_request(environ))
+        """WSGI, for every server but ours."""
+        answer = self.reply(environ)
         start_response(STATUS_LINES[answer.status], list(answer.headers))
-        return [] if environ["REQUEST_METHOD"] == "HEAD" else [answer.body]
+        return [answer.body]
+
+    def reply(self, environ: Environ) -> Answer:
+        """The answer to the request of a WSGI environment."""
+        answer = self.answer(read_request(environ))
+        return answer._replace(body=b"") if environ["REQUEST_METHOD"] == "HEAD" else answer
 
     def answer(self, request: Request) -> Answer:
         """The answer to a request, whatever happens."""
@@ -1065,11 +1071,10 @@ class Service:
             detail = f"This is our fault. It was logged as request {request_id}."
             return route.refuse(self, request, HttpError(500, detail, request_id=request_id))
 
-    def refuse(self, environ: Environ, status: int, detail: str) -> Reply:
+    def refuse(self, environ: Environ, status: int, detail: str) -> Answer:
         """What the server answers where it cannot hand over a request."""
         request = read_request(environ)
-        answer = route_of(request.path).refuse(self, request, HttpError(status, detail))
-        return answer.status, list(answer.headers), answer.body
+        return route_of(request.path).refuse(self, request, HttpError(status, detail))
 
 
 def check_host(request: Request) -> None:
@@ -1308,7 +1313,9 @@ def run(settings: Settings) -> NoReturn:
         log.info("reviewsd %s listens on %s as %s", VERSION, place, app.settings.base_url)
         notify("READY=1", f"STATUS=Serving {loaded_line(app.snapshot.dataset)}")
 
-    seconds_left = asyncio.run(serve(app, listener, app.refuse, frozenset({HUB_PATH}), ready, reloader.wake))
+    seconds_left = asyncio.run(
+        serve(app.reply, listener, app.refuse, frozenset({HUB_PATH}), ready, reloader.wake)
+    )
     if app.hub:
         app.hub.stop(seconds_left)
     log.info("stopped")

@@ -1,7 +1,8 @@
-"""A WSGI application on the open internet: the listening socket, Granian, and the bridge between the two.
+"""An application on the open internet: the listening socket, Granian, and the bridge between the two.
 
-This module knows nothing of reviews: it gets a WSGI application, and what to answer when a request never
-reaches it. Everything that touches Granian is here, in `Bridge` and `serve`.
+This module knows nothing of reviews: it gets an application, which takes the environment that WSGI defines
+and returns a reply at once, and what to answer when a request never reaches it. Everything that touches
+Granian is here, in `Bridge` and `serve`.
 
 Granian's event loop (Rust, its own thread) speaks HTTP with any number of slow peers at once. Its one Python
 thread answers each request as soon as it is complete; bodies are collected before, within a deadline and a
@@ -45,9 +46,9 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 log = logging.getLogger("reviewsd.serving")
 
 Environ = dict[str, Any]
-StartResponse = Callable[[str, list[tuple[str, str]]], Any]
-Application = Callable[[Environ, StartResponse], Iterable[bytes]]
-Reply = tuple[int, list[tuple[str, str]], bytes]  # status, headers, body
+Reply = tuple[int, Iterable[tuple[str, str]], bytes]  # status, headers, body
+# It gets what WSGI gives. WSGI's way back, through a callback and an iterator, would only have to be undone.
+Application = Callable[[Environ], Reply]
 # What to answer where the application gets no request, given a status and a sentence with the reason.
 Refuse = Callable[[Environ, int, str], Reply]
 
@@ -94,7 +95,7 @@ def _unix_listener(path: Path) -> socket.socket:
     return listener
 
 
-# ---- Requests: from Granian's scope to a WSGI environment (PEP 3333), and back ----
+# ---- Requests: from Granian's scope to a WSGI environment (PEP 3333) ----
 
 SERVER = ("Server", "reviewsd")
 UNPREFIXED = ("content-type", "content-length")
@@ -133,14 +134,6 @@ def environ_of(scope: Any) -> Environ:
 
 def _wsgi_text(text: str) -> str:
     return text if text.isascii() else text.encode().decode("latin-1")
-
-
-def reply_of(app: Application, environ: Environ) -> Reply:
-    """What the application answers."""
-    started: list[Any] = []
-    chunks = app(environ, lambda status, headers: started.extend((status, headers)))
-    status, headers = started
-    return int(status[:3]), headers, b"".join(chunks)
 
 
 # ---- Bodies: within a deadline and a size ----
@@ -311,7 +304,7 @@ class Bridge:
 
     def _answer(self, environ: Environ, protocol: Any) -> None:
         try:
-            self._send(protocol, reply_of(self._app, environ))
+            self._send(protocol, self._app(environ))
         except Exception:  # Granian would lose it, and with it the connection
             log.exception("the server failed to answer %(REQUEST_METHOD)s %(PATH_INFO)r", environ)
             self._send(protocol, self._refuse(environ, 500, "This is our fault."))
