@@ -7,8 +7,8 @@ A review's *position* is its place in serving order: newest calendar day first, 
 A set of reviews is a Python integer whose bit number `position` is 1 for a member, so combining filters is
 `&` and counting is `bit_count`. The reviews are encoded once; a result is made of slices of that encoding.
 
-Sections: Parameters - Strict JSON - Form and sense - Served form - Sets of positions - Vocabulary - Index -
-Dataset - Search - Since - Feeds
+Sections: Parameters - Strict JSON - Form and sense - Served form - Sets of positions - Vocabulary - Seams -
+Texts - Index - Dataset - Search - Since - Feeds
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from functools import partial
-from itertools import chain, islice
+from functools import lru_cache, partial
+from itertools import chain, islice, pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
@@ -526,6 +526,8 @@ def _skip(digits: str, ones: int) -> int:
 GRAM = 3  # letters that lead to the words that hold them
 FREQUENT_SHARE = 1 / 128  # of all reviews: a word that more of them hold has a ready set
 
+Postings = dict[str, "array[int]"]  # the positions of the texts that hold something, ascending
+
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
@@ -557,18 +559,18 @@ class Vocabulary:
         return self.rare[self.rare_starts[place] : self.rare_starts[place + 1]]
 
 
-def build_vocabulary(folded_texts: Sequence[str]) -> Vocabulary:
+def build_vocabulary(folded: Sequence[str]) -> Vocabulary:
     """The vocabulary of texts by position."""
-    postings: dict[str, array[int]] = defaultdict(partial(array, "I"))
-    for position, text in enumerate(folded_texts):
+    count = len(folded)
+    postings: Postings = defaultdict(partial(array, "I"))
+    for position, text in enumerate(folded):
         for word in set(text.split()):
             postings[word].append(position)
-    least = len(folded_texts) * FREQUENT_SHARE
-    frequent_words = [word for word, positions in postings.items() if len(positions) > least]
-    frequent = [members(postings.pop(word), len(folded_texts)) for word in frequent_words]
+    frequent_words = [word for word, positions in postings.items() if len(positions) > count * FREQUENT_SHARE]
+    frequent = [members(postings.pop(word), count) for word in frequent_words]
     words = (*frequent_words, *postings)
     rare, rare_starts = array("I"), array("I", [0])
-    by_gram: dict[str, array[int]] = defaultdict(partial(array, "I"))
+    by_gram: Postings = defaultdict(partial(array, "I"))
     for number, word in enumerate(words):
         for gram in {word[start : start + size] for size in range(1, GRAM + 1) for start in range(len(word))}:
             by_gram[gram].append(number)
@@ -578,32 +580,127 @@ def build_vocabulary(folded_texts: Sequence[str]) -> Vocabulary:
     return Vocabulary(words, dict(by_gram), tuple(frequent), rare, rare_starts)
 
 
+# ---- Seams: where two words meet ----
+
+SEAM = 2  # letters of each word
+FREQUENT_SEAM_SHARE = 1 / 32  # of all reviews: a seam that more of them hold has a set
+
+
+def seams(text: str, letters: int) -> list[str]:
+    """Around each blank the end of one word and the beginning of the next; none where one of them is empty.
+
+    Of each word there are so many `letters`, or all that it has. Other white space counts as letters.
+    """
+    words = pairwise(text.split(" "))
+    return [before[-letters:] + " " + after[:letters] for before, after in words if before and after]
+
+
+def build_seams(folded: Sequence[str]) -> dict[str, int]:
+    """The sets of the texts that hold a seam of one letter or of SEAM letters each, if it is frequent.
+
+    Also of one and of two blanks. Most texts hold two frequent words somewhere; few of them hold their seam,
+    and need a look.
+    """
+    count, least = len(folded), len(folded) * FREQUENT_SEAM_SHARE
+    postings: Postings = defaultdict(partial(array, "I"))
+    for position, text in enumerate(folded):
+        for seam in set(seams(text, SEAM)):
+            postings[seam].append(position)
+    by_short: dict[str, list[array[int]]] = defaultdict(list)
+    for seam, positions in postings.items():
+        by_short[seams(seam, 1)[0]].append(positions)
+    short = ((seam, members(chain.from_iterable(parts), count)) for seam, parts in by_short.items())
+    frequent = {seam: texts for seam, texts in short if texts.bit_count() > least}
+    for seam, positions in postings.items():
+        # That of a shorter word would leave out the longer words that end or begin like it.
+        if len(seam) == 2 * SEAM + 1 and len(positions) > least:
+            frequent[seam] = members(positions, count)
+    return frequent | {blanks: _from_flags([blanks in text for text in folded]) for blanks in (" ", "  ")}
+
+
+# ---- Texts: which of them hold a needle ----
+
+COMMON_GRAM_WORDS = 4000  # below, a search takes at most some 5 ms over 100,000 reviews
 TEXTS_PER_WORD = 4  # looks at a text that take as long as uniting the reviews of one rare word
+# Who turns pages or adds a filter asks for the same word again.
+REMEMBERED_SETS_BYTES = 2 * 1024 * 1024
+MOST_REMEMBERED_SETS = 4096
 
 
-def _holding_in_a_word(vocabulary: Vocabulary, folded_texts: Sequence[str], needle: str, among: int) -> int:
-    """Those of `among` that hold `needle`, which is folded and without white space."""
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The texts by position, and what tells quickly which of them hold a needle."""
+
+    folded: tuple[str, ...]  # "" for a review without words
+    vocabulary: Vocabulary
+    common_grams: dict[str, int]  # up to three letters that so many words hold that a search would take long
+    seams: dict[str, int]
+    in_a_word: Callable[[str], int] = field(compare=False)  # `_in_a_word` of these, the latest remembered
+
+
+def build_texts(folded: Sequence[str]) -> Texts:
+    """What is looked up to find a needle in `folded`."""
+    count = len(folded)
+    sets_of_seams = build_seams(folded)  # first: what it takes meanwhile is room for the vocabulary
+    vocabulary = build_vocabulary(folded)
+    most_sets = REMEMBERED_SETS_BYTES // (count // 8 + 256)  # with the needle and the room around both
+    remember = lru_cache(maxsize=min(most_sets, MOST_REMEMBERED_SETS))
+    return Texts(
+        folded=tuple(folded),
+        vocabulary=vocabulary,
+        common_grams={
+            gram: _in_a_word(vocabulary, folded, gram)
+            for gram, numbers in vocabulary.by_gram.items()
+            if len(numbers) > COMMON_GRAM_WORDS
+        },
+        seams=sets_of_seams,
+        in_a_word=remember(partial(_in_a_word, vocabulary, folded)),
+    )
+
+
+def holding(texts: Texts, needle: str, among: int) -> int:
+    """Those of `among` that hold `needle`, which is folded."""
+    words = needle.split()
+    if words == [needle]:
+        return among & _of_a_word(texts, needle)
+    if needle in texts.seams:
+        return among & texts.seams[needle]
+    # All its words and seams must be there, the longest word first. Then only a look can tell more.
+    for word in sorted(set(words), key=len, reverse=True):
+        among &= _of_a_word(texts, word)
+    for seam, short in zip(seams(needle, SEAM), seams(needle, 1), strict=True):
+        among &= texts.seams.get(seam) or texts.seams.get(short, among)
+    if "  " in needle:
+        among &= texts.seams["  "]
+    return _verified(texts.folded, needle, among)
+
+
+def _of_a_word(texts: Texts, needle: str) -> int:
+    """The texts that hold `needle`, which is folded and without white space."""
+    return texts.common_grams.get(needle) or texts.in_a_word(needle)
+
+
+def _in_a_word(vocabulary: Vocabulary, folded: Sequence[str], needle: str) -> int:
+    """What `_of_a_word` tells, from the vocabulary."""
     numbers = vocabulary.holding(needle)
     first_rare = bisect_left(numbers, len(vocabulary.frequent))
-    found = among & _union(vocabulary.frequent[number] for number in numbers[:first_rare])
-    rest = among ^ found
+    found = _union(vocabulary.frequent[number] for number in numbers[:first_rare])
+    rest = ((1 << len(folded)) - 1) ^ found
     if rest.bit_count() < TEXTS_PER_WORD * (len(numbers) - first_rare):
-        return found | _verified(folded_texts, needle, rest)
+        return found | _verified(folded, needle, rest)
     positions = chain.from_iterable(map(vocabulary.rare_positions, numbers[first_rare:]))
-    return found | rest & members(positions, len(folded_texts))
+    return found | members(positions, len(folded))
 
 
-def _verified(folded_texts: Sequence[str], needle: str, among: int) -> int:
+def _verified(folded: Sequence[str], needle: str, among: int) -> int:
     """Those of `among` whose text holds `needle`, by a look at each."""
-    if 2 * among.bit_count() > len(folded_texts):  # then picking the texts costs more than the others' look
-        return among & _from_flags([needle in text for text in folded_texts])
-    hits = [position for position in positions(among) if needle in folded_texts[position]]
-    return members(hits, len(folded_texts))
+    if 2 * among.bit_count() > len(folded):  # then picking the texts costs more than the others' look
+        return among & _from_flags([needle in text for text in folded])
+    hits = [position for position in positions(among) if needle in folded[position]]
+    return members(hits, len(folded))
 
 
 # ---- Index: what filters look up, by position ----
-
-COMMON_GRAM_WORDS = 4000  # below, a search takes at most some 5 ms over 100,000 reviews
 
 
 @dataclass(frozen=True, slots=True)
@@ -613,9 +710,7 @@ class Index:
     count: int
     position_by_id: dict[str, int]
     days: tuple[str, ...]  # oldest first: the reverse of serving order
-    folded_texts: tuple[str, ...]  # by position; "" for a review without words
-    vocabulary: Vocabulary
-    common_grams: dict[str, int]  # up to three letters that so many words hold that a search would take long
+    texts: Texts
     by_rating: dict[float, int]
     by_technician: dict[str, int]  # by name as written, those without a mention included
     by_service: dict[str, int]  # by folded id and by folded label
@@ -658,18 +753,11 @@ def build_index(reviews: Iterable[Mapping[str, Json]], count: int, insights: Map
     labels = [(entry["label"], entry["id"]) for entry in insights["entities"]["services"]]
     for name, service in labels + [(service, service) for service in services]:
         by_service[fold(name)] |= members(services.get(service, []), count)
-    vocabulary = build_vocabulary(folded_texts)
     return Index(
         count=count,
         position_by_id=position_by_id,
         days=tuple(reversed(days)),
-        folded_texts=tuple(folded_texts),
-        vocabulary=vocabulary,
-        common_grams={
-            gram: _holding_in_a_word(vocabulary, folded_texts, gram, (1 << count) - 1)
-            for gram, numbers in vocabulary.by_gram.items()
-            if len(numbers) > COMMON_GRAM_WORDS
-        },
+        texts=build_texts(folded_texts),
         by_rating={rating: members(positions, count) for rating, positions in ratings.items()},
         by_technician={name: members(positions, count) for name, positions in technicians.items()},
         by_service=dict(by_service),
@@ -824,19 +912,6 @@ def mentioned_ids(insights: Mapping[str, Json]) -> set[str]:
 # ---- Search: filters are sets, joined by "and" ----
 
 
-def _holding(index: Index, needle: str, among: int) -> int:
-    """Those of `among` whose text holds `needle`, which is folded."""
-    if needle in index.common_grams:
-        return among & index.common_grams[needle]
-    parts = needle.split()
-    if parts == [needle]:
-        return _holding_in_a_word(index.vocabulary, index.folded_texts, needle, among)
-    # White space inside: each part must be in some word, and what is left then needs a look.
-    for part in sorted({part for part in parts if len(part) >= GRAM}, key=len, reverse=True):
-        among = _holding(index, part, among)
-    return _verified(index.folded_texts, needle, among)
-
-
 def _rated_at_least(index: Index, rating: float) -> int:
     return _union(reviews for stars, reviews in index.by_rating.items() if stars >= rating)
 
@@ -870,7 +945,7 @@ def matching(index: Index, query: Query) -> int:
         if (value := getattr(query, name)) is not None:
             matches &= select(index, value)
     if query.query is not None:  # last: the fewer reviews are left, the fewer texts need a look
-        matches = _holding(index, fold(query.query), matches)
+        matches = holding(index.texts, fold(query.query), matches)
     return matches
 
 

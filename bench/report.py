@@ -19,8 +19,9 @@ from growth import SEARCHES, Growth
 from load import SAMPLE_PAUSE_SECONDS, Run, percentile
 from measure import Results
 from peers import DYNAMIC, FASTAPI, NGINX, OURS, SDK
+from plan import WORDS
 from reloads import Reload
-from searches import WORST_REPETITIONS
+from searches import OTHER_WORDS, WORST_REPETITIONS
 from starts import Start
 from throughput import (
     LONGEST_SECONDS,
@@ -395,7 +396,8 @@ ABOUT_LATENCIES = """
 """
 ABOUT_WORST = f"""
     One client, one request at a time, 100 reviews an answer, gzip; {WORST_REPETITIONS} requests of each,
-    every one with another offset, so that no remembered answer helps.
+    every one with another offset, so that no remembered answer helps, and after {OTHER_WORDS} searches for
+    other words, so that nothing is remembered of the words either.
 """
 ABOUT_STARTS = """
     From spawning the process to its first answer, with files and byte code already cached by the system.
@@ -445,9 +447,10 @@ ABOUT_SERVERS = (
     2025-11-25, after its handshake. The reviews that both find are compared before anything is measured.
     reviewsd remembers answers, so that a repeated call costs it a lookup; the SDK's server searches again.
     """,
-    """
+    f"""
     **wrk** runs with one thread. The small fixed GET is /reviews.json of 3 reviews. An unseen search is a
-    word, a first day and a least rating that were never combined before. wrk and the kernel's network code
+    word, a first day and a least rating that were never combined before. There are {WORDS:,} words; they come
+    again, as people's do, and reviewsd remembers which reviews hold them. wrk and the kernel's network code
     share the cores with the server, which costs the faster servers more, and nginx the most.
     """,
 )

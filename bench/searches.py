@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import count
 
 from answers import Parameters, search_path
 from load import BenchError, Client
-from peers import Server
+from peers import OURS, Server
 from plan import Plan
 
 WORST_REPETITIONS = 15
+# Asked for in between, so that we forget the words of the query; with fewer reviews they cost us nothing.
+OTHER_WORDS, MANY_REVIEWS = 200, 50_000
 BAD_QUERIES: dict[str, Parameters] = {
     "no filter": {},
     "one letter, in nearly every text": {"query": "e"},
@@ -21,6 +24,9 @@ BAD_QUERIES: dict[str, Parameters] = {
     "the most common word": {"query": "the"},
     "a common phrase": {"query": "and the"},
     "a blank": {"query": " "},
+    "two blanks": {"query": "  "},
+    "the most common word and a blank": {"query": "the "},
+    "parts of two common words": {"query": "e the"},
     "a phrase in no text": {"query": "the back and the neck and the hip"},
     "nearly a match, again and again": {"query": "the the the the q"},
     "a letter beyond Latin-1": {"query": "ω"},
@@ -36,6 +42,8 @@ BAD_QUERIES: dict[str, Parameters] = {
         "mentions_service": "massage therapy",
     },
 }
+
+_numbers = count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +66,17 @@ def measure_worst(plan: Plan, size: int, servers: dict[str, Server]) -> Iterator
                 # One review further each time: as much work, and no answer that is remembered.
                 offset = int(parameters.get("offset", 0)) + repetition
                 path = search_path({**parameters, "limit": 100, "offset": offset})
+                if size >= MANY_REVIEWS:
+                    _ask_other_words(clients[OURS])
                 for name, client in clients.items():
                     reply = client.get(path, {"Accept-Encoding": "gzip"})
                     if reply.status != 200:
                         raise BenchError(f"{name} answers {reply.status} to {path}")
                     seconds[name].append(reply.seconds)
             yield Worst(title, size, seconds)
+
+
+def _ask_other_words(client: Client) -> None:
+    """Search for words that no text holds, each of them once."""
+    for _ in range(OTHER_WORDS):
+        client.get(search_path({"query": f"zq{next(_numbers)}"}))

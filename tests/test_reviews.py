@@ -2043,13 +2043,14 @@ LETTERS_AND_BLANKS = "aaabbé  \t\n\r\x0b\x0c\x1c\x1f\x85\xa0\u1680\u2003\u2028\
 short_texts = st.text(LETTERS_AND_BLANKS, max_size=12)
 WAYS = [
     (share, grams, cost) for share in (0, 0.3, 1) for grams in (0, 2, 4000) for cost in (0, 0.5, 1000)
-]  # all words are frequent, some, none; every group of letters has a set, some, none; look at texts or unite
+]  # all words and seams are frequent, some, none; all groups of letters have sets, some, none; look or unite
 
 
 @pytest.mark.parametrize(("share", "grams", "cost"), WAYS)
 def test_a_needle_is_found_in_exactly_the_texts_that_hold_it(share: float, grams: int, cost: float) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reviews, "FREQUENT_SHARE", share)
+        patch.setattr(reviews, "FREQUENT_SEAM_SHARE", share)
         patch.setattr(reviews, "COMMON_GRAM_WORDS", grams)
         patch.setattr(reviews, "TEXTS_PER_WORD", cost)
 
@@ -2067,10 +2068,21 @@ def test_a_needle_is_found_in_exactly_the_texts_that_hold_it(share: float, grams
         claim()
 
 
+@pytest.mark.parametrize(
+    "needle", ["a bb", "aa b", "a b", "aa bb", "a bb ", " aa bb", "a\nb", "b aa b", "b  a"]
+)
+def test_a_phrase_is_found_whatever_stands_beside_it(needle: str) -> None:
+    texts = ["a bb", "ca bb", "aa b", "aa bc", "aa bb aa b", " aa bb ", "a\nbb", "b  aa bb", "a", "b", "aabb"]
+    dataset = loaded(a_file(*(review(f"{place:02}", text=text) for place, text in enumerate(texts))))
+    expected = [f"{place:02}" for place, text in enumerate(texts) if needle in text]
+    found = json.loads(reviews.search(dataset, Query(query=needle)))["reviews"]
+    assert sorted(one["id"] for one in found) == expected
+
+
 def test_words_of_three_hundred_texts_are_frequent_and_rare() -> None:
     texts = [f"common word{place % 7} only{place} é{place % 90}" for place in range(300)]
     dataset = loaded(a_file(*(review(f"{place:03}", text=text) for place, text in enumerate(texts))))
-    vocabulary = dataset.index.vocabulary
+    vocabulary = dataset.index.texts.vocabulary
     assert 0 < len(vocabulary.frequent) < len(vocabulary.words)
     for needle in ("common", "word3", "only29", "only299", "é1", "é", "y2", "n word", "3 only1", "nothing"):
         expected = sum(needle in text for text in texts)
