@@ -524,7 +524,7 @@ def _skip(digits: str, ones: int) -> int:
 # ---- Vocabulary: the words of all texts, which are few, stand for the texts, which are many ----
 
 GRAM = 3  # letters that lead to the words that hold them
-FREQUENT_SHARE = 1 / 128  # of all reviews: a word that more of them hold has a ready set
+FREQUENT_SHARE = 1 / 64  # of all reviews: a word that more of them hold has a ready set
 
 Postings = dict[str, "array[int]"]  # the positions of the texts that hold something, ascending
 

@@ -1,8 +1,8 @@
 """An application on the open internet: the listening socket, Granian, and the bridge between the two.
 
-This module knows nothing of reviews: it gets an application, which takes the environment that WSGI defines
-and returns a reply at once, and what to answer when a request never reaches it. Everything that touches
-Granian is here, in `Bridge` and `serve`.
+This module knows nothing of reviews: it gets an application, which takes what a WSGI environment says of a
+request and returns a reply at once, and what to answer when a request never reaches it. Everything that
+touches Granian is here, in `Bridge` and `serve`.
 
 Granian's event loop (Rust, its own thread) speaks HTTP with any number of slow peers at once. Its one Python
 thread answers each request as soon as it is complete; bodies are collected before, within a deadline and a
@@ -47,7 +47,7 @@ log = logging.getLogger("reviewsd.serving")
 
 Environ = dict[str, Any]
 Reply = tuple[int, Iterable[tuple[str, str]], bytes]  # status, headers, body
-# It gets what WSGI gives. WSGI's way back, through a callback and an iterator, would only have to be undone.
+# WSGI's way back, through a callback and an iterator, would only have to be undone.
 Application = Callable[[Environ], Reply]
 # What to answer where the application gets no request, given a status and a sentence with the reason.
 Refuse = Callable[[Environ, int, str], Reply]
@@ -95,19 +95,11 @@ def _unix_listener(path: Path) -> socket.socket:
     return listener
 
 
-# ---- Requests: from Granian's scope to a WSGI environment (PEP 3333) ----
+# ---- Requests: from Granian's scope to what a WSGI environment (PEP 3333) says of a request ----
 
 SERVER = ("Server", "reviewsd")
 UNPREFIXED = ("content-type", "content-length")
-SAME_IN_ALL: Environ = {
-    "SCRIPT_NAME": "",
-    "wsgi.version": (1, 0),
-    "wsgi.input": io.BytesIO(),  # of a request without a body; there is nothing in it to be read
-    "wsgi.errors": sys.stderr,
-    "wsgi.multithread": True,
-    "wsgi.multiprocess": False,
-    "wsgi.run_once": False,
-}
+NO_BODY = io.BytesIO()  # can be shared: there is nothing in it to be read
 
 
 @lru_cache(maxsize=256)  # few names come again and again
@@ -118,14 +110,14 @@ def header_key(name: str) -> str:
 
 
 def environ_of(scope: Any) -> Environ:
-    """The WSGI environment of a request; a header given twice is joined by a comma (RFC 9110 section 5.3)."""
-    environ = SAME_IN_ALL.copy()
-    environ["REQUEST_METHOD"] = scope.method
-    environ["PATH_INFO"] = _wsgi_text(scope.path)
-    environ["QUERY_STRING"] = _wsgi_text(scope.query_string)
-    environ["SERVER_NAME"], _, environ["SERVER_PORT"] = scope.server.rpartition(":")
-    environ["SERVER_PROTOCOL"] = "HTTP/1.1" if scope.http_version == "1.1" else "HTTP/1.0"
-    environ["wsgi.url_scheme"] = scope.scheme
+    """What a WSGI environment says of a request; a header given twice is joined by commas (RFC 9110, 5.3)."""
+    environ: Environ = {
+        "REQUEST_METHOD": scope.method,
+        "PATH_INFO": _wsgi_text(scope.path),
+        "QUERY_STRING": _wsgi_text(scope.query_string),
+        "SERVER_PROTOCOL": "HTTP/1.1" if scope.http_version == "1.1" else "HTTP/1.0",
+        "wsgi.input": NO_BODY,
+    }
     for name, value in scope.headers.items():  # asked for once: Granian copies all headers each time
         key = header_key(name)
         environ[key] = f"{environ[key]}, {value}" if key in environ else value
