@@ -146,13 +146,8 @@ def has_body(environ: Environ) -> bool:
 
 
 def declared_bytes(environ: Environ) -> int | None:
-    """The length that the head gives to the body; None for one in chunks, whatever else the head says.
-
-    A length that was given twice, which Granian lets pass where both are the same, counts once.
-    """
-    if "HTTP_TRANSFER_ENCODING" in environ:
-        return None
-    return int(environ["CONTENT_LENGTH"].partition(",")[0])
+    """The length that the head gives to the body; None for one in chunks, whatever else the head says."""
+    return None if "HTTP_TRANSFER_ENCODING" in environ else int(environ["CONTENT_LENGTH"])
 
 
 def is_whole(declared: int | None, received: int, ended: bool) -> bool:
