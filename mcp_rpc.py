@@ -243,7 +243,8 @@ def check_content(header: Header) -> None:
     """Raises RpcError (415) unless the body is said to be plain JSON."""
     if (header("content-type") or "").partition(";")[0].strip().lower() != JSON_TYPE:
         raise refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send Content-Type: {JSON_TYPE}")
-    if (header("content-encoding") or "identity").strip().lower() != "identity":
+    coding = header("content-encoding")
+    if coding is not None and coding.strip().lower() != "identity":
         raise refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send the body without a Content-Encoding")
 
 

@@ -597,6 +597,7 @@ def test_json_may_be_declared_in_any_way(content_type: str) -> None:
         {"content-type": ""},
         {"content-type": "application/json-patch+json"},
         {"content-encoding": "gzip"},
+        {"content-encoding": ""},
     ],
 )
 def test_a_body_of_another_type_or_coding_is_refused(headers: dict[str, str]) -> None:
