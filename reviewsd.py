@@ -929,7 +929,7 @@ def mcp_reply_answer(reply: mcp_rpc.Reply) -> Answer:
 def hub_answer(service: Service, snapshot: Snapshot, request: Request) -> Answer:
     """What the hub says to a subscriber."""
     if service.hub:
-        said = service.hub.answer(request.environ.get("CONTENT_TYPE"), request.body())
+        said = service.hub.answer(request.header("content-type"), request.body())
     else:
         said = service.hub_absence
     return text_answer(said.status, said.text, said.headers)

@@ -280,14 +280,14 @@ class Bridge:
 
     def _refuse_those_before(self, now: float) -> None:
         # In a function that returns: a variable that kept the last of them would keep its connection open.
-        for protocol, coming in list(self._coming.items()):
+        for coming in list(self._coming.values()):
             if coming.deadline > now:
                 return
-            if self._coming.pop(protocol, None):
+            if self._coming.pop(coming.protocol, None):
                 coming.refused = True
                 coming.let_go()
                 late = BodyRefused(408, f"The body did not arrive within {BODY_SECONDS} seconds.")
-                self._send_refusal(coming.environ, protocol, late)
+                self._send_refusal(coming.environ, coming.protocol, late)
 
     def _answer(self, environ: Environ, protocol: Any) -> None:
         try:

@@ -14,7 +14,7 @@ from plan import Plan
 
 WORST_REPETITIONS = 15
 # Asked for in between, so that we forget the words of the query; with fewer reviews they cost us nothing.
-OTHER_WORDS, MANY_REVIEWS = 200, 50_000
+OTHER_WORDS, COSTLY_WORDS_REVIEWS = 200, 50_000
 BAD_QUERIES: dict[str, Parameters] = {
     "no filter": {},
     "one letter, in nearly every text": {"query": "e"},
@@ -66,7 +66,7 @@ def measure_worst(plan: Plan, size: int, servers: dict[str, Server]) -> Iterator
                 # One review further each time: as much work, and no answer that is remembered.
                 offset = int(parameters.get("offset", 0)) + repetition
                 path = search_path({**parameters, "limit": 100, "offset": offset})
-                if size >= MANY_REVIEWS:
+                if size >= COSTLY_WORDS_REVIEWS:
                     _ask_other_words(clients[OURS])
                 for name, client in clients.items():
                     reply = client.get(path, {"Accept-Encoding": "gzip"})
