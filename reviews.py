@@ -4,11 +4,10 @@ This module turns bytes and values into bytes and values. It opens no file and n
 reads no clock and knows nothing of HTTP: times and addresses arrive as arguments.
 
 A review's *position* is its place in serving order: newest calendar day first, then id, both descending.
-A set of reviews is a Python integer whose bit number `position` is 1 for a member, so combining filters is
-`&` and counting is `bit_count`. The reviews are encoded once; a result is made of slices of that encoding.
+A set of reviews is a set of positions as `texts` has it, so combining filters is `&`. The reviews are encoded
+once; a result is made of slices of that encoding.
 
-Sections: Parameters - Strict JSON - Form and sense - Served form - Sets of positions - Vocabulary - Seams -
-Texts - Index - Dataset - Search - Since - Feeds
+Sections: Parameters - Strict JSON - Form and sense - Served form - Index - Dataset - Search - Since - Feeds
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from functools import lru_cache, partial
-from itertools import chain, islice, pairwise
+from itertools import islice
 from operator import itemgetter
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from contract import BadData, Contract, Fault, Json, JsonPath, Parameter, shown
+from texts import Block, Texts, build_texts, holding, members, positions, union
 
 REVIEWS_FILE = "reviews.json"
 INSIGHTS_FILE = "insights.json"
@@ -476,230 +475,6 @@ def aggregate_rating(reviews: Sequence[Mapping[str, Json]], given: Mapping[str, 
     return computed | {key: value for key, value in given.items() if value is not None or key not in computed}
 
 
-# ---- Sets of positions ----
-
-AS_DIGITS = bytes.maketrans(b"\x00\x01", b"01")
-ONE = re.compile("1")
-
-
-def members(positions: Iterable[int], count: int) -> int:
-    """The set of `positions`, each below `count`."""
-    octets = bytearray(count // 8 + 1)
-    for position in positions:
-        octets[position >> 3] |= 1 << (position & 7)
-    return int.from_bytes(octets, "little")
-
-
-def _from_flags(flags: Sequence[bool]) -> int:
-    """The set of positions whose flag is true."""
-    return int(bytes(flags)[::-1].translate(AS_DIGITS) or b"0", 2)
-
-
-def _union(sets: Iterable[int]) -> int:
-    union = 0
-    for one in sets:
-        union |= one
-    return union
-
-
-def positions(members: int, offset: int = 0) -> Iterator[int]:
-    """The members of a set in serving order, without the first `offset`."""
-    digits = bin(members)[:1:-1]  # "0b1101" to "1011": one digit a position
-    return (one.start() for one in ONE.finditer(digits, _skip(digits, offset)))
-
-
-def _skip(digits: str, ones: int) -> int:
-    """The position behind the first `ones` ones, found by halving: a deep offset costs no more."""
-    low, high = 0, len(digits)
-    while ones and low < high:
-        middle = (low + high + 1) // 2
-        passed = digits.count("1", low, middle)
-        if passed <= ones:
-            low, ones = middle, ones - passed
-        else:
-            high = middle - 1
-    return low
-
-
-# ---- Vocabulary: the words of all texts, which are few, stand for the texts, which are many ----
-
-GRAM = 3  # letters that lead to the words that hold them
-FREQUENT_SHARE = 1 / 64  # of all reviews: a word that more of them hold has a ready set
-
-Postings = dict[str, "array[int]"]  # the positions of the texts that hold something, ascending
-
-
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
-    """The distinct words of the folded texts, the frequent ones first; a word is what white space ends.
-
-    A text holds a needle without white space exactly when one of its words holds it, so such a needle is
-    looked for in the words: in those alone that share its rarest three letters. A few frequent words cover
-    most reviews and have sets; the positions of the many others need a fraction of the room as lists.
-    """
-
-    words: tuple[str, ...]
-    by_gram: dict[str, Sequence[int]]  # numbers of the words, ascending, by each 1, 2 and 3 letters in them
-    frequent: tuple[int, ...]  # the sets of the first words
-    rare: Sequence[int]  # the positions of all other words, one word after the other
-    rare_starts: Sequence[int]  # by number of the word less len(frequent); one more at the end
-
-    def holding(self, needle: str) -> list[int]:
-        """The numbers of the words that hold `needle`, ascending; `needle` is folded, without white space."""
-        if len(needle) <= GRAM:
-            return list(self.by_gram.get(needle, ()))
-        words, by_gram = self.words, self.by_gram
-        starts = range(len(needle) - GRAM + 1)
-        numbers = min([by_gram.get(needle[start : start + GRAM], ()) for start in starts], key=len)
-        return [number for number in numbers if needle in words[number]]
-
-    def rare_positions(self, number: int) -> Sequence[int]:
-        """The positions of the reviews that hold a word without a set."""
-        place = number - len(self.frequent)
-        return self.rare[self.rare_starts[place] : self.rare_starts[place + 1]]
-
-
-def build_vocabulary(folded: Sequence[str]) -> Vocabulary:
-    """The vocabulary of texts by position."""
-    count = len(folded)
-    postings: Postings = defaultdict(partial(array, "I"))
-    for position, text in enumerate(folded):
-        for word in set(text.split()):
-            postings[word].append(position)
-    frequent_words = [word for word, positions in postings.items() if len(positions) > count * FREQUENT_SHARE]
-    frequent = [members(postings.pop(word), count) for word in frequent_words]
-    words = (*frequent_words, *postings)
-    rare, rare_starts = array("I"), array("I", [0])
-    by_gram: Postings = defaultdict(partial(array, "I"))
-    for number, word in enumerate(words):
-        for gram in {word[start : start + size] for size in range(1, GRAM + 1) for start in range(len(word))}:
-            by_gram[gram].append(number)
-        if number >= len(frequent):
-            rare += postings.pop(word)
-            rare_starts.append(len(rare))
-    return Vocabulary(words, dict(by_gram), tuple(frequent), rare, rare_starts)
-
-
-# ---- Seams: where two words meet ----
-
-SEAM = 2  # letters of each word
-FREQUENT_SEAM_SHARE = 1 / 32  # of all reviews: a seam that more of them hold has a set
-
-
-def seams(text: str, letters: int) -> list[str]:
-    """Around each blank the end of one word and the beginning of the next; none where one of them is empty.
-
-    Of each word there are so many `letters`, or all that it has. Other white space counts as letters.
-    """
-    words = pairwise(text.split(" "))
-    return [before[-letters:] + " " + after[:letters] for before, after in words if before and after]
-
-
-def build_seams(folded: Sequence[str]) -> dict[str, int]:
-    """The sets of the texts that hold a seam of one letter or of SEAM letters each, if it is frequent.
-
-    Also of one and of two blanks. Most texts hold two frequent words somewhere; few of them hold their seam,
-    and need a look.
-    """
-    count, least = len(folded), len(folded) * FREQUENT_SEAM_SHARE
-    postings: Postings = defaultdict(partial(array, "I"))
-    for position, text in enumerate(folded):
-        for seam in set(seams(text, SEAM)):
-            postings[seam].append(position)
-    by_short: dict[str, list[array[int]]] = defaultdict(list)
-    for seam, positions in postings.items():
-        by_short[seams(seam, 1)[0]].append(positions)
-    short = ((seam, members(chain.from_iterable(parts), count)) for seam, parts in by_short.items())
-    frequent = {seam: texts for seam, texts in short if texts.bit_count() > least}
-    for seam, positions in postings.items():
-        # That of a shorter word would leave out the longer words that end or begin like it.
-        if len(seam) == 2 * SEAM + 1 and len(positions) > least:
-            frequent[seam] = members(positions, count)
-    return frequent | {blanks: _from_flags([blanks in text for text in folded]) for blanks in (" ", "  ")}
-
-
-# ---- Texts: which of them hold a needle ----
-
-COMMON_GRAM_WORDS = 4000  # below, a search takes at most some 5 ms over 100,000 reviews
-TEXTS_PER_WORD = 4  # looks at a text that take as long as uniting the reviews of one rare word
-# Who turns pages or adds a filter asks for the same word again.
-REMEMBERED_SETS_BYTES = 2 * 1024 * 1024
-MOST_REMEMBERED_SETS = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class Texts:
-    """The texts by position, and what tells quickly which of them hold a needle."""
-
-    folded: tuple[str, ...]  # "" for a review without words
-    vocabulary: Vocabulary
-    common_grams: dict[str, int]  # up to three letters that so many words hold that a search would take long
-    seams: dict[str, int]
-    in_a_word: Callable[[str], int] = field(compare=False)  # `_in_a_word` of these, the latest remembered
-
-
-def build_texts(folded: Sequence[str]) -> Texts:
-    """What is looked up to find a needle in `folded`."""
-    count = len(folded)
-    sets_of_seams = build_seams(folded)  # first: what it takes meanwhile is room for the vocabulary
-    vocabulary = build_vocabulary(folded)
-    most_sets = REMEMBERED_SETS_BYTES // (count // 8 + 256)  # with the needle and the room around both
-    remember = lru_cache(maxsize=min(most_sets, MOST_REMEMBERED_SETS))
-    return Texts(
-        folded=tuple(folded),
-        vocabulary=vocabulary,
-        common_grams={
-            gram: _in_a_word(vocabulary, folded, gram)
-            for gram, numbers in vocabulary.by_gram.items()
-            if len(numbers) > COMMON_GRAM_WORDS
-        },
-        seams=sets_of_seams,
-        in_a_word=remember(partial(_in_a_word, vocabulary, folded)),
-    )
-
-
-def holding(texts: Texts, needle: str, among: int) -> int:
-    """Those of `among` that hold `needle`, which is folded."""
-    words = needle.split()
-    if words == [needle]:
-        return among & _of_a_word(texts, needle)
-    if needle in texts.seams:
-        return among & texts.seams[needle]
-    # All its words and seams must be there, the longest word first. Then only a look can tell more.
-    for word in sorted(set(words), key=len, reverse=True):
-        among &= _of_a_word(texts, word)
-    for seam, short in zip(seams(needle, SEAM), seams(needle, 1), strict=True):
-        among &= texts.seams.get(seam) or texts.seams.get(short, among)
-    if "  " in needle:
-        among &= texts.seams["  "]
-    return _verified(texts.folded, needle, among)
-
-
-def _of_a_word(texts: Texts, needle: str) -> int:
-    """The texts that hold `needle`, which is folded and without white space."""
-    return texts.common_grams.get(needle) or texts.in_a_word(needle)
-
-
-def _in_a_word(vocabulary: Vocabulary, folded: Sequence[str], needle: str) -> int:
-    """What `_of_a_word` tells, from the vocabulary."""
-    numbers = vocabulary.holding(needle)
-    first_rare = bisect_left(numbers, len(vocabulary.frequent))
-    found = _union(vocabulary.frequent[number] for number in numbers[:first_rare])
-    rest = ((1 << len(folded)) - 1) ^ found
-    if rest.bit_count() < TEXTS_PER_WORD * (len(numbers) - first_rare):
-        return found | _verified(folded, needle, rest)
-    positions = chain.from_iterable(map(vocabulary.rare_positions, numbers[first_rare:]))
-    return found | members(positions, len(folded))
-
-
-def _verified(folded: Sequence[str], needle: str, among: int) -> int:
-    """Those of `among` whose text holds `needle`, by a look at each."""
-    if 2 * among.bit_count() > len(folded):  # then picking the texts costs more than the others' look
-        return among & _from_flags([needle in text for text in folded])
-    hits = [position for position in positions(among) if needle in folded[position]]
-    return members(hits, len(folded))
-
-
 # ---- Index: what filters look up, by position ----
 
 
@@ -736,7 +511,7 @@ def build_index(reviews: Iterable[Mapping[str, Json]], count: int, insights: Map
     """The index over `count` reviews in serving order, which are read once."""
     position_by_id: dict[str, int] = {}
     days: list[str] = []
-    folded_texts: list[str] = []
+    folded_texts = Block()
     ratings: dict[float, list[int]] = defaultdict(list)
     technicians: dict[str, list[int]] = {entry["label"]: [] for entry in insights["entities"]["technicians"]}
     services: dict[str, list[int]] = defaultdict(list)
@@ -913,7 +688,7 @@ def mentioned_ids(insights: Mapping[str, Json]) -> set[str]:
 
 
 def _rated_at_least(index: Index, rating: float) -> int:
-    return _union(reviews for stars, reviews in index.by_rating.items() if stars >= rating)
+    return union(reviews for stars, reviews in index.by_rating.items() if stars >= rating)
 
 
 def _on_or_after(index: Index, day: str) -> int:
@@ -925,7 +700,7 @@ def _on_or_before(index: Index, day: str) -> int:
 
 
 def _naming(index: Index, value: str) -> int:
-    return _union(index.by_technician[name] for name in technicians_named(index, value))
+    return union(index.by_technician[name] for name in technicians_named(index, value))
 
 
 FILTERS: dict[str, Callable[[Index, Any], int]] = {

@@ -4,8 +4,7 @@ Expected answers come from `plain_definition.py`, from small tables, and from th
 feeds, written down rule by rule in `feed_rules.py`. Nothing here opens a socket, sleeps or reads the clock.
 
 Builders - Search: examples - Search: the plain definition - Since - Queries - Broken files -
-Accepted files - Any file at all - Rating - Feeds - Feeds: dates - Feeds: readers and renderings - Sets -
-Words
+Accepted files - Any file at all - Rating - Feeds - Feeds: dates - Feeds: readers and renderings
 """
 
 import copy
@@ -1996,94 +1995,3 @@ def test_the_same_data_gives_the_same_bytes_in_every_interpreter() -> None:
             check=True,
         )
         assert done.stdout.strip() == digest
-
-
-# ---- Sets: the helpers that count in bits, against lists ----
-
-members_of_100 = st.sets(st.integers(0, 99))
-
-
-@given(members_of_100)
-def test_members_is_a_set_of_positions(positions: set[int]) -> None:
-    bits = reviews.members(positions, 100)
-    assert [position for position in range(200) if bits >> position & 1] == sorted(positions)
-    assert reviews.members(sorted(positions) * 2, 100) == bits
-
-
-@given(members_of_100, st.integers(0, 120))
-def test_positions_are_the_members_behind_the_first(positions: set[int], offset: int) -> None:
-    bits = reviews.members(positions, 100)
-    assert list(reviews.positions(bits, offset)) == sorted(positions)[offset:]
-
-
-@given(st.text(alphabet="01", max_size=64), st.integers(0, 70))
-def test_skipping_ones_leaves_the_rest_of_them(digits: str, ones: int) -> None:
-    places_of_ones = [position for position, digit in enumerate(digits) if digit == "1"]
-    rest = range(reviews._skip(digits, ones), len(digits))
-    assert [position for position in rest if digits[position] == "1"] == places_of_ones[ones:]
-
-
-@given(st.lists(st.booleans(), max_size=70))
-def test_flags_are_a_set_of_the_true_positions(flags: list[bool]) -> None:
-    bits = reviews._from_flags(flags)
-    assert bits == reviews.members([place for place, flag in enumerate(flags) if flag], len(flags))
-
-
-@given(members_of_100, members_of_100)
-def test_union_and_count_are_those_of_sets(some: set[int], others: set[int]) -> None:
-    both = reviews._union([reviews.members(some, 100), reviews.members(others, 100)])
-    assert both == reviews.members(some | others, 100)
-    assert both.bit_count() == len(some | others)
-
-
-# ---- Words: whichever way a needle is looked for, it is found where it stands ----
-
-# Every kind of white space, blanks at both ends, empty texts; letters that meet in one, two and three words.
-LETTERS_AND_BLANKS = "aaabbé  \t\n\r\x0b\x0c\x1c\x1f\x85\xa0\u1680\u2003\u2028\u2029\u202f\u3000\u200b"
-short_texts = st.text(LETTERS_AND_BLANKS, max_size=12)
-WAYS = [
-    (share, grams, cost) for share in (0, 0.3, 1) for grams in (0, 2, 4000) for cost in (0, 0.5, 1000)
-]  # all words and seams are frequent, some, none; all groups of letters have sets, some, none; look or unite
-
-
-@pytest.mark.parametrize(("share", "grams", "cost"), WAYS)
-def test_a_needle_is_found_in_exactly_the_texts_that_hold_it(share: float, grams: int, cost: float) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reviews, "FREQUENT_SHARE", share)
-        patch.setattr(reviews, "FREQUENT_SEAM_SHARE", share)
-        patch.setattr(reviews, "COMMON_GRAM_WORDS", grams)
-        patch.setattr(reviews, "TEXTS_PER_WORD", cost)
-
-        @settings(max_examples=30)
-        @given(st.lists(st.none() | short_texts, min_size=1, max_size=9), st.data())
-        def claim(given_texts: list[str | None], data: st.DataObject) -> None:
-            file = a_file(*(review(f"{place}", text=text) for place, text in enumerate(given_texts)))
-            dataset = loaded(file)
-            source = data.draw(st.sampled_from(given_texts)) or ""
-            start = data.draw(st.integers(0, len(source)))
-            needle = source[start : start + data.draw(st.integers(1, 6))] or data.draw(short_texts) or "a"
-            wanted = plain.search(served(dataset), {}, {"query": needle})
-            assert reviews.search(dataset, Query(query=needle)) == dense(wanted)
-
-        claim()
-
-
-@pytest.mark.parametrize(
-    "needle", ["a bb", "aa b", "a b", "aa bb", "a bb ", " aa bb", "a\nb", "b aa b", "b  a"]
-)
-def test_a_phrase_is_found_whatever_stands_beside_it(needle: str) -> None:
-    texts = ["a bb", "ca bb", "aa b", "aa bc", "aa bb aa b", " aa bb ", "a\nbb", "b  aa bb", "a", "b", "aabb"]
-    dataset = loaded(a_file(*(review(f"{place:02}", text=text) for place, text in enumerate(texts))))
-    expected = [f"{place:02}" for place, text in enumerate(texts) if needle in text]
-    found = json.loads(reviews.search(dataset, Query(query=needle)))["reviews"]
-    assert sorted(one["id"] for one in found) == expected
-
-
-def test_words_of_three_hundred_texts_are_frequent_and_rare() -> None:
-    texts = [f"common word{place % 7} only{place} é{place % 90}" for place in range(300)]
-    dataset = loaded(a_file(*(review(f"{place:03}", text=text) for place, text in enumerate(texts))))
-    vocabulary = dataset.index.texts.vocabulary
-    assert 0 < len(vocabulary.frequent) < len(vocabulary.words)
-    for needle in ("common", "word3", "only29", "only299", "é1", "é", "y2", "n word", "3 only1", "nothing"):
-        expected = sum(needle in text for text in texts)
-        assert json.loads(reviews.search(dataset, Query(query=needle, limit=1)))["matched"] == expected
