@@ -6,9 +6,9 @@ clock and no file, and what it builds does not change.
 A set of texts is a Python integer whose bit number `position` is 1 for a member, so joining filters is `&`
 and counting is `bit_count`.
 
-A search has three steps, each only for what the one before it left open. The words of all texts are few: a
-needle without white space inside is looked for in them, and no text needs a look. Of a longer needle every
-word and every seam between two words must be there. Only then are the texts that are left looked at.
+A needle without white space inside it is looked for in the words of all texts, which are few, and no text
+needs a look. Of a longer needle all words must be there, and the seams between them, too, whose pieces have
+sets. Only the texts that are left after that are looked at: of 100,000 some thousands.
 
 Sections: Sets of positions - Block - Vocabulary - Seams - Texts
 """
@@ -165,14 +165,24 @@ class Vocabulary:
             return found | self.block.holding(needle, rest)
         return found | members(chain.from_iterable(map(self.rare_positions, numbers[first_rare:])), count)
 
+    def cost_in_looks(self, needle: str) -> int:
+        """What `holding` costs at most, in looks at texts."""
+        return 0 if needle in self.by_costly_gram else LOOKS_PER_WORD * len(self._candidates(needle))
+
     def _numbers(self, needle: str) -> Sequence[int]:
         """The words that hold `needle`, ascending."""
+        candidates = self._candidates(needle)
+        if len(needle) <= GRAM:
+            return candidates
+        words = self.words
+        return [number for number in candidates if needle in words[number]]
+
+    def _candidates(self, needle: str) -> Sequence[int]:
+        """The words that hold the rarest gram of `needle`, ascending."""
         if len(needle) <= GRAM:
             return self.by_gram.get(needle, ())
-        words, by_gram = self.words, self.by_gram
-        starts = range(len(needle) - GRAM + 1)
-        numbers = min([by_gram.get(needle[start : start + GRAM], ()) for start in starts], key=len)
-        return [number for number in numbers if needle in words[number]]
+        grams = [needle[start : start + GRAM] for start in range(len(needle) - GRAM + 1)]
+        return min([self.by_gram.get(gram, ()) for gram in grams], key=len)
 
     def rare_positions(self, number: int) -> Sequence[int]:
         """The texts that hold a word without a set."""
@@ -252,11 +262,19 @@ def _united(vocabulary: Vocabulary, groups: Sequence[Sequence[int]]) -> Iterator
 # ---- Seams: where two words meet ----
 
 MANY_TEXTS = 2000  # fewer are looked at within a millisecond: seams would only make the start later
-BEFORE, BEHIND = 2, 3  # letters of the words before and behind
-FREQUENT_PIECE_SHARE = 1 / 16  # of all texts: a piece that more of them hold has a set of its own
-FREQUENT_SHORTEST_SHARE = 1 / 64  # the same for pieces of one letter on each side, which have no parts
+BEFORE, BEHIND = 2, 3  # characters beside the white space
+NOTHING = "\0"  # stands before the first character; in a text that holds it, pieces begin behind it
 SAMPLE = 2000  # texts that tell which pieces are frequent
-SHARED_SETS = 256  # for all other pieces; by English words each of them then holds some 2 in 5 texts
+FREQUENT_PIECE_SHARE = 1 / 32  # of all texts: a piece that more of them hold has a set of its own
+SHORTEST_PIECE_SHARE = 1 / 128  # the same for a character on each side: such a piece has no smaller ones
+LONGER_BEFORE, LONGER_BEHIND, MOST_LONGER = (
+    4,
+    5,
+    200,
+)  # of pieces that have a set if they are frequent, or none
+# For each white space in an average text, so that the room for sets is a part of the texts' room: sets of one
+# piece, at most; and sets of many pieces, each of which then holds some two in five texts.
+OWN_SETS, SHARED_SETS = 40, 7
 REMEMBERED_SEAMS = 1 << 18  # while building, so that hostile texts do not fill the memory
 
 
@@ -267,64 +285,83 @@ class Seams:
     frequent: Mapping[str, int]  # exactly the texts that hold the piece
     shared: Sequence[int]  # those that hold one of many pieces, by `_share`
 
-    def holding(self, seam: str) -> int:
-        """The texts that hold all pieces of `seam`, and some that hold others with the same shared sets."""
+    def holding(self, phrase: str) -> int:
+        """The texts that hold all pieces of `phrase`, and some that hold others with the same shared sets."""
         found = EVERYTHING
-        for piece in pieces(seam):
-            found &= self.frequent.get(piece) or self.shared[_share(piece)]
+        for piece in pieces_in(phrase):
+            found &= self.frequent.get(piece) or self.shared[_share(piece, len(self.shared))]
         return found
 
 
-def seams_in(text: str) -> Iterator[str]:
-    """Each white space between two words, with the last letters before it and the first behind it."""
-    parts = WHITE.split(text)
-    for before, white, behind in zip(parts[0:-2:2], parts[1::2], parts[2::2], strict=True):
-        if before and behind:
-            yield before[-BEFORE:] + white + behind[:BEHIND]
+def seams_in(text: str, before: int = BEFORE, behind: int = BEHIND) -> Iterator[str]:
+    """Each white space of `text` with the characters beside it.
+
+    There are so many before it, where need be NOTHING, and at most so many behind it.
+    """
+    padded = NOTHING * before + text
+    return (padded[white.start() : white.start() + before + 1 + behind] for white in WHITE.finditer(text))
 
 
-def pieces(seam: str) -> set[str]:
-    """The parts of a seam that keep the white space and at least a letter on each side."""
-    before, white, behind = WHITE.split(seam)
-    ends = [before[start:] for start in range(len(before))]
-    return {end + white + behind[:stop] for end in ends for stop in range(1, len(behind) + 1)}
+def pieces(seam: str, before: int = BEFORE) -> set[str]:
+    """The parts of a seam that keep the white space and at least a character on each side of it."""
+    first = seam.rfind(NOTHING, 0, before) + 1
+    stops = range(before + 2, len(seam) + 1)
+    return {seam[start:stop] for start in range(first, before) for stop in stops}
 
 
-def _share(piece: str) -> int:
-    return crc32(piece.encode()) % SHARED_SETS
+def pieces_in(text: str, before: int = BEFORE, behind: int = BEHIND) -> set[str]:
+    """The pieces of all seams in `text`."""
+    return {piece for seam in seams_in(text, before, behind) for piece in pieces(seam, before)}
 
 
 def build_seams(block: Block) -> Seams:
-    """The sets of all pieces of all seams in the texts.
-
-    Each text becomes a row of bits, one for each set; then each column of bits becomes a set.
-    """
+    """The sets of all pieces of all seams in the texts."""
     if len(block) < MANY_TEXTS:
-        return Seams({}, [EVERYTHING] * SHARED_SETS)
-    frequent = _frequent_pieces(block)
+        return Seams({}, [EVERYTHING])
+    sample = [block[position] for position in range(0, len(block), len(block) // SAMPLE + 1)]
+    seams_per_text = sum(len(WHITE.findall(text)) for text in sample) / len(sample)
+    frequent = _frequent_pieces(sample)[: int(seams_per_text * OWN_SETS)]
+    seams = _seams(block, frequent, int(seams_per_text * SHARED_SETS) + 1)
+    everything = (1 << len(block)) - 1
+    longer = {
+        piece: block.holding(piece, everything & seams.holding(piece)) for piece in _longer_pieces(sample)
+    }
+    return replace(seams, frequent={**seams.frequent, **longer})
+
+
+def _seams(block: Block, frequent: Sequence[str], shared: int) -> Seams:
+    """The sets of all pieces: for the frequent ones their own, for all others so many shared ones."""
     column = {piece: number for number, piece in enumerate(frequent)}
 
     @lru_cache(REMEMBERED_SEAMS)
     def bits(seam: str) -> int:
-        return union(1 << column.get(piece, len(frequent) + _share(piece)) for piece in pieces(seam))
+        return union(1 << column.get(piece, len(frequent) + _share(piece, shared)) for piece in pieces(seam))
 
     rows = (union(map(bits, seams_in(text))) for text in block)
-    sets = transposed(rows, len(frequent) + SHARED_SETS)
+    sets = transposed(rows, len(frequent) + shared)
     return Seams(dict(zip(frequent, sets, strict=False)), sets[len(frequent) :])
 
 
-def _frequent_pieces(block: Block) -> list[str]:
-    sample = range(0, len(block), len(block) // SAMPLE + 1)
-    counts: Counter[str] = Counter()
-    for position in sample:
-        counts.update(set(chain.from_iterable(map(pieces, seams_in(block[position])))))
-    least = [len(sample) * share for share in (FREQUENT_SHORTEST_SHARE, FREQUENT_PIECE_SHARE)]
-    return [piece for piece, texts in counts.items() if texts > least[len(piece) > len("a b")]]
+def _share(piece: str, shared: int) -> int:
+    return crc32(piece.encode()) % shared
+
+
+def _frequent_pieces(sample: Sequence[str]) -> list[str]:
+    """The pieces that many of the texts hold, the most frequent first."""
+    counts = Counter(chain.from_iterable(map(pieces_in, sample)))
+    least = [len(sample) * share for share in (SHORTEST_PIECE_SHARE, FREQUENT_PIECE_SHARE)]
+    return [piece for piece, texts in counts.most_common() if texts > least[len(piece) > len("a b")]]
+
+
+def _longer_pieces(sample: Sequence[str]) -> list[str]:
+    """The pieces of more characters that many of the texts hold, the most frequent first."""
+    found = (pieces_in(text, LONGER_BEFORE, LONGER_BEHIND) - pieces_in(text) for text in sample)
+    counts = Counter(chain.from_iterable(found)).most_common(MOST_LONGER)
+    return [piece for piece, texts in counts if texts > len(sample) * FREQUENT_PIECE_SHARE]
 
 
 # ---- Texts: which of them hold a needle ----
 
-FEW_SHARE = 1 / 10  # of all texts: to look at so many costs no more than to find those that hold a word
 # Who turns pages or adds a filter asks for the same word again.
 REMEMBERED_SETS_BYTES = 2 * 1024 * 1024
 MOST_REMEMBERED_SETS = 4096
@@ -357,9 +394,8 @@ def holding(texts: Texts, needle: str, among: int) -> int:
     if needle in texts.seams.frequent:
         return among & texts.seams.frequent[needle]
     # All its seams and words must be there. Then only a look can tell more.
-    for seam in set(seams_in(needle)):
-        among &= texts.seams.holding(seam)
-    for word in sorted(words, key=len, reverse=True):
-        if among.bit_count() > len(texts.block) * FEW_SHARE:
+    among &= texts.seams.holding(needle)
+    for word in sorted(words, key=texts.vocabulary.cost_in_looks):
+        if texts.vocabulary.cost_in_looks(word) < among.bit_count():
             among &= texts.in_a_word(word)
     return texts.block.holding(needle, among)
