@@ -266,7 +266,7 @@ BEFORE, BEHIND = 2, 3  # characters beside the white space
 NOTHING = "\0"  # stands before the first character; in a text that holds it, pieces begin behind it
 SAMPLE = 2000  # texts that tell which pieces are frequent
 FREQUENT_PIECE_SHARE = 1 / 32  # of all texts: a piece that more of them hold has a set of its own
-SHORTEST_PIECE_SHARE = 1 / 128  # the same for a character on each side: such a piece has no smaller ones
+SHORTEST_PIECE_SHARE = 1 / 256  # the same for a character on each side: such a piece has no smaller ones
 LONGER_BEFORE, LONGER_BEHIND, MOST_LONGER = (
     4,
     5,
@@ -274,7 +274,7 @@ LONGER_BEFORE, LONGER_BEHIND, MOST_LONGER = (
 )  # of pieces that have a set if they are frequent, or none
 # For each white space in an average text, so that the room for sets is a part of the texts' room: sets of one
 # piece, at most; and sets of many pieces, each of which then holds some two in five texts.
-OWN_SETS, SHARED_SETS = 40, 7
+OWN_SETS, SHARED_SETS = 40, 12
 REMEMBERED_SEAMS = 1 << 18  # while building, so that hostile texts do not fill the memory
 
 
