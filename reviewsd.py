@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
-import gzip
 import hashlib
 import logging
 import os
@@ -24,6 +23,7 @@ import sys
 import sysconfig
 import threading
 import time
+import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -419,6 +419,7 @@ HTML_TYPE = "text/html; charset=utf-8"
 TEXT_TYPE = "text/plain; charset=utf-8"
 ATOM_TYPE = "application/atom+xml"
 COMPRESSED_FROM = 1024  # bytes; below, a coding saves nothing that a packet would notice
+GZIP_PART_BYTES = 64 * 1024
 CORS = (("Access-Control-Allow-Origin", "*"), ("Access-Control-Expose-Headers", "ETag, Last-Modified, Link"))
 
 Headers = tuple[tuple[str, str], ...]
@@ -476,9 +477,18 @@ def represent(
     identity = coding(body, f'"{digest}"')
     if not compress or len(body) < COMPRESSED_FROM:
         return Representation(content_type, digest, last_modified, identity, None)
-    packed = gzip.compress(body, compresslevel=6, mtime=0)
-    coded = coding(packed, f'"{digest}-gzip"', ("Content-Encoding", "gzip"))
+    coded = coding(gzipped(body), f'"{digest}-gzip"', ("Content-Encoding", "gzip"))
     return Representation(content_type, digest, last_modified, identity, coded)
+
+
+def gzipped(body: bytes) -> bytes:
+    """`body` in gzip (RFC 1952), without a time.
+
+    Made in parts: a call for the whole of a large body would leave as much room behind as its result takes.
+    """
+    packer = zlib.compressobj(level=6, wbits=16 + zlib.MAX_WBITS)  # 16: with the head and the end of gzip
+    parts = (body[start : start + GZIP_PART_BYTES] for start in range(0, len(body), GZIP_PART_BYTES))
+    return b"".join([*map(packer.compress, parts), packer.flush()])
 
 
 # ---- Snapshot: everything that is served between two reloads ----
@@ -1146,6 +1156,17 @@ SWITCH_SECONDS = 0.001
 COLLECTOR_THRESHOLDS = (10_000, 20, 50)
 
 
+def return_free_memory() -> None:
+    """Give back to the system what a load took only meanwhile, of which the C library keeps some for later.
+
+    Does nothing where the C library is not glibc, which alone can be told so (malloc_trim(3)).
+    """
+    with suppress(ImportError, OSError, AttributeError, MemoryError):
+        import ctypes  # here, since it takes some milliseconds that the first answer need not wait for
+
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 @dataclass(frozen=True, slots=True)
 class ReloadFault:
     """Why the files as they are now are not served; what was served before still is."""
@@ -1168,6 +1189,7 @@ class Reloader:
 
     def run(self) -> None:
         """Look, and look again, until the process ends."""
+        return_free_memory()  # that the first load left behind
         pause = self.service.settings.reload_interval
         while True:
             forced = self.asked.wait(pause)
@@ -1216,6 +1238,7 @@ class Reloader:
         service.publish()
         for warning in snapshot.dataset.warnings:
             log.warning("%s", warning)
+        return_free_memory()
         log.info("reloaded %s; changed: %s", loaded_line(snapshot.dataset), ", ".join(changed) or "nothing")
         notify("READY=1", f"STATUS=Serving {loaded_line(snapshot.dataset)}")
 

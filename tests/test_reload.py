@@ -68,6 +68,16 @@ def test_a_hangup_loads_what_did_not_change_and_changes_nothing(reloader: Reload
     assert reloader.service.snapshot.fixed == before.fixed
 
 
+def test_what_a_load_took_only_meanwhile_is_given_back(
+    reloader: Reloader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served_meanwhile: list[list[str]] = []
+    monkeypatch.setattr(reviewsd, "return_free_memory", lambda: served_meanwhile.append(served(reloader)))
+    replace(reloader.service.settings.data, document("a", "b"))
+    reloader.look(forced=False)
+    assert served_meanwhile == [["b", "a"]], "once, when the old data are no longer served"
+
+
 def test_bad_data_leave_everything_as_it_was_and_are_told(
     reloader: Reloader, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -4,6 +4,7 @@ Settings - Session key - Files - Last-Modified - Remembered - Answers: propertie
 Commands
 """
 
+import gzip
 import io
 import json
 import logging
@@ -13,6 +14,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -250,6 +252,26 @@ def test_entity_tags_depend_on_the_bytes_alone() -> None:
 
 
 # ---- Remembered ----
+
+
+@pytest.mark.parametrize(
+    "size", [0, 1, reviewsd.GZIP_PART_BYTES - 1, reviewsd.GZIP_PART_BYTES, 3 * reviewsd.GZIP_PART_BYTES + 1]
+)
+def test_a_body_of_any_size_is_packed_whole_and_without_a_time(size: int) -> None:
+    body = (b"Reviews, " * (size // 9 + 1))[:size]
+    packed = reviewsd.gzipped(body)
+    assert gzip.decompress(packed) == body
+    assert packed[4:8] == bytes(4), "MTIME (RFC 1952, section 2.3.1) is not known"
+
+
+def test_memory_is_given_back_where_the_c_library_can_and_nowhere_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept: list[int] = []
+    for library in (SimpleNamespace(malloc_trim=kept.append), SimpleNamespace()):
+        monkeypatch.setattr("ctypes.CDLL", lambda name, library=library: library)
+        reviewsd.return_free_memory()
+    assert kept == [0]
 
 
 def test_the_oldest_answers_are_forgotten_first_and_the_bound_holds() -> None:
