@@ -350,7 +350,8 @@ def _frequent_pieces(sample: Sequence[str]) -> list[str]:
     """The pieces that many of the texts hold, the most frequent first."""
     counts = Counter(chain.from_iterable(map(pieces_in, sample)))
     least = [len(sample) * share for share in (SHORTEST_PIECE_SHARE, FREQUENT_PIECE_SHARE)]
-    return [piece for piece, texts in counts.most_common() if texts > least[len(piece) > len("a b")]]
+    frequent = (piece for piece, texts in counts.items() if texts > least[len(piece) > len("a b")])
+    return sorted(frequent, key=counts.__getitem__, reverse=True)
 
 
 def _longer_pieces(sample: Sequence[str]) -> list[str]:
