@@ -389,14 +389,13 @@ def build_texts(block: Block) -> Texts:
 
 def holding(texts: Texts, needle: str, among: int) -> int:
     """Those of `among` that hold `needle`, which is folded and not empty."""
-    words = set(words_in(needle))
-    if needle in words:
+    if not WHITE.search(needle, 1, len(needle) - 1):
         return among & texts.in_a_word(needle)
     if needle in texts.seams.frequent:
         return among & texts.seams.frequent[needle]
     # All its seams and words must be there. Then only a look can tell more.
     among &= texts.seams.holding(needle)
-    for word in sorted(words, key=texts.vocabulary.cost_in_looks):
+    for word in sorted(set(words_in(needle)), key=texts.vocabulary.cost_in_looks):
         if texts.vocabulary.cost_in_looks(word) < among.bit_count():
             among &= texts.in_a_word(word)
     return texts.block.holding(needle, among)
