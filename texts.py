@@ -111,16 +111,14 @@ class Block:
 
 # ---- Vocabulary: the words of all texts, which are few, stand for the texts, which are many ----
 
-WHITE = re.compile(r"(\s)")  # one character of those that `str.isspace` knows
+WHITE = re.compile(r"(\s)")  # one character of white space, as `str.isspace` knows it
 GRAM = 3  # characters that lead to the words that hold them
 FREQUENT_SHARE = 1 / 64  # of all texts: a word that more of them hold has a ready set
 # A gram has a ready set when making it costs more than adding so many texts: a share of all, or what takes
 # less than a millisecond anyhow.
 COSTLY_SHARE, LEAST_COSTLY = 1 / 4, 5000
-LONGEST_GRAM, MOST_COSTLY = (
-    6,
-    1000,
-)  # what long words alike, as addresses of pages are, may take of the memory
+# Long words alone, as addresses of pages are, must not fill the memory.
+LONGEST_COSTLY, MOST_COSTLY = 5, 1000
 WORD_COST = 10  # to turn to one more word costs as much as adding so many of its texts
 LOOKS_PER_WORD = 4  # looks at a text that take as long as adding the texts of one word without a set
 
@@ -208,11 +206,15 @@ def build_vocabulary(block: Block) -> Vocabulary:
         if number >= len(frequent):
             rare += postings.pop(word)
             rare_starts.append(len(rare))
-    vocabulary = Vocabulary(block, words, by_gram, {}, frequent, rare, rare_starts)
+    return _with_costly_grams(Vocabulary(block, words, dict(by_gram), {}, frequent, rare, rare_starts))
+
+
+def _with_costly_grams(vocabulary: Vocabulary) -> Vocabulary:
     costly = _costly_grams(vocabulary)
+    by_gram = vocabulary.by_gram.items()
     return replace(
         vocabulary,
-        by_gram={gram: words for gram, words in by_gram.items() if len(gram) == GRAM or gram not in costly},
+        by_gram={gram: numbers for gram, numbers in by_gram if len(gram) == GRAM or gram not in costly},
         by_costly_gram=dict(zip(costly, _united(vocabulary, list(costly.values())), strict=True)),
     )
 
@@ -223,12 +225,13 @@ def _costly_grams(vocabulary: Vocabulary) -> dict[str, Sequence[int]]:
     costs = [0] * len(vocabulary.frequent)
     costs += [behind - start + WORD_COST for start, behind in pairwise(vocabulary.rare_starts)]
     found: dict[str, Sequence[int]] = {}
-    by_gram = vocabulary.by_gram
-    for length in range(GRAM, LONGEST_GRAM + 1):
+    by_gram, length = vocabulary.by_gram, GRAM
+    while by_gram:
         priced = ((sum(map(costs.__getitem__, numbers)), gram) for gram, numbers in by_gram.items())
         costly = nlargest(MOST_COSTLY - len(found), (one for one in priced if one[0] > least))
         found |= {gram: by_gram[gram] for _, gram in costly}
-        by_gram = _longer(vocabulary.words, length, found) if costly else {}
+        by_gram = _longer(vocabulary.words, length, found) if costly and length < LONGEST_COSTLY else {}
+        length += 1
     return found
 
 
@@ -254,9 +257,8 @@ def _united(vocabulary: Vocabulary, groups: Sequence[Sequence[int]]) -> Iterator
         for position in vocabulary.rare_positions(number):
             rows[position] |= bits[number]
     for numbers, rare in zip(groups, transposed(rows, len(groups)), strict=True):
-        yield rare | union(
-            vocabulary.frequent[number] for number in numbers[: bisect_left(numbers, first_rare)]
-        )
+        frequent = numbers[: bisect_left(numbers, first_rare)]
+        yield rare | union(vocabulary.frequent[number] for number in frequent)
 
 
 # ---- Seams: where two words meet ----
@@ -267,13 +269,10 @@ NOTHING = "\0"  # stands before the first character; in a text that holds it, pi
 SAMPLE = 2000  # texts that tell which pieces are frequent
 FREQUENT_PIECE_SHARE = 1 / 32  # of all texts: a piece that more of them hold has a set of its own
 SHORTEST_PIECE_SHARE = 1 / 256  # the same for a character on each side: such a piece has no smaller ones
-LONGER_BEFORE, LONGER_BEHIND, MOST_LONGER = (
-    4,
-    5,
-    200,
-)  # of pieces that have a set if they are frequent, or none
-# For each white space in an average text, so that the room for sets is a part of the texts' room: sets of one
-# piece, at most; and sets of many pieces, each of which then holds some two in five texts.
+# Pieces of so many characters have a set if they are frequent, but are no part of the others' search.
+LONGER_BEFORE, LONGER_BEHIND, MOST_LONGER = 4, 5, 200
+# For each white space in an average text, so that the room for sets follows the room for texts: sets of one
+# piece, at most, and sets of many pieces, each of which then holds one in four texts or so.
 OWN_SETS, SHARED_SETS = 40, 12
 REMEMBERED_SEAMS = 1 << 18  # while building, so that hostile texts do not fill the memory
 
