@@ -264,17 +264,17 @@ def _united(vocabulary: Vocabulary, groups: Sequence[Sequence[int]]) -> Iterator
 # ---- Seams: where two words meet ----
 
 MANY_TEXTS = 2000  # fewer are looked at within a millisecond: seams would only make the start later
-BEFORE, BEHIND = 2, 3  # characters beside the white space
+BEFORE, BEHIND = 2, 2  # characters beside the white space
 NOTHING = "\0"  # stands before the first character; in a text that holds it, pieces begin behind it
 SAMPLE = 2000  # texts that tell which pieces are frequent
 FREQUENT_PIECE_SHARE = 1 / 32  # of all texts: a piece that more of them hold has a set of its own
 SHORTEST_PIECE_SHARE = 1 / 256  # the same for a character on each side: such a piece has no smaller ones
 # Pieces of so many characters have a set if they are frequent, but are no part of the others' search.
-LONGER_BEFORE, LONGER_BEHIND, MOST_LONGER = 4, 5, 200
+LONGER_BEFORE, LONGER_BEHIND, MOST_LONGER = 3, 4, 200
 # For each white space in an average text, so that the room for sets follows the room for texts: sets of one
 # piece, at most, and sets of many pieces, each of which then holds one in four texts or so.
-OWN_SETS, SHARED_SETS = 40, 12
-REMEMBERED_SEAMS = 1 << 18  # while building, so that hostile texts do not fill the memory
+OWN_SETS, SHARED_SETS = 40, 10
+REMEMBERED_SEAMS = 1 << 17  # while building, so that hostile texts do not fill the memory
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,22 +99,20 @@ def test_what_has_no_white_space_inside_stands_in_a_word(text: str, data: st.Dat
     [
         ("", []),
         ("word", []),
-        ("and the", ["nd the"]),
+        ("and the", ["nd th"]),
         (" a", ["\0\0 a"]),
-        ("a b\tcdef", ["\0a b\tc", " b\tcde"]),
+        ("a b\tcdef", ["\0a b\t", " b\tcd"]),
         ("s a ", ["\0s a ", " a "]),
     ],
 )
-def test_a_seam_is_white_space_with_two_characters_before_and_three_behind(
-    text: str, seams: list[str]
-) -> None:
+def test_a_seam_is_white_space_with_two_characters_before_and_behind(text: str, seams: list[str]) -> None:
     assert list(texts.seams_in(text)) == seams
 
 
 def test_a_seam_has_pieces_down_to_a_character_on_each_side() -> None:
-    assert texts.pieces("nd the") == {"nd the", "nd th", "nd t", "d the", "d th", "d t"}
+    assert texts.pieces("nd th") == {"nd th", "nd t", "d th", "d t"}
     assert texts.pieces("\0a\nb") == {"a\nb"}
-    assert texts.pieces("\0\0 the") == texts.pieces("nd ") == set()
+    assert texts.pieces("\0\0 th") == texts.pieces("nd ") == set()
 
 
 @given(st.text("ab \n\0", max_size=10))
