@@ -264,13 +264,13 @@ def _united(vocabulary: Vocabulary, groups: Sequence[Sequence[int]]) -> Iterator
 # ---- Seams: where two words meet ----
 
 MANY_TEXTS = 2000  # fewer are looked at within a millisecond: seams would only make the start later
-BEFORE, BEHIND = 2, 2  # characters beside the white space
+CHARACTERS = 4  # of a piece beside its white space, at most
 NOTHING = "\0"  # stands before the first character; in a text that holds it, pieces begin behind it
 SAMPLE = 2000  # texts that tell which pieces are frequent
 FREQUENT_PIECE_SHARE = 1 / 32  # of all texts: a piece that more of them hold has a set of its own
 SHORTEST_PIECE_SHARE = 1 / 256  # the same for a character on each side: such a piece has no smaller ones
 # Pieces of so many characters have a set if they are frequent, but are no part of the others' search.
-LONGER_BEFORE, LONGER_BEHIND, MOST_LONGER = 3, 4, 200
+LONGER_CHARACTERS, MOST_LONGER = 6, 200
 # For each white space in an average text, so that the room for sets follows the room for texts: sets of one
 # piece, at most, and sets of many pieces, each of which then holds one in four texts or so.
 OWN_SETS, SHARED_SETS = 40, 10
@@ -292,7 +292,7 @@ class Seams:
         return found
 
 
-def seams_in(text: str, before: int = BEFORE, behind: int = BEHIND) -> Iterator[str]:
+def seams_in(text: str, before: int, behind: int) -> Iterator[str]:
     """Each white space of `text` with the characters beside it.
 
     There are so many before it, where need be NOTHING, and at most so many behind it.
@@ -301,16 +301,21 @@ def seams_in(text: str, before: int = BEFORE, behind: int = BEHIND) -> Iterator[
     return (padded[white.start() : white.start() + before + 1 + behind] for white in WHITE.finditer(text))
 
 
-def pieces(seam: str, before: int = BEFORE) -> set[str]:
+def pieces(seam: str, before: int) -> set[str]:
     """The parts of a seam that keep the white space and at least a character on each side of it."""
     first = seam.rfind(NOTHING, 0, before) + 1
     stops = range(before + 2, len(seam) + 1)
     return {seam[start:stop] for start in range(first, before) for stop in stops}
 
 
-def pieces_in(text: str, before: int = BEFORE, behind: int = BEHIND) -> set[str]:
-    """The pieces of all seams in `text`."""
-    return {piece for seam in seams_in(text, before, behind) for piece in pieces(seam, before)}
+def pieces_in(text: str, characters: int = CHARACTERS) -> set[str]:
+    """The pieces of all seams in `text`, of at most so many characters beside the white space."""
+    return {
+        piece
+        for before in range(1, characters)
+        for seam in seams_in(text, before, characters - before)
+        for piece in pieces(seam, before)
+    }
 
 
 def build_seams(block: Block) -> Seams:
@@ -332,13 +337,27 @@ def _seams(block: Block, frequent: Sequence[str], shared: int) -> Seams:
     """The sets of all pieces: for the frequent ones their own, for all others so many shared ones."""
     column = {piece: number for number, piece in enumerate(frequent)}
 
-    @lru_cache(REMEMBERED_SEAMS)
-    def bits(seam: str) -> int:
-        return union(1 << column.get(piece, len(frequent) + _share(piece, shared)) for piece in pieces(seam))
+    def bits(before: int, seam: str) -> int:
+        return union(
+            1 << column.get(piece, len(frequent) + _share(piece, shared)) for piece in pieces(seam, before)
+        )
 
-    rows = (union(map(bits, seams_in(text))) for text in block)
-    sets = transposed(rows, len(frequent) + shared)
+    remember = lru_cache(REMEMBERED_SEAMS)
+    bits_by_before = [remember(partial(bits, before)) for before in range(1, CHARACTERS)]
+    sets = transposed((_row(text, bits_by_before) for text in block), len(frequent) + shared)
     return Seams(dict(zip(frequent, sets, strict=False)), sets[len(frequent) :])
+
+
+def _row(text: str, bits_by_before: Sequence[Callable[[str], int]]) -> int:
+    """The bits of all seams that `seams_in` finds with 1 and more characters before, CHARACTERS in all."""
+    # One walk along the text instead of one for each kind of seam, which would take twice the time.
+    row, padded = 0, NOTHING * (CHARACTERS - 1) + text
+    for white in WHITE.finditer(text):
+        end = white.start() + CHARACTERS - 2
+        for bits in bits_by_before:
+            row |= bits(padded[end : end + CHARACTERS + 1])
+            end -= 1
+    return row
 
 
 def _share(piece: str, shared: int) -> int:
@@ -355,7 +374,7 @@ def _frequent_pieces(sample: Sequence[str]) -> list[str]:
 
 def _longer_pieces(sample: Sequence[str]) -> list[str]:
     """The pieces of more characters that many of the texts hold, the most frequent first."""
-    found = (pieces_in(text, LONGER_BEFORE, LONGER_BEHIND) - pieces_in(text) for text in sample)
+    found = (pieces_in(text, LONGER_CHARACTERS) - pieces_in(text) for text in sample)
     counts = Counter(chain.from_iterable(found)).most_common(MOST_LONGER)
     return [piece for piece, texts in counts if texts > len(sample) * FREQUENT_PIECE_SHARE]
 

@@ -105,14 +105,19 @@ def test_what_has_no_white_space_inside_stands_in_a_word(text: str, data: st.Dat
         ("s a ", ["\0s a ", " a "]),
     ],
 )
-def test_a_seam_is_white_space_with_two_characters_before_and_behind(text: str, seams: list[str]) -> None:
-    assert list(texts.seams_in(text)) == seams
+def test_a_seam_is_white_space_with_the_characters_beside_it(text: str, seams: list[str]) -> None:
+    assert list(texts.seams_in(text, 2, 2)) == seams
 
 
 def test_a_seam_has_pieces_down_to_a_character_on_each_side() -> None:
-    assert texts.pieces("nd th") == {"nd th", "nd t", "d th", "d t"}
-    assert texts.pieces("\0a\nb") == {"a\nb"}
-    assert texts.pieces("\0\0 th") == texts.pieces("nd ") == set()
+    assert texts.pieces("nd th", 2) == {"nd th", "nd t", "d th", "d t"}
+    assert texts.pieces("\0a\nb", 2) == {"a\nb"}
+    assert texts.pieces("\0\0 th", 2) == texts.pieces("nd ", 2) == set()
+
+
+def test_pieces_have_four_characters_beside_the_white_space_or_fewer() -> None:
+    assert texts.pieces_in("and the") == {"d t", "d th", "d the", "nd t", "nd th", "and t"}
+    assert {piece for piece in texts.pieces_in("and the", 6) if len(piece) == 7} == {"and the"}
 
 
 @given(st.text("ab \n\0", max_size=10))
@@ -127,8 +132,19 @@ def test_no_text_that_holds_a_phrase_is_missing_from_those_of_its_pieces(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(texts, "MANY_TEXTS", 0)
-        among = texts.build_seams(block_of(given_texts)).holding(phrase)
+        seams = texts.build_seams(block_of(given_texts))
+    among = seams.holding(phrase)
     assert all(among >> place & 1 for place in plain(given_texts, phrase))
+
+
+@given(st.lists(st.text("ab \n\0", max_size=8), min_size=1, max_size=20))
+def test_a_frequent_piece_has_exactly_the_texts_that_hold_it(given_texts: list[str]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"MANY_TEXTS": 0, "FREQUENT_PIECE_SHARE": 0, "SHORTEST_PIECE_SHARE": 0}.items():
+            patch.setattr(texts, name, value)
+        seams = texts.build_seams(block_of(given_texts))
+    for piece, holders in seams.frequent.items():
+        assert list(texts.positions(holders)) == plain(given_texts, piece)
 
 
 # ---- Needles: found where they stand, compared with a look at every text ----
