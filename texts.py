@@ -327,10 +327,9 @@ def build_seams(block: Block) -> Seams:
     frequent = _frequent_pieces(sample)[: int(seams_per_text * OWN_SETS)]
     seams = _seams(block, frequent, int(seams_per_text * SHARED_SETS) + 1)
     everything = (1 << len(block)) - 1
-    longer = {
-        piece: block.holding(piece, everything & seams.holding(piece)) for piece in _longer_pieces(sample)
-    }
-    return replace(seams, frequent={**seams.frequent, **longer})
+    longer = _longer_pieces(sample[::4])  # of a whole sample they would take a second
+    own = {piece: block.holding(piece, everything & seams.holding(piece)) for piece in longer}
+    return replace(seams, frequent={**seams.frequent, **own})
 
 
 def _seams(block: Block, frequent: Sequence[str], shared: int) -> Seams:
