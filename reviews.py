@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from contract import BadData, Contract, Fault, Json, JsonPath, Parameter, shown
-from texts import Block, Texts, build_texts, holding, members, positions, union
+from texts import Block, Texts, build_texts, first, holding, members, positions, union
 
 REVIEWS_FILE = "reviews.json"
 INSIGHTS_FILE = "insights.json"
@@ -692,11 +692,11 @@ def _rated_at_least(index: Index, rating: float) -> int:
 
 
 def _on_or_after(index: Index, day: str) -> int:
-    return (1 << (index.count - bisect_left(index.days, day))) - 1
+    return first(index.count - bisect_left(index.days, day))
 
 
 def _on_or_before(index: Index, day: str) -> int:
-    return _everything(index) ^ ((1 << (index.count - bisect_right(index.days, day))) - 1)
+    return first(index.count) ^ first(index.count - bisect_right(index.days, day))
 
 
 def _naming(index: Index, value: str) -> int:
@@ -715,7 +715,7 @@ FILTERS: dict[str, Callable[[Index, Any], int]] = {
 
 def matching(index: Index, query: Query) -> int:
     """The set of reviews that pass every filter of `query`."""
-    matches = _everything(index)
+    matches = first(index.count)
     for name, select in FILTERS.items():
         if (value := getattr(query, name)) is not None:
             matches &= select(index, value)
@@ -731,10 +731,6 @@ def search(dataset: Dataset, query: Query) -> bytes:
     chosen = [dataset.review_json(position) for position in page]
     head = b'{"matched":%d,"returned":%d,"reviews":[' % (matches.bit_count(), len(chosen))
     return head + b",".join(chosen) + b"]}"
-
-
-def _everything(index: Index) -> int:
-    return (1 << index.count) - 1
 
 
 # ---- Since: the beginning of the serving order ----

@@ -28,7 +28,6 @@ from zlib import crc32
 
 # ---- Sets of positions ----
 
-EVERYTHING = -1  # as many ones as anything asks for
 ONE = re.compile("1")
 DIGIT_OF_BIT = [bytes(b"01"[octet >> bit & 1] for octet in range(256)) for bit in range(8)]
 
@@ -39,6 +38,11 @@ def members(positions: Iterable[int], count: int) -> int:
     for position in positions:
         octets[position >> 3] |= 1 << (position & 7)
     return int.from_bytes(octets, "little")
+
+
+def first(count: int) -> int:
+    """The set of the first `count` positions."""
+    return (1 << count) - 1
 
 
 def union(sets: Iterable[int]) -> int:
@@ -158,7 +162,7 @@ class Vocabulary:
         numbers, count = self._numbers(needle), len(self.block)
         first_rare = bisect_left(numbers, len(self.frequent))
         found = union(self.frequent[number] for number in numbers[:first_rare])
-        rest = ((1 << count) - 1) ^ found
+        rest = first(count) ^ found
         if rest.bit_count() < LOOKS_PER_WORD * (len(numbers) - first_rare):
             return found | self.block.holding(needle, rest)
         return found | members(chain.from_iterable(map(self.rare_positions, numbers[first_rare:])), count)
@@ -177,9 +181,7 @@ class Vocabulary:
 
     def _candidates(self, needle: str) -> Sequence[int]:
         """The words that hold the rarest gram of `needle`, ascending."""
-        if len(needle) <= GRAM:
-            return self.by_gram.get(needle, ())
-        grams = [needle[start : start + GRAM] for start in range(len(needle) - GRAM + 1)]
+        grams = [needle[start : start + GRAM] for start in range(max(1, len(needle) - GRAM + 1))]
         return min([self.by_gram.get(gram, ()) for gram in grams], key=len)
 
     def rare_positions(self, number: int) -> Sequence[int]:
@@ -274,7 +276,7 @@ LONGER_CHARACTERS, MOST_LONGER = 6, 200
 # For each white space in an average text, so that the room for sets follows the room for texts: sets of one
 # piece, at most, and sets of many pieces, each of which then holds one in four texts or so.
 OWN_SETS, SHARED_SETS = 40, 10
-REMEMBERED_SEAMS = 1 << 17  # while building, so that hostile texts do not fill the memory
+REMEMBERED_PARTS = 1 << 17  # of seams, while building, so that hostile texts do not fill the memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,51 +286,53 @@ class Seams:
     frequent: Mapping[str, int]  # exactly the texts that hold the piece
     shared: Sequence[int]  # those that hold one of many pieces, by `_share`
 
-    def holding(self, phrase: str) -> int:
-        """The texts that hold all pieces of `phrase`, and some that hold others with the same shared sets."""
-        found = EVERYTHING
+    def holding(self, phrase: str, among: int) -> int:
+        """Those of `among` that hold all pieces of `phrase`, and some with others in the same shared sets."""
         for piece in pieces_in(phrase):
-            found &= self.frequent.get(piece) or self.shared[_share(piece, len(self.shared))]
-        return found
+            among &= self.frequent.get(piece) or self.shared[_share(piece, len(self.shared))]
+        return among
 
 
-def seams_in(text: str, before: int, behind: int) -> Iterator[str]:
-    """Each white space of `text` with the characters beside it.
+def seams_in(text: str, characters: int = CHARACTERS) -> Iterator[str]:
+    """Each white space of `text` with all that can be in a piece of so many characters beside it.
 
-    There are so many before it, where need be NOTHING, and at most so many behind it.
+    That is one character less before it, where need be NOTHING, and at most as many behind it.
     """
+    before = characters - 1
     padded = NOTHING * before + text
-    return (padded[white.start() : white.start() + before + 1 + behind] for white in WHITE.finditer(text))
+    return (padded[white.start() : white.start() + 2 * before + 1] for white in WHITE.finditer(text))
 
 
-def pieces(seam: str, before: int) -> set[str]:
-    """The parts of a seam that keep the white space and at least a character on each side of it."""
-    first = seam.rfind(NOTHING, 0, before) + 1
-    stops = range(before + 2, len(seam) + 1)
-    return {seam[start:stop] for start in range(first, before) for stop in stops}
+def pieces(seam: str, before: int, characters: int = CHARACTERS) -> set[str]:
+    """The parts of `seam` that keep its white space, which has so many characters before it.
+
+    At least one character stands on each side, and at most so many `characters` stand on both.
+    """
+    begin = seam.rfind(NOTHING, 0, before) + 1
+    return {
+        seam[start:stop]
+        for start in range(begin, before)
+        for stop in range(before + 2, min(len(seam), start + characters + 1) + 1)
+    }
 
 
 def pieces_in(text: str, characters: int = CHARACTERS) -> set[str]:
-    """The pieces of all seams in `text`, of at most so many characters beside the white space."""
-    return {
-        piece
-        for before in range(1, characters)
-        for seam in seams_in(text, before, characters - before)
-        for piece in pieces(seam, before)
-    }
+    """The pieces of all seams in `text`."""
+    seams = seams_in(text, characters)
+    return {piece for seam in seams for piece in pieces(seam, characters - 1, characters)}
 
 
 def build_seams(block: Block) -> Seams:
     """The sets of all pieces of all seams in the texts."""
     if len(block) < MANY_TEXTS:
-        return Seams({}, [EVERYTHING])
+        return Seams({}, [first(len(block))])
     sample = [block[position] for position in range(0, len(block), len(block) // SAMPLE + 1)]
     seams_per_text = sum(len(WHITE.findall(text)) for text in sample) / len(sample)
     frequent = _frequent_pieces(sample)[: int(seams_per_text * OWN_SETS)]
     seams = _seams(block, frequent, int(seams_per_text * SHARED_SETS) + 1)
-    everything = (1 << len(block)) - 1
     longer = _longer_pieces(sample[::4])  # of a whole sample they would take a second
-    own = {piece: block.holding(piece, everything & seams.holding(piece)) for piece in longer}
+    everything = first(len(block))
+    own = {piece: block.holding(piece, seams.holding(piece, everything)) for piece in longer}
     return replace(seams, frequent={**seams.frequent, **own})
 
 
@@ -336,26 +340,23 @@ def _seams(block: Block, frequent: Sequence[str], shared: int) -> Seams:
     """The sets of all pieces: for the frequent ones their own, for all others so many shared ones."""
     column = {piece: number for number, piece in enumerate(frequent)}
 
-    def bits(before: int, seam: str) -> int:
+    def bits(before: int, part: str) -> int:
         return union(
-            1 << column.get(piece, len(frequent) + _share(piece, shared)) for piece in pieces(seam, before)
+            1 << column.get(piece, len(frequent) + _share(piece, shared)) for piece in pieces(part, before)
         )
 
-    remember = lru_cache(REMEMBERED_SEAMS)
-    bits_by_before = [remember(partial(bits, before)) for before in range(1, CHARACTERS)]
-    sets = transposed((_row(text, bits_by_before) for text in block), len(frequent) + shared)
+    # Of each part of a seam that is as long as a piece: there are fewer of them than of seams.
+    remember = lru_cache(REMEMBERED_PARTS)
+    bits_by_start = [remember(partial(bits, before)) for before in range(CHARACTERS - 1, 0, -1)]
+    sets = transposed((_row(text, bits_by_start) for text in block), len(frequent) + shared)
     return Seams(dict(zip(frequent, sets, strict=False)), sets[len(frequent) :])
 
 
-def _row(text: str, bits_by_before: Sequence[Callable[[str], int]]) -> int:
-    """The bits of all seams that `seams_in` finds with 1 and more characters before, CHARACTERS in all."""
-    # One walk along the text instead of one for each kind of seam, which would take twice the time.
-    row, padded = 0, NOTHING * (CHARACTERS - 1) + text
-    for white in WHITE.finditer(text):
-        end = white.start() + CHARACTERS - 2
-        for bits in bits_by_before:
-            row |= bits(padded[end : end + CHARACTERS + 1])
-            end -= 1
+def _row(text: str, bits_by_start: Sequence[Callable[[str], int]]) -> int:
+    row = 0
+    for seam in seams_in(text):
+        for start, bits in enumerate(bits_by_start):
+            row |= bits(seam[start : start + CHARACTERS + 1])
     return row
 
 
@@ -366,8 +367,10 @@ def _share(piece: str, shared: int) -> int:
 def _frequent_pieces(sample: Sequence[str]) -> list[str]:
     """The pieces that many of the texts hold, the most frequent first."""
     counts = Counter(chain.from_iterable(map(pieces_in, sample)))
-    least = [len(sample) * share for share in (SHORTEST_PIECE_SHARE, FREQUENT_PIECE_SHARE)]
-    frequent = (piece for piece, texts in counts.items() if texts > least[len(piece) > len("a b")])
+    shortest, others = (len(sample) * share for share in (SHORTEST_PIECE_SHARE, FREQUENT_PIECE_SHARE))
+    frequent = [
+        piece for piece, texts in counts.items() if texts > (others if len(piece) > len("a b") else shortest)
+    ]
     return sorted(frequent, key=counts.__getitem__, reverse=True)
 
 
@@ -389,7 +392,6 @@ MOST_REMEMBERED_SETS = 4096
 class Texts:
     """The texts by position, and what tells quickly which of them hold a needle."""
 
-    block: Block
     vocabulary: Vocabulary
     seams: Seams
     in_a_word: Callable[[str], int] = field(compare=False)  # `vocabulary.holding`, the latest remembered
@@ -401,7 +403,7 @@ def build_texts(block: Block) -> Texts:
     vocabulary = build_vocabulary(block)
     most_sets = REMEMBERED_SETS_BYTES // (len(block) // 8 + 256)  # with the needle and the room around both
     remember = lru_cache(maxsize=min(most_sets, MOST_REMEMBERED_SETS))
-    return Texts(block, vocabulary, seams, in_a_word=remember(vocabulary.holding))
+    return Texts(vocabulary, seams, in_a_word=remember(vocabulary.holding))
 
 
 def holding(texts: Texts, needle: str, among: int) -> int:
@@ -411,8 +413,8 @@ def holding(texts: Texts, needle: str, among: int) -> int:
     if needle in texts.seams.frequent:
         return among & texts.seams.frequent[needle]
     # All its seams and words must be there. Then only a look can tell more.
-    among &= texts.seams.holding(needle)
-    for word in sorted(set(words_in(needle)), key=texts.vocabulary.cost_in_looks):
-        if texts.vocabulary.cost_in_looks(word) < among.bit_count():
+    among = texts.seams.holding(needle, among)
+    for cost, word in sorted((texts.vocabulary.cost_in_looks(word), word) for word in set(words_in(needle))):
+        if cost < among.bit_count():
             among &= texts.in_a_word(word)
-    return texts.block.holding(needle, among)
+    return texts.vocabulary.block.holding(needle, among)
