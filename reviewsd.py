@@ -1216,6 +1216,7 @@ class Reloader:
             return False
         self._looks_left = PATIENCE
         self.reload()
+        return_free_memory()
         return True
 
     def reload(self) -> None:
@@ -1238,7 +1239,6 @@ class Reloader:
         service.publish()
         for warning in snapshot.dataset.warnings:
             log.warning("%s", warning)
-        return_free_memory()
         log.info("reloaded %s; changed: %s", loaded_line(snapshot.dataset), ", ".join(changed) or "nothing")
         notify("READY=1", f"STATUS=Serving {loaded_line(snapshot.dataset)}")
 

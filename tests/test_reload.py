@@ -76,6 +76,12 @@ def test_what_a_load_took_only_meanwhile_is_given_back(
     replace(reloader.service.settings.data, document("a", "b"))
     reloader.look(forced=False)
     assert served_meanwhile == [["b", "a"]], "once, when the old data are no longer served"
+    replace(reloader.service.settings.data, document("a", "a"))
+    reloader.look(forced=False)
+    assert reloader.service.reload_fault is not None
+    assert len(served_meanwhile) == 2, "bad data took memory, too"
+    reloader.look(forced=False)
+    assert len(served_meanwhile) == 2, "a look alone takes none"
 
 
 def test_bad_data_leave_everything_as_it_was_and_are_told(
