@@ -85,6 +85,7 @@ class Figures:
 LIVING = {f"/{kind}-{number}": kind for kind in ("steady", "slow", "flaky") for number in range(6)}
 DEAD = "/dead"
 SLOW_SECONDS = 0.3
+MOST_REFUSALS = 2  # in a row; the third would remove the subscription
 
 
 class Subscribers(ThreadingHTTPServer):
@@ -97,7 +98,24 @@ class Subscribers(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Callback)
         self.figures = figures
         self.newest: dict[str, bytes] = {}
+        self.hub = 0  # the number of the one that lives
         self.refused: Counter[str] = Counter()  # deliveries refused in a row, by path
+        self.lock = threading.Lock()  # of `hub` and `refused`
+
+    def hub_died(self) -> None:
+        """Take the next hub's first delivery: what this one was told last, it may not have written down."""
+        with self.lock:
+            self.hub += 1
+            self.refused.update(dict.fromkeys(LIVING, MOST_REFUSALS))
+
+    def refuses(self, path: str, hub: int) -> bool:
+        """Whether this delivery of that hub fails, as the path's kind does."""
+        with self.lock:
+            flaky = LIVING.get(path) == "flaky" and self.refused[path] < MOST_REFUSALS
+            fails = path == DEAD or (flaky and random.random() < 0.4)
+            if hub == self.hub:
+                self.refused[path] = self.refused[path] + 1 if fails else 0
+            return fails
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A hub that was killed leaves its connections broken."""
@@ -110,6 +128,7 @@ class Callback(BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         """Shake hands here and not while accepting, where it would hold up the others."""
+        self.hub = self.server.hub  # before anything is said, so that it is not taken for its successor
         self.request.do_handshake()
         super().setup()
 
@@ -123,14 +142,9 @@ class Callback(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Take a delivery as the path's kind does."""
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        kind = LIVING.get(self.path, "")
-        if kind == "slow":
+        if LIVING.get(self.path) == "slow":
             time.sleep(SLOW_SECONDS)
-        # Two refusals in a row are borne; the third would remove the subscription.
-        fails = self.path == DEAD or (
-            kind == "flaky" and self.server.refused[self.path] < 2 and random.random() < 0.4
-        )
-        self.server.refused[self.path] = self.server.refused[self.path] + 1 if fails else 0
+        fails = self.server.refuses(self.path, self.hub)
         self.server.figures.happened("deliveries refused" if fails else "deliveries taken")
         if not fails:
             self.server.newest[self.path] = body
@@ -180,7 +194,8 @@ def lasting_port() -> int:
 class Service:
     """The daemon on a fixed port. `generation` counts its starts; requests that meet a kill are forgiven."""
 
-    def __init__(self, scratch: Path):
+    def __init__(self, scratch: Path, callbacks: Subscribers):
+        self._callbacks = callbacks
         self._data = scratch / "data"
         shutil.copytree(PROJECT / "data", self._data)
         self.port = lasting_port()
@@ -221,6 +236,7 @@ class Service:
         self.up.clear()
         self._process.kill()
         self._process.wait()
+        self._callbacks.hub_died()
         self._process = self._start()
 
     def hang_up(self) -> None:
@@ -451,7 +467,7 @@ def soak(seconds: float, figures: Figures, scratch: Path) -> Verdict:
     """The whole course: first with kills, then twice without, so that growth can show."""
     with ExitStack() as stack:
         callbacks = stack.enter_context(subscribers(figures, scratch))
-        service = Service(scratch)
+        service = Service(scratch, callbacks)
         stack.callback(service.stop)
         base = f"https://localhost:{callbacks.server_address[1]}"
         topic_of = {path: TOPICS[number % len(TOPICS)] for number, path in enumerate([*LIVING, DEAD])}
