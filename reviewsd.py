@@ -420,6 +420,8 @@ TEXT_TYPE = "text/plain; charset=utf-8"
 ATOM_TYPE = "application/atom+xml"
 COMPRESSED_FROM = 1024  # bytes; below, a coding saves nothing that a packet would notice
 GZIP_PART_BYTES = 64 * 1024
+GZIP_LEVEL = 6  # of what is made once
+QUICK_GZIP_LEVEL = 4  # of what somebody waits for: 100 reviews in 0.6 of the time, 1 to 4% larger
 CORS = (("Access-Control-Allow-Origin", "*"), ("Access-Control-Expose-Headers", "ETag, Last-Modified, Link"))
 
 Headers = tuple[tuple[str, str], ...]
@@ -453,13 +455,14 @@ def represent(
     content_type: str,
     last_modified: int,
     link: str = "",
-    compress: bool = True,
+    gzip_level: int | None = GZIP_LEVEL,
     vary: str = "Accept-Encoding",
     policy: Headers = (),
 ) -> Representation:
-    """The representation of `body`. Its entity tags depend on nothing but the bytes.
+    """The representation of `body`, plain only if `gzip_level` is None.
 
-    The gzip tag is derived from the identity's digest, so that a new zlib does not change it.
+    Its entity tags depend on nothing but the bytes. The gzip tag is derived from the identity's digest, so
+    that a new zlib does not change it.
     """
     digest = hashlib.sha256(body).hexdigest()
     shared: Headers = (
@@ -475,18 +478,18 @@ def represent(
         return Coding(coded, etag, (*own, ("ETag", etag), *shared), (("ETag", etag), *shared))
 
     identity = coding(body, f'"{digest}"')
-    if not compress or len(body) < COMPRESSED_FROM:
+    if gzip_level is None or len(body) < COMPRESSED_FROM:
         return Representation(content_type, digest, last_modified, identity, None)
-    coded = coding(gzipped(body), f'"{digest}-gzip"', ("Content-Encoding", "gzip"))
+    coded = coding(gzipped(body, gzip_level), f'"{digest}-gzip"', ("Content-Encoding", "gzip"))
     return Representation(content_type, digest, last_modified, identity, coded)
 
 
-def gzipped(body: bytes) -> bytes:
+def gzipped(body: bytes, level: int) -> bytes:
     """`body` in gzip (RFC 1952), without a time.
 
     Made in parts: a call for the whole of a large body would leave as much room behind as its result takes.
     """
-    packer = zlib.compressobj(level=6, wbits=16 + zlib.MAX_WBITS)  # 16: with the head and the end of gzip
+    packer = zlib.compressobj(level, wbits=16 + zlib.MAX_WBITS)  # 16: with the head and the end of gzip
     parts = (body[start : start + GZIP_PART_BYTES] for start in range(0, len(body), GZIP_PART_BYTES))
     return b"".join([*map(packer.compress, parts), packer.flush()])
 
@@ -882,8 +885,8 @@ def computed_answer(snapshot: Snapshot, request: Request, query: str, compute: C
             count = len(bad.issues)
             detail = "One parameter is wrong." if count == 1 else f"{count} parameters are wrong."
             raise HttpError(400, detail + " See issues.", issues=bad.issues) from None
-        compress = compress and len(body) <= LARGEST_REMEMBERED
-        representation = represent(body, JSON_TYPE, snapshot.last_modified, compress=compress)
+        gzip_level = QUICK_GZIP_LEVEL if compress and len(body) <= LARGEST_REMEMBERED else None
+        representation = represent(body, JSON_TYPE, snapshot.last_modified, gzip_level=gzip_level)
         snapshot.remembered.keep(key, representation)
     return conditional_answer(representation, request)
 

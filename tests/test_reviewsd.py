@@ -254,12 +254,13 @@ def test_entity_tags_depend_on_the_bytes_alone() -> None:
 # ---- Remembered ----
 
 
+@pytest.mark.parametrize("level", [reviewsd.QUICK_GZIP_LEVEL, reviewsd.GZIP_LEVEL])
 @pytest.mark.parametrize(
     "size", [0, 1, reviewsd.GZIP_PART_BYTES - 1, reviewsd.GZIP_PART_BYTES, 3 * reviewsd.GZIP_PART_BYTES + 1]
 )
-def test_a_body_of_any_size_is_packed_whole_and_without_a_time(size: int) -> None:
+def test_a_body_of_any_size_is_packed_whole_and_without_a_time(size: int, level: int) -> None:
     body = (b"Reviews, " * (size // 9 + 1))[:size]
-    packed = reviewsd.gzipped(body)
+    packed = reviewsd.gzipped(body, level)
     assert gzip.decompress(packed) == body
     assert packed[4:8] == bytes(4), "MTIME (RFC 1952, section 2.3.1) is not known"
 
@@ -278,7 +279,7 @@ def test_the_oldest_answers_are_forgotten_first_and_the_bound_holds() -> None:
     remembered = Remembered(most_bytes=30_000)
     for number in range(20):
         key = ("/api/reviews/search", f"limit={number}", False)
-        remembered.keep(key, reviewsd.represent(b"x" * 3000, "a/b", 1, compress=False))
+        remembered.keep(key, reviewsd.represent(b"x" * 3000, "a/b", 1, gzip_level=None))
     kept = [
         number for number in range(20) if remembered.get(("/api/reviews/search", f"limit={number}", False))
     ]
@@ -288,7 +289,7 @@ def test_the_oldest_answers_are_forgotten_first_and_the_bound_holds() -> None:
 
 def test_a_large_answer_is_not_remembered() -> None:
     remembered = Remembered()
-    large = reviewsd.represent(b"x" * (reviewsd.LARGEST_REMEMBERED + 1), "a/b", 1, compress=False)
+    large = reviewsd.represent(b"x" * (reviewsd.LARGEST_REMEMBERED + 1), "a/b", 1, gzip_level=None)
     remembered.keep(("/", "", False), large)
     assert remembered.get(("/", "", False)) is None
 
