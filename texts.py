@@ -124,7 +124,7 @@ COSTLY_SHARE, LEAST_COSTLY = 1 / 4, 5000
 # Long words alone, as addresses of pages are, must not fill the memory.
 LONGEST_COSTLY, MOST_COSTLY = 5, 1000
 WORD_COST = 10  # to turn to one more word costs as much as adding so many of its texts
-LOOKS_PER_WORD = 4  # looks at a text that take as long as adding the texts of one word without a set
+LOOKS_PER_WORD = 2  # looks at a text that take as long as adding the texts of one word without a set
 
 
 def words_in(text: str) -> Iterator[str]:
@@ -274,8 +274,8 @@ SHORTEST_PIECE_SHARE = 1 / 256  # the same for a character on each side: such a 
 # Pieces of so many characters have a set if they are frequent, but are no part of the others' search.
 LONGER_CHARACTERS, MOST_LONGER = 6, 200
 # For each white space in an average text, so that the room for sets follows the room for texts: sets of one
-# piece, at most, and sets of many pieces, each of which then holds one in four texts or so.
-OWN_SETS, SHARED_SETS = 40, 10
+# piece, at most, and sets of many pieces, each of which then holds one in six texts or so.
+OWN_SETS, SHARED_SETS = 40, 20
 REMEMBERED_PARTS = 1 << 17  # of seams, while building, so that hostile texts do not fill the memory
 
 

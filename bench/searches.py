@@ -32,6 +32,7 @@ BAD_QUERIES: dict[str, Parameters] = {
     "a word of one letter after a common one": {"query": "s a "},
     "letters that seldom meet": {"query": "f r"},
     "parts of words that seldom meet": {"query": "rer t"},
+    "a common ending and one letter": {"query": "ting t"},
     "a phrase in no text": {"query": "the back and the neck and the hip"},
     "nearly a match, again and again": {"query": "the the the the q"},
     "a letter beyond Latin-1": {"query": "ω"},
