@@ -100,8 +100,9 @@ def _line(line: Line, across: Scale, up: Scale, colour: str, above: bool) -> Ite
     yield f'<polyline class="line {colour}" points="{corners}"/>'
     for (x, y), (_, value) in zip(places, line.points, strict=True):
         yield f'<circle class="dot {colour}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>'
-        height = y - 9 if above else y + 18
-        yield _text(x, height, figure(value), f"value {colour}", _side(x, across, above))
+        lifted = above or y + 18 > up.start  # the figures of the axis stand below that
+        height = y - 9 if lifted else y + 18
+        yield _text(x, height, figure(value), f"value {colour}", _side(x, across, lifted))
     # What grows leaves a corner free, and the lower line has its figures below.
     height = up.end + 16 if above else min(y for _, y in places[:-1]) - 10
     yield _text(across.start + 8, height, line.name, f"name {colour}", "start")
