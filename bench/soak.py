@@ -98,24 +98,11 @@ class Subscribers(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Callback)
         self.figures = figures
         self.newest: dict[str, bytes] = {}
-        self.hub = 0  # the number of the one that lives
-        self.refused: Counter[str] = Counter()  # deliveries refused in a row, by path
-        self.lock = threading.Lock()  # of `hub` and `refused`
+        self.refused: Counter[str] = Counter()  # deliveries of the living hub refused in a row, by path
 
     def hub_died(self) -> None:
         """Take the next hub's first delivery: what this one was told last, it may not have written down."""
-        with self.lock:
-            self.hub += 1
-            self.refused.update(dict.fromkeys(LIVING, MOST_REFUSALS))
-
-    def refuses(self, path: str, hub: int) -> bool:
-        """Whether this delivery of that hub fails, as the path's kind does."""
-        with self.lock:
-            flaky = LIVING.get(path) == "flaky" and self.refused[path] < MOST_REFUSALS
-            fails = path == DEAD or (flaky and random.random() < 0.4)
-            if hub == self.hub:
-                self.refused[path] = self.refused[path] + 1 if fails else 0
-            return fails
+        self.refused = Counter(dict.fromkeys(LIVING, MOST_REFUSALS))
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A hub that was killed leaves its connections broken."""
@@ -128,7 +115,7 @@ class Callback(BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         """Shake hands here and not while accepting, where it would hold up the others."""
-        self.hub = self.server.hub  # before anything is said, so that it is not taken for its successor
+        self.refused = self.server.refused  # now: when a dead hub's delivery is looked at, another may live
         self.request.do_handshake()
         super().setup()
 
@@ -142,9 +129,12 @@ class Callback(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Take a delivery as the path's kind does."""
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        if LIVING.get(self.path) == "slow":
+        kind = LIVING.get(self.path, "")
+        if kind == "slow":
             time.sleep(SLOW_SECONDS)
-        fails = self.server.refuses(self.path, self.hub)
+        flaky = kind == "flaky" and self.refused[self.path] < MOST_REFUSALS
+        fails = self.path == DEAD or (flaky and random.random() < 0.4)
+        self.refused[self.path] = self.refused[self.path] + 1 if fails else 0
         self.server.figures.happened("deliveries refused" if fails else "deliveries taken")
         if not fails:
             self.server.newest[self.path] = body
