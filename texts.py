@@ -376,8 +376,8 @@ def _frequent_pieces(sample: Sequence[str]) -> list[str]:
 
 def _longer_pieces(sample: Sequence[str]) -> list[str]:
     """The pieces of more characters that many of the texts hold, the most frequent first."""
-    found = (pieces_in(text, LONGER_CHARACTERS) - pieces_in(text) for text in sample)
-    counts = Counter(chain.from_iterable(found)).most_common(MOST_LONGER)
+    found = chain.from_iterable(pieces_in(text, LONGER_CHARACTERS) for text in sample)
+    counts = Counter(piece for piece in found if len(piece) > CHARACTERS + 1).most_common(MOST_LONGER)
     return [piece for piece, texts in counts if texts > len(sample) * FREQUENT_PIECE_SHARE]
 
 
