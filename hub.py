@@ -4,7 +4,7 @@ Subscribers ask by a form POST; the hub asks their callback back (the challenge)
 every new content of the topic, whole. There is no queue: each subscription remembers the digest of the
 content it was last sent, and is due while that differs from the topic's current one. So a crash loses
 nothing, changes behind a slow callback collapse into the newest, and content that was taken is sent again
-only if the hub died before it had noted the answer.
+only if the answer came late, or the hub ended before it had noted it.
 
 It must not know what a topic says or how it was made (topics arrive as values), nor which HTTP server carries
 its answers. A callback URL may be a secret between hub and subscriber: logs and listings name its host only.
