@@ -49,7 +49,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 from urllib.parse import parse_qsl, quote, urlencode
 
-HUB_PATH = "/api/websub/hub"
+from links import topic_link_header
 
 STORE_FILE_NAME = "websub.sqlite3"
 
@@ -689,8 +689,8 @@ def with_query(url: str, query: str) -> str:
 
 def notification(subscription: Subscription, topic: Topic, settings: HubSettings) -> Message:
     """Content distribution (REC 7): the very bytes that GET serves, signed if there is a secret."""
-    links = f'<{settings.base_url}{HUB_PATH}>; rel="hub", <{settings.base_url}{topic.path}>; rel="self"'
-    headers = {"Content-Type": topic.content_type, "Link": links}
+    link = topic_link_header(settings.base_url, topic.path)
+    headers = {"Content-Type": topic.content_type, "Link": link}
     if subscription.secret is not None:
         headers["X-Hub-Signature"] = "sha256=" + hmac.digest(subscription.secret, topic.body, "sha256").hex()
     return Message("POST", subscription.callback, headers, topic.body, settings.timeout_seconds, 0)

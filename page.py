@@ -22,6 +22,7 @@ from string import Template
 from typing import LiteralString
 
 from contract import Json
+from links import Links
 from markup import (
     MOST_LINE,
     NOTHING,
@@ -57,7 +58,6 @@ from words import (
     MOST_TOPICS,
     SHOWN_REVIEWS,
     Call,
-    Links,
     by_mentions,
     calls,
     mentioned,

@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from contract import BadData, Contract, Fault, Json, JsonPath, Parameter, shown
+from links import Links
 from texts import Block, Texts, build_texts, first, holding, members, positions, union
 
 REVIEWS_FILE = "reviews.json"
@@ -753,17 +754,7 @@ def since(dataset: Dataset, day: str) -> bytes:
 # ---- Feeds: the newest reviews, without a word about the time of rendering ----
 
 
-@dataclass(frozen=True, slots=True)
-class FeedLinks:
-    """Absolute URLs that the feeds name."""
-
-    home: str
-    json_feed: str
-    atom_feed: str
-    hub: str | None
-
-
-def json_feed(dataset: Dataset, links: FeedLinks) -> bytes:
+def json_feed(dataset: Dataset, links: Links) -> bytes:
     """JSON Feed 1.1 (https://jsonfeed.org/version/1.1) of the newest reviews, encoded."""
     name = dataset.business["name"]
     labels = _service_labels(dataset.insights)
@@ -797,7 +788,7 @@ def _json_feed_item(review: Mapping[str, Json], service_labels: Mapping[str, str
     }
 
 
-def atom_feed(dataset: Dataset, links: FeedLinks, updated_when_empty: datetime) -> bytes:
+def atom_feed(dataset: Dataset, links: Links, updated_when_empty: datetime) -> bytes:
     """Atom (RFC 4287) of the newest reviews, encoded; `updated_when_empty` is aware and UTC."""
     name = dataset.business["name"]
     authority = _tag_authority(dataset.business.get("url") or links.home)

@@ -42,7 +42,26 @@ import page
 import reviews
 import words
 from contract import BadData, Contract, Fault, read_contract
-from hub import HUB_PATH, Hub, HubAnswer, HubSettings, HubUnavailable, Listing, Topic, list_subscriptions
+from hub import Hub, HubAnswer, HubSettings, HubUnavailable, Listing, Topic, list_subscriptions
+from links import (
+    ATOM_FEED_PATH,
+    CONTRACT_PATH,
+    HEALTH_PATH,
+    HOME_PATH,
+    HUB_PATH,
+    ICON_PATH,
+    INSIGHTS_PATH,
+    JSON_FEED_PATH,
+    LLMS_PATH,
+    MCP_PATH,
+    REVIEWS_PATH,
+    ROBOTS_PATH,
+    SEARCH_PATH,
+    SINCE_PATH,
+    TOPIC_PATHS,
+    links_below,
+    topic_link_header,
+)
 from mcp_rpc import SESSION_KEY_BYTES, McpEndpoint, McpSettings, new_session_key
 from reviews import BadQuery, Dataset, Issue
 from serving import (
@@ -496,22 +515,7 @@ def gzipped(body: bytes, level: int) -> bytes:
 
 # ---- Snapshot: everything that is served between two reloads ----
 
-REVIEWS_PATH = "/reviews.json"
-INSIGHTS_PATH = "/insights.json"
-SEARCH_PATH = "/api/reviews/search"
-SINCE_PATH = "/api/reviews/since/"
-JSON_FEED_PATH = "/api/feed.json"
-ATOM_PATH = "/feed.xml"
-CONTRACT_PATH = "/.well-known/openapi.json"
-MCP_PATH = "/mcp"
-HEALTH_PATH = "/healthz"
-HOME_PATH = "/"
 HOME_LINKS = "/ as JSON"  # beside the page; no request can name it
-LLMS_PATH = "/llms.txt"
-ROBOTS_PATH = "/robots.txt"
-ICON_PATH = "/favicon.ico"
-
-TOPIC_PATHS = (ATOM_PATH, JSON_FEED_PATH, REVIEWS_PATH)
 
 REMEMBERED_BYTES = 16 * 1024 * 1024
 # A larger computed answer is neither kept nor compressed: it would stall the rest.
@@ -572,14 +576,13 @@ def build_snapshot(
     """The snapshot of `files`; content that `previous` served keeps its Last-Modified. Raises BadData."""
     dataset = reviews.load(contract, files.reviews, files.insights)
     at = links_below(base_url)
-    links = reviews.FeedLinks(home=at.home, json_feed=at.json_feed, atom_feed=at.atom_feed, hub=at.hub)
     changed = dataset_last_modified(dataset, files.modified, previous, now)
     bodies = {
         REVIEWS_PATH: (dataset.reviews_json, JSON_TYPE, files.modified),
         INSIGHTS_PATH: (dataset.insights_json, JSON_TYPE, files.modified),
-        JSON_FEED_PATH: (reviews.json_feed(dataset, links), JSON_TYPE, files.modified),
-        ATOM_PATH: (
-            reviews.atom_feed(dataset, links, datetime.fromtimestamp(changed, UTC)),
+        JSON_FEED_PATH: (reviews.json_feed(dataset, at), JSON_TYPE, files.modified),
+        ATOM_FEED_PATH: (
+            reviews.atom_feed(dataset, at, datetime.fromtimestamp(changed, UTC)),
             ATOM_TYPE,
             files.modified,
         ),
@@ -589,7 +592,7 @@ def build_snapshot(
             contract_modified,
         ),
         HOME_PATH: (page.html_page(dataset, at), HTML_TYPE, changed),
-        HOME_LINKS: (reviews.encode(home_links(at)), JSON_TYPE, contract_modified),
+        HOME_LINKS: (reviews.encode(at.directory()), JSON_TYPE, contract_modified),
         LLMS_PATH: (words.llms_text(dataset, at), TEXT_TYPE, changed),
         ROBOTS_PATH: (words.robots_text(at), TEXT_TYPE, contract_modified),
         ICON_PATH: (*page.favicon(), contract_modified),
@@ -599,11 +602,7 @@ def build_snapshot(
         before = previous.fixed[path] if previous else None
         same = before is not None and before.identity.body == body
         current_since = last_modified(modified, before.last_modified if before else None, same, now)
-        link = (
-            f'<{base_url}{HUB_PATH}>; rel="hub", <{base_url}{path}>; rel="self"'
-            if path in TOPIC_PATHS
-            else ""
-        )
+        link = topic_link_header(base_url, path) if path in TOPIC_PATHS else ""
         vary = "Accept, Accept-Encoding" if path in (HOME_PATH, HOME_LINKS) else "Accept-Encoding"
         policy = page.PAGE_HEADERS if path == HOME_PATH else ()
         fixed[path] = represent(body, content_type, current_since, link, vary=vary, policy=policy)
@@ -638,41 +637,6 @@ def last_modified(modified: float, previous: int | None, same: bool, now: float)
     if previous is None:
         return int(min(modified, now))
     return previous if same else max(int(min(modified, now)), previous + 1)
-
-
-def links_below(base_url: str) -> words.Links:
-    """Where everything is, for whatever speaks of it: the page, the feeds, the words for programs."""
-    return words.Links(
-        home=base_url + HOME_PATH,
-        reviews=base_url + REVIEWS_PATH,
-        insights=base_url + INSIGHTS_PATH,
-        search=base_url + SEARCH_PATH,
-        since=base_url + SINCE_PATH,
-        json_feed=base_url + JSON_FEED_PATH,
-        atom_feed=base_url + ATOM_PATH,
-        contract=base_url + CONTRACT_PATH,
-        llms=base_url + LLMS_PATH,
-        icon=base_url + ICON_PATH,
-        mcp=base_url + MCP_PATH,
-        hub=base_url + HUB_PATH,
-    )
-
-
-def home_links(at: words.Links) -> dict[str, str]:
-    """What `/` tells a program: where everything is."""
-    return {
-        "reviews": at.reviews,
-        "insights": at.insights,
-        "search": at.search,
-        "since": at.since + "{date}",
-        "json_feed": at.json_feed,
-        "atom_feed": at.atom_feed,
-        "contract": at.contract,
-        "page": at.home,
-        "llms": at.llms,
-        "mcp": at.mcp,
-        "hub": at.hub,
-    }
 
 
 # ---- Requests and answers: WSGI on one side, values on the other ----
@@ -960,7 +924,7 @@ def unknown_path_answer(service: Service, snapshot: Snapshot, request: Request) 
     )
 
 
-DATA_PATHS = (REVIEWS_PATH, INSIGHTS_PATH, JSON_FEED_PATH, ATOM_PATH, CONTRACT_PATH)
+DATA_PATHS = (REVIEWS_PATH, INSIGHTS_PATH, JSON_FEED_PATH, ATOM_FEED_PATH, CONTRACT_PATH)
 FIXED_PATHS = (*DATA_PATHS, LLMS_PATH, ROBOTS_PATH, ICON_PATH)
 ROUTES: dict[str, Route] = {path: Route(READ_METHODS, fixed_answer) for path in FIXED_PATHS} | {
     HOME_PATH: Route(READ_METHODS, home_answer),

@@ -3,7 +3,7 @@
 This module turns a dataset into values and bytes. It must not know HTML, files, sockets, the clock, the HTTP
 server or the routes: where things are arrives as `Links`. The same data give the same bytes.
 
-Sections: Links - Selection - Calls - Structured data - Texts
+Sections: Selection - Calls - Structured data - Texts
 """
 
 from __future__ import annotations
@@ -15,33 +15,9 @@ from dataclasses import dataclass
 from typing import LiteralString
 
 from contract import Json
+from links import Links
 from markup import MOST_LINE, MOST_NAME, MOST_TEXT, WEEK, count_of, counted, figure, line, prose, web_url
 from reviews import Dataset, calendar_day
-
-# ---- Links: where everything is ----
-
-
-@dataclass(frozen=True, slots=True)
-class Links:
-    """Absolute URLs of what the service answers; `mcp` and `hub` are "" where they are turned off."""
-
-    home: str
-    reviews: str
-    insights: str
-    search: str
-    since: str  # without the date that ends it
-    json_feed: str
-    atom_feed: str
-    contract: str
-    llms: str
-    icon: str
-    mcp: str = ""
-    hub: str = ""
-
-    def path(self, url: str) -> str:
-        """`url` as it is seen from the base URL: "/feed.xml"."""
-        return "/" + url.removeprefix(self.home)
-
 
 # ---- Selection: how much of the data is told, on the page and here ----
 

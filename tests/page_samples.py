@@ -6,7 +6,6 @@ from typing import Any
 
 from contract import read_contract
 from reviews import Dataset, load
-from words import Links
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLE = ROOT / "data"
@@ -22,24 +21,6 @@ def dataset_of(reviews_file: Any, insights_file: Any = None) -> Dataset:
 def sample_dataset() -> Dataset:
     """The sample as the repository ships it."""
     return load(CONTRACT, (SAMPLE / "reviews.json").read_bytes(), (SAMPLE / "insights.json").read_bytes())
-
-
-def links_at(base_url: str, mcp: bool = True, hub: bool = True) -> Links:
-    """The links of a service at `base_url`."""
-    return Links(
-        home=base_url + "/",
-        reviews=base_url + "/reviews.json",
-        insights=base_url + "/insights.json",
-        search=base_url + "/api/reviews/search",
-        since=base_url + "/api/reviews/since/",
-        json_feed=base_url + "/api/feed.json",
-        atom_feed=base_url + "/feed.xml",
-        contract=base_url + "/.well-known/openapi.json",
-        llms=base_url + "/llms.txt",
-        icon=base_url + "/favicon.ico",
-        mcp=base_url + "/mcp" if mcp else "",
-        hub=base_url + "/api/websub/hub" if hub else "",
-    )
 
 
 SMALLEST = {"business": {"name": "Ann's Bakery"}, "reviews": []}

@@ -41,6 +41,7 @@ from hub_lab import (
 )
 
 import hub
+from links import topic_link_header
 
 ROOT = Path(__file__).parent.parent
 NAMES = ("*.lab.example", "localhost", "127.0.0.1")
@@ -731,7 +732,7 @@ class Front(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         found = self.topics[self.path]
         self.send_response(200)
-        links = f'<{self.base_url}{hub.HUB_PATH}>; rel="hub", <{self.base_url}{self.path}>; rel="self"'
+        links = topic_link_header(self.base_url, self.path)
         self.send_header("Link", links)
         self.send_header("Content-Type", found.content_type)
         self.end_headers()

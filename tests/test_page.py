@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 import xml.etree.ElementTree as ET
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from typing import Any
@@ -21,17 +21,17 @@ from page_samples import (
     SMALLEST,
     attacking_files,
     dataset_of,
-    links_at,
     sample_dataset,
 )
 
 import markup
 import page
 import words
+from links import links_below
 from reviews import Dataset
 
 BASE = "https://reviews.example"
-LINKS = links_at(BASE)
+LINKS = links_below(BASE)
 REVIEWS_FILE = json.loads((SAMPLE / "reviews.json").read_text(encoding="utf-8"))
 INSIGHTS_FILE = json.loads((SAMPLE / "insights.json").read_text(encoding="utf-8"))
 VOID = {"meta", "link", "br", "wbr"}
@@ -391,17 +391,17 @@ def test_what_is_shared_elsewhere_has_a_title_a_text_and_a_picture() -> None:
 
 
 def test_what_is_turned_off_is_not_spoken_of() -> None:
-    quiet = links_at(BASE, mcp=False, hub=False)
+    quiet = replace(LINKS, hub="")
     for text in (
         page.html_page(sample_dataset(), quiet),
         words.llms_text(sample_dataset(), quiet),
         words.robots_text(quiet),
     ):
-        assert not re.search(b"/mcp|websub|hub\\.", text)
+        assert not re.search(b"websub|hub\\.", text)
 
 
 def test_every_endpoint_has_a_curl_line_that_a_shell_reads_as_it_is_meant() -> None:
-    strange = links_at("https://reviews.example/a'b&c")
+    strange = links_below("https://reviews.example/a'b&c")
     calls = words.calls(sample_dataset(), strange)
     urls = [value for key, value in asdict(strange).items() if key not in ("home", "icon")]
     assert {call.url for call in calls} == set(urls)

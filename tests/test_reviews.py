@@ -18,6 +18,7 @@ import unicodedata
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -33,7 +34,8 @@ from jsonschema import Draft202012Validator
 
 import reviews
 from contract import BadData, read_contract
-from reviews import BadQuery, Dataset, FeedLinks, Query
+from links import links_below
+from reviews import BadQuery, Dataset, Query
 
 Object = dict[str, Any]
 
@@ -1295,12 +1297,7 @@ SERVED = {
     name: served_form(name)
     for name in ("ReviewsDocument", "InsightsDocument", "SearchResult", "SinceResult", "JsonFeed")
 }
-LINKS = FeedLinks(
-    home="https://r.example/",
-    json_feed="https://r.example/api/feed.json",
-    atom_feed="https://r.example/feed.xml",
-    hub="https://r.example/api/websub/hub",
-)
+LINKS = links_below("https://r.example")
 WHEN_EMPTY = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SOME_DATASET = loaded(FOUR, FOUR_INSIGHTS)
 
@@ -1723,7 +1720,7 @@ def test_a_tag_stands_once_however_often_it_is_mentioned() -> None:
 
 
 def test_without_a_hub_the_feeds_name_none() -> None:
-    links = FeedLinks(LINKS.home, LINKS.json_feed, LINKS.atom_feed, hub=None)
+    links = replace(LINKS, hub="")
     assert "hubs" not in json.loads(reviews.json_feed(SOME_DATASET, links))
     root = ET.fromstring(reviews.atom_feed(SOME_DATASET, links, WHEN_EMPTY))
     assert [link.get("rel") for link in root.findall(f"{ATOM}link")] == ["self", "alternate"]
@@ -1957,11 +1954,12 @@ import hashlib, json, sys
 from datetime import datetime, timezone
 import reviews
 from contract import read_contract
+from links import links_below
 
 given = json.load(sys.stdin)
 contract = read_contract(given["document"])
 dataset = reviews.load(contract, *(json.dumps(file).encode() for file in given["files"]))
-links = reviews.FeedLinks(**given["links"])
+links = links_below(given["base_url"])
 when = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
 bodies = [dataset.reviews_json, dataset.insights_json, reviews.json_feed(dataset, links)]
 bodies += [reviews.atom_feed(dataset, links, when)]
@@ -1982,8 +1980,7 @@ def test_the_same_data_gives_the_same_bytes_in_every_interpreter() -> None:
     first, second = loaded(MANY, insights), loaded(MANY, insights)
     assert renderings(first) == renderings(first) == renderings(second)
     digest = hashlib.sha256(b"|".join(renderings(first))).hexdigest()
-    links = {name: getattr(LINKS, name) for name in ("home", "json_feed", "atom_feed", "hub")}
-    given_to_them = json.dumps({"document": DOCUMENT, "files": [MANY, insights], "links": links})
+    given_to_them = json.dumps({"document": DOCUMENT, "files": [MANY, insights], "base_url": "https://r.example"})
     for seed in ("0", "1", "4294967295"):
         environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
         done = subprocess.run(

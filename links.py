@@ -1,0 +1,83 @@
+"""Every path of the service, and where it is below the base URL.
+
+This module knows no request, no dataset and no file; it turns a base URL into addresses.
+
+Sections: Paths - Links
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+# ---- Paths ----
+
+HOME_PATH = "/"
+REVIEWS_PATH = "/reviews.json"
+INSIGHTS_PATH = "/insights.json"
+SEARCH_PATH = "/api/reviews/search"
+SINCE_PATH = "/api/reviews/since/"  # a day follows
+JSON_FEED_PATH = "/api/feed.json"
+ATOM_FEED_PATH = "/feed.xml"
+CONTRACT_PATH = "/.well-known/openapi.json"
+LLMS_PATH = "/llms.txt"
+ROBOTS_PATH = "/robots.txt"
+ICON_PATH = "/favicon.ico"
+HEALTH_PATH = "/healthz"
+MCP_PATH = "/mcp"
+HUB_PATH = "/api/websub/hub"
+
+TOPIC_PATHS = (ATOM_FEED_PATH, JSON_FEED_PATH, REVIEWS_PATH)  # what the hub announces changes of
+
+
+# ---- Links ----
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Absolute URLs of what the service answers, in the order in which `/` lists them."""
+
+    reviews: str
+    insights: str
+    search: str
+    since: str  # without the day that ends it
+    json_feed: str
+    atom_feed: str
+    contract: str
+    home: str
+    llms: str
+    mcp: str
+    icon: str
+    hub: str = ""  # empty where nobody is to subscribe
+
+    def path(self, url: str) -> str:
+        """The path of one of these URLs below the base URL: "/feed.xml"."""
+        return "/" + url.removeprefix(self.home)
+
+    def directory(self) -> dict[str, str]:
+        """What `/` tells a program: each URL under the name by which programs know it."""
+        urls = asdict(self) | {"since": self.since + "{date}"}
+        del urls["icon"]
+        return {"page" if name == "home" else name: url for name, url in urls.items() if url}
+
+
+def links_below(base_url: str) -> Links:
+    """The links of a service at `base_url`, which has no slash at its end."""
+    return Links(
+        reviews=base_url + REVIEWS_PATH,
+        insights=base_url + INSIGHTS_PATH,
+        search=base_url + SEARCH_PATH,
+        since=base_url + SINCE_PATH,
+        json_feed=base_url + JSON_FEED_PATH,
+        atom_feed=base_url + ATOM_FEED_PATH,
+        contract=base_url + CONTRACT_PATH,
+        home=base_url + HOME_PATH,
+        llms=base_url + LLMS_PATH,
+        mcp=base_url + MCP_PATH,
+        icon=base_url + ICON_PATH,
+        hub=base_url + HUB_PATH,
+    )
+
+
+def topic_link_header(base_url: str, path: str) -> str:
+    """The `Link` field of a topic (WebSub section 4): its hub and its own URL."""
+    return f'<{base_url}{HUB_PATH}>; rel="hub", <{base_url}{path}>; rel="self"'
