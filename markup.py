@@ -15,8 +15,8 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import LiteralString
 
-from contract import Json
 from reviews import WEB_URL
+from strict_json import Json
 
 # ---- Markup: the one way from text to HTML ----
 

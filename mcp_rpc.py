@@ -30,13 +30,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from heapq import nlargest
 from http import HTTPStatus
-from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import reviews
-from contract import Contract, Json, Parameter, resolve, search_parameters_declared
-from reviews import BadQuery, Dataset, Issue
+from contract import Contract, Parameter, resolve
+from query import BadQuery, Issue, Query, echo, fold, nearest, query_from_arguments, read_arguments
+from reviews import Dataset
+from strict_json import Json, encode
 
 Schema = dict[str, Any]  # JSON Schema 2020-12
 # The value of a request's header by its lower-case name: latin-1, repeated ones joined by ", ", None without.
@@ -451,15 +452,6 @@ def list_of(items: Schema) -> Schema:
 # ---- Arguments: what a tool takes, as the model is told and as it is read ----
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
-    """An argument of a tool. Its schema and its reading both come from `parameter`."""
-
-    parameter: Parameter
-    description: str
-    required: bool = False
-
-
 SCHEMA_OF_KIND: dict[str, Schema] = {
     "text": {"type": "string"},
     "date": {"type": "string", "format": "date"},
@@ -470,71 +462,30 @@ SCHEMA_OF_KIND: dict[str, Schema] = {
 # n8n adds these to every call (n8n-io/n8n#21500, #22787); no tool has an argument of such a name.
 N8N_EXTRAS = frozenset({"action", "chatInput", "sessionId", "tool", "toolCallId"})
 
-LONGEST = 200  # characters of an argument that is text
+
+def text_argument(name: str, description: str, *, required: bool = True) -> Parameter:
+    return Parameter(name, "text", description, required=required)
 
 
-def text_argument(name: str, description: str, *, required: bool = True) -> Argument:
-    return Argument(Parameter(name, "text", None, -math.inf, math.inf, LONGEST), description, required)
-
-
-def search_arguments(contract: Contract) -> list[Argument]:
-    """The search parameters of the contract, in its order."""
-    declared = search_parameters_declared(contract.document)
-    return [
-        Argument(parameter, declaration["description"])
-        for parameter, declaration in zip(contract.search_parameters.values(), declared, strict=True)
-    ]
-
-
-def input_schema(arguments: Sequence[Argument]) -> Schema:
+def input_schema(arguments: Sequence[Parameter]) -> Schema:
     """The JSON Schema of a tool's arguments: closed, and of keywords that every model provider takes."""
     schema: Schema = {
         "type": "object",
-        "properties": {argument.parameter.name: _argument_schema(argument) for argument in arguments},
+        "properties": {argument.name: _argument_schema(argument) for argument in arguments},
         "additionalProperties": False,
     }
-    if required := [argument.parameter.name for argument in arguments if argument.required]:
+    if required := [argument.name for argument in arguments if argument.required]:
         schema["required"] = required
     return schema
 
 
-def _argument_schema(argument: Argument) -> Schema:
-    parameter = argument.parameter
-    schema = SCHEMA_OF_KIND[parameter.kind] | {"description": argument.description}
+def _argument_schema(parameter: Parameter) -> Schema:
+    schema = SCHEMA_OF_KIND[parameter.kind] | {"description": parameter.description}
     if parameter.kind == "text":
         schema["maxLength"] = parameter.max_length
     limits = {"minimum": parameter.minimum, "maximum": parameter.maximum}
     schema |= {keyword: limit for keyword, limit in limits.items() if math.isfinite(limit)}
     return schema | ({} if parameter.default is None else {"default": parameter.default})
-
-
-def read_arguments(arguments: Sequence[Argument], given: Mapping[str, Json]) -> tuple[Any, ...]:
-    """The values of `arguments`, in their order; None where nothing was given and nothing is the default.
-
-    Reads as the search does: numbers may be strings, and null or "" is the same as leaving an argument out.
-    Raises BadQuery with every issue.
-    """
-    known = {argument.parameter.name: argument.parameter for argument in arguments}
-    values = {name: parameter.default for name, parameter in known.items()}
-    issues = []
-    for name, value in islice(given.items(), reviews.MOST_PARAMETERS):
-        try:
-            if (read := _read_argument(known, name, value)) is not None:
-                values[name] = read
-        except ValueError as wrong:
-            issues.append(Issue(reviews.echo(name), reviews.echo(value), str(wrong)))
-    for argument in arguments:
-        if argument.required and given.get(name := argument.parameter.name) in (None, ""):
-            issues.append(Issue(name, "", "is required"))
-    if issues:
-        raise BadQuery(issues)
-    return tuple(values.values())
-
-
-def _read_argument(known: Mapping[str, Parameter], name: str, value: Json) -> Any:
-    if (parameter := known.get(name)) is None:
-        raise ValueError("unknown parameter" + (reviews.nearest(name, known) if known else "; none is taken"))
-    return None if value in (None, "") else reviews.READERS[parameter.kind](parameter, value)
 
 
 # ---- Answers: what each tool says; an encoded JSON object ----
@@ -548,17 +499,17 @@ OVERVIEW_KINDS = ("aspects", "topics", *reviews.ENTITY_KINDS)
 
 
 def get_business(dataset: Dataset) -> bytes:
-    return reviews.encode({"business": dataset.business, "aggregate_rating": dataset.aggregate_rating})
+    return encode({"business": dataset.business, "aggregate_rating": dataset.aggregate_rating})
 
 
 def get_review(dataset: Dataset, id: str) -> bytes:
-    if (position := dataset.position_by_id.get(id)) is None:
+    if (review := dataset.reviews_by_id.get(id)) is None:
         raise _unknown("id", id, "no review has this id; search_reviews and get_recent_reviews give ids")
-    return dataset.review_json(position)
+    return review.json
 
 
 def get_recent_reviews(dataset: Dataset, limit: int) -> bytes:
-    return reviews.search(dataset, reviews.Query(limit=limit))
+    return reviews.search(dataset, Query(limit=limit))
 
 
 OVERALL_KEYS = {
@@ -575,7 +526,7 @@ OVERVIEW = object_of(id=TEXT, label=TEXT, mention_count=component("Count"), scor
 def get_insights_summary(dataset: Dataset) -> bytes:
     insights = dataset.insights
     entries = {"aspects": insights["aspects"], "topics": insights["topics"], **insights["entities"]}
-    return reviews.encode(
+    return encode(
         {key: insights.get(key) for key in OVERALL_KEYS}
         | {"trend": insights["temporal"]["trend"]}
         | {kind: [_overview(entry) for entry in entries[kind]] for kind in OVERVIEW_KINDS}
@@ -587,46 +538,46 @@ def _overview(entry: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def get_aspect_sentiment(dataset: Dataset, aspect: str) -> bytes:
-    return reviews.encode(_entry(dataset.insights["aspects"], "aspect", aspect))
+    return encode(_entry(dataset.insights["aspects"], "aspect", aspect))
 
 
 def get_service(dataset: Dataset, service: str) -> bytes:
-    return reviews.encode(_entry(dataset.insights["entities"]["services"], "service", service))
+    return encode(_entry(dataset.insights["entities"]["services"], "service", service))
 
 
 def get_technician(dataset: Dataset, name: str) -> bytes:
     people = dataset.insights["entities"]["technicians"]
-    named = set(reviews.technicians_named(dataset.index, name))
+    named = set(reviews.technicians_named(dataset, name))
     matches = [person for person in people if person["label"] in named]
     if not matches:
         known = _listed([person["label"] for person in people])
         raise _unknown("name", name, f"the insights speak of nobody of this name{known}")
-    return reviews.encode({"matched": len(matches), "technicians": matches})
+    return encode({"matched": len(matches), "technicians": matches})
 
 
 def get_topics(dataset: Dataset) -> bytes:
-    return reviews.encode({"topics": dataset.insights["topics"]})
+    return encode({"topics": dataset.insights["topics"]})
 
 
 def get_sentiment_trend(dataset: Dataset) -> bytes:
-    return reviews.encode(dataset.insights["temporal"])
+    return encode(dataset.insights["temporal"])
 
 
 def get_faq(dataset: Dataset, query: str | None) -> bytes:
-    wanted = reviews.fold(query or "")
+    wanted = fold(query or "")
     faq = [
         entry
         for entry in dataset.insights["faq"]
-        if wanted in reviews.fold(entry["question"]) or wanted in reviews.fold(entry["answer"])
+        if wanted in fold(entry["question"]) or wanted in fold(entry["answer"])
     ]
-    return reviews.encode({"matched": len(faq), "faq": faq})
+    return encode({"matched": len(faq), "faq": faq})
 
 
 def _entry(entries: Sequence[dict[str, Json]], argument: str, value: str) -> dict[str, Json]:
     """The entry whose id or label is `value`, whatever the case. Raises BadQuery naming the known."""
-    wanted = reviews.fold(value)
+    wanted = fold(value)
     for entry in entries:
-        if wanted in (reviews.fold(entry["id"]), reviews.fold(entry["label"])):
+        if wanted in (fold(entry["id"]), fold(entry["label"])):
             return entry
     known = _listed([f"{entry['id']} ({entry['label']})" for entry in entries])
     raise _unknown(argument, value, f"the insights know no such {argument}{known}")
@@ -640,7 +591,7 @@ def _listed(known: Sequence[str]) -> str:
 
 
 def _unknown(argument: str, value: str, message: str) -> BadQuery:
-    return BadQuery([Issue(argument, reviews.echo(value), message)])
+    return BadQuery([Issue(argument, echo(value), message)])
 
 
 # ---- Tools: the table ----
@@ -652,14 +603,14 @@ class Tool:
 
     `{business}` in `description` stands for the name of the business. `output` is a schema whose references
     lead into the contract. `arguments` None means the search parameters of the contract, which are read as
-    one reviews.Query. `answer` takes a Dataset and the values read, and returns an encoded JSON object; it
+    one Query. `answer` takes a Dataset and the values read, and returns an encoded JSON object; it
     may raise BadQuery.
     """
 
     name: str
     title: str
     description: str
-    arguments: tuple[Argument, ...] | None
+    arguments: tuple[Parameter, ...] | None
     output: Schema
     answer: Callable[..., bytes]
 
@@ -723,9 +674,7 @@ TOOL_TABLE = (
             "The newest verified customer reviews of {business}, newest first; `matched` counts all there "
             "are. " + ABOUT_REVIEWS
         ),
-        arguments=(
-            Argument(Parameter("limit", "integer", 10, 1, 50, LONGEST), "Return at most this many reviews."),
-        ),
+        arguments=(Parameter("limit", "integer", "Return at most this many reviews.", 10, 1, 50),),
         output=component("SearchResult"),
         answer=get_recent_reviews,
     ),
@@ -867,10 +816,10 @@ def prepare(contract: Contract, dataset: Dataset, settings: McpSettings) -> Serv
     return Service(
         contract=contract,
         dataset=dataset,
-        tools=reviews.encode([declaration(tool, contract, business) for tool in TOOL_TABLE]),
-        server_info=reviews.encode(server_info),
-        stateless_head=reviews.encode(head)[1:-1] + b",",
-        instructions=reviews.encode(INSTRUCTIONS.format(business=business)),
+        tools=encode([declaration(tool, contract, business) for tool in TOOL_TABLE]),
+        server_info=encode(server_info),
+        stateless_head=encode(head)[1:-1] + b",",
+        instructions=encode(INSTRUCTIONS.format(business=business)),
         content=remember(partial(tool_content, dataset)),
     )
 
@@ -882,7 +831,7 @@ def most_remembered(contract: Contract, dataset: Dataset) -> int:
     every character escaped at the worst, once as text.
     """
     most_reviews = int(contract.search_parameters["limit"].maximum)
-    lengths = map(int.__sub__, dataset.starts[1:], dataset.starts)
+    lengths = [len(review.json) for review in dataset.reviews]
     page = sum(nlargest(most_reviews, lengths))
     return REMEMBERED_BYTES // (3 * max(page, len(dataset.insights_json)))
 
@@ -901,7 +850,7 @@ def tool_content(dataset: Dataset, tool: str, values: tuple[Any, ...]) -> bytes:
 
 def declaration(tool: Tool, contract: Contract, business: str) -> dict[str, Json]:
     """The tool's entry in `tools/list`, the same in every revision: clients skip fields they do not know."""
-    arguments = search_arguments(contract) if tool.arguments is None else tool.arguments
+    arguments = tuple(contract.search_parameters.values()) if tool.arguments is None else tool.arguments
     return {
         "name": tool.name,
         "title": tool.title,
@@ -965,7 +914,7 @@ def call_tool(service: Service, params: Mapping[str, Json]) -> bytes:
     if not isinstance(name, str):
         raise RpcError(INVALID_PARAMS, "name: expected the name of a tool")
     if (tool := TOOLS.get(name)) is None:
-        raise RpcError(INVALID_PARAMS, f"unknown tool {reviews.echo(name)}{reviews.nearest(name, TOOLS)}")
+        raise RpcError(INVALID_PARAMS, f"unknown tool {echo(name)}{nearest(name, TOOLS)}")
     given = params.get("arguments")
     if not isinstance(given, dict) and given is not None:
         raise RpcError(INVALID_PARAMS, "arguments: expected an object")
@@ -978,8 +927,8 @@ def call_tool(service: Service, params: Mapping[str, Json]) -> bytes:
 
 def _values(tool: Tool, contract: Contract, given: Mapping[str, Json]) -> tuple[Any, ...]:
     if tool.arguments is None:
-        return (reviews.query_from_arguments(contract.search_parameters, given),)
-    return read_arguments(tool.arguments, given)
+        return (query_from_arguments(contract.search_parameters, given),)
+    return tuple(read_arguments({each.name: each for each in tool.arguments}, given).values())
 
 
 def _wrong_arguments(tool: Tool, bad: BadQuery) -> bytes:
@@ -1010,7 +959,7 @@ def result(methods: Mapping[str, Method], service: Service, message: Message) ->
     """The members of the result of a request. Raises RpcError, for an unknown method as well."""
     method = methods.get(message.method or "")
     if method is None:
-        raise RpcError(METHOD_NOT_FOUND, f"Method not found: {reviews.echo(message.method)}")
+        raise RpcError(METHOD_NOT_FOUND, f"Method not found: {echo(message.method)}")
     return method(service, message.params)
 
 
@@ -1060,7 +1009,7 @@ def check_claims(message: Message, header: Header) -> None:
 
 def _check_served(version: Json) -> None:
     if version not in STATELESS_VERSIONS:
-        requested = reviews.echo(version)
+        requested = echo(version)
         how = "needs initialize" if version in INITIALIZE_VERSIONS else "is not served"
         data = {"supported": SERVED_VERSIONS, "requested": requested}
         raise RpcError(UNSUPPORTED_VERSION, f"protocol version {requested} {how}", data)
@@ -1078,9 +1027,7 @@ def _check_mirrored(header: str, value: str | None, expected: str) -> None:
     if value is None:
         raise RpcError(HEADER_MISMATCH, f"{header}: the header is missing")
     if value != expected:
-        raise RpcError(
-            HEADER_MISMATCH, f"{header}: {reviews.echo(value)} is not the body's {reviews.echo(expected)}"
-        )
+        raise RpcError(HEADER_MISMATCH, f"{header}: {echo(value)} is not the body's {echo(expected)}")
 
 
 ENCODED_VALUE = re.compile(r"=\?base64\?(.*)\?=")  # [R28 basic/transports/streamable-http]

@@ -21,7 +21,6 @@ from dataclasses import asdict, dataclass
 from string import Template
 from typing import LiteralString
 
-from contract import Json
 from links import Links
 from markup import (
     MOST_LINE,
@@ -50,6 +49,7 @@ from markup import (
     wrapped,
 )
 from reviews import Dataset, calendar_day
+from strict_json import Json
 from words import (
     MENTIONED,
     MOST_ASPECTS,

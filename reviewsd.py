@@ -42,6 +42,7 @@ import page
 import reviews
 import words
 from contract import BadData, Contract, Fault, read_contract
+from feeds import atom_feed, json_feed
 from hub import Hub, HubAnswer, HubSettings, HubUnavailable, Listing, Topic, list_subscriptions
 from links import (
     ATOM_FEED_PATH,
@@ -63,7 +64,8 @@ from links import (
     topic_link_header,
 )
 from mcp_rpc import SESSION_KEY_BYTES, McpEndpoint, McpSettings, new_session_key
-from reviews import BadQuery, Dataset, Issue
+from query import BadQuery, Issue, echo, query_from_pairs
+from reviews import Dataset
 from serving import (
     LARGEST_BODY,
     CannotListen,
@@ -74,6 +76,7 @@ from serving import (
     notify,
     serve,
 )
+from strict_json import decode, encode
 
 VERSION = "1.0.0"
 EXIT_STOPPED, EXIT_CANNOT_LISTEN, EXIT_USAGE, EXIT_BAD_DATA = 0, 1, 2, 78
@@ -377,7 +380,7 @@ def contract_path() -> Path:
 def load_contract() -> tuple[Contract, float]:
     """The contract of this program, and when its file was modified."""
     content, modified = read_unchanging(contract_path())
-    return read_contract(reviews.parse("openapi.json", content)), modified
+    return read_contract(decode(content)), modified
 
 
 SESSION_KEY_NAME = "mcp-session-key"
@@ -580,19 +583,19 @@ def build_snapshot(
     bodies = {
         REVIEWS_PATH: (dataset.reviews_json, JSON_TYPE, files.modified),
         INSIGHTS_PATH: (dataset.insights_json, JSON_TYPE, files.modified),
-        JSON_FEED_PATH: (reviews.json_feed(dataset, at), JSON_TYPE, files.modified),
+        JSON_FEED_PATH: (json_feed(dataset, at), JSON_TYPE, files.modified),
         ATOM_FEED_PATH: (
-            reviews.atom_feed(dataset, at, datetime.fromtimestamp(changed, UTC)),
+            atom_feed(dataset, at, datetime.fromtimestamp(changed, UTC)),
             ATOM_TYPE,
             files.modified,
         ),
         CONTRACT_PATH: (
-            reviews.encode(served_contract(contract, dataset, base_url)),
+            encode(served_contract(contract, dataset, base_url)),
             JSON_TYPE,
             contract_modified,
         ),
         HOME_PATH: (page.html_page(dataset, at), HTML_TYPE, changed),
-        HOME_LINKS: (reviews.encode(at.directory()), JSON_TYPE, contract_modified),
+        HOME_LINKS: (encode(at.directory()), JSON_TYPE, contract_modified),
         LLMS_PATH: (words.llms_text(dataset, at), TEXT_TYPE, changed),
         ROBOTS_PATH: (words.robots_text(at), TEXT_TYPE, contract_modified),
         ICON_PATH: (*page.favicon(), contract_modified),
@@ -719,7 +722,7 @@ def error_answer(service: Service, request: Request, error: HttpError) -> Answer
 
 def json_answer(status: int, document: Mapping[str, Any], headers: Headers = ()) -> Answer:
     """An answer that nobody may keep."""
-    body = reviews.encode(document)
+    body = encode(document)
     own = (("Content-Type", JSON_TYPE), ("Content-Length", str(len(body))), ("Cache-Control", "no-store"))
     return Answer(status, (*own, *CORS, *headers), body)
 
@@ -825,7 +828,7 @@ def search_answer(service: Service, snapshot: Snapshot, request: Request) -> Ans
 
     def search() -> bytes:
         pairs = query_pairs(request.query_string)
-        query = reviews.query_from_pairs(service.contract.search_parameters, pairs)
+        query = query_from_pairs(service.contract.search_parameters, pairs)
         return reviews.search(snapshot.dataset, query)
 
     return computed_answer(snapshot, request, request.query_string, search)
@@ -858,7 +861,6 @@ def computed_answer(snapshot: Snapshot, request: Request, query: str, compute: C
 def health_answer(service: Service, snapshot: Snapshot, request: Request) -> Answer:
     """How the service is, for monitoring; not part of the contract."""
     dataset = snapshot.dataset
-    days = dataset.index.days
     fault = service.reload_fault
     health = {
         "status": "stale" if fault else "ok",
@@ -867,8 +869,8 @@ def health_answer(service: Service, snapshot: Snapshot, request: Request) -> Ans
         "reviews": {
             "count": dataset.count,
             "unverified_left_out": dataset.unverified_count,
-            "earliest": days[0] if days else None,
-            "latest": days[-1] if days else None,
+            "earliest": dataset.reviews[-1].day if dataset.reviews else None,
+            "latest": dataset.reviews[0].day if dataset.reviews else None,
         },
         "insights": {key: dataset.insights[key] for key in ("review_count", "generated_at")},
         "hub": "here" if service.hub else service.hub_absence.text,
@@ -919,9 +921,7 @@ def hub_refusal(service: Service, request: Request, error: HttpError) -> Answer:
 
 def unknown_path_answer(service: Service, snapshot: Snapshot, request: Request) -> Answer:
     """Raises HttpError 404."""
-    raise HttpError(
-        404, f"There is nothing at {reviews.echo(request.path)}. {CONTRACT_PATH} lists what there is."
-    )
+    raise HttpError(404, f"There is nothing at {echo(request.path)}. {CONTRACT_PATH} lists what there is.")
 
 
 DATA_PATHS = (REVIEWS_PATH, INSIGHTS_PATH, JSON_FEED_PATH, ATOM_FEED_PATH, CONTRACT_PATH)
@@ -1067,7 +1067,7 @@ def check_method(route: Route, request: Request) -> None:
     """Raises HttpError 405 for a method that the route does not know."""
     if route.methods and request.method not in route.methods:
         allow = ", ".join(route.methods)
-        raise HttpError(405, f"{reviews.echo(request.method)} is not among {allow}.", (("Allow", allow),))
+        raise HttpError(405, f"{echo(request.method)} is not among {allow}.", (("Allow", allow),))
 
 
 def options_answer(route: Route) -> Answer:
@@ -1330,9 +1330,9 @@ def check(settings: Settings, sources: Mapping[str, str]) -> int:
 def summary(dataset: Dataset) -> Iterator[str]:
     """What is served, in a few lines for the operator."""
     yield loaded_line(dataset)
-    days, rating, insights = dataset.index.days, dataset.aggregate_rating, dataset.insights
-    if days:
-        yield f"  from {days[0]} to {days[-1]}"
+    rating, insights = dataset.aggregate_rating, dataset.insights
+    if dataset.reviews:
+        yield f"  from {dataset.reviews[-1].day} to {dataset.reviews[0].day}"
     stars = ", ".join(
         f"{count} x {star}" for star, count in sorted(rating["distribution"].items(), reverse=True)
     )

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import LiteralString
 
-from contract import Json
 from links import Links
 from markup import MOST_LINE, MOST_NAME, MOST_TEXT, WEEK, count_of, counted, figure, line, prose, web_url
 from reviews import Dataset, calendar_day
+from strict_json import Json
 
 # ---- Selection: how much of the data is told, on the page and here ----
 

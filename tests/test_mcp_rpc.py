@@ -25,6 +25,7 @@ import mcp_rpc
 import reviews
 from contract import read_contract
 from mcp_rpc import McpEndpoint, McpSettings, Reply
+from query import query_from_pairs
 
 Object = dict[str, Any]
 
@@ -993,7 +994,7 @@ def test_a_search_finds_and_faults_what_the_search_over_http_does(asked: Object)
     pairs = [(name, value if isinstance(value, str) else json.dumps(value)) for name, value in asked.items()]
     try:
         pairs = [(name, value) for name, value in pairs if value != "null"]
-        query = reviews.query_from_pairs(CONTRACT.search_parameters, pairs)
+        query = query_from_pairs(CONTRACT.search_parameters, pairs)
     except reviews.BadQuery as bad:
         assert faults("search_reviews", asked) == [f"{one.parameter}: {one.message}" for one in bad.issues]
     else:

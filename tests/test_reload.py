@@ -46,7 +46,7 @@ def reloader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reloader:
 
 def served(reloader: Reloader) -> list[str]:
     """The ids that are served."""
-    return list(reloader.service.snapshot.dataset.position_by_id)
+    return list(reloader.service.snapshot.dataset.reviews_by_id)
 
 
 def test_files_that_rest_are_not_read_again(reloader: Reloader) -> None:

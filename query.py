@@ -1,0 +1,240 @@
+"""What a caller wrote becomes a `Query` or the arguments of a tool, or every issue with it at once.
+
+HTTP and MCP ask by the same parameters, read by the same functions. This module also says when two texts are
+the same to a reader (`fold`). It knows no review, no file and no protocol.
+
+Sections: Query - Issues - Reading - Values - Folding
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import islice
+from typing import Any
+
+from contract import Parameter
+from strict_json import SURROGATE, Json
+
+MOST_PARAMETERS = 50  # more in one request is no question but an attack on the issue list
+MOST_ECHOED = 200  # characters of a wrong value repeated in its issue
+
+
+# ---- Query ----
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A search that has passed every check; names and defaults are the contract's, None is no such filter."""
+
+    query: str | None = None
+    rating: float | None = None
+    min_rating: float | None = None
+    since: str | None = None  # calendar days, YYYY-MM-DD, inclusive
+    until: str | None = None
+    mentions_technician: str | None = None
+    mentions_service: str | None = None
+    limit: int = 20
+    offset: int = 0
+
+
+# ---- Issues: what is wrong with a request, with the data that its answer needs ----
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One thing that is wrong with one parameter of a request."""
+
+    parameter: str
+    value: str
+    message: str
+
+
+class BadQuery(ValueError):
+    """The caller must change the request; `issues` stand in the order of the parameters given."""
+
+    def __init__(self, issues: Sequence[Issue]):
+        super().__init__("; ".join(f"{issue.parameter}: {issue.message}" for issue in issues))
+        self.issues = tuple(issues)
+
+
+class BadValue(ValueError):
+    """A value does not fit its parameter; the text says what would."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown name: the known name that is meant, or all of them."""
+    names = list(known)
+    near = difflib.get_close_matches(name[:MOST_ECHOED], names, n=1)
+    listed = f"known are {', '.join(names)}" if names else "none is taken"
+    return f"; did you mean {near[0]}?" if near else f"; {listed}"
+
+
+def echo(value: Json) -> str:
+    """A caller's value as it may stand in an answer: short, and encodable whatever it was."""
+    try:
+        text = value if isinstance(value, str) else json.dumps(value)
+    except ValueError:  # the interpreter does not write integers of thousands of digits
+        text = "a number of thousands of digits"
+    text = SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
+    return text if len(text) <= MOST_ECHOED else text[:MOST_ECHOED] + "…"
+
+
+# ---- Reading: from names and values to a query or to arguments ----
+
+
+def query_from_pairs(parameters: Mapping[str, Parameter], pairs: Sequence[tuple[str, str]]) -> Query:
+    """The query that decoded `name=value` pairs ask for.
+
+    Bytes that are not UTF-8 are expected as lone surrogates (`errors="surrogateescape"`) and become issues.
+    Raises BadQuery with every issue.
+    """
+    given: dict[str, list[Json]] = defaultdict(list)
+    for name, value in pairs:
+        given[name].append(value)
+    return Query(**_read(parameters, given))
+
+
+def query_from_arguments(parameters: Mapping[str, Parameter], arguments: Mapping[str, Json]) -> Query:
+    """The query that a JSON object asks for: the names, values and issues of `query_from_pairs`.
+
+    Numbers may be JSON numbers or strings; null is the same as absent. Raises BadQuery with every issue.
+    """
+    return Query(**read_arguments(parameters, arguments))
+
+
+def read_arguments(parameters: Mapping[str, Parameter], arguments: Mapping[str, Json]) -> dict[str, Any]:
+    """The values of a JSON object by name, those left out with their defaults.
+
+    Reads as `query_from_arguments`. Raises BadQuery with every issue.
+    """
+    return _read(parameters, {name: [value] for name, value in arguments.items()})
+
+
+def _read(known: Mapping[str, Parameter], given: Mapping[str, list[Json]]) -> dict[str, Any]:
+    values: dict[str, Any] = {name: parameter.default for name, parameter in known.items()}
+    issues = []
+    for name, texts in islice(given.items(), MOST_PARAMETERS):
+        try:
+            if (value := _read_parameter(known, name, texts)) is not None:
+                values[name] = value
+        except BadValue as bad:
+            issues.append(Issue(echo(name), echo(texts[-1]), str(bad)))
+    if len(given) > MOST_PARAMETERS:
+        issues.append(Issue("", "", f"{len(given)} different parameters given, {len(known)} are known"))
+    for name, parameter in known.items():
+        if parameter.required and given.get(name, [None])[0] in (None, ""):
+            issues.append(Issue(name, "", "is required"))
+    if issues:
+        raise BadQuery(issues)
+    return values
+
+
+def _read_parameter(known: Mapping[str, Parameter], name: str, texts: list[Json]) -> Json:
+    if (parameter := known.get(name)) is None:
+        raise BadValue(f"unknown parameter{nearest(name, known)}")
+    if len(texts) > 1:
+        raise BadValue(f"given {len(texts)} times, expected once")
+    if texts[0] in (None, ""):
+        return None
+    return READERS[parameter.kind](parameter, texts[0])
+
+
+# ---- Values: one reader for each kind of parameter; each raises BadValue ----
+
+DECIMAL = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+WHOLE = re.compile(r"-?[0-9]+(\.0+)?")
+CALENDAR_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def read_day(text: str) -> str:
+    """`text` when it is a real day written YYYY-MM-DD. Raises BadValue."""
+    if not CALENDAR_DAY.fullmatch(text):
+        raise BadValue("expected a date written YYYY-MM-DD")
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        raise BadValue("expected a day that the calendar has") from None
+    return text
+
+
+def _read_text(parameter: Parameter, value: Json) -> str:
+    if not isinstance(value, str):
+        raise BadValue("expected text")
+    if SURROGATE.search(value):
+        raise BadValue("is not valid UTF-8")
+    if len(value) > parameter.max_length:
+        raise BadValue(f"{len(value)} characters are above the maximum of {parameter.max_length}")
+    return value
+
+
+def _read_date(parameter: Parameter, value: Json) -> str:
+    return read_day(_read_text(parameter, value))
+
+
+def _read_number(parameter: Parameter, value: Json) -> float:
+    return _in_range(parameter, _number(value, DECIMAL, "expected a number such as 4 or 4.5"))
+
+
+def _read_integer(parameter: Parameter, value: Json) -> int:
+    wanted = "expected a whole number such as 20"
+    number = _in_range(parameter, _number(value, WHOLE, wanted))
+    if number != int(number):
+        raise BadValue(wanted)
+    return int(number)
+
+
+def _number(value: Json, grammar: re.Pattern[str], wanted: str) -> float:
+    """The number that a JSON number or a string of `grammar` stands for (infinite when it is too large)."""
+    if isinstance(value, str) and grammar.fullmatch(value):
+        return float(value)
+    # JSON's true and false are integers to Python, not to the caller.
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
+    raise BadValue(wanted)
+
+
+def _in_range(parameter: Parameter, number: float) -> float:
+    if number < parameter.minimum:
+        raise BadValue(f"{_brief(number)} is below the minimum of {_brief(parameter.minimum)}")
+    if number > parameter.maximum:
+        raise BadValue(f"{_brief(number)} is above the maximum of {_brief(parameter.maximum)}")
+    if math.isnan(number):
+        raise BadValue("expected a number")
+    return number
+
+
+def _brief(number: float) -> str:
+    """A number as a person writes it: 5 for 5.0."""
+    try:
+        return f"{number:.15g}"
+    except OverflowError:  # an integer beyond every float
+        return "the number"
+
+
+READERS: dict[str, Callable[[Parameter, Json], Any]] = {
+    "text": _read_text,
+    "date": _read_date,
+    "number": _read_number,
+    "integer": _read_integer,
+}
+
+
+# ---- Folding: when two texts are the same to a reader ----
+
+
+def fold(text: str) -> str:
+    """`text` for comparison without regard to case or to how accents are encoded."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+
+
+def name_words(name: str) -> frozenset[str]:
+    """The folded words of a person's name, without dots and commas at their ends."""
+    return frozenset(filter(None, (word.strip(".,") for word in fold(name).split())))
