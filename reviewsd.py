@@ -37,7 +37,6 @@ from urllib.parse import unquote_plus, urlsplit
 
 from werkzeug.http import http_date, parse_accept_header, parse_date, parse_etags
 
-import mcp_rpc
 import page
 import reviews
 import words
@@ -63,7 +62,8 @@ from links import (
     links_below,
     topic_link_header,
 )
-from mcp_rpc import SESSION_KEY_BYTES, McpEndpoint, McpSettings, new_session_key
+from mcp_rpc import SESSION_KEY_BYTES, McpEndpoint, McpResponse, McpSettings, new_session_key
+from mcp_tools import Toolbox, toolbox_of
 from query import BadQuery, Issue, echo, query_from_pairs
 from reviews import Dataset
 from serving import (
@@ -563,6 +563,7 @@ class Snapshot:
     """All answers of one state of the data. Immutable but for what it remembers."""
 
     dataset: Dataset
+    toolbox: Toolbox
     fixed: Mapping[str, Representation]  # by path
     last_modified: int  # of everything computed from the dataset
     remembered: Remembered
@@ -609,7 +610,7 @@ def build_snapshot(
         vary = "Accept, Accept-Encoding" if path in (HOME_PATH, HOME_LINKS) else "Accept-Encoding"
         policy = page.PAGE_HEADERS if path == HOME_PATH else ()
         fixed[path] = represent(body, content_type, current_since, link, vary=vary, policy=policy)
-    return Snapshot(dataset, fixed, changed, Remembered())
+    return Snapshot(dataset, toolbox_of(contract, dataset), fixed, changed, Remembered())
 
 
 def served_contract(contract: Contract, dataset: Dataset, base_url: str) -> dict[str, Any]:
@@ -889,20 +890,19 @@ def _utc(seconds: float) -> str:
 def mcp_answer(service: Service, snapshot: Snapshot, request: Request) -> Answer:
     """The MCP endpoint's reply; it judges method, origin and everything else itself."""
     body = request.body() if request.method == "POST" else b""
-    return mcp_reply_answer(
-        service.mcp.handle(request.method, request.header, body, service.contract, snapshot.dataset)
-    )
+    return mcp_response_answer(service.mcp.handle(request.method, request.header, body, snapshot.toolbox))
 
 
 def mcp_refusal(service: Service, request: Request, error: HttpError) -> Answer:
     """The words of JSON-RPC for what ends a request elsewhere."""
-    return mcp_reply_answer(service.mcp.refusal(HTTPStatus(error.status), error.detail, request.header))
+    return mcp_response_answer(service.mcp.refusal(HTTPStatus(error.status), error.detail, request.header))
 
 
-def mcp_reply_answer(reply: mcp_rpc.Reply) -> Answer:
-    """A reply of the MCP endpoint with what HTTP adds to it."""
-    length = () if reply.status == HTTPStatus.NO_CONTENT else (("Content-Length", str(len(reply.body))),)
-    return Answer(reply.status, (*reply.headers, *length), reply.body)
+def mcp_response_answer(response: McpResponse) -> Answer:
+    """A response of the MCP endpoint with what HTTP adds to it."""
+    has_length = response.status != HTTPStatus.NO_CONTENT
+    length = (("Content-Length", str(len(response.body))),) if has_length else ()
+    return Answer(response.status, (*response.headers, *length), response.body)
 
 
 def hub_answer(service: Service, snapshot: Snapshot, request: Request) -> Answer:

@@ -1,0 +1,420 @@
+"""The tools say what they are in words that every client takes, and answer what they say.
+
+What a search finds is compared with the plain definition and with the search over HTTP; what a tool declares
+is compared with what it answers.
+
+Asking - Declarations - Arguments - Search - Answers - Whatever loads
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import plain_definition
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from mcp_sample import BUSINESS, CALLS, CONTRACT, DECLARED, INSIGHTS, REVIEWS, TOOLBOX, Object, toolbox_with
+
+from mcp_tools import MOST_LISTED, N8N_EXTRAS, TOOLS, Toolbox
+from query import BadQuery, query_from_pairs
+
+every_tool = pytest.mark.parametrize("tool", DECLARED, ids=lambda tool: tool["name"])
+
+
+# ---- Asking ----
+
+
+def structured(tool: str, arguments: Object | None = None, toolbox: Toolbox = TOOLBOX) -> Object:
+    """The structured content of a call that succeeds; its text is the same JSON."""
+    called = toolbox.call(tool, arguments or {})
+    assert called["isError"] is False, called["content"]
+    content: Object = json.loads(called["structuredContent"])
+    (block,) = called["content"]
+    assert block == {"type": "text", "text": block["text"]}
+    assert json.loads(block["text"]) == content
+    return content
+
+
+def faults(tool: str, arguments: Object, toolbox: Toolbox = TOOLBOX) -> list[str]:
+    """The lines that say what is wrong with `arguments`."""
+    called = toolbox.call(tool, arguments)
+    assert called.keys() == {"content", "isError"}
+    assert called["isError"] is True
+    first, *lines = called["content"][0]["text"].splitlines()
+    assert first == f"{tool} was not run. Correct this and call it again:"
+    return list(lines)
+
+
+# ---- Declarations ----
+
+
+def test_there_are_eleven_tools_in_the_order_of_the_table() -> None:
+    assert [tool["name"] for tool in DECLARED] == list(TOOLS)
+    assert sorted(TOOLS) == sorted(CALLS)
+    assert len(TOOLS) == 11
+
+
+@every_tool
+def test_a_tool_names_the_business_and_says_that_it_only_reads(tool: Object) -> None:
+    assert BUSINESS in tool["description"]
+    assert tool["annotations"] == {
+        "title": tool["title"],
+        "readOnlyHint": True,
+        "destructiveHint": False,
+        "idempotentHint": True,
+        "openWorldHint": False,
+    }
+
+
+@every_tool
+def test_an_input_schema_is_closed_and_plain(tool: Object) -> None:
+    schema = tool["inputSchema"]
+    Draft202012Validator.check_schema(schema)
+    assert schema["type"] == "object"
+    assert schema["additionalProperties"] is False
+    assert schema.keys() <= {"type", "properties", "required", "additionalProperties"}
+    for argument in schema["properties"].values():
+        plain = {"type", "description", "format", "minimum", "maximum", "maxLength", "default"}
+        assert argument.keys() <= plain
+        assert isinstance(argument["type"], str)
+        assert argument.get("format") in (None, "date")
+        assert len(argument["description"]) > 10
+
+
+def keywords(schema: Any) -> Iterator[str]:
+    """Every keyword in use below `schema`; the names of properties are none."""
+    yield from schema
+    for part in schema.get("properties", {}).values():
+        yield from keywords(part)
+    yield from keywords(schema["items"]) if "items" in schema else ()
+
+
+@every_tool
+def test_an_output_schema_is_an_object_without_references(tool: Object) -> None:
+    schema = tool["outputSchema"]
+    Draft202012Validator.check_schema(schema)
+    assert schema["type"] == "object"
+    assert set(keywords(schema)) <= {"type", "properties", "required", "items", "enum"}
+
+
+def test_what_n8n_adds_to_a_call_is_no_argument_of_any_tool() -> None:
+    for tool in DECLARED:
+        assert not tool["inputSchema"]["properties"].keys() & N8N_EXTRAS
+
+
+def test_search_takes_the_parameters_of_the_contract_in_their_order() -> None:
+    operation = CONTRACT.document["paths"]["/api/reviews/search"]["get"]
+    references = [parameter["$ref"].rpartition("/")[2] for parameter in operation["parameters"]]
+    declared = [CONTRACT.document["components"]["parameters"][name] for name in references]
+    expected = {
+        parameter["name"]: {k: v for k, v in parameter["schema"].items() if k != "examples"}
+        | {"description": parameter["description"]}
+        for parameter in declared
+        if parameter["in"] == "query"
+    }
+    schema = next(tool for tool in DECLARED if tool["name"] == "search_reviews")["inputSchema"]
+    assert schema["properties"] == expected
+    assert list(schema["properties"]) == list(expected)
+    assert "required" not in schema
+
+
+# ---- Arguments ----
+
+
+def test_every_fault_is_named_at_once_with_what_would_be_right() -> None:
+    wrong = {"rating": 7, "limit": 0, "since": "2025-02-30", "min_ratin": 4, "mentions_service": 5}
+    assert faults("search_reviews", wrong) == [
+        "rating: 7 is above the maximum of 5",
+        "limit: 0 is below the minimum of 1",
+        "since: expected a day that the calendar has",
+        "min_ratin: unknown parameter; did you mean min_rating?",
+        "mentions_service: expected text",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "fault"),
+    [
+        ("get_recent_reviews", {"limit": 51}, "limit: 51 is above the maximum of 50"),
+        ("get_recent_reviews", {"limit": 2.5}, "limit: expected a whole number such as 20"),
+        ("get_recent_reviews", {"limit": True}, "limit: expected a whole number such as 20"),
+        ("get_recent_reviews", {"limit": 10**400}, "limit: the number is above the maximum of 50"),
+        ("get_recent_reviews", {"limit": "٣"}, "limit: expected a whole number such as 20"),
+        ("get_recent_reviews", {"limit": "5\n"}, "limit: expected a whole number such as 20"),
+        ("search_reviews", {"since": "20250101"}, "since: expected a date written YYYY-MM-DD"),
+        ("search_reviews", {"since": "2025-W01-1"}, "since: expected a date written YYYY-MM-DD"),
+        ("search_reviews", {"rating": False}, "rating: expected a number such as 4 or 4.5"),
+        ("search_reviews", {"query": "\ud800"}, "query: is not valid UTF-8"),
+        ("get_review", {}, "id: is required"),
+        ("get_review", {"id": None}, "id: is required"),
+        ("get_review", {"id": ""}, "id: is required"),
+        ("get_review", {"id": 5}, "id: expected text"),
+        ("get_review", {"id": "x" * 201}, "id: 201 characters are above the maximum of 200"),
+        ("get_business", {"x": 1}, "x: unknown parameter; none is taken"),
+        ("get_business", {"\ud800": 1}, "�: unknown parameter; none is taken"),
+    ],
+)
+def test_a_wrong_argument_is_told_what_would_be_right(tool: str, arguments: Object, fault: str) -> None:
+    assert faults(tool, arguments) == [fault]
+
+
+def test_unknown_and_missing_arguments_are_named_together() -> None:
+    for arguments, named in [({"id": 5, "x": 1}, ["id", "x"]), ({"x": 1}, ["x", "id"])]:
+        assert [line.partition(":")[0] for line in faults("get_review", arguments)] == named
+
+
+def test_thousands_of_unknown_arguments_are_not_all_looked_into() -> None:
+    for tool in ("search_reviews", "get_review"):
+        assert len(faults(tool, {f"x{number}": 1 for number in range(5000)})) <= 60
+
+
+def test_numbers_may_be_written_as_text_and_null_is_absence() -> None:
+    assert structured("get_recent_reviews", {"limit": "5"}) == structured("get_recent_reviews", {"limit": 5})
+    assert structured("get_recent_reviews", {"limit": 5.0})["returned"] == 5
+    assert structured("get_recent_reviews", {"limit": None})["returned"] == 10
+    assert structured("search_reviews", {"min_rating": "4.5", "query": None, "since": ""})["returned"] == 20
+
+
+@pytest.mark.parametrize("tool", CALLS)
+def test_what_n8n_adds_is_left_out(tool: str) -> None:
+    extras = {"toolCallId": "c", "sessionId": "s", "action": "sendMessage", "chatInput": "?", "tool": tool}
+    assert structured(tool, CALLS[tool] | extras) == structured(tool, CALLS[tool])
+
+
+def values_of(schema: Object) -> st.SearchStrategy[Any]:
+    """Arguments that fit an input schema's property."""
+    low, high = schema.get("minimum"), schema.get("maximum")
+    return {
+        "string": st.text(max_size=schema.get("maxLength", 20)),
+        "number": st.floats(low, high) | st.integers(low, high),
+        "integer": st.integers(low, high) | st.integers(low, high).map(float),
+    }[schema["type"]]
+
+
+@given(tool=st.sampled_from(DECLARED), data=st.data())
+def test_arguments_that_fit_the_input_schema_are_taken_but_for_days_that_never_were(
+    tool: Object, data: st.DataObject
+) -> None:
+    properties, required = tool["inputSchema"]["properties"], tool["inputSchema"].get("required", [])
+    fitting = {name: values_of(schema) for name, schema in properties.items()}
+    chosen = data.draw(st.fixed_dictionaries({}, optional=fitting))
+    if TOOLBOX.call(tool["name"], chosen)["isError"]:
+        for line in faults(tool["name"], chosen):
+            name = line.partition(":")[0]
+            missing = name in required and not chosen.get(name)
+            no_day = properties[name].get("format") == "date"
+            assert missing or no_day or "no review has" in line or "the insights" in line
+
+
+# ---- Search ----
+
+
+def members(**optional: st.SearchStrategy[Any]) -> st.SearchStrategy[Object]:
+    """Objects of any of these members."""
+    return st.fixed_dictionaries({}, optional=optional)
+
+
+NUMBERS = st.sampled_from([1, 3, 4, 5, 4.5, "5", "4.0", 7, 0, "x", None, True, -1, "", 2.5])
+DAYS = st.sampled_from(["2025-01-01", "2026-06-30", "2024-02-29", "2025-02-29", "x", "", None])
+SEARCHES = members(
+    query=st.sampled_from(["back", "BACK", "pain", "zzz", "e", "naïve", ""]),
+    rating=NUMBERS,
+    min_rating=NUMBERS,
+    since=DAYS,
+    until=DAYS,
+    mentions_technician=st.sampled_from(["okafor", "Dr.", "tobias okafor", "nobody", "", None]),
+    mentions_service=st.sampled_from(["massage-therapy", "MASSAGE Therapy", "nothing", None]),
+    limit=NUMBERS,
+    offset=NUMBERS,
+    unknown=st.just("x"),
+)
+
+
+@given(asked=SEARCHES)
+def test_a_search_finds_and_faults_what_the_search_over_http_does(asked: Object) -> None:
+    given_values = {name: value for name, value in asked.items() if value is not None}
+    pairs = [(n, value if isinstance(value, str) else json.dumps(value)) for n, value in given_values.items()]
+    try:
+        query_from_pairs(CONTRACT.search_parameters, pairs)
+    except BadQuery as bad:
+        assert faults("search_reviews", asked) == [f"{one.parameter}: {one.message}" for one in bad.issues]
+    else:
+        plain = {name: str(value) for name, value in given_values.items()}
+        assert structured("search_reviews", asked) == plain_definition.search(REVIEWS, INSIGHTS, plain)
+
+
+def test_the_next_page_begins_where_the_last_one_ended() -> None:
+    pages = [structured("search_reviews", {"limit": 60, "offset": offset}) for offset in (0, 60, 120)]
+    assert [review for page in pages for review in page["reviews"]] == REVIEWS
+    assert {page["matched"] for page in pages} == {len(REVIEWS)}
+
+
+# ---- Answers ----
+
+
+@every_tool
+def test_an_answer_fits_its_schema(tool: Object) -> None:
+    Draft202012Validator(tool["outputSchema"]).validate(structured(tool["name"], CALLS[tool["name"]]))
+
+
+def test_business_topics_and_trend_are_those_of_the_data() -> None:
+    dataset = TOOLBOX.dataset
+    rated = {"business": dataset.business, "aggregate_rating": dataset.aggregate_rating}
+    assert structured("get_business") == rated
+    assert structured("get_topics") == {"topics": INSIGHTS["topics"]}
+    assert structured("get_sentiment_trend") == INSIGHTS["temporal"]
+
+
+def test_every_review_can_be_asked_for_by_its_id() -> None:
+    for review in REVIEWS:
+        assert structured("get_review", {"id": review["id"]}) == review
+
+
+@pytest.mark.parametrize("number", [1, 10, 50])
+def test_the_newest_reviews_come_newest_first(number: int) -> None:
+    newest = structured("get_recent_reviews", {"limit": number})
+    assert newest == {"matched": len(REVIEWS), "returned": number, "reviews": REVIEWS[:number]}
+
+
+def test_the_summary_lists_what_the_other_tools_know() -> None:
+    summary = structured("get_insights_summary")
+    for key in ("summary", "pull_quote", "generated_at", "review_count", "date_range", "overall_sentiment"):
+        assert summary[key] == INSIGHTS[key]
+    assert summary["trend"] == INSIGHTS["temporal"]["trend"]
+    for kind, entries in INSIGHTS["entities"].items():
+        assert [entry["id"] for entry in summary[kind]] == [entry["id"] for entry in entries]
+    for aspect in summary["aspects"]:
+        assert structured("get_aspect_sentiment", {"aspect": aspect["id"]})["score"] == aspect["score"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "argument", "known"),
+    [
+        ("get_aspect_sentiment", "aspect", INSIGHTS["aspects"]),
+        ("get_service", "service", INSIGHTS["entities"]["services"]),
+    ],
+)
+def test_aspects_and_services_are_known_by_id_and_by_label_in_any_case(
+    tool: str, argument: str, known: list[Object]
+) -> None:
+    for entry in known:
+        for key in ("id", "label"):
+            assert structured(tool, {argument: entry[key].upper()}) == entry
+    listed = ", ".join(f"{entry['id']} ({entry['label']})" for entry in known)
+    assert faults(tool, {argument: "nonsense"}) == [
+        f"{argument}: the insights know no such {argument}; known are {listed}"
+    ]
+
+
+@pytest.mark.parametrize("name", ["okafor", "Dr.", "tobias okafor", "nobody"])
+def test_people_are_found_as_the_search_finds_them_and_counted(name: str) -> None:
+    people = INSIGHTS["entities"]["technicians"]
+    fit = [person for person in people if plain_definition.has_words(person["label"], name)]
+    assert len(fit) > 1 or name != "Dr."
+    if fit:
+        assert structured("get_technician", {"name": name}) == {"matched": len(fit), "technicians": fit}
+    else:
+        known = ", ".join(person["label"] for person in people)
+        assert faults("get_technician", {"name": name}) == [
+            f"name: the insights speak of nobody of this name; known are {known}"
+        ]
+
+
+def test_an_unknown_review_is_told_where_ids_come_from() -> None:
+    assert faults("get_review", {"id": "nonsense"}) == [
+        "id: no review has this id; search_reviews and get_recent_reviews give ids"
+    ]
+
+
+@pytest.mark.parametrize("query", ["WAIT", "parking", "zzz", "", None])
+def test_questions_are_found_by_what_they_and_their_answers_hold(query: str | None) -> None:
+    wanted = plain_definition.folded(query or "")
+    texts = [(entry, entry["question"], entry["answer"]) for entry in INSIGHTS["faq"]]
+    found = [entry for entry, *held in texts if any(wanted in plain_definition.folded(t) for t in held)]
+    assert structured("get_faq", {"query": query}) == {"matched": len(found), "faq": found}
+
+
+# ---- Whatever loads ----
+
+
+def test_without_data_every_tool_still_answers() -> None:
+    empty = toolbox_with({"business": {"name": "New {here}"}, "reviews": []})
+    for tool in empty.declarations:
+        assert "New {here}" in tool["description"]
+        if not tool["inputSchema"].get("required"):
+            Draft202012Validator(tool["outputSchema"]).validate(structured(tool["name"], {}, empty))
+    for name, argument in [("get_service", "service"), ("get_technician", "name")]:
+        (line,) = faults(name, {argument: "x"}, empty)
+        assert line.endswith("; they name none")
+
+
+def test_of_very_many_known_names_only_some_are_listed() -> None:
+    known = [{"id": str(number), "label": f"Aspect {number}"} for number in range(MOST_LISTED + 7)]
+    many = toolbox_with({"business": {"name": "B"}, "reviews": []}, {"aspects": known})
+    (line,) = faults("get_aspect_sentiment", {"aspect": "x"}, many)
+    assert line.count("(Aspect") == MOST_LISTED
+    assert line.endswith(" and 7 more")
+
+
+TEXTS = st.text(min_size=1, max_size=30)
+COUNTS = st.none() | st.integers(0, 10**6)
+SCORES = st.none() | st.floats(-1, 1)
+
+
+def entries(**more: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Object]]:
+    phrases = st.none() | st.lists(TEXTS, max_size=3)
+    keys = {"mention_count": COUNTS, "score": SCORES, "top_phrases": phrases, "unknown key": TEXTS} | more
+    one = st.fixed_dictionaries({"id": TEXTS, "label": TEXTS}, optional=keys)
+    return st.lists(one, max_size=3)
+
+
+TRENDS = st.sampled_from(["improving", "stable", "declining", None])
+QUESTION = {"question": TEXTS, "answer": TEXTS}
+INSIGHTS_FILES = members(
+    summary=st.none() | TEXTS,
+    generated_at=st.sampled_from([None, "2026-01-01"]),
+    date_range=st.sampled_from([None, {"earliest": "2025-01-01"}]),
+    overall_sentiment=st.none() | members(score=SCORES),
+    aspects=st.none() | entries(positive_pct=st.floats(0, 100), negative_count=COUNTS),
+    entities=st.none() | members(technicians=entries(), services=st.none() | entries(), problems=entries()),
+    topics=entries(summary=st.none() | TEXTS),
+    temporal=st.none() | members(trend=TRENDS, monthly=st.just([{"month": "2025-01"}])),
+    faq=st.lists(st.fixed_dictionaries(QUESTION, optional={"review_ids": st.none()}), max_size=3),
+)
+REVIEW: st.SearchStrategy[Object] = st.fixed_dictionaries(
+    {
+        "id": st.text("abc\\\"'é😀", min_size=1, max_size=8),
+        "author": TEXTS,
+        "rating": st.sampled_from([1, 2, 4.5, 5]),
+        "date": st.sampled_from(["2025-01-01", "2026-02-03T04:05:06Z"]),
+    },
+    optional={
+        "text": st.none() | st.text(),
+        "owner_reply": st.none() | st.fixed_dictionaries({"text": TEXTS}),
+        "mentioned_services": st.none() | st.lists(TEXTS, max_size=2),
+    },
+)
+BUSINESSES = st.fixed_dictionaries(
+    {"name": TEXTS}, optional={"description": TEXTS, "hours": st.none(), "unknown key": TEXTS}
+)
+REVIEW_LISTS = st.lists(REVIEW, max_size=4, unique_by=lambda review: review["id"])
+REVIEWS_FILES = st.fixed_dictionaries({"business": BUSINESSES, "reviews": REVIEW_LISTS})
+
+
+@settings(max_examples=60)
+@given(file=REVIEWS_FILES, insights=INSIGHTS_FILES)
+def test_whatever_loads_is_answered_in_the_declared_form(file: Object, insights: Object) -> None:
+    toolbox = toolbox_with(file, insights)
+    served = toolbox.dataset.insights
+    calls: dict[str, list[Object]] = {
+        "get_review": [{"id": review["id"]} for review in file["reviews"]],
+        "get_aspect_sentiment": [{"aspect": entry["id"]} for entry in served["aspects"]],
+        "get_service": [{"service": entry["label"]} for entry in served["entities"]["services"]],
+        "get_technician": [{"name": entry["label"]} for entry in served["entities"]["technicians"]],
+    }
+    for tool in toolbox.declarations:
+        for arguments in calls.get(tool["name"], [{}]):
+            content = structured(tool["name"], arguments, toolbox)
+            Draft202012Validator(tool["outputSchema"]).validate(content)
