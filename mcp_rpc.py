@@ -407,16 +407,27 @@ def result_of(methods: Mapping[str, Method], toolbox: Toolbox, message: RpcMessa
 # ---- Batches: the messages of one body, each answered by itself ----
 
 MOST_BATCHED = 10  # messages; each may cost a search, and nothing else runs meanwhile
+LARGEST_BATCH_ANSWER = 1024 * 1024  # bytes
 
 
 def batch_answer(documents: Sequence[Json], toolbox: Toolbox) -> bytes:
-    """The responses to the messages of a batch as one encoded array; empty when no message gets one."""
-    responses = [_batched(document, toolbox) for document in documents]
+    """The responses to the messages of a batch as one encoded array; empty when no message gets one.
+
+    The first message whose response would make it larger than LARGEST_BATCH_ANSWER, and all messages after
+    it, are refused.
+    """
+    responses = [_batched(document, _refuse_for_size) for document in documents]
+    for index, document in enumerate(documents):
+        response = _batched(document, lambda message: result_of(INITIALIZE_METHODS, toolbox, message))
+        extended = [*responses[:index], response, *responses[index + 1 :]]
+        if sum(map(len, extended)) + len(extended) + 1 > LARGEST_BATCH_ANSWER:  # with commas and brackets
+            break
+        responses = extended
     array = b",".join(filter(None, responses))
     return b"[%s]" % array if array else b""
 
 
-def _batched(document: Json, toolbox: Toolbox) -> bytes:
+def _batched(document: Json, respond: Callable[[RpcMessage], Result]) -> bytes:
     """The response to one message of a batch, encoded; empty for a message that gets none."""
     try:
         message = read_message(document)
@@ -424,9 +435,14 @@ def _batched(document: Json, toolbox: Toolbox) -> bytes:
             return b""
         if message.method == "initialize":
             raise RpcError(INVALID_REQUEST, "initialize cannot be batched")
-        return success(message.id, result_of(INITIALIZE_METHODS, toolbox, message))
+        return success(message.id, respond(message))
     except RpcError as error:
         return failure(id_of(document), error)
+
+
+def _refuse_for_size(message: RpcMessage) -> Result:
+    size = f"{LARGEST_BATCH_ANSWER // 1024**2} MiB"
+    raise RpcError(INVALID_REQUEST, f"the answer to a batch has at most {size}: send this message alone")
 
 
 # ---- Stateless requests: claims and headers, in the order in which they are judged ----

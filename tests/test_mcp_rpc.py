@@ -17,7 +17,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from mcp_sample import BUSINESS, CALLS, CONTRACT, DECLARED, TOOLBOX, Object, toolbox_with
 
-from mcp_rpc import MOST_ENDED, McpEndpoint, McpResponse, McpSettings, Sessions
+from mcp_rpc import LARGEST_BATCH_ANSWER, MOST_ENDED, McpEndpoint, McpResponse, McpSettings, Sessions
 from mcp_tools import TOOLS, Toolbox, toolbox_of
 
 HANDSHAKE_VERSIONS = ["2025-03-26", "2025-06-18", "2025-11-25"]
@@ -391,6 +391,34 @@ def test_other_batches_are_refused_as_one(batch: list[Any], headers: dict[str, s
     response = send(batch, **headers)
     assert error(response) == (400, -32600)
     assert answer(response)["id"] is None
+
+
+def toolbox_of_texts(characters: int) -> Toolbox:
+    """Ten reviews of so many characters each; an answer holds each twice, as text and as structure."""
+    review = {"author": "A", "rating": 5, "date": "2026-01-01", "text": "x" * characters}
+    few = [review | {"id": str(number)} for number in range(10)]
+    return toolbox_with({"business": {"name": "Long"}, "reviews": few})
+
+
+def test_from_the_first_message_on_whose_answer_does_not_fit_a_batch_is_refused() -> None:
+    searches = [call("search_reviews", id=id) for id in (1, 3, 4, 5, "x" * 60_000)]
+    batch = [*searches[:1], request("ping", id=2), *searches[1:3], notification("x"), *searches[3:]]
+    response = send([*batch, request("ping", id=6)], toolbox=toolbox_of_texts(20_000))
+    refused = [(id, -32600) for id in (4, 5, "x" * 60_000, 6)]
+    assert outcomes(response) == [(1, None), (2, None), (3, None), *refused]
+    assert len(response.body) <= LARGEST_BATCH_ANSWER
+    message = "the answer to a batch has at most 1 MiB: send this message alone"
+    assert answer(response)[-1]["error"] == {"code": -32600, "message": message}
+
+
+@pytest.mark.parametrize("missing", [1, 0])
+def test_an_answer_that_would_not_fit_is_given_to_its_message_alone(missing: int) -> None:
+    body = call("search_reviews")
+    size = 50_000
+    size += (LARGEST_BATCH_ANSWER - 2 - len(send(body, toolbox=toolbox_of_texts(size)).body)) // 20
+    toolbox = toolbox_of_texts(size + missing)
+    assert outcomes(send([body], toolbox=toolbox)) == [(1, -32600 if missing else None)]
+    assert result(send(body, toolbox=toolbox))["structuredContent"]["matched"] == 10
 
 
 # ---- Messages ----
