@@ -364,19 +364,19 @@ def file_stamps(directory: Path) -> tuple[Stamp | None, ...]:
     return tuple(stamps)
 
 
-def contract_path() -> Path:
-    """openapi.json: beside this module in a checkout, under share/reviewsd where pip installed it."""
-    beside = Path(__file__).parent / "data" / "openapi.json"
-    return (
-        beside
-        if beside.exists()
-        else Path(sysconfig.get_path("data")) / "share" / "reviewsd" / "openapi.json"
-    )
+def shipped(name: str) -> Path:
+    """A file or directory of this program: "data/openapi.json", "templates".
+
+    It is beside this module in a checkout, and under share/reviewsd where pip installed it.
+    """
+    here = Path(__file__).parent
+    installed = Path(sysconfig.get_path("data")) / "share" / "reviewsd"
+    return (here if (here / "data" / "openapi.json").exists() else installed) / name
 
 
 def load_contract() -> tuple[Contract, float]:
     """The contract of this program, and when its file was modified."""
-    content, modified = read_unchanging(contract_path())
+    content, modified = read_unchanging(shipped("data/openapi.json"))
     return read_contract(reviews.parse("openapi.json", content)), modified
 
 
