@@ -114,7 +114,7 @@ def by_mentions(entries: Iterable[Mapping[str, Json]], most: int) -> list[Mappin
 
 
 def aspects(entries: Iterable[Mapping[str, Json]]) -> list[Mapping[str, Json]]:
-    """The aspects mentioned most, each with its `bar`, (class, start, length) of its parts, and a `width`.
+    """The aspects mentioned most, each with a `bar`, its parts as (class, start, length), and its `width`.
 
     The bars have one scale and one axis: fault is to its left, praise to its right, neutral follows praise.
     """
@@ -292,7 +292,7 @@ def load_templates(directory: Path) -> Environment:
 
 
 def _without_forbidden(value: object) -> object:
-    """What a template prints, without the characters that HTML does not allow; macros have removed them."""
+    """What a template prints, without the characters that HTML does not allow; a macro has removed them."""
     return value if isinstance(value, Markup) else FORBIDDEN.sub("", str(value))
 
 
@@ -334,7 +334,7 @@ def _shown(dataset: Dataset, links: Links) -> dict[str, Json]:
 
 
 def robots_text(links: Links) -> bytes:
-    """robots.txt (RFC 9309), `text/plain`: everything may be read; what answers POST alone is no page."""
+    """robots.txt (RFC 9309), `text/plain`: everything may be read but the endpoints that take POST only."""
     posted = [links.path(url) for url in (links.mcp, links.hub) if url]
     return "".join(["User-agent: *\n", *(f"Disallow: {path}\n" for path in posted), "Allow: /\n"]).encode()
 
