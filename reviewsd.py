@@ -35,11 +35,11 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn
 from urllib.parse import unquote_plus, urlsplit
 
+import jinja2
 from werkzeug.http import http_date, parse_accept_header, parse_date, parse_etags
 
 import page
 import reviews
-import words
 from contract import BadData, Contract, Fault, read_contract
 from feeds import atom_feed, json_feed
 from hub import Hub, HubAnswer, HubSettings, HubUnavailable, Listing, Topic, list_subscriptions
@@ -367,20 +367,26 @@ def file_stamps(directory: Path) -> tuple[Stamp | None, ...]:
     return tuple(stamps)
 
 
-def contract_path() -> Path:
-    """openapi.json: beside this module in a checkout, under share/reviewsd where pip installed it."""
-    beside = Path(__file__).parent / "data" / "openapi.json"
-    return (
-        beside
-        if beside.exists()
-        else Path(sysconfig.get_path("data")) / "share" / "reviewsd" / "openapi.json"
-    )
+def shipped(name: str) -> Path:
+    """A file or directory of this program: "data/openapi.json", "templates".
+
+    It is beside this module in a checkout, and under share/reviewsd where pip installed it.
+    """
+    here = Path(__file__).parent
+    installed = Path(sysconfig.get_path("data")) / "share" / "reviewsd"
+    return (here if (here / "data" / "openapi.json").exists() else installed) / name
 
 
 def load_contract() -> tuple[Contract, float]:
     """The contract of this program, and when its file was modified."""
-    content, modified = read_unchanging(contract_path())
+    content, modified = read_unchanging(shipped("data/openapi.json"))
     return read_contract(decode(content)), modified
+
+
+@lru_cache
+def templates() -> jinja2.Environment:
+    """The templates of this program."""
+    return page.load_templates(shipped("templates"))
 
 
 SESSION_KEY_NAME = "mcp-session-key"
@@ -595,11 +601,11 @@ def build_snapshot(
             JSON_TYPE,
             contract_modified,
         ),
-        HOME_PATH: (page.html_page(dataset, at), HTML_TYPE, changed),
+        HOME_PATH: (page.html_page(templates(), dataset, at), HTML_TYPE, changed),
         HOME_LINKS: (encode(at.directory()), JSON_TYPE, contract_modified),
-        LLMS_PATH: (words.llms_text(dataset, at), TEXT_TYPE, changed),
-        ROBOTS_PATH: (words.robots_text(at), TEXT_TYPE, contract_modified),
-        ICON_PATH: (*page.favicon(), contract_modified),
+        LLMS_PATH: (page.llms_text(templates(), dataset, at), TEXT_TYPE, changed),
+        ROBOTS_PATH: (page.robots_text(at), TEXT_TYPE, contract_modified),
+        ICON_PATH: (page.favicon(templates()), "image/svg+xml", contract_modified),
     }
     fixed = {}
     for path, (body, content_type, modified) in bodies.items():
@@ -608,7 +614,7 @@ def build_snapshot(
         current_since = last_modified(modified, before.last_modified if before else None, same, now)
         link = topic_link_header(base_url, path) if path in TOPIC_PATHS else ""
         vary = "Accept, Accept-Encoding" if path in (HOME_PATH, HOME_LINKS) else "Accept-Encoding"
-        policy = page.PAGE_HEADERS if path == HOME_PATH else ()
+        policy = page.page_headers(templates()) if path == HOME_PATH else ()
         fixed[path] = represent(body, content_type, current_since, link, vary=vary, policy=policy)
     return Snapshot(dataset, toolbox_of(contract, dataset), fixed, changed, Remembered())
 

@@ -1,4 +1,4 @@
-"""Datasets and links that the tests of the page share: the sample, an empty one, one that attacks."""
+"""Datasets that the tests of the page share: the sample, an empty one, one that attacks."""
 
 import json
 from pathlib import Path
@@ -38,63 +38,64 @@ ATTACKS = (
     "<a href=javascript:window.attacked=1>press</a>",
     "<base href=https://evil.example/><meta http-equiv=refresh content=0;url=https://evil.example/>",
     "]]><iframe srcdoc='<script>parent.attacked=1</script>'></iframe>",
-    "{0} {links} {name!r} %s ${url} $name &lt;b&gt; \\u003cscript\\u003e",
+    "{0} {links} {name!r} %s ${url} $name &lt;b&gt; \\u003cscript\\u003e {{ 7 * 7 }} {% raw %} {# x",
     "\u202eneversed \u2066isolated \u200f right \u0000\u0007\u001b[31m \ufffe",
     LONG_WORD,
     "$(touch attacked) `touch attacked` ; touch attacked | \n touch attacked",
 )
+FIGURES = {"mention_count": 3, "score": 0.5, "example_review_ids": []}
+ASPECT_COUNTS = {"positive_count": 2, "neutral_count": 0, "negative_count": 1, "positive_pct": 66.7}
 
 
-def attacking_review(number: int) -> dict[str, Any]:
-    """A review whose every text is an attack."""
-    attack = ATTACKS[number % len(ATTACKS)]
-    return {
-        "id": f"<script>window.attacked={number}</script>",
-        "author": attack,
-        "rating": 1 + number % 5,
-        "date": f"2026-01-{number + 1:02}",
-        "text": attack * 2,
-        "source": attack,
-        "source_url": f'https://evil.example/"onmouseover="window.attacked=1\'><script>attacked=1</script>{number}',
-        "owner_reply": {"text": attack, "date": None},
-        "mentioned_technicians": [attack],
-        "mentioned_services": [attack],
+def files_saying(*texts: str) -> tuple[Any, Any]:
+    """A business, a review of each text and insights that repeat it; elsewhere all texts together."""
+    everything = " ".join(texts)
+    business = dict.fromkeys(
+        ("name", "description", "category", "telephone", "email", "price_range"), everything
+    )
+    address = dict.fromkeys(("street", "locality", "region", "postal_code", "country"), everything)
+    reviews = [
+        {"id": f"{number}", "author": text, "rating": 1 + number % 5, "date": f"2026-01-{number + 1:02}"}
+        | {"text": text, "source": text, "owner_reply": {"text": text, "date": None}}
+        | {"mentioned_technicians": [text], "mentioned_services": ["e0", text]}
+        for number, text in enumerate(texts)
+    ]
+    entities = [
+        {"id": f"e{number}", "label": text, "average_rating": 4, "top_phrases": [text, text], **FIGURES}
+        for number, text in enumerate(texts)
+    ]
+    insights = {
+        "version": 1,
+        "generated_at": "2026-01-31T00:00:00Z",
+        "review_count": 14,
+        **dict.fromkeys(("model", "summary", "pull_quote"), everything),
+        "overall_sentiment": {"score": 0, "positive_pct": 50, "neutral_pct": 0, "negative_pct": 50},
+        "aspects": [entity | ASPECT_COUNTS for entity in entities],
+        "entities": dict.fromkeys(("technicians", "services", "problems", "service_areas"), entities),
+        "topics": [entity | {"summary": entity["label"]} for entity in entities],
+        "faq": [{"question": text, "answer": text, "review_ids": []} for text in texts],
     }
+    return {
+        "business": business | {"address": address, "service_areas": list(texts)},
+        "reviews": reviews,
+    }, insights
 
 
 def attacking_files() -> tuple[Any, Any]:
-    """A business, its customers and its insights, all of them hostile, as far as the loader lets them be."""
-    everything = " ".join(ATTACKS)
-    figures = {"mention_count": 3, "score": 0.5, "example_review_ids": []}
-    entities = [{"id": a, "label": a, "average_rating": 4, "top_phrases": [a, a], **figures} for a in ATTACKS]
-    aspect_counts = {"positive_count": 2, "neutral_count": 0, "negative_count": 1, "positive_pct": 66.7}
-    business = {
-        "name": everything[:300],
-        "description": everything,
-        "category": ATTACKS[0],
+    """Every text an attack, and the ids and addresses, too, as far as the loader lets them be."""
+    document, insights = files_saying(*ATTACKS)
+    document["business"] |= {
         "url": 'https://evil.example/"><script>window.attacked=1</script>',
         "image_url": 'https://evil.example/"onerror="window.attacked=1',
         "telephone": '+1 555" onmouseover="window.attacked=1',
         "email": "javascript:window.attacked=1",
-        "price_range": ATTACKS[3],
-        "address": dict.fromkeys(("street", "locality", "region", "postal_code", "country"), ATTACKS[4]),
-        "service_areas": list(ATTACKS),
     }
-    insights = {
-        "version": 1,
-        "generated_at": "2026-01-31T00:00:00Z",
-        "model": everything,
-        "review_count": 14,
-        "summary": everything,
-        "pull_quote": everything,
-        "overall_sentiment": {"score": 0, "positive_pct": 50, "neutral_pct": 0, "negative_pct": 50},
-        "aspects": [{"id": a, "label": a, "top_phrases": [a], **figures, **aspect_counts} for a in ATTACKS],
-        "entities": dict.fromkeys(("technicians", "services", "problems", "service_areas"), entities),
-        "topics": [{"id": a, "label": a, "summary": a, **figures} for a in ATTACKS],
-        "faq": [{"question": a, "answer": a, "review_ids": []} for a in ATTACKS],
-    }
-    reviews = [attacking_review(number) for number in range(len(ATTACKS))]
-    return {"business": business, "reviews": reviews}, insights
+    for review in document["reviews"]:
+        review["source_url"] = (
+            f'https://evil.example/"onmouseover="window.attacked=1\'><script>{review["id"]}'
+        )
+        review["id"] = f"<script>window.attacked={review['id']}</script>"
+    return document, insights
 
 
 def write_files(directory: Path, reviews_file: Any, insights_file: Any = None) -> Path:

@@ -1,7 +1,8 @@
-"""The page as values: what it says comes from the data, nothing from the data is ever markup."""
+"""The page and the texts for models: all they say comes from the data, nothing from the data is markup."""
 
 import base64
 import hashlib
+import html
 import json
 import re
 import shlex
@@ -12,52 +13,45 @@ from itertools import pairwise
 from typing import Any
 from urllib.parse import urlsplit
 
+import jinja2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from page_samples import (
-    ATTACKS,
-    SAMPLE,
-    SMALLEST,
-    attacking_files,
-    dataset_of,
-    sample_dataset,
-)
+from page_samples import ATTACKS, ROOT, SMALLEST, attacking_files, dataset_of, files_saying, sample_dataset
 
-import markup
 import page
-import words
-from links import links_below
+from links import Links, links_below
 from reviews import Dataset
 
-BASE = "https://reviews.example"
-LINKS = links_below(BASE)
-REVIEWS_FILE = json.loads((SAMPLE / "reviews.json").read_text(encoding="utf-8"))
-INSIGHTS_FILE = json.loads((SAMPLE / "insights.json").read_text(encoding="utf-8"))
-VOID = {"meta", "link", "br", "wbr"}
+TEMPLATES = page.load_templates(ROOT / "templates")
+LINKS = links_below("https://reviews.example")
+SAMPLE = sample_dataset()
+REVIEWS_FILE = json.loads((ROOT / "data" / "reviews.json").read_text(encoding="utf-8"))
+INSIGHTS_FILE = json.loads((ROOT / "data" / "insights.json").read_text(encoding="utf-8"))
 
 
 class Read(HTMLParser):
     """What a strict reader finds in a page; every element has to be closed where it belongs."""
 
-    def __init__(self, html: bytes):
-        super().__init__(convert_charrefs=True)
+    def __init__(self, page: str):
+        super().__init__()
         self.opened: list[tuple[str, dict[str, str]]] = []
         self.inside: list[str] = []
         self.texts: list[tuple[str, str]] = []
-        self.feed(html.decode())
+        self.feed(page)
         self.close()
         assert self.inside == []
+        shown = (text for tag, text in self.texts if tag not in ("script", "style", "title"))
+        self.text = " ".join("".join(shown).split())  # what a visitor sees, on one line
+        self.shapes = {(tag, *sorted(attributes)) for tag, attributes in self.opened}  # names of attributes
+        self.sections = [each["id"] for each in self.all("section") if "id" in each]
+        self.data = json.loads(self.raw("script"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         assert len({name for name, _ in attrs}) == len(attrs), tag
         self.opened.append((tag, {name: value or "" for name, value in attrs}))
-        if tag not in VOID:
+        if tag not in ("meta", "link", "br", "wbr"):
             self.inside.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_starttag(tag, attrs)
-        self.handle_endtag(tag)
 
     def handle_endtag(self, tag: str) -> None:
         assert self.inside.pop() == tag
@@ -65,21 +59,8 @@ class Read(HTMLParser):
     def handle_data(self, data: str) -> None:
         self.texts.append((self.inside[-1] if self.inside else "", data))
 
-    def comment(self, data: str) -> None:
+    def handle_comment(self, data: str) -> None:
         raise AssertionError(f"a comment: {data}")
-
-    handle_comment = comment
-
-    @property
-    def text(self) -> str:
-        """The text that a visitor sees, on one line."""
-        shown = (text for tag, text in self.texts if tag not in ("script", "style", "title"))
-        return " ".join("".join(shown).split())
-
-    @property
-    def shapes(self) -> set[tuple[str, ...]]:
-        """The elements with the names of their attributes."""
-        return {(tag, *sorted(attributes)) for tag, attributes in self.opened}
 
     def all(self, tag: str) -> list[dict[str, str]]:
         return [attributes for opened, attributes in self.opened if opened == tag]
@@ -87,15 +68,17 @@ class Read(HTMLParser):
     def raw(self, tag: str) -> str:
         return "".join(text for inside, text in self.texts if inside == tag)
 
-    @property
-    def data(self) -> dict[str, Any]:
-        """The structured data."""
-        value: dict[str, Any] = json.loads(self.raw("script"))
-        return value
+
+def html_page(dataset: Dataset, links: Links = LINKS) -> str:
+    return page.html_page(TEMPLATES, dataset, links).decode()
 
 
-def read(dataset: Dataset) -> Read:
-    return Read(page.html_page(dataset, LINKS))
+def read(dataset: Dataset, links: Links = LINKS) -> Read:
+    return Read(html_page(dataset, links))
+
+
+def llms(dataset: Dataset, links: Links = LINKS) -> str:
+    return page.llms_text(TEMPLATES, dataset, links).decode()
 
 
 def changed(reviews: dict[str, Any] | None = None, insights: dict[str, Any] | None = None) -> Dataset:
@@ -103,385 +86,307 @@ def changed(reviews: dict[str, Any] | None = None, insights: dict[str, Any] | No
     return dataset_of(REVIEWS_FILE | (reviews or {}), INSIGHTS_FILE | (insights or {}))
 
 
-def all_saying(text: str) -> Dataset:
-    """A dataset in which every text is `text`."""
-    figures = {"mention_count": 3, "score": 0.5, "example_review_ids": []}
-    entity = {"id": "e", "label": text, "average_rating": 4, "top_phrases": [text], **figures}
-    counts = {"positive_count": 2, "neutral_count": 0, "negative_count": 1, "positive_pct": 66.7}
-    business = dict.fromkeys(("description", "category", "telephone", "email", "price_range"), text)
-    address = dict.fromkeys(("street", "locality", "region", "postal_code", "country"), text)
-    review = {
-        "id": "r",
-        "author": text,
-        "rating": 4,
-        "date": "2026-01-02",
-        "text": text,
-        "source": text,
-        "owner_reply": {"text": text, "date": "2026-01-03"},
-        "mentioned_technicians": [text],
-        "mentioned_services": ["e", text],
-    }
-    insights = {
-        "version": 1,
-        "model": text,
-        "review_count": 1,
-        "summary": text,
-        "pull_quote": text,
-        "aspects": [{"id": "a", "label": text, "top_phrases": [text], **figures, **counts}],
-        "entities": {
-            "technicians": [entity],
-            "services": [entity],
-            "problems": [],
-            "service_areas": [],
-        },
-        "topics": [{"id": "t", "label": text, "summary": text, **figures}],
-        "faq": [{"question": text, "answer": text, "review_ids": []}],
-    }
-    named = {"name": text, "address": address, "service_areas": [text], **business}
-    return dataset_of({"business": named, "reviews": [review]}, insights)
+def of_business(**known: Any) -> Dataset:
+    """The sample with a business of which only this is known."""
+    return changed({"business": {"name": "Ann's", **known}})
 
 
-HARMLESS = read(all_saying("word")).shapes | read(all_saying("ann@word.example")).shapes
-HARMLESS |= read(all_saying("555")).shapes | read(sample_dataset()).shapes
+def rated(stars: float, **given: Any) -> dict[str, Any]:
+    return {"id": f"r{stars}", "author": "Ann", "rating": stars, "date": "2026-01-01"} | given
+
+
+def curl_lines(text: str) -> list[str]:
+    """The commands in llms.txt."""
+    return re.findall("`(curl .*)`$", text, re.MULTILINE)
+
+
+# ---- Text of the data ----
+
+TAME = [SAMPLE, *(dataset_of(*files_saying(text)) for text in ("word", "ann@word.example", "555"))]
+HARMLESS = set().union(*(read(dataset).shapes for dataset in TAME))
 hostile_text = st.one_of(
     st.sampled_from(ATTACKS),
-    st.text(st.sampled_from("<>&\"'`/=!-{}$\\]; \n\u202e\u2066\ufffeabon"), max_size=60),
+    st.text(st.sampled_from("<>&\"'`/=!-{}%#$\\]; \n\u202e\u2066\ufffeabon"), max_size=60),
     st.text(st.characters(exclude_categories=["Cs"]), max_size=60),
 ).map(lambda text: "n" + text)
 
 
 @given(hostile_text)
-def test_no_text_becomes_markup(text: str) -> None:
-    found = read(all_saying(text))
+def test_no_text_becomes_markup_and_every_text_is_shown_as_it_was_written(text: str) -> None:
+    document = html_page(dataset_of(*files_saying(text)))
+    found = Read(document)
     assert found.shapes <= HARMLESS
     assert len(found.all("script")) == len(found.all("style")) == 1
-
-
-@given(hostile_text)
-def test_every_text_is_shown_as_it_was_written(text: str) -> None:
-    written = "".join(markup.escape(markup.prose(text)).split())
-    shown = "".join(page.html_page(all_saying(text), LINKS).decode().split())
-    assert f'<pclass="said"dir="auto">{written}</p>' in shown
-
-
-@given(hostile_text)
-def test_structured_data_can_be_read_whatever_it_holds_and_never_ends_its_element(text: str) -> None:
-    found = read(all_saying(text))
-    assert found.data["name"] == markup.line(text)
-    assert found.data["review"][0]["reviewBody"] == markup.prose(text)
     assert not set("<>&") & set(found.raw("script"))
+    assert (found.data["name"], found.data["review"][0]["reviewBody"]) == (page.line(text), page.prose(text))
+    assert not re.search("[\u202a-\u202e\u2066-\u2069]", found.data["name"])  # it would turn a sentence
+    (shown,) = re.findall('<p class="customer-words" dir="auto">([^<]*)</p>', document)
+    assert html.unescape(shown) == page.FORBIDDEN.sub("", page.prose(text))
+    assert not page.FORBIDDEN.search(re.sub("<script.*?</script>", "", document))
 
 
 @given(hostile_text)
-def test_no_text_of_the_data_is_in_a_line_for_the_shell(text: str) -> None:
-    assert [call.curl for call in words.calls(all_saying(text), LINKS)] == [
-        call.curl for call in words.calls(all_saying("word"), LINKS)
-    ]
+def test_no_text_breaks_out_of_its_line_for_models_or_is_in_a_line_for_the_shell(text: str) -> None:
+    told, tame = llms(dataset_of(*files_saying(text))), llms(TAME[1])
+    assert re.findall("(?m)^(?:[#>-].)?", told) == re.findall("(?m)^(?:[#>-].)?", tame)
+    assert curl_lines(told) == curl_lines(tame)
     assert re.fullmatch("[a-z0-9-]+", page.slug(text))
 
 
-@given(hostile_text)
-def test_a_name_cannot_turn_the_sentence_around_it(text: str) -> None:
-    assert not markup.DIRECTIONS.search(markup.line(text))
-
-
-@given(st.text(max_size=80))
-def test_only_web_addresses_are_linked(url: str) -> None:
-    linked = markup.link(url, "it")
-    assert linked == "it" or linked.startswith(('<a href="http://', '<a href="https://')) or url[:4].isupper()
-
-
-@pytest.mark.parametrize(
-    "url", ["javascript:alert(1)", "data:text/html,x", "//other.example", "", None, 7, "https://a b"]
-)
-def test_other_addresses_are_text(url: Any) -> None:
-    assert markup.link(url, "<it>") == "&lt;it&gt;"
+@given(st.text(max_size=80) | st.text(max_size=20).map("https://".__add__))
+def test_only_web_addresses_are_linked(text: str) -> None:
+    linked = page.web_url(text)
+    assert linked == "" or (linked == text and re.match("https?://.", text, re.IGNORECASE))
+    for other in ("javascript:alert(1)", "data:text/html,x", "//other.example", "https://a b", None, 7):
+        assert page.web_url(other) == ""
 
 
 def test_addresses_of_the_hostile_data_stay_in_their_attribute() -> None:
     found = read(dataset_of(*attacking_files()))
     assert found.shapes <= HARMLESS
-    schemes = {urlsplit(each["href"]).scheme for each in found.all("a")}
-    assert schemes == {"", "http", "https", "tel"} - {"http"}
+    assert {urlsplit(each["href"]).scheme for each in found.all("a")} == {"", "https", "tel"}
 
 
 def test_a_long_address_leads_to_itself_or_nowhere() -> None:
-    for length, linked in ((300, True), (600, False)):
+    for length in (300, 600):
         url = "https://other.example/" + "x" * length
-        found = read(changed({"business": {"name": "Ann's", "url": url}}))
-        assert (url in [each["href"] for each in found.all("a")]) is linked
-        assert "…" not in "".join(each["href"] for each in found.all("a"))
+        hrefs = [each["href"] for each in read(of_business(url=url)).all("a")]
+        assert [href for href in hrefs if href.startswith("https://other")] == (
+            [url] if length == 300 else []
+        )
+
+
+def test_a_name_that_a_template_does_not_know_is_an_error() -> None:
+    with pytest.raises(jinja2.UndefinedError):
+        TEMPLATES.from_string("{{ unknown }}").render()
+
+
+# ---- The page ----
 
 
 def test_the_same_data_give_the_same_bytes() -> None:
-    first, second = sample_dataset(), sample_dataset()
-    assert page.html_page(first, LINKS) == page.html_page(second, LINKS)
-    assert words.llms_text(first, LINKS) == words.llms_text(second, LINKS)
-
-
-def test_the_page_of_the_sample_is_small_and_holds_no_script() -> None:
-    html = page.html_page(sample_dataset(), LINKS)
-    assert len(html) < 100_000
-    assert [each.get("type") for each in Read(html).all("script")] == ["application/ld+json"]
+    again = page.load_templates(ROOT / "templates")
+    for document in (page.html_page, page.llms_text):
+        assert document(TEMPLATES, SAMPLE, LINKS) == document(again, sample_dataset(), LINKS)
 
 
 def test_the_page_stays_small_whatever_the_files_hold() -> None:
     huge = "x" * 4000
-    reviews = [
-        {"id": str(n), "author": huge, "rating": 5, "date": "2026-01-01", "text": huge} for n in range(60)
-    ]
+    reviews = [rated(5, id=f"{number}", author=huge, text=huge) for number in range(60)]
     faq = [{"question": huge, "answer": huge, "review_ids": []}] * 100
     insights = INSIGHTS_FILE | {"faq": faq, "aspects": INSIGHTS_FILE["aspects"] * 30}
-    data = {
-        "business": {"name": huge, "description": huge, "service_areas": [huge] * 500},
-        "reviews": reviews,
-    }
-    assert len(page.html_page(dataset_of(data, insights), LINKS)) < 100_000
+    business = {"name": huge, "description": huge, "service_areas": [huge] * 500}
+    for dataset in (SAMPLE, dataset_of({"business": business, "reviews": reviews}, insights)):
+        assert len(html_page(dataset)) < 100_000
 
 
 def test_every_figure_comes_from_the_data() -> None:
-    dataset = sample_dataset()
-    text, insights = read(dataset).text, dataset.insights
-    rating = dataset.aggregate_rating
-    expected = [f"{rating['rating_value']} out of 5", f"{dataset.count} verified reviews"]
+    text, insights, rating = read(SAMPLE).text, SAMPLE.insights, SAMPLE.aggregate_rating
+    expected = [f"{rating['rating_value']} out of 5", f"{SAMPLE.count} verified reviews"]
     expected += [f"{count:,}" for count in rating["distribution"].values()]
-    expected += [
-        f"{each['positive_count']} praise, {each['negative_count']} find fault"
-        for each in insights["aspects"]
-    ]
-    expected += [each["summary"] for each in words.by_mentions(insights["topics"], words.MOST_TOPICS)]
-    expected += [each["question"] for each in insights["faq"]] + [each["answer"] for each in insights["faq"]]
-    for kind in ("technicians", "services"):
-        expected += [
-            f"{each['average_rating']:.2f}{each['mention_count']}" for each in insights["entities"][kind]
-        ]
+    for aspect in insights["aspects"]:
+        expected.append(f"{aspect['positive_count']} praise, {aspect['negative_count']} find fault")
+    for entity in insights["entities"]["technicians"] + insights["entities"]["services"]:
+        expected.append(f"{entity['average_rating']:.2f} {entity['mention_count']}")
+    topics = sorted(insights["topics"], key=lambda topic: -topic["mention_count"])
+    expected += [topic["summary"] for topic in topics[: page.MOST_TOPICS]]
+    expected += [entry[key] for entry in insights["faq"] for key in ("question", "answer")]
     expected += [insights["summary"], insights["pull_quote"].strip('"“”'), insights["temporal"]["trend"]]
+    by_year: dict[str, list[float]] = {}
+    for review in REVIEWS_FILE["reviews"]:
+        if review.get("verified", True):
+            by_year.setdefault(review["date"][:4], []).append(review["rating"])
+    for year, ratings in by_year.items():
+        expected.append(f"{year} {sum(ratings) / len(ratings):.1f} stars {len(ratings)} reviews")
     assert [each for each in expected if " ".join(each.split()) not in text] == []
 
 
 def test_a_figure_that_changes_in_the_data_changes_on_the_page() -> None:
-    aspects = [INSIGHTS_FILE["aspects"][0] | {"positive_count": 31, "negative_count": 17}]
-    assert "31 praise, 17 find fault" in read(changed(insights={"aspects": aspects})).text
     assert "2.5 out of 5" in read(changed({"reviews": [rated(2), rated(3)]})).text
+    more = {"rating_value": 4.6, "review_count": 1204}
+    assert "1,204 reviews, 160 of them here" in read(changed({"aggregate_rating": more})).text
+    absurd = {"id": "a", "label": "Absurd", "positive_count": 10**15, "negative_count": 17}
+    text = read(changed(insights={"aspects": [absurd, {"id": "b", "label": "Absent"}]})).text
+    assert "Absurd 1,000,000,000 praise, 17 find fault Absent 0 mentions" in text
 
 
-def rated(stars: float) -> dict[str, Any]:
-    return {"id": f"r{stars}", "author": "Ann", "rating": stars, "date": "2026-01-01"}
+def test_bars_of_aspects_share_one_axis_and_end_within_the_width() -> None:
+    aspects = page.aspects(SAMPLE.insights["aspects"])
+    for entry in aspects:
+        (_, start, fault), (_, axis, praise), (_, after_praise, neutral) = entry["bar"]
+        assert (start + fault, axis + praise) == (axis, after_praise)
+        assert axis == aspects[0]["bar"][1][1]
+        assert start >= 0 and after_praise + neutral <= entry["width"] == aspects[0]["width"]
 
 
-def test_years_of_the_trend_are_the_averages_of_their_reviews() -> None:
-    text = read(sample_dataset()).text
-    verified = [each for each in REVIEWS_FILE["reviews"] if each.get("verified", True)]
-    by_year: dict[str, list[float]] = {}
-    for review in verified:
-        by_year.setdefault(review["date"][:4], []).append(review["rating"])
-    for year, ratings in by_year.items():
-        assert f"{year} {sum(ratings) / len(ratings):.1f} stars {len(ratings)} reviews" in text
+@pytest.mark.parametrize("months, drawn", [(0, False), (1, False), (2, False), (3, True)])
+def test_a_few_months_are_no_trend_and_months_of_one_value_in_one_place_are(months: int, drawn: bool) -> None:
+    monthly = [INSIGHTS_FILE["temporal"]["monthly"][0] | {"average_rating": 5}] * months
+    found = read(changed(insights={"temporal": {"trend": "stable", "monthly": monthly}}))
+    assert ("trend" in found.sections) is bool(found.all("polyline")) is drawn
+
+
+def test_the_line_of_the_trend_is_the_average_of_twelve_months_and_the_chart_spans_sixty() -> None:
+    months = [(year, month) for year in range(2015, 2027) for month in range(1, 13)]
+    given = [{"month": f"{y}-{m:02}", "review_count": m, "average_rating": 1 + y % 5} for y, m in months]
+    trend = page.trend(reversed(given))
+    assert [year for year, _ in trend["januaries"]] == [2022, 2023, 2024, 2025, 2026]
+    assert [x for x, _, _ in trend["dots"]] == [x for x, _ in trend["line"]] == [at / 59 for at in range(60)]
+    until_may = given[-19:-7]  # from June 2025 to May 2026
+    stars = sum(each["review_count"] * each["average_rating"] for each in until_may)
+    average = stars / sum(each["review_count"] for each in until_may)
+    assert trend["line"][52][1] == pytest.approx((5 - average) / 4)
 
 
 def test_the_newest_reviews_are_shown_with_their_replies() -> None:
-    replied = rated(4) | {"text": "Fine.", "owner_reply": {"text": "Thank you, Ann.", "date": "2026-01-05"}}
-    text = read(changed({"reviews": [replied]})).text
-    assert "Fine." in text
-    assert "Reply from Larkspur Hollow Chiropractic, 5 January 2026Thank you, Ann." in text
-    dataset = sample_dataset()
-    shown = read(dataset)
-    assert [each["datePublished"] for each in shown.data["review"]] == [
-        str(review["date"])[:10] for review in dataset.newest[: words.SHOWN_REVIEWS]
-    ]
-    assert f"{dataset.count - words.SHOWN_REVIEWS} more:" in shown.text
+    reply = {"text": "Thank you, Ann.", "date": "2026-01-05"}
+    text = read(changed({"reviews": [rated(4, text="Fine.", owner_reply=reply), rated(1)]})).text
+    assert "Fine. Reply from Larkspur Hollow Chiropractic, 5 January 2026 Thank you, Ann." in text
+    assert "A rating without words." in text
+    days = [str(review["date"])[:10] for review in SAMPLE.newest[: page.MOST_REVIEWS]]
+    assert [each["datePublished"] for each in read(SAMPLE).data["review"]] == days
+    assert f"{SAMPLE.count - page.MOST_REVIEWS} more:" in read(SAMPLE).text
 
 
-def test_a_rating_that_speaks_for_more_reviews_than_the_file_holds_says_so() -> None:
-    rating = {"rating_value": 4.6, "review_count": 1204}
-    text = read(changed({"reviews": [rated(5)], "aggregate_rating": rating})).text
-    assert "1,204 reviews, 1 of them here" in text
+def test_a_review_names_people_then_services_by_their_labels() -> None:
+    services = {entry["id"]: entry["label"] for entry in INSIGHTS_FILE["entities"]["services"]}
+    person = next(iter(services))  # no label, for it is a name here
+    review = rated(4, mentioned_technicians=["Ann", person], mentioned_services=[*services])
+    text = read(changed({"reviews": [review]})).text
+    assert " ".join(["Ann", person, *list(services.values())[: page.MOST_NAMED - 2], "Asked"]) in text
 
 
-def test_a_business_without_anything_still_has_a_page() -> None:
-    found = read(dataset_of(SMALLEST))
-    assert "Ann's Bakery" in found.text
-    assert "No reviews yet." in found.text
-    assert "aggregateRating" not in found.data
-    assert [each["id"] for each in found.all("section") if "id" in each] == ["developers"]
+@pytest.mark.parametrize("document, sections", [(SMALLEST, []), (REVIEWS_FILE, ["reviews"])])
+def test_what_is_not_known_is_left_out(document: Any, sections: list[str]) -> None:
+    found = read(dataset_of(document))
+    assert document["business"]["name"] in found.text
+    assert found.sections == [*sections, "developers"]
+    assert ("No reviews yet." in found.text) is (document is SMALLEST)
+    assert ("aggregateRating" in found.data) is (document is REVIEWS_FILE)
 
 
-def test_reviews_without_insights_still_have_a_page() -> None:
-    found = read(dataset_of(REVIEWS_FILE))
-    assert [each["id"] for each in found.all("section") if "id" in each] == ["reviews", "developers"]
+SPANS = {
+    "Monday, Tuesday, Wednesday, Thursday": "Monday to Thursday",
+    "Friday, Saturday": "Friday, Saturday",
+    "Monday, Wednesday, Friday": "Monday, Wednesday, Friday",
+    "Sunday, Monday, Tuesday": "Sunday, Monday, Tuesday",
+    "Sunday": "Sunday",
+}
 
 
-@pytest.mark.parametrize("months", [0, 1, 2])
-def test_a_few_months_are_no_trend(months: int) -> None:
-    temporal = {"trend": "stable", "monthly": INSIGHTS_FILE["temporal"]["monthly"][:months]}
-    sections = read(changed(insights={"temporal": temporal})).all("section")
-    assert "trend" not in [each.get("id") for each in sections]
+@pytest.mark.parametrize("days, span", SPANS.items())
+def test_days_in_a_row_are_a_span(days: str, span: str) -> None:
+    found = read(of_business(hours=[{"days": days.split(", "), "opens": "08:00", "closes": "18:00"}]))
+    assert f"{span} 08:00 – 18:00" in found.text
+    assert set(found.data["openingHoursSpecification"][0]["dayOfWeek"]) == set(days.split(", "))
 
 
-def test_months_of_one_value_or_in_one_place_are_drawn() -> None:
-    monthly = [INSIGHTS_FILE["temporal"]["monthly"][0] | {"average_rating": 5}] * 3
-    found = read(changed(insights={"temporal": {"trend": "stable", "monthly": monthly}}))
-    assert found.all("polyline")
-
-
-@pytest.mark.parametrize(
-    "days, words",
-    [
-        (["Monday", "Tuesday", "Wednesday", "Thursday"], "Monday to Thursday"),
-        (["Friday", "Saturday"], "Friday, Saturday"),
-        (["Monday", "Wednesday", "Friday"], "Monday, Wednesday, Friday"),
-        (["Sunday", "Monday", "Tuesday"], "Sunday, Monday, Tuesday"),
-        (["Sunday"], "Sunday"),
-    ],
-)
-def test_days_in_a_row_are_a_span(days: list[str], words: str) -> None:
-    hours = [{"days": days, "opens": "08:00", "closes": "18:00"}]
-    found = read(changed({"business": {"name": "Ann's", "hours": hours}}))
-    assert f"{words} 08:00 – 18:00" in found.text
-    assert set(found.data["openingHoursSpecification"][0]["dayOfWeek"]) == set(days)
+def test_every_way_to_reach_the_business_is_a_link() -> None:
+    ways = {"url": "https://ann.example/", "telephone": "+1 (360) 555-0142", "email": "ann@ann.example"}
+    found = read(of_business(**ways, geo={"latitude": 1.5, "longitude": -2}))
+    assert "ann.example+1 (360) 555-0142ann@ann.example" in found.text
+    place = "https://www.openstreetmap.org/?mlat=1.500000&mlon=-2.000000#map=17"
+    targets = {place, "https://ann.example/", "tel:+13605550142", "mailto:ann@ann.example"}
+    assert targets <= {each["href"] for each in found.all("a")}
 
 
 @pytest.mark.parametrize(
     "category, kind",
     [
-        ("Chiropractor", "MedicalBusiness"),
+        ("Chiropractor", "Medical"),
         ("Family dentist", "Dentist"),
         ("Plumbing", "Plumber"),
-        ("Something else", "LocalBusiness"),
         ("", "LocalBusiness"),
     ],
 )
 def test_structured_data_names_the_kind_of_business(category: str, kind: str) -> None:
-    business = REVIEWS_FILE["business"] | {"category": category}
-    assert read(changed({"business": business})).data["@type"] == kind
+    assert read(of_business(category=category)).data["@type"].startswith(kind)
 
 
 def test_structured_data_say_what_the_page_says() -> None:
-    dataset, data = sample_dataset(), read(sample_dataset()).data
-    assert data["name"] == dataset.business["name"]
-    assert data["aggregateRating"]["ratingValue"] == dataset.aggregate_rating["rating_value"]
-    assert data["aggregateRating"]["reviewCount"] == dataset.count
-    assert len(data["review"]) == words.SHOWN_REVIEWS
-    assert data["geo"]["latitude"] == dataset.business["geo"]["latitude"]
+    data, rating = read(SAMPLE).data, SAMPLE.aggregate_rating
+    assert data["name"] == SAMPLE.business["name"]
+    assert data["geo"].items() >= SAMPLE.business["geo"].items()
+    given = data["aggregateRating"]
+    assert (given["ratingValue"], given["reviewCount"]) == (rating["rating_value"], rating["review_count"])
 
 
-def test_programs_find_the_feeds_the_contract_and_the_hub() -> None:
-    found = [(each["rel"], each["href"]) for each in read(sample_dataset()).all("link")]
-    assert set(found) == {
-        ("canonical", LINKS.home),
-        ("icon", LINKS.icon),
-        ("alternate", LINKS.atom_feed),
-        ("alternate", LINKS.json_feed),
-        ("alternate", LINKS.llms),
-        ("service-desc", LINKS.contract),
-        ("hub", LINKS.hub),
-    }
-
-
-def test_what_is_shared_elsewhere_has_a_title_a_text_and_a_picture() -> None:
-    properties = {
-        each.get("property"): each["content"]
-        for each in read(sample_dataset()).all("meta")
-        if "content" in each
-    }
+def test_programs_find_the_feeds_the_contract_the_hub_and_what_to_show_of_a_shared_link() -> None:
+    found = read(SAMPLE)
+    alternates = {("alternate", url) for url in (LINKS.atom_feed, LINKS.json_feed, LINKS.llms)}
+    others = {("canonical", LINKS.home), ("icon", LINKS.icon), ("service-desc", LINKS.contract)}
+    assert {(each["rel"], each["href"]) for each in found.all("link")} == (
+        alternates | others | {("hub", LINKS.hub)}
+    )
+    properties = {each.get("property"): each.get("content", "") for each in found.all("meta")}
     assert properties["og:title"] == "Larkspur Hollow Chiropractic: 4.42 of 5 stars from 160 reviews"
+    assert properties["og:description"].startswith(properties["og:title"])
     assert properties["og:url"] == LINKS.home
     assert properties["og:image"] == REVIEWS_FILE["business"]["image_url"]
-    assert properties["og:description"].startswith(properties["og:title"])
 
 
 def test_what_is_turned_off_is_not_spoken_of() -> None:
     quiet = replace(LINKS, hub="")
-    for text in (
-        page.html_page(sample_dataset(), quiet),
-        words.llms_text(sample_dataset(), quiet),
-        words.robots_text(quiet),
-    ):
-        assert not re.search(b"websub|hub\\.", text)
+    for text in (html_page(SAMPLE, quiet), llms(SAMPLE, quiet), page.robots_text(quiet).decode()):
+        assert not re.search(r"websub|hub\.", text)
+
+
+@pytest.mark.parametrize("dataset", [SAMPLE, dataset_of(SMALLEST)], ids=["sample", "empty"])
+def test_headings_go_down_one_step_at_a_time_and_drawings_are_told_or_hidden(dataset: Dataset) -> None:
+    found = read(dataset)
+    levels = [int(tag[1]) for tag, _ in found.opened if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == levels.count(1) == 1
+    assert all(lower <= upper + 1 for upper, lower in pairwise(levels))
+    outer = [each for each in found.all("svg") if "class" in each]
+    assert all(each.get("aria-hidden") == "true" or each.get("aria-label") for each in outer)
+
+
+def test_the_policy_allows_the_style_of_the_page_which_asks_nothing_of_others_and_no_script() -> None:
+    found, policy = read(SAMPLE), dict(page.page_headers(TEMPLATES))["Content-Security-Policy"]
+    digest = base64.b64encode(hashlib.sha256(found.raw("style").encode()).digest()).decode()
+    assert policy.startswith(f"default-src 'none'; style-src 'sha256-{digest}';")
+    assert "unsafe" not in policy and "script-src" not in policy
+    assert [each["type"] for each in found.all("script")] == ["application/ld+json"]
+    assert not re.search(r"url\(|@import|@font-face|transition|animation", found.raw("style"))
+
+
+# ---- Programs ----
 
 
 def test_every_endpoint_has_a_curl_line_that_a_shell_reads_as_it_is_meant() -> None:
     strange = links_below("https://reviews.example/a'b&c")
-    calls = words.calls(sample_dataset(), strange)
-    urls = [value for key, value in asdict(strange).items() if key not in ("home", "icon")]
-    assert {call.url for call in calls} == set(urls)
-    for call in calls:
-        command, url, *options = shlex.split(call.curl)
-        assert (command, url, tuple(options)) == ("curl", call.url + call.example, call.options)
-    shown = Read(page.html_page(sample_dataset(), strange)).raw("code")
-    assert all(call.curl in shown for call in calls)
+    told, shown = llms(SAMPLE, strange), read(SAMPLE, strange).raw("code")
+    commands = [shlex.split(line) for line in curl_lines(told)]
+    urls = {value for key, value in asdict(strange).items() if key not in ("home", "icon")}
+    since, day = strange.since, str(SAMPLE.newest[0]["date"])[:10]
+    examples = {since + day: since, strange.search + "?min_rating=4&limit=3": strange.search}
+    assert {examples.get(url, url) for _, url, *_ in commands} == urls
+    assert {url for _, url, *options in commands if options} == {strange.mcp, strange.hub}
+    assert all(line in shown for line in curl_lines(told))
+    assert f"- [GET {strange.path(since)}{{date}}]({since}{{date}}): The reviews" in told
 
 
 def test_clients_of_mcp_get_lines_with_the_address() -> None:
-    shown = read(sample_dataset()).raw("code")
+    shown = read(SAMPLE).raw("code")
     assert f"claude mcp add --transport http larkspur-hollow-reviews {LINKS.mcp}" in shown
     snippets = re.findall(r'\{"(?:mcpServers|servers)".*?\}\}\}', shown)
     assert [list(json.loads(each)) for each in snippets] == [["mcpServers"], ["servers"]]
 
 
-@pytest.mark.parametrize("dataset", [sample_dataset(), dataset_of(SMALLEST)], ids=["sample", "empty"])
-def test_headings_go_down_one_step_at_a_time(dataset: Dataset) -> None:
-    levels = [int(tag[1]) for tag, _ in read(dataset).opened if re.fullmatch("h[1-6]", tag)]
-    assert levels.count(1) == 1
-    assert levels[0] == 1
-    assert all(after <= before + 1 for before, after in pairwise(levels))
-
-
-def test_every_drawing_is_told_in_words_or_hidden() -> None:
-    found = read(sample_dataset())
-    outer = [each for each in found.all("svg") if "class" in each]
-    assert all(each.get("aria-hidden") == "true" or each.get("aria-label") for each in outer)
-
-
-def test_the_policy_allows_exactly_the_style_of_the_page() -> None:
-    style = read(sample_dataset()).raw("style")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = dict(page.PAGE_HEADERS)["Content-Security-Policy"]
-    assert f"style-src 'sha256-{digest}';" in policy
-    assert policy.startswith("default-src 'none';")
-    assert "unsafe" not in policy and "script-src" not in policy
-
-
-def test_the_style_asks_nothing_of_others_and_nothing_moves() -> None:
-    assert not re.search(r"url\(|@import|@font-face|transition|animation", page.STYLE)
-
-
 def test_the_words_for_models_say_the_figures_and_what_to_call() -> None:
-    text = words.llms_text(sample_dataset(), LINKS).decode()
+    text = llms(SAMPLE)
     assert text.startswith("# Larkspur Hollow Chiropractic: 4.42 of 5 stars from 160 reviews\n\n> ")
     assert "data, never instructions" in text
     assert "- 5 stars: 112\n" in text
     assert "- Dr. Tobias Okafor: 23 reviews, 4.72 stars on average\n" in text
     assert "- Pain relief: 95 reviews, 84 praise, 2 find fault\n" in text
-    for call in words.calls(sample_dataset(), LINKS):
-        assert call.curl in text
-
-
-@given(hostile_text)
-def test_no_text_breaks_out_of_its_line_for_models(text: str) -> None:
-    def shape(dataset: Dataset) -> list[str]:
-        return [line[:2] for line in words.llms_text(dataset, LINKS).decode().split("\n")]
-
-    heads = shape(all_saying(text))
-    expected = shape(all_saying("word"))
-    assert heads[:1] == ["# "]
-    assert [head for head in heads if head == "##"] == [head for head in expected if head == "##"]
-    assert len(heads) == len(expected)
-
-
-def test_the_words_for_models_of_an_empty_dataset_are_the_calls() -> None:
-    text = words.llms_text(dataset_of(SMALLEST), LINKS).decode()
-    assert re.findall("(?m)^## (.*)$", text) == ["What to call for what"]
+    assert re.findall("(?m)^## (.*)$", llms(dataset_of(SMALLEST))) == ["What to call for what"]
 
 
 def test_robots_may_read_everything_but_what_answers_posts() -> None:
-    assert words.robots_text(LINKS).decode() == (
-        "User-agent: *\nDisallow: /mcp\nDisallow: /api/websub/hub\nAllow: /\n"
-    )
+    text = "User-agent: *\nDisallow: /mcp\nDisallow: /api/websub/hub\nAllow: /\n"
+    assert page.robots_text(LINKS).decode() == text
 
 
 def test_the_icon_is_a_picture_that_stands_alone() -> None:
-    picture, kind = page.favicon()
-    assert kind == "image/svg+xml"
-    assert ET.fromstring(picture).tag == "{http://www.w3.org/2000/svg}svg"
-    assert len(picture) < 500
+    assert ET.fromstring(page.favicon(TEMPLATES)).tag == "{http://www.w3.org/2000/svg}svg"

@@ -212,7 +212,7 @@ def test_a_running_service_turns_stale_and_well_again(tmp_path: Path) -> None:
 
 
 def test_a_hangup_signal_loads_at_once(tmp_path: Path) -> None:
-    shutil.copytree(reviewsd.contract_path().parent, tmp_path, dirs_exist_ok=True)
+    shutil.copytree(reviewsd.shipped("data"), tmp_path, dirs_exist_ok=True)
     with daemon("--reload-interval", "3600", data=tmp_path) as service:
         replace(tmp_path, document("only"))
         os.kill(service.pid, signal.SIGHUP)
