@@ -27,6 +27,8 @@ MCP_PATH = "/mcp"
 HUB_PATH = "/api/websub/hub"
 
 TOPIC_PATHS = (ATOM_FEED_PATH, JSON_FEED_PATH, REVIEWS_PATH)  # what the hub announces changes of
+DATA_PATHS = (REVIEWS_PATH, INSIGHTS_PATH, JSON_FEED_PATH, ATOM_FEED_PATH, CONTRACT_PATH)
+FIXED_PATHS = (*DATA_PATHS, LLMS_PATH, ROBOTS_PATH, ICON_PATH)  # and HOME_PATH, which has two forms
 
 
 # ---- Links ----

@@ -1,4 +1,4 @@
-"""The MCP endpoint: one HTTP request for `/mcp`, as a method, headers and bytes, becomes one `McpResponse`.
+"""The MCP endpoint: one HTTP request for `/mcp`, as a method, headers and bytes, becomes one response.
 
 This module knows JSON-RPC 2.0 and the Model Context Protocol. It knows no tool's name, no data, no server, no
 other route, no file, no thread and no clock; a test calls `McpEndpoint.handle` without a socket.
@@ -33,11 +33,11 @@ from werkzeug.http import parse_accept_header
 
 from mcp_tools import TOOLS, Toolbox
 from query import echo, nearest
+from representations import JSON_TYPE, Headers, Response
 from strict_json import Json, NotJson, decode
 
 # The value of a request's header by its lower-case name: latin-1, repeated ones joined by ", ", None without.
 Header = Callable[[str], str | None]
-HeaderList = tuple[tuple[str, str], ...]  # of a response
 
 
 # ---- Protocol: the names and numbers of the specification ----
@@ -83,10 +83,10 @@ class RpcError(Exception):
     message: str
     data: Json = None
     status: HTTPStatus = HTTPStatus.BAD_REQUEST
-    headers: HeaderList = ()
+    headers: Headers = ()
 
 
-def refused(status: HTTPStatus, message: str, headers: HeaderList = ()) -> RpcError:
+def refused(status: HTTPStatus, message: str, headers: Headers = ()) -> RpcError:
     """The error for a request that HTTP's own rules end: no code of JSON-RPC says more than its status."""
     return RpcError(INVALID_REQUEST, message, status=status, headers=headers)
 
@@ -94,39 +94,27 @@ def refused(status: HTTPStatus, message: str, headers: HeaderList = ()) -> RpcEr
 # ---- Responses: what goes back to HTTP ----
 
 
-class McpResponse(NamedTuple):
-    """A response for the server to send: no hop-by-hop headers and no Content-Length among `headers`.
-
-    After HEAD the server leaves `body` out.
-    """
-
-    status: int
-    headers: HeaderList
-    body: bytes
-
-
-JSON_TYPE = "application/json"
 EVENT_TYPE = "text/event-stream"
 # 404 and 405 are cacheable by default (RFC 9110 section 15.1).
 NO_STORE = ("Cache-Control", "no-store")
-ACCEPTED = McpResponse(HTTPStatus.ACCEPTED, (NO_STORE,), b"")  # of notifications; a body breaks some clients
+ACCEPTED = Response(HTTPStatus.ACCEPTED, (NO_STORE,), b"")  # of notifications; a body breaks some clients
 
 
-def json_response(status: int, body: bytes, headers: HeaderList = ()) -> McpResponse:
-    return McpResponse(status, (("Content-Type", JSON_TYPE), NO_STORE, *headers), body)
+def json_response(status: int, body: bytes, headers: Headers = ()) -> Response:
+    return Response(status, (("Content-Type", JSON_TYPE), NO_STORE, *headers), body)
 
 
-def event_response(response: McpResponse) -> McpResponse:
+def event_response(response: Response) -> Response:
     """`response` as a stream of one event, for clients that take nothing else; its JSON is one line."""
     headers = (
         ("Content-Type", EVENT_TYPE),
         ("X-Accel-Buffering", "no"),  # or nginx may buffer the event [R28 basic/transports/streamable-http]
         *(header for header in response.headers if header[0] != "Content-Type"),
     )
-    return McpResponse(response.status, headers, b"event: message\ndata: %s\n\n" % response.body)
+    return Response(response.status, headers, b"event: message\ndata: %s\n\n" % response.body)
 
 
-def error_response(error: RpcError, request_id: Json) -> McpResponse:
+def error_response(error: RpcError, request_id: Json) -> Response:
     return json_response(error.status, failure(request_id, error), error.headers)
 
 
@@ -194,7 +182,7 @@ class Origins:
             return True
         return LOOPBACK_ORIGIN.fullmatch(origin.lower()) is not None
 
-    def cors(self, origin: str | None) -> HeaderList:
+    def cors(self, origin: str | None) -> Headers:
         """The headers that let a page read the answer; none for a page that may not call.
 
         A caller that is no page gets our own origin.
@@ -413,16 +401,20 @@ LARGEST_BATCH_ANSWER = 1024 * 1024  # bytes
 def batch_answer(documents: Sequence[Json], toolbox: Toolbox) -> bytes:
     """The responses to the messages of a batch as one encoded array; empty when no message gets one.
 
-    The first message whose response would make it larger than LARGEST_BATCH_ANSWER, and all messages after
-    it, are refused.
+    The first message whose response does not fit into LARGEST_BATCH_ANSWER, and all messages after it, are
+    refused. Refusals do not count: they are as short as their messages.
     """
-    responses = [_batched(document, _refuse_for_size) for document in documents]
-    for index, document in enumerate(documents):
-        response = _batched(document, lambda message: result_of(INITIALIZE_METHODS, toolbox, message))
-        extended = [*responses[:index], response, *responses[index + 1 :]]
-        if sum(map(len, extended)) + len(extended) + 1 > LARGEST_BATCH_ANSWER:  # with commas and brackets
-            break
-        responses = extended
+
+    def respond(message: RpcMessage) -> Result:
+        return result_of(INITIALIZE_METHODS, toolbox, message)
+
+    responses: list[bytes] = []
+    for document in documents:
+        response = _batched(document, respond)
+        if sum(len(each) + len(",") for each in responses) + len(response) + len("[]") > LARGEST_BATCH_ANSWER:
+            respond = _refuse_for_size
+            response = _batched(document, respond)
+        responses.append(response)
     array = b",".join(filter(None, responses))
     return b"[%s]" % array if array else b""
 
@@ -538,7 +530,7 @@ class McpEndpoint:
         self._origins = Origins(settings.base_url, settings.allowed_origins)
         self._sessions = Sessions(settings.session_key)
 
-    def handle(self, method: str, header: Header, body: bytes, toolbox: Toolbox) -> McpResponse:
+    def handle(self, method: str, header: Header, body: bytes, toolbox: Toolbox) -> Response:
         """The response to one request, whatever it holds, from the data of `toolbox`.
 
         The caller has limited the size of `body`; `refusal` makes the response to one that is too large.
@@ -549,21 +541,21 @@ class McpEndpoint:
             response = error_response(error, None)
         return self._readable(response, header)
 
-    def refusal(self, status: HTTPStatus, message: str, header: Header) -> McpResponse:
+    def refusal(self, status: HTTPStatus, message: str, header: Header) -> Response:
         """The response when the server ends a request without `handle`: too large a body, a fault of ours."""
         code = INVALID_REQUEST if status < HTTPStatus.INTERNAL_SERVER_ERROR else INTERNAL_ERROR
         return self._readable(error_response(RpcError(code, message, status=status), None), header)
 
-    def _readable(self, response: McpResponse, header: Header) -> McpResponse:
+    def _readable(self, response: Response, header: Header) -> Response:
         return response._replace(headers=response.headers + self._origins.cors(header("origin")))
 
-    def _respond(self, method: str, header: Header, body: bytes, toolbox: Toolbox) -> McpResponse:
+    def _respond(self, method: str, header: Header, body: bytes, toolbox: Toolbox) -> Response:
         if not self._origins.admit(header("origin")):
             raise refused(HTTPStatus.FORBIDDEN, "this Origin may not call", (VARY,))
         if method == "POST":
             return self._post(header, body, toolbox)
         if method == "OPTIONS":
-            return McpResponse(HTTPStatus.NO_CONTENT, PREFLIGHT, b"")
+            return Response(HTTPStatus.NO_CONTENT, PREFLIGHT, b"")
         if method == "DELETE" and field_value(header, VERSION_HEADER) not in STATELESS_VERSIONS:
             return self._end_session(header)
         raise refused(
@@ -572,14 +564,14 @@ class McpEndpoint:
             (("Allow", ALLOWED_METHODS),),
         )
 
-    def _end_session(self, header: Header) -> McpResponse:
+    def _end_session(self, header: Header) -> Response:
         if (session_id := field_value(header, SESSION_HEADER)) is None:
             raise refused(HTTPStatus.BAD_REQUEST, "Mcp-Session-Id: needed to end a session")
         self._session_version(header)
         self._sessions.end(session_id)
-        return McpResponse(HTTPStatus.NO_CONTENT, (NO_STORE,), b"")
+        return Response(HTTPStatus.NO_CONTENT, (NO_STORE,), b"")
 
-    def _post(self, header: Header, body: bytes, toolbox: Toolbox) -> McpResponse:
+    def _post(self, header: Header, body: bytes, toolbox: Toolbox) -> Response:
         check_content(header)
         as_events = wants_events(header("accept") or "")
         document = read_body(body)
@@ -594,7 +586,7 @@ class McpEndpoint:
             return error_response(error, id_of(document))
         return event_response(response) if as_events and response.body else response
 
-    def _stateless(self, message: RpcMessage, header: Header, toolbox: Toolbox) -> McpResponse:
+    def _stateless(self, message: RpcMessage, header: Header, toolbox: Toolbox) -> Response:
         if message.method is None:
             raise RpcError(INVALID_REQUEST, "expected a request: nothing was asked that this could answer")
         check_claims(message, header)
@@ -606,7 +598,7 @@ class McpEndpoint:
         caching = CACHING if message.method in CACHEABLE_METHODS else {}
         return json_response(HTTPStatus.OK, success(message.id, head | result | caching))
 
-    def _initialize_era(self, message: RpcMessage, header: Header, toolbox: Toolbox) -> McpResponse:
+    def _initialize_era(self, message: RpcMessage, header: Header, toolbox: Toolbox) -> Response:
         shakes_hands = message.method == "initialize"
         if not shakes_hands:
             self._session_version(header)
@@ -621,7 +613,7 @@ class McpEndpoint:
             return json_response(HTTPStatus.OK, failure(message.id, error))
         return json_response(HTTPStatus.OK, success(message.id, result))
 
-    def _handshake(self, request_id: str | int, version: str, toolbox: Toolbox) -> McpResponse:
+    def _handshake(self, request_id: str | int, version: str, toolbox: Toolbox) -> Response:
         members = {
             "protocolVersion": version,
             "capabilities": CAPABILITIES,
@@ -639,7 +631,7 @@ class McpEndpoint:
             "websiteUrl": self._settings.base_url,
         }
 
-    def _batch(self, documents: list[Json], header: Header, toolbox: Toolbox) -> McpResponse:
+    def _batch(self, documents: list[Json], header: Header, toolbox: Toolbox) -> Response:
         if any(is_stateless(document, header) for document in documents):
             raise RpcError(INVALID_REQUEST, "expected one message: stateless requests cannot be batched")
         if not 1 <= len(documents) <= MOST_BATCHED:

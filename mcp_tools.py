@@ -76,7 +76,7 @@ def _overview(entry: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def search_reviews(dataset: Dataset, **filters: Any) -> bytes:
-    return reviews.search(dataset, Query(**filters))
+    return reviews.search(dataset, Query(**filters)).encoded()
 
 
 def get_review(dataset: Dataset, id: str) -> bytes:

@@ -5,7 +5,7 @@ reads no clock and knows nothing of HTTP.
 
 Each review is encoded once, when it is loaded; every answer is made of these pieces.
 
-Sections: Rules - Served form - Dataset - Load - Search - Since
+Sections: Rules - Served form - Dataset - Load - Filters - Lists
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None) -
         reviews_by_id={review.id: review for review in reviews},
         technicians=_technicians(reviews, insights),
         services=_services(reviews, insights),
-        reviews_json=_with_reviews(frame, reviews),
+        reviews_json=ReviewList(frame, reviews).encoded(),
         insights_json=encode(insights),
         unverified_count=len(document["reviews"]) - len(reviews),
         warnings=tuple(_warnings(insights, rating, served, insights_file is None)),
@@ -288,7 +288,7 @@ def _ids_in_insights(insights: Mapping[str, Json]) -> set[str]:
     return named
 
 
-# ---- Search: filters one after the other, each on what is left ----
+# ---- Filters: one after the other, each on what is left ----
 
 
 def technicians_named(dataset: Dataset, value: str) -> list[str]:
@@ -336,23 +336,35 @@ def matching(dataset: Dataset, query: Query) -> Reviews:
     return matches
 
 
-def search(dataset: Dataset, query: Query) -> bytes:
-    """`{"matched", "returned", "reviews"}`, encoded: `limit` reviews after the first `offset` that match."""
+# ---- Lists: the answers of search and since ----
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewList:
+    """An object whose last member is `reviews`, not joined yet; `frame` has the members before it."""
+
+    frame: dict[str, Json]
+    reviews: Reviews
+
+    @property
+    def size_bytes(self) -> int:
+        """About how long `encoded` will be."""
+        return sum([len(review.json) for review in self.reviews])
+
+    def encoded(self) -> bytes:
+        """The object as JSON."""
+        return encode(self.frame)[:-1] + b',"reviews":[' + b",".join([r.json for r in self.reviews]) + b"]}"
+
+
+def search(dataset: Dataset, query: Query) -> ReviewList:
+    """`{"matched", "returned", "reviews"}`: `limit` reviews after the first `offset` that match."""
     matches = matching(dataset, query)
     chosen = matches[query.offset : query.offset + query.limit]
-    return _with_reviews({"matched": len(matches), "returned": len(chosen)}, chosen)
+    return ReviewList({"matched": len(matches), "returned": len(chosen)}, chosen)
 
 
-def _with_reviews(frame: dict[str, Json], reviews: Reviews) -> bytes:
-    """The object `frame` with one more member, `reviews`, encoded."""
-    return encode(frame)[:-1] + b',"reviews":[' + b",".join([review.json for review in reviews]) + b"]}"
-
-
-# ---- Since: the beginning of the serving order ----
-
-
-def since(dataset: Dataset, day: str) -> bytes:
-    """`{"since", "returned", "reviews"}`, encoded: the reviews of `day` and later, newest first.
+def since(dataset: Dataset, day: str) -> ReviewList:
+    """`{"since", "returned", "reviews"}`: the reviews of `day` and later, newest first.
 
     Raises BadQuery when `day` is no calendar day.
     """
@@ -361,4 +373,4 @@ def since(dataset: Dataset, day: str) -> bytes:
     except BadValue as bad:
         raise BadQuery([Issue("date", echo(day), str(bad))]) from None
     chosen = matching(dataset, Query(since=day))
-    return _with_reviews({"since": day, "returned": len(chosen)}, chosen)
+    return ReviewList({"since": day, "returned": len(chosen)}, chosen)

@@ -1,15 +1,11 @@
-"""An application on the open internet: the listening socket, Granian, and the bridge between the two.
+"""An application on the open internet: Granian's embedded server, and a bridge from ASGI to the application.
 
-This module knows nothing of reviews: it gets an application, which takes what a WSGI environment says of a
-request and returns a reply at once, and what to answer when a request never reaches it. Everything that
-touches Granian is here, in `Bridge` and `serve`.
+This module knows nothing of reviews. The application takes a WSGI environment and returns a response at once,
+or a function that makes one and takes longer. Everything runs on the asyncio loop of the main thread; only
+slow functions and paths that wait for a disk have threads of their own, with bounded queues. Of Granian only
+documented names are used, so that any release of it can be taken on the day it appears.
 
-Granian's event loop (Rust, its own thread) speaks HTTP with any number of slow peers at once. Its one Python
-thread answers each request as soon as it is complete; bodies are collected before, within a deadline and a
-size that WSGI alone could not give them. Only paths whose answers may wait for a disk are answered elsewhere:
-on the asyncio loop of the main thread, where they keep nobody waiting. So two threads call the application.
-
-Sections: Listening - Requests - Bodies - Bridge - Service manager - Signals - Serving
+Sections: Addresses - Requests - Worker threads - Large responses - Bridge - Service manager - Serving
 """
 
 from __future__ import annotations
@@ -22,287 +18,327 @@ import resource
 import signal
 import socket
 import sys
-import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol, TypeVar
+from urllib.parse import unquote_to_bytes
 
-from granian._granian import CallbackScheduler, RSGIWorker, SocketHolder, WorkerSignal
+from representations import Headers, Response
+
+# Granian's allocator reads this when it is loaded; without it, what a crowd has taken is kept (jemalloc(3)).
+os.environ.setdefault("_RJEM_MALLOC_CONF", "background_thread:true,dirty_decay_ms:500,muzzy_decay_ms:0")
+
+from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
+from granian.log import LogLevels
+from granian.server.embed import Server
 
 HEAD_SECONDS = 10  # for a request head, and for an idle connection to begin one
 BODY_SECONDS = 10
-STOP_SECONDS = 10  # for running requests, once told to stop
-STALLED_SECONDS = 30  # the kernel ends a connection whose peer has taken nothing for so long
-LARGEST_HEAD = 16 * 1024  # bytes
-LARGEST_BODY = 64 * 1024  # bytes
-SEND_BUFFER_BYTES = 256 * 1024  # of the kernel, for each connection
-WAITING_CONNECTIONS = 4096  # that the kernel has accepted and we have not
+PART_SECONDS = 30  # for a peer to take one part of a large response
+RESPONSE_SECONDS = 300  # for all of it
+STALLED_SECONDS = 30  # until the kernel ends a connection whose peer acknowledges nothing
+START_SECONDS = 10
+STOP_SECONDS = 3  # for running requests, once told to stop
+
+LARGEST_HEAD_BYTES = 16 * 1024
+LARGEST_BODY_BYTES = 64 * 1024
+LARGE_BYTES = 64 * 1024  # larger responses are sent in parts and counted
+PART_BYTES = 8 * 1024  # Granian holds up to eight parts of each response
+MOST_LARGE_RESPONSES = 1000
+MOST_OWN_BYTES = 64 * 1024 * 1024  # of large bodies that no snapshot holds
+MOST_STORE_JOBS = 100  # that wait for the disk
+MOST_SLOW_JOBS = 9  # one that runs and eight that wait
+SEND_BUFFER_BYTES = 32 * 1024  # of the kernel, for each connection
+WAITING_CONNECTIONS = 4096  # that the kernel has accepted and Granian has not
 SPARE_DESCRIPTORS = 64  # for files, logs and the interpreter
+FEWEST_CONNECTIONS = 16
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 log = logging.getLogger("reviewsd.serving")
 
 Environ = dict[str, Any]
-Reply = tuple[int, Iterable[tuple[str, str]], bytes]  # status, headers, body
-# WSGI's way back, through a callback and an iterator, would only have to be undone.
-Application = Callable[[Environ], Reply]
-# What to answer where the application gets no request, given a status and a sentence with the reason.
-Refuse = Callable[[Environ, int, str], Reply]
+Scope = dict[str, Any]  # of ASGI
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+T = TypeVar("T")
 
 
-# ---- Listening: bound here and not by Granian, which would share a port in use without a word ----
+class Application(Protocol):
+    """What is served."""
+
+    def respond(self, environ: Environ) -> Response | Callable[[], Response]:
+        """The response to a request, or a function that makes it on another thread. Raises nothing."""
+
+    def refuse(self, environ: Environ, status: int, detail: str, headers: Headers = ()) -> Response:
+        """The response to a request that is not handed over, for the reason `detail`."""
+
+
+# ---- Addresses: claimed here, since Granian would share a port in use without a word ----
 
 
 class CannotListen(OSError):
     """The address cannot be listened on; the text is one line for the operator."""
 
 
-def listen(host: str, port: int, uds: Path | None) -> socket.socket:
-    """A listening socket at `uds` when given, else at `host` and `port`. Raises CannotListen."""
+def claim_port(host: str, port: int) -> socket.socket:
+    """A bound socket, which keeps others off the port until `serve` closes it. Raises CannotListen."""
     try:
-        listener = _unix_listener(uds) if uds else _tcp_listener(host, port)
-        listener.listen(WAITING_CONNECTIONS)
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        claim = socket.socket(family, kind, protocol)
+        claim.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        claim.bind(address)
     except OSError as error:
-        place = str(uds) if uds else f"{host} port {port}"
-        raise CannotListen(f"cannot listen on {place}: {error.strerror or error}") from None
-    return listener
+        raise CannotListen(f"cannot listen on {host} port {port}: {error.strerror or error}") from None
+    return claim
 
 
-def _tcp_listener(host: str, port: int) -> socket.socket:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    family, kind, protocol, _, address = found[0]
-    listener = socket.socket(family, kind, protocol)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    # Connections inherit these: a peer that reads slowly or not at all holds little, and not for long.
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STALLED_SECONDS * 1000)
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    listener.bind(address)
-    return listener
-
-
-def _unix_listener(path: Path) -> socket.socket:
-    """Bound to `path`, after removing a socket there that nobody listens on; anything else makes it fail."""
-    if path.is_socket():
-        with socket.socket(socket.AF_UNIX) as probe:
-            if probe.connect_ex(str(path)) != 0:
+def clear_path(path: Path) -> None:
+    """Remove a stream socket at `path` that nobody listens on. Raises CannotListen for all else there."""
+    if not os.path.lexists(path):
+        return
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            if path.is_socket():
                 path.unlink(missing_ok=True)
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(str(path))
-    return listener
+                return
+        except OSError:
+            pass  # not a stream socket, or one with a full queue
+    raise CannotListen(f"cannot listen on {path}: Address already in use")
 
 
-# ---- Requests: from Granian's scope to what a WSGI environment (PEP 3333) says of a request ----
+def tune_listener(address: Any) -> None:
+    """Bound what a peer that does not read costs; accepted connections inherit both options.
 
-SERVER = ("Server", "reviewsd")
-UNPREFIXED = ("content-type", "content-length")
-NO_BODY = io.BytesIO()  # can be shared: there is nothing in it to be read
+    Granian does not offer these options, so they are set on a duplicate of its listening descriptor.
+    """
+    for descriptor in map(int, os.listdir("/proc/self/fd")):
+        with suppress(OSError), socket.fromfd(descriptor, socket.AF_INET, socket.SOCK_STREAM) as duplicate:
+            is_listener = duplicate.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+            if is_listener and duplicate.getsockname() == address:
+                duplicate.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+                duplicate.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STALLED_SECONDS * 1000)
 
 
-@lru_cache(maxsize=256)  # few names come again and again
-def header_key(name: str) -> str:
-    """The key of a header in a WSGI environment."""
-    key = name.upper().replace("-", "_")
-    return key if name in UNPREFIXED else "HTTP_" + key
+def most_connections() -> int:
+    """As many as there are descriptors to spare: one more, and accepting would fail in a busy loop.
+
+    Raises CannotListen when there are too few to serve anybody.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 65536 if hard == resource.RLIM_INFINITY else min(hard, 65536)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    spare = max(soft, wanted) - SPARE_DESCRIPTORS
+    if spare < FEWEST_CONNECTIONS:
+        needed = SPARE_DESCRIPTORS + FEWEST_CONNECTIONS
+        raise CannotListen(f"the limit of {hard} open files is too low: at least {needed} are needed")
+    return spare
 
 
-def environ_of(scope: Any) -> Environ:
-    """What a WSGI environment says of a request; a header given twice is joined by commas (RFC 9110, 5.3)."""
+# ---- Requests: from an ASGI scope to a WSGI environment (PEP 3333) ----
+
+SERVER_HEADER = (b"server", b"reviewsd")
+CLOSE = (("Connection", "close"),)
+TRY_AGAIN = (("Retry-After", "5"),)
+UNPREFIXED = (b"content-type", b"content-length")
+
+
+@dataclass(eq=False)
+class Refused(Exception):
+    """A request that the application does not get; carries the arguments of `Application.refuse`."""
+
+    status: int
+    detail: str
+    headers: Headers = ()
+
+
+class Disconnected(Exception):
+    """The peer has gone: nobody waits for a response."""
+
+
+def environ_of(scope: Scope) -> Environ:
+    """The WSGI environment of a request; a header given twice is joined by commas (RFC 9110 section 5.3)."""
     environ: Environ = {
-        "REQUEST_METHOD": scope.method,
-        "PATH_INFO": _wsgi_text(scope.path),
-        "QUERY_STRING": _wsgi_text(scope.query_string),
-        "SERVER_PROTOCOL": "HTTP/1.1" if scope.http_version == "1.1" else "HTTP/1.0",
-        "wsgi.input": NO_BODY,
+        "REQUEST_METHOD": scope["method"],
+        "PATH_INFO": unquote_to_bytes(scope["raw_path"]).decode("latin-1"),
+        "QUERY_STRING": scope["query_string"].decode("latin-1"),
+        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
+        "wsgi.input": io.BytesIO(),
     }
-    for name, value in scope.headers.items():  # asked for once: Granian copies all headers each time
-        key = header_key(name)
+    for name, raw in scope["headers"]:
+        key = name.decode("latin-1").upper().replace("-", "_")
+        key = key if name in UNPREFIXED else f"HTTP_{key}"
+        value = raw.decode("latin-1")
         environ[key] = f"{environ[key]}, {value}" if key in environ else value
     return environ
 
 
-def _wsgi_text(text: str) -> str:
-    return text if text.isascii() else text.encode().decode("latin-1")
+async def add_body(environ: Environ, receive: Receive) -> None:
+    """Collect the body, if there is one (RFC 9112 section 6.3). Raises Refused and Disconnected."""
+    if "CONTENT_LENGTH" not in environ and "HTTP_TRANSFER_ENCODING" not in environ:
+        return
+    body, more = bytearray(), True
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            while more and len(body) <= LARGEST_BODY_BYTES:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise Disconnected
+                body += message["body"]
+                more = message["more_body"]
+    except TimeoutError:
+        raise Refused(408, f"The body did not arrive within {BODY_SECONDS} seconds.", CLOSE) from None
+    if len(body) > LARGEST_BODY_BYTES:
+        raise Refused(413, f"The body is larger than {LARGEST_BODY_BYTES} bytes.", CLOSE)
+    environ |= {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
 
 
-# ---- Bodies: within a deadline and a size ----
+# ---- Worker threads: for what must not hold up the loop ----
 
 
-class BodyRefused(Exception):
-    """A body that is not read to its end; carries what `Refuse` needs."""
+class WorkerThread:
+    """One thread with a bounded queue. Its methods belong to the loop."""
 
-    def __init__(self, status: int, detail: str):
-        super().__init__(detail)
-        self.status = status
-        self.detail = detail
+    def __init__(self, name: str, most_jobs: int):
+        self._executor = ThreadPoolExecutor(1, name)
+        self._most_jobs = most_jobs
+        self._jobs = 0
 
+    async def run(self, job: Callable[[], T], receive: Receive) -> T:
+        """What `job` returns; it is not begun when the peer that waits for it has gone.
 
-def has_body(environ: Environ) -> bool:
-    """Whether a body may follow the head (RFC 9112 section 6.3)."""
-    return "CONTENT_LENGTH" in environ or "HTTP_TRANSFER_ENCODING" in environ
+        Raises Refused when too many jobs wait, and Disconnected.
+        """
+        if self._jobs >= self._most_jobs:
+            raise Refused(503, "Too many requests of this kind are waiting.", TRY_AGAIN)
+        self._jobs += 1
+        running = asyncio.get_running_loop().run_in_executor(self._executor, job)
+        running.add_done_callback(self._release)
+        gone = asyncio.ensure_future(wait_until_gone(receive))
+        try:
+            await asyncio.wait((running, gone), return_when=asyncio.FIRST_COMPLETED)
+            if running.done():
+                return running.result()
+            running.cancel()
+            raise Disconnected
+        finally:
+            gone.cancel()
 
-
-def declared_bytes(environ: Environ) -> int | None:
-    """The length that the head gives to the body; None for one in chunks, whatever else the head says."""
-    return None if "HTTP_TRANSFER_ENCODING" in environ else int(environ["CONTENT_LENGTH"])
-
-
-def is_whole(declared: int | None, received: int, ended: bool) -> bool:
-    """Whether so many bytes are all of the body; else more must be waited for.
-
-    Raises BodyRefused: 413 when it is too large, 400 when it ended before it should.
-    """
-    if max(received, declared or 0) > LARGEST_BODY:
-        raise BodyRefused(413, f"The body is larger than {LARGEST_BODY} bytes.")
-    if declared is None:
-        return ended
-    if ended and received < declared:
-        raise BodyRefused(400, f"The body ended before its {declared} bytes had come.")
-    return received >= declared
-
-
-# ---- Bridge: how Granian gives us a request ----
+    def _release(self, running: Any) -> None:
+        self._jobs -= 1
 
 
-class Direct:
-    """Stands where Granian expects an event loop, and calls back at once.
-
-    Granian calls back on its Python thread. By way of the asyncio loop, each chunk of a body would wake
-    another thread, which costs more than most answers do.
-    """
-
-    def call_soon_threadsafe(self, callback: Callable[[Any], None], future: Any, context: Any = None) -> None:
-        """What Granian does when something that was waited for has come."""
-        callback(future)
-
-    call_soon = call_soon_threadsafe
+async def wait_until_gone(receive: Receive) -> None:
+    """Return when the peer has closed the connection; the body has been received before."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
-@dataclass(slots=True)
-class Coming:
-    """A request whose body is coming."""
+# ---- Large responses: what peers that do not read may cost ----
 
-    environ: Environ
-    protocol: Any
-    parts: Any  # of the body, one after the other; the last is empty
-    declared: int | None  # bytes
-    deadline: float  # by the monotonic clock
-    body: bytearray = field(default_factory=bytearray)
-    waited_for: Any = None  # Granian's future for the next part of it
-    refused: bool = False  # since it was late
 
-    def let_go(self) -> None:
-        """Wait no more: Granian sends no answer while somebody waits for the body. Any thread."""
-        waited_for, self.waited_for = self.waited_for, None
-        if waited_for is not None:
-            waited_for.remove_done_callback(None)
-            waited_for.cancel()
+class LargeResponses:
+    """The large responses that are being sent: how many, and how much memory only they hold."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._own_bytes = 0
+
+    @contextmanager
+    def place(self, response: Response) -> Iterator[None]:
+        """Count `response` while it is sent. Raises Refused."""
+        own_bytes = 0 if response.shared else len(response.body)
+        if self._count >= MOST_LARGE_RESPONSES or self._own_bytes + own_bytes > MOST_OWN_BYTES:
+            raise Refused(503, "Too many large responses are being sent.", TRY_AGAIN)
+        self._count += 1
+        self._own_bytes += own_bytes
+        try:
+            yield
+        finally:
+            self._count -= 1
+            self._own_bytes -= own_bytes
+
+
+# ---- Bridge: ASGI on one side, the application on the other ----
 
 
 class Bridge:
-    """Between Granian and the application. `loop` runs on the main thread."""
+    """The ASGI application (without lifespan) that Granian calls, on the loop."""
 
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        app: Application,
-        refuse: Refuse,
-        waiting_paths: frozenset[str],
-    ):
-        self._loop = loop
-        self._app = app
-        self._refuse = refuse
-        self._waiting_paths = waiting_paths
-        # Requests whose bodies are coming, the earliest deadline first, by protocol. Whoever takes one out
-        # answers it: Granian's thread when the body is complete, `refuse_late` when it is not.
-        self._coming: dict[Any, Coming] = {}
+    def __init__(self, application: Application, store_paths: frozenset[str]):
+        """Requests to `store_paths` wait for the disk and are answered on a thread of their own."""
+        self._application = application
+        self._store_paths = store_paths
+        self._store_thread = WorkerThread("store", MOST_STORE_JOBS)
+        self._slow_thread = WorkerThread("slow", MOST_SLOW_JOBS)
+        self._large_responses = LargeResponses()
 
-    def scheduler(self) -> Any:
-        """What Granian calls for each request, in the form that it wants."""
-        make: Any = CallbackScheduler  # Granian's stubs leave out its arguments and its attribute
-        scheduler = make(self._loop, None, None, None, None)
-        scheduler._schedule_fn = self.take
-        return scheduler
-
-    def take(self, watcher: Any) -> None:
-        """Answer a request now, or when its body is there. Granian's thread."""
-        environ, protocol = environ_of(watcher.scope), watcher.proto
-        if not has_body(environ):
-            self._answer(environ, protocol)
-            return
-        deadline = time.monotonic() + BODY_SECONDS
-        coming = Coming(environ, protocol, aiter(protocol), declared_bytes(environ), deadline)
-        self._coming[protocol] = coming
-        self._go_on(coming, ended=False)
-
-    def _go_on(self, coming: Coming, ended: bool) -> None:
-        """Answer when the body is there, or cannot be taken; else wait for more of it."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        environ = environ_of(scope)
         try:
-            if not is_whole(coming.declared, len(coming.body), ended):
-                self._wait(coming)
-            elif self._coming.pop(coming.protocol, None):
-                self._complete(coming.environ, coming.protocol, coming.body)
-        except BodyRefused as refused:
-            if self._coming.pop(coming.protocol, None):
-                self._send_refusal(coming.environ, coming.protocol, refused)
-
-    def _wait(self, coming: Coming) -> None:
-        # Called, and not awaited: a coroutine costs more than what it would make plainer here.
-        coming.waited_for = anext(coming.parts)
-        coming.waited_for.add_done_callback(partial(self._arrived, coming))
-        if coming.refused:  # by the main thread, a moment ago
-            coming.let_go()
-
-    def _arrived(self, coming: Coming, part: Any) -> None:
-        """Take what was waited for, which is empty at the end."""
-        # Granian's future keeps what it calls back, and is no concern of the garbage collector: as long as we
-        # keep the future in turn, neither would ever go.
-        coming.waited_for = None
-        chunk = part.result()
-        coming.body += chunk
-        self._go_on(coming, ended=not chunk)
-
-    def _complete(self, environ: Environ, protocol: Any, body: bytearray) -> None:
-        environ |= {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
-        if environ["PATH_INFO"] in self._waiting_paths:
-            self._loop.call_soon_threadsafe(self._answer, environ, protocol)
-        else:
-            self._answer(environ, protocol)
-
-    async def refuse_late(self) -> None:
-        """Refuse each body that is late, until cancelled. The main thread."""
-        while True:
-            await asyncio.sleep(1)
-            self._refuse_those_before(time.monotonic())
-
-    def _refuse_those_before(self, now: float) -> None:
-        # In a function that returns: a variable that kept the last of them would keep its connection open.
-        for coming in list(self._coming.values()):
-            if coming.deadline > now:
-                return
-            if self._coming.pop(coming.protocol, None):
-                coming.refused = True
-                coming.let_go()
-                late = BodyRefused(408, f"The body did not arrive within {BODY_SECONDS} seconds.")
-                self._send_refusal(coming.environ, coming.protocol, late)
-
-    def _answer(self, environ: Environ, protocol: Any) -> None:
-        try:
-            self._send(protocol, self._app(environ))
-        except Exception:  # Granian would lose it, and with it the connection
+            try:
+                await add_body(environ, receive)
+                await self._send(await self._response(environ, receive), send)
+            except Refused as refused:
+                await send_whole(self._refusal(environ, refused), send)
+        except (Disconnected, TimeoutError):
+            pass  # the connection ends when the call returns before the response is complete
+        except Exception:
             log.exception("the server failed to answer %(REQUEST_METHOD)s %(PATH_INFO)r", environ)
-            self._send(protocol, self._refuse(environ, 500, "This is our fault."))
+            raise
 
-    def _send_refusal(self, environ: Environ, protocol: Any, refused: BodyRefused) -> None:
-        reply = self._refuse(environ, refused.status, refused.detail)
-        self._send(protocol, reply, ("Connection", "close"))
+    async def _response(self, environ: Environ, receive: Receive) -> Response:
+        if environ["PATH_INFO"] in self._store_paths:
+            return await self._store_thread.run(lambda: self._on_thread(environ), receive)
+        answer = self._application.respond(environ)
+        return await self._slow_thread.run(answer, receive) if callable(answer) else answer
 
-    def _send(self, protocol: Any, reply: Reply, *extra: tuple[str, str]) -> None:
-        status, headers, body = reply
-        protocol.response_bytes(status, [*headers, SERVER, *extra], body)
+    def _on_thread(self, environ: Environ) -> Response:
+        answer = self._application.respond(environ)
+        return answer() if callable(answer) else answer
+
+    def _refusal(self, environ: Environ, refused: Refused) -> Response:
+        return self._application.refuse(environ, refused.status, refused.detail, refused.headers)
+
+    async def _send(self, response: Response, send: Send) -> None:
+        if len(response.body) <= LARGE_BYTES:
+            await send_whole(response, send)
+            return
+        with self._large_responses.place(response):
+            async with asyncio.timeout(RESPONSE_SECONDS):
+                await send_in_parts(response, send)
+
+
+async def send_head(response: Response, send: Send) -> None:
+    """Status and headers."""
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
+    headers.append(SERVER_HEADER)
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+
+
+async def send_whole(response: Response, send: Send) -> None:
+    """A response whose body Granian may hold."""
+    await send_head(response, send)
+    await send({"type": "http.response.body", "body": response.body, "more_body": False})
+
+
+async def send_in_parts(response: Response, send: Send) -> None:
+    """A response of which Granian holds a few parts at a time. Raises TimeoutError for a peer that stalls."""
+    await send_head(response, send)
+    size = len(response.body)
+    for start in range(0, size, PART_BYTES):
+        end = start + PART_BYTES
+        async with asyncio.timeout(PART_SECONDS):
+            part = response.body[start:end]
+            await send({"type": "http.response.body", "body": part, "more_body": end < size})
 
 
 # ---- Service manager: what systemd wants to know (sd_notify(3)) ----
@@ -328,19 +364,20 @@ async def keep_watchdog(address: Any) -> None:
     while interval_seconds:
         try:
             async with asyncio.timeout(interval_seconds / 2):
-                await answered(address)
+                await ask_ourselves(address)
             notify("WATCHDOG=1")
         except (OSError, TimeoutError) as error:
             log.error("the service does not answer itself: %s", error or "too late")
         await asyncio.sleep(interval_seconds / 2)
 
 
-async def answered(address: Any) -> None:
+async def ask_ourselves(address: Any) -> None:
     """One request to ourselves; returns when a status line is back, raises OSError without one."""
     if isinstance(address, str):
         reader, writer = await asyncio.open_unix_connection(address)
     else:
-        reader, writer = await asyncio.open_connection(*_reachable(address))
+        loopback = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
+        reader, writer = await asyncio.open_connection(loopback.get(address[0], address[0]), address[1])
     try:
         writer.write(b"HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         if not (await reader.readline()).startswith(b"HTTP/1.1 "):
@@ -349,108 +386,89 @@ async def answered(address: Any) -> None:
         writer.close()
 
 
-def _reachable(address: tuple[Any, ...]) -> tuple[str, int]:
-    """Where to reach a listener that may be bound to every address."""
-    loopback = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
-    return loopback.get(address[0], address[0]), address[1]
-
-
-# ---- Signals ----
-
-
-def watch_signals(
-    loop: asyncio.AbstractEventLoop, handlers: Mapping[signal.Signals, Callable[[], None]]
-) -> None:
-    """Call a handler on `loop` for each signal that arrives. Main thread.
-
-    The loop's own way shares one pipe between signals and all that other threads hand over; a crowd fills it,
-    and a signal that finds it full is lost. The pipe made here, open to the end, carries signals alone.
-    """
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-
-    def heard() -> None:
-        for number in os.read(reader, 64):
-            if number in handlers:
-                handlers[signal.Signals(number)]()
-
-    loop.add_reader(reader, heard)
-    for number in handlers:
-        signal.signal(number, lambda number, frame: None)  # without one the number is not written
-
-
 # ---- Serving ----
 
 
-def most_connections() -> int:
-    """As many as there are descriptors to spare: one more, and accepting would fail in a busy loop."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 65536 if hard == resource.RLIM_INFINITY else min(hard, 65536)
-    if soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    return max(soft, wanted) - SPARE_DESCRIPTORS
-
-
 async def serve(
-    app: Application,
-    listener: socket.socket,
-    refuse: Refuse,
-    waiting_paths: frozenset[str],
+    bridge: Bridge,
+    place: socket.socket | Path,
     ready: Callable[[], None],
     hangup: Callable[[], None],
-) -> float:
-    """Serve on `listener`, which is taken over, until SIGTERM or SIGINT; then finish running requests.
+    before_stop: Callable[[], None],
+) -> None:
+    """Serve at `place`, a claimed port or a cleared path, until SIGTERM or SIGINT; then finish requests.
 
-    Answers at `waiting_paths` may wait for a disk. Returns what is left of STOP_SECONDS in the end, for
-    whatever else has to stop.
-
-    Runs on the main thread, and calls there `ready` once it serves and `hangup` at each SIGHUP. The worker is
-    Granian's own; its embedded `Server` class would only wrap it.
+    Calls `ready` after one answered request, `hangup` at each SIGHUP, and `before_stop` on another thread
+    while the port is still open. Main thread. Raises CannotListen when the server ends unasked.
     """
-    logging.getLogger("_granian").setLevel(logging.ERROR)
     loop = asyncio.get_running_loop()
-    stop_asked, stopped = asyncio.Event(), asyncio.Event()
+    stop_asked = asyncio.Event()
 
-    def stop() -> None:
+    def stop(*_: Any) -> None:
         for number in STOP_SIGNALS:
             signal.signal(number, signal.SIG_DFL)  # a second one ends the process at once
-        stop_asked.set()
+        loop.call_soon_threadsafe(stop_asked.set)
 
-    watch_signals(loop, dict.fromkeys(STOP_SIGNALS, stop) | {signal.SIGHUP: hangup})
-    worker_signal: Any = WorkerSignal()
-    worker_signal.add_cb(lambda: loop.call_soon_threadsafe(stopped.set))
-    make_holder: Any = SocketHolder  # Granian's stubs leave these constructors out
-    make_worker: Any = RSGIWorker
-    address = listener.getsockname()
-    uds = Path(address) if listener.family == socket.AF_UNIX else None
-    worker = make_worker(
-        1,
-        (None, make_holder(listener.detach(), uds is not None, WAITING_CONNECTIONS)),
-        None,
-        backpressure=most_connections(),
-        http_mode="1",
-        http1_opts=HTTP1Settings(header_read_timeout=HEAD_SECONDS * 1000, max_buffer_size=LARGEST_HEAD),
-    )
-    begin = worker.serve_async_uds if uds else worker.serve_async
-    bridge = Bridge(loop, app, refuse, waiting_paths)
-    begin(bridge.scheduler(), Direct(), worker_signal)
-    watchdog = loop.create_task(keep_watchdog(address))
-    deadlines = loop.create_task(bridge.refuse_late())
-    ready()
-    await stop_asked.wait()
-    deadline = loop.time() + STOP_SECONDS
-    notify("STOPPING=1")
-    watchdog.cancel()
-    worker_signal.set()
-    if uds:
-        uds.unlink(missing_ok=True)
+    for number in STOP_SIGNALS:
+        signal.signal(number, stop)
+    signal.signal(signal.SIGHUP, lambda *_: loop.call_soon_threadsafe(hangup))
+    server, address = embedded_server(bridge, place)
+    umask = os.umask(0o117)  # of a Unix socket
+    running = loop.create_task(server.serve())
     try:
-        await asyncio.wait_for(stopped.wait(), STOP_SECONDS)
-    except TimeoutError:
+        await until_answered(address, running)
+    finally:
+        os.umask(umask)
+    tune_listener(address)
+    ready()
+    watchdog = loop.create_task(keep_watchdog(address))
+    asked = loop.create_task(stop_asked.wait())
+    await asyncio.wait((asked, running), return_when=asyncio.FIRST_COMPLETED)
+    watchdog.cancel()
+    if running.done():
+        raise CannotListen("the server ended unexpectedly")
+    notify("STOPPING=1")
+    await asyncio.to_thread(before_stop)
+    server.stop()  # type: ignore[no-untyped-call]
+    await asyncio.wait((running,), timeout=STOP_SECONDS)
+    if not running.done():
         log.warning("connections still open after %d seconds are cut", STOP_SECONDS)
-    deadlines.cancel()
-    return max(0.0, deadline - loop.time())
+
+
+def embedded_server(bridge: Bridge, place: socket.socket | Path) -> tuple[Server, Any]:
+    """Granian's server for `place`, and the address at which it will listen."""
+    address: Any = str(place)
+    where: dict[str, Any] = {"uds": place}
+    if isinstance(place, socket.socket):
+        address = place.getsockname()
+        where = {"address": address[0], "port": address[1]}
+        place.close()
+    server = Server(
+        bridge,
+        **where,
+        interface=Interfaces.ASGINL,
+        http=HTTPModes.http1,
+        websockets=False,
+        backlog=WAITING_CONNECTIONS,
+        backpressure=most_connections(),
+        http1_settings=HTTP1Settings(
+            header_read_timeout=HEAD_SECONDS * 1000, max_buffer_size=LARGEST_HEAD_BYTES
+        ),
+        log_level=LogLevels.error,
+        log_dictconfig={"formatters": {}, "handlers": {}, "loggers": {}},  # ours get them
+    )
+    return server, address
+
+
+async def until_answered(address: Any, running: asyncio.Task[None]) -> None:
+    """Return after the first answered request. Raises CannotListen when there is none."""
+    deadline = asyncio.get_running_loop().time() + START_SECONDS
+    while not running.done() and asyncio.get_running_loop().time() < deadline:
+        with suppress(OSError):
+            return await ask_ourselves(address)
+        await asyncio.sleep(0.01)
+    reason = running.exception() if running.done() else "no request is answered"
+    raise CannotListen(f"cannot listen on {address}: {reason or 'the server ended'}")
 
 
 def leave(status: int) -> NoReturn:

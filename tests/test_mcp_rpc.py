@@ -17,8 +17,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from mcp_sample import BUSINESS, CALLS, CONTRACT, DECLARED, TOOLBOX, Object, toolbox_with
 
-from mcp_rpc import LARGEST_BATCH_ANSWER, MOST_ENDED, McpEndpoint, McpResponse, McpSettings, Sessions
+from mcp_rpc import LARGEST_BATCH_ANSWER, MOST_ENDED, McpEndpoint, McpSettings, Sessions
 from mcp_tools import TOOLS, Toolbox, toolbox_of
+from representations import Response
 
 HANDSHAKE_VERSIONS = ["2025-03-26", "2025-06-18", "2025-11-25"]
 STATELESS = "2026-07-28"
@@ -44,7 +45,7 @@ def send(
     to: McpEndpoint = ENDPOINT,
     toolbox: Toolbox = TOOLBOX,
     **headers: str | None,
-) -> McpResponse:
+) -> Response:
     """The response to `body`, which is encoded unless it is bytes; `headers` have `_` for `-`."""
     usual = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
     sent_headers = usual | {name.replace("_", "-"): value for name, value in headers.items()}
@@ -69,34 +70,34 @@ def claims(version: Any = STATELESS) -> Object:
     return {f"{prefix}/protocolVersion": version, f"{prefix}/clientCapabilities": {}}
 
 
-def send_stateless(method: str, params: Object | None = None, **changes: str | None) -> McpResponse:
+def send_stateless(method: str, params: Object | None = None, **changes: str | None) -> Response:
     """A proper stateless request but for `changes` of headers; None leaves one out."""
     params = {"_meta": claims()} | (params or {})
     mirrored = {"mcp_protocol_version": STATELESS, "mcp_method": method, "mcp_name": params.get("name")}
     return send(request(method, params), **(mirrored | changes))
 
 
-def answer(response: McpResponse) -> Any:
+def answer(response: Response) -> Any:
     return json.loads(response.body)
 
 
-def result(response: McpResponse) -> Object:
+def result(response: Response) -> Object:
     assert response.status == HTTPStatus.OK
     outcome: Object = answer(response)["result"]
     return outcome
 
 
-def error(response: McpResponse) -> tuple[int, int]:
+def error(response: Response) -> tuple[int, int]:
     """The HTTP status and the JSON-RPC code; a refusal never begins a session."""
     assert header(response, "Mcp-Session-Id") is None
     return response.status, answer(response)["error"]["code"]
 
 
-def header(response: McpResponse, name: str) -> str | None:
+def header(response: Response, name: str) -> str | None:
     return dict(response.headers).get(name)
 
 
-def handshake(version: str = "2025-06-18", to: McpEndpoint = ENDPOINT, **headers: str) -> McpResponse:
+def handshake(version: str = "2025-06-18", to: McpEndpoint = ENDPOINT, **headers: str) -> Response:
     client = {"name": "test", "version": "1"}
     params = {"protocolVersion": version, "capabilities": {}, "clientInfo": client}
     return send(request("initialize", params), to=to, **headers)
@@ -365,7 +366,7 @@ BATCH += [request("initialize", {"protocolVersion": "2025-03-26"}, id=4)]
 OUTCOMES = [("a", None), (2, -32601), (None, -32600), (3, -32600), (4, -32600)]
 
 
-def outcomes(response: McpResponse) -> list[tuple[Any, int | None]]:
+def outcomes(response: Response) -> list[tuple[Any, int | None]]:
     """The ids and the error codes of the answers to a batch."""
     assert response.status == HTTPStatus.OK
     assert header(response, "Mcp-Session-Id") is None
@@ -679,7 +680,7 @@ HEADERS = st.fixed_dictionaries(
 )
 
 
-def assert_defined(response: McpResponse, document: Any) -> None:
+def assert_defined(response: Response, document: Any) -> None:
     """The response is one that a client of this protocol can take, and its ids are those of `document`."""
     assert response.status in {200, 202, 204, 400, 403, 404, 405, 406, 415}
     assert bool(response.body) == (response.status not in (202, 204))

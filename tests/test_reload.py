@@ -16,8 +16,11 @@ from typing import Any
 import pytest
 from services import Address, daemon, fetch
 
+import app
 import reviewsd
-from reviewsd import PATIENCE, Reloader, Settings
+from app import LOOKS_AT_ABSENCE, Reloader
+from settings import Settings
+from snapshot import shipped
 
 REVIEW = {"author": "Ann", "rating": 5, "date": "2026-01-01"}
 LOOKS_SECONDS = 30
@@ -39,46 +42,46 @@ def replace(directory: Path, content: Any, name: str = "reviews.json") -> None:
 
 @pytest.fixture
 def reloader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reloader:
-    monkeypatch.setattr(reviewsd.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(app.time, "sleep", lambda seconds: None)
     replace(tmp_path, document("a"))
-    return Reloader(reviewsd.passing_app(Settings(data=tmp_path)))
+    return Reloader(reviewsd.passing_app(Settings(data=tmp_path)), 2.0, lambda *states: None)
 
 
 def served(reloader: Reloader) -> list[str]:
     """The ids that are served."""
-    return list(reloader.service.snapshot.dataset.reviews_by_id)
+    return list(reloader.application.snapshot.dataset.reviews_by_id)
 
 
 def test_files_that_rest_are_not_read_again(reloader: Reloader) -> None:
-    before = reloader.service.snapshot
+    before = reloader.application.snapshot
     assert reloader.look(forced=False)
-    assert reloader.service.snapshot is before
+    assert reloader.application.snapshot is before
 
 
 def test_a_replaced_file_is_loaded(reloader: Reloader) -> None:
-    replace(reloader.service.settings.data, document("a", "b"))
+    replace(reloader.application.data, document("a", "b"))
     assert reloader.look(forced=False)
     assert served(reloader) == ["b", "a"]
 
 
 def test_a_hangup_loads_what_did_not_change_and_changes_nothing(reloader: Reloader) -> None:
-    before = reloader.service.snapshot
+    before = reloader.application.snapshot
     assert reloader.look(forced=True)
-    assert reloader.service.snapshot is not before
-    assert reloader.service.snapshot.fixed == before.fixed
+    assert reloader.application.snapshot is not before
+    assert reloader.application.snapshot.fixed == before.fixed
 
 
 def test_what_a_load_took_only_meanwhile_is_given_back(
     reloader: Reloader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served_meanwhile: list[list[str]] = []
-    monkeypatch.setattr(reviewsd, "return_free_memory", lambda: served_meanwhile.append(served(reloader)))
-    replace(reloader.service.settings.data, document("a", "b"))
+    monkeypatch.setattr(app, "return_free_memory", lambda: served_meanwhile.append(served(reloader)))
+    replace(reloader.application.data, document("a", "b"))
     reloader.look(forced=False)
     assert served_meanwhile == [["b", "a"]], "once, when the old data are no longer served"
-    replace(reloader.service.settings.data, document("a", "a"))
+    replace(reloader.application.data, document("a", "a"))
     reloader.look(forced=False)
-    assert reloader.service.reload_fault is not None
+    assert reloader.application.reload_fault is not None
     assert len(served_meanwhile) == 2, "bad data took memory, too"
     reloader.look(forced=False)
     assert len(served_meanwhile) == 2, "a look alone takes none"
@@ -87,9 +90,9 @@ def test_what_a_load_took_only_meanwhile_is_given_back(
 def test_bad_data_leave_everything_as_it_was_and_are_told(
     reloader: Reloader, caplog: pytest.LogCaptureFixture
 ) -> None:
-    replace(reloader.service.settings.data, '{"business": {"name": "X"}, "reviews": [{}')
+    replace(reloader.application.data, '{"business": {"name": "X"}, "reviews": [{}')
     reloader.look(forced=False)
-    fault = reloader.service.reload_fault
+    fault = reloader.application.reload_fault
     assert fault is not None
     assert fault.lines[0].startswith("reviews.json: not JSON at line 1 column ")
     assert [record.getMessage() for record in caplog.records] == [f"not reloaded: {fault.lines[0]}"]
@@ -97,59 +100,59 @@ def test_bad_data_leave_everything_as_it_was_and_are_told(
 
 
 def test_bad_data_are_told_once_and_recovery_is_automatic(reloader: Reloader) -> None:
-    replace(reloader.service.settings.data, "[]")
+    replace(reloader.application.data, "[]")
     reloader.look(forced=False)
-    first = reloader.service.reload_fault
+    first = reloader.application.reload_fault
     reloader.look(forced=False)
-    assert reloader.service.reload_fault is first
-    replace(reloader.service.settings.data, document("c"))
+    assert reloader.application.reload_fault is first
+    replace(reloader.application.data, document("c"))
     reloader.look(forced=False)
-    assert reloader.service.reload_fault is None
+    assert reloader.application.reload_fault is None
     assert served(reloader) == ["c"]
 
 
 def test_a_file_that_somebody_is_writing_is_waited_for(
     reloader: Reloader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = reloader.service.settings.data
+    data = reloader.application.data
     replace(data, '{"business": {"na')
-    monkeypatch.setattr(reviewsd.time, "sleep", lambda seconds: replace(data, document("b")))
+    monkeypatch.setattr(app.time, "sleep", lambda seconds: replace(data, document("b")))
     assert not reloader.look(forced=False)
-    assert reloader.service.reload_fault is None
-    monkeypatch.setattr(reviewsd.time, "sleep", lambda seconds: None)
+    assert reloader.application.reload_fault is None
+    monkeypatch.setattr(app.time, "sleep", lambda seconds: None)
     assert reloader.look(forced=False)
     assert served(reloader) == ["b"]
 
 
 def test_a_file_that_vanishes_for_a_moment_is_not_missed(reloader: Reloader) -> None:
-    path = reloader.service.settings.data / "reviews.json"
+    path = reloader.application.data / "reviews.json"
     path.unlink()
-    for _ in range(PATIENCE):
+    for _ in range(LOOKS_AT_ABSENCE):
         reloader.look(forced=False)
-    assert reloader.service.reload_fault is None
+    assert reloader.application.reload_fault is None
     replace(path.parent, document("b"))
     reloader.look(forced=False)
     assert served(reloader) == ["b"]
 
 
 def test_a_file_that_stays_away_makes_the_service_stale(reloader: Reloader) -> None:
-    (reloader.service.settings.data / "reviews.json").unlink()
-    for _ in range(PATIENCE + 1):
+    (reloader.application.data / "reviews.json").unlink()
+    for _ in range(LOOKS_AT_ABSENCE + 1):
         reloader.look(forced=False)
-    assert reloader.service.reload_fault is not None
-    assert "there is no such file" in reloader.service.reload_fault.lines[0]
+    assert reloader.application.reload_fault is not None
+    assert "there is no such file" in reloader.application.reload_fault.lines[0]
     assert served(reloader) == ["a"]
 
 
 def test_insights_that_stay_away_say_nothing_any_more(reloader: Reloader) -> None:
-    data = reloader.service.settings.data
+    data = reloader.application.data
     replace(data, {"review_count": 7}, "insights.json")
     reloader.look(forced=False)
-    assert reloader.service.snapshot.dataset.insights["review_count"] == 7
+    assert reloader.application.snapshot.dataset.insights["review_count"] == 7
     (data / "insights.json").unlink()
-    for _ in range(PATIENCE + 1):
+    for _ in range(LOOKS_AT_ABSENCE + 1):
         reloader.look(forced=False)
-    assert reloader.service.snapshot.dataset.insights["review_count"] == 0
+    assert reloader.application.snapshot.dataset.insights["review_count"] == 0
 
 
 # ---- Serving: the daemon, its thread and its signal ----
@@ -212,7 +215,7 @@ def test_a_running_service_turns_stale_and_well_again(tmp_path: Path) -> None:
 
 
 def test_a_hangup_signal_loads_at_once(tmp_path: Path) -> None:
-    shutil.copytree(reviewsd.shipped("data"), tmp_path, dirs_exist_ok=True)
+    shutil.copytree(shipped("data"), tmp_path, dirs_exist_ok=True)
     with daemon("--reload-interval", "3600", data=tmp_path) as service:
         replace(tmp_path, document("only"))
         os.kill(service.pid, signal.SIGHUP)

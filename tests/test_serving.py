@@ -1,10 +1,14 @@
 """The server against the open internet: malformed, slow, huge and many, on the daemon as its users start it.
 
-Raw requests - Bodies - Crowds - Starting and stopping - Service manager
+Raw requests - Bodies - Crowds - Large responses and worker threads - Starting and stopping -
+Service manager - Granian
 """
 
+import ast
 import asyncio
 import http.client
+import inspect
+import json
 import os
 import re
 import resource
@@ -13,16 +17,20 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
-from services import SAMPLE, STOP_SECONDS, Address, daemon, daemon_command, fetch, listening_port
+from services import ROOT, SAMPLE, STOP_SECONDS, Address, daemon, daemon_command, fetch, listening_port
 
 import serving
+from representations import Response
 
 CROWD = 2000
 GET_SECONDS = 0.05
@@ -114,7 +122,7 @@ def test_pipelined_requests_are_answered_in_order(service: Address) -> None:
 
 
 def test_a_body_above_the_limit_is_413(service: Address) -> None:
-    limit = serving.LARGEST_BODY
+    limit = serving.LARGEST_BODY_BYTES
     assert fetch(service, "/", "POST", b"x" * limit).status == 405
     assert fetch(service, "/", "POST", b"x" * (limit + 1)).status == 413
 
@@ -269,6 +277,104 @@ def test_out_of_descriptors_neither_ends_the_service_nor_floods_the_log(tmp_path
     assert len(log.read_text().splitlines()) < 10
 
 
+@pytest.mark.parametrize("limit", [serving.SPARE_DESCRIPTORS, serving.SPARE_DESCRIPTORS + 15])
+def test_too_few_descriptors_are_one_line_and_status_1(limit: int) -> None:
+    command = ["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh", *daemon_command("--port", "0", "--no-hub")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        f"the limit of {limit} open files is too low: at least 80 are needed"
+    )
+
+
+# ---- Large responses and worker threads ----
+
+
+def response(body: bytes, shared: bool = False) -> Response:
+    return Response(200, (), body, shared)
+
+
+def test_large_responses_are_bounded_in_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "MOST_LARGE_RESPONSES", 2)
+    large, body = serving.LargeResponses(), response(b"x", shared=True)
+    with large.place(body), large.place(body), pytest.raises(serving.Refused) as caught, large.place(body):
+        pass
+    assert (caught.value.status, caught.value.headers) == (503, serving.TRY_AGAIN)
+    with large.place(body), large.place(body):
+        pass
+
+
+def test_memory_that_only_responses_hold_is_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(serving, "MOST_OWN_BYTES", 10)
+    large = serving.LargeResponses()
+    with large.place(response(b"12345678")), large.place(response(b"x" * 99, shared=True)):
+        with pytest.raises(serving.Refused), large.place(response(b"abc")):
+            pass
+        with large.place(response(b"ab")):
+            pass
+    with large.place(response(b"x" * 10)):
+        pass
+
+
+async def stays() -> dict[str, Any]:
+    """A peer that waits for its response."""
+    await asyncio.Event().wait()
+    return {}
+
+
+async def leaves() -> dict[str, Any]:
+    return {"type": "http.disconnect"}
+
+
+def test_a_worker_thread_refuses_what_its_queue_does_not_hold_and_drops_what_nobody_waits_for() -> None:
+    begun: list[str] = []
+    go_on = threading.Event()
+
+    async def crowd() -> None:
+        worker = serving.WorkerThread("test", 2)
+        running = asyncio.ensure_future(worker.run(lambda: begun.append("first") or go_on.wait(30), stays))
+        await asyncio.sleep(0)
+        with pytest.raises(serving.Disconnected):
+            await worker.run(lambda: begun.append("abandoned"), leaves)
+        waiting = asyncio.ensure_future(worker.run(lambda: begun.append("second"), stays))
+        await asyncio.sleep(0)
+        with pytest.raises(serving.Refused) as caught:
+            await worker.run(lambda: begun.append("too many"), stays)
+        assert caught.value.status == 503
+        go_on.set()
+        assert await running
+        await waiting
+
+    asyncio.run(crowd())
+    assert begun == ["first", "second"]
+
+
+def test_unread_responses_beyond_the_bound_are_503_and_others_are_answered(tmp_path: Path) -> None:
+    review = {"author": "Ann", "rating": 5, "date": "2026-01-01", "text": "x" * 900}
+    many = {"business": {"name": "X"}, "reviews": [{"id": str(number), **review} for number in range(1000)]}
+    (tmp_path / "reviews.json").write_text(json.dumps(many))
+    readers = serving.MOST_LARGE_RESPONSES + 50
+    allow_descriptors(4 * CROWD)
+    with daemon(data=tmp_path) as service, ExitStack() as crowd:
+        before = resident_kilobytes(service)
+        connections = []
+        for _ in range(readers):
+            connection = socket.socket()
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect(("127.0.0.1", service.port))
+            connection.sendall(b"GET /reviews.json HTTP/1.1\r\nHost: a\r\n\r\n")
+            connections.append(crowd.enter_context(connection))
+        assert fetch(service, "/robots.txt").status == 200
+        refused = fetch(service, "/reviews.json")
+        assert (refused.status, refused.headers["retry-after"]) == (503, "5")
+        assert b"Too many large responses" in refused.body
+        statuses = Counter(connection.recv(12)[9:] for connection in connections)
+        assert statuses == {b"200": serving.MOST_LARGE_RESPONSES, b"503": 50}
+        assert resident_kilobytes(service) - before < 200_000
+
+
 # ---- Starting and stopping ----
 
 
@@ -355,22 +461,64 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
             process.communicate()
 
 
-def test_a_signal_is_heard_while_other_threads_have_much_to_say() -> None:
-    heard: list[bool] = []
-    loop = asyncio.new_event_loop()
-    before = signal.getsignal(signal.SIGUSR1)
+HANGING = (
+    b"GET /reviews.json HT",
+    b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx",
+    b"GET /reviews.json HTTP/1.1\r\nHost: a\r\n\r\n" * 50,
+)
+
+
+def test_nobody_who_hangs_delays_the_end() -> None:
+    process = subprocess.Popen(daemon_command("--port", "0"), stderr=subprocess.PIPE, text=True)
     try:
-        serving.watch_signals(loop, {signal.SIGUSR1: lambda: heard.append(True) or loop.stop()})
-        for _ in range(100_000):  # more than the pipe between threads holds
-            loop.call_soon_threadsafe(bool)
-        os.kill(os.getpid(), signal.SIGUSR1)
-        loop.call_later(STOP_SECONDS, loop.stop)
-        loop.run_forever()
+        service = Address(listening_port(process), process.pid, "")
+        with ExitStack() as crowd:
+            for beginning in HANGING:
+                crowd.enter_context(connect(service)).sendall(beginning)
+            assert fetch(service, "/healthz").status == 200
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(serving.STOP_SECONDS + STOP_SECONDS) == 0
     finally:
-        signal.signal(signal.SIGUSR1, before)
-        os.close(signal.set_wakeup_fd(-1))
-        loop.close()
-    assert heard
+        process.kill()
+        process.communicate()
+
+
+STUB = """
+import asyncio, threading
+import serving
+from representations import Response
+
+asked = threading.Event()
+
+class Stub:
+    def respond(self, environ):
+        if environ["PATH_INFO"] == "/asked-while-it-stops":
+            asked.set()
+        return Response(200, (("Content-Length", "0"),), b"")
+
+port = serving.claim_port("127.0.0.1", 0)
+number = port.getsockname()[1]
+asyncio.run(serving.serve(
+    serving.Bridge(Stub(), frozenset()),
+    port,
+    ready=lambda: print(number, flush=True),
+    hangup=lambda: None,
+    before_stop=lambda: print("stopping", asked.wait(30), flush=True),
+))
+serving.leave(0)
+"""
+
+
+def test_the_port_stays_open_while_what_goes_before_the_end_takes_its_time() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", STUB], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    ) as process:
+        assert process.stdout
+        service = Address(int(process.stdout.readline()), process.pid, "")
+        process.send_signal(signal.SIGTERM)
+        assert fetch(service, "/asked-while-it-stops").status == 200
+        assert process.stdout.readline() == "stopping True\n"
+        assert process.wait(STOP_SECONDS) == 0
 
 
 # ---- Service manager ----
@@ -406,3 +554,34 @@ def test_the_service_manager_hears_of_every_state_and_the_watchdog_is_kept(tmp_p
         finally:
             process.kill()
             process.wait()
+
+
+# ---- Granian: what this service relies on, so that a new release fails here and says where ----
+
+SOURCE = ast.parse(Path(serving.__file__).read_text(encoding="utf-8"))
+
+
+def test_only_documented_names_of_granian_are_used() -> None:
+    modules = [node for node in ast.walk(SOURCE) if isinstance(node, ast.ImportFrom) and node.module]
+    of_granian = [node for node in modules if node.module.split(".")[0] == "granian"]  # type: ignore[union-attr]
+    names = {alias.name for node in of_granian for alias in node.names}
+    assert names == {"HTTPModes", "Interfaces", "HTTP1Settings", "LogLevels", "Server"}
+    attributes = {
+        node.attr
+        for node in ast.walk(SOURCE)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "server"
+    }
+    assert attributes == {"serve", "stop"}
+
+
+def test_the_embedded_server_takes_what_it_is_given() -> None:
+    calls = [
+        node
+        for node in ast.walk(SOURCE)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Server"
+    ]
+    (call,) = calls
+    given = {keyword.arg for keyword in call.keywords if keyword.arg} | {"uds", "address", "port"}
+    missing = given - set(inspect.signature(serving.Server.__init__).parameters)
+    assert not missing, f"Granian's embedded server has no {missing} any more"
+    assert asyncio.iscoroutinefunction(serving.Server.serve)

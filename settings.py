@@ -1,0 +1,220 @@
+"""The settings: everything an operator can choose, declared once.
+
+Flags, environment variables, help and the listing of `--check` all come from the fields of `Settings`. This
+module reads texts into values; it knows no file, no socket and no other module of the program.
+
+Sections: Readers - Settings - Reading
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+
+class BadSetting(ValueError):
+    """A setting cannot be used; the text names it, the value and what would be right."""
+
+
+# ---- Readers: from what an operator wrote to a value; each raises BadSetting ----
+
+LOG_LEVELS = ("debug", "info", "warning", "error")
+ON, OFF = ("on", "yes", "true", "1"), ("off", "no", "false", "0")
+ORIGIN = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[^/?#,\s]+")
+
+
+def _read_port(text: str) -> int:
+    if not (re.fullmatch("[0-9]{1,5}", text) and int(text) <= 65535):
+        raise BadSetting(f"{text!r} is not a port: expected 0 to 65535")
+    return int(text)
+
+
+def _read_base_url(text: str) -> str:
+    """An absolute http(s) URL without query or fragment; a slash at its end is dropped."""
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme in ("http", "https") and parts.hostname and not (parts.query or parts.fragment)
+        parts.port  # noqa: B018 - the property raises ValueError for a port that is none
+    except ValueError:
+        usable = False
+    if not usable or re.search(r"[^!-~]|[<>\"\\]", text):
+        raise BadSetting(f"{text!r} is not a base URL: expected for example https://reviews.example.com")
+    return text.rstrip("/")
+
+
+def _read_seconds(text: str) -> float:
+    if not (re.fullmatch(r"[0-9]{1,7}(\.[0-9]{1,3})?", text) and float(text) > 0):
+        raise BadSetting(f"{text!r} is not a number of seconds: expected for example 2 or 0.5")
+    return float(text)
+
+
+def _read_count(text: str) -> int:
+    if not (re.fullmatch("[0-9]{1,9}", text) and int(text) > 0):
+        raise BadSetting(f"{text!r} is not a number: expected 1 or more")
+    return int(text)
+
+
+def _read_delays(text: str) -> tuple[float, ...]:
+    return tuple(_read_seconds(part.strip()) for part in text.split(","))
+
+
+def _read_switch(text: str) -> bool:
+    if text.lower() not in ON + OFF:
+        raise BadSetting(f"{text!r} is neither on nor off: expected one of {', '.join(ON + OFF)}")
+    return text.lower() in ON
+
+
+def _read_origins(text: str) -> frozenset[str]:
+    """Origins as browsers send them (RFC 6454 section 6.2), with commas between; `*` for every one."""
+    origins = [part.strip() for part in text.split(",") if part.strip()]
+    for origin in origins:
+        if not ORIGIN.fullmatch(origin):
+            raise BadSetting(
+                f"{origin!r} is not an origin: expected for example https://app.example.com, or *"
+            )
+    return frozenset(origins)
+
+
+def _read_log_level(text: str) -> str:
+    if text.lower() not in LOG_LEVELS:
+        raise BadSetting(f"{text!r} is not a log level: expected one of {', '.join(LOG_LEVELS)}")
+    return text.lower()
+
+
+# ---- Settings ----
+
+FlagForm = Literal["value", "list", "switch"]
+FLAG_ACTIONS: dict[FlagForm, dict[str, Any]] = {
+    "value": {"metavar": "X"},
+    "list": {"metavar": "X", "action": "append"},
+    "switch": {"action": "store_const", "const": "on"},
+}
+
+
+def _setting(
+    default: Any,
+    description: str,
+    read: Callable[[str], Any] = str,
+    form: FlagForm = "value",
+    second_variable: str | None = None,
+) -> Any:
+    """A field of `Settings`. A "list" flag may be given more than once, a "switch" takes no value."""
+    metadata = {"description": description, "read": read, "form": form, "second_variable": second_variable}
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything an operator can choose. A field `base_url` is the flag --base-url and REVIEWSD_BASE_URL."""
+
+    host: str = _setting("127.0.0.1", "IP address to listen on")
+    port: int = _setting(8080, "port to listen on; 0 picks a free one and prints it", _read_port)
+    uds: Path | None = _setting(None, "path of a Unix socket to listen on instead", Path)
+    base_url: str = _setting("", "public URL of the service; by default http://HOST:PORT", _read_base_url)
+    data: Path = _setting(Path("data"), "directory of reviews.json and insights.json", Path)
+    state_dir: Path = _setting(
+        Path("state"),
+        "directory for what the service keeps; systemd names it",
+        Path,
+        second_variable="STATE_DIRECTORY",
+    )
+    reload_interval: float = _setting(2.0, "seconds between two looks at the data files", _read_seconds)
+    log_level: str = _setting("info", f"how much to log: {', '.join(LOG_LEVELS)}", _read_log_level)
+    allowed_origin: frozenset[str] = _setting(
+        frozenset(),
+        "origin whose web pages may call /mcp; may be given more than once; * for all",
+        _read_origins,
+        "list",
+    )
+    mcp_require_session: bool = _setting(
+        False, "refuse MCP requests without the session id that initialize gave", _read_switch, "switch"
+    )
+    session_key_file: Path | None = _setting(
+        None, "file of 32 random bytes that sign MCP sessions; by default made in the state directory", Path
+    )
+    no_hub: bool = _setting(
+        False, "run no hub here: another instance at the same public address does", _read_switch, "switch"
+    )
+    hub_lease_seconds: int = _setting(864_000, "default lease, in seconds", _read_count)
+    hub_lease_min: int = _setting(3600, "shortest lease, in seconds", _read_count)
+    hub_lease_max: int = _setting(2_592_000, "longest lease, in seconds", _read_count)
+    hub_retry_delays: tuple[float, ...] = _setting(
+        (60.0, 3600.0), "seconds before the second and the third try of a delivery", _read_delays
+    )
+    hub_timeout: float = _setting(10.0, "seconds that a delivery may take", _read_seconds)
+    hub_workers: int = _setting(16, "deliveries at the same time", _read_count)
+    hub_max_subscriptions: int = _setting(10_000, "subscriptions that are kept", _read_count)
+    hub_ca_file: Path | None = _setting(None, "certificates to trust for callbacks, too; for labs", Path)
+    hub_allow_private: bool = _setting(
+        False, "call back at any address and port; for labs only", _read_switch, "switch"
+    )
+
+
+def flag_name(name: str) -> str:
+    """The command line flag of a setting."""
+    return "--" + name.replace("_", "-")
+
+
+def variable_name(name: str) -> str:
+    """The environment variable of a setting."""
+    return "REVIEWSD_" + name.upper()
+
+
+def setting_text(value: Any) -> str:
+    """A setting's value as an operator would write it."""
+    match value:
+        case bool():
+            return "on" if value else "off"
+        case tuple() | frozenset():
+            return ",".join(sorted(value) if isinstance(value, frozenset) else map(setting_text, value))
+        case float():
+            return f"{value:g}"
+    return "" if value is None else str(value)
+
+
+# ---- Reading ----
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Give `parser` a flag for each setting; its help names the default and the variable."""
+    for declared in fields(Settings):
+        name, metadata = declared.name, declared.metadata
+        variables = " or ".join(filter(None, (variable_name(name), metadata["second_variable"])))
+        default = f"default {setting_text(declared.default)}, " if declared.default else ""
+        parser.add_argument(
+            flag_name(name),
+            dest=name,
+            help=f"{metadata['description']} ({default}{variables})",
+            **FLAG_ACTIONS[metadata["form"]],
+        )
+
+
+def read_settings(
+    flags: Mapping[str, str | list[str] | None], environ: Mapping[str, str]
+) -> tuple[Settings, dict[str, str]]:
+    """The settings, and for each where it came from: a flag, else a variable, else the default.
+
+    An empty variable is the same as an absent one. A flag given more than once reads as a variable does, with
+    commas between. Raises BadSetting.
+    """
+    values: dict[str, Any] = {}
+    sources = {}
+    for declared in fields(Settings):
+        name = declared.name
+        flag = flags.get(name)
+        candidates = [(flag_name(name), ",".join(flag) if isinstance(flag, list) else flag)]
+        for variable in filter(None, (variable_name(name), declared.metadata["second_variable"])):
+            candidates.append((variable, environ.get(variable) or None))
+        source, text = next((each for each in candidates if each[1] is not None), ("default", None))
+        sources[name] = source
+        if text is not None:
+            try:
+                values[name] = declared.metadata["read"](text)
+            except BadSetting as bad:
+                raise BadSetting(f"{source}: {bad}") from None
+    return Settings(**values), sources

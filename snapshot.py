@@ -1,0 +1,291 @@
+"""A snapshot: everything that is served between two reloads, made at once of the data files.
+
+Fixed representations are rendered, hashed, packed and dated here; the rest is kept ready to be asked. This
+module reads files; it knows no request and no socket, and the time arrives as an argument.
+
+Sections: Files - Program - Computed answers - Snapshot - Dates
+"""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jinja2 import Environment
+
+import page
+from contract import BadData, Contract, Fault, read_contract
+from feeds import atom_feed, json_feed
+from links import (
+    ATOM_FEED_PATH,
+    CONTRACT_PATH,
+    HOME_PATH,
+    ICON_PATH,
+    INSIGHTS_PATH,
+    JSON_FEED_PATH,
+    LLMS_PATH,
+    REVIEWS_PATH,
+    ROBOTS_PATH,
+    TOPIC_PATHS,
+    links_below,
+    topic_link_header,
+)
+from mcp_tools import Toolbox, toolbox_of
+from representations import (
+    ATOM_TYPE,
+    FIXED_GZIP_LEVEL,
+    HTML_TYPE,
+    ICON_TYPE,
+    JSON_TYPE,
+    TEXT_TYPE,
+    Headers,
+    Representation,
+    represent,
+)
+from reviews import INSIGHTS_FILE, REVIEWS_FILE, Dataset, load
+from strict_json import decode, encode
+
+# ---- Files: bytes from the disk, each with the time since when it holds ----
+
+DATA_FILES = (REVIEWS_FILE, INSIGHTS_FILE)
+READ_ATTEMPTS = 5
+SETTLE_SECONDS = 0.05  # between two attempts at a file that somebody is writing
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The contents of the two data files; `insights` is None when there is no such file."""
+
+    reviews: bytes
+    insights: bytes | None
+    modified: float  # seconds since the epoch: the later modification of the two
+
+
+def read_files(directory: Path) -> Files:
+    """Both data files, each as it was at one moment. Raises BadData."""
+    faults = []
+    contents: dict[str, tuple[bytes, float]] = {}
+    for name in DATA_FILES:
+        try:
+            contents[name] = read_unchanging(directory / name)
+        except FileNotFoundError:
+            if name == REVIEWS_FILE:
+                faults.append(Fault(name, (), f"there is no such file in {directory}; --data names it"))
+        except OSError as error:
+            faults.append(Fault(name, (), f"cannot be read: {error.strerror or error}"))
+    if faults:
+        raise BadData(faults)
+    insights, _ = contents.get(INSIGHTS_FILE, (None, 0.0))
+    modified = max(modified for _, modified in contents.values())
+    return Files(contents[REVIEWS_FILE][0], insights, modified)
+
+
+def read_unchanging(path: Path) -> tuple[bytes, float]:
+    """The bytes of `path` and its modification time, read again while somebody writes. Raises OSError."""
+    for _ in range(READ_ATTEMPTS):
+        with path.open("rb") as file:
+            opened = os.fstat(file.fileno())
+            content = file.read()
+            read = os.fstat(file.fileno())
+        if stamp(opened) == stamp(read) == stamp(path.stat()):
+            return content, opened.st_mtime
+        time.sleep(SETTLE_SECONDS)
+    raise OSError(None, "it changes while it is read")
+
+
+def stamp(status: os.stat_result) -> tuple[int, int, int]:
+    """What differs when a file was written or replaced."""
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def file_stamps(directory: Path) -> dict[str, tuple[int, int, int]]:
+    """The stamps of the data files that are there, by name."""
+    stamps = {}
+    for name in DATA_FILES:
+        with suppress(OSError):
+            stamps[name] = stamp((directory / name).stat())
+    return stamps
+
+
+# ---- Program: what comes with it and shapes its answers ----
+
+
+def shipped(name: str) -> Path:
+    """A file of the program: beside this module in a checkout, in share/reviewsd where pip put it."""
+    beside = Path(__file__).parent / name
+    return beside if beside.exists() else Path(sysconfig.get_path("data")) / "share" / "reviewsd" / name
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What comes with the program; both times are modifications, in seconds since the epoch."""
+
+    contract: Contract
+    contract_modified: float
+    templates: Environment
+    templates_modified: float
+
+
+def load_program() -> Program:
+    """The contract and the templates of this program."""
+    content, modified = read_unchanging(shipped("data/openapi.json"))
+    directory = shipped("templates")
+    templates_modified = max(path.stat().st_mtime for path in directory.iterdir())
+    contract = read_contract(decode(content))
+    return Program(contract, modified, page.load_templates(directory), templates_modified)
+
+
+# ---- Computed answers ----
+
+COMPUTED_BYTES = 8 * 1024 * 1024
+
+ComputedKey = tuple[str, str, bool]  # path, query string, with gzip or without
+
+
+class Computed:
+    """Representations that requests have made; all are forgotten when they take too much room. Any thread."""
+
+    def __init__(self, most_bytes: int = COMPUTED_BYTES):
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._kept: dict[ComputedKey, Representation] = {}
+        self._lock = threading.Lock()  # for writers
+
+    def get(self, key: ComputedKey) -> Representation | None:
+        """The representation kept under `key`."""
+        return self._kept.get(key)
+
+    def keep(self, key: ComputedKey, representation: Representation) -> None:
+        """Keep `representation`, unless it alone is too large."""
+        gzip_bytes = len(representation.gzip.body) if representation.gzip else 0
+        around = 2048  # key, headers and objects, about
+        cost_bytes = len(representation.identity.body) + gzip_bytes + len(key[1]) + around
+        with self._lock:
+            if self._bytes + cost_bytes > self._most_bytes:
+                self._kept, self._bytes = {}, 0
+            if cost_bytes <= self._most_bytes:
+                self._kept[key] = representation
+                self._bytes += cost_bytes
+
+
+# ---- Snapshot ----
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All answers of one state of the data. Immutable but for `computed`."""
+
+    dataset: Dataset
+    toolbox: Toolbox
+    fixed: Mapping[str, Representation]  # by path
+    directory: Representation  # of `/` for programs
+    last_modified: int  # of what is computed from the dataset as a whole
+    computed: Computed
+
+
+class FixedBody(NamedTuple):
+    """What becomes a fixed representation; `modified` is the time of what it is made of."""
+
+    body: bytes
+    content_type: str
+    modified: float
+    policy: Headers = ()
+    vary: str = "Accept-Encoding"
+
+
+HOME_VARY = "Accept, Accept-Encoding"
+
+
+def build_snapshot(
+    program: Program, files: Files, base_url: str, previous: Snapshot | None, now: float
+) -> Snapshot:
+    """The snapshot of `files`; content that `previous` served keeps its Last-Modified. Raises BadData."""
+    dataset = load(program.contract, files.reviews, files.insights)
+    changed = _dataset_modified(dataset, files.modified, previous, now)
+    directory = FixedBody(
+        encode(links_below(base_url).directory()), JSON_TYPE, program.contract_modified, vary=HOME_VARY
+    )
+
+    def represented(path: str, fixed: FixedBody, before: Representation | None) -> Representation:
+        same = before is not None and before.identity.body == fixed.body
+        date = last_modified(fixed.modified, before.last_modified if before else None, same, now)
+        link = topic_link_header(base_url, path) if path in TOPIC_PATHS else ""
+        return represent(
+            fixed.body, fixed.content_type, date, FIXED_GZIP_LEVEL, link, fixed.vary, fixed.policy
+        )
+
+    return Snapshot(
+        dataset=dataset,
+        toolbox=toolbox_of(program.contract, dataset),
+        fixed={
+            path: represented(path, fixed, previous.fixed[path] if previous else None)
+            for path, fixed in fixed_bodies(program, dataset, base_url, files.modified, changed).items()
+        },
+        directory=represented("", directory, previous.directory if previous else None),
+        last_modified=changed,
+        computed=Computed(),
+    )
+
+
+def fixed_bodies(
+    program: Program, dataset: Dataset, base_url: str, modified: float, changed: int
+) -> dict[str, FixedBody]:
+    """What each fixed path answers. `modified` is the time of the data files, `changed` the dataset's own."""
+    links, templates = links_below(base_url), program.templates
+    home, policy = page.html_page(templates, dataset, links), page.page_headers(templates)
+    llms, robots = page.llms_text(templates, dataset, links), page.robots_text(links)
+    atom = atom_feed(dataset, links, datetime.fromtimestamp(changed, UTC))
+    contract = encode(served_contract(program.contract, dataset, base_url))
+    shown = max(changed, program.templates_modified)
+    return {
+        REVIEWS_PATH: FixedBody(dataset.reviews_json, JSON_TYPE, modified),
+        INSIGHTS_PATH: FixedBody(dataset.insights_json, JSON_TYPE, modified),
+        JSON_FEED_PATH: FixedBody(json_feed(dataset, links), JSON_TYPE, modified),
+        ATOM_FEED_PATH: FixedBody(atom, ATOM_TYPE, modified),
+        CONTRACT_PATH: FixedBody(contract, JSON_TYPE, program.contract_modified),
+        HOME_PATH: FixedBody(home, HTML_TYPE, shown, policy, HOME_VARY),
+        LLMS_PATH: FixedBody(llms, TEXT_TYPE, shown),
+        ROBOTS_PATH: FixedBody(robots, TEXT_TYPE, program.contract_modified),
+        ICON_PATH: FixedBody(page.favicon(templates), ICON_TYPE, program.templates_modified),
+    }
+
+
+def served_contract(contract: Contract, dataset: Dataset, base_url: str) -> dict[str, Any]:
+    """The contract with this service's address and the business to write to."""
+    business = dataset.business
+    contact = {key: business[key] for key in ("name", "url", "email") if business.get(key)}
+    return contract.document | {
+        "info": contract.document["info"] | {"contact": contact},
+        "servers": [{"url": base_url, "description": "This service"}],
+    }
+
+
+# ---- Dates ----
+
+
+def _dataset_modified(dataset: Dataset, modified: float, previous: Snapshot | None, now: float) -> int:
+    """Last-Modified of what is computed from the dataset as a whole."""
+    if previous is None:
+        return last_modified(modified, None, False, now)
+    before = previous.dataset
+    same = before.reviews_json == dataset.reviews_json and before.insights_json == dataset.insights_json
+    return last_modified(modified, previous.last_modified, same, now)
+
+
+def last_modified(modified: float, previous: int | None, same: bool, now: float) -> int:
+    """Since when content has been current, in whole seconds since the epoch.
+
+    Not in the future (RFC 9110 section 8.8.2.1), and later than the content before it even if that was put
+    back from a copy with an old time: else a client that holds the content between would be told 304.
+    """
+    if previous is None:
+        return int(min(modified, now))
+    return previous if same else max(int(min(modified, now)), previous + 1)

@@ -1,0 +1,130 @@
+"""The application without a server: whatever comes, the answer is defined; faults of our own are told.
+
+What it says over HTTP is in `test_http.py`, what it does when files change in `test_reload.py`.
+"""
+
+import io
+import json
+import logging
+import string
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from services import SAMPLE
+
+import app
+import reviewsd
+from app import Application
+from settings import Settings
+
+APP = reviewsd.passing_app(Settings(data=SAMPLE))
+
+
+def call(
+    application: Application, method: str, path: str, query: str = "", **headers: str
+) -> tuple[int, dict[str, str], bytes]:
+    """One request as a WSGI server would pass it on; texts of one character a byte."""
+    environ: dict[str, Any] = {"REQUEST_METHOD": method, "PATH_INFO": path, "QUERY_STRING": query}
+    environ |= {"SERVER_PROTOCOL": "HTTP/1.1", "HTTP_HOST": "a", "wsgi.input": io.BytesIO()}
+    environ |= {"HTTP_" + name: value for name, value in headers.items()}
+    started: list[Any] = []
+    body = b"".join(application(environ, lambda status, fields: started.extend((status, fields))))
+    return int(started[0][:3]), dict(started[1]), body
+
+
+def assert_defined(status: int, headers: dict[str, str], body: bytes, allowed: set[int]) -> None:
+    assert status in allowed
+    for name, value in headers.items():
+        assert (name + value).isprintable(), "a header could be split"
+    if status == 400:
+        assert json.loads(body)["issues"]
+
+
+latin = st.text(st.characters(max_codepoint=255), max_size=60)
+names = st.sampled_from(list(APP.program.contract.search_parameters))
+queries = latin | st.lists(st.tuples(names, st.text(string.printable, max_size=12)), max_size=6).map(
+    lambda pairs: "&".join(f"{name}={value}" for name, value in pairs)
+)
+
+
+@given(query=queries)
+def test_any_query_string_gives_200_or_issues(query: str) -> None:
+    assert_defined(*call(APP, "GET", "/api/reviews/search", query), {200, 400})
+
+
+@given(day=latin)
+def test_any_date_segment_gives_200_or_issues(day: str) -> None:
+    assert_defined(*call(APP, "GET", "/api/reviews/since/" + day), {200, 400})
+
+
+@given(path=latin, method=st.sampled_from(["GET", "HEAD", "OPTIONS", "POST", "X"]))
+def test_any_path_and_method_give_a_defined_answer(path: str, method: str) -> None:
+    assert_defined(*call(APP, method, path), {200, 204, 404, 405} | ({400} if "since" in path else set()))
+
+
+tags = latin | st.sampled_from([APP.snapshot.fixed["/reviews.json"].identity.etag, "*", 'W/"x"', '"a", "b"'])
+dates = latin | st.datetimes().map(lambda moment: moment.strftime("%a, %d %b %Y %H:%M:%S GMT"))
+
+
+@given(tag=tags, date=dates, coding=latin | st.sampled_from(["gzip", "gzip;q=0.1, identity;q=0.2"]))
+def test_any_conditional_headers_give_200_or_304(tag: str, date: str, coding: str) -> None:
+    headers = {"IF_NONE_MATCH": tag, "IF_MODIFIED_SINCE": date, "ACCEPT_ENCODING": coding}
+    assert_defined(*call(APP, "GET", "/reviews.json", **headers), {200, 304})
+
+
+def test_an_answer_that_is_kept_is_the_answer_computed_anew() -> None:
+    fresh = reviewsd.passing_app(Settings(data=SAMPLE))
+    for query in ("", "query=back", "rating=5&limit=100", "mentions_service=massage-therapy"):
+        for coding in ("", "gzip"):
+            answers = [
+                call(each, "GET", "/api/reviews/search", query, ACCEPT_ENCODING=coding)
+                for each in (fresh, fresh, APP)
+            ]
+            assert answers[0] == answers[1] == answers[2]
+
+
+# ---- Faults of our own ----
+
+
+def test_an_unexpected_exception_is_logged_once_and_answered_with_its_id(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(app, "search", lambda dataset, query: 1 / 0)
+    status, headers, body = call(APP, "GET", "/api/reviews/search", "query=never+asked+before")
+    document = json.loads(body)
+    assert (status, headers["Cache-Control"]) == (500, "no-store")
+    assert b"ZeroDivisionError" not in body
+    logged = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert len(logged) == 1
+    assert document["request_id"] in logged[0].getMessage()
+
+
+# ---- Large answers ----
+
+
+def test_a_large_answer_is_made_by_who_can_wait_for_it_and_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "LARGEST_INLINE_BYTES", 1000)
+    application = reviewsd.passing_app(Settings(data=SAMPLE))
+    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/api/reviews/since/2020-01-01", "HTTP_HOST": "a"}
+    make = application.respond(environ)
+    assert callable(make)
+    made = make()
+    assert made.status == 200
+    assert len(json.loads(made.body)["reviews"]) == 160
+    kept = application.respond(environ)
+    assert not callable(kept), "it need not be made again"
+    assert kept == made
+
+
+def test_a_fault_while_a_large_answer_is_made_is_told_like_any_other(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(app, "LARGEST_INLINE_BYTES", 1000)
+    monkeypatch.setattr(app, "represent", lambda *arguments: 1 / 0)
+    status, _, body = call(
+        reviewsd.passing_app(Settings(data=SAMPLE)), "GET", "/api/reviews/since/2020-01-01"
+    )
+    assert (status, json.loads(body)["status"]) == (500, 500)
+    assert len(caplog.records) == 1
