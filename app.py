@@ -117,8 +117,9 @@ def error_response(application: Application, request: Request, error: HttpError)
 
 def passing_response(status: int, content_type: str, body: bytes, headers: Headers = ()) -> Response:
     """A response that is not cacheable."""
-    own = (("Content-Type", content_type), ("Content-Length", str(len(body))), ("Cache-Control", "no-store"))
-    return Response(status, (*own, *CORS, *headers), body)
+    return Response(
+        status, (("Content-Type", content_type), ("Cache-Control", "no-store"), *CORS, *headers), body
+    )
 
 
 def query_pairs(query_string: str) -> list[tuple[str, str]]:
@@ -188,9 +189,9 @@ def computed_answer(
 
 def health_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
     """How the service is, for monitoring; not part of the contract."""
-    dataset, hub, fault = snapshot.dataset, application.hub, application.reload_fault
+    dataset, hub = snapshot.dataset, application.hub
     health = {
-        "status": "stale" if fault else "ok",
+        "status": "stale" if application.reload_error else "ok",
         "version": VERSION,
         "uptime_seconds": round(time.monotonic() - application.started_at),
         "reviews": {
@@ -204,7 +205,7 @@ def health_answer(application: Application, snapshot: Snapshot, request: Request
         "subscriptions": hub.counts() if hub else None,
         "last_modified": utc_text(snapshot.last_modified),
         "digests": {path: snapshot.fixed[path].digest for path in links.DATA_PATHS},
-        "last_reload_error": {"at": utc_text(fault.at), "faults": list(fault.lines)} if fault else None,
+        "last_reload_error": application.reload_error,
     }
     return passing_response(200, JSON_TYPE, encode(health))
 
@@ -217,21 +218,13 @@ def utc_text(seconds: float) -> str:
 def mcp_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
     """The MCP endpoint's response; it judges method, origin and everything else itself."""
     body = request.body() if request.method == "POST" else b""
-    response = application.mcp.handle(request.method, request.header, body, snapshot.toolbox)
-    return with_length(response)
+    return application.mcp.handle(request.method, request.header, body, snapshot.toolbox)
 
 
 def mcp_refusal(application: Application, request: Request, error: HttpError) -> Response:
     """What JSON-RPC says of a request that the endpoint did not get."""
     response = application.mcp.refusal(HTTPStatus(error.status), error.detail, request.header)
-    return with_length(response._replace(headers=response.headers + error.headers))
-
-
-def with_length(response: Response) -> Response:
-    """`response` with its Content-Length, which 204 does not have (RFC 9110 section 8.6)."""
-    if response.status == HTTPStatus.NO_CONTENT:
-        return response
-    return response._replace(headers=(*response.headers, ("Content-Length", str(len(response.body)))))
+    return response._replace(headers=response.headers + error.headers)
 
 
 def hub_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
@@ -290,17 +283,13 @@ def route_of(path: str) -> Route:
     return ROUTES.get(path) or (ROUTES[links.SINCE_PATH] if path.startswith(links.SINCE_PATH) else NOWHERE)
 
 
-def check_host(request: Request) -> None:
-    """Refuse what RFC 9112 section 3.2 refuses: HTTP/1.1 without a Host, or with two (joined by a comma)."""
+def check(request: Request, route: Route) -> None:
+    """Raises HttpError: 400 for a `Host` that RFC 9112 section 3.2 refuses, 405 for an unknown method."""
     host = request.header("host") or ""  # empty where there is none under ASGI, too
     if not host and request.environ.get("SERVER_PROTOCOL") == "HTTP/1.1":
         raise HttpError(400, "The request has no Host header.")
     if "," in host or " " in host:
         raise HttpError(400, "The request has more than one Host header, or one that is no host.")
-
-
-def check_method(route: Route, request: Request) -> None:
-    """Raises HttpError 405 for a method that the route does not know."""
     if route.methods and request.method not in route.methods:
         allow = ", ".join(route.methods)
         raise HttpError(405, f"{echo(request.method)} is not among {allow}.", (("Allow", allow),))
@@ -316,6 +305,14 @@ def options_response(route: Route) -> Response:
         ("Access-Control-Max-Age", "86400"),
     )
     return Response(204, (*CORS, *preflight), b"")
+
+
+def complete(request: Request, response: Response) -> Response:
+    """With Content-Length where there is one (RFC 9110 section 8.6), without a body for HEAD."""
+    headers, body = response.headers, response.body
+    if response.status not in (204, 304):
+        headers = (*headers, ("Content-Length", str(len(body))))
+    return response._replace(headers=headers, body=b"" if request.method == "HEAD" else body)
 
 
 # ---- Application: any thread ----
@@ -335,7 +332,7 @@ class Application:
         self.hub: Hub | None = None
         self.hub_absence = HUB_ELSEWHERE  # what subscribers are told without one
         self.program = load_program()
-        self.reload_fault: ReloadFault | None = None
+        self.reload_error: dict[str, Any] | None = None  # as `/healthz` shows it
         self.started_at = time.monotonic()
         self.snapshot = self.load(None)
 
@@ -375,12 +372,11 @@ class Application:
 
     def refuse(self, environ: Environ, status: int, detail: str, headers: Headers = ()) -> Response:
         """The response to a request that the server cannot hand over."""
-        request = read_request(environ)
-        return route_of(request.path).refuse(self, request, HttpError(status, detail, headers))
+        request, error = read_request(environ), HttpError(status, detail, headers)
+        return complete(request, route_of(request.path).refuse(self, request, error))
 
     def _answer(self, request: Request, route: Route) -> Answer:
-        check_host(request)
-        check_method(route, request)
+        check(request, route)
         if request.method == "OPTIONS" and route.methods:
             return options_response(route)
         return route.handler(self, self.snapshot, request)
@@ -395,9 +391,7 @@ class Application:
             log.exception("request %s: %s %r failed", request_id, request.method, request.path)
             detail = f"This is our fault. It was logged as request {request_id}."
             answer = route.refuse(self, request, HttpError(500, detail, request_id=request_id))
-        if request.method == "HEAD" and isinstance(answer, Response):
-            return answer._replace(body=b"")
-        return answer
+        return answer if callable(answer) else complete(request, answer)
 
 
 # ---- Reload: one thread looks at the files, builds, and swaps by one assignment ----
@@ -412,14 +406,6 @@ def return_free_memory() -> None:
     """
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
-
-
-@dataclass(frozen=True, slots=True)
-class ReloadFault:
-    """Why the files as they are now are not served; the snapshot before them still is."""
-
-    at: float  # seconds since the epoch
-    lines: tuple[str, ...]
 
 
 class Reloader:
@@ -443,34 +429,30 @@ class Reloader:
     def run(self) -> None:
         """Look, and look again, until the process ends."""
         return_free_memory()  # of the first load
-        pause_seconds = self._interval_seconds
         while True:
-            forced = self._woken.wait(pause_seconds)
+            forced = self._woken.wait(self._interval_seconds)
             self._woken.clear()
             try:
-                settled = self.look(forced)
+                self.look(forced)
             except Exception:
                 log.exception("the data files could not be looked at")
-                settled = True
-            pause_seconds = self._interval_seconds if settled else SETTLE_SECONDS
 
-    def look(self, forced: bool) -> bool:
-        """Load when the files changed and rest, or when told to; False while somebody is still writing."""
+    def look(self, forced: bool) -> None:
+        """Load when the files changed, or when told to, as soon as nobody writes them any more."""
         directory, loaded = self.application.data, self.application.loaded_stamps
         stamps = file_stamps(directory)
-        if stamps == loaded and not forced:
+        if not forced and stamps == loaded:
             self._looks_left = LOOKS_AT_ABSENCE
-            return True
-        if loaded.keys() - stamps.keys() and self._looks_left and not forced:
+        elif not forced and self._looks_left and loaded.keys() - stamps.keys():
             self._looks_left -= 1
-            return True
-        time.sleep(SETTLE_SECONDS)
-        if stamps != file_stamps(directory):
-            return False
-        self._looks_left = LOOKS_AT_ABSENCE
-        self.reload()
-        return_free_memory()
-        return True
+        else:
+            time.sleep(SETTLE_SECONDS)
+            while (newer := file_stamps(directory)) != stamps:
+                stamps = newer
+                time.sleep(SETTLE_SECONDS)
+            self._looks_left = LOOKS_AT_ABSENCE
+            self.reload()
+            return_free_memory()
 
     def reload(self) -> None:
         """Serve the files as they are, or keep what is served and say why."""
@@ -479,7 +461,7 @@ class Reloader:
         try:
             snapshot = application.load(application.snapshot)
         except BadData as bad:
-            application.reload_fault = ReloadFault(time.time(), tuple(bad.lines()))
+            application.reload_error = {"at": utc_text(time.time()), "faults": bad.lines()}
             for line in bad.lines():
                 log.error("not reloaded: %s", line)
             self._tell("READY=1", f"STATUS=Stale: {bad.lines()[0]}")
@@ -487,7 +469,7 @@ class Reloader:
         before = application.snapshot.fixed
         changed = [path for path, now in snapshot.fixed.items() if now.digest != before[path].digest]
         application.snapshot = snapshot
-        application.reload_fault = None
+        application.reload_error = None
         application.publish()
         for warning in snapshot.dataset.warnings:
             log.warning("%s", warning)

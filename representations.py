@@ -86,7 +86,7 @@ def represent(
     )
 
     def coding(coded: bytes, etag: str, *extra: tuple[str, str]) -> Coding:
-        own = (("Content-Type", content_type), ("Content-Length", str(len(coded))), *extra, *policy)
+        own = (("Content-Type", content_type), *extra, *policy)
         return Coding(coded, etag, own)
 
     gzip = None

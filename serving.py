@@ -283,62 +283,45 @@ class Bridge:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         environ = environ_of(scope)
-        try:
+        # Where this returns before the response is complete, Granian ends the connection.
+        with suppress(Disconnected, TimeoutError):
             try:
                 await add_body(environ, receive)
                 await self._send(await self._response(environ, receive), send)
             except Refused as refused:
-                await send_whole(self._refusal(environ, refused), send)
-        except (Disconnected, TimeoutError):
-            pass  # the connection ends when the call returns before the response is complete
-        except Exception:
-            log.exception("the server failed to answer %(REQUEST_METHOD)s %(PATH_INFO)r", environ)
-            raise
+                refusal = self._application.refuse(environ, refused.status, refused.detail, refused.headers)
+                await send_response(refusal, LARGE_BYTES, send)
 
     async def _response(self, environ: Environ, receive: Receive) -> Response:
         if environ["PATH_INFO"] in self._store_paths:
-            return await self._store_thread.run(lambda: self._on_thread(environ), receive)
+            return await self._store_thread.run(lambda: made(self._application.respond(environ)), receive)
         answer = self._application.respond(environ)
         return await self._slow_thread.run(answer, receive) if callable(answer) else answer
 
-    def _on_thread(self, environ: Environ) -> Response:
-        answer = self._application.respond(environ)
-        return answer() if callable(answer) else answer
-
-    def _refusal(self, environ: Environ, refused: Refused) -> Response:
-        return self._application.refuse(environ, refused.status, refused.detail, refused.headers)
-
     async def _send(self, response: Response, send: Send) -> None:
         if len(response.body) <= LARGE_BYTES:
-            await send_whole(response, send)
-            return
-        with self._large_responses.place(response):
-            async with asyncio.timeout(RESPONSE_SECONDS):
-                await send_in_parts(response, send)
+            await send_response(response, LARGE_BYTES, send)
+        else:
+            with self._large_responses.place(response):
+                async with asyncio.timeout(RESPONSE_SECONDS):
+                    await send_response(response, PART_BYTES, send)
 
 
-async def send_head(response: Response, send: Send) -> None:
-    """Status and headers."""
+def made(answer: Response | Callable[[], Response]) -> Response:
+    """The response that an answer is or makes."""
+    return answer() if callable(answer) else answer
+
+
+async def send_response(response: Response, part_bytes: int, send: Send) -> None:
+    """Send the body in parts, of which Granian holds a few. Raises TimeoutError for a peer that stalls."""
     headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
-    headers.append(SERVER_HEADER)
-    await send({"type": "http.response.start", "status": response.status, "headers": headers})
-
-
-async def send_whole(response: Response, send: Send) -> None:
-    """A response whose body Granian may hold."""
-    await send_head(response, send)
-    await send({"type": "http.response.body", "body": response.body, "more_body": False})
-
-
-async def send_in_parts(response: Response, send: Send) -> None:
-    """A response of which Granian holds a few parts at a time. Raises TimeoutError for a peer that stalls."""
-    await send_head(response, send)
+    head = {"type": "http.response.start", "status": response.status, "headers": [*headers, SERVER_HEADER]}
+    await send(head)
     size = len(response.body)
-    for start in range(0, size, PART_BYTES):
-        end = start + PART_BYTES
+    for start in range(0, max(size, 1), part_bytes):
+        part, more = response.body[start : start + part_bytes], start + part_bytes < size
         async with asyncio.timeout(PART_SECONDS):
-            part = response.body[start:end]
-            await send({"type": "http.response.body", "body": part, "more_body": end < size})
+            await send({"type": "http.response.body", "body": part, "more_body": more})
 
 
 # ---- Service manager: what systemd wants to know (sd_notify(3)) ----

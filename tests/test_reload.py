@@ -54,19 +54,19 @@ def served(reloader: Reloader) -> list[str]:
 
 def test_files_that_rest_are_not_read_again(reloader: Reloader) -> None:
     before = reloader.application.snapshot
-    assert reloader.look(forced=False)
+    reloader.look(forced=False)
     assert reloader.application.snapshot is before
 
 
 def test_a_replaced_file_is_loaded(reloader: Reloader) -> None:
     replace(reloader.application.data, document("a", "b"))
-    assert reloader.look(forced=False)
+    reloader.look(forced=False)
     assert served(reloader) == ["b", "a"]
 
 
 def test_a_hangup_loads_what_did_not_change_and_changes_nothing(reloader: Reloader) -> None:
     before = reloader.application.snapshot
-    assert reloader.look(forced=True)
+    reloader.look(forced=True)
     assert reloader.application.snapshot is not before
     assert reloader.application.snapshot.fixed == before.fixed
 
@@ -81,7 +81,7 @@ def test_what_a_load_took_only_meanwhile_is_given_back(
     assert served_meanwhile == [["b", "a"]], "once, when the old data are no longer served"
     replace(reloader.application.data, document("a", "a"))
     reloader.look(forced=False)
-    assert reloader.application.reload_fault is not None
+    assert reloader.application.reload_error
     assert len(served_meanwhile) == 2, "bad data took memory, too"
     reloader.look(forced=False)
     assert len(served_meanwhile) == 2, "a look alone takes none"
@@ -92,22 +92,22 @@ def test_bad_data_leave_everything_as_it_was_and_are_told(
 ) -> None:
     replace(reloader.application.data, '{"business": {"name": "X"}, "reviews": [{}')
     reloader.look(forced=False)
-    fault = reloader.application.reload_fault
-    assert fault is not None
-    assert fault.lines[0].startswith("reviews.json: not JSON at line 1 column ")
-    assert [record.getMessage() for record in caplog.records] == [f"not reloaded: {fault.lines[0]}"]
+    fault = reloader.application.reload_error
+    assert fault
+    assert fault["faults"][0].startswith("reviews.json: not JSON at line 1 column ")
+    assert [record.getMessage() for record in caplog.records] == [f"not reloaded: {fault['faults'][0]}"]
     assert served(reloader) == ["a"]
 
 
 def test_bad_data_are_told_once_and_recovery_is_automatic(reloader: Reloader) -> None:
     replace(reloader.application.data, "[]")
     reloader.look(forced=False)
-    first = reloader.application.reload_fault
+    first = reloader.application.reload_error
     reloader.look(forced=False)
-    assert reloader.application.reload_fault is first
+    assert reloader.application.reload_error is first
     replace(reloader.application.data, document("c"))
     reloader.look(forced=False)
-    assert reloader.application.reload_fault is None
+    assert reloader.application.reload_error is None
     assert served(reloader) == ["c"]
 
 
@@ -116,12 +116,13 @@ def test_a_file_that_somebody_is_writing_is_waited_for(
 ) -> None:
     data = reloader.application.data
     replace(data, '{"business": {"na')
-    monkeypatch.setattr(app.time, "sleep", lambda seconds: replace(data, document("b")))
-    assert not reloader.look(forced=False)
-    assert reloader.application.reload_fault is None
-    monkeypatch.setattr(app.time, "sleep", lambda seconds: None)
-    assert reloader.look(forced=False)
-    assert served(reloader) == ["b"]
+    to_be_written = [document("b"), document("b", "a")]
+    monkeypatch.setattr(
+        app.time, "sleep", lambda seconds: to_be_written and replace(data, to_be_written.pop())
+    )
+    reloader.look(forced=False)
+    assert reloader.application.reload_error is None
+    assert (served(reloader), to_be_written) == (["b"], [])
 
 
 def test_a_file_that_vanishes_for_a_moment_is_not_missed(reloader: Reloader) -> None:
@@ -129,7 +130,7 @@ def test_a_file_that_vanishes_for_a_moment_is_not_missed(reloader: Reloader) -> 
     path.unlink()
     for _ in range(LOOKS_AT_ABSENCE):
         reloader.look(forced=False)
-    assert reloader.application.reload_fault is None
+    assert reloader.application.reload_error is None
     replace(path.parent, document("b"))
     reloader.look(forced=False)
     assert served(reloader) == ["b"]
@@ -139,8 +140,8 @@ def test_a_file_that_stays_away_makes_the_service_stale(reloader: Reloader) -> N
     (reloader.application.data / "reviews.json").unlink()
     for _ in range(LOOKS_AT_ABSENCE + 1):
         reloader.look(forced=False)
-    assert reloader.application.reload_fault is not None
-    assert "there is no such file" in reloader.application.reload_fault.lines[0]
+    assert reloader.application.reload_error
+    assert "there is no such file" in reloader.application.reload_error["faults"][0]
     assert served(reloader) == ["a"]
 
 
