@@ -3,7 +3,7 @@
 JSON Feed 1.1 (https://jsonfeed.org/version/1.1) and Atom (RFC 4287), narrowed where this service promises
 more: every id of the Atom feed is a `tag:` URI, content is plain text, absent is left out.
 
-Dates - JSON Feed - Atom
+Dates and addresses - JSON Feed - Atom
 """
 
 import re
@@ -16,21 +16,19 @@ from typing import Any
 
 Object = dict[str, Any]
 
-# ---- Dates ----
+# ---- Dates and addresses ----
 
 DATE_CONSTRUCT = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})T([01][0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9]|60)(\.[0-9]+)?"
     r"(Z|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))"
 )  # RFC 3339 with the capitals of RFC 4287 section 3.3
-TAG_URI = re.compile(
-    r"tag:[a-z0-9.-]+,[0-9]{4}(-[0-9]{2}){0,2}:([A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-F]{2})+"
-)
+PATH = r"([A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-F]{2})+"  # of RFC 3986, with query characters
+TAG_URI = re.compile(rf"tag:[a-z0-9.-]+,[0-9]{{4}}(-[0-9]{{2}}){{0,2}}:{PATH}")
 
 
 def is_date(text: Any) -> bool:
-    if not isinstance(text, str) or not (match := DATE_CONSTRUCT.fullmatch(text)):
-        return False
-    return date.fromisoformat(match[1]).isoformat() == match[1]
+    match = DATE_CONSTRUCT.fullmatch(text)
+    return match is not None and date.fromisoformat(match[1]).isoformat() == match[1]
 
 
 def instant(text: str) -> Fraction:
@@ -47,129 +45,80 @@ def is_url(text: Any) -> bool:
     return isinstance(text, str) and re.match(r"https?://[^/]", text, re.IGNORECASE) is not None
 
 
-# ---- JSON Feed ----
+# ---- JSON Feed: what a schema of the contract does not say ----
 
-# Keys in the order of the specification; an extension's key begins with an underscore.
 JSON_FEED_KEYS = {
     *("version", "title", "home_page_url", "feed_url", "description", "user_comment", "next_url", "icon"),
     *("favicon", "authors", "language", "expired", "hubs", "items"),
 }
+JSON_DATES = ("date_published", "date_modified")
 JSON_ITEM_KEYS = {
     *("id", "url", "external_url", "title", "content_html", "content_text", "summary", "image"),
     *("banner_image", "date_published", "date_modified", "authors", "tags", "language", "attachments"),
 }
 
 
-def json_feed_faults(feed: Object) -> Iterator[str]:
-    if feed["version"] != "https://jsonfeed.org/version/1.1":
-        yield "version"
-    if not isinstance(feed["title"], str) or not isinstance(feed["description"], str):
-        yield "title and description are text"
-    if not is_url(feed["home_page_url"]) or not is_url(feed["feed_url"]):
-        yield "addresses of the feed"
-    if any(key not in JSON_FEED_KEYS and not key.startswith("_") for key in feed):
-        yield "an extension's name begins with an underscore"
-    if any(not hub["type"] or not is_url(hub["url"]) for hub in feed.get("hubs", [])):
-        yield "a hub has type and url"
-    if len({item["id"] for item in feed["items"]}) < len(feed["items"]):
-        yield "ids are unique"
-    for item in feed["items"]:
-        yield from json_item_faults(item)
-
-
-def json_item_faults(item: Object) -> Iterator[str]:
-    if not isinstance(item["id"], str) or not item["id"]:
-        yield "id is a string"
-    if ("content_text" in item) + ("content_html" in item) != 1 or not isinstance(item["content_text"], str):
-        yield "an item has content"
-    if any(not is_date(item[key]) for key in ("date_published", "date_modified") if key in item):
-        yield "dates are those of RFC 3339"
-    if (
-        any(not author.keys() & {"name", "url", "avatar"} for author in item["authors"])
-        or not item["authors"]
-    ):
-        yield "an author has a name, a url or an avatar"
-    if any(not is_url(author["avatar"]) for author in item["authors"] if "avatar" in author):
-        yield "an avatar has an address"
-    if not all(isinstance(tag, str) for tag in item.get("tags", [])):
-        yield "tags are strings"
-    if "url" in item and not is_url(item["url"]):
-        yield "url is an address"
-    if any(value is None for key, value in item.items() if key != "_review"):
-        yield "what is absent is left out"
-    if any(key not in JSON_ITEM_KEYS and not key.startswith("_") for key in item):
-        yield "an extension's name begins with an underscore"
+def json_feed_faults(feed: Object) -> list[str]:
+    items, hubs = feed["items"], feed.get("hubs", [])
+    authors = [author for item in items for author in item["authors"]]
+    addresses = [feed["home_page_url"], feed["feed_url"], *(hub["url"] for hub in hubs)]
+    addresses += [item["url"] for item in items if "url" in item]
+    addresses += [author["avatar"] for author in authors if "avatar" in author]
+    unknown = feed.keys() - JSON_FEED_KEYS | {key for item in items for key in item.keys() - JSON_ITEM_KEYS}
+    rules = {
+        "an address is absolute": all(map(is_url, addresses)),
+        "dates are those of RFC 3339": all(is_date(item[key]) for item in items for key in JSON_DATES),
+        "ids are unique": len({item["id"] for item in items}) == len(items),
+        "an item has one content": all(("content_text" in one) != ("content_html" in one) for one in items),
+        "an author has a name": all(author["name"] for author in authors),
+        "what is absent is left out": not any(None in item.values() for item in items),
+        "an extension's name begins with an underscore": all(key.startswith("_") for key in unknown),
+    }
+    return [rule for rule, holds in rules.items() if not holds]
 
 
 # ---- Atom ----
 
 ATOM = "{http://www.w3.org/2005/Atom}"
-# How often a child may stand in its parent (RFC 4287 sections 4.1.1, 4.1.2 and 3.2).
-OCCURRENCES = {
-    "feed": {
-        "id": (1, 1),
-        "title": (1, 1),
-        "updated": (1, 1),
-        "subtitle": (0, 1),
-        "link": (1, 9),
-        "entry": (0, 50),
-    },
-    "entry": {
-        "id": (1, 1),
-        "title": (1, 1),
-        "updated": (1, 1),
-        "published": (0, 1),
-        "content": (1, 1),
-        "author": (1, 9),
-        "link": (0, 9),
-        "category": (0, 999),
-    },
-    "author": {"name": (1, 1), "uri": (0, 1), "email": (0, 1)},
+# How often a child may stand in its parent (RFC 4287 sections 4.1.1, 4.1.2 and 3.2), and which attributes.
+ONCE, OPTIONAL, ANY_NUMBER = (1, 1), (0, 1), (0, 999)
+BOTH = {"id": ONCE, "title": ONCE, "updated": ONCE, "link": ANY_NUMBER}
+CHILDREN = {
+    "feed": BOTH | {"subtitle": OPTIONAL, "entry": (0, 50)},
+    "entry": BOTH | {"published": OPTIONAL, "content": ONCE, "author": (1, 9), "category": ANY_NUMBER},
+    "author": {"name": ONCE, "uri": OPTIONAL, "email": OPTIONAL},
 }
 ATTRIBUTES = {"link": {"rel", "href", "type"}, "category": {"term"}, "content": {"type"}}
 
 
-def atom_faults(feed: ET.Element) -> Iterator[str]:
-    if feed.tag != f"{ATOM}feed":
-        yield "the root is a feed"
-    for element in feed.iter():
-        yield from element_faults(element)
-    for holder in (feed, *feed.iter(f"{ATOM}entry")):
-        yield from link_faults(holder)
+def atom_faults(feed: ET.Element) -> list[str]:
     ids = [element.text or "" for element in feed.iter(f"{ATOM}id")]
-    if len(set(ids)) < len(ids):
-        yield "ids are unique, within the feed and its entries"
-    if not all(TAG_URI.fullmatch(identifier) for identifier in ids):
-        yield "ids are tag URIs"
+    links = [Counter(link.get("rel") for link in holder.findall(f"{ATOM}link")) for holder in feed.iter()]
+    rules = {
+        "the root is a feed": feed.tag == f"{ATOM}feed",
+        "ids are unique, within the feed and its entries": len(set(ids)) == len(ids),
+        "ids are tag URIs": all(TAG_URI.fullmatch(identifier) for identifier in ids),
+        "a link has an address": all(is_url(link.get("href")) for link in feed.iter(f"{ATOM}link")),
+        "a feed has one self and one alternate": (links[0]["self"], links[0]["alternate"]) == (1, 1),
+        "an entry has one alternate or nothing": all(found in ({}, {"alternate": 1}) for found in links[1:]),
+    }
+    faults = [rule for rule, holds in rules.items() if not holds]
+    return faults + [fault for element in feed.iter() for fault in element_faults(element)]
 
 
 def element_faults(element: ET.Element) -> Iterator[str]:
     name = element.tag.removeprefix(ATOM)
-    allowed = OCCURRENCES.get(name, {})
+    allowed = CHILDREN.get(name, {})
     counted = Counter(child.tag.removeprefix(ATOM) for child in element)
     if counted.keys() - allowed.keys():
         yield f"{name} holds {sorted(counted.keys() - allowed.keys())}"
-    for child, (least, most) in allowed.items():
-        if not least <= counted[child] <= most:
-            yield f"{name} has {counted[child]} of {child}"
+    if any(not least <= counted[child] <= most for child, (least, most) in allowed.items()):
+        yield f"{name} holds too many or too few: {counted}"
     if element.attrib.keys() - ATTRIBUTES.get(name, set()):
         yield f"{name} has attributes {sorted(element.attrib)}"
-    if name in ("updated", "published") and not is_date(element.text):
+    if name in ("updated", "published") and not is_date(element.text or ""):
         yield f"{name} is no date construct: {element.text}"
     if name == "category" and "term" not in element.attrib:
         yield "a category has a term"
     if name == "content" and element.get("type", "text") != "text":
         yield "content is plain text"
-
-
-def link_faults(holder: ET.Element) -> Iterator[str]:
-    links = holder.findall(f"{ATOM}link")
-    relations = Counter(link.get("rel", "alternate") for link in links)
-    if not all(is_url(link.get("href")) for link in links):
-        yield "a link has an address"
-    if relations["alternate"] > 1:
-        yield "two alternates of one type and language"
-    if holder.tag == f"{ATOM}feed" and (relations["self"], relations["alternate"]) != (1, 1):
-        yield "a feed has one self and one alternate"
-    if holder.tag == f"{ATOM}entry" and relations.keys() - {"alternate"}:
-        yield "an entry has an alternate or nothing"

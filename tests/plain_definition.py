@@ -3,7 +3,7 @@
 Tests compare the real thing with this. It is written from the design, not from `reviews.py`, and shares no
 line with it. Reviews and insights are values as `json.loads` returns them.
 
-Served form - Order - Filters - Search - Since - Rating
+Served form and order - Filters - Answers - Rating
 """
 
 import unicodedata
@@ -13,7 +13,7 @@ from typing import Any
 
 Object = Mapping[str, Any]
 
-# ---- Served form: every key present, null means absent, unknown keys untouched ----
+# ---- Served form: every key, null means absent; newest first by day as written and id, both descending ----
 
 DEFAULTS = {
     "author_avatar_url": None,
@@ -39,24 +39,18 @@ def served_review(review: Object, insights: Object) -> dict[str, Any]:
     return served
 
 
-def served_reviews(reviews: Sequence[Object], insights: Object) -> list[dict[str, Any]]:
-    """All that are served, in their order."""
-    served = [served_review(review, insights) for review in reviews]
-    return newest_first([review for review in served if review["verified"]])
-
-
-# ---- Order: calendar day as written, then id, both descending ----
-
-
 def day(review: Object) -> str:
     return str(review["date"])[:10]
 
 
-def newest_first(reviews: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(reviews, key=lambda review: (day(review), review["id"]), reverse=True)
+def served_reviews(reviews: Sequence[Object], insights: Object) -> list[dict[str, Any]]:
+    """All that are served, in their order."""
+    served = [served_review(review, insights) for review in reviews]
+    verified = [review for review in served if review["verified"]]
+    return sorted(verified, key=lambda review: (day(review), review["id"]), reverse=True)
 
 
-# ---- Filters: whether one filter holds for one review ----
+# ---- Filters: whether one filter, written as in a query string, holds for one review in served form ----
 
 
 def folded(text: str) -> str:
@@ -72,14 +66,14 @@ def has_words(name: str, value: str) -> bool:
     return all(word in words(name) for word in words(value))
 
 
-def names_of_service(service: str, insights: Object) -> list[str]:
-    """The id of a service and every label that the insights give it."""
+def means_service(value: str, service: str, insights: Object) -> bool:
+    """Whether `value` is the id of a service or a label that the insights give it."""
     entries = (insights.get("entities") or {}).get("services") or []
-    return [service] + [entry["label"] for entry in entries if entry["id"] == service]
+    names = [service] + [entry["label"] for entry in entries if entry["id"] == service]
+    return folded(value) in [folded(name) for name in names]
 
 
 def holds(name: str, value: str, review: Object, insights: Object) -> bool:
-    """Whether `review`, in served form, passes the filter `name=value`, written as in a query string."""
     if name == "query":
         return review["text"] is not None and folded(value) in folded(review["text"])
     if name == "rating":
@@ -93,38 +87,24 @@ def holds(name: str, value: str, review: Object, insights: Object) -> bool:
     if name == "mentions_technician":
         return any(has_words(technician, value) for technician in review["mentioned_technicians"])
     if name == "mentions_service":
-        known = [alias for one in review["mentioned_services"] for alias in names_of_service(one, insights)]
-        return any(folded(value) == folded(alias) for alias in known)
+        return any(means_service(value, service, insights) for service in review["mentioned_services"])
     raise KeyError(name)
 
 
-# ---- Search ----
+# ---- Answers, over reviews in served form and order ----
 
 
-def matching(reviews: Sequence[dict[str, Any]], insights: Object, asked: Mapping[str, str]) -> list[Object]:
-    """Every review that satisfies every filter of `asked`, newest first."""
+def search(reviews: Sequence[Object], insights: Object, asked: Mapping[str, str]) -> Object:
+    """The answer to `asked` (`name: value` as in a query string)."""
     filters = {name: value for name, value in asked.items() if value and name not in ("limit", "offset")}
-    return [
-        review
-        for review in newest_first(reviews)
-        if all(holds(name, value, review, insights) for name, value in filters.items())
-    ]
-
-
-def search(reviews: Sequence[dict[str, Any]], insights: Object, asked: Mapping[str, str]) -> Object:
-    """The answer to `asked` (`name: value` as in a query string) over `reviews` in served form."""
     limit, offset = int(float(asked.get("limit") or 20)), int(float(asked.get("offset") or 0))
-    matched = matching(reviews, insights, asked)
+    matched = [one for one in reviews if all(holds(*each, one, insights) for each in filters.items())]
     page = matched[offset : offset + limit]
     return {"matched": len(matched), "returned": len(page), "reviews": page}
 
 
-# ---- Since ----
-
-
-def since(reviews: Sequence[dict[str, Any]], first_day: str) -> Object:
-    """The answer for `first_day` over `reviews` in served form."""
-    wanted = [review for review in newest_first(reviews) if day(review) >= first_day]
+def since(reviews: Sequence[Object], first_day: str) -> Object:
+    wanted = [review for review in reviews if day(review) >= first_day]
     return {"since": first_day, "returned": len(wanted), "reviews": wanted}
 
 
@@ -133,11 +113,8 @@ def since(reviews: Sequence[dict[str, Any]], first_day: str) -> Object:
 
 def mean_rating(reviews: Sequence[Object]) -> Fraction | None:
     """The exact mean; None without reviews."""
-    return (
-        sum((Fraction(review["rating"]) for review in reviews), Fraction()) / len(reviews)
-        if reviews
-        else None
-    )
+    ratings = [Fraction(review["rating"]) for review in reviews]
+    return sum(ratings, Fraction()) / len(ratings) if ratings else None
 
 
 def distribution(reviews: Sequence[Object]) -> dict[str, int]:

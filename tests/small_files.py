@@ -1,0 +1,234 @@
+"""Small data files for the tests of the data core, how they are changed, and what becomes of them.
+
+Contract - Files - Datasets - Good files - Changes - Renderings
+"""
+
+import copy
+import json
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from feed_rules import atom_faults, json_feed_faults
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+import feeds
+import reviews
+from contract import read_contract
+from links import links_below
+from query import Query
+from reviews import Dataset
+
+Object = dict[str, Any]
+
+# ---- Contract ----
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENT: Object = json.loads((ROOT / "data" / "openapi.json").read_text(encoding="utf-8"))
+CONTRACT = read_contract(DOCUMENT)
+PARAMETERS = CONTRACT.search_parameters
+
+
+def schema_validator(name: str) -> Draft202012Validator:
+    """The schema library's judge of a component schema of the contract."""
+    return Draft202012Validator(DOCUMENT | {"$ref": f"#/components/schemas/{name}"})
+
+
+# ---- Files ----
+
+CORPUS = sorted((ROOT / "tests" / "corpus").iterdir())  # that must be refused
+
+
+def review(identifier: str = "a", **members: Any) -> Object:
+    return {"id": identifier, "author": "Ann B.", "rating": 5, "date": "2025-06-01"} | members
+
+
+def a_file(*given_reviews: Object, **members: Any) -> Object:
+    return {"business": {"name": "Larkspur"}, "reviews": list(given_reviews)} | members
+
+
+def file_bytes(value: Any) -> bytes:
+    """JSON as an operator's program may write it, able to hold NaN and half surrogate pairs."""
+    return json.dumps(value, indent=1).encode()
+
+
+def compact(value: Any) -> bytes:
+    """JSON as the service writes it: compact UTF-8, keys in their order."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+# ---- Datasets ----
+
+
+def loaded(document: Object, insights: Object | None = None) -> Dataset:
+    return reviews.load(CONTRACT, file_bytes(document), None if insights is None else file_bytes(insights))
+
+
+def good_dataset() -> Dataset:
+    return loaded(GOOD_FILES["reviews"], GOOD_FILES["insights"])
+
+
+def search_bytes(dataset: Dataset, query: Query) -> bytes:
+    return reviews.search(dataset, query)
+
+
+def since_bytes(dataset: Dataset, day: str) -> bytes:
+    return reviews.since(dataset, day)
+
+
+def served(dataset: Dataset) -> list[Object]:
+    """The reviews of a dataset as its document holds them."""
+    return json.loads(dataset.reviews_json)["reviews"]
+
+
+# ---- Good files: every key of a review and every list of the insights, and no warning ----
+
+OKAFOR = "Dr. Tobias Okafor"
+FULL_REVIEW = review(
+    "01A",
+    author_avatar_url="https://a.example/1.png",
+    text="Good",
+    source="google",
+    source_url="https://s.example/1",
+    owner_reply={"text": "Thanks", "date": "2025-06-02T09:00:00+02:00"},
+    verified=True,
+    mentioned_technicians=[OKAFOR],
+    mentioned_services=["massage"],
+)
+SHORT_REVIEW = review("01B", rating=4.5, date="2025-05-01T10:00:00Z", text=None)
+MASSAGE = {"id": "massage", "label": "Massage therapy", "score": 0.9, "example_review_ids": ["01A"]}
+ANNOTATION = {"score": 0.1, "aspects": [{"id": "relief", "sentiment": "neutral"}], "services": ["massage"]}
+MONTH = {"month": "2025-05", "review_count": 1, "average_rating": 4.5, "score": 0}
+BUSINESS = {
+    "name": "Larkspur",
+    "url": "https://larkspur.example/",
+    "address": {"street": "1 Way", "country": "US"},
+    "hours": [{"days": ["Monday"], "opens": "08:00", "closes": "18:00"}],
+    "image_url": "https://larkspur.example/door.jpg",
+}
+RATING = {"rating_value": 4.75, "review_count": 2}
+GOOD_FILES: Object = {
+    "reviews": a_file(FULL_REVIEW, SHORT_REVIEW, business=BUSINESS, aggregate_rating=RATING),
+    "insights": {
+        "version": 1,
+        "generated_at": "2025-06-03T00:00:00Z",
+        "date_range": {"earliest": "2025-05-01", "latest": "2025-06-01"},
+        "aspects": [{"id": "relief", "label": "Relief", "example_review_ids": ["01A"]}],
+        "entities": {"technicians": [MASSAGE | {"id": "t", "label": OKAFOR}], "services": [MASSAGE]},
+        "topics": [{"id": "desk", "label": "Desk", "summary": "Many sit.", "example_review_ids": ["01B"]}],
+        "temporal": {"monthly": [MONTH], "trend": "improving"},
+        "per_review": {"01B": ANNOTATION},
+        "faq": [{"question": "Do they?", "answer": "Yes.", "review_ids": ["01A"]}],
+        "summary": "Good.",
+    },
+}
+OBJECTS = [  # where objects stand in them
+    *("reviews", "reviews/business", "reviews/business/address", "reviews/aggregate_rating"),
+    *("reviews/reviews/0", "reviews/reviews/0/owner_reply", "insights", "insights/date_range"),
+    *(
+        "insights/entities",
+        "insights/aspects/0",
+        "insights/per_review/01B",
+        "insights/per_review/01B/aspects/0",
+    ),
+]
+
+# ---- Changes ----
+
+ABSENT = object()
+ODD_VALUES = [
+    *(ABSENT, ABSENT, None, True, [], {}, [None], [""], "", " ", "x", "x\n", "\ud800", "\x00", "\ufffe"),
+    *(0, -0.0, 1, 4.5, 5, 6, 10**30, 10**4299, float("nan"), float("-inf"), "01A", "01B", "stable"),
+    *("2025-02-29", "2025-06-01", "2025-06-01T10:00:60z", "0001-01-01T00:00:00+23:59", "HTTP://X/?<>"),
+    *("https://x.example/", "http://[x", "http://x:y", "https://\u2100.example/", "http://@"),
+]
+any_text = st.text(st.characters(), max_size=20)
+any_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | any_text | st.just(10**400),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(any_text, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def steps(place: str) -> list[str | int]:
+    """A place such as "reviews/17/rating" as keys and indexes."""
+    return [int(step) if step.isdecimal() else step for step in place.split("/")]
+
+
+def node_at(document: Any, path: Sequence[str | int]) -> Any:
+    for step in path:
+        document = document[step]
+    return document
+
+
+def members_of(value: Any) -> Iterable[tuple[str | int, Any]]:
+    """The members of an object or array with their keys or indexes; none of another value."""
+    return value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+
+
+def paths_below(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The path of every node in a document."""
+    for step, member in members_of(value):
+        yield (*path, step)
+        yield from paths_below(member, (*path, step))
+
+
+def changed(document: Object, path: Sequence[str | int], value: Any) -> Object:
+    """A copy of `document` with another value (or none: ABSENT) at `path`."""
+    document = copy.deepcopy(document)
+    holder = node_at(document, path[:-1])
+    if value is ABSENT:
+        del holder[path[-1]]
+    else:
+        holder[path[-1]] = value
+    return document
+
+
+@st.composite
+def mutations(draw: st.DrawFn) -> Object:
+    """The good files with up to three nodes removed or replaced."""
+    files = GOOD_FILES
+    for _ in range(draw(st.integers(1, 3))):
+        if paths := list(paths_below(files)):
+            path = draw(st.sampled_from(paths))
+            alike = [odd for odd in ODD_VALUES if isinstance(odd, type(node_at(files, path)))]
+            value = st.sampled_from(alike or ODD_VALUES) | st.sampled_from(ODD_VALUES) | any_json
+            files = changed(files, path, draw(value))
+    return files
+
+
+# ---- Renderings: what a dataset becomes, and whether it keeps the contract and the rules of the feeds ----
+
+LINKS = links_below("https://r.example")
+WHEN_EMPTY = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+SERVED_FORMS = ("ReviewsDocument", "InsightsDocument", "SearchResult", "SinceResult", "JsonFeed")
+VALIDATORS = {name: schema_validator(name) for name in SERVED_FORMS}
+
+
+def renderings(dataset: Dataset) -> dict[str, bytes]:
+    """Every representation of a dataset by the name of its schema, and the Atom feed as "Atom"."""
+    return {
+        "ReviewsDocument": dataset.reviews_json,
+        "InsightsDocument": dataset.insights_json,
+        "SearchResult": search_bytes(dataset, Query(limit=100)),
+        "SinceResult": since_bytes(dataset, "0001-01-01"),
+        "JsonFeed": feeds.json_feed(dataset, LINKS),
+        "Atom": feeds.atom_feed(dataset, LINKS, WHEN_EMPTY),
+    }
+
+
+def check_served(dataset: Dataset) -> None:
+    bodies = renderings(dataset)
+    for name, validator in VALIDATORS.items():
+        validator.validate(json.loads(bodies[name]))
+    assert json_feed_faults(json.loads(bodies["JsonFeed"])) == []
+    assert atom_faults(ET.fromstring(bodies["Atom"])) == []
+
+
+def is_one_printable_line(text: str) -> bool:
+    """Whether a log can hold `text` as one line: UTF-8, no line ends, no terminal commands."""
+    return bool(text.encode()) and not re.search(r"[\x00-\x1f]", text)
