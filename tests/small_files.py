@@ -73,11 +73,11 @@ def good_dataset() -> Dataset:
 
 
 def search_bytes(dataset: Dataset, query: Query) -> bytes:
-    return reviews.search(dataset, query)
+    return reviews.search(dataset, query).encoded()
 
 
 def since_bytes(dataset: Dataset, day: str) -> bytes:
-    return reviews.since(dataset, day)
+    return reviews.since(dataset, day).encoded()
 
 
 def served(dataset: Dataset) -> list[Object]:

@@ -15,7 +15,8 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 from small_files import CONTRACT, DOCUMENT, Object
 
-import reviewsd
+import app
+import links
 from contract import BadData, Fault, FileForm, acceptance, read_contract, resolve, shown
 from query import Query
 from reviews import FILTERS
@@ -64,7 +65,7 @@ def test_every_schema_and_every_field_is_described(name: str) -> None:
 
 def test_every_path_of_the_contract_is_a_route_and_every_route_of_data_is_in_it() -> None:
     documented = {path.replace("{date}", "") for path in DOCUMENT["paths"]}
-    assert documented == set(reviewsd.ROUTES) - {reviewsd.HEALTH_PATH, reviewsd.MCP_PATH + "/"}
+    assert documented == set(app.ROUTES) - {links.HEALTH_PATH, links.MCP_PATH + "/"}
 
 
 # ---- Parameters ----
