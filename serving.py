@@ -290,7 +290,7 @@ class Bridge:
                 await self._send(await self._response(environ, receive), send)
             except Refused as refused:
                 refusal = self._application.refuse(environ, refused.status, refused.detail, refused.headers)
-                await send_response(refusal, LARGE_BYTES, send)
+                await send_whole(refusal, send)
 
     async def _response(self, environ: Environ, receive: Receive) -> Response:
         if environ["PATH_INFO"] in self._store_paths:
@@ -300,11 +300,11 @@ class Bridge:
 
     async def _send(self, response: Response, send: Send) -> None:
         if len(response.body) <= LARGE_BYTES:
-            await send_response(response, LARGE_BYTES, send)
+            await send_whole(response, send)
         else:
             with self._large_responses.place(response):
                 async with asyncio.timeout(RESPONSE_SECONDS):
-                    await send_response(response, PART_BYTES, send)
+                    await send_in_parts(response, send)
 
 
 def made(answer: Response | Callable[[], Response]) -> Response:
@@ -312,16 +312,27 @@ def made(answer: Response | Callable[[], Response]) -> Response:
     return answer() if callable(answer) else answer
 
 
-async def send_response(response: Response, part_bytes: int, send: Send) -> None:
-    """Send the body in parts, of which Granian holds a few. Raises TimeoutError for a peer that stalls."""
+async def send_head(response: Response, send: Send) -> None:
+    """Status and headers."""
     headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
-    head = {"type": "http.response.start", "status": response.status, "headers": [*headers, SERVER_HEADER]}
-    await send(head)
-    size = len(response.body)
-    for start in range(0, max(size, 1), part_bytes):
-        part, more = response.body[start : start + part_bytes], start + part_bytes < size
+    headers.append(SERVER_HEADER)
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+
+
+async def send_whole(response: Response, send: Send) -> None:
+    """Leave the body to Granian, which holds it until the peer has taken it."""
+    await send_head(response, send)
+    await send({"type": "http.response.body", "body": response.body, "more_body": False})
+
+
+async def send_in_parts(response: Response, send: Send) -> None:
+    """Send the body in parts, of which Granian holds a few. Raises TimeoutError for a peer that stalls."""
+    await send_head(response, send)
+    for start in range(0, len(response.body), PART_BYTES):
+        end = start + PART_BYTES
+        part = {"body": response.body[start:end], "more_body": end < len(response.body)}
         async with asyncio.timeout(PART_SECONDS):
-            await send({"type": "http.response.body", "body": part, "more_body": more})
+            await send({"type": "http.response.body", **part})
 
 
 # ---- Service manager: what systemd wants to know (sd_notify(3)) ----
