@@ -42,7 +42,8 @@ import page
 import reviews
 import words
 from contract import BadData, Contract, Fault, read_contract
-from hub import Hub, HubAnswer, HubSettings, HubUnavailable, Listing, Topic, list_subscriptions
+from hub import Hub, HubAnswer, HubSettings, Topic
+from hub_store import HubUnavailable, Listing, list_subscriptions
 from links import (
     ATOM_FEED_PATH,
     CONTRACT_PATH,
@@ -277,10 +278,10 @@ def hub_settings(settings: Settings) -> HubSettings:
             base_url=settings.base_url,
             state_dir=settings.state_dir,
             lease_seconds=settings.hub_lease_seconds,
-            lease_min_seconds=settings.hub_lease_min,
-            lease_max_seconds=settings.hub_lease_max,
-            retry_delays_seconds=settings.hub_retry_delays,
-            timeout_seconds=settings.hub_timeout,
+            lease_min=settings.hub_lease_min,
+            lease_max=settings.hub_lease_max,
+            retry_delays=settings.hub_retry_delays,
+            timeout=settings.hub_timeout,
             workers=settings.hub_workers,
             max_subscriptions=settings.hub_max_subscriptions,
             ca_file=settings.hub_ca_file,

@@ -1,0 +1,322 @@
+"""Callback URLs: which of them are allowed, and the one HTTPS client that goes to them.
+
+Callback URLs come from strangers. Therefore no address of a private network is ever contacted, each exchange
+has one deadline and one size limit for everything, and its outcome is described in words of this module. The
+client follows no redirects, uses no proxy, and keeps neither cookies nor connections.
+
+This module knows HTTP and TLS. It must not know subscriptions, topics, the store or the hub's settings.
+
+Sections, in order: Callback URLs - Exchanges - Connections - Client
+"""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import ipaddress
+import re
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
+
+MAX_CALLBACK_CHARACTERS = 2048
+MAX_ANSWER_BYTES = 64 * 1024  # head and body of a callback's answer together
+
+
+# ---- Callback URLs -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Callback:
+    """A callback URL that has passed all checks that need no network."""
+
+    url: str  # as sent
+    key: str  # as compared
+    host: str  # lower case, an IPv6 address without its brackets
+
+
+# RFC 3986's characters and no others. urlsplit() silently drops tabs, line ends and leading spaces, so the
+# string is checked as it came, before anything parses it.
+_URL_CHARACTERS = re.compile(r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]+")
+_HTTPS_AUTHORITY = re.compile(r"https://([^/?#]*)", re.IGNORECASE)
+_HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w-]{1,63}(?:\.[\w-]{1,63})*)(?::([0-9]{1,5}))?", re.ASCII)
+
+# Resolvers read a host that ends in a number as an IPv4 address: 127.1, 2130706433, 0x7f.1, 017700000001.
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+
+# Escapes of letters, digits, "-", ".", "_" and "~", which RFC 3986 section 2.3 calls unreserved.
+_UNRESERVED_ESCAPE = re.compile(r"%(2D|2E|5F|7E|3[0-9]|[46][1-9A-F]|[57][0-9A])", re.IGNORECASE)
+_SCHEME_AND_AUTHORITY = re.compile(r"[^:/?#]+://[^/?#]*")
+
+# Globally routable by the registry, but not one public host: relays, protocol assignments (Teredo is one),
+# documentation, and 6to4, which embeds any IPv4 address.
+_NOT_PUBLIC_V4 = tuple(map(ipaddress.IPv4Network, ("192.0.0.0/24", "192.88.99.0/24")))
+_NOT_PUBLIC_V6 = tuple(map(ipaddress.IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
+_UNICAST_V6 = ipaddress.IPv6Network("2000::/3")
+
+
+def parse_callback(url: str, *, allow_private: bool) -> Callback:
+    """Check a callback without the network. Raises ValueError, whose text completes "hub.callback ..."."""
+    if len(url) > MAX_CALLBACK_CHARACTERS:
+        raise ValueError(f"is longer than {MAX_CALLBACK_CHARACTERS} characters")
+    if not _URL_CHARACTERS.fullmatch(url):
+        raise ValueError("is empty or has a character that no URL may have; percent-encode it")
+    if not (https := _HTTPS_AUTHORITY.match(url)):
+        raise ValueError("must be an https:// URL; plain HTTP is not delivered to")
+    if "#" in url:
+        raise ValueError("must not have a fragment (#)")
+    if "@" in https[1]:
+        raise ValueError("must not hold a user name (@)")
+    if not (place := _HOST_AND_PORT.fullmatch(https[1])):
+        raise ValueError("has no usable host and port")
+    host, port = place[1].lower(), int(place[2] or http.client.HTTPS_PORT)
+    if not 0 < port < 65536:
+        raise ValueError("has a port outside 1 to 65535")
+    if not allow_private:
+        _refuse_private(host, port)
+    return Callback(url, comparable(url), host.strip("[]"))
+
+
+def _refuse_private(host: str, port: int) -> None:
+    """Raise ValueError for a host or port that no public callback can have, without asking a resolver."""
+    if port != http.client.HTTPS_PORT and port < 1024:
+        raise ValueError(f"has port {port}; allowed are 443 and 1024 to 65535")
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address | None = None
+    try:
+        if host.startswith("["):
+            address = ipaddress.IPv6Address(host[1:-1])
+        elif _NUMBER.fullmatch(host.rpartition(".")[2]):
+            address = ipaddress.IPv4Address(host)
+    except ValueError:
+        raise ValueError("has a host that is neither a name nor an address written in full") from None
+    if address is not None and not is_public(address):
+        raise ValueError("has an address that is not public")
+    if address is None and ("." not in host or host.endswith(".localhost")):
+        raise ValueError("has a host that is no public name")
+
+
+def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Whether an address belongs to a host on the public internet.
+
+    `is_global` alone lets multicast, NAT64, 6to4, IPv4-compatible and site-local addresses through.
+    """
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped:
+            return is_public(address.ipv4_mapped)
+        return address in _UNICAST_V6 and not any(address in network for network in _NOT_PUBLIC_V6)
+    return (
+        address.is_global
+        and not (address.is_multicast or address.is_reserved)
+        and not any(address in network for network in _NOT_PUBLIC_V4)
+    )
+
+
+def comparable(url: str) -> str:
+    """A URL to compare by: unreserved escapes decoded (WebSub 5.1.1), scheme and host in lower case."""
+    decoded = _UNRESERVED_ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), url)
+    return _SCHEME_AND_AUTHORITY.sub(lambda start: start[0].lower(), decoded, count=1)
+
+
+# ---- Exchanges: one request to a callback, and what came back ----------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackRequest:
+    """An HTTP request to make."""
+
+    method: Literal["GET", "POST"]
+    url: str
+    headers: Mapping[str, str]
+    body: bytes | None
+    timeout_seconds: float  # for the whole exchange, from the resolver to the last byte that is read
+    read_body_bytes: int  # how much of the answer's body matters
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackResponse:
+    """What came back. Without a status, `outcome` says why."""
+
+    status: int | None
+    outcome: str  # "HTTP 200", "connection refused"; for the log and the operator, not for subscribers
+    body: bytes = b""  # only of a success, at most `read_body_bytes`
+    retry_after: str | None = None
+    own_fault: bool = False  # nothing was sent, for a reason that lies in this machine
+
+    @property
+    def is_success(self) -> bool:
+        return self.status is not None and 200 <= self.status < 300
+
+
+class CallbackRefused(Exception):
+    """A rule of this module ends the exchange; the text names the rule."""
+
+
+# This machine lacks descriptors or memory, which is no failure of the callback.
+OWN_FAULTS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
+
+# The outcome that an exception stands for: the first class that fits. No outcome quotes a stranger's text.
+FAULTS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
+    (TimeoutError, "no complete answer in time"),
+    (ssl.SSLCertVerificationError, "certificate not valid for this host"),
+    (ssl.SSLError, "TLS failed"),
+    ((socket.gaierror, UnicodeError), "name not resolved"),
+    (ConnectionRefusedError, "connection refused"),
+    (ConnectionError, "connection closed or reset"),
+    (http.client.IncompleteRead, "answer ended early"),
+    (OSError, "not reachable"),
+    (http.client.HTTPException, "answer is not HTTP"),
+    (ValueError, "answer cannot be read"),
+)
+
+
+# ---- Connections: checked addresses only, and one deadline over everything ---------------------------------
+
+Resolve: TypeAlias = Callable[[str], Sequence[str]]  # from a host to its addresses
+
+
+class DeadlineSocket(ssl.SSLSocket):
+    """A TLS socket with one deadline and one size limit for everything that is read.
+
+    The timeout of a plain socket starts anew with each byte, so slow bytes could occupy a worker for hours.
+    """
+
+    deadline: float  # time.monotonic(); set before the handshake
+    answer_bytes_left = MAX_ANSWER_BYTES
+
+    def do_handshake(self, block: bool = False) -> None:
+        self.settimeout(seconds_until(self.deadline))
+        super().do_handshake(block)
+
+    def send(self, *args: Any) -> int:
+        self.settimeout(seconds_until(self.deadline))
+        return super().send(*args)
+
+    def recv_into(self, *args: Any) -> int:
+        self.settimeout(seconds_until(self.deadline))
+        count = super().recv_into(*args)
+        self.answer_bytes_left -= count
+        if self.answer_bytes_left < 0:
+            raise CallbackRefused(f"answer is larger than {MAX_ANSWER_BYTES} bytes")
+        return count
+
+
+def seconds_until(deadline: float) -> float:
+    """A positive number. Raises TimeoutError when the deadline (time.monotonic()) has passed."""
+    if (seconds := deadline - time.monotonic()) > 0:
+        return seconds
+    raise TimeoutError
+
+
+def system_resolve(host: str) -> list[str]:
+    """The addresses of a host. Raises OSError or UnicodeError. Only the resolver limits how long it takes."""
+    return [str(place[0]) for *_, place in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
+
+
+def resolve_in_time(resolve: Resolve, host: str, deadline: float) -> Sequence[str]:
+    """What `resolve` returns or raises. Raises TimeoutError at the deadline.
+
+    A resolver cannot be interrupted, so it runs in a thread, which is abandoned at the deadline. The thread
+    ends when the resolver gives up (usually after half a minute), so each worker leaves only a few behind.
+    """
+    found: Future[Sequence[str]] = Future()
+
+    def look_up() -> None:
+        try:
+            found.set_result(resolve(host))
+        except Exception as error:
+            found.set_exception(error)
+
+    try:
+        threading.Thread(target=look_up, name="hub-resolver", daemon=True).start()
+    except RuntimeError as error:
+        raise OSError(errno.ENOMEM, "no thread for the resolver") from error
+    return found.result(seconds_until(deadline))
+
+
+def connect_to_one(addresses: Sequence[str], port: int, deadline: float) -> socket.socket:
+    """A connection to the first address that answers; the time is shared among them. Raises OSError."""
+    fault: OSError = socket.gaierror("no address")
+    for tried, address in enumerate(addresses):
+        share_seconds = seconds_until(deadline) / (len(addresses) - tried)
+        try:
+            return socket.create_connection((address, port), share_seconds)
+        except OSError as error:
+            fault = error
+    raise fault
+
+
+# ---- Client ------------------------------------------------------------------------------------------------
+
+
+class CallbackClient:
+    """Sends requests to callbacks. Any thread may use it."""
+
+    def __init__(
+        self, *, user_agent: str, ca_file: Path | None, allow_private: bool, resolve: Resolve = system_resolve
+    ):
+        """`ca_file` (PEM) is trusted besides the system's certificates. Raises OSError if it is unusable."""
+        self._context = ssl.create_default_context()
+        self._context.sslsocket_class = DeadlineSocket
+        if ca_file is not None:
+            self._context.load_verify_locations(ca_file)
+        self._headers = {"User-Agent": user_agent, "Connection": "close"}
+        self._allow_private = allow_private
+        self._resolve = resolve
+
+    def send(self, request: CallbackRequest) -> CallbackResponse:
+        """Make one exchange. A failure is a response without a status, never an exception."""
+        deadline = time.monotonic() + request.timeout_seconds
+        try:
+            if not (https := _HTTPS_AUTHORITY.match(request.url)):
+                raise CallbackRefused("not an https URL")
+            target = "/" + request.url[https.end() :].removeprefix("/")
+            with closing(http.client.HTTPSConnection(https[1], context=self._context)) as connection:
+                connection.sock = tls = self._connect(connection.host, connection.port, deadline)
+                tls.do_handshake()
+                connection.request(request.method, target, request.body, {**self._headers, **request.headers})
+                with connection.getresponse() as answer:
+                    return read_answer(answer, request.read_body_bytes)
+        except CallbackRefused as refusal:
+            return CallbackResponse(None, str(refusal))
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            outcome = next(words for kind, words in FAULTS if isinstance(error, kind))
+            own_fault = type(error) is OSError and error.errno in OWN_FAULTS
+            return CallbackResponse(None, outcome, own_fault=own_fault)
+
+    def _connect(self, host: str, port: int, deadline: float) -> DeadlineSocket:
+        """Resolve the host once, check every address, and connect to one of exactly these.
+
+        The certificate is checked against the name. Each exchange resolves and checks anew, so it is harmless
+        when a name changes its address between two exchanges ("DNS rebinding").
+        """
+        # Without a free descriptor the resolver would report that the name does not exist.
+        socket.socket().close()
+        addresses = resolve_in_time(self._resolve, host, deadline)
+        for address in addresses:
+            if not (self._allow_private or is_public(ipaddress.ip_address(address))):
+                raise CallbackRefused(f"{address} is not a public address")
+        with connect_to_one(addresses, port, deadline) as plain:  # `tls` takes over its descriptor
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            tls = self._context.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
+        tls = cast(DeadlineSocket, tls)  # the context's sslsocket_class
+        tls.deadline = deadline
+        return tls
+
+
+def read_answer(answer: http.client.HTTPResponse, body_bytes: int) -> CallbackResponse:
+    """The part of an answer that is used. Raises IncompleteRead when less arrives than was announced."""
+    retry_after = answer.headers.get("Retry-After")
+    response = CallbackResponse(answer.status, f"HTTP {answer.status}", retry_after=retry_after)
+    if not (response.is_success and body_bytes):
+        return response
+    body = answer.read(body_bytes)
+    if answer.length and len(body) < body_bytes:
+        raise http.client.IncompleteRead(body, answer.length)
+    return replace(response, body=body)

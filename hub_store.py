@@ -1,0 +1,390 @@
+"""Subscriptions and requests of the hub: the rows, and the one SQLite file that keeps them.
+
+This module must not know why a row is written or what follows from it (`hub.py` decides that), the content of
+a topic, or HTTP. The published topics arrive as digests: `{path: hex SHA-256 of the current content}`.
+
+All moments (`now`, `..._at`) are seconds since the epoch, all durations seconds.
+
+Sections, in order: Rows - Statements - Store - Listing
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict, astuple, dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
+
+STORE_FILE_NAME = "websub.sqlite3"
+STORE_BUSY_SECONDS = 0.25  # how long a transaction waits for its turn before it gives up
+UNCONFIRMED_SECONDS = 60.0  # how long a verification that was not confirmed counts against its host
+
+# A subscription whose lease has ended is ignored at once, but its row is kept for a day: no subscription is
+# lost when the clock is set forward by mistake and put right within that time.
+EXPIRED_ROW_SECONDS = 86400.0
+
+logger = logging.getLogger(__name__)
+
+
+class HubUnavailable(Exception):
+    """The hub cannot start: its store or its certificates, at `path`, cannot be used."""
+
+    def __init__(self, path: Path, reason: str):
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class StoreFault(Exception):
+    """The store cannot be read or written at the moment: full, locked, read-only, closed."""
+
+
+# ---- Rows --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Subscriber:
+    """A callback and a topic. These two together identify a subscription (WebSub section 5.1)."""
+
+    path: str  # of the topic: "/feed.xml"
+    callback_key: str  # the callback in its comparable form
+    callback: str  # as sent
+    host: str  # of the callback
+    topic_url: str  # as sent, and as sent back in hub.topic (WebSub section 5.3)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.path, self.callback_key
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRequest:
+    """A request that waits for its verification, or ("denied") a removal that the callback must be told of.
+
+    A later request of the same subscriber replaces it and has a larger id.
+    """
+
+    id: int | None  # assigned by the store, never reused
+    subscriber: Subscriber
+    mode: Literal["subscribe", "unsubscribe", "denied"]
+    secret: bytes | None
+    lease_seconds: int
+    base_digest: str  # of the topic's content at `requested_at`, which the subscriber is assumed to have
+    requested_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A verified subscriber."""
+
+    id: int | None  # assigned by the store, never reused
+    subscriber: Subscriber
+    secret: bytes | None
+    created_at: float
+    expires_at: float
+    delivered_digest: str  # of the content that the callback has
+    failures: int = 0  # in a row
+    next_attempt_at: float = 0.0
+    last_attempt_at: float | None = None
+    last_outcome: str = ""
+
+
+Row: TypeAlias = PendingRequest | Subscription  # fields are in the order of the table's columns
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionState:
+    """All that is known of a subscriber."""
+
+    subscription: Subscription | None = None
+    pending: PendingRequest | None = None
+
+
+class Occupancy(NamedTuple):
+    """How many rows other subscribers have; notices of removal do not count."""
+
+    pending: int
+    unverified_of_host: int  # pending, and not confirmed by the host within UNCONFIRMED_SECONDS
+    subscriptions: int  # active, and those that are requested
+    subscriptions_of_host: int
+
+
+# ---- Statements --------------------------------------------------------------------------------------------
+
+SCHEMA_VERSION = 1
+
+# AUTOINCREMENT: the late result of a deleted row must not apply to a newer row with the same id.
+SCHEMA = f"""
+BEGIN;
+CREATE TABLE subscription (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  path TEXT NOT NULL, callback_key TEXT NOT NULL, callback TEXT NOT NULL, host TEXT NOT NULL,
+  topic_url TEXT NOT NULL, secret BLOB, created_at REAL NOT NULL, expires_at REAL NOT NULL,
+  delivered_digest TEXT NOT NULL, failures INTEGER NOT NULL, next_attempt_at REAL NOT NULL,
+  last_attempt_at REAL, last_outcome TEXT NOT NULL,
+  UNIQUE (path, callback_key)
+);
+CREATE INDEX subscription_by_host ON subscription (host, expires_at);
+CREATE INDEX subscription_by_end ON subscription (expires_at, failures);
+CREATE TABLE pending (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  path TEXT NOT NULL, callback_key TEXT NOT NULL, callback TEXT NOT NULL, host TEXT NOT NULL,
+  topic_url TEXT NOT NULL, mode TEXT NOT NULL, secret BLOB, lease_seconds INTEGER NOT NULL,
+  base_digest TEXT NOT NULL, requested_at REAL NOT NULL,
+  UNIQUE (path, callback_key)
+);
+CREATE TABLE unconfirmed (host TEXT NOT NULL, at REAL NOT NULL);
+CREATE INDEX unconfirmed_by_host ON unconfirmed (host, at);
+CREATE INDEX unconfirmed_by_time ON unconfirmed (at);
+PRAGMA user_version = {SCHEMA_VERSION};
+COMMIT;
+"""
+
+
+class Transaction:
+    """The statements. Only valid inside the transaction."""
+
+    def __init__(self, connection: sqlite3.Connection):
+        self._execute = connection.execute
+
+    def subscriptions(self, where: str, *values: object) -> list[Subscription]:
+        """The rows for which an SQL clause holds."""
+        rows = self._execute(f"SELECT subscription.* FROM subscription {where}", values)  # noqa: S608 - ours
+        return [Subscription(row[0], Subscriber(*row[1:6]), *row[6:]) for row in rows]
+
+    def pending(self, where: str = "", *values: object) -> list[PendingRequest]:
+        """The rows for which an SQL clause holds, oldest first."""
+        rows = self._execute(f"SELECT * FROM pending {where} ORDER BY id", values)  # noqa: S608 - ours
+        return [PendingRequest(row[0], Subscriber(*row[1:6]), *row[6:]) for row in rows]
+
+    def state(self, subscriber: Subscriber, now: float) -> SubscriptionState:
+        """What is known of a subscriber, except for a subscription whose lease has ended."""
+        where = "WHERE path = ? AND callback_key = ?"
+        active = self.subscriptions(f"{where} AND expires_at > ?", *subscriber.key, now)
+        pending = self.pending(where, *subscriber.key)
+        return SubscriptionState(active[0] if active else None, pending[0] if pending else None)
+
+    def save(self, before: SubscriptionState, then: SubscriptionState) -> None:
+        """Write what has changed."""
+        self._save("subscription", before.subscription, then.subscription)
+        self._save("pending", before.pending, then.pending)
+
+    def _save(self, table: str, before: Row | None, then: Row | None) -> None:
+        if then is None and before is not None:
+            self._execute(f"DELETE FROM {table} WHERE id = ?", (before.id,))  # noqa: S608 - our name
+        if then is not None and then != before:
+            row_id, subscriber, *others = astuple(then)
+            values = (row_id, *subscriber, *others)
+            places = ", ".join("?" * len(values))
+            # REPLACE also deletes an earlier request of the subscriber, or an expired subscription.
+            self._execute(f"INSERT OR REPLACE INTO {table} VALUES ({places})", values)  # noqa: S608 - ours
+
+    def occupancy(self, subscriber: Subscriber, now: float) -> Occupancy:
+        """What the limits for a request of this subscriber depend on."""
+        row = self._execute(
+            """
+            WITH other AS (SELECT host, mode FROM pending
+                           WHERE mode <> 'denied' AND NOT (path = :path AND callback_key = :callback_key)),
+                 taken AS (SELECT host FROM subscription WHERE expires_at > :now
+                           UNION ALL SELECT host FROM other WHERE mode = 'subscribe')
+            SELECT (SELECT count(*) FROM other),
+                   (SELECT count(*) FROM other WHERE host = :host)
+                       + (SELECT count(*) FROM unconfirmed WHERE host = :host AND at > :since AND at <= :now),
+                   (SELECT count(*) FROM taken),
+                   (SELECT count(*) FROM taken WHERE host = :host)
+            """,
+            asdict(subscriber) | {"now": now, "since": now - UNCONFIRMED_SECONDS},
+        ).fetchone()
+        return Occupancy(*row)
+
+    def note_unconfirmed(self, host: str, now: float) -> None:
+        """Count a verification that was not confirmed against its host."""
+        self._execute("DELETE FROM unconfirmed WHERE at <= ? OR at > ?", (now - UNCONFIRMED_SECONDS, now))
+        self._execute("INSERT INTO unconfirmed (host, at) VALUES (?, ?)", (host, now))
+
+    def notices(self) -> int:
+        """How many removed callbacks have not been told yet."""
+        return int(self._execute("SELECT count(*) FROM pending WHERE mode = 'denied'").fetchone()[0])
+
+    def behind(self, digests: Mapping[str, str], now: float) -> list[Subscription]:
+        """The active subscriptions without the current content of their topic, longest waiting first.
+
+        Subscriptions to a topic that is not published are not among them.
+        """
+        return self.subscriptions(
+            "JOIN json_each(?) AS topic ON topic.key = subscription.path AND topic.value <> delivered_digest"
+            " WHERE expires_at > ? ORDER BY next_attempt_at, subscription.id",
+            json.dumps(digests),
+            now,
+        )
+
+    def counts(self, digests: Mapping[str, str], now: float) -> dict[str, int]:
+        """How many subscriptions are active, failing and behind, and how many requests are pending."""
+        row = self._execute(
+            """
+            SELECT count(*), (SELECT count(*) FROM pending WHERE mode <> 'denied'),
+                   count(nullif(failures, 0)), count(nullif(topic.value, delivered_digest))
+            FROM subscription LEFT JOIN json_each(?) AS topic ON topic.key = subscription.path
+            WHERE expires_at > ?
+            """,
+            (json.dumps(digests), now),
+        ).fetchone()
+        return dict(zip(("active", "pending", "failing", "behind"), row, strict=True))
+
+    def expired(self, now: float, max_subscriptions: int) -> list[Subscription]:
+        """Rows to delete: a day after the end of the lease, or at once when there are too many rows."""
+        (rows,) = self._execute("SELECT count(*) FROM subscription").fetchone()
+        ended_by = now if rows > max_subscriptions else now - EXPIRED_ROW_SECONDS
+        return self.subscriptions("WHERE expires_at <= ?", ended_by)
+
+    def delete(self, subscriptions: Iterable[Subscription]) -> None:
+        for row in subscriptions:
+            self._execute("DELETE FROM subscription WHERE id = ?", (row.id,))
+
+
+# ---- Store -------------------------------------------------------------------------------------------------
+
+
+class Connection:
+    """An SQLite connection for all threads, one short transaction at a time."""
+
+    def __init__(self, path: Path, begin: str):
+        """Raises sqlite3.Error."""
+        self._lock = threading.Lock()
+        self._begin = begin
+        self._trouble: str | None = None
+        self._closed = False
+        self.sqlite = sqlite3.connect(
+            path, timeout=STORE_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+
+    @contextmanager
+    def transaction(self, *, durable: bool = False) -> Iterator[Transaction]:
+        """Committed when the block ends, rolled back when it raises. Raises StoreFault.
+
+        A commit survives the end of the process. A `durable` one waits for the disk and survives a power cut.
+        """
+        if not self._lock.acquire(timeout=STORE_BUSY_SECONDS):
+            raise StoreFault("busy")
+        try:
+            if self._closed:
+                raise StoreFault("closed")
+            self.sqlite.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            self.sqlite.execute(self._begin)
+            with self.sqlite:  # commits, or rolls back
+                yield Transaction(self.sqlite)
+        except sqlite3.Error as error:
+            self._report(str(error))
+            raise StoreFault(str(error)) from error
+        else:
+            self._report(None)
+        finally:
+            self._lock.release()
+
+    def close(self) -> None:
+        """Later transactions raise StoreFault."""
+        with self._lock:
+            self._closed = True
+            self.sqlite.close()
+
+    def _report(self, trouble: str | None) -> None:
+        """Log when trouble begins, changes and ends, and not for each transaction in between."""
+        if trouble != self._trouble:
+            self._trouble = trouble
+            logger.warning("store: %s", trouble or "works again")
+
+
+class Store:
+    """Transactions on the file, in any thread. Reading never waits for a write to reach the disk (WAL)."""
+
+    def __init__(self, state_dir: Path):
+        """Open or create the store. Raises HubUnavailable if it is unusable, or used by another hub."""
+        path = state_dir / STORE_FILE_NAME
+        try:
+            with ExitStack() as opened:
+                state_dir.mkdir(parents=True, exist_ok=True)
+                claim = os.open(state_dir, os.O_RDONLY)
+                opened.callback(os.close, claim)
+                # Two hubs on one store would deliver everything twice. The lock ends with the process.
+                fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # Mode 0600 because of the secrets; SQLite gives its other files the same mode.
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+                self._writer = opened.enter_context(closing(Connection(path, "BEGIN IMMEDIATE")))
+                self._reader = opened.enter_context(closing(Connection(path, "BEGIN")))
+                self._prepare()
+                self._opened = opened.pop_all()
+        except BlockingIOError as error:
+            raise HubUnavailable(path, f"another hub uses this directory ({error.strerror})") from error
+        except (OSError, sqlite3.Error, StoreFault) as error:
+            raise HubUnavailable(path, str(error)) from error
+        #: Blocks `with store.writing() as rows` and `with store.reading() as rows`; both raise StoreFault.
+        self.writing, self.reading = self._writer.transaction, self._reader.transaction
+
+    def _prepare(self) -> None:
+        """Create the tables if there are none. Raises sqlite3.Error, or StoreFault for another schema."""
+        self._writer.sqlite.execute("PRAGMA journal_mode = WAL")
+        self._reader.sqlite.execute("PRAGMA query_only = ON")
+        (version,) = self._writer.sqlite.execute("PRAGMA user_version").fetchone()
+        if version == 0:
+            self._writer.sqlite.executescript(SCHEMA)
+        elif version != SCHEMA_VERSION:
+            raise StoreFault(f"made by another version of this program (schema {version})")
+        with self._writer.transaction():
+            pass  # a read-only store fails here and not at the first request
+
+    def close(self) -> None:
+        self._opened.close()
+
+
+# ---- Listing -----------------------------------------------------------------------------------------------
+
+
+class Listing(NamedTuple):
+    """A subscription or pending request, for the operator. A callback's URL may be a secret: host only."""
+
+    state: str  # "active", "failing", "ended"; or pending: "subscribe", "unsubscribe", "denied"
+    host: str
+    path: str
+    since: float
+    expires_at: float | None
+    failures: int
+    last_attempt_at: float | None
+    last_outcome: str
+
+
+def list_subscriptions(state_dir: Path, *, clock: Callable[[], float] = time.time) -> list[Listing]:
+    """All subscriptions, then all pending requests, by topic and host. The daemon may be running.
+
+    Changes nothing on disk. Raises HubUnavailable if there is a store that cannot be read.
+    """
+    path = state_dir / STORE_FILE_NAME
+    if not path.exists():
+        return []
+    # Without a write-ahead log the store is not in use, and opening it with mode=ro would create one.
+    in_use = path.with_name(f"{path.name}-wal").exists()
+    database = f"{path.absolute().as_uri()}?{'mode=ro' if in_use else 'immutable=1'}"
+    try:
+        with closing(sqlite3.connect(database, timeout=STORE_BUSY_SECONDS, uri=True)) as connection:
+            rows = connection.execute(
+                """
+                SELECT CASE WHEN expires_at <= ? THEN 'ended' WHEN failures THEN 'failing' ELSE 'active' END,
+                       host, path, created_at AS since, expires_at, failures, last_attempt_at, last_outcome,
+                       1 AS part
+                FROM subscription
+                UNION ALL
+                SELECT mode, host, path, requested_at, NULL, 0, NULL, '', 2 FROM pending
+                ORDER BY part, path, host, since
+                """,
+                (clock(),),
+            ).fetchall()
+    except sqlite3.Error as error:
+        raise HubUnavailable(path, str(error)) from error
+    return [Listing(*columns) for *columns, _ in rows]
