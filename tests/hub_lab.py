@@ -1,4 +1,4 @@
-"""What the hub's tests share: a clock to turn, topics, forms, callbacks of ours and real HTTPS ones."""
+"""What the hub's tests share: a clock to turn, topics, forms, callbacks in memory and real HTTPS ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import ssl
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,6 +20,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import trustme
 
 import hub
+from callbacks import CallbackRequest, CallbackResponse
+from hub_store import list_subscriptions
 
 BASE_URL = "https://reviews.example"
 FEED, JSON_FEED = "/feed.xml", "/api/feed.json"
@@ -27,11 +29,13 @@ FORM = "application/x-www-form-urlencoded"
 PATIENCE_SECONDS = 30.0  # how long a test waits for what has to come; if all is well, much less
 
 
+# ---- A hub, its topics and its subscribers in memory -------------------------------------------------------
+
+
 class Clock:
     """Seconds since the epoch, when the test says so."""
 
-    def __init__(self, now: float = 1_800_000_000.0):
-        self.now = now
+    now = 1_800_000_000.0
 
     def __call__(self) -> float:
         return self.now
@@ -51,7 +55,21 @@ def topics(text: str = "one", **more: str) -> dict[str, hub.Topic]:
 
 
 def settings(state_dir: Path, **changes: Any) -> hub.HubSettings:
-    return hub.HubSettings(base_url=BASE_URL, state_dir=state_dir, user_agent="lab/1.0", **changes)
+    """The daemon's defaults, with changes."""
+    defaults = {
+        "base_url": BASE_URL,
+        "user_agent": "lab/1.0",
+        "lease_seconds": 864_000,
+        "lease_min": 3600,
+        "lease_max": 2_592_000,
+        "retry_delays": (60.0, 3600.0),
+        "timeout": 10.0,
+        "workers": 16,
+        "max_subscriptions": 10_000,
+        "ca_file": None,
+        "allow_private": False,
+    }
+    return hub.HubSettings(state_dir=state_dir, **defaults | changes)
 
 
 def form(
@@ -63,51 +81,106 @@ def form(
 
 
 def query(url: str) -> dict[str, str]:
-    return {
-        name: values[-1] for name, values in parse_qs(urlsplit(url).query, keep_blank_values=True).items()
-    }
+    """The last value of each parameter."""
+    parameters = parse_qs(urlsplit(url).query, keep_blank_values=True)
+    return {name: values[-1] for name, values in parameters.items()}
 
 
-def echo(message: hub.Message) -> hub.Reply:
+Answer = Callable[[CallbackRequest], CallbackResponse]
+
+
+def echo(request: CallbackRequest) -> CallbackResponse:
     """A callback that agrees to everything."""
-    return hub.Reply(200, "HTTP 200", query(message.url).get("hub.challenge", "").encode())
+    return CallbackResponse(200, "HTTP 200", query(request.url).get("hub.challenge", "").encode())
 
 
-def status(code: int, **more: Any) -> Callable[[hub.Message], hub.Reply]:
-    """A callback that always answers the same."""
-    return lambda _: hub.Reply(code, f"HTTP {code}", **more)
+def status(code: int | None, **more: Any) -> Answer:
+    """A callback that always answers the same, or with None never."""
+    return lambda _: CallbackResponse(code, f"HTTP {code}" if code else "not reachable", **more)
 
 
 class Callbacks:
     """Stands for the network: remembers what was sent, answers as told by method."""
 
     def __init__(self) -> None:
-        self.sent: list[hub.Message] = []
-        self.on_get: Callable[[hub.Message], hub.Reply] = echo
-        self.on_post: Callable[[hub.Message], hub.Reply] = status(204)
+        self.sent: list[CallbackRequest] = []
+        self.on_get: Answer = echo
+        self.on_post: Answer = status(204)
 
-    def __call__(self, message: hub.Message) -> hub.Reply:
-        self.sent.append(message)
-        return self.on_get(message) if message.method == "GET" else self.on_post(message)
+    def __call__(self, request: CallbackRequest) -> CallbackResponse:
+        self.sent.append(request)
+        return self.on_get(request) if request.method == "GET" else self.on_post(request)
 
     @property
     def gets(self) -> list[dict[str, str]]:
-        return [query(message.url) for message in self.sent if message.method == "GET"]
+        return [query(request.url) for request in self.sent if request.method == "GET"]
 
     @property
-    def posts(self) -> list[hub.Message]:
-        return [message for message in self.sent if message.method == "POST"]
+    def posts(self) -> list[CallbackRequest]:
+        return [request for request in self.sent if request.method == "POST"]
 
     @property
     def contents(self) -> list[str]:
-        return [(message.body or b"").decode() for message in self.posts]
+        return [(request.body or b"").decode() for request in self.posts]
 
 
 def work(subject: hub.Hub) -> None:
     """Do all that is due now and what follows at once from it, without a thread."""
     for _ in range(10):
-        for job in hub.in_turn(subject._worker.jobs(subject._topics)):
-            subject._worker.perform(job, subject._topics)
+        for row in hub.startable(subject.due(), [], 1000):
+            subject.perform(row)
+
+
+class Bench:
+    """A hub over one state directory, with a clock and callbacks in memory; it can be started anew."""
+
+    def __init__(self, state_dir: Path, **changes: object):
+        self.settings = settings(state_dir, **changes)
+        self.clock = Clock()
+        self.callbacks = Callbacks()
+        self.topics = topics()
+        self.hub = self.open()
+
+    def open(self) -> hub.Hub:
+        opened = hub.Hub(self.settings, clock=self.clock, send=self.callbacks)
+        opened.publish(self.topics)
+        return opened
+
+    def restart(self) -> None:
+        self.hub.stop(1)
+        self.hub = self.open()
+
+    def post(self, body: bytes, content_type: str | None = FORM) -> hub.HubAnswer:
+        return self.hub.answer(content_type, body)
+
+    def subscribe(self, **fields: str) -> None:
+        """A subscription, verified."""
+        assert self.post(form(**fields)).status == 202
+        self.work()
+
+    def change(self, text: str = "two", **more: str) -> None:
+        """New content, delivered as far as the callbacks let it."""
+        self.publish(text, **more)
+        self.work()
+
+    def publish(self, text: str = "two", **more: str) -> None:
+        self.topics = topics(text, **more)
+        self.hub.publish(self.topics)
+
+    def work(self) -> None:
+        work(self.hub)
+
+    def wait(self, seconds: float) -> None:
+        self.clock.now += seconds
+        self.work()
+
+    @property
+    def contents(self) -> list[str]:
+        return self.callbacks.contents
+
+    def states(self) -> list[tuple[str, int]]:
+        listed = list_subscriptions(self.settings.state_dir, clock=self.clock)
+        return [(line.state, line.failures) for line in listed]
 
 
 # ---- Real HTTPS callbacks ----------------------------------------------------------------------------------
@@ -117,7 +190,6 @@ class Exchange(BaseHTTPRequestHandler):
     """One request to a callback, answered by the behaviour that the lab has for its method and path."""
 
     server: LabServer
-    body: bytes = b""
 
     def setup(self) -> None:
         self.request.do_handshake()  # here and not in accept(), where it would hold up the others
@@ -125,10 +197,9 @@ class Exchange(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self.close_connection = True
-        self.body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         lab = self.server.lab
-        behave = lab.arrive(Arrival(self.command, self.path, dict(self.headers.items()), self.body))
-        behave(self)
+        lab.arrive(Arrival(self.command, self.path, dict(self.headers.items()), body))(self)
 
     do_GET = do_POST  # noqa: N815 - as BaseHTTPRequestHandler wants it
 
@@ -152,6 +223,18 @@ class Exchange(BaseHTTPRequestHandler):
 Behaviour = Callable[[Exchange], None]
 
 
+def agree(exchange: Exchange) -> None:
+    exchange.answer(200, query(exchange.path).get("hub.challenge", "").encode())
+
+
+def hang(exchange: Exchange) -> None:
+    exchange.server.lab.released.wait(PATIENCE_SECONDS)
+
+
+def answer(code: int, body: bytes = b"", **headers: str) -> Behaviour:
+    return lambda exchange: exchange.answer(code, body, **headers)
+
+
 @dataclass(frozen=True)
 class Arrival:
     method: str
@@ -173,18 +256,11 @@ class LabServer(ThreadingHTTPServer):
         pass  # callbacks that are cut off are what many tests are about
 
 
-def agree(exchange: Exchange) -> None:
-    exchange.answer(200, query(exchange.path).get("hub.challenge", "").encode())
-
-
-def answer(code: int, body: bytes = b"", **headers: str) -> Behaviour:
-    return lambda exchange: exchange.answer(code, body, **headers)
-
-
 @dataclass
 class Lab:
     """Subscribers on 127.0.0.1, behind certificates of a throw-away authority."""
 
+    ca: trustme.CA
     ca_file: Path
     port: int = 0
     arrivals: list[Arrival] = field(default_factory=list)
@@ -221,16 +297,25 @@ class Lab:
                 self.changed.wait(0.05)
 
 
-def here(_: str, port: int) -> Sequence[hub.AddressInfo]:
-    """A resolver for which every name is on this machine."""
-    return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("127.0.0.1", port))]
+def here(_: str) -> list[str]:
+    """A resolver for which every host is on this machine."""
+    return ["127.0.0.1"]
 
 
 @contextmanager
-def serving(ca: trustme.CA, lab: Lab, *names: str) -> Iterator[int]:
-    """An HTTPS server for these names on a free port."""
+def open_lab(directory: Path) -> Iterator[Lab]:
+    """A lab whose authority's certificate is a file in the directory."""
+    lab = Lab(trustme.CA(), directory / "ca.pem")
+    lab.ca.cert_pem.write_to_path(str(lab.ca_file))
+    with serving(lab.ca, lab) as lab.port:
+        yield lab
+
+
+@contextmanager
+def serving(ca: trustme.CA, lab: Lab) -> Iterator[int]:
+    """An HTTPS server for the lab on a free port."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    ca.issue_cert(*names).configure_cert(context)
+    ca.issue_cert("*.lab.example", "localhost", "127.0.0.1").configure_cert(context)
     server = LabServer(("127.0.0.1", 0), Exchange)
     server.lab = lab
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)

@@ -1,6 +1,6 @@
 """The hub inside the daemon as users start it: HTTP around it, reloads, restarts, SIGKILL, a disk that fails.
 
-Asking - Changes - Interruptions - The operator
+Asking - Changes - Interruptions - The example - The operator
 """
 
 import hashlib
@@ -8,33 +8,30 @@ import json
 import os
 import shutil
 import signal
+import socket
+import ssl
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.error import HTTPError
 from urllib.parse import urlencode
+from urllib.request import Request, urlopen
 
 import pytest
-import trustme
-from hub_lab import Lab, agree, answer, serving
-from services import SAMPLE, Address, Response, daemon, daemon_command, fetch
+from hub_lab import FORM, Lab, agree, answer, hang, open_lab
+from services import ROOT, SAMPLE, Address, Response, daemon, daemon_command, fetch
 
 HUB = "/api/websub/hub"
+ACCEPTED = "accepted; the callback will now be asked to confirm"
 TEXT = "text/plain; charset=utf-8"
 
 
-@pytest.fixture(scope="module")
-def ca() -> trustme.CA:
-    return trustme.CA()
-
-
 @pytest.fixture
-def lab(ca: trustme.CA, tmp_path: Path) -> Iterator[Lab]:
-    ca_file = tmp_path / "ca.pem"
-    ca.cert_pem.write_to_path(str(ca_file))
-    lab = Lab(ca_file)
-    with serving(ca, lab, "localhost") as lab.port:
-        yield lab
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with open_lab(tmp_path) as made:
+        yield made
 
 
 @pytest.fixture
@@ -54,7 +51,7 @@ def ask(service: Address, callback: str, path: str = "/feed.xml", **more: str) -
     """A request to the hub; `secret` and the like get their prefix."""
     fields = {"mode": "subscribe", "callback": callback, "topic": service.base_url + path} | more
     body = urlencode({f"hub.{name}": value for name, value in fields.items()}).encode()
-    return fetch(service, HUB, "POST", body, content_type="application/x-www-form-urlencoded")
+    return fetch(service, HUB, "POST", body, content_type=FORM)
 
 
 def subscribe(lab: Lab, service: Address, path: str = "/feed.xml", **more: str) -> None:
@@ -69,10 +66,11 @@ def counts(service: Address) -> dict[str, int]:
     return subscriptions
 
 
-def add_review(data: Path, name: str) -> None:
+def add_review(data: Path, name: str, text: str = "") -> None:
     """Replace reviews.json as an operator would: write a new file, rename it over the old one."""
     document = json.loads((data / "reviews.json").read_text(encoding="utf-8"))
-    document["reviews"].append({"id": name, "author": "Ann", "rating": 5, "date": "2026-11-20"})
+    added = {"id": name, "author": "Ann", "rating": 5, "date": "2026-11-20", "text": text or None}
+    document["reviews"] = [review for review in document["reviews"] if review["id"] != name] + [added]
     (data / "new").write_text(json.dumps(document), encoding="utf-8")
     (data / "new").rename(data / "reviews.json")
 
@@ -153,18 +151,30 @@ def test_a_change_while_the_service_was_down_is_delivered(lab: Lab, data: Path, 
     assert [b"meanwhile" in post.body for post in lab.posts()] == [True]
 
 
+@contextmanager
+def killed(lab: Lab, data: Path, state: Path, port: int = 0) -> Iterator[Address]:
+    """A daemon that ends by SIGKILL."""
+    with pytest.raises(AssertionError), running(lab, data, state, port=port) as service:
+        yield service
+        os.kill(service.pid, signal.SIGKILL)  # its status is not the 0 that `daemon` wants
+
+
 def test_a_killed_service_goes_on_where_it_was(lab: Lab, data: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
-    with pytest.raises(AssertionError), running(lab, data, state) as service:
-        lab.on("GET", "/cb", lambda exchange: lab.released.wait(60))
+    lab.on("GET", "/cb", hang, agree)
+    lab.on("POST", "/cb", hang, agree)
+    with killed(lab, data, state) as service:  # while the callback is being asked
         assert ask(service, lab.url("/cb", "localhost")).status == 202
-        os.kill(service.pid, signal.SIGKILL)  # its status is not the 0 that `daemon` wants
-    lab.on("GET", "/cb", agree)
-    with running(lab, data, state, port=service.port) as again:
-        lab.wait(lambda: counts(again)["active"] == 1)
+        lab.wait(lambda: len(lab.gets()) == 1)
+    with killed(lab, data, state, service.port) as service:  # in mid-delivery
+        lab.wait(lambda: counts(service)["active"] == 1)
         add_review(data, "after-the-kill")
-        lab.wait(lambda: lab.posts())
-    assert b"after-the-kill" in lab.posts()[0].body
+        lab.wait(lambda: len(lab.posts()) == 1)
+    with running(lab, data, state, port=service.port) as service:
+        lab.wait(lambda: len(lab.posts()) == 2)
+        lab.wait(lambda: counts(service) == {"active": 1, "pending": 0, "failing": 0, "behind": 0})
+    assert [b"after-the-kill" in post.body for post in lab.posts()] == [True, True]
+    assert len(lab.gets()) == 2
 
 
 def test_where_nothing_can_be_stored_reads_go_on(tmp_path: Path) -> None:
@@ -176,6 +186,44 @@ def test_where_nothing_can_be_stored_reads_go_on(tmp_path: Path) -> None:
         assert (refusal.status, refusal.headers["retry-after"]) == (503, "3600")
         assert fetch(service, "/reviews.json").status == 200
         assert json.loads(fetch(service, "/healthz").body)["hub"] == "requests cannot be stored at present"
+
+
+# ---- The example ----
+
+
+def test_the_example_subscriber_prints_what_changes(lab: Lab, data: Path, tmp_path: Path) -> None:
+    certificate = tmp_path / "subscriber.pem"
+    issued = lab.ca.issue_cert("localhost")
+    chain = [blob.bytes() for blob in issued.cert_chain_pems]
+    certificate.write_bytes(b"".join([issued.private_key_pem.bytes(), *chain]))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        callback = f"https://localhost:{free.getsockname()[1]}/websub"
+    with running(lab, data, tmp_path / "state") as service:
+        topic = service.base_url + "/api/feed.json"
+        command = [
+            sys.executable,
+            str(ROOT / "examples" / "subscriber.py"),
+            topic,
+            callback,
+            str(certificate),
+        ]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+            assert child.stdout
+            lines = child.stdout
+            try:
+                said = {lines.readline() for _ in range(3)}
+                assert said == {f"202 {ACCEPTED}\n", "\n", "subscribe \n"}
+                add_review(data, "new", "good")
+                assert lines.readline() == "new or changed: new good\n"
+                forged = Request(callback, b"{}", {"X-Hub-Signature": "sha256=" + "0" * 64})
+                trusting = ssl.create_default_context(cafile=lab.ca_file)
+                with pytest.raises(HTTPError, match="403") as refusal:
+                    urlopen(forged, context=trusting)
+                refusal.value.close()
+                add_review(data, "new", "better")
+                assert lines.readline() == "new or changed: new better\n"
+            finally:
+                child.kill()
 
 
 # ---- The operator ----

@@ -1,0 +1,353 @@
+"""Callback URLs without the network, and the HTTPS client against real callbacks on 127.0.0.1.
+
+Callback URLs - What callbacks may do to their requests - Where the client goes
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import trustme
+from hub_lab import Behaviour, Exchange, Lab, answer, hang, here, listening, open_lab, serving
+
+import callbacks
+from callbacks import CallbackClient, CallbackRequest, CallbackResponse, is_public, parse_callback
+
+CORPUS = Path(__file__).parent / "callback_urls"  # one URL a line
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with open_lab(tmp_path) as made:
+        yield made
+
+
+# ---- Callback URLs -----------------------------------------------------------------------------------------
+
+USABLE, UNUSABLE, INNER = (
+    (CORPUS / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+    for name in ("usable", "unusable", "inner")
+)
+UNUSABLE += ["", "https://s.example/cb\r\nX: y", "ht\ttps://s.example/cb", "https://s.example/\x00"]
+UNUSABLE += ["https://s.example/" + "a" * 2048, "https://" + "a" * 64 + ".example/cb"]
+
+
+@pytest.mark.parametrize("url", USABLE)
+def test_a_public_https_url_is_a_callback_and_is_kept_to_the_letter(url: str) -> None:
+    assert parse_callback(url, allow_private=False).url == url
+
+
+@pytest.mark.parametrize("url", UNUSABLE + INNER)
+def test_anything_else_is_refused_without_asking_the_network(url: str) -> None:
+    with pytest.raises(ValueError, match=r"^(is|has|must) "):
+        parse_callback(url, allow_private=False)
+
+
+@pytest.mark.parametrize("url", ["https://127.0.0.1:80/", "https://[::1]:8443/", "https://localhost:22/"])
+def test_a_lab_may_allow_private_places_and_every_port(url: str) -> None:
+    assert parse_callback(url, allow_private=True).url == url
+
+
+@pytest.mark.parametrize("url", ["http://localhost/", "https://u@localhost/", "https://localhost:0/", ""])
+def test_a_lab_still_needs_an_https_url(url: str) -> None:
+    with pytest.raises(ValueError, match=r"^(is|has|must) "):
+        parse_callback(url, allow_private=True)
+
+
+@pytest.mark.parametrize(
+    "address", ["1.1.1.1", "8.8.8.8", "192.0.1.1", "2606:4700::1", "::ffff:8.8.8.8", "2001:4860::1"]
+)
+def test_a_public_address_is_public(address: str) -> None:
+    assert is_public(ipaddress.ip_address(address))
+
+
+def test_the_corpus_is_there() -> None:
+    assert (len(USABLE), len(UNUSABLE), len(INNER)) == (11, 31, 59)
+
+
+def test_no_address_of_a_refused_url_is_public() -> None:
+    addresses = []
+    for url in INNER:
+        host = url.removeprefix("https://").partition("/")[0].strip("[]")
+        try:
+            addresses.append(ipaddress.ip_address(host))
+        except ValueError:
+            continue
+    assert len(addresses) > 25
+    assert [str(address) for address in addresses if is_public(address)] == []
+
+
+# ---- What callbacks may do to their requests ---------------------------------------------------------------
+
+
+def client(
+    lab: Lab, resolve: Callable[[str], Sequence[str]] = here, allow_private: bool = True
+) -> CallbackClient:
+    return CallbackClient(
+        user_agent="lab/1.0", ca_file=lab.ca_file, allow_private=allow_private, resolve=resolve
+    )
+
+
+def post(url: str, body: bytes = b"content", timeout_seconds: float = 5.0) -> CallbackRequest:
+    return CallbackRequest("POST", url, {"Content-Type": "text/plain"}, body, timeout_seconds, 0)
+
+
+def raw(data: bytes) -> Behaviour:
+    return lambda exchange: exchange.wfile.write(data) and None
+
+
+def endless(start: bytes, more: bytes, pause_seconds: float) -> Behaviour:
+    """Bytes that never end: each in time, all together not, or too many."""
+
+    def behave(exchange: Exchange) -> None:
+        exchange.wfile.write(start)
+        while not exchange.server.lab.released.wait(pause_seconds):
+            exchange.wfile.write(more)
+
+    return behave
+
+
+def drip(start: bytes, more: bytes) -> Behaviour:
+    return endless(start, more, 0.1)
+
+
+def pour(start: bytes, more: bytes) -> Behaviour:
+    return endless(start, more, 0)
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+LATE = "no complete answer in time"
+TOO_MUCH = "answer is larger than 65536 bytes|answer is not HTTP"  # whichever bound is met first
+
+
+@pytest.mark.parametrize(
+    ("behave", "outcome"),
+    [
+        (hang, LATE),
+        (drip(b"", b"H"), LATE),
+        (drip(OK, b"A: b\r\n"), LATE),
+        (drip(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), LATE),
+        (pour(OK + b"A: ", b"b" * 1000), TOO_MUCH),
+        (pour(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), TOO_MUCH),
+        (pour(OK, b"A: " + b"b" * 10000 + b"\r\n"), TOO_MUCH),
+        (pour(OK, b"A: b\r\n"), TOO_MUCH),
+        (pour(b"", b"\0" * 1000), TOO_MUCH),
+        (raw(b""), "connection closed or reset"),
+        (Exchange.reset, "connection closed or reset"),
+        (raw(b"SSH-2.0-OpenSSH_9.9\r\n"), "answer is not HTTP"),
+        (raw(b"HTTP/1.1 abc\r\n\r\n"), "answer is not HTTP"),
+        (answer(304), "HTTP 304"),
+        (answer(429), "HTTP 429"),
+    ],
+)
+def test_an_exchange_fails_in_time_whatever_the_callback_does(
+    lab: Lab, behave: Behaviour, outcome: str
+) -> None:
+    lab.on("POST", "/cb", behave)
+    response = client(lab).send(post(lab.url("/cb"), timeout_seconds=0.8))
+    assert not response.is_success
+    assert re.fullmatch(outcome, response.outcome)
+    assert not response.own_fault
+
+
+@pytest.mark.parametrize("endlessly", [pour, drip])
+def test_a_delivery_is_done_at_the_end_of_the_head(lab: Lab, endlessly: Callable[..., Behaviour]) -> None:
+    lab.on("POST", "/cb", endlessly(OK + b"Content-Length: 99999999\r\n\r\n", b"body" * 1000))
+    assert client(lab).send(post(lab.url("/cb"))).is_success
+
+
+def test_a_body_that_is_read_slowly_ends_in_time(lab: Lab) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    lab.ca.issue_cert("s.lab.example").configure_cert(context)
+
+    def read_slowly() -> None:
+        with context.wrap_socket(server.accept()[0], server_side=True) as accepted, suppress(OSError):
+            while accepted.recv(10_000):
+                lab.released.wait(0.05)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=read_slowly)
+        thread.start()
+        request = post(f"https://s.lab.example:{server.getsockname()[1]}/", b"x" * 20_000_000, 0.8)
+        assert client(lab).send(request) == CallbackResponse(None, LATE)
+        lab.released.set()
+        thread.join()
+
+
+def test_a_handshake_that_never_comes_ends_in_time(lab: Lab) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        request = post(f"https://s.lab.example:{server.getsockname()[1]}/", timeout_seconds=0.5)
+        assert client(lab).send(request) == CallbackResponse(None, LATE)
+
+
+def test_a_name_that_nobody_resolves_ends_in_time(lab: Lab) -> None:
+    resolved = threading.Event()
+
+    def hanging(host: str) -> list[str]:
+        lab.released.wait(30)
+        resolved.set()
+        return here(host)
+
+    request = post(lab.url("/cb"), timeout_seconds=0.5)
+    assert client(lab, hanging).send(request) == CallbackResponse(None, LATE)
+    assert not resolved.is_set()
+    lab.released.set()
+    assert lab.arrivals == []
+
+
+@pytest.mark.parametrize(
+    "found", [[], socket.gaierror(-2, "Name or service not known"), UnicodeError("label too long")]
+)
+def test_a_name_that_is_none_is_a_failure(lab: Lab, found: list[str] | Exception) -> None:
+    def resolve(_: str) -> list[str]:
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    assert client(lab, resolve).send(post(lab.url("/cb"))) == CallbackResponse(None, "name not resolved")
+
+
+@pytest.mark.parametrize(
+    ("behave", "outcome", "body"),
+    [
+        (answer(200, b"x" * 44), "HTTP 200", b"x" * 44),
+        (answer(201, b"x" * 5000), "HTTP 201", b"x" * 44),
+        (answer(404, b"x"), "HTTP 404", b""),
+        (raw(OK + b"\r\nxx"), "HTTP 200", b"xx"),
+        (raw(b"HTTP/1.0 200 OK\r\n\r\nx"), "HTTP 200", b"x"),
+        (raw(b"HTTP/1.1 100 Continue\r\n\r\n" + OK + b"\r\nx"), "HTTP 200", b"x"),
+        (raw(OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nxx\r\n0\r\n\r\n"), "HTTP 200", b"xx"),
+        (raw(OK + b"Content-Encoding: gzip\r\n\r\n\x1f\x8b"), "HTTP 200", b"\x1f\x8b"),
+        (raw(OK + b"Content-Length: 100\r\n\r\nx"), "answer ended early", b""),
+        (raw(OK + b"Content-Length: 9999999999999\r\n\r\n" + b"x" * 43), "answer ended early", b""),
+        (raw(OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nx"), "answer ended early", b""),
+        (pour(OK + b"\r\n", b"x" * 1000), "HTTP 200", b"x" * 44),
+        (pour(OK + b"Content-Length: 64000000\r\n\r\n", b"x" * 1000), "HTTP 200", b"x" * 44),
+        (drip(OK + b"\r\n", b"x"), LATE, b""),
+    ],
+)
+def test_of_an_answer_to_a_get_no_more_is_read_than_is_wanted(
+    lab: Lab, behave: Behaviour, outcome: str, body: bytes
+) -> None:
+    lab.on("GET", "/cb", behave)
+    response = client(lab).send(CallbackRequest("GET", lab.url("/cb"), {}, None, 0.8, 44))
+    assert (response.outcome, response.body) == (outcome, body)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "target"),
+    [("", "/"), ("?", "/?"), ("?a=b", "/?a=b"), ("/a%20b//?", "/a%20b//?"), ("/?&", "/?&")],
+)
+def test_the_callback_is_asked_for_to_the_letter(lab: Lab, suffix: str, target: str) -> None:
+    assert client(lab).send(post(lab.url(suffix))).is_success
+    assert [arrival.target for arrival in lab.arrivals] == [target]
+
+
+def test_running_out_of_descriptors_is_our_own_fault(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(*_: object) -> socket.socket:
+        raise OSError(24, "Too many open files")
+
+    def no_such_name(_: str) -> list[str]:
+        raise socket.gaierror(-2, "Name or service not known")  # as resolvers without a descriptor say
+
+    monkeypatch.setattr(socket, "socket", none_left)
+    assert client(lab, no_such_name).send(post(lab.url("/cb"))).own_fault
+
+
+# ---- Where the client goes ---------------------------------------------------------------------------------
+
+
+def test_nobody_there_is_a_failure(lab: Lab) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    response = client(lab).send(post(f"https://s.lab.example:{port}/"))
+    assert response == CallbackResponse(None, "connection refused")
+
+
+def test_a_second_address_is_tried_when_the_first_does_not_answer(lab: Lab) -> None:
+    assert client(lab, lambda _: ["127.0.0.2", "127.0.0.1"]).send(post(lab.url("/cb"))).is_success
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
+def test_the_system_resolver_and_addresses_work_too(lab: Lab, host: str) -> None:
+    assert client(lab, callbacks.system_resolve).send(post(lab.url("/cb", host))).is_success
+
+
+def test_a_certificate_has_to_be_for_the_name(lab: Lab) -> None:
+    response = client(lab).send(post(lab.url("/cb", "s.other.example")))
+    assert response == CallbackResponse(None, "certificate not valid for this host")
+    assert lab.arrivals == []
+
+
+def test_a_certificate_of_an_unknown_authority_is_not_trusted(lab: Lab) -> None:
+    with serving(trustme.CA(), lab) as port:
+        response = client(lab).send(post(f"https://s.lab.example:{port}/cb"))
+    assert response == CallbackResponse(None, "certificate not valid for this host")
+    assert lab.arrivals == []
+
+
+@pytest.mark.parametrize(
+    "found",
+    ["127.0.0.1", "::1", "::ffff:127.0.0.1", "8.8.8.8 127.0.0.1", "2606:4700::1 10.0.0.1", "fe80::1%1"],
+)
+def test_a_name_with_an_inner_address_is_never_contacted(lab: Lab, found: str) -> None:
+    with listening() as (port, visitors):
+        careful = client(lab, lambda _: found.split(), allow_private=False)
+        response = careful.send(post(f"https://s.lab.example:{port}/cb"))
+    assert response.outcome.endswith(" is not a public address")
+    assert visitors == []
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "127.1", "2130706433", "0x7f.1", "0", "[::1]", "[::ffff:7f00:1]", "①②⑦.0.0.1"]
+)
+def test_the_system_resolver_cannot_be_tricked_into_an_inner_address(lab: Lab, host: str) -> None:
+    """Past the checks at the door, as if a row had come into the store some other way."""
+    with listening() as (port, visitors):
+        careful = client(lab, callbacks.system_resolve, allow_private=False)
+        assert careful.send(post(f"https://{host}:{port}/cb")).status is None
+    assert visitors == []
+
+
+def test_a_name_is_resolved_once_an_exchange_and_anew_for_the_next(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    went: list[tuple[Sequence[str], int]] = []
+
+    def rebinding(host: str) -> list[str]:
+        asked.append(host)
+        return ["127.0.0.1" if len(asked) > 1 else "8.8.8.8"]
+
+    def connect_to_one(addresses: Sequence[str], port: int, _: float) -> socket.socket:
+        went.append((addresses, port))
+        return socket.socket()
+
+    # The first answer is public, so the client goes there and nowhere else; tests may not.
+    monkeypatch.setattr(callbacks, "connect_to_one", connect_to_one)
+    careful = client(lab, rebinding, allow_private=False)
+    first, second = (careful.send(post("https://s.lab.example:8443/cb")) for _ in range(2))
+    assert first.status is None
+    assert second.outcome == "127.0.0.1 is not a public address"
+    assert asked == ["s.lab.example"] * 2
+    assert went == [(["8.8.8.8"], 8443)]
+
+
+def test_there_is_no_proxy_no_redirect_and_no_cookie(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab.on("POST", "/cb", answer(302, Location=lab.url("/elsewhere"), Set_Cookie="a=b"))
+    same = client(lab)
+    with listening() as (port, visitors):
+        for name in ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{port}")
+        assert [same.send(post(lab.url("/cb"))).status for _ in range(2)] == [302, 302]
+    assert visitors == []
+    assert [arrival.path for arrival in lab.arrivals] == ["/cb", "/cb"]
+    assert "Cookie" not in lab.arrivals[1].headers

@@ -1,0 +1,328 @@
+"""The store of the hub: what it keeps, what it counts, and what it says when the disk will not have it.
+
+Rows - Counting - Trouble - Opening - Listing
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hub_store
+from hub_store import (
+    EXPIRED_ROW_SECONDS,
+    STORE_FILE_NAME,
+    UNCONFIRMED_SECONDS,
+    HubUnavailable,
+    Listing,
+    Occupancy,
+    PendingRequest,
+    Store,
+    StoreFault,
+    Subscriber,
+    Subscription,
+    SubscriptionState,
+    list_subscriptions,
+)
+
+NOW = 1_800_000_000.0
+FEED, JSON_FEED = "/feed.xml", "/api/feed.json"
+
+
+def subscriber(name: str = "a", host: str = "s.example", path: str = FEED) -> Subscriber:
+    url = f"https://{host}/{name}"
+    return Subscriber(path, url, url, host, f"https://reviews.example{path}")
+
+
+def requested(who: Subscriber, mode: Any = "subscribe") -> SubscriptionState:
+    return SubscriptionState(None, PendingRequest(None, who, mode, b"\x00secret", 3600, "old", NOW))
+
+
+def subscribed(
+    who: Subscriber, expires_at: float = NOW + 60, digest: str = "old", failures: int = 0
+) -> SubscriptionState:
+    row = Subscription(None, who, None, NOW, expires_at, digest, failures, NOW, NOW, "HTTP 200")
+    return SubscriptionState(row)
+
+
+def put(store: Store, *states: SubscriptionState) -> None:
+    with store.writing() as rows:
+        for state in states:
+            rows.save(SubscriptionState(), state)
+
+
+def get(store: Store, who: Subscriber, now: float = NOW) -> SubscriptionState:
+    with store.reading() as rows:
+        return rows.state(who, now)
+
+
+@pytest.fixture
+def connections(monkeypatch: pytest.MonkeyPatch) -> list[sqlite3.Connection]:
+    """The connections of a store, the one that writes first."""
+    opened: list[sqlite3.Connection] = []
+    connect = sqlite3.connect
+
+    def remember(*where: object, **how: object) -> sqlite3.Connection:
+        opened.append(connect(*where, **how))
+        return opened[-1]
+
+    monkeypatch.setattr(hub_store.sqlite3, "connect", remember)
+    return opened
+
+
+@pytest.fixture
+def store(connections: list[sqlite3.Connection], tmp_path: Path) -> Iterator[Store]:
+    with closing(Store(tmp_path)) as made:
+        yield made
+
+
+# ---- Rows --------------------------------------------------------------------------------------------------
+
+
+def test_what_is_saved_is_there_with_a_number(store: Store) -> None:
+    who = subscriber()
+    put(store, SubscriptionState(subscribed(who).subscription, requested(who).pending))
+    found = get(store, who)
+    assert (found.subscription and found.subscription.id, found.pending and found.pending.id) == (1, 1)
+    assert replace(found.subscription, id=None) == subscribed(who).subscription
+    assert replace(found.pending, id=None) == requested(who).pending
+    assert get(store, subscriber("b")) == SubscriptionState()
+
+
+def test_a_request_replaces_an_earlier_one_and_has_a_larger_number(store: Store) -> None:
+    who = subscriber()
+    put(store, requested(who), requested(who, "unsubscribe"))
+    with store.reading() as rows:
+        assert [(row.mode, row.id) for row in rows.pending()] == [("unsubscribe", 2)]
+
+
+def test_the_number_of_a_deleted_row_is_never_used_again(store: Store) -> None:
+    who = subscriber()
+    put(store, subscribed(who))
+    with store.writing() as rows:
+        rows.save(rows.state(who, NOW), SubscriptionState())
+        rows.save(SubscriptionState(), subscribed(who))
+    found = get(store, who).subscription
+    assert found
+    assert found.id == 2
+
+
+def test_a_subscription_is_not_found_after_its_lease_and_found_again_if_the_clock_is_set_back(
+    store: Store,
+) -> None:
+    who = subscriber()
+    put(store, subscribed(who, NOW + 60))
+    with store.writing() as rows:  # a new request leaves the row of the ended subscription alone
+        rows.save(rows.state(who, NOW + 60), requested(who))
+    assert get(store, who, NOW + 60).subscription is None
+    assert get(store, who, NOW + 59).subscription is not None
+
+
+def test_rows_are_deleted_a_day_after_their_lease_or_at_once_when_there_are_too_many(store: Store) -> None:
+    put(store, subscribed(subscriber("a"), NOW), subscribed(subscriber("b"), NOW + 1))
+    with store.writing() as rows:
+        assert rows.expired(NOW + EXPIRED_ROW_SECONDS - 1, 2) == []
+        assert [row.subscriber for row in rows.expired(NOW + EXPIRED_ROW_SECONDS, 2)] == [subscriber("a")]
+        assert [row.subscriber for row in rows.expired(NOW, 1)] == [subscriber("a")]
+        rows.delete(rows.expired(NOW + 1, 1))
+        assert rows.expired(NOW + 1, 0) == []
+
+
+def test_nothing_of_a_failed_transaction_is_done(store: Store) -> None:
+    with pytest.raises(ZeroDivisionError), store.writing() as rows:
+        rows.save(SubscriptionState(), subscribed(subscriber()))
+        raise ZeroDivisionError
+    assert get(store, subscriber()) == SubscriptionState()
+
+
+# ---- Counting ----------------------------------------------------------------------------------------------
+
+
+def test_behind_is_who_has_other_content_than_a_published_topic(store: Store) -> None:
+    put(
+        store,
+        subscribed(subscriber("has it"), digest="new"),
+        subscribed(subscriber("later")),
+        subscribed(subscriber("ended"), NOW),
+        subscribed(subscriber("not published", path="/gone"), digest="x"),
+        subscribed(subscriber("other topic", path=JSON_FEED), digest="json", failures=2),
+        requested(subscriber("asks")),
+        requested(subscriber("told", path="/gone"), "denied"),
+    )
+    digests = {FEED: "new", JSON_FEED: "x"}
+    with store.writing() as rows:
+        before = rows.state(subscriber("later"), NOW)
+        assert before.subscription
+        rows.save(before, SubscriptionState(replace(before.subscription, next_attempt_at=NOW + 5)))
+        found = [row.subscriber.callback.rpartition("/")[2] for row in rows.behind(digests, NOW)]
+        assert found == ["other topic", "later"]
+        assert rows.counts(digests, NOW) == {"active": 4, "pending": 1, "failing": 1, "behind": 2}
+        assert rows.counts({}, NOW + 60) == {"active": 0, "pending": 1, "failing": 0, "behind": 0}
+        assert rows.notices() == 1
+
+
+MODES = st.sampled_from(["subscribe", "unsubscribe", "denied"])
+SUBSCRIBERS = st.builds(subscriber, st.sampled_from("abc"), st.sampled_from(["s.example", "t.example"]))
+
+
+@given(
+    pending=st.dictionaries(SUBSCRIBERS, MODES),
+    subscriptions=st.dictionaries(SUBSCRIBERS, st.sampled_from([NOW, NOW + 1])),
+    unconfirmed=st.lists(st.tuples(st.sampled_from(["s.example", "t.example"]), st.integers(0, 100))),
+    who=SUBSCRIBERS,
+)
+def test_occupancy_is_everything_but_the_subscribers_own(
+    tmp_path_factory: pytest.TempPathFactory,
+    pending: dict[Subscriber, str],
+    subscriptions: dict[Subscriber, float],
+    unconfirmed: list[tuple[str, int]],
+    who: Subscriber,
+) -> None:
+    with closing(Store(tmp_path_factory.mktemp("store"))) as store, store.writing() as rows:
+        for one, mode in pending.items():
+            rows.save(SubscriptionState(), requested(one, mode))
+        for one, expires_at in subscriptions.items():
+            rows.save(SubscriptionState(), subscribed(one, expires_at))
+        for host, seconds_ago in sorted(unconfirmed, key=lambda noted: -noted[1]):
+            rows.note_unconfirmed(host, NOW - seconds_ago)
+        counted = rows.occupancy(who, NOW)
+    others = {one: mode for one, mode in pending.items() if one != who and mode != "denied"}
+    taken = [one for one, expires_at in subscriptions.items() if expires_at > NOW]
+    taken += [one for one, mode in others.items() if mode == "subscribe"]
+    recent = [host for host, seconds_ago in unconfirmed if seconds_ago < UNCONFIRMED_SECONDS]
+    assert counted == Occupancy(
+        len(others),
+        [one.host for one in others].count(who.host) + recent.count(who.host),
+        len(taken),
+        [one.host for one in taken].count(who.host),
+    )
+
+
+# ---- Trouble -----------------------------------------------------------------------------------------------
+
+
+def test_a_full_disk_is_a_fault_that_is_logged_once_and_passes(
+    store: Store, connections: list[sqlite3.Connection], caplog: pytest.LogCaptureFixture
+) -> None:
+    (pages,) = connections[0].execute("PRAGMA page_count").fetchone()
+    connections[0].execute(f"PRAGMA max_page_count = {pages}")
+    for _ in range(3):
+        with pytest.raises(StoreFault, match="full"):
+            put(store, *(requested(subscriber("x" * 2000 + str(n))) for n in range(30)))
+        assert get(store, subscriber()) == SubscriptionState()
+    connections[0].execute("PRAGMA max_page_count = 1000000")
+    put(store, requested(subscriber()))
+    assert [record.getMessage() for record in caplog.records] == [
+        "store: database or disk is full",
+        "store: works again",
+    ]
+
+
+def test_a_store_that_only_reads_can_be_read(store: Store, connections: list[sqlite3.Connection]) -> None:
+    connections[0].execute("PRAGMA query_only = ON")
+    with pytest.raises(StoreFault, match="readonly"):
+        put(store, requested(subscriber()))
+    assert get(store, subscriber()) == SubscriptionState()
+
+
+def test_a_store_that_is_locked_can_be_read(store: Store, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / STORE_FILE_NAME)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(StoreFault, match="locked"):
+            put(store, requested(subscriber()))
+        assert get(store, subscriber()) == SubscriptionState()
+    put(store, requested(subscriber()))
+
+
+def test_a_transaction_does_not_wait_long_for_another(store: Store) -> None:
+    with store.writing(), pytest.raises(StoreFault, match="busy"):
+        put(store, requested(subscriber()))
+
+
+def test_after_close_everybody_gets_an_answer(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    store.close()
+    for transaction in (store.reading, store.writing):
+        with pytest.raises(StoreFault, match="closed"), transaction():
+            pass
+    assert caplog.records == []
+
+
+# ---- Opening -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("trouble", ["not a database", "a directory", "no directory", "another version"])
+def test_an_unusable_state_directory_is_named(tmp_path: Path, trouble: str) -> None:
+    path = tmp_path / STORE_FILE_NAME
+    match trouble:
+        case "not a database":
+            path.write_bytes(b"something else" * 100)
+        case "a directory":
+            path.mkdir()
+        case "no directory":
+            (tmp_path / "file").touch()
+            path = tmp_path / "file" / STORE_FILE_NAME
+        case "another version":
+            with closing(sqlite3.connect(path)) as other:
+                other.execute("PRAGMA user_version = 99")
+    with pytest.raises(HubUnavailable) as fault:
+        Store(path.parent)
+    assert fault.value.path == path
+    assert str(fault.value) == f"{path}: {fault.value.reason}"
+
+
+def test_a_directory_belongs_to_one_store_at_a_time(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(HubUnavailable, match="another hub uses this directory"):
+        Store(tmp_path)
+    store.close()
+    Store(tmp_path).close()
+
+
+def test_a_store_is_for_its_owner_only(tmp_path: Path) -> None:
+    with closing(Store(tmp_path / "state" / "hub")) as store:
+        put(store, requested(subscriber()))
+        files = list((tmp_path / "state" / "hub").iterdir())
+        assert len(files) == 3
+        assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+
+
+# ---- Listing -----------------------------------------------------------------------------------------------
+
+
+def test_listing_shows_hosts_and_changes_nothing(store: Store, tmp_path: Path) -> None:
+    assert list_subscriptions(tmp_path / "elsewhere") == []
+    assert not (tmp_path / "elsewhere").exists()
+    put(
+        store,
+        requested(subscriber("secret-path", "c.example")),
+        requested(subscriber("secret-path", "a.example"), "denied"),
+        subscribed(subscriber("secret-path", "b.example"), failures=1),
+        subscribed(subscriber("secret-path", "a.example")),
+        subscribed(subscriber("secret-path", "d.example"), NOW),
+    )
+    expected = [
+        Listing("active", "a.example", FEED, NOW, NOW + 60, 0, NOW, "HTTP 200"),
+        Listing("failing", "b.example", FEED, NOW, NOW + 60, 1, NOW, "HTTP 200"),
+        Listing("ended", "d.example", FEED, NOW, NOW, 0, NOW, "HTTP 200"),
+        Listing("denied", "a.example", FEED, NOW, None, 0, None, ""),
+        Listing("subscribe", "c.example", FEED, NOW, None, 0, None, ""),
+    ]
+    assert list_subscriptions(tmp_path, clock=lambda: NOW) == expected
+    store.close()
+    before = sorted(tmp_path.iterdir())
+    assert list_subscriptions(tmp_path, clock=lambda: NOW) == expected
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_listing_an_unreadable_store_says_so(tmp_path: Path) -> None:
+    (tmp_path / STORE_FILE_NAME).write_bytes(b"something else" * 100)
+    with pytest.raises(HubUnavailable, match="not a database"):
+        list_subscriptions(tmp_path)
