@@ -13,11 +13,13 @@ import pytest
 from services import ROOT, daemon
 
 import reviewsd
+import snapshot
 from contract import resolve
+from settings import Settings, flag_name, setting_text, variable_name
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PLACE = "http://127.0.0.1:8080"  # where the README expects the service
-CONTRACT = reviewsd.load_contract()[0].document
+CONTRACT = snapshot.load_program().contract.document
 
 
 def console_examples() -> list[tuple[str, str]]:
@@ -63,19 +65,19 @@ def test_the_table_of_parameters_is_the_contract() -> None:
 
 
 def setting_row(declared: Any) -> list[str]:
-    default = f"`{reviewsd.written(declared.default)}`" if declared.default else ""
-    flag, variable = reviewsd.flag_name(declared.name), reviewsd.variable_name(declared.name)
+    default = f"`{setting_text(declared.default)}`" if declared.default else ""
+    flag, variable = flag_name(declared.name), variable_name(declared.name)
     return [f"`{flag}`", f"`{variable}`", default, declared.metadata["description"]]
 
 
 def test_the_table_of_settings_is_the_program() -> None:
-    assert table_rows("Settings") == [setting_row(declared) for declared in fields(reviewsd.Settings)]
+    assert table_rows("Settings") == [setting_row(declared) for declared in fields(Settings)]
 
 
 def test_the_smallest_file_that_loads_does(tmp_path: Path) -> None:
     smallest = re.findall(r"```json\n(.*?)```", README, re.DOTALL)[0]
     (tmp_path / "reviews.json").write_text(smallest)
-    app = reviewsd.passing_app(reviewsd.Settings(data=tmp_path))
+    app = reviewsd.passing_app(Settings(data=tmp_path))
     assert app.snapshot.dataset.count == 1
 
 

@@ -12,6 +12,7 @@ from tools import program
 
 import reviewsd
 import serving
+from settings import Settings, variable_name
 
 UNIT = (ROOT / "reviewsd.service").read_text(encoding="utf-8")
 MOST_EXPOSED = 1.2
@@ -46,8 +47,8 @@ def test_it_agrees_with_the_program() -> None:
     service = directives("Service")
     assert service["Type"] == "notify"
     assert int(service["RestartPreventExitStatus"]) == reviewsd.EXIT_BAD_DATA
-    assert int(service["TimeoutStopSec"]) > serving.STOP_SECONDS
-    assert service["SocketBindAllow"] == f"tcp:{reviewsd.Settings().port}"
+    assert int(service["TimeoutStopSec"]) > reviewsd.HUB_STOP_SECONDS + serving.STOP_SECONDS
+    assert service["SocketBindAllow"] == f"tcp:{Settings().port}"
     assert int(service["LimitNOFILE"]) >= serving.most_connections() + serving.SPARE_DESCRIPTORS
 
 
@@ -58,7 +59,7 @@ def variables(name: str) -> dict[str, str]:
 
 
 def test_every_variable_is_a_setting() -> None:
-    known = {reviewsd.variable_name(declared.name) for declared in fields(reviewsd.Settings)}
+    known = {variable_name(declared.name) for declared in fields(Settings)}
     for name in FILES:
         assert set(variables(name)) <= known
 
