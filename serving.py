@@ -11,6 +11,7 @@ Sections: Addresses - Requests - Worker threads - Large responses - Bridge - Ser
 from __future__ import annotations
 
 import asyncio
+import errno
 import io
 import logging
 import os
@@ -98,20 +99,17 @@ def claim_port(host: str, port: int) -> socket.socket:
 
 
 def clear_path(path: Path) -> None:
-    """Remove a stream socket at `path` that nobody listens on. Raises CannotListen for all else there."""
-    if not os.path.lexists(path):
-        return
-    with socket.socket(socket.AF_UNIX) as probe:
+    """Remove a stream socket at `path` that nobody listens on. Raises CannotListen if it cannot be bound."""
+    with socket.socket(socket.AF_UNIX) as probe, socket.socket(socket.AF_UNIX) as claim:
         probe.setblocking(False)
+        with suppress(OSError):  # nothing there, no stream socket, or one whose queue is full
+            if path.is_socket() and probe.connect_ex(str(path)) == errno.ECONNREFUSED:
+                path.unlink()
         try:
-            probe.connect(str(path))
-        except ConnectionRefusedError:
-            if path.is_socket():
-                path.unlink(missing_ok=True)
-                return
-        except OSError:
-            pass  # not a stream socket, or one with a full queue
-    raise CannotListen(f"cannot listen on {path}: Address already in use")
+            claim.bind(str(path))
+            path.unlink()
+        except OSError as error:
+            raise CannotListen(f"cannot listen on {path}: {error.strerror or error}") from None
 
 
 def tune_listener(address: Any) -> None:
@@ -461,8 +459,8 @@ async def until_answered(address: Any, running: asyncio.Task[None]) -> None:
         with suppress(OSError):
             return await ask_ourselves(address)
         await asyncio.sleep(0.01)
-    reason = running.exception() if running.done() else "no request is answered"
-    raise CannotListen(f"cannot listen on {address}: {reason or 'the server ended'}")
+    reason = str(running.exception()) if running.done() else "no request is answered"
+    raise CannotListen(f"cannot listen on {address}: {reason.splitlines()[0]}")  # a backtrace may follow
 
 
 def leave(status: int) -> NoReturn:

@@ -401,6 +401,29 @@ def test_a_unix_socket_serves_and_a_stale_one_is_replaced(tmp_path: Path) -> Non
     assert not path.exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "reason"), [("file", "Address already in use"), ("no/where", "No such file or directory")]
+)
+def test_a_path_that_cannot_be_bound_is_left_alone_and_told_in_one_line(
+    tmp_path: Path, name: str, reason: str
+) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(serving.CannotListen) as caught:
+        serving.clear_path(tmp_path / name)
+    assert str(caught.value) == f"cannot listen on {tmp_path / name}: {reason}"
+    assert (tmp_path / "file").exists()
+
+
+def test_a_unix_socket_that_is_in_use_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        with pytest.raises(serving.CannotListen, match="Address already in use"):
+            serving.clear_path(path)
+    assert path.is_socket()
+
+
 def test_an_address_in_use_is_one_line_and_status_1(service: Address) -> None:
     taken = subprocess.run(
         daemon_command("--port", str(service.port)), capture_output=True, text=True, timeout=60
