@@ -1,223 +1,99 @@
-"""Load on one server: single requests with their times, and wrk.
-
-Sections: Single requests - Questions - wrk
-"""
-
-from __future__ import annotations
+"""Load on one server: wrk, small GETs beside something else, and connections that nobody reads from."""
 
 import http.client
-import os
-import resource
+import math
+import socket
 import subprocess
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from math import ceil, prod
-from pathlib import Path
-from types import TracebackType
-from typing import Self
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from typing import NamedTuple
 
-HOST = "127.0.0.1"
-ANSWER_SECONDS = 120  # the longest wait for one answer
-SAMPLE_SECONDS = 180  # and for what many answers are to tell
-CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
-WRK_SCRIPT = Path(__file__).resolve().parent / "wrk.lua"
+import make_data
+from servers import BENCH, HOST, SMALL_SEARCH, BenchError, Server, ask, program
 
-
-class BenchError(Exception):
-    """The bench cannot go on; the text says why."""
+CONNECTIONS = 16
+WORDS = ",".join([word for word in make_data.WORDS if word.isascii()][:113])  # a prime: wrk.lua says why
+FIRST_QUESTION = 200_000  # more than the run that does not count can ask
+PROBE_PAUSE_SECONDS = 0.003
 
 
-# ---- Single requests ----
+class Rate(NamedTuple):
+    """What a run of wrk found."""
 
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What to send; a POST when there is a body."""
-
-    path: str
-    headers: Mapping[str, str]
-    body: str = ""
-
-    def asking(self, question: tuple[str, str, int]) -> Request:
-        """This one with a word, a day and a rating in the places of %s, %s and %d."""
-        if self.body:
-            return Request(self.path, self.headers, self.body % question)
-        return Request(self.path % question, self.headers)
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """One answer, and the time from sending the request to having read it all."""
-
-    status: int
-    headers: http.client.HTTPMessage
-    body: bytes
-    seconds: float
-
-
-class Client:
-    """One keep-alive connection."""
-
-    def __init__(self, port: int):
-        self._connection = http.client.HTTPConnection(HOST, port, timeout=ANSWER_SECONDS)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._connection.close()
-
-    def get(self, path: str, headers: Mapping[str, str] | None = None) -> Reply:
-        """The answer to one GET. Raises OSError or http.client.HTTPException."""
-        return self._exchange("GET", path, headers or {}, None)
-
-    def send(self, request: Request) -> Reply:
-        """The answer to a GET, or to a POST when there is a body. Raises as `get` does."""
-        if not request.body:
-            return self._exchange("GET", request.path, request.headers, None)
-        body = request.body.encode()
-        headers = {**request.headers, "Content-Length": str(len(body))}
-        return self._exchange("POST", request.path, headers, body)
-
-    def _exchange(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Reply:
-        started = time.perf_counter()
-        # Said here, so that http.client does not ask for "identity" on its own.
-        self._connection.putrequest(method, path, skip_accept_encoding=True)
-        for name, value in headers.items():
-            self._connection.putheader(name, value)
-        self._connection.endheaders(body)
-        response = self._connection.getresponse()
-        body = response.read()
-        return Reply(response.status, response.headers, body, time.perf_counter() - started)
-
-
-SAMPLE_PAUSE_SECONDS = 0.002  # between two GETs, so that asking takes no core of its own
-
-
-def sample(client: Client, request: Request, finished: Callable[[Reply], bool]) -> list[float]:
-    """The seconds of each answer, asked for one after the other until `finished` says so of one.
-
-    Raises BenchError after an error answer and when that takes too long.
-    """
-    deadline = time.monotonic() + SAMPLE_SECONDS
-    latencies = []
-    while time.monotonic() < deadline:
-        reply = client.send(request)
-        if reply.status != 200:
-            raise BenchError(f"the service answers {reply.status} to {request.path}")
-        latencies.append(reply.seconds)
-        if finished(reply):
-            return latencies
-        time.sleep(SAMPLE_PAUSE_SECONDS)
-    raise BenchError(f"what was waited for did not happen within {SAMPLE_SECONDS} seconds")
-
-
-def percentile(values: Sequence[float], percent: float) -> float:
-    """The least value that `percent` of all do not exceed."""
-    return sorted(values)[max(0, ceil(len(values) * percent / 100) - 1)]
-
-
-# ---- Questions: searches that nobody asked before ----
-
-RATINGS = 5  # as wrk.lua has it
-
-
-class Questions:
-    """The words and days that wrk.lua makes searches of, and how many of these were asked."""
-
-    def __init__(self, directory: Path, words: Sequence[str], days: Sequence[str]):
-        self._words = directory / "words.txt"
-        self._days = directory / "days.txt"
-        self._words.write_text("\n".join(words))
-        self._days.write_text("\n".join(days))
-        self._count = prod((len(words), len(days), RATINGS))
-        self._asked = 0
-
-    def arguments(self) -> list[str]:
-        """What wrk.lua needs to ask from here on."""
-        return [str(self._asked), str(self._words), str(self._days)]
-
-    def advance(self, most_asked: int, connections: int) -> None:
-        """Leave out what a run has asked. Raises BenchError when questions would come back."""
-        self._asked += most_asked + connections + 1  # one in flight on each, and one to try the script
-        if self._asked > self._count * 0.9:
-            raise BenchError(f"nearly all of the {self._count} searches have been asked: shorten the rounds")
-
-
-# ---- wrk ----
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """The figures of one run of wrk. The percentiles mean nothing when `requests` is 0."""
-
-    requests: int
-    requests_per_second: float
+    request: str
+    server: str
+    per_second: float
     p50_ms: float
     p99_ms: float
-    p999_ms: float
-    wrk_share: float  # processor time as a share of one core
-    server_share: float
-    others_share: float  # of everything else on the machine; interrupts are nobody's
+
+    @property
+    def what(self) -> str:
+        """Its name in the results."""
+        return f"{self.request}, {self.server}"
 
 
-def run_wrk(
-    wrk: str,
-    url: str,
-    request: Request,
-    connections: int,
-    seconds: int,
-    server_seconds: Callable[[], float],
-    questions: Questions | None = None,
-) -> Run:
-    """One run with one thread; `server_seconds` tells the server's processor time so far.
+def rate(
+    request: str, server: Server, seconds: int, path: str, headers: Mapping[str, str], unseen: str = ""
+) -> Rate:
+    """Requests on keep-alive connections, after a second that does not count; `request` names them.
 
-    `url` is the server's address. With `questions` the request has places for them. Raises BenchError when an
-    answer was an error or did not come.
+    With `unseen`, a template of a path or of a body that is posted to `path`, each is another search. Raises
+    BenchError when an answer was an error or did not come.
     """
-    command = [wrk, "-t1", f"-c{connections}", f"-d{seconds}s", f"--timeout={ANSWER_SECONDS}s"]
-    for name, value in request.headers.items():
-        command += ["-H", f"{name}: {value}"]
-    command += ["-s", str(WRK_SCRIPT), url + request.path, "--"]
-    command += ["POST", request.body] if request.body else ["GET", request.path]
-    if questions:
-        command += questions.arguments()
-    before = (_children_seconds(), server_seconds(), _machine_seconds())
-    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + ANSWER_SECONDS)
-    after = (_children_seconds(), server_seconds(), _machine_seconds())
-    by_wrk, by_server, by_all = (end - start for start, end in zip(before, after, strict=True))
-    line = next((line for line in done.stdout.splitlines() if line.startswith("figures ")), None)
-    if line is None:
-        raise BenchError(f"wrk failed on {url}: {done.stderr or done.stdout}")
-    figures = {name: float(value) for name, value in (pair.split("=") for pair in line.split()[1:])}
-    if figures["refused"] or figures["broken"]:
-        raise BenchError(
-            f"wrk on {url}: {figures['refused']:.0f} error answers, {figures['broken']:.0f} lost"
-        )
-    return Run(
-        requests=int(figures["requests"]),
-        requests_per_second=figures["requests"] / figures["seconds"],
-        p50_ms=figures["p50_ms"],
-        p99_ms=figures["p99_ms"],
-        p999_ms=figures["p999_ms"],
-        wrk_share=by_wrk / figures["seconds"],
-        server_share=by_server / figures["seconds"],
-        others_share=max(0, by_all - by_wrk - by_server) / figures["seconds"],
-    )
+    command = [program("wrk"), "-t1", f"-c{CONNECTIONS}", "-s", str(BENCH / "wrk.lua")]
+    for header in headers.items():
+        command += ["-H", ": ".join(header)]
+    for duration, question in ((1, 0), (seconds, FIRST_QUESTION)):
+        run = [*command, f"-d{duration}s", f"http://{HOST}:{server.port}{path}", "--"]
+        if unseen:
+            run += ["POST" if unseen.startswith("{") else "GET", unseen, str(question), WORDS]
+        output = subprocess.run(run, capture_output=True, text=True, timeout=seconds + 60).stdout
+        figures = output.rpartition("figures ")[2].split()
+        if len(figures) != 4 or figures[3] != "0":
+            raise BenchError(f"wrk on {server.name}, {request}: {output[-500:]}")
+    return Rate(request, server.name, *map(float, figures[:3]))
 
 
-def _children_seconds() -> float:
-    """Processor time of all children that have ended: between two calls, of wrk alone."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
+@contextmanager
+def probe(server: Server) -> Iterator[list[float]]:
+    """Milliseconds of small GETs while the block runs, each on a new connection; infinite for a failure."""
+    latencies: list[float] = []
+    ended = threading.Event()
+
+    def keep_asking() -> None:
+        while not latencies or not ended.wait(PROBE_PAUSE_SECONDS):
+            began, status = time.perf_counter(), 0
+            with suppress(OSError, http.client.HTTPException):
+                status = ask(server.port, SMALL_SEARCH).status
+            latencies.append((time.perf_counter() - began) * 1000 if status == 200 else math.inf)
+
+    thread = threading.Thread(target=keep_asking)
+    thread.start()
+    try:
+        yield latencies
+    finally:
+        ended.set()
+        thread.join()
 
 
-def _machine_seconds() -> float:
-    """Processor time of all processes, and what other machines took from ours (proc(5), /proc/stat)."""
-    user, nice, system, _idle, _wait, _irq, _softirq, steal = (
-        int(ticks) for ticks in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
-    )
-    return (user + nice + system + steal) / CLOCK_TICKS
+def p99(values: list[float]) -> float:
+    """The least value that 99 of 100 do not exceed."""
+    return sorted(values)[math.ceil(len(values) * 0.99) - 1]
+
+
+@contextmanager
+def connections(server: Server, sent: Iterable[bytes], pause_seconds: float = 0.001) -> Iterator[None]:
+    """One connection for each element of `sent`, which is all that it sends; none is ever read from."""
+    with ExitStack() as stack:
+        for number, content in enumerate(sent):
+            one = stack.enter_context(socket.socket())
+            one.settimeout(10)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            one.bind((f"127.0.1.{1 + number // 1000}", 0))  # one address alone would run out of ports
+            one.connect((HOST, server.port))
+            with suppress(ConnectionError):  # a server may refuse at once
+                one.sendall(content)
+            time.sleep(pause_seconds)
+        yield

@@ -1,192 +1,137 @@
-"""The bench: measure reviewsd beside what else could do its work, on this machine, in one run.
+"""The bench: does the service keep the budgets of its design on this machine?
 
-    python bench/run.py            everything, in some half an hour; writes bench/RESULTS.md and its plots
-    python bench/run.py --quick    the essentials, in less than three; writes nothing
+    python bench/run.py                   every row, in half an hour; writes bench/RESULTS.md
+    python bench/run.py start reload      these rows; writes nothing
+    python bench/run.py start --against ../old --against-python ../old/.venv/bin/python
 
-What is measured stands in measure.py and the modules that it names, what the figures must be in budgets.py,
-how servers are started in peers.py, how load is made in load.py, what the text says in report.py, and what is
-plotted in charts.py. Needs Linux with Debian's packages and a network for PyPI, once. Standard library only.
+Rows and budgets stand in rows.py. A round of a row starts its servers anew; two checkouts take turns. Needs
+Linux, wrk, nginx, openssl and, once, PyPI, and a Python with the service's dependencies.
 """
 
-from __future__ import annotations
-
 import argparse
+import http.client
 import os
-import shlex
+import platform
+import resource
 import signal
+import subprocess
 import sys
 import tempfile
-import time
-from dataclasses import dataclass
+from collections import defaultdict
 from datetime import date
+from importlib import metadata
+from math import inf
 from pathlib import Path
-from typing import NoReturn
+from statistics import median
+from typing import Any
 
-from charts import charts
-from environment import prepare, versions
-from load import BenchError
-from measure import GROWTH, HUB, RELOAD, START, WORST, measure
-from plan import Plan
-from report import Occasion, report
-from sections import FOREIGN, RESULTS, section_of, with_section
-from throughput import MEASUREMENTS
+from load import Rate
+from rows import MOST_ROUNDS, ROWS, Figure
+from servers import BENCH, PEERS_REQUIREMENTS, PROJECT, BenchError, Lab
 
-SUBJECTS = (*(measurement.key for measurement in MEASUREMENTS), WORST, START, RELOAD, GROWTH, HUB)
-STARTED = time.monotonic()
-
-
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """How much is measured unless an option says otherwise."""
-
-    rounds: int
-    seconds: int
-    sizes: tuple[int, ...]
-    growth_sizes: tuple[int, ...]
-    subscribers: tuple[int, ...]
-    connections: tuple[int, ...]
-
-
-FULL = Extent(
-    rounds=5,
-    seconds=1,
-    sizes=(500, 10_000, 100_000),
-    growth_sizes=(100, 1_000, 10_000, 100_000),
-    subscribers=(10, 100, 500, 2_000),
-    connections=(1, 16, 128),
-)
-QUICK = Extent(
-    rounds=2,
-    seconds=1,
-    sizes=(500,),
-    growth_sizes=(100, 1_000),
-    subscribers=(10, 100),
-    connections=(16,),
-)
+RESULTS = BENCH / "RESULTS.md"
+SOAK = "\n## Soak\n"  # from here on RESULTS.md is soak.py's
+Found = defaultdict[str, tuple[list[Any], list[Any]]]  # by name: figures or rates of both checkouts, by round
 
 
 def main() -> int:
-    """Run the command line; the exit status."""
-    signal.signal(signal.SIGTERM, _stop)
-    options = command_line().parse_args()
-    chosen = (options.only, options.rounds, options.seconds, options.sizes, options.connections)
-    output = options.output or (None if options.quick or any(chosen) else RESULTS)
-    try:
-        text, drawn = run(options)
-    except BenchError as error:
-        print(error, file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("stopped; nothing was written", file=sys.stderr)
-        return 130
+    """Run the command line; the exit status is 1 when something is not met or cannot be measured."""
+    parser = command_line()
+    options = parser.parse_args()
+    if unknown := set(options.rows) - {row.__name__ for row in ROWS}:
+        parser.error(f"unknown: {', '.join(unknown)}")
+    rows = [row for row in ROWS if not options.rows or row.__name__ in options.rows]
+    options.cache = options.cache.resolve()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # through every `finally`: no server stays
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # the servers inherit it
+    options.cache.mkdir(parents=True, exist_ok=True)
+    checkouts = [(PROJECT, sys.executable)]
+    if options.against:
+        checkouts.append((options.against.resolve(), options.against_python))
+    found: Found = defaultdict(lambda: ([], []))
+    failures = []
+    for row in rows:
+        for number in range(min(options.rounds, MOST_ROUNDS.get(row, options.rounds))):
+            for position, checkout in enumerate(checkouts):
+                label = f"{row.__name__}, round {number + 1}{', against' if position else ''}"
+                print(label, file=sys.stderr)
+                with tempfile.TemporaryDirectory(prefix="reviewsd-bench-") as scratch:
+                    lab = Lab(*checkout, Path(scratch), options.cache, options.seconds)
+                    try:
+                        for finding in row(lab):
+                            found[finding.what][position].append(finding)
+                    except (BenchError, OSError, http.client.HTTPException) as error:
+                        failures.append(f"- NOT MET: {label}: {error!r}")
+    text = report(found, failures)
     print(text)
-    if output:
-        for name, content in ({output.name: with_foreign(text, output)} | drawn).items():
-            output.with_name(name).write_text(content, encoding="utf-8")
-            say(f"written: {output.with_name(name)}")
-    return 0
-
-
-def with_foreign(text: str, output: Path) -> str:
-    """`text` with the sections that other programs have put into the former results."""
-    former = output.read_text(encoding="utf-8") if output.exists() else ""
-    for section in filter(None, (section_of(former, heading) for heading in FOREIGN)):
-        text = with_section(text, section)
-    return text
-
-
-def _stop(number: int, frame: object) -> NoReturn:
-    """Leave through every `finally`, so that the servers end."""
-    sys.exit(128 + number)
+    if not options.rows:
+        soak = RESULTS.read_text(encoding="utf-8").partition(SOAK)[2]
+        RESULTS.write_text(text + SOAK + soak, encoding="utf-8")
+    return 1 if "NOT MET" in text else 0
 
 
 def command_line() -> argparse.ArgumentParser:
     """The parser."""
-    parser = argparse.ArgumentParser(description="Measure reviewsd beside what else could do its work.")
-    parser.add_argument("--quick", action="store_true", help="few and short rounds: a first look")
-    parser.add_argument("--only", type=_subjects, help=f"some of {','.join(SUBJECTS)}")
-    parser.add_argument("--rounds", type=_positive, help=f"of each measurement; default {FULL.rounds}")
-    parser.add_argument("--seconds", type=_positive, help=f"of a round, at least; default {FULL.seconds}")
-    parser.add_argument("--sizes", type=_numbers, help=f"numbers of reviews; default {_listed(FULL.sizes)}")
-    parser.add_argument(
-        "--connections", type=_numbers, help=f"numbers of connections; default {_listed(FULL.connections)}"
-    )
-    parser.add_argument(
-        "--cache", type=Path, default=_cache(), help="for environments and data; default %(default)s"
-    )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        help="for the results, with the plots beside; default bench/RESULTS.md for a full run, else none",
-    )
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"), "reviewsd-bench")
+    names = ", ".join(row.__name__ for row in ROWS)
+    parser = argparse.ArgumentParser(description="Measure reviewsd against the budgets of its design.")
+    parser.add_argument("rows", nargs="*", metavar="ROW", help=f"some of {names}; default all")
+    parser.add_argument("--rounds", type=int, default=5, help="of each row, at most; default %(default)s")
+    parser.add_argument("--seconds", type=int, default=2, help="of a run of wrk; default %(default)s")
+    parser.add_argument("--against", type=Path, metavar="DIR", help="another checkout, measured in turns")
+    parser.add_argument("--against-python", default=sys.executable, metavar="PYTHON", help="runs it")
+    parser.add_argument("--cache", type=Path, default=cache, help="data and peers; default %(default)s")
     return parser
 
 
-def _positive(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and int(text) >= 1):
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number of 1 or more")
-    return int(text)
+def report(found: Found, failures: list[str]) -> str:
+    """What RESULTS.md says before the soak."""
+    figures = ["| what | measured | budget | | against | × |", "| --- | ---: | ---: | --- | ---: | ---: |"]
+    rates = ["| request | a second | p50 ms | p99 ms | against | × |", "| --- " + "| ---: " * 5 + "|"]
+    for what, (ours, theirs) in found.items():
+        if ours and isinstance(ours[0], Rate):
+            numbers = [f"{median(column):,.2f}" for column in list(zip(*ours, strict=True))[2:]]
+            versus = compared([one.per_second for one in ours], [one.per_second for one in theirs])
+            rates.append(f"| {what} | {' | '.join(numbers)} | {versus} |")
+        elif ours:
+            values = [one.value for one in ours]
+            versus = compared(values, [one.value for one in theirs])
+            figures.append(f"| {what} | {verdict(values, ours[0])} | {versus} |")
+    head = f"# Bench results\n\nBy `python bench/run.py` on {date.today()}; do not edit. {system()}"
+    note = "Medians of the rounds, least and greatest in parentheses; ratios are made within a round.\n"
+    tables = ["## Budgets\n", *figures, "", *failures, "\n## Rates, 16 connections\n", *rates, ""]
+    return "\n".join([head, note, *tables])
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(sorted({_positive(part.replace("_", "")) for part in text.split(",")}))
+def verdict(values: list[float], figure: Figure) -> str:
+    """The columns of a figure and its budget, which the median decides."""
+    unit, at_most, at_least, middle = *figure[2:], median(values)
+    measured = f"{middle:,.2f} {unit} ({min(values):,.2f}..{max(values):,.2f})"
+    if at_most == inf and at_least == -inf:
+        return f"{measured} | – | "
+    budget = f"≤ {at_most:g}" if at_most < inf else f"≥ {at_least:g}"
+    return f"{measured} | {budget} {unit} | {'met' if at_least <= middle <= at_most else 'NOT MET'}"
 
 
-def _subjects(text: str) -> frozenset[str]:
-    if unknown := set(text.split(",")) - set(SUBJECTS):
-        raise argparse.ArgumentTypeError(
-            f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(SUBJECTS)}"
-        )
-    return frozenset(text.split(","))
+def compared(ours: list[float], theirs: list[float]) -> str:
+    """The columns of the other checkout: its median, and the median of our multiples of it by round."""
+    if not theirs:
+        return " | "
+    ratio = median(mine / (other or inf) for mine, other in zip(ours, theirs, strict=False))
+    return f"{median(theirs):,.2f} | {ratio:,.2f}"
 
 
-def _listed(numbers: tuple[int, ...]) -> str:
-    return ",".join(map(str, numbers))
-
-
-def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "reviewsd-bench"
-
-
-def run(options: argparse.Namespace) -> tuple[str, dict[str, str]]:
-    """Measure what the options ask for; the report, and the plots by name. Raises BenchError."""
-    defaults = QUICK if options.quick else FULL
-    load_before = os.getloadavg()[0]
-    cache = options.cache.resolve()
-    cache.mkdir(parents=True, exist_ok=True)
-    say(f"preparing {cache}")
-    environment = prepare(cache)
-    with tempfile.TemporaryDirectory(prefix="reviewsd-bench-") as scratch:
-        plan = Plan(
-            environment=environment,
-            cache=cache,
-            scratch=Path(scratch),
-            sizes=options.sizes or defaults.sizes,
-            growth_sizes=options.sizes or defaults.growth_sizes,
-            subscribers=defaults.subscribers,
-            connections=options.connections or defaults.connections,
-            rounds=options.rounds or defaults.rounds,
-            seconds=options.seconds or defaults.seconds,
-            only=options.only or frozenset(SUBJECTS),
-            say=say,
-        )
-        results = measure(plan)
-    occasion = Occasion(
-        date=date.today().isoformat(),
-        command=shlex.join(["python", "bench/run.py", *sys.argv[1:]]),
-        rounds=plan.rounds,
-        seconds=plan.seconds,
-        load_before=load_before,
-        versions=versions(environment),
+def system() -> str:
+    """The machine, and the versions of what was measured."""
+    model = Path("/proc/cpuinfo").read_text().partition("model name\t: ")[2].partition("\n")[0]
+    describe = ["git", "-C", str(PROJECT), "describe", "--always"]
+    commit = subprocess.run(describe, capture_output=True, text=True).stdout.strip()
+    machine = (
+        f"{os.cpu_count()} cores of {model}, Linux {platform.release()}, Python {platform.python_version()}"
     )
-    drawn = charts(results)
-    return report(results, occasion, drawn), drawn
-
-
-def say(text: str) -> None:
-    """Tell the person who waits, with the time since the start."""
-    minutes, seconds = divmod(int(time.monotonic() - STARTED), 60)
-    print(f"{minutes:3}:{seconds:02} {text}", file=sys.stderr, flush=True)
+    ours = f"commit {commit} with granian {metadata.version('granian')}"
+    return f"{machine}; {ours}; {', '.join(PEERS_REQUIREMENTS)}."
 
 
 if __name__ == "__main__":
