@@ -5,7 +5,7 @@ or a function that makes one and takes longer. Everything runs on the asyncio lo
 slow functions and paths that wait for a disk have threads of their own, with bounded queues. Of Granian only
 documented names are used, so that any release of it can be taken on the day it appears.
 
-Sections: Addresses - Requests - Worker threads - Large responses - Bridge - Service manager - Serving
+Sections: Addresses - Requests - Worker threads - Bridge - Service manager - Serving
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, Protocol, TypeVar
@@ -240,31 +240,6 @@ async def wait_until_gone(receive: Receive) -> None:
         pass
 
 
-# ---- Large responses: what peers that do not read may cost ----
-
-
-class LargeResponses:
-    """The large responses that are being sent: how many, and how much memory only they hold."""
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._own_bytes = 0
-
-    @contextmanager
-    def place(self, response: Response) -> Iterator[None]:
-        """Count `response` while it is sent. Raises Refused."""
-        own_bytes = 0 if response.shared else len(response.body)
-        if self._count >= MOST_LARGE_RESPONSES or self._own_bytes + own_bytes > MOST_OWN_BYTES:
-            raise Refused(503, "Too many large responses are being sent.", TRY_AGAIN)
-        self._count += 1
-        self._own_bytes += own_bytes
-        try:
-            yield
-        finally:
-            self._count -= 1
-            self._own_bytes -= own_bytes
-
-
 # ---- Bridge: ASGI on one side, the application on the other ----
 
 
@@ -277,7 +252,8 @@ class Bridge:
         self._store_paths = store_paths
         self._store_thread = WorkerThread("store", MOST_STORE_JOBS)
         self._slow_thread = WorkerThread("slow", MOST_SLOW_JOBS)
-        self._large_responses = LargeResponses()
+        self._large_responses = 0  # that are being sent
+        self._own_bytes = 0  # of their bodies that are not shared
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         environ = environ_of(scope)
@@ -298,11 +274,18 @@ class Bridge:
 
     async def _send(self, response: Response, send: Send) -> None:
         if len(response.body) <= LARGE_BYTES:
-            await send_whole(response, send)
-        else:
-            with self._large_responses.place(response):
-                async with asyncio.timeout(RESPONSE_SECONDS):
-                    await send_in_parts(response, send)
+            return await send_whole(response, send)
+        own_bytes = 0 if response.shared else len(response.body)
+        if self._large_responses >= MOST_LARGE_RESPONSES or self._own_bytes + own_bytes > MOST_OWN_BYTES:
+            raise Refused(503, "Too many large responses are being sent.", TRY_AGAIN)
+        self._large_responses += 1
+        self._own_bytes += own_bytes
+        try:
+            async with asyncio.timeout(RESPONSE_SECONDS):
+                await send_in_parts(response, send)
+        finally:
+            self._large_responses -= 1
+            self._own_bytes -= own_bytes
 
 
 def made(answer: Response | Callable[[], Response]) -> Response:

@@ -290,32 +290,52 @@ def test_too_few_descriptors_are_one_line_and_status_1(limit: int) -> None:
 # ---- Large responses and worker threads ----
 
 
-def response(body: bytes, shared: bool = False) -> Response:
-    return Response(200, (), body, shared)
+class Stub:
+    """An application that says how large its body is to be, and whether it is shared."""
+
+    def respond(self, environ: dict[str, Any]) -> Response:
+        _, shared, size = environ["PATH_INFO"].split("/")
+        return Response(200, (), b"x" * int(size), shared == "shared")
+
+    def refuse(self, environ: Any, status: int, detail: str, headers: Any = ()) -> Response:
+        return Response(status, headers, detail.encode())
+
+
+def statuses_of_unread(*paths: str) -> list[int]:
+    """The statuses of requests whose peers take the head and nothing of the body, one after the other."""
+
+    async def ask_all() -> list[int]:
+        bridge, statuses = serving.Bridge(Stub(), frozenset()), []
+
+        async def take_head(message: dict[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+            else:
+                await asyncio.Event().wait()
+
+        requests = []
+        for path in paths:
+            scope = {"method": "GET", "raw_path": path.encode(), "query_string": b"", "headers": ()}
+            requests.append(asyncio.ensure_future(bridge(scope | {"http_version": "1.1"}, stays, take_head)))
+            await asyncio.sleep(0)
+        for request in requests:
+            request.cancel()
+        await asyncio.gather(*requests, return_exceptions=True)
+        return statuses
+
+    return asyncio.run(ask_all())
 
 
 def test_large_responses_are_bounded_in_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "MOST_LARGE_RESPONSES", 2)
-    large, body = serving.LargeResponses(), response(b"x", shared=True)
-    with large.place(body), large.place(body), pytest.raises(serving.Refused) as caught, large.place(body):
-        pass
-    assert (caught.value.status, caught.value.headers) == (503, serving.TRY_AGAIN)
-    with large.place(body), large.place(body):
-        pass
+    large, small = "/shared/65537", "/shared/65536"
+    assert statuses_of_unread(large, large, large, small) == [200, 200, 503, 200]
 
 
-def test_memory_that_only_responses_hold_is_bounded(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(serving, "MOST_OWN_BYTES", 10)
-    large = serving.LargeResponses()
-    with large.place(response(b"12345678")), large.place(response(b"x" * 99, shared=True)):
-        with pytest.raises(serving.Refused), large.place(response(b"abc")):
-            pass
-        with large.place(response(b"ab")):
-            pass
-    with large.place(response(b"x" * 10)):
-        pass
+def test_memory_that_only_responses_hold_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "MOST_OWN_BYTES", 200_000)
+    paths = ("/own/100000", "/shared/900000", "/own/100001", "/own/100000", "/own/65537", "/own/65536")
+    assert statuses_of_unread(*paths) == [200, 200, 503, 200, 503, 200]
 
 
 async def stays() -> dict[str, Any]:
