@@ -346,17 +346,15 @@ def test_the_header_alone_makes_a_request_stateless_too() -> None:
     assert send(notification("x") | {"params": {"_meta": claims()}}).status == 202
 
 
-@pytest.mark.parametrize("name", ["get_business", " get_business\t", "=?base64?Z2V0X2J1c2luZXNz?="])
-def test_a_name_may_be_padded_or_in_base64(name: str) -> None:
-    assert result(send_stateless("tools/call", CALL, mcp_name=name))["isError"] is False
-
-
-@given(name=st.text(min_size=1).filter(lambda name: name not in TOOLS))
+@given(name=st.sampled_from(["get_business", "get_topics"]) | st.text(min_size=1))
 def test_any_name_can_be_sent_in_base64(name: str) -> None:
     encoded = base64.b64encode(name.encode("utf-8", "surrogatepass")).decode()
     response = send_stateless("tools/call", {"name": name}, mcp_name=f"=?base64?{encoded}?=")
-    is_utf_8 = not re.search("[\ud800-\udfff]", name)
-    assert error(response) == (400, -32602 if is_utf_8 else -32020)
+    if name in TOOLS:
+        assert result(response)["isError"] is False
+    else:
+        is_utf_8 = not re.search("[\ud800-\udfff]", name)
+        assert error(response) == (400, -32602 if is_utf_8 else -32020)
 
 
 # ---- Batches ----
