@@ -120,10 +120,10 @@ def success(request_id: str | int, result: Mapping[str, Json]) -> bytes:
 
 def failure(request_id: Json, error: RpcError) -> bytes:
     """A JSON-RPC error response, encoded; the id is null where none could be read (section 5)."""
-    data = {} if error.data is None else {"data": error.data}
-    return encoded(
-        {"jsonrpc": "2.0", "id": request_id, "error": {"code": error.code, "message": error.message} | data}
+    detail = {"code": error.code, "message": error.message} | (
+        {} if error.data is None else {"data": error.data}
     )
+    return encoded({"jsonrpc": "2.0", "id": request_id, "error": detail})
 
 
 def encoded(response: dict[str, Json]) -> bytes:
@@ -208,7 +208,7 @@ def wants_events(accept: str) -> bool:
     raise RpcError(f"accept {JSON_TYPE} or {EVENT_TYPE}", status=HTTPStatus.NOT_ACCEPTABLE)
 
 
-# ---- Messages: bytes to JSON-RPC ----
+# ---- Messages: JSON to JSON-RPC ----
 
 
 class RpcMessage(NamedTuple):
@@ -218,15 +218,6 @@ class RpcMessage(NamedTuple):
     params: dict[str, Json]
     meta: dict[str, Json]  # of the params
     id: str | int | None
-
-
-def read_body(body: bytes) -> Json:
-    """The value in `body`. Raises RpcError."""
-    try:
-        return decode(body, lone_surrogates=True)
-    except NotJson as error:
-        _, reason = error.faults[0]  # there may be thousands
-        raise RpcError(f"Parse error: {reason}", PARSE_ERROR) from None
 
 
 def read_message(document: Json) -> RpcMessage:
@@ -249,8 +240,7 @@ def read_message(document: Json) -> RpcMessage:
 def id_of(document: Json) -> str | int | None:
     """The id that an answer to `document` carries; None where there is none to be read."""
     request_id = document.get("id") if isinstance(document, dict) else None
-    valid = isinstance(request_id, (str, int)) and not isinstance(request_id, bool)
-    return request_id if valid else None
+    return request_id if isinstance(request_id, (str, int)) and not isinstance(request_id, bool) else None
 
 
 def meta_of(document: Json) -> dict[str, Json]:
@@ -480,23 +470,22 @@ class McpEndpoint:
 
         The caller has limited the size of `body`; `refusal` makes the response to one that is too large.
         """
+        cors = self._origins.cors(header("origin"))
         try:
+            if not cors:
+                raise RpcError("this Origin may not call", status=HTTPStatus.FORBIDDEN, headers=(VARY,))
             response = self._respond(method, header, body, toolbox)
         except RpcError as error:
             response = error_response(error, None)
-        return self._readable(response, header)
+        return response._replace(headers=response.headers + cors)
 
     def refusal(self, status: HTTPStatus, message: str, header: Header) -> Response:
         """The response when the server ends a request without `handle`: too large a body, a fault of ours."""
         code = INVALID_REQUEST if status < HTTPStatus.INTERNAL_SERVER_ERROR else INTERNAL_ERROR
-        return self._readable(error_response(RpcError(message, code, status=status), None), header)
-
-    def _readable(self, response: Response, header: Header) -> Response:
+        response = error_response(RpcError(message, code, status=status), None)
         return response._replace(headers=response.headers + self._origins.cors(header("origin")))
 
     def _respond(self, method: str, header: Header, body: bytes, toolbox: Toolbox) -> Response:
-        if not self._origins.cors(header("origin")):
-            raise RpcError("this Origin may not call", status=HTTPStatus.FORBIDDEN, headers=(VARY,))
         if method == "POST":
             return self._post(header, body, toolbox)
         if method == "OPTIONS":
@@ -517,7 +506,11 @@ class McpEndpoint:
     def _post(self, header: Header, body: bytes, toolbox: Toolbox) -> Response:
         check_content(header)
         as_events = wants_events(header("accept") or "")
-        document = read_body(body)
+        try:
+            document = decode(body, lone_surrogates=True)
+        except NotJson as error:
+            _, reason = error.faults[0]  # there may be thousands
+            raise RpcError(f"Parse error: {reason}", PARSE_ERROR) from None
         try:
             if isinstance(document, list):
                 response = self._batch(document, header, toolbox)
@@ -552,9 +545,10 @@ class McpEndpoint:
         except RpcError as error:
             error.status = HTTPStatus.OK  # clients of this era take any other for a broken connection
             raise
-        session_id = self._sessions.start(result["protocolVersion"]) if shakes_hands else None
-        headers = (("Mcp-Session-Id", session_id),) if session_id else ()
-        return json_response(success(message.id, result), headers)
+        session = (
+            (("Mcp-Session-Id", self._sessions.start(result["protocolVersion"])),) if shakes_hands else ()
+        )
+        return json_response(success(message.id, result), session)
 
     def _initialize(self, toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
         """Agree to the version asked for if it has a handshake, else to the newest [R11 basic/lifecycle]."""

@@ -45,9 +45,7 @@ def list_of(items: Schema) -> Schema:
 
 
 OVERALL_KEYS = {
-    "summary": NULLABLE_TEXT,
-    "pull_quote": NULLABLE_TEXT,
-    "generated_at": NULLABLE_TEXT,
+    **dict.fromkeys(("summary", "pull_quote", "generated_at"), NULLABLE_TEXT),
     "review_count": component("Count"),
     "date_range": component("DateRange"),
     "overall_sentiment": component("OverallSentiment"),
@@ -68,15 +66,13 @@ def entry_of(entries: Sequence[dict[str, Json]], parameter: str, value: str) -> 
         if wanted in (fold(entry["id"]), fold(entry["label"])):
             return encode(entry)
     known = [f"{entry['id']} ({entry['label']})" for entry in entries]
-    raise unknown(parameter, value, f"the insights know no such {parameter}{listed(known)}")
+    raise unknown(parameter, value, f"the insights know no such {parameter}; {listed(known)}")
 
 
 def listed(known: Sequence[str]) -> str:
-    """The end of a sentence about an unknown name: the known ones."""
-    if not known:
-        return "; they name none"
+    """The known names, in an error about an unknown one."""
     more = f" and {len(known) - MOST_LISTED} more" if len(known) > MOST_LISTED else ""
-    return f"; known are {', '.join(known[:MOST_LISTED])}{more}"
+    return f"known are {', '.join(known[:MOST_LISTED])}{more}" if known else "they name none"
 
 
 def unknown(parameter: str, value: str, message: str) -> BadQuery:
@@ -137,15 +133,11 @@ def get_insights_summary(dataset: Dataset) -> bytes:
     mention it and their score. The ids and labels are those that the other tools take. null means that the
     insights do not say."""
     insights = dataset.insights
-    entries = {"aspects": insights["aspects"], "topics": insights["topics"], **insights["entities"]}
-    return encode(
-        {key: insights.get(key) for key in OVERALL_KEYS}
-        | {"trend": insights["temporal"]["trend"]}
-        | {
-            kind: [{key: entry.get(key) for key in OVERVIEW["properties"]} for entry in entries[kind]]
-            for kind in OVERVIEW_KINDS
-        }
-    )
+    summary = {key: insights.get(key) for key in OVERALL_KEYS} | {"trend": insights["temporal"]["trend"]}
+    for kind in OVERVIEW_KINDS:
+        entries = (insights | insights["entities"])[kind]
+        summary[kind] = [{key: entry.get(key) for key in OVERVIEW["properties"]} for entry in entries]
+    return encode(summary)
 
 
 @tool(
@@ -210,7 +202,7 @@ def get_technician(dataset: Dataset, name: str) -> bytes:
     matches = [person for person in people if person["label"] in named]
     if not matches:
         known = listed([person["label"] for person in people])
-        raise unknown("name", name, f"the insights speak of nobody of this name{known}")
+        raise unknown("name", name, f"the insights speak of nobody of this name; {known}")
     return encode({"matched": len(matches), "technicians": matches})
 
 
