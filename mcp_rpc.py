@@ -11,8 +11,8 @@ are whole: no stream stays open. The ids of ended sessions are all that is kept 
 Specification pages are cited as [R28 page], short for revision 2026-07-28 of
 https://modelcontextprotocol.io/specification; R03, R06 and R11 are the three before it.
 
-Sections: Protocol - Answers - Origins - Header fields - Messages - Sessions - Methods - Batches - Stateless
-requests - Endpoint
+Sections: Protocol - Answers - Header fields - Messages - Sessions - Methods - Batches - Stateless requests -
+Endpoint
 """
 
 from __future__ import annotations
@@ -120,9 +120,9 @@ def success(request_id: str | int, result: Mapping[str, Json]) -> bytes:
 
 def failure(request_id: Json, error: RpcError) -> bytes:
     """A JSON-RPC error response, encoded; the id is null where none could be read (section 5)."""
-    detail = {"code": error.code, "message": error.message} | (
-        {} if error.data is None else {"data": error.data}
-    )
+    detail: dict[str, Json] = {"code": error.code, "message": error.message}
+    if error.data is not None:
+        detail["data"] = error.data
     return encoded({"jsonrpc": "2.0", "id": request_id, "error": detail})
 
 
@@ -131,7 +131,7 @@ def encoded(response: dict[str, Json]) -> bytes:
     return json.dumps(response, ensure_ascii=False, separators=(",", ":")).encode(errors="backslashreplace")
 
 
-# ---- Origins: which web pages may call ----
+# ---- Header fields: which web pages may call, what the caller sends and takes ----
 
 # A browser names the page's origin on every POST, so a page that reaches us under a false name (DNS
 # rebinding) gives itself away here [R11 basic/transports]. Checking `Host` as well would catch nobody else,
@@ -168,10 +168,7 @@ class Origins:
         self._allowed = {self._own, *map(canonical_origin, allowed)}
 
     def cors(self, origin: str | None) -> Headers:
-        """The headers that let a page of `origin` read the answer; empty for a page that may not call.
-
-        None stands for a caller that is no page.
-        """
+        """What lets a page of `origin` (None: no page) read the answer; empty if that page may not call."""
         if "*" in self._allowed:
             origin = "*"
         elif origin is None:
@@ -180,9 +177,6 @@ class Origins:
             return ()
         exposed = ("Access-Control-Expose-Headers", "Mcp-Session-Id, MCP-Protocol-Version")
         return ("Access-Control-Allow-Origin", origin), exposed, VARY
-
-
-# ---- Header fields: what the caller sends and takes ----
 
 
 def check_content(header: Header) -> None:
@@ -328,8 +322,8 @@ TOOL_METHODS = {"tools/list": list_tools, "tools/call": call_tool}
 # `initialize`, which begins a session, is the endpoint's.
 INITIALIZE_METHODS: dict[str, Method] = TOOL_METHODS | {"ping": lambda toolbox, params: {}}
 STATELESS_METHODS = TOOL_METHODS | {"server/discover": discover}
-CACHING: dict[str, Json] = {"ttlMs": 3600000, "cacheScope": "public"}  # [R28 server/utilities/caching]
-CACHEABLE_METHODS = ("server/discover", "tools/list")
+# By method [R28 server/utilities/caching].
+CACHING = {name: {"ttlMs": 3600000, "cacheScope": "public"} for name in ("server/discover", "tools/list")}
 
 
 def result_of(methods: Mapping[str, Method], toolbox: Toolbox, message: RpcMessage) -> Result:
@@ -419,10 +413,11 @@ def check_headers(message: RpcMessage, header: Header) -> None:
 
 
 def _check_mirrored(header: str, value: str | None, expected: str) -> None:
-    if value is None:
-        raise RpcError(f"{header}: the header is missing", HEADER_MISMATCH)
     if value != expected:
-        raise RpcError(f"{header}: {echo(value)} is not the body's {echo(expected)}", HEADER_MISMATCH)
+        fault = (
+            "the header is missing" if value is None else f"{echo(value)} is not the body's {echo(expected)}"
+        )
+        raise RpcError(f"{header}: {fault}", HEADER_MISMATCH)
 
 
 ENCODED_VALUE = re.compile(r"=\?base64\?(.*)\?=")  # [R28 basic/transports/streamable-http]
@@ -491,17 +486,14 @@ class McpEndpoint:
         if method == "OPTIONS":
             return Response(HTTPStatus.NO_CONTENT, PREFLIGHT, b"")
         if method == "DELETE" and header(VERSION_HEADER) not in STATELESS_VERSIONS:
-            return self._end_session(header)
+            if (session_id := header(SESSION_HEADER)) is None:
+                raise RpcError("Mcp-Session-Id: needed to end a session")
+            self._session_version(header)
+            self._sessions.end(session_id)
+            return Response(HTTPStatus.NO_CONTENT, (NO_STORE,), b"")
         wanted = "this is an MCP endpoint: POST a JSON-RPC message to it"
         allow = (("Allow", ALLOWED_METHODS),)
         raise RpcError(wanted, status=HTTPStatus.METHOD_NOT_ALLOWED, headers=allow)
-
-    def _end_session(self, header: Header) -> Response:
-        if (session_id := header(SESSION_HEADER)) is None:
-            raise RpcError("Mcp-Session-Id: needed to end a session")
-        self._session_version(header)
-        self._sessions.end(session_id)
-        return Response(HTTPStatus.NO_CONTENT, (NO_STORE,), b"")
 
     def _post(self, header: Header, body: bytes, toolbox: Toolbox) -> Response:
         check_content(header)
@@ -531,8 +523,7 @@ class McpEndpoint:
         check_headers(message, header)
         result = result_of(STATELESS_METHODS, toolbox, message)
         head = {"resultType": "complete", "_meta": {SERVER_INFO: self._server_info(toolbox)}}
-        caching = CACHING if message.method in CACHEABLE_METHODS else {}
-        return json_response(success(message.id, head | result | caching))
+        return json_response(success(message.id, head | result | CACHING.get(message.method, {})))
 
     def _initialize_era(self, message: RpcMessage, header: Header, toolbox: Toolbox) -> Response:
         shakes_hands = message.method == "initialize"
@@ -545,10 +536,10 @@ class McpEndpoint:
         except RpcError as error:
             error.status = HTTPStatus.OK  # clients of this era take any other for a broken connection
             raise
-        session = (
-            (("Mcp-Session-Id", self._sessions.start(result["protocolVersion"])),) if shakes_hands else ()
-        )
-        return json_response(success(message.id, result), session)
+        headers: Headers = ()
+        if shakes_hands:
+            headers = (("Mcp-Session-Id", self._sessions.start(result["protocolVersion"])),)
+        return json_response(success(message.id, result), headers)
 
     def _initialize(self, toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
         """Agree to the version asked for if it has a handshake, else to the newest [R11 basic/lifecycle]."""
