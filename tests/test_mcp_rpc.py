@@ -218,7 +218,7 @@ def test_a_session_id_that_was_changed_anywhere_is_not_found(at: int, character:
     genuine = session()["mcp_session_id"]
     at %= len(genuine)
     changed = genuine[:at] + character + genuine[at + 1 :]
-    assume(changed.strip(" ") != genuine)
+    assume(changed != genuine)
     assert error(send(request("ping"), mcp_session_id=changed)) == (404, -32600)
 
 
@@ -262,8 +262,7 @@ def test_without_an_id_requests_are_served_unless_the_operator_is_strict() -> No
 
 def test_discovery_lists_every_version_newest_first() -> None:
     discovered = result(send_stateless("server/discover"))
-    assert discovered["supportedVersions"] == ALL_VERSIONS
-    assert discovered["capabilities"] == {"tools": {}}
+    assert (discovered["supportedVersions"], discovered["capabilities"]) == (ALL_VERSIONS, {"tools": {}})
     assert BUSINESS in discovered["instructions"]
 
 
@@ -421,17 +420,13 @@ def test_an_answer_that_would_not_fit_is_given_to_its_message_alone(missing: int
 @pytest.mark.parametrize(
     "body",
     [
-        b"",
-        b"{",
-        b"\xff\xfe",
+        *[b"", b"{", b"\xff\xfe", b"[" * 65536, b'{"a":' * 10000, b"[%s]" % b",".join([b"NaN"] * 10000)],
         '{"jsonrpc":"2.0","id":1,"method":"ping"}'.encode("utf-16-le"),
-        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":NaN}}',
-        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":-Infinity}}',
-        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":1e400}}',
+        *[
+            b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":%s}}' % number
+            for number in (b"NaN", b"-Infinity", b"1e400")
+        ],
         b'{"jsonrpc":"2.0","id":' + b"1" * 4301 + b',"method":"ping"}',
-        b"[" * 65536,
-        b'{"a":' * 10000,
-        b"[%s]" % b",".join([b"NaN"] * 10000),
     ],
 )
 def test_what_is_not_json_in_utf_8_is_a_parse_error(body: bytes) -> None:
@@ -498,7 +493,6 @@ def test_other_http_methods_are_refused_with_those_that_are_not(method: str) -> 
     ("status", "headers"),
     [
         (200, {"content_type": "Application/JSON; charset=utf-8", "content_encoding": "identity"}),
-        (200, {"content_type": " application/json "}),
         *[(415, {"content_type": it}) for it in (None, "", "text/plain", "application/json-patch+json")],
         *[(415, {"content_encoding": it}) for it in ("", "gzip")],
     ],
@@ -544,13 +538,6 @@ def test_an_event_is_one_message_with_the_same_json() -> None:
     assert (refused.status, header(refused, "Content-Type")) == (400, JSON)
 
 
-def test_no_response_may_be_kept_by_caches_or_names_a_hop_or_a_length() -> None:
-    for response in (send(request("ping")), send(b"{"), send(b"", method="GET"), handshake()):
-        assert header(response, "Cache-Control") == "no-store"
-        names = {name.lower() for name, _ in response.headers}
-        assert not names & {"connection", "keep-alive", "transfer-encoding", "content-length"}
-
-
 # ---- Origins ----
 
 OURS = BASE_URL
@@ -571,14 +558,18 @@ METHODS = ["POST", "GET", "DELETE", "OPTIONS", "HEAD"]
 LISTING = endpoint("https://app.example:443", "vscode-webview://panel")
 
 
+def cors(response: Response) -> list[str | None]:
+    """Which page may read the response, and which of its headers."""
+    return [header(response, f"Access-Control-{name}") for name in ("Allow-Origin", "Expose-Headers")]
+
+
 @pytest.mark.parametrize("origin", ADMITTED)
 def test_known_pages_may_call_and_read_every_answer(origin: str) -> None:
-    exposed = ("Access-Control-Expose-Headers", "Mcp-Session-Id, MCP-Protocol-Version")
     for method in METHODS:
         response = send(request("ping"), method=method, to=LISTING, origin=origin)
         assert response.status != 403
-        cors = (("Access-Control-Allow-Origin", origin), exposed, ("Vary", "Origin"))
-        assert response.headers[-3:] == cors
+        assert cors(response) == [origin, "Mcp-Session-Id, MCP-Protocol-Version"]
+        assert header(response, "Vary") == "Origin"
 
 
 @pytest.mark.parametrize("origin", STRANGERS)
@@ -587,16 +578,14 @@ def test_other_pages_may_do_nothing_and_read_nothing(origin: str) -> None:
     for method in METHODS:
         response = send(request("ping"), method=method, to=LISTING, origin=origin, **one)
         assert error(response) == (403, -32600)
-        assert header(response, "Access-Control-Allow-Origin") is None
-        assert header(response, "Vary") == "Origin"
+        assert (cors(response), header(response, "Vary")) == ([None, None], "Origin")
     assert result(send(request("ping"), to=LISTING, **one)) == {}
 
 
 @pytest.mark.parametrize("origin", [*ADMITTED, *STRANGERS])
 def test_with_a_star_every_page_may_call(origin: str) -> None:
     response = send(request("ping"), to=endpoint("*"), origin=origin)
-    assert result(response) == {}
-    assert header(response, "Access-Control-Allow-Origin") == "*"
+    assert (result(response), cors(response)[0]) == ({}, "*")
 
 
 @given(port=st.integers(0, 65535), tail=st.text(min_size=1))
@@ -676,6 +665,9 @@ def test_anything_gets_an_answer_that_a_client_can_take(sent: Any, headers: Obje
     response = send(sent, method=method, **headers)
     assert response.status in {200, 202, 204, 400, 403, 404, 405, 406, 415}
     assert bool(response.body) == (response.status not in (202, 204))
+    names = {name.lower() for name, _ in response.headers}
+    assert response.status == 204 or ("Cache-Control", "no-store") in response.headers
+    assert not names & {"connection", "keep-alive", "transfer-encoding", "content-length"}
     asked = sent if isinstance(sent, list) else [sent]
     ids = [None, *(one.get("id") for one in asked if isinstance(one, dict))]
     answers = json.loads(response.body.removeprefix(b"event: message\ndata: ") or b"[]")
