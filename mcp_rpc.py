@@ -357,18 +357,14 @@ def batch_answer(documents: Sequence[Json], toolbox: Toolbox) -> bytes:
                 raise RpcError("initialize cannot be batched")
             if fits:
                 response = success(message.id, result_of(INITIALIZE_METHODS, toolbox, message))
-                fits = len(_array([*responses, response])) <= LARGEST_BATCH_ANSWER
+                fits = len(b",".join([*responses, response])) + len(b"[]") <= LARGEST_BATCH_ANSWER
             if not fits:
                 size = f"{LARGEST_BATCH_ANSWER // 1024**2} MiB"
                 raise RpcError(f"the answer to a batch has at most {size}: send this message alone")
         except RpcError as error:
             response = failure(id_of(document), error)
         responses.append(response)
-    return _array(responses) if responses else b""
-
-
-def _array(items: Sequence[bytes]) -> bytes:
-    return b"[%s]" % b",".join(items)
+    return b"[%s]" % b",".join(responses) if responses else b""
 
 
 # ---- Stateless requests: claims and headers, in the order in which they are judged ----
