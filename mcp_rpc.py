@@ -11,8 +11,8 @@ are whole: no stream stays open. The ids of ended sessions are all that is kept 
 Specification pages are cited as [R28 page], short for revision 2026-07-28 of
 https://modelcontextprotocol.io/specification; R03, R06 and R11 are the three before it.
 
-Sections: Protocol - Errors - Responses - Origins - Header fields - Messages - Sessions - Methods - Batches -
-Stateless requests - Endpoint
+Sections: Protocol - Answers - Header fields - Messages - Sessions - Methods - Batches - Stateless requests -
+Endpoint
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import hmac
 import json
 import re
 import secrets
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from werkzeug.datastructures import MIMEAccept
 from werkzeug.http import parse_accept_header
 
 from mcp_tools import TOOLS, Toolbox
@@ -36,7 +36,8 @@ from query import echo, nearest
 from representations import JSON_TYPE, Headers, Response
 from strict_json import Json, NotJson, decode
 
-# The value of a request's header by its lower-case name: latin-1, repeated ones joined by ", ", None without.
+# The value of a request's header by its lower-case name: latin-1, without blanks around it (RFC 9110 section
+# 5.5), repeated ones joined by ", "; None without.
 Header = Callable[[str], str | None]
 
 
@@ -69,29 +70,22 @@ ALLOWED_METHODS = "POST, DELETE, OPTIONS"
 CAPABILITIES: dict[str, Json] = {"tools": {}}
 
 
-# ---- Errors: what ends a request, with the data that its answer needs ----
+# ---- Answers: results and errors, and the HTTP responses that they become ----
 
 
 @dataclass(eq=False)
 class RpcError(Exception):
     """A JSON-RPC error answer. `status` and `headers` are those of the HTTP response that it becomes.
 
+    `code` stays INVALID_REQUEST where HTTP's own rules end the request: no code says more than the status.
     `data` is anything that can be encoded as JSON.
     """
 
-    code: int
     message: str
+    code: int = INVALID_REQUEST
     data: Json = None
     status: HTTPStatus = HTTPStatus.BAD_REQUEST
     headers: Headers = ()
-
-
-def refused(status: HTTPStatus, message: str, headers: Headers = ()) -> RpcError:
-    """The error for a request that HTTP's own rules end: no code of JSON-RPC says more than its status."""
-    return RpcError(INVALID_REQUEST, message, status=status, headers=headers)
-
-
-# ---- Responses: what goes back to HTTP ----
 
 
 EVENT_TYPE = "text/event-stream"
@@ -100,22 +94,19 @@ NO_STORE = ("Cache-Control", "no-store")
 ACCEPTED = Response(HTTPStatus.ACCEPTED, (NO_STORE,), b"")  # of notifications; a body breaks some clients
 
 
-def json_response(status: int, body: bytes, headers: Headers = ()) -> Response:
+def json_response(body: bytes, headers: Headers = (), status: int = HTTPStatus.OK) -> Response:
     return Response(status, (("Content-Type", JSON_TYPE), NO_STORE, *headers), body)
 
 
 def event_response(response: Response) -> Response:
     """`response` as a stream of one event, for clients that take nothing else; its JSON is one line."""
-    headers = (
-        ("Content-Type", EVENT_TYPE),
-        ("X-Accel-Buffering", "no"),  # or nginx may buffer the event [R28 basic/transports/streamable-http]
-        *(header for header in response.headers if header[0] != "Content-Type"),
-    )
-    return Response(response.status, headers, b"event: message\ndata: %s\n\n" % response.body)
+    headers = dict(response.headers) | {"Content-Type": EVENT_TYPE}
+    headers["X-Accel-Buffering"] = "no"  # or nginx may buffer it [R28 basic/transports/streamable-http]
+    return Response(response.status, tuple(headers.items()), b"event: message\ndata: %s\n\n" % response.body)
 
 
 def error_response(error: RpcError, request_id: Json) -> Response:
-    return json_response(error.status, failure(request_id, error), error.headers)
+    return json_response(failure(request_id, error), error.headers, error.status)
 
 
 def success(request_id: str | int, result: Mapping[str, Json]) -> bytes:
@@ -129,8 +120,9 @@ def success(request_id: str | int, result: Mapping[str, Json]) -> bytes:
 
 def failure(request_id: Json, error: RpcError) -> bytes:
     """A JSON-RPC error response, encoded; the id is null where none could be read (section 5)."""
-    data = {} if error.data is None else {"data": error.data}
-    detail = {"code": error.code, "message": error.message} | data
+    detail: dict[str, Json] = {"code": error.code, "message": error.message}
+    if error.data is not None:
+        detail["data"] = error.data
     return encoded({"jsonrpc": "2.0", "id": request_id, "error": detail})
 
 
@@ -139,7 +131,7 @@ def encoded(response: dict[str, Json]) -> bytes:
     return json.dumps(response, ensure_ascii=False, separators=(",", ":")).encode(errors="backslashreplace")
 
 
-# ---- Origins: which web pages may call ----
+# ---- Header fields: which web pages may call, what the caller sends and takes ----
 
 # A browser names the page's origin on every POST, so a page that reaches us under a false name (DNS
 # rebinding) gives itself away here [R11 basic/transports]. Checking `Host` as well would catch nobody else,
@@ -158,7 +150,6 @@ PREFLIGHT = (
     ),
     ("Access-Control-Max-Age", "86400"),
 )
-EXPOSED = ("Access-Control-Expose-Headers", "Mcp-Session-Id, MCP-Protocol-Version")
 VARY = ("Vary", "Origin")
 
 
@@ -176,39 +167,25 @@ class Origins:
         self._own = canonical_origin(f"{address.scheme}://{address.netloc}")
         self._allowed = {self._own, *map(canonical_origin, allowed)}
 
-    def admit(self, origin: str | None) -> bool:
-        """Whether a caller from `origin` is served; None stands for a caller that is no page."""
-        if origin is None or "*" in self._allowed or canonical_origin(origin) in self._allowed:
-            return True
-        return LOOPBACK_ORIGIN.fullmatch(origin.lower()) is not None
-
     def cors(self, origin: str | None) -> Headers:
-        """The headers that let a page read the answer; none for a page that may not call.
-
-        A caller that is no page gets our own origin.
-        """
-        if not self.admit(origin):
+        """What lets a page of `origin` (None: no page) read the answer; empty if that page may not call."""
+        if "*" in self._allowed:
+            origin = "*"
+        elif origin is None:
+            origin = self._own
+        elif canonical_origin(origin) not in self._allowed and not LOOPBACK_ORIGIN.fullmatch(origin.lower()):
             return ()
-        readable_by = "*" if "*" in self._allowed else origin or self._own
-        return ("Access-Control-Allow-Origin", readable_by), EXPOSED, VARY
-
-
-# ---- Header fields: what the caller sends and takes ----
-
-
-def field_value(header: Header, name: str) -> str | None:
-    """The value of a header field without the blanks around it (RFC 9110 section 5.5); None if absent."""
-    value = header(name)
-    return value if value is None else value.strip(" \t")
+        exposed = ("Access-Control-Expose-Headers", "Mcp-Session-Id, MCP-Protocol-Version")
+        return ("Access-Control-Allow-Origin", origin), exposed, VARY
 
 
 def check_content(header: Header) -> None:
     """Raises RpcError (415) unless the body is said to be plain JSON."""
     if (header("content-type") or "").partition(";")[0].strip().lower() != JSON_TYPE:
-        raise refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send Content-Type: {JSON_TYPE}")
+        raise RpcError(f"send Content-Type: {JSON_TYPE}", status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
     coding = header("content-encoding")
     if coding is not None and coding.strip().lower() != "identity":
-        raise refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send the body without a Content-Encoding")
+        raise RpcError("send the body without a Content-Encoding", status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
 
 
 def wants_events(accept: str) -> bool:
@@ -216,22 +193,16 @@ def wants_events(accept: str) -> bool:
 
     Clients must list both [all revisions]; proxies and older clients list one, `*/*` or nothing.
     """
-    ranges = parse_accept_header(accept.lower())
-    weights = {media_range.partition(";")[0]: weight for media_range, weight in ranges}
-    if not weights or _accepts(weights, JSON_TYPE):
+    ranges = parse_accept_header(accept)
+    accepted = MIMEAccept([(media_range.partition(";")[0], weight) for media_range, weight in ranges])
+    if not accepted or accepted.quality(JSON_TYPE) > 0:
         return False
-    if _accepts(weights, EVENT_TYPE):
+    if accepted.quality(EVENT_TYPE) > 0:
         return True
-    raise refused(HTTPStatus.NOT_ACCEPTABLE, f"accept {JSON_TYPE} or {EVENT_TYPE}")
+    raise RpcError(f"accept {JSON_TYPE} or {EVENT_TYPE}", status=HTTPStatus.NOT_ACCEPTABLE)
 
 
-def _accepts(weights: Mapping[str, float], media_type: str) -> bool:
-    """Whether the most specific range that covers `media_type` has a weight above 0."""
-    covering = (media_type, media_type.partition("/")[0] + "/*", "*/*")
-    return next((weights[media_range] for media_range in covering if media_range in weights), 0) > 0
-
-
-# ---- Messages: bytes to JSON-RPC ----
+# ---- Messages: JSON to JSON-RPC ----
 
 
 class RpcMessage(NamedTuple):
@@ -243,37 +214,27 @@ class RpcMessage(NamedTuple):
     id: str | int | None
 
 
-def read_body(body: bytes) -> Json:
-    """The value in `body`. Raises RpcError."""
-    try:
-        return decode(body, lone_surrogates=True)
-    except NotJson as error:
-        _, reason = error.faults[0]  # there may be thousands
-        raise RpcError(PARSE_ERROR, f"Parse error: {reason}") from None
-
-
 def read_message(document: Json) -> RpcMessage:
     """The message that `document` is. Raises RpcError when it is none (JSON-RPC 2.0 sections 4 and 5)."""
     if not isinstance(document, dict) or document.get("jsonrpc") != "2.0":
-        raise RpcError(INVALID_REQUEST, 'expected one JSON-RPC message: an object with "jsonrpc": "2.0"')
+        raise RpcError('expected one JSON-RPC message: an object with "jsonrpc": "2.0"')
     if "id" in document and id_of(document) is None:
-        raise RpcError(INVALID_REQUEST, "id: expected a string or an integer")
+        raise RpcError("id: expected a string or an integer")
     if "method" not in document and "id" in document and ("result" in document or "error" in document):
         return RpcMessage(None, {}, {}, document["id"])
     method = document.get("method")
     if not isinstance(method, str):
-        raise RpcError(INVALID_REQUEST, "method: expected a string")
+        raise RpcError("method: expected a string")
     params = document.get("params")
     if not isinstance(params, dict) and params is not None:
-        raise RpcError(INVALID_PARAMS, "params: expected an object")
+        raise RpcError("params: expected an object", INVALID_PARAMS)
     return RpcMessage(method, params or {}, meta_of(document), document.get("id"))
 
 
 def id_of(document: Json) -> str | int | None:
     """The id that an answer to `document` carries; None where there is none to be read."""
     request_id = document.get("id") if isinstance(document, dict) else None
-    valid = isinstance(request_id, (str, int)) and not isinstance(request_id, bool)
-    return request_id if valid else None
+    return request_id if isinstance(request_id, (str, int)) and not isinstance(request_id, bool) else None
 
 
 def meta_of(document: Json) -> dict[str, Json]:
@@ -303,55 +264,35 @@ class Sessions:
 
     def __init__(self, key: bytes):
         self._key = key
-        self._ended: OrderedDict[str, None] = OrderedDict()
+        self._ended: dict[str, None] = {}  # oldest first
 
     def start(self, version: str) -> str:
         """A new id of a session that speaks `version`."""
-        head = f"{version}.{secrets.token_urlsafe(16)}"
-        return f"{head}.{self._signature(head)}"
+        return self._signed(f"{version}.{secrets.token_urlsafe(16)}")
 
     def version(self, session_id: str) -> str | None:
         """The version that the session speaks; None for an id that is not ours or was ended."""
-        head, _, signature = session_id.rpartition(".")
-        if not session_id.isascii() or session_id in self._ended:
-            return None
-        genuine = hmac.compare_digest(signature, self._signature(head))
+        head = session_id.rpartition(".")[0]
+        genuine = hmac.compare_digest(session_id.encode(), self._signed(head).encode())
         version = head.partition(".")[0]
-        return version if genuine and version in INITIALIZE_VERSIONS else None
+        served = genuine and session_id not in self._ended and version in INITIALIZE_VERSIONS
+        return version if served else None
 
     def end(self, session_id: str) -> None:
         """Make the session unknown."""
         self._ended[session_id] = None
         if len(self._ended) > MOST_ENDED:
-            self._ended.popitem(last=False)
+            del self._ended[next(iter(self._ended))]
 
-    def _signature(self, head: str) -> str:
-        digest = hmac.digest(self._key, head.encode(), "sha256")
-        return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+    def _signed(self, head: str) -> str:
+        signature = base64.urlsafe_b64encode(hmac.digest(self._key, head.encode(), "sha256")).decode()
+        return f"{head}.{signature.rstrip('=')}"
 
 
 # ---- Methods: what a request can ask for, in each era ----
 
 Result = dict[str, Json]
 Method = Callable[[Toolbox, Mapping[str, Json]], Result]
-
-
-def negotiated_version(params: Mapping[str, Json]) -> str:
-    """The version asked for if `initialize` leads to it, else the newest [R11 basic/lifecycle].
-
-    Raises RpcError when the params are malformed.
-    """
-    requested = params.get("protocolVersion")
-    if not isinstance(requested, str):
-        raise RpcError(INVALID_PARAMS, "protocolVersion: expected a string such as 2025-11-25")
-    for name in ("capabilities", "clientInfo"):
-        if not isinstance(params.get(name, {}), dict):
-            raise RpcError(INVALID_PARAMS, f"{name}: expected an object")
-    return requested if requested in INITIALIZE_VERSIONS else INITIALIZE_VERSIONS[0]
-
-
-def ping(toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
-    return {}
 
 
 def discover(toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
@@ -361,34 +302,35 @@ def discover(toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
 
 def list_tools(toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
     if params.get("cursor") is not None:
-        raise RpcError(INVALID_PARAMS, "cursor: unknown; all tools are on the first page")
+        raise RpcError("cursor: unknown; all tools are on the first page", INVALID_PARAMS)
     return {"tools": toolbox.declarations}
 
 
 def call_tool(toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
     name = params.get("name")
     if not isinstance(name, str):
-        raise RpcError(INVALID_PARAMS, "name: expected the name of a tool")
+        raise RpcError("name: expected the name of a tool", INVALID_PARAMS)
     if name not in TOOLS:
-        raise RpcError(INVALID_PARAMS, f"unknown tool {echo(name)}{nearest(name, TOOLS)}")
+        raise RpcError(f"unknown tool {echo(name)}{nearest(name, TOOLS)}", INVALID_PARAMS)
     arguments = params.get("arguments")
     if not isinstance(arguments, dict) and arguments is not None:
-        raise RpcError(INVALID_PARAMS, "arguments: expected an object")
+        raise RpcError("arguments: expected an object", INVALID_PARAMS)
     return toolbox.call(name, arguments or {})
 
 
 TOOL_METHODS = {"tools/list": list_tools, "tools/call": call_tool}
-INITIALIZE_METHODS = TOOL_METHODS | {"ping": ping}  # and initialize, which the endpoint answers
+# `initialize`, which begins a session, is the endpoint's.
+INITIALIZE_METHODS: dict[str, Method] = TOOL_METHODS | {"ping": lambda toolbox, params: {}}
 STATELESS_METHODS = TOOL_METHODS | {"server/discover": discover}
-CACHEABLE_METHODS = ("server/discover", "tools/list")  # [R28 server/utilities/caching]
-CACHING = {"ttlMs": 3600000, "cacheScope": "public"}
+# By method [R28 server/utilities/caching].
+CACHING = {name: {"ttlMs": 3600000, "cacheScope": "public"} for name in ("server/discover", "tools/list")}
 
 
 def result_of(methods: Mapping[str, Method], toolbox: Toolbox, message: RpcMessage) -> Result:
     """The result of a request. Raises RpcError, for an unknown method as well."""
     if (method := methods.get(message.method or "")) is None:
         unknown = f"Method not found: {echo(message.method)}"
-        raise RpcError(METHOD_NOT_FOUND, unknown, status=HTTPStatus.NOT_FOUND)
+        raise RpcError(unknown, METHOD_NOT_FOUND, status=HTTPStatus.NOT_FOUND)
     return method(toolbox, message.params)
 
 
@@ -402,39 +344,27 @@ def batch_answer(documents: Sequence[Json], toolbox: Toolbox) -> bytes:
     """The responses to the messages of a batch as one encoded array; empty when no message gets one.
 
     The first message whose response does not fit into LARGEST_BATCH_ANSWER, and all messages after it, are
-    refused. Refusals do not count: they are as short as their messages.
+    refused. Errors always fit: they are as short as their messages.
     """
-
-    def respond(message: RpcMessage) -> Result:
-        return result_of(INITIALIZE_METHODS, toolbox, message)
-
     responses: list[bytes] = []
+    fits = True
     for document in documents:
-        response = _batched(document, respond)
-        if sum(len(each) + len(",") for each in responses) + len(response) + len("[]") > LARGEST_BATCH_ANSWER:
-            respond = _refuse_for_size
-            response = _batched(document, respond)
+        try:
+            message = read_message(document)
+            if message.method is None or message.id is None:
+                continue
+            if message.method == "initialize":
+                raise RpcError("initialize cannot be batched")
+            if fits:
+                response = success(message.id, result_of(INITIALIZE_METHODS, toolbox, message))
+                fits = len(b",".join([*responses, response])) + len(b"[]") <= LARGEST_BATCH_ANSWER
+            if not fits:
+                size = f"{LARGEST_BATCH_ANSWER // 1024**2} MiB"
+                raise RpcError(f"the answer to a batch has at most {size}: send this message alone")
+        except RpcError as error:
+            response = failure(id_of(document), error)
         responses.append(response)
-    array = b",".join(filter(None, responses))
-    return b"[%s]" % array if array else b""
-
-
-def _batched(document: Json, respond: Callable[[RpcMessage], Result]) -> bytes:
-    """The response to one message of a batch, encoded; empty for a message that gets none."""
-    try:
-        message = read_message(document)
-        if message.method is None or message.id is None:
-            return b""
-        if message.method == "initialize":
-            raise RpcError(INVALID_REQUEST, "initialize cannot be batched")
-        return success(message.id, respond(message))
-    except RpcError as error:
-        return failure(id_of(document), error)
-
-
-def _refuse_for_size(message: RpcMessage) -> Result:
-    size = f"{LARGEST_BATCH_ANSWER // 1024**2} MiB"
-    raise RpcError(INVALID_REQUEST, f"the answer to a batch has at most {size}: send this message alone")
+    return b"[%s]" % b",".join(responses) if responses else b""
 
 
 # ---- Stateless requests: claims and headers, in the order in which they are judged ----
@@ -448,47 +378,42 @@ def is_stateless(document: Json, header: Header) -> bool:
     if VERSION_CLAIM in meta_of(document):
         return True
     shakes_hands = isinstance(document, dict) and document.get("method") == "initialize"
-    return not shakes_hands and field_value(header, VERSION_HEADER) not in (None, *INITIALIZE_VERSIONS)
+    return not shakes_hands and header(VERSION_HEADER) not in (None, *INITIALIZE_VERSIONS)
 
 
 def check_claims(message: RpcMessage, header: Header) -> None:
     """Raises RpcError unless the request claims a revision that we serve, and the header repeats it."""
-    version = field_value(header, VERSION_HEADER)
+    version = header(VERSION_HEADER)
     claim = message.meta.get(VERSION_CLAIM, version)
-    if message.id is None:  # the specification asks no more of a notification
-        return _check_served(claim)
-    if VERSION_CLAIM not in message.meta:
-        _check_served(version)
-        raise RpcError(INVALID_PARAMS, f"_meta: {VERSION_CLAIM} is missing")
-    if not isinstance(claim, str):
-        raise RpcError(INVALID_PARAMS, f"_meta: {VERSION_CLAIM} must be a string")
-    if not isinstance(message.meta.get(CAPABILITIES_CLAIM), dict):
-        raise RpcError(INVALID_PARAMS, f"_meta: {CAPABILITIES_CLAIM} must be an object")
-    _check_mirrored("MCP-Protocol-Version", version, claim)
-    return _check_served(claim)
-
-
-def _check_served(version: Json) -> None:
-    if version not in STATELESS_VERSIONS:
-        requested = echo(version)
-        how = "needs initialize" if version in INITIALIZE_VERSIONS else "is not served"
-        data = {"supported": SERVED_VERSIONS, "requested": requested}
-        raise RpcError(UNSUPPORTED_VERSION, f"protocol version {requested} {how}", data)
+    is_request = message.id is not None  # the specification asks less of a notification
+    if is_request and VERSION_CLAIM in message.meta:
+        if not isinstance(claim, str):
+            raise RpcError(f"_meta: {VERSION_CLAIM} must be a string", INVALID_PARAMS)
+        if not isinstance(message.meta.get(CAPABILITIES_CLAIM), dict):
+            raise RpcError(f"_meta: {CAPABILITIES_CLAIM} must be an object", INVALID_PARAMS)
+        _check_mirrored("MCP-Protocol-Version", version, claim)
+    if claim not in STATELESS_VERSIONS:
+        how = "needs initialize" if claim in INITIALIZE_VERSIONS else "is not served"
+        data = {"supported": SERVED_VERSIONS, "requested": echo(claim)}
+        raise RpcError(f"protocol version {echo(claim)} {how}", UNSUPPORTED_VERSION, data)
+    if is_request and VERSION_CLAIM not in message.meta:
+        raise RpcError(f"_meta: {VERSION_CLAIM} is missing", INVALID_PARAMS)
 
 
 def check_headers(message: RpcMessage, header: Header) -> None:
     """Raises RpcError unless `Mcp-Method` and `Mcp-Name` repeat what the body says."""
-    _check_mirrored("Mcp-Method", field_value(header, "mcp-method"), str(message.method))
+    _check_mirrored("Mcp-Method", header("mcp-method"), str(message.method))
     name = message.params.get(NAMED_BY.get(str(message.method), ""))
     if isinstance(name, str):  # anything else is for the method to refuse
-        _check_mirrored("Mcp-Name", _decoded(field_value(header, "mcp-name")), name)
+        _check_mirrored("Mcp-Name", _decoded(header("mcp-name")), name)
 
 
 def _check_mirrored(header: str, value: str | None, expected: str) -> None:
-    if value is None:
-        raise RpcError(HEADER_MISMATCH, f"{header}: the header is missing")
     if value != expected:
-        raise RpcError(HEADER_MISMATCH, f"{header}: {echo(value)} is not the body's {echo(expected)}")
+        fault = (
+            "the header is missing" if value is None else f"{echo(value)} is not the body's {echo(expected)}"
+        )
+        raise RpcError(f"{header}: {fault}", HEADER_MISMATCH)
 
 
 ENCODED_VALUE = re.compile(r"=\?base64\?(.*)\?=")  # [R28 basic/transports/streamable-http]
@@ -501,7 +426,7 @@ def _decoded(value: str | None) -> str | None:
     try:
         return base64.b64decode(found[1], validate=True).decode()
     except ValueError:
-        raise RpcError(HEADER_MISMATCH, "Mcp-Name: not UTF-8 in base64") from None
+        raise RpcError("Mcp-Name: not UTF-8 in base64", HEADER_MISMATCH) from None
 
 
 # ---- Endpoint: the order in which a request is judged ----
@@ -529,52 +454,51 @@ class McpEndpoint:
         self._settings = settings
         self._origins = Origins(settings.base_url, settings.allowed_origins)
         self._sessions = Sessions(settings.session_key)
+        self._initialize_methods = INITIALIZE_METHODS | {"initialize": self._initialize}
 
     def handle(self, method: str, header: Header, body: bytes, toolbox: Toolbox) -> Response:
         """The response to one request, whatever it holds, from the data of `toolbox`.
 
         The caller has limited the size of `body`; `refusal` makes the response to one that is too large.
         """
+        cors = self._origins.cors(header("origin"))
         try:
+            if not cors:
+                raise RpcError("this Origin may not call", status=HTTPStatus.FORBIDDEN, headers=(VARY,))
             response = self._respond(method, header, body, toolbox)
         except RpcError as error:
             response = error_response(error, None)
-        return self._readable(response, header)
+        return response._replace(headers=response.headers + cors)
 
     def refusal(self, status: HTTPStatus, message: str, header: Header) -> Response:
         """The response when the server ends a request without `handle`: too large a body, a fault of ours."""
         code = INVALID_REQUEST if status < HTTPStatus.INTERNAL_SERVER_ERROR else INTERNAL_ERROR
-        return self._readable(error_response(RpcError(code, message, status=status), None), header)
-
-    def _readable(self, response: Response, header: Header) -> Response:
+        response = error_response(RpcError(message, code, status=status), None)
         return response._replace(headers=response.headers + self._origins.cors(header("origin")))
 
     def _respond(self, method: str, header: Header, body: bytes, toolbox: Toolbox) -> Response:
-        if not self._origins.admit(header("origin")):
-            raise refused(HTTPStatus.FORBIDDEN, "this Origin may not call", (VARY,))
         if method == "POST":
             return self._post(header, body, toolbox)
         if method == "OPTIONS":
             return Response(HTTPStatus.NO_CONTENT, PREFLIGHT, b"")
-        if method == "DELETE" and field_value(header, VERSION_HEADER) not in STATELESS_VERSIONS:
-            return self._end_session(header)
-        raise refused(
-            HTTPStatus.METHOD_NOT_ALLOWED,
-            "this is an MCP endpoint: POST a JSON-RPC message to it",
-            (("Allow", ALLOWED_METHODS),),
-        )
-
-    def _end_session(self, header: Header) -> Response:
-        if (session_id := field_value(header, SESSION_HEADER)) is None:
-            raise refused(HTTPStatus.BAD_REQUEST, "Mcp-Session-Id: needed to end a session")
-        self._session_version(header)
-        self._sessions.end(session_id)
-        return Response(HTTPStatus.NO_CONTENT, (NO_STORE,), b"")
+        if method == "DELETE" and header(VERSION_HEADER) not in STATELESS_VERSIONS:
+            if (session_id := header(SESSION_HEADER)) is None:
+                raise RpcError("Mcp-Session-Id: needed to end a session")
+            self._session_version(header)
+            self._sessions.end(session_id)
+            return Response(HTTPStatus.NO_CONTENT, (NO_STORE,), b"")
+        wanted = "this is an MCP endpoint: POST a JSON-RPC message to it"
+        allow = (("Allow", ALLOWED_METHODS),)
+        raise RpcError(wanted, status=HTTPStatus.METHOD_NOT_ALLOWED, headers=allow)
 
     def _post(self, header: Header, body: bytes, toolbox: Toolbox) -> Response:
         check_content(header)
         as_events = wants_events(header("accept") or "")
-        document = read_body(body)
+        try:
+            document = decode(body, lone_surrogates=True)
+        except NotJson as error:
+            _, reason = error.faults[0]  # there may be thousands
+            raise RpcError(f"Parse error: {reason}", PARSE_ERROR) from None
         try:
             if isinstance(document, list):
                 response = self._batch(document, header, toolbox)
@@ -583,20 +507,19 @@ class McpEndpoint:
             else:
                 response = self._initialize_era(read_message(document), header, toolbox)
         except RpcError as error:
-            return error_response(error, id_of(document))
-        return event_response(response) if as_events and response.body else response
+            response = error_response(error, id_of(document))
+        return event_response(response) if as_events and response.status == HTTPStatus.OK else response
 
     def _stateless(self, message: RpcMessage, header: Header, toolbox: Toolbox) -> Response:
         if message.method is None:
-            raise RpcError(INVALID_REQUEST, "expected a request: nothing was asked that this could answer")
+            raise RpcError("expected a request: nothing was asked that this could answer")
         check_claims(message, header)
         if message.id is None:
             return ACCEPTED
         check_headers(message, header)
         result = result_of(STATELESS_METHODS, toolbox, message)
         head = {"resultType": "complete", "_meta": {SERVER_INFO: self._server_info(toolbox)}}
-        caching = CACHING if message.method in CACHEABLE_METHODS else {}
-        return json_response(HTTPStatus.OK, success(message.id, head | result | caching))
+        return json_response(success(message.id, head | result | CACHING.get(message.method, {})))
 
     def _initialize_era(self, message: RpcMessage, header: Header, toolbox: Toolbox) -> Response:
         shakes_hands = message.method == "initialize"
@@ -605,25 +528,31 @@ class McpEndpoint:
         if message.method is None or message.id is None:
             return ACCEPTED
         try:
-            if shakes_hands:
-                return self._handshake(message.id, negotiated_version(message.params), toolbox)
-            result = result_of(INITIALIZE_METHODS, toolbox, message)
+            result = result_of(self._initialize_methods, toolbox, message)
         except RpcError as error:
-            # Clients of this era take any other status for a broken connection.
-            return json_response(HTTPStatus.OK, failure(message.id, error))
-        return json_response(HTTPStatus.OK, success(message.id, result))
+            error.status = HTTPStatus.OK  # clients of this era take any other for a broken connection
+            raise
+        headers: Headers = ()
+        if shakes_hands:
+            headers = (("Mcp-Session-Id", self._sessions.start(result["protocolVersion"])),)
+        return json_response(success(message.id, result), headers)
 
-    def _handshake(self, request_id: str | int, version: str, toolbox: Toolbox) -> Response:
-        members = {
-            "protocolVersion": version,
+    def _initialize(self, toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
+        """Agree to the version asked for if it has a handshake, else to the newest [R11 basic/lifecycle]."""
+        requested = params.get("protocolVersion")
+        if not isinstance(requested, str):
+            raise RpcError("protocolVersion: expected a string such as 2025-11-25", INVALID_PARAMS)
+        for name in ("capabilities", "clientInfo"):
+            if not isinstance(params.get(name, {}), dict):
+                raise RpcError(f"{name}: expected an object", INVALID_PARAMS)
+        return {
+            "protocolVersion": requested if requested in INITIALIZE_VERSIONS else INITIALIZE_VERSIONS[0],
             "capabilities": CAPABILITIES,
             "serverInfo": self._server_info(toolbox),
             "instructions": toolbox.instructions,
         }
-        session = ("Mcp-Session-Id", self._sessions.start(version))
-        return json_response(HTTPStatus.OK, success(request_id, members), (session,))
 
-    def _server_info(self, toolbox: Toolbox) -> dict[str, Json]:
+    def _server_info(self, toolbox: Toolbox) -> Result:
         return {
             "name": "reviewsd",
             "title": toolbox.title,
@@ -633,21 +562,20 @@ class McpEndpoint:
 
     def _batch(self, documents: list[Json], header: Header, toolbox: Toolbox) -> Response:
         if any(is_stateless(document, header) for document in documents):
-            raise RpcError(INVALID_REQUEST, "expected one message: stateless requests cannot be batched")
+            raise RpcError("expected one message: stateless requests cannot be batched")
         if not 1 <= len(documents) <= MOST_BATCHED:
-            raise RpcError(INVALID_REQUEST, f"expected 1 to {MOST_BATCHED} messages in a batch")
+            raise RpcError(f"expected 1 to {MOST_BATCHED} messages in a batch")
         if self._session_version(header) != BATCH_VERSION:
-            raise RpcError(INVALID_REQUEST, f"expected one message: only {BATCH_VERSION} has batches")
+            raise RpcError(f"expected one message: only {BATCH_VERSION} has batches")
         answer = batch_answer(documents, toolbox)
-        return json_response(HTTPStatus.OK, answer) if answer else ACCEPTED
+        return json_response(answer) if answer else ACCEPTED
 
     def _session_version(self, header: Header) -> str:
         """The version of an initialize-era request. Raises RpcError unless its session is good."""
-        session_id = field_value(header, SESSION_HEADER)
-        if session_id is not None:
+        if (session_id := header(SESSION_HEADER)) is not None:
             if (version := self._sessions.version(session_id)) is None:
-                raise refused(HTTPStatus.NOT_FOUND, "Session not found; send initialize")
+                raise RpcError("Session not found; send initialize", status=HTTPStatus.NOT_FOUND)
             return version
         if self._settings.require_session:
-            raise refused(HTTPStatus.BAD_REQUEST, "Mcp-Session-Id: missing; send initialize first")
-        return field_value(header, VERSION_HEADER) or BATCH_VERSION
+            raise RpcError("Mcp-Session-Id: missing; send initialize first")
+        return header(VERSION_HEADER) or BATCH_VERSION

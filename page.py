@@ -17,7 +17,9 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
+from statistics import fmean
 from typing import NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
@@ -81,11 +83,8 @@ def slug(name: str) -> str:
 
 # ---- Figures: counts and ratings, and the entries that are shown ----
 
-MOST_COUNTED = 10**9
-MOST_ASPECTS = 10
 MOST_TOPICS = 6
 MOST_ENTITIES = 8
-MOST_QUESTIONS = 10
 MOST_REVIEWS = 12
 MOST_NAMED = 6  # people and services of one review
 MOST_HOURS = 14
@@ -94,7 +93,7 @@ MOST_AREAS = 12
 
 def capped(count: int | None) -> int:
     """A count that may be absent or absurd."""
-    return min(count or 0, MOST_COUNTED)
+    return min(count or 0, 10**9)
 
 
 def counted(count: int | None, noun: str = "") -> str:
@@ -113,27 +112,26 @@ def by_mentions(entries: Iterable[Mapping[str, Json]], most: int) -> list[Mappin
     return sorted(entries, key=lambda entry: -capped(entry["mention_count"]))[:most]
 
 
-def aspects(entries: Iterable[Mapping[str, Json]]) -> list[Mapping[str, Json]]:
+def aspects(entries: Iterable[Mapping[str, Json]]) -> list[dict[str, Json]]:
     """The aspects mentioned most, each with a `bar`, its parts as (class, start, length), and its `width`.
 
     The bars have one scale and one axis: fault is to its left, praise to its right, neutral follows praise.
     """
-    shown = by_mentions(entries, MOST_ASPECTS)
+    shown = by_mentions(entries, 10)
     kinds = ("negative", "positive", "neutral")
     counts = [[capped(entry[f"{kind}_count"]) for kind in kinds] for entry in shown]
     axis = max((fault for fault, _, _ in counts), default=0)
     width = axis + max((praise + neutral for _, praise, neutral in counts), default=0) or 1
-    bars = [
-        [("fault", axis - fault, fault), ("praise", axis, praise), ("neutral", axis + praise, neutral)]
-        for fault, praise, neutral in counts
-    ]
-    return [{**entry, "bar": bar, "width": width} for entry, bar in zip(shown, bars, strict=True)]
+    aspects = []
+    for entry, (fault, praise, neutral) in zip(shown, counts, strict=True):
+        bar = [("fault", axis - fault, fault), ("praise", axis, praise), ("neutral", axis + praise, neutral)]
+        aspects.append({**entry, "bar": bar, "width": width})
+    return aspects
 
 
 # ---- Trend: the average rating by month, drawn, and by year ----
 
 MOST_MONTHS = 60
-FEWEST_MONTHS = 3  # fewer are no trend
 
 
 class Month(NamedTuple):
@@ -150,8 +148,8 @@ def trend(monthly: Iterable[Mapping[str, Json]]) -> dict[str, Json]:
     `levels` are (stars, y), `januaries` (year, x), `dots` (x, y, radius in pixels), `line` the points (x, y)
     of the average of twelve months; `years`, which are told in words, (year, average rating, reviews).
     """
-    months = _months(monthly)
-    if len(months) < FEWEST_MONTHS:
+    months = _last_months(monthly)
+    if len(months) < 3:  # which are no trend
         return {}
     first, last, most = months[0].number, months[-1].number, max(month.reviews for month in months)
     lowest = min(4, math.floor(min(month.average for month in months)))
@@ -170,20 +168,18 @@ def trend(monthly: Iterable[Mapping[str, Json]]) -> dict[str, Json]:
     }
 
 
-def _months(monthly: Iterable[Mapping[str, Json]]) -> list[Month]:
+def _last_months(monthly: Iterable[Mapping[str, Json]]) -> list[Month]:
     """The last months with reviews, oldest first."""
     months = []
-    for entry in sorted(monthly, key=lambda entry: entry["month"]):
-        number = int(entry["month"][:4]) * 12 + int(entry["month"][5:]) - 1
-        if entry["average_rating"] is not None:
-            months.append(Month(number, capped(entry["review_count"]) or 1, entry["average_rating"]))
+    for entry in sorted(monthly, key=itemgetter("month")):
+        year, month = map(int, entry["month"].split("-"))
+        if (average := entry["average_rating"]) is not None:
+            months.append(Month(year * 12 + month - 1, capped(entry["review_count"]) or 1, average))
     return [month for month in months if month.number > months[-1].number - MOST_MONTHS][-MOST_MONTHS:]
 
 
 def _average(months: Sequence[Month]) -> float:
-    return math.fsum(month.reviews * month.average for month in months) / sum(
-        month.reviews for month in months
-    )
+    return fmean([month.average for month in months], weights=[month.reviews for month in months])
 
 
 # ---- Structured data: schema.org, for search engines ----
@@ -203,20 +199,15 @@ TYPES_BY_WORD = {
 }
 
 
-def business_type(category: str) -> str:
-    """The schema.org type of a business of that category; LocalBusiness when in doubt."""
-    words = category.lower().split()
-    known = (kind for stem, kind in TYPES_BY_WORD.items() if any(word.startswith(stem) for word in words))
-    return next(known, "LocalBusiness")
-
-
 def structured_data(dataset: Dataset, links: Links) -> dict[str, Json]:
     """The business with its rating and the newest reviews."""
     business, rating = dataset.business, dataset.aggregate_rating
     address, count = business.get("address") or {}, capped(rating["review_count"])
-    rated = count and rating["rating_value"] is not None
+    is_rated = count and rating["rating_value"] is not None
+    words = f" {line(business.get('category')).lower()}"
+    known_types = [kind for stem, kind in TYPES_BY_WORD.items() if f" {stem}" in words]
     return {"@context": "https://schema.org", "@id": links.home + "#business"} | _thing(
-        business_type(line(business.get("category"))),
+        known_types[0] if known_types else "LocalBusiness",
         name=line(business["name"]),
         description=prose(business.get("description")),
         url=web_url(business.get("url")) or links.home,
@@ -235,9 +226,7 @@ def structured_data(dataset: Dataset, links: Links) -> dict[str, Json]:
         geo=_thing("GeoCoordinates", **(business.get("geo") or {})),
         areaServed=[line(area) for area in (business.get("service_areas") or ())[:MOST_AREAS]],
         openingHoursSpecification=[_opening(entry) for entry in (business.get("hours") or ())[:MOST_HOURS]],
-        aggregateRating=_rating("AggregateRating", rating["rating_value"], reviewCount=count)
-        if rated
-        else {},
+        aggregateRating=_rating("AggregateRating", rating["rating_value"], count) if is_rated else None,
         review=[_review(review) for review in dataset.newest[:MOST_REVIEWS]],
     )
 
@@ -253,8 +242,8 @@ def _opening(entry: Mapping[str, Json]) -> dict[str, Json]:
     return _thing("OpeningHoursSpecification", dayOfWeek=days, opens=entry["opens"], closes=entry["closes"])
 
 
-def _rating(schema_type: str, value: float, **properties: Json) -> dict[str, Json]:
-    return _thing(schema_type, ratingValue=value, bestRating=5, worstRating=1, **properties)
+def _rating(schema_type: str, value: float, count: int | None = None) -> dict[str, Json]:
+    return _thing(schema_type, ratingValue=value, bestRating=5, worstRating=1, reviewCount=count)
 
 
 def _review(review: Mapping[str, Json]) -> dict[str, Json]:
@@ -278,7 +267,8 @@ def load_templates(directory: Path) -> Environment:
         loader=FileSystemLoader(directory),
         autoescape=select_autoescape(["html", "svg"]),
         undefined=StrictUndefined,
-        finalize=_without_forbidden,
+        # What is printed loses the characters that HTML does not allow; a macro's result has lost them.
+        finalize=lambda value: value if isinstance(value, Markup) else FORBIDDEN.sub("", str(value)),
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
@@ -289,11 +279,6 @@ def load_templates(directory: Path) -> Environment:
     style = (directory / "page.css").read_text(encoding="utf-8")
     environment.globals |= {"MOST_NAMED": MOST_NAMED, "style": style}
     return environment
-
-
-def _without_forbidden(value: object) -> object:
-    """What a template prints, without the characters that HTML does not allow; a macro has removed them."""
-    return value if isinstance(value, Markup) else FORBIDDEN.sub("", str(value))
 
 
 def html_page(templates: Environment, dataset: Dataset, links: Links) -> bytes:
@@ -325,7 +310,7 @@ def _shown(dataset: Dataset, links: Links) -> dict[str, Json]:
         "services": by_mentions(services, MOST_ENTITIES),
         "service_labels": {service["id"]: service["label"] for service in services},
         "reviews": dataset.newest[:MOST_REVIEWS],
-        "questions": insights["faq"][:MOST_QUESTIONS],
+        "questions": insights["faq"][:10],
         "newest_day": calendar_day(dataset.newest[0]) if dataset.newest else "2026-01-01",
         "links": links,
         "slug": slug(business["name"]),

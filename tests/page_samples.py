@@ -1,4 +1,4 @@
-"""Datasets that the tests of the page share: the sample, an empty one, one that attacks."""
+"""Datasets that tests share: the sample, an empty one, one that attacks."""
 
 import json
 from pathlib import Path
@@ -50,10 +50,9 @@ ASPECT_COUNTS = {"positive_count": 2, "neutral_count": 0, "negative_count": 1, "
 def files_saying(*texts: str) -> tuple[Any, Any]:
     """A business, a review of each text and insights that repeat it; elsewhere all texts together."""
     everything = " ".join(texts)
-    business = dict.fromkeys(
-        ("name", "description", "category", "telephone", "email", "price_range"), everything
-    )
+    told = ("name", "description", "category", "telephone", "email", "price_range")
     address = dict.fromkeys(("street", "locality", "region", "postal_code", "country"), everything)
+    business = dict.fromkeys(told, everything) | {"address": address, "service_areas": list(texts)}
     reviews = [
         {"id": f"{number}", "author": text, "rating": 1 + number % 5, "date": f"2026-01-{number + 1:02}"}
         | {"text": text, "source": text, "owner_reply": {"text": text, "date": None}}
@@ -75,10 +74,7 @@ def files_saying(*texts: str) -> tuple[Any, Any]:
         "topics": [entity | {"summary": entity["label"]} for entity in entities],
         "faq": [{"question": text, "answer": text, "review_ids": []} for text in texts],
     }
-    return {
-        "business": business | {"address": address, "service_areas": list(texts)},
-        "reviews": reviews,
-    }, insights
+    return {"business": business, "reviews": reviews}, insights
 
 
 def attacking_files() -> tuple[Any, Any]:
@@ -91,9 +87,8 @@ def attacking_files() -> tuple[Any, Any]:
         "email": "javascript:window.attacked=1",
     }
     for review in document["reviews"]:
-        review["source_url"] = (
-            f'https://evil.example/"onmouseover="window.attacked=1\'><script>{review["id"]}'
-        )
+        handler = '"onmouseover="window.attacked=1\''
+        review["source_url"] = f"https://evil.example/{handler}><script>{review['id']}"
         review["id"] = f"<script>window.attacked={review['id']}</script>"
     return document, insights
 

@@ -21,15 +21,10 @@ from services import SAMPLE, Address, daemon
 from tools import program
 
 Chrome = webdriver.Chrome
-OFFLINE = (
-    "--headless",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--no-first-run",
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-)
+OFFLINE = ["--headless", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
+OFFLINE += ["--disable-component-update", "--no-first-run"]
+OFFLINE += ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
+DATA_FILES = {"empty": (SMALLEST,), "hostile": attacking_files()}
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +44,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
 @pytest.fixture(scope="module", params=["sample", "empty", "hostile"])
 def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
     data = SAMPLE
-    if request.param == "empty":
-        data = write_files(tmp_path_factory.mktemp("empty"), SMALLEST)
-    if request.param == "hostile":
-        data = write_files(tmp_path_factory.mktemp("hostile"), *attacking_files())
+    if request.param in DATA_FILES:
+        data = write_files(tmp_path_factory.mktemp(request.param), *DATA_FILES[request.param])
     with daemon(data=data) as address:
         yield address
 
@@ -136,12 +129,10 @@ def test_every_curl_line_works_as_it_is_pasted(browser: Chrome, service: Address
     assert len(lines) >= 8
     environment = {**os.environ, "CURL_HOME": str(tmp_path)}
     for line in lines:
-        command = ["bash", "-c", line]
         done = subprocess.run(
-            command, capture_output=True, cwd=tmp_path, env=environment, timeout=60, check=False
+            ["bash", "-c", line], capture_output=True, cwd=tmp_path, env=environment, timeout=60
         )
-        assert done.returncode == 0, (line, done.stderr)
-        assert done.stdout, line
+        assert done.returncode == 0 and done.stdout, (line, done.stderr)
     assert [path.name for path in tmp_path.iterdir()] == [".curlrc"]
 
 

@@ -126,16 +126,15 @@ def test_a_version_that_has_a_handshake_is_agreed_to_and_any_other_met_with_the_
 
 def test_the_handshake_offers_tools_and_nothing_else() -> None:
     agreed = result(handshake())
-    assert agreed.keys() == {"protocolVersion", "capabilities", "serverInfo", "instructions"}
-    assert agreed["capabilities"] == {"tools": {}}
-    about = {
+    assert BUSINESS in agreed.pop("instructions")
+    server = {
         "name": "reviewsd",
         "title": f"Reviews of {BUSINESS}",
         "version": "1.0.0",
         "websiteUrl": BASE_URL,
     }
-    assert agreed["serverInfo"] == about
-    assert BUSINESS in agreed["instructions"]
+    offered = {"capabilities": {"tools": {}}, "serverInfo": server}
+    assert agreed == {"protocolVersion": "2025-06-18"} | offered
 
 
 @pytest.mark.parametrize("version", HANDSHAKE_VERSIONS)
@@ -153,11 +152,8 @@ def test_a_call_is_answered_by_its_tool(tool: str) -> None:
     expected = called | {"structuredContent": json.loads(called["structuredContent"])}
     assert result(send(call(tool, CALLS[tool]))) == expected
     assert result(send(call(tool, {"no such": 1}))) == TOOLBOX.call(tool, {"no such": 1})
-
-
-def test_arguments_may_be_left_out_or_null() -> None:
-    absent = result(send(request("tools/call", {"name": "get_business"})))
-    assert absent == result(send(call("get_business"))) == result(send(call("get_business", {})))
+    for nothing in ({}, {"arguments": None}):
+        assert send(request("tools/call", {"name": tool} | nothing)) == send(call(tool, {}))
 
 
 @pytest.mark.parametrize(
@@ -222,7 +218,7 @@ def test_a_session_id_that_was_changed_anywhere_is_not_found(at: int, character:
     genuine = session()["mcp_session_id"]
     at %= len(genuine)
     changed = genuine[:at] + character + genuine[at + 1 :]
-    assume(changed.strip(" ") != genuine)
+    assume(changed != genuine)
     assert error(send(request("ping"), mcp_session_id=changed)) == (404, -32600)
 
 
@@ -266,8 +262,7 @@ def test_without_an_id_requests_are_served_unless_the_operator_is_strict() -> No
 
 def test_discovery_lists_every_version_newest_first() -> None:
     discovered = result(send_stateless("server/discover"))
-    assert discovered["supportedVersions"] == ALL_VERSIONS
-    assert discovered["capabilities"] == {"tools": {}}
+    assert (discovered["supportedVersions"], discovered["capabilities"]) == (ALL_VERSIONS, {"tools": {}})
     assert BUSINESS in discovered["instructions"]
 
 
@@ -301,32 +296,31 @@ def test_a_version_that_is_not_served_so_is_refused_with_those_that_are(version:
 
 CALL = {"name": "get_business", "arguments": {}}
 VERSION_CLAIM, CAPABILITIES_CLAIM = claims()
+NOT_UTF_8_IN_BASE64 = ("base64????", "base64?é", "base64?/w==", "base64?Z2V0X2J1!c2luZXNz")
+WRONG_HEADERS: dict[str, list[str | None]] = {
+    "mcp_protocol_version": [None, "2025-11-25", f"{STATELESS}, {STATELESS}"],
+    "mcp_method": [None, "tools/list", "Tools/Call"],
+    "mcp_name": [None, "get_review", "GET_BUSINESS", "=?BASE64?Z2V0X2J1c2luZXNz?="]
+    + [f"=?{encoded}?=" for encoded in NOT_UTF_8_IN_BASE64],
+}
+WRONG_CLAIMS = [
+    *[{claim: value} for claim, value in claims().items()],
+    *[claims(it) for it in (None, 20260728, [], {}, True)],
+    claims() | {CAPABILITIES_CLAIM: []},
+]
 
 
 @pytest.mark.parametrize(
     ("refusal", "method", "params", "headers"),
     [
         *[((404, -32601), method, {}, {}) for method in ("initialize", "ping", "prompts/get", "nonsense")],
-        *[((400, -32602), "tools/list", {"_meta": {claim: claims()[claim]}}, {}) for claim in claims()],
-        *[((400, -32602), "tools/list", {"_meta": claims(it)}, {}) for it in (None, 20260728, [], {}, True)],
-        ((400, -32602), "tools/list", {"_meta": claims() | {CAPABILITIES_CLAIM: []}}, {}),
-        ((400, -32602), "tools/call", {}, {}),
-        ((400, -32602), "tools/call", {"name": "nonsense"}, {}),
-        *[((400, -32020), "tools/call", CALL, {"mcp_protocol_version": it}) for it in (None, "2025-11-25")],
-        ((400, -32020), "tools/call", CALL, {"mcp_protocol_version": f"{STATELESS}, {STATELESS}"}),
+        *[((400, -32602), "tools/list", {"_meta": wrong}, {}) for wrong in WRONG_CLAIMS],
+        *[((400, -32602), "tools/call", params, {}) for params in ({}, {"name": "nonsense"})],
         *[
-            ((400, -32020), "tools/call", CALL, {"mcp_method": it})
-            for it in (None, "tools/list", "Tools/Call")
+            ((400, -32020), "tools/call", CALL, {name: it})
+            for name in WRONG_HEADERS
+            for it in WRONG_HEADERS[name]
         ],
-        *[
-            ((400, -32020), "tools/call", CALL, {"mcp_name": it})
-            for it in (None, "get_review", "GET_BUSINESS")
-        ],
-        *[
-            ((400, -32020), "tools/call", CALL, {"mcp_name": f"=?{encoded}?="})
-            for encoded in ("base64????", "base64?é", "base64?/w==", "base64?Z2V0X2J1!c2luZXNz")
-        ],
-        ((400, -32020), "tools/call", CALL, {"mcp_name": "=?BASE64?Z2V0X2J1c2luZXNz?="}),
     ],
 )
 def test_a_stateless_request_is_refused_when_it_does_not_say_twice_and_rightly_what_it_is(
@@ -346,17 +340,15 @@ def test_the_header_alone_makes_a_request_stateless_too() -> None:
     assert send(notification("x") | {"params": {"_meta": claims()}}).status == 202
 
 
-@pytest.mark.parametrize("name", ["get_business", " get_business\t", "=?base64?Z2V0X2J1c2luZXNz?="])
-def test_a_name_may_be_padded_or_in_base64(name: str) -> None:
-    assert result(send_stateless("tools/call", CALL, mcp_name=name))["isError"] is False
-
-
-@given(name=st.text(min_size=1).filter(lambda name: name not in TOOLS))
+@given(name=st.sampled_from(["get_business", "get_topics"]) | st.text(min_size=1))
 def test_any_name_can_be_sent_in_base64(name: str) -> None:
     encoded = base64.b64encode(name.encode("utf-8", "surrogatepass")).decode()
     response = send_stateless("tools/call", {"name": name}, mcp_name=f"=?base64?{encoded}?=")
-    is_utf_8 = not re.search("[\ud800-\udfff]", name)
-    assert error(response) == (400, -32602 if is_utf_8 else -32020)
+    if name in TOOLS:
+        assert result(response)["isError"] is False
+    else:
+        is_utf_8 = not re.search("[\ud800-\udfff]", name)
+        assert error(response) == (400, -32602 if is_utf_8 else -32020)
 
 
 # ---- Batches ----
@@ -428,17 +420,13 @@ def test_an_answer_that_would_not_fit_is_given_to_its_message_alone(missing: int
 @pytest.mark.parametrize(
     "body",
     [
-        b"",
-        b"{",
-        b"\xff\xfe",
+        *[b"", b"{", b"\xff\xfe", b"[" * 65536, b'{"a":' * 10000, b"[%s]" % b",".join([b"NaN"] * 10000)],
         '{"jsonrpc":"2.0","id":1,"method":"ping"}'.encode("utf-16-le"),
-        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":NaN}}',
-        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":-Infinity}}',
-        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":1e400}}',
+        *[
+            b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":%s}}' % number
+            for number in (b"NaN", b"-Infinity", b"1e400")
+        ],
         b'{"jsonrpc":"2.0","id":' + b"1" * 4301 + b',"method":"ping"}',
-        b"[" * 65536,
-        b'{"a":' * 10000,
-        b"[%s]" % b",".join([b"NaN"] * 10000),
     ],
 )
 def test_what_is_not_json_in_utf_8_is_a_parse_error(body: bytes) -> None:
@@ -505,7 +493,6 @@ def test_other_http_methods_are_refused_with_those_that_are_not(method: str) -> 
     ("status", "headers"),
     [
         (200, {"content_type": "Application/JSON; charset=utf-8", "content_encoding": "identity"}),
-        (200, {"content_type": " application/json "}),
         *[(415, {"content_type": it}) for it in (None, "", "text/plain", "application/json-patch+json")],
         *[(415, {"content_encoding": it}) for it in ("", "gzip")],
     ],
@@ -551,13 +538,6 @@ def test_an_event_is_one_message_with_the_same_json() -> None:
     assert (refused.status, header(refused, "Content-Type")) == (400, JSON)
 
 
-def test_no_response_may_be_kept_by_caches_or_names_a_hop_or_a_length() -> None:
-    for response in (send(request("ping")), send(b"{"), send(b"", method="GET"), handshake()):
-        assert header(response, "Cache-Control") == "no-store"
-        names = {name.lower() for name, _ in response.headers}
-        assert not names & {"connection", "keep-alive", "transfer-encoding", "content-length"}
-
-
 # ---- Origins ----
 
 OURS = BASE_URL
@@ -578,13 +558,17 @@ METHODS = ["POST", "GET", "DELETE", "OPTIONS", "HEAD"]
 LISTING = endpoint("https://app.example:443", "vscode-webview://panel")
 
 
+def cors(response: Response) -> list[str | None]:
+    """Which page may read the response, and which of its headers."""
+    return [header(response, f"Access-Control-{name}") for name in ("Allow-Origin", "Expose-Headers")]
+
+
 @pytest.mark.parametrize("origin", ADMITTED)
 def test_known_pages_may_call_and_read_every_answer(origin: str) -> None:
     for method in METHODS:
         response = send(request("ping"), method=method, to=LISTING, origin=origin)
         assert response.status != 403
-        assert header(response, "Access-Control-Allow-Origin") == origin
-        assert header(response, "Access-Control-Expose-Headers") == "Mcp-Session-Id, MCP-Protocol-Version"
+        assert cors(response) == [origin, "Mcp-Session-Id, MCP-Protocol-Version"]
         assert header(response, "Vary") == "Origin"
 
 
@@ -594,16 +578,14 @@ def test_other_pages_may_do_nothing_and_read_nothing(origin: str) -> None:
     for method in METHODS:
         response = send(request("ping"), method=method, to=LISTING, origin=origin, **one)
         assert error(response) == (403, -32600)
-        assert header(response, "Access-Control-Allow-Origin") is None
-        assert header(response, "Vary") == "Origin"
+        assert (cors(response), header(response, "Vary")) == ([None, None], "Origin")
     assert result(send(request("ping"), to=LISTING, **one)) == {}
 
 
 @pytest.mark.parametrize("origin", [*ADMITTED, *STRANGERS])
 def test_with_a_star_every_page_may_call(origin: str) -> None:
     response = send(request("ping"), to=endpoint("*"), origin=origin)
-    assert result(response) == {}
-    assert header(response, "Access-Control-Allow-Origin") == "*"
+    assert (result(response), cors(response)[0]) == ({}, "*")
 
 
 @given(port=st.integers(0, 65535), tail=st.text(min_size=1))
@@ -633,9 +615,10 @@ def test_what_the_server_ends_is_refused_in_the_same_form(status: int, code: int
 
 # ---- Anything ----
 
+TEXTS = st.text(st.characters(), max_size=20)
 JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=20),
-    lambda values: st.lists(values, max_size=4) | st.dictionaries(st.text(max_size=10), values, max_size=4),
+    st.none() | st.booleans() | st.integers() | st.floats() | TEXTS,
+    lambda values: st.lists(values, max_size=4) | st.dictionaries(TEXTS, values, max_size=4),
     max_leaves=10,
 )
 ARGUMENT_NAMES = sorted({name for tool in DECLARED for name in tool["inputSchema"]["properties"]})
@@ -652,61 +635,45 @@ def maybe(**optional: st.SearchStrategy[Any]) -> st.SearchStrategy[Object]:
     return st.fixed_dictionaries({}, optional={key: one | JSON_VALUES for key, one in optional.items()})
 
 
+PARAMS = maybe(
+    name=TOOL_NAMES,
+    arguments=st.dictionaries(st.sampled_from(ARGUMENT_NAMES), JSON_VALUES, max_size=4),
+    cursor=JSON_VALUES,
+    protocolVersion=VERSIONS,
+    _meta=maybe(**{VERSION_CLAIM: VERSIONS, CAPABILITIES_CLAIM: st.just({})}),
+)
 MESSAGES = maybe(
-    jsonrpc=st.just("2.0"),
-    id=st.integers() | st.text(st.characters(), max_size=8),
-    method=METHOD_NAMES,
-    result=JSON_VALUES,
-    params=maybe(
-        name=TOOL_NAMES,
-        arguments=st.dictionaries(st.sampled_from(ARGUMENT_NAMES), JSON_VALUES, max_size=4),
-        cursor=JSON_VALUES,
-        protocolVersion=VERSIONS,
-        _meta=maybe(**{VERSION_CLAIM: VERSIONS, CAPABILITIES_CLAIM: st.just({})}),
-    ),
+    jsonrpc=st.just("2.0"), id=st.integers() | TEXTS, method=METHOD_NAMES, result=JSON_VALUES, params=PARAMS
 )
-HEADERS = st.fixed_dictionaries(
-    {},
-    optional={
-        "accept": st.sampled_from(["*/*", EVENTS]) | LATIN_1,
-        "content-type": st.just(JSON) | LATIN_1,
-        "content-encoding": LATIN_1,
-        "origin": st.sampled_from(["null", OURS]) | LATIN_1,
-        "mcp-protocol-version": VERSIONS | LATIN_1,
-        "mcp-session-id": LATIN_1,
-        "mcp-method": METHOD_NAMES | LATIN_1,
-        "mcp-name": TOOL_NAMES | LATIN_1,
-    },
-)
-
-
-def assert_defined(response: Response, document: Any) -> None:
-    """The response is one that a client of this protocol can take, and its ids are those of `document`."""
-    assert response.status in {200, 202, 204, 400, 403, 404, 405, 406, 415}
-    assert bool(response.body) == (response.status not in (202, 204))
-    if not response.body:
-        return
-    answers = json.loads(response.body.removeprefix(b"event: message\ndata: "))
-    asked = document if isinstance(answers, list) else [document]
-    ids = [one.get("id") for one in asked if isinstance(one, dict)]
-    for one in answers if isinstance(answers, list) else [answers]:
-        assert one["jsonrpc"] == "2.0"
-        assert ("result" in one) != ("error" in one)
-        assert one["id"] is None or one["id"] in ids
-        assert not isinstance(one["id"], (bool, float))
-        if "error" in one:
-            assert isinstance(one["error"]["code"], int)
-            assert isinstance(one["error"]["message"], str)
+USUAL_HEADERS = {
+    "accept": st.sampled_from(["*/*", EVENTS]),
+    "content-type": st.just(JSON),
+    "content-encoding": st.just("identity"),
+    "origin": st.sampled_from(["null", OURS]),
+    "mcp-protocol-version": VERSIONS,
+    "mcp-session-id": st.builds(Sessions(KEY).start, VERSIONS),
+    "mcp-method": METHOD_NAMES,
+    "mcp-name": TOOL_NAMES,
+}
+HEADERS = st.fixed_dictionaries({}, optional={name: usual | LATIN_1 for name, usual in USUAL_HEADERS.items()})
+DOCUMENTS = MESSAGES | st.lists(MESSAGES, max_size=12) | JSON_VALUES
 
 
 @settings(max_examples=400)
-@given(document=MESSAGES | st.lists(MESSAGES, max_size=12) | JSON_VALUES, headers=HEADERS)
-def test_any_json_with_any_headers_gets_a_defined_answer(document: Any, headers: dict[str, str]) -> None:
-    assert_defined(send(document, **headers), document)
-
-
-@given(body=st.binary(max_size=200), headers=HEADERS, method=st.sampled_from(METHODS) | LATIN_1)
-def test_any_bytes_with_any_method_get_a_defined_answer(
-    body: bytes, headers: dict[str, str], method: str
-) -> None:
-    assert_defined(send(body, method=method, **headers), {})
+@given(DOCUMENTS | st.binary(max_size=200), HEADERS, st.just("POST") | st.sampled_from(METHODS) | LATIN_1)
+def test_anything_gets_an_answer_that_a_client_can_take(sent: Any, headers: Object, method: str) -> None:
+    response = send(sent, method=method, **headers)
+    assert response.status in {200, 202, 204, 400, 403, 404, 405, 406, 415}
+    assert bool(response.body) == (response.status not in (202, 204))
+    names = {name.lower() for name, _ in response.headers}
+    assert response.status == 204 or ("Cache-Control", "no-store") in response.headers
+    assert not names & {"connection", "keep-alive", "transfer-encoding", "content-length"}
+    asked = sent if isinstance(sent, list) else [sent]
+    ids = [None, *(one.get("id") for one in asked if isinstance(one, dict))]
+    answers = json.loads(response.body.removeprefix(b"event: message\ndata: ") or b"[]")
+    for one in answers if isinstance(answers, list) else [answers]:
+        assert one.keys() in ({"jsonrpc", "id", "result"}, {"jsonrpc", "id", "error"})
+        assert one["jsonrpc"] == "2.0"
+        assert one["id"] in ids and not isinstance(one["id"], (bool, float))
+        if "error" in one:
+            assert isinstance(one["error"]["code"], int) and isinstance(one["error"]["message"], str)

@@ -1,7 +1,7 @@
 """The tools say what they are in words that every client takes, and answer what they say.
 
-What a search finds is compared with the plain definition and with the search over HTTP; what a tool declares
-is compared with what it answers.
+What a search finds is compared with the plain definition; what a tool declares is compared with what it
+answers. How arguments are read is tested with the queries.
 
 Asking - Declarations - Arguments - Search - Answers - Whatever loads
 """
@@ -18,7 +18,6 @@ from jsonschema import Draft202012Validator
 from mcp_sample import BUSINESS, CALLS, CONTRACT, DECLARED, INSIGHTS, REVIEWS, TOOLBOX, Object, toolbox_with
 
 from mcp_tools import MOST_LISTED, N8N_EXTRAS, TOOLS, Toolbox
-from query import BadQuery, query_from_pairs
 
 every_tool = pytest.mark.parametrize("tool", DECLARED, ids=lambda tool: tool["name"])
 
@@ -59,22 +58,17 @@ def test_there_are_eleven_tools_in_the_order_of_the_table() -> None:
 @every_tool
 def test_a_tool_names_the_business_and_says_that_it_only_reads(tool: Object) -> None:
     assert BUSINESS in tool["description"]
-    assert tool["annotations"] == {
-        "title": tool["title"],
-        "readOnlyHint": True,
-        "destructiveHint": False,
-        "idempotentHint": True,
-        "openWorldHint": False,
-    }
+    hints = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
+    assert tool["annotations"] == {"title": tool["title"]} | hints
 
 
 @every_tool
-def test_an_input_schema_is_closed_and_plain(tool: Object) -> None:
+def test_an_input_schema_is_closed_and_plain_and_leaves_out_what_n8n_adds_to_a_call(tool: Object) -> None:
     schema = tool["inputSchema"]
     Draft202012Validator.check_schema(schema)
-    assert schema["type"] == "object"
-    assert schema["additionalProperties"] is False
+    assert (schema["type"], schema["additionalProperties"]) == ("object", False)
     assert schema.keys() <= {"type", "properties", "required", "additionalProperties"}
+    assert not schema["properties"].keys() & N8N_EXTRAS
     for argument in schema["properties"].values():
         plain = {"type", "description", "format", "minimum", "maximum", "maxLength", "default"}
         assert argument.keys() <= plain
@@ -97,11 +91,6 @@ def test_an_output_schema_is_an_object_without_references(tool: Object) -> None:
     Draft202012Validator.check_schema(schema)
     assert schema["type"] == "object"
     assert set(keywords(schema)) <= {"type", "properties", "required", "items", "enum"}
-
-
-def test_what_n8n_adds_to_a_call_is_no_argument_of_any_tool() -> None:
-    for tool in DECLARED:
-        assert not tool["inputSchema"]["properties"].keys() & N8N_EXTRAS
 
 
 def test_search_takes_the_parameters_of_the_contract_in_their_order() -> None:
@@ -138,18 +127,11 @@ def test_every_fault_is_named_at_once_with_what_would_be_right() -> None:
     ("tool", "arguments", "fault"),
     [
         ("get_recent_reviews", {"limit": 51}, "limit: 51 is above the maximum of 50"),
-        ("get_recent_reviews", {"limit": 2.5}, "limit: expected a whole number such as 20"),
-        ("get_recent_reviews", {"limit": True}, "limit: expected a whole number such as 20"),
         ("get_recent_reviews", {"limit": 10**400}, "limit: the number is above the maximum of 50"),
-        ("get_recent_reviews", {"limit": "٣"}, "limit: expected a whole number such as 20"),
-        ("get_recent_reviews", {"limit": "5\n"}, "limit: expected a whole number such as 20"),
-        ("search_reviews", {"since": "20250101"}, "since: expected a date written YYYY-MM-DD"),
-        ("search_reviews", {"since": "2025-W01-1"}, "since: expected a date written YYYY-MM-DD"),
+        ("get_recent_reviews", {"limit": True}, "limit: expected a whole number such as 20"),
         ("search_reviews", {"rating": False}, "rating: expected a number such as 4 or 4.5"),
         ("search_reviews", {"query": "\ud800"}, "query: is not valid UTF-8"),
-        ("get_review", {}, "id: is required"),
-        ("get_review", {"id": None}, "id: is required"),
-        ("get_review", {"id": ""}, "id: is required"),
+        *[("get_review", arguments, "id: is required") for arguments in ({}, {"id": None}, {"id": ""})],
         ("get_review", {"id": 5}, "id: expected text"),
         ("get_review", {"id": "x" * 201}, "id: 201 characters are above the maximum of 200"),
         ("get_business", {"x": 1}, "x: unknown parameter; none is taken"),
@@ -177,10 +159,12 @@ def test_numbers_may_be_written_as_text_and_null_is_absence() -> None:
     assert structured("search_reviews", {"min_rating": "4.5", "query": None, "since": ""})["returned"] == 20
 
 
-@pytest.mark.parametrize("tool", CALLS)
-def test_what_n8n_adds_is_left_out(tool: str) -> None:
-    extras = {"toolCallId": "c", "sessionId": "s", "action": "sendMessage", "chatInput": "?", "tool": tool}
-    assert structured(tool, CALLS[tool] | extras) == structured(tool, CALLS[tool])
+@every_tool
+def test_an_answer_fits_its_schema_and_heeds_nothing_that_n8n_adds(tool: Object) -> None:
+    name, arguments = tool["name"], CALLS[tool["name"]]
+    content = structured(name, arguments)
+    Draft202012Validator(tool["outputSchema"]).validate(content)
+    assert structured(name, arguments | dict.fromkeys(N8N_EXTRAS, "?")) == content
 
 
 def values_of(schema: Object) -> st.SearchStrategy[Any]:
@@ -211,38 +195,18 @@ def test_arguments_that_fit_the_input_schema_are_taken_but_for_days_that_never_w
 # ---- Search ----
 
 
-def members(**optional: st.SearchStrategy[Any]) -> st.SearchStrategy[Object]:
-    """Objects of any of these members."""
-    return st.fixed_dictionaries({}, optional=optional)
-
-
-NUMBERS = st.sampled_from([1, 3, 4, 5, 4.5, "5", "4.0", 7, 0, "x", None, True, -1, "", 2.5])
-DAYS = st.sampled_from(["2025-01-01", "2026-06-30", "2024-02-29", "2025-02-29", "x", "", None])
-SEARCHES = members(
-    query=st.sampled_from(["back", "BACK", "pain", "zzz", "e", "naïve", ""]),
-    rating=NUMBERS,
-    min_rating=NUMBERS,
-    since=DAYS,
-    until=DAYS,
-    mentions_technician=st.sampled_from(["okafor", "Dr.", "tobias okafor", "nobody", "", None]),
-    mentions_service=st.sampled_from(["massage-therapy", "MASSAGE Therapy", "nothing", None]),
-    limit=NUMBERS,
-    offset=NUMBERS,
-    unknown=st.just("x"),
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"query": "BACK", "rating": 5, "offset": 3},
+        {"min_rating": "4.5", "since": "2025-01-01", "until": "2026-06-30", "limit": 100},
+        {"mentions_technician": "tobias okafor", "mentions_service": "MASSAGE Therapy"},
+        {"query": "zzz"},
+    ],
 )
-
-
-@given(asked=SEARCHES)
-def test_a_search_finds_and_faults_what_the_search_over_http_does(asked: Object) -> None:
-    given_values = {name: value for name, value in asked.items() if value is not None}
-    pairs = [(n, value if isinstance(value, str) else json.dumps(value)) for n, value in given_values.items()]
-    try:
-        query_from_pairs(CONTRACT.search_parameters, pairs)
-    except BadQuery as bad:
-        assert faults("search_reviews", asked) == [f"{one.parameter}: {one.message}" for one in bad.issues]
-    else:
-        plain = {name: str(value) for name, value in given_values.items()}
-        assert structured("search_reviews", asked) == plain_definition.search(REVIEWS, INSIGHTS, plain)
+def test_a_search_finds_what_the_plain_definition_says(asked: Object) -> None:
+    plain = {name: str(value) for name, value in asked.items()}
+    assert structured("search_reviews", asked) == plain_definition.search(REVIEWS, INSIGHTS, plain)
 
 
 def test_the_next_page_begins_where_the_last_one_ended() -> None:
@@ -252,11 +216,6 @@ def test_the_next_page_begins_where_the_last_one_ended() -> None:
 
 
 # ---- Answers ----
-
-
-@every_tool
-def test_an_answer_fits_its_schema(tool: Object) -> None:
-    Draft202012Validator(tool["outputSchema"]).validate(structured(tool["name"], CALLS[tool["name"]]))
 
 
 def test_business_topics_and_trend_are_those_of_the_data() -> None:
@@ -358,30 +317,37 @@ def test_of_very_many_known_names_only_some_are_listed() -> None:
     assert line.endswith(" and 7 more")
 
 
+def members(**optional: st.SearchStrategy[Any]) -> st.SearchStrategy[Object]:
+    """Objects of any of these members."""
+    return st.fixed_dictionaries({}, optional=optional)
+
+
 TEXTS = st.text(min_size=1, max_size=30)
+NULLABLE_TEXTS = st.none() | TEXTS
 COUNTS = st.none() | st.integers(0, 10**6)
 SCORES = st.none() | st.floats(-1, 1)
-
-
-def entries(**more: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Object]]:
-    phrases = st.none() | st.lists(TEXTS, max_size=3)
-    keys = {"mention_count": COUNTS, "score": SCORES, "top_phrases": phrases, "unknown key": TEXTS} | more
-    one = st.fixed_dictionaries({"id": TEXTS, "label": TEXTS}, optional=keys)
-    return st.lists(one, max_size=3)
-
-
-TRENDS = st.sampled_from(["improving", "stable", "declining", None])
-QUESTION = {"question": TEXTS, "answer": TEXTS}
+ENTRY_KEYS = {
+    "mention_count": COUNTS,
+    "negative_count": COUNTS,
+    "score": SCORES,
+    "positive_pct": st.floats(0, 100),
+    "summary": NULLABLE_TEXTS,
+    "top_phrases": st.none() | st.lists(TEXTS, max_size=3),
+    "unknown": TEXTS,
+}
+ENTRY = st.fixed_dictionaries({"id": TEXTS, "label": TEXTS}, optional=ENTRY_KEYS)
+ENTRIES = st.none() | st.lists(ENTRY, max_size=3)
+QUESTION = st.fixed_dictionaries({"question": TEXTS, "answer": TEXTS}, optional={"review_ids": st.none()})
 INSIGHTS_FILES = members(
-    summary=st.none() | TEXTS,
+    summary=NULLABLE_TEXTS,
     generated_at=st.sampled_from([None, "2026-01-01"]),
     date_range=st.sampled_from([None, {"earliest": "2025-01-01"}]),
     overall_sentiment=st.none() | members(score=SCORES),
-    aspects=st.none() | entries(positive_pct=st.floats(0, 100), negative_count=COUNTS),
-    entities=st.none() | members(technicians=entries(), services=st.none() | entries(), problems=entries()),
-    topics=entries(summary=st.none() | TEXTS),
-    temporal=st.none() | members(trend=TRENDS, monthly=st.just([{"month": "2025-01"}])),
-    faq=st.lists(st.fixed_dictionaries(QUESTION, optional={"review_ids": st.none()}), max_size=3),
+    aspects=ENTRIES,
+    entities=st.none() | members(technicians=ENTRIES, services=ENTRIES, problems=ENTRIES),
+    topics=ENTRIES,
+    temporal=st.sampled_from([None, {"trend": "stable", "monthly": [{"month": "2025-01"}]}]),
+    faq=st.lists(QUESTION, max_size=3),
 )
 REVIEW: st.SearchStrategy[Object] = st.fixed_dictionaries(
     {
@@ -396,11 +362,13 @@ REVIEW: st.SearchStrategy[Object] = st.fixed_dictionaries(
         "mentioned_services": st.none() | st.lists(TEXTS, max_size=2),
     },
 )
-BUSINESSES = st.fixed_dictionaries(
-    {"name": TEXTS}, optional={"description": TEXTS, "hours": st.none(), "unknown key": TEXTS}
+BUSINESS_KEYS = {"description": TEXTS, "hours": st.none(), "unknown key": TEXTS}
+REVIEWS_FILES = st.fixed_dictionaries(
+    {
+        "business": st.fixed_dictionaries({"name": TEXTS}, optional=BUSINESS_KEYS),
+        "reviews": st.lists(REVIEW, max_size=4, unique_by=lambda review: review["id"]),
+    }
 )
-REVIEW_LISTS = st.lists(REVIEW, max_size=4, unique_by=lambda review: review["id"])
-REVIEWS_FILES = st.fixed_dictionaries({"business": BUSINESSES, "reviews": REVIEW_LISTS})
 
 
 @settings(max_examples=60)
