@@ -60,22 +60,15 @@ READ_ATTEMPTS = 5
 SETTLE_SECONDS = 0.05  # between two attempts at a file that somebody is writing
 
 
-@dataclass(frozen=True, slots=True)
-class Files:
-    """The contents of the two data files; `insights` is None when there is no such file."""
-
-    reviews: bytes
-    insights: bytes | None
-    modified: float  # seconds since the epoch: the later modification of the two
+Files = Mapping[str, tuple[bytes, float]]  # by name: content, modification in seconds since the epoch
 
 
 def read_files(directory: Path) -> Files:
-    """Both data files, each as it was at one moment. Raises BadData."""
-    faults = []
-    contents: dict[str, tuple[bytes, float]] = {}
+    """The data files that are there, each as it was at one moment. Raises BadData."""
+    faults, files = [], {}
     for name in DATA_FILES:
         try:
-            contents[name] = read_unchanging(directory / name)
+            files[name] = read_unchanging(directory / name)
         except FileNotFoundError:
             if name == REVIEWS_FILE:
                 faults.append(Fault(name, (), f"there is no such file in {directory}; --data names it"))
@@ -83,9 +76,7 @@ def read_files(directory: Path) -> Files:
             faults.append(Fault(name, (), f"cannot be read: {error.strerror or error}"))
     if faults:
         raise BadData(faults)
-    insights, _ = contents.get(INSIGHTS_FILE, (None, 0.0))
-    modified = max(modified for _, modified in contents.values())
-    return Files(contents[REVIEWS_FILE][0], insights, modified)
+    return files
 
 
 def read_unchanging(path: Path) -> tuple[bytes, float]:
@@ -208,11 +199,12 @@ def build_snapshot(
     program: Program, files: Files, base_url: str, previous: Snapshot | None, now: float
 ) -> Snapshot:
     """The snapshot of `files`; content that `previous` served keeps its Last-Modified. Raises BadData."""
-    dataset = load(program.contract, files.reviews, files.insights)
-    changed = _dataset_modified(dataset, files.modified, previous, now)
-    directory = FixedBody(
-        encode(links_below(base_url).directory()), JSON_TYPE, program.contract_modified, vary=HOME_VARY
-    )
+    insights, _ = files.get(INSIGHTS_FILE, (None, None))
+    dataset = load(program.contract, files[REVIEWS_FILE][0], insights)
+    modified = max(modified for _, modified in files.values())
+    content = (dataset.reviews_json, dataset.insights_json)
+    same = previous is not None and content == (previous.dataset.reviews_json, previous.dataset.insights_json)
+    changed = last_modified(modified, previous.last_modified if previous else None, same, now)
 
     def represented(path: str, fixed: FixedBody, before: Representation | None) -> Representation:
         same = before is not None and before.identity.body == fixed.body
@@ -222,12 +214,15 @@ def build_snapshot(
             fixed.body, fixed.content_type, date, FIXED_GZIP_LEVEL, link, fixed.vary, fixed.policy
         )
 
+    bodies = fixed_bodies(program, dataset, base_url, modified, changed)
+    listing = encode(links_below(base_url).directory())
+    directory = FixedBody(listing, JSON_TYPE, program.contract_modified, vary=HOME_VARY)
     return Snapshot(
         dataset=dataset,
         toolbox=toolbox_of(program.contract, dataset),
         fixed={
             path: represented(path, fixed, previous.fixed[path] if previous else None)
-            for path, fixed in fixed_bodies(program, dataset, base_url, files.modified, changed).items()
+            for path, fixed in bodies.items()
         },
         directory=represented("", directory, previous.directory if previous else None),
         last_modified=changed,
@@ -241,7 +236,6 @@ def fixed_bodies(
     """What each fixed path answers. `modified` is the time of the data files, `changed` the dataset's own."""
     links, templates = links_below(base_url), program.templates
     home, policy = page.html_page(templates, dataset, links), page.page_headers(templates)
-    llms, robots = page.llms_text(templates, dataset, links), page.robots_text(links)
     atom = atom_feed(dataset, links, datetime.fromtimestamp(changed, UTC))
     contract = encode(served_contract(program.contract, dataset, base_url))
     shown = max(changed, program.templates_modified)
@@ -252,8 +246,8 @@ def fixed_bodies(
         ATOM_FEED_PATH: FixedBody(atom, ATOM_TYPE, modified),
         CONTRACT_PATH: FixedBody(contract, JSON_TYPE, program.contract_modified),
         HOME_PATH: FixedBody(home, HTML_TYPE, shown, policy, HOME_VARY),
-        LLMS_PATH: FixedBody(llms, TEXT_TYPE, shown),
-        ROBOTS_PATH: FixedBody(robots, TEXT_TYPE, program.contract_modified),
+        LLMS_PATH: FixedBody(page.llms_text(templates, dataset, links), TEXT_TYPE, shown),
+        ROBOTS_PATH: FixedBody(page.robots_text(links), TEXT_TYPE, program.contract_modified),
         ICON_PATH: FixedBody(page.favicon(templates), ICON_TYPE, program.templates_modified),
     }
 
@@ -269,15 +263,6 @@ def served_contract(contract: Contract, dataset: Dataset, base_url: str) -> dict
 
 
 # ---- Dates ----
-
-
-def _dataset_modified(dataset: Dataset, modified: float, previous: Snapshot | None, now: float) -> int:
-    """Last-Modified of what is computed from the dataset as a whole."""
-    if previous is None:
-        return last_modified(modified, None, False, now)
-    before = previous.dataset
-    same = before.reviews_json == dataset.reviews_json and before.insights_json == dataset.insights_json
-    return last_modified(modified, previous.last_modified, same, now)
 
 
 def last_modified(modified: float, previous: int | None, same: bool, now: float) -> int:

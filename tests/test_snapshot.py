@@ -14,7 +14,7 @@ import pytest
 import snapshot
 from contract import BadData
 from representations import represent
-from snapshot import Computed, Files, Snapshot
+from snapshot import Computed, Snapshot
 
 NOW = 1_800_000_000.0
 MINIMAL = {"business": {"name": "X"}, "reviews": []}
@@ -40,7 +40,7 @@ def faults(directory: Path) -> list[str]:
 
 def test_a_missing_file_of_reviews_is_a_fault_and_missing_insights_are_not(tmp_path: Path) -> None:
     assert faults(tmp_path) == [f"reviews.json: there is no such file in {tmp_path}; --data names it"]
-    assert snapshot.read_files(write(tmp_path)).insights is None
+    assert list(snapshot.read_files(write(tmp_path))) == ["reviews.json"]
 
 
 def test_a_directory_in_the_place_of_a_file_is_a_fault(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_file_that_never_rests_is_a_fault(tmp_path: Path, monkeypatch: pytest.
 
 
 def built(document: Any, modified: float, previous: Snapshot | None = None, now: float = NOW) -> Snapshot:
-    files = Files(json.dumps(document).encode(), None, modified)
+    files = {"reviews.json": (json.dumps(document).encode(), modified)}
     return snapshot.build_snapshot(PROGRAM, files, "http://reviews.example", previous, now)
 
 
