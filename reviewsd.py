@@ -22,11 +22,10 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import NoReturn
 
-from hub_store import HubUnavailable, Listing, list_subscriptions
-
 from app import HUB_UNAVAILABLE, STORE_PATHS, VERSION, Application, Reloader, loaded_text, utc_text
 from contract import BadData
 from hub import Hub, HubSettings
+from hub_store import HubUnavailable, Listing, list_subscriptions
 from mcp_rpc import SESSION_KEY_BYTES, McpEndpoint, McpSettings, new_session_key
 from reviews import Dataset
 from serving import Bridge, CannotListen, claim_port, clear_path, leave, notify, serve
