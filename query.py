@@ -13,7 +13,6 @@ import json
 import math
 import re
 import unicodedata
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -96,9 +95,9 @@ def query_from_pairs(parameters: Mapping[str, Parameter], pairs: Sequence[tuple[
     Bytes that are not UTF-8 are expected as lone surrogates (`errors="surrogateescape"`) and become issues.
     Raises BadQuery with every issue.
     """
-    given: dict[str, list[Json]] = defaultdict(list)
+    given: dict[str, list[Json]] = {}
     for name, value in pairs:
-        given[name].append(value)
+        given.setdefault(name, []).append(value)
     return Query(**_read(parameters, given))
 
 

@@ -1,9 +1,7 @@
 """The datasets in memory: two JSON files become one immutable `Dataset` that answers questions.
 
-This module turns bytes and values into bytes and values. It opens no file and no socket, starts no thread,
-reads no clock and knows nothing of HTTP.
-
-Each review is encoded once, when it is loaded; every answer is made of these pieces.
+Each review is encoded once, when it is loaded; every answer is made of these pieces. This module opens no
+file and no socket, starts no thread, reads no clock and knows nothing of HTTP.
 
 Sections: Rules - Served form - Dataset - Load - Filters - Lists
 """
