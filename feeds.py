@@ -24,7 +24,6 @@ from strict_json import Json, encode
 def json_feed(dataset: Dataset, links: Links) -> bytes:
     """JSON Feed 1.1 (https://jsonfeed.org/version/1.1) of the newest reviews, encoded."""
     name = dataset.business["name"]
-    labels = _service_labels(dataset.insights)
     feed = {
         "version": "https://jsonfeed.org/version/1.1",
         "title": f"Reviews of {name}",
@@ -34,10 +33,10 @@ def json_feed(dataset: Dataset, links: Links) -> bytes:
     }
     if links.hub:
         feed["hubs"] = [{"type": "WebSub", "url": links.hub}]
-    return encode(feed | {"items": [_json_feed_item(review, labels) for review in dataset.newest]})
+    return encode(feed | {"items": [_json_feed_item(review, dataset) for review in dataset.newest]})
 
 
-def _json_feed_item(review: Mapping[str, Json], service_labels: Mapping[str, str]) -> dict[str, Json]:
+def _json_feed_item(review: Mapping[str, Json], dataset: Dataset) -> dict[str, Json]:
     author = {"name": review["author"]}
     if review["author_avatar_url"]:
         author["avatar"] = review["author_avatar_url"]
@@ -50,7 +49,7 @@ def _json_feed_item(review: Mapping[str, Json], service_labels: Mapping[str, str
         "date_published": _date_time(review["date"]),
         "date_modified": _modified(review),
         "authors": [author],
-        "tags": _tags(review, service_labels),
+        "tags": _tags(review, dataset),
         "_review": {key: review[key] for key in ("rating", "verified", "source", "owner_reply")},
     }
 
@@ -61,46 +60,43 @@ def _json_feed_item(review: Mapping[str, Json], service_labels: Mapping[str, str
 def atom_feed(dataset: Dataset, links: Links, updated_when_empty: datetime) -> bytes:
     """Atom (RFC 4287) of the newest reviews, encoded; `updated_when_empty` is aware and UTC."""
     name = dataset.business["name"]
-    authority = _tag_authority(dataset.business.get("url") or links.home)
-    labels = _service_labels(dataset.insights)
+    home = dataset.business.get("url") or links.home
+    tag = f"tag:{_tag_authority(home)},{TAG_YEAR}"
     modified = [_modified(review) for review in dataset.newest]
-    updated = max(modified, key=_instant) if modified else f"{updated_when_empty:%Y-%m-%dT%H:%M:%SZ}"
     feed = ET.Element("feed", {"xmlns": "http://www.w3.org/2005/Atom"})
-    _text_element(feed, "id", f"tag:{authority},{TAG_YEAR}:reviews")
-    _text_element(feed, "title", f"Reviews of {name}")
-    _text_element(feed, "subtitle", f"The {NEWEST_REVIEWS} newest verified customer reviews of {name}.")
-    _text_element(feed, "updated", updated)
-    ET.SubElement(feed, "link", {"rel": "self", "type": "application/atom+xml", "href": links.atom_feed})
+    _element(feed, "id", f"{tag}:reviews")
+    _element(feed, "title", f"Reviews of {name}")
+    _element(feed, "subtitle", f"The {NEWEST_REVIEWS} newest verified customer reviews of {name}.")
+    _element(feed, "updated", max(modified, key=_instant, default=f"{updated_when_empty:%Y-%m-%dT%H:%M:%SZ}"))
+    _element(feed, "link", rel="self", type="application/atom+xml", href=links.atom_feed)
     if links.hub:
-        ET.SubElement(feed, "link", {"rel": "hub", "href": links.hub})
-    ET.SubElement(feed, "link", {"rel": "alternate", "href": _xml(dataset.business.get("url") or links.home)})
+        _element(feed, "link", rel="hub", href=links.hub)
+    _element(feed, "link", rel="alternate", href=home)
     for review in dataset.newest:
-        _atom_entry(feed, review, f"tag:{authority},{TAG_YEAR}:review/{quote(review['id'], safe='')}", labels)
-    body = ET.tostring(feed, encoding="utf-8", xml_declaration=True)
-    return bytes(body)
+        _add_entry(feed, f"{tag}:review/{quote(review['id'], safe='')}", review, dataset)
+    return bytes(ET.tostring(feed, encoding="utf-8", xml_declaration=True))
 
 
-def _atom_entry(feed: ET.Element, review: Mapping[str, Json], tag: str, labels: Mapping[str, str]) -> None:
-    entry = ET.SubElement(feed, "entry")
-    _text_element(entry, "id", tag)
-    _text_element(entry, "title", _title(review))
-    _text_element(entry, "published", _date_time(review["date"]))
-    _text_element(entry, "updated", _modified(review))
-    _text_element(ET.SubElement(entry, "author"), "name", review["author"])
+def _add_entry(feed: ET.Element, tag: str, review: Mapping[str, Json], dataset: Dataset) -> None:
+    entry = _element(feed, "entry")
+    _element(entry, "id", tag)
+    _element(entry, "title", _title(review))
+    _element(entry, "published", _date_time(review["date"]))
+    _element(entry, "updated", _modified(review))
+    _element(_element(entry, "author"), "name", review["author"])
     if review["source_url"]:
-        ET.SubElement(entry, "link", {"rel": "alternate", "href": _xml(review["source_url"])})
-    for term in _tags(review, labels):
-        ET.SubElement(entry, "category", {"term": _xml(term)})
+        _element(entry, "link", rel="alternate", href=review["source_url"])
+    for term in _tags(review, dataset):
+        _element(entry, "category", term=term)
     reply = review["owner_reply"]
-    answered = f"\n\nReply from the owner: {reply['text']}" if reply else ""
-    _text_element(entry, "content", _content(review) + answered).set("type", "text")
+    reply_text = f"\n\nReply from the owner: {reply['text']}" if reply else ""
+    _element(entry, "content", _content(review) + reply_text, type="text")
 
 
 TAG_YEAR = "2026"  # RFC 4151 wants a date at which the authority held its name; a constant keeps ids stable
 DOMAIN_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
-# What XML 1.0 section 2.2 leaves out, but for halves of surrogate pairs, which no data hold. An expression
-# for it would take 5 ms to compile at each start.
-NO_XML = dict.fromkeys([*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0xFFFE, 0xFFFF])
+# XML 1.0 section 2.2, except for surrogates, which decoded data do not hold.
+NOT_IN_XML = dict.fromkeys([*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0xFFFE, 0xFFFF])
 
 
 def _tag_authority(url: str) -> str:
@@ -109,15 +105,15 @@ def _tag_authority(url: str) -> str:
     return host if DOMAIN_NAME.fullmatch(host) else "localhost"
 
 
-def _text_element(parent: ET.Element, name: str, text: str) -> ET.Element:
-    element = ET.SubElement(parent, name)
+def _element(parent: ET.Element, name: str, text: str = "", **attributes: str) -> ET.Element:
+    element = ET.SubElement(parent, name, {key: _xml(value) for key, value in attributes.items()})
     element.text = _xml(text)
     return element
 
 
 def _xml(text: str) -> str:
     """`text` without the characters that XML forbids, its line ends as a parser would make them."""
-    return text.translate(NO_XML).replace("\r\n", "\n").replace("\r", "\n")
+    return text.translate(NOT_IN_XML).replace("\r\n", "\n").replace("\r", "\n")
 
 
 # ---- Words: what both feeds say of a review ----
@@ -135,28 +131,24 @@ def _content(review: Mapping[str, Json]) -> str:
     return review["text"] or f"{_stars(review)}, without words."
 
 
-def _tags(review: Mapping[str, Json], service_labels: Mapping[str, str]) -> list[str]:
-    services = [service_labels.get(service, service) for service in review["mentioned_services"]]
+def _tags(review: Mapping[str, Json], dataset: Dataset) -> list[str]:
+    labels = {service["id"]: service["label"] for service in dataset.insights["entities"]["services"]}
+    services = [labels.get(service, service) for service in review["mentioned_services"]]
     return list(dict.fromkeys(services + review["mentioned_technicians"]))
-
-
-def _service_labels(insights: Mapping[str, Json]) -> dict[str, str]:
-    return {entry["id"]: entry["label"] for entry in insights["entities"]["services"]}
 
 
 # ---- Date-times ----
 
 
-def _date_time(written: str) -> str:
+def _date_time(date: str) -> str:
     """A date as an RFC 3339 date-time with the capitals that Atom demands (RFC 4287 section 3.3)."""
-    return written.upper() if len(written) > len("YYYY-MM-DD") else f"{written}T00:00:00Z"
+    return date.upper() if len(date) > len("YYYY-MM-DD") else f"{date}T00:00:00Z"
 
 
 def _modified(review: Mapping[str, Json]) -> str:
     """The later of the review's date and its reply's, as a date-time."""
     reply_date = (review["owner_reply"] or {}).get("date")
-    dates = [_date_time(review["date"])] + ([_date_time(reply_date)] if reply_date else [])
-    return max(dates, key=_instant)
+    return max(map(_date_time, filter(None, (review["date"], reply_date))), key=_instant)
 
 
 def _instant(date_time: str) -> tuple[timedelta, str]:
@@ -164,10 +156,9 @@ def _instant(date_time: str) -> tuple[timedelta, str]:
 
     A leap second counts as the second before it.
     """
-    second = "59" if date_time[17:19] == "60" else date_time[17:19]
-    fraction = re.match(r"\.[0-9]+", date_time[19:])
-    digits = fraction[0] if fraction else ""
-    moment = datetime.fromisoformat(date_time[:17] + second + date_time[19 + len(digits) :])
+    second, rest = date_time[17:19], date_time[19:]
+    offset = rest.lstrip(".0123456789")
+    moment = datetime.fromisoformat(date_time[:17] + min(second, "59") + offset)
     # Not timestamp(): in the years 1 and 9999 an offset would leave the calendar.
-    whole = moment.replace(tzinfo=None) - datetime.min - (moment.utcoffset() or timedelta())
-    return whole, digits.rstrip("0")
+    to_the_second = moment.replace(tzinfo=None) - datetime.min - (moment.utcoffset() or timedelta())
+    return to_the_second, rest.removesuffix(offset).rstrip("0")

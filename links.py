@@ -36,20 +36,20 @@ FIXED_PATHS = (*DATA_PATHS, LLMS_PATH, ROBOTS_PATH, ICON_PATH)  # and HOME_PATH,
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Absolute URLs of what the service answers, in the order in which `/` lists them."""
+    """Absolute URLs of what the service answers, in the order of `/`; the defaults are bare paths."""
 
-    reviews: str
-    insights: str
-    search: str
-    since: str  # without the day that ends it
-    json_feed: str
-    atom_feed: str
-    contract: str
-    home: str
-    llms: str
-    mcp: str
-    icon: str
-    hub: str = ""  # empty where nobody is to subscribe
+    reviews: str = REVIEWS_PATH
+    insights: str = INSIGHTS_PATH
+    search: str = SEARCH_PATH
+    since: str = SINCE_PATH  # without the day that ends it
+    json_feed: str = JSON_FEED_PATH
+    atom_feed: str = ATOM_FEED_PATH
+    contract: str = CONTRACT_PATH
+    home: str = HOME_PATH
+    llms: str = LLMS_PATH
+    mcp: str = MCP_PATH
+    icon: str = ICON_PATH
+    hub: str = HUB_PATH  # empty where a text must not speak of subscriptions
 
     def path(self, url: str) -> str:
         """The path of one of these URLs below the base URL: "/feed.xml"."""
@@ -64,20 +64,7 @@ class Links:
 
 def links_below(base_url: str) -> Links:
     """The links of a service at `base_url`, which has no slash at its end."""
-    return Links(
-        reviews=base_url + REVIEWS_PATH,
-        insights=base_url + INSIGHTS_PATH,
-        search=base_url + SEARCH_PATH,
-        since=base_url + SINCE_PATH,
-        json_feed=base_url + JSON_FEED_PATH,
-        atom_feed=base_url + ATOM_FEED_PATH,
-        contract=base_url + CONTRACT_PATH,
-        home=base_url + HOME_PATH,
-        llms=base_url + LLMS_PATH,
-        mcp=base_url + MCP_PATH,
-        icon=base_url + ICON_PATH,
-        hub=base_url + HUB_PATH,
-    )
+    return Links(**{name: base_url + path for name, path in asdict(Links()).items()})
 
 
 def topic_link_header(base_url: str, path: str) -> str:

@@ -13,7 +13,6 @@ import json
 import math
 import re
 import unicodedata
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -23,7 +22,7 @@ from typing import Any
 from contract import Parameter
 from strict_json import SURROGATE, Json
 
-MOST_PARAMETERS = 50  # more in one request is no question but an attack on the issue list
+MOST_PARAMETERS = 50  # that are read in one request, so that the list of issues stays short
 MOST_ECHOED = 200  # characters of a wrong value repeated in its issue
 
 
@@ -32,7 +31,7 @@ MOST_ECHOED = 200  # characters of a wrong value repeated in its issue
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A search that has passed every check; names and defaults are the contract's, None is no such filter."""
+    """A search that has passed every check; names and defaults are the contract's, None filters nothing."""
 
     query: str | None = None
     rating: float | None = None
@@ -70,7 +69,7 @@ class BadValue(ValueError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown name: the known name that is meant, or all of them."""
+    """The end of a message about an unknown name: the known name that is nearest, or all of them."""
     names = list(known)
     near = difflib.get_close_matches(name[:MOST_ECHOED], names, n=1)
     listed = f"known are {', '.join(names)}" if names else "none is taken"
@@ -96,24 +95,16 @@ def query_from_pairs(parameters: Mapping[str, Parameter], pairs: Sequence[tuple[
     Bytes that are not UTF-8 are expected as lone surrogates (`errors="surrogateescape"`) and become issues.
     Raises BadQuery with every issue.
     """
-    given: dict[str, list[Json]] = defaultdict(list)
+    given: dict[str, list[Json]] = {}
     for name, value in pairs:
-        given[name].append(value)
+        given.setdefault(name, []).append(value)
     return Query(**_read(parameters, given))
-
-
-def query_from_arguments(parameters: Mapping[str, Parameter], arguments: Mapping[str, Json]) -> Query:
-    """The query that a JSON object asks for: the names, values and issues of `query_from_pairs`.
-
-    Numbers may be JSON numbers or strings; null is the same as absent. Raises BadQuery with every issue.
-    """
-    return Query(**read_arguments(parameters, arguments))
 
 
 def read_arguments(parameters: Mapping[str, Parameter], arguments: Mapping[str, Json]) -> dict[str, Any]:
     """The values of a JSON object by name, those left out with their defaults.
 
-    Reads as `query_from_arguments`. Raises BadQuery with every issue.
+    Numbers may be JSON numbers or strings; null is the same as absent. Raises BadQuery with every issue.
     """
     return _read(parameters, {name: [value] for name, value in arguments.items()})
 
@@ -175,40 +166,31 @@ def _read_text(parameter: Parameter, value: Json) -> str:
     return value
 
 
-def _read_date(parameter: Parameter, value: Json) -> str:
-    return read_day(_read_text(parameter, value))
-
-
 def _read_number(parameter: Parameter, value: Json) -> float:
-    return _in_range(parameter, _number(value, DECIMAL, "expected a number such as 4 or 4.5"))
+    return _number(parameter, value, DECIMAL, "expected a number such as 4 or 4.5")
 
 
 def _read_integer(parameter: Parameter, value: Json) -> int:
     wanted = "expected a whole number such as 20"
-    number = _in_range(parameter, _number(value, WHOLE, wanted))
+    number = _number(parameter, value, WHOLE, wanted)
     if number != int(number):
         raise BadValue(wanted)
     return int(number)
 
 
-def _number(value: Json, grammar: re.Pattern[str], wanted: str) -> float:
-    """The number that a JSON number or a string of `grammar` stands for (infinite when it is too large)."""
+def _number(parameter: Parameter, value: Json, grammar: re.Pattern[str], wanted: str) -> float:
+    """A JSON number or the number that a string of `grammar` stands for (infinite when it is too large)."""
     if isinstance(value, str) and grammar.fullmatch(value):
-        return float(value)
-    # JSON's true and false are integers to Python, not to the caller.
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return value
-    raise BadValue(wanted)
-
-
-def _in_range(parameter: Parameter, number: float) -> float:
-    if number < parameter.minimum:
-        raise BadValue(f"{_brief(number)} is below the minimum of {_brief(parameter.minimum)}")
-    if number > parameter.maximum:
-        raise BadValue(f"{_brief(number)} is above the maximum of {_brief(parameter.maximum)}")
-    if math.isnan(number):
+        value = float(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise BadValue(wanted)
+    if value < parameter.minimum:
+        raise BadValue(f"{_brief(value)} is below the minimum of {_brief(parameter.minimum)}")
+    if value > parameter.maximum:
+        raise BadValue(f"{_brief(value)} is above the maximum of {_brief(parameter.maximum)}")
+    if math.isnan(value):
         raise BadValue("expected a number")
-    return number
+    return value
 
 
 def _brief(number: float) -> str:
@@ -221,7 +203,7 @@ def _brief(number: float) -> str:
 
 READERS: dict[str, Callable[[Parameter, Json], Any]] = {
     "text": _read_text,
-    "date": _read_date,
+    "date": lambda parameter, value: read_day(_read_text(parameter, value)),
     "number": _read_number,
     "integer": _read_integer,
 }

@@ -1,9 +1,7 @@
 """The datasets in memory: two JSON files become one immutable `Dataset` that answers questions.
 
-This module turns bytes and values into bytes and values. It opens no file and no socket, starts no thread,
-reads no clock and knows nothing of HTTP.
-
-Each review is encoded once, when it is loaded; every answer is made of these pieces.
+Each review is encoded once, when it is loaded; every answer is made of these pieces. This module opens no
+file and no socket, starts no thread, reads no clock and knows nothing of HTTP.
 
 Sections: Rules - Served form - Dataset - Load - Filters - Lists
 """
@@ -15,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,7 +23,7 @@ from strict_json import Json, JsonPath, NotJson, decode, encode
 
 REVIEWS_FILE = "reviews.json"
 INSIGHTS_FILE = "insights.json"
-NEWEST_REVIEWS = 50  # that feeds and pages tell of
+NEWEST_REVIEWS = 50  # in the feeds and on the page
 
 
 # ---- Rules: what a schema cannot say ----
@@ -34,61 +33,63 @@ DATE_TIME = re.compile(
     r"([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
 )  # RFC 3339 section 5.6; 60 is a leap second
 WEB_URL = re.compile(r"https?://[^\s/?#\x00-\x1f\x7f-\x9f]+([/?#][^\s\x00-\x1f\x7f-\x9f]*)?", re.IGNORECASE)
-REVIEW_URLS = ("author_avatar_url", "source_url")
-BUSINESS_URLS = ("url", "image_url")
 
-Complaints = Iterator[tuple[JsonPath, str]]
+Object = Mapping[str, Json]
+Complaints = Iterator[tuple[JsonPath, str]]  # what is wrong, and where
 
 
 def review_complaints(document: Json) -> Complaints:
-    """Ids used twice, dates that do not exist and addresses that lead nowhere, in a document of any form."""
+    """Duplicate ids, dates that do not exist and URLs that are no web addresses; `document` has any form."""
     if not isinstance(document, dict):
         return
-    yield from _url_complaints(document.get("business"), ("business",), BUSINESS_URLS)
+    yield from _url_complaints(document.get("business"), ("business",), "url", "image_url")
     reviews = document.get("reviews")
     first_use: dict[str, int] = {}
     for index, review in enumerate(reviews if isinstance(reviews, list) else ()):
-        if not isinstance(review, dict):
-            continue
         path = ("reviews", index)
-        if isinstance(id := review.get("id"), str) and (first := first_use.setdefault(id, index)) != index:
-            yield (*path, "id"), f"{shown(id)} is already the id of /reviews/{first}"
-        yield from _date_complaints(review.get("date"), (*path, "date"))
-        yield from _url_complaints(review, path, REVIEW_URLS)
-        if isinstance(reply := review.get("owner_reply"), dict):
-            yield from _date_complaints(reply.get("date"), (*path, "owner_reply", "date"))
+        yield from _date_complaints(review, path, "date")
+        yield from _url_complaints(review, path, "author_avatar_url", "source_url")
+        if isinstance(review, dict):
+            yield from _date_complaints(review.get("owner_reply"), (*path, "owner_reply"), "date")
+            if (
+                isinstance(id := review.get("id"), str)
+                and (first := first_use.setdefault(id, index)) != index
+            ):
+                yield (*path, "id"), f"{shown(id)} is already the id of /reviews/{first}"
 
 
 def insight_complaints(document: Json) -> Complaints:
-    """Dates that do not exist, in a document of any form."""
-    if not isinstance(document, dict):
-        return
-    yield from _date_complaints(document.get("generated_at"), ("generated_at",))
-    if isinstance(dates := document.get("date_range"), dict):
-        for key in ("earliest", "latest"):
-            yield from _date_complaints(dates.get(key), ("date_range", key))
+    """Dates that do not exist; `document` has any form."""
+    yield from _date_complaints(document, (), "generated_at")
+    if isinstance(document, dict):
+        yield from _date_complaints(document.get("date_range"), ("date_range",), "earliest", "latest")
 
 
-def _date_complaints(value: Json, path: JsonPath) -> Complaints:
-    if isinstance(value, str):
+def _date_complaints(holder: Json, path: JsonPath, *keys: str) -> Complaints:
+    for key, text in _texts(holder, keys):
         try:
-            read_day(value[:10] if DATE_TIME.fullmatch(value) else value)
+            read_day(text[:10] if DATE_TIME.fullmatch(text) else text)
         except BadValue as bad:
-            yield path, f"{shown(value)}: {bad} or an RFC 3339 date-time"
+            yield (*path, key), f"{shown(text)}: {bad} or an RFC 3339 date-time"
 
 
-def _url_complaints(holder: Json, path: JsonPath, keys: Sequence[str]) -> Complaints:
-    for key in keys if isinstance(holder, dict) else ():
-        value = holder.get(key)
-        if isinstance(value, str) and not is_web_url(value):
-            yield (*path, key), f"{shown(value)} is not an http or https URL"
+def _url_complaints(holder: Json, path: JsonPath, *keys: str) -> Complaints:
+    for key, text in _texts(holder, keys):
+        if not is_web_url(text):
+            yield (*path, key), f"{shown(text)} is not an http or https URL"
+
+
+def _texts(holder: Json, keys: Sequence[str]) -> list[tuple[str, str]]:
+    """The strings among the members `keys` of `holder`, if that is an object."""
+    members = [(key, holder.get(key)) for key in keys] if isinstance(holder, dict) else []
+    return [(key, value) for key, value in members if isinstance(value, str)]
 
 
 def is_web_url(text: str) -> bool:
     """Whether `text` is an absolute http or https URL with a host."""
     try:
         return bool(WEB_URL.fullmatch(text) and urlsplit(text).hostname)
-    except ValueError:  # brackets that hold no address, or a host that Unicode would make another one
+    except ValueError:  # brackets without an IPv6 address, or a host that normalization (NFKC) would change
         return False
 
 
@@ -98,29 +99,25 @@ ENTITY_KINDS = ("technicians", "services", "problems", "service_areas")
 RATING_FIGURES = ("rating_value", "review_count", "distribution")
 
 
-def calendar_day(review: Mapping[str, Json]) -> str:
+def calendar_day(review: Object) -> str:
     """The day of a review as written, YYYY-MM-DD; its time zone never matters."""
     return str(review["date"])[:10]
 
 
-def served_reviews(
-    reviews: Iterable[dict[str, Json]], annotations: Mapping[str, Mapping[str, Json]]
-) -> list[dict[str, Json]]:
+def served_reviews(reviews: Iterable[dict[str, Json]], annotations: Mapping[str, Object]) -> list[Object]:
     """The verified ones of completed `reviews`, newest calendar day first, then id, both descending.
 
     People and services that a review does not name are those of its annotation.
     """
-    served = []
-    for review in filter(lambda review: review["verified"], reviews):
-        annotation = annotations.get(review["id"], {})
+    served = [review for review in reviews if review["verified"]]
+    for review in served:
         for key in ("technicians", "services"):
             if review[f"mentioned_{key}"] is None:
-                review[f"mentioned_{key}"] = annotation.get(key, [])
-        served.append(review)
+                review[f"mentioned_{key}"] = annotations.get(review["id"], {}).get(key, [])
     return sorted(served, key=lambda review: (calendar_day(review), review["id"]), reverse=True)
 
 
-def aggregate_rating(reviews: Sequence[Mapping[str, Json]], given: Mapping[str, Json]) -> dict[str, Json]:
+def aggregate_rating(reviews: Sequence[Object], given: Object) -> dict[str, Json]:
     """The rating of all `reviews`; what the file itself gives wins, since it may speak for more reviews."""
     ratings = [review["rating"] for review in reviews]
     stars = Counter(map(math.floor, ratings))
@@ -156,13 +153,13 @@ class Dataset:
 
     business: dict[str, Json]
     aggregate_rating: dict[str, Json]
-    insights: dict[str, Json]  # without `per_review`, which is most of them
-    newest: tuple[dict[str, Json], ...]  # the first NEWEST_REVIEWS of `reviews`, decoded
+    insights: dict[str, Json]  # without `per_review`, their largest part
+    newest: tuple[Object, ...]  # the first NEWEST_REVIEWS of `reviews`, decoded
     reviews: tuple[Review, ...]  # newest first
     reviews_by_id: Mapping[str, Review]
-    technicians: Mapping[str, frozenset[str]]  # the name of each who is known, and its words
-    services: Mapping[str, frozenset[str]]  # the folded id or label of each that is known, and the ids meant
-    reviews_json: bytes  # the whole documents
+    technicians: Mapping[str, frozenset[str]]  # each known name, and its folded words
+    services: Mapping[str, frozenset[str]]  # each known id or label, folded, and the ids that it stands for
+    reviews_json: bytes  # the whole document
     insights_json: bytes
     unverified_count: int
     warnings: tuple[str, ...]
@@ -178,7 +175,11 @@ class Dataset:
 
 def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None) -> Dataset:
     """The dataset of the two files' contents. Raises BadData with every fault of both."""
-    document, insights = _read_files(contract, reviews_file, insights_file)
+    document, faults = _read_file(REVIEWS_FILE, reviews_file, contract.reviews_file, review_complaints)
+    data = b"{}" if insights_file is None else insights_file
+    insights, insight_faults = _read_file(INSIGHTS_FILE, data, contract.insights_file, insight_complaints)
+    if faults or insight_faults:
+        raise BadData(faults + insight_faults)
     served = served_reviews(document["reviews"], insights["per_review"])
     rating = aggregate_rating(served, document["aggregate_rating"] or {})
     reviews = tuple(map(_review, served))
@@ -200,41 +201,22 @@ def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None) -
     )
 
 
-def _read_files(
-    contract: Contract, reviews_file: bytes, insights_file: bytes | None
-) -> tuple[dict[str, Json], dict[str, Json]]:
-    """Both documents, completed. Raises BadData with every fault of both."""
-    documents: list[Json] = []
-    faults: list[Fault] = []
-    for file, data, form, complaints in (
-        (REVIEWS_FILE, reviews_file, contract.reviews_file, review_complaints),
-        (INSIGHTS_FILE, insights_file, contract.insights_file, insight_complaints),
-    ):
-        try:
-            documents.append(decode(data) if data is not None else {})
-        except NotJson as error:
-            faults += [Fault(file, path, reason) for path, reason in error.faults]
-        else:
-            faults += _faults(file, documents[-1], form, complaints) if data is not None else []
-    if faults:
-        raise BadData(faults)
-    return contract.reviews_file.complete(documents[0]), contract.insights_file.complete(documents[1])
+def _read_file(
+    file: str, data: bytes, form: FileForm, complaints: Callable[[Json], Complaints]
+) -> tuple[dict[str, Json], list[Fault]]:
+    """The completed document, and every fault in document order; of sense only where the form is right."""
+    try:
+        document = decode(data)
+    except NotJson as error:
+        return {}, [Fault(file, path, reason) for path, reason in error.faults]
+    found = list(form.complaints(document))
+    paths_of_wrong_form = {path for path, _ in found}
+    found += [(path, reason) for path, reason in complaints(document) if path not in paths_of_wrong_form]
+    found.sort(key=lambda complaint: [(isinstance(step, str), step) for step in complaint[0]])
+    return {} if found else form.complete(document), [Fault(file, path, reason) for path, reason in found]
 
 
-def _faults(
-    file: str, document: Json, form: FileForm, complaints: Callable[[Json], Complaints]
-) -> list[Fault]:
-    """Every fault of a parsed file, in its order: of form first, of sense where the form is right."""
-    found: dict[JsonPath, list[str]] = {}
-    for path, reason in form.complaints(document):
-        found.setdefault(path, []).append(reason)
-    for path, reason in complaints(document):
-        found.setdefault(path, [reason])
-    in_order = sorted(found, key=lambda path: [(isinstance(step, str), step) for step in path])
-    return [Fault(file, path, reason) for path in in_order for reason in found[path]]
-
-
-def _review(review: Mapping[str, Json]) -> Review:
+def _review(review: Object) -> Review:
     return Review(
         id=review["id"],
         day=calendar_day(review),
@@ -246,13 +228,13 @@ def _review(review: Mapping[str, Json]) -> Review:
     )
 
 
-def _technicians(reviews: Iterable[Review], insights: Mapping[str, Json]) -> dict[str, frozenset[str]]:
+def _technicians(reviews: Iterable[Review], insights: Object) -> dict[str, frozenset[str]]:
     listed = [entry["label"] for entry in insights["entities"]["technicians"]]
     mentioned = [name for review in reviews for name in review.technicians]
     return {name: name_words(name) for name in dict.fromkeys(listed + mentioned)}
 
 
-def _services(reviews: Iterable[Review], insights: Mapping[str, Json]) -> dict[str, frozenset[str]]:
+def _services(reviews: Iterable[Review], insights: Object) -> dict[str, frozenset[str]]:
     labels = [(entry["label"], entry["id"]) for entry in insights["entities"]["services"]]
     mentioned = dict.fromkeys(service for review in reviews for service in review.services)
     services: dict[str, frozenset[str]] = {}
@@ -261,13 +243,8 @@ def _services(reviews: Iterable[Review], insights: Mapping[str, Json]) -> dict[s
     return services
 
 
-def _warnings(
-    insights: Mapping[str, Json],
-    rating: Mapping[str, Json],
-    reviews: Sequence[Mapping[str, Json]],
-    insights_absent: bool,
-) -> Iterator[str]:
-    if insights_absent:
+def _warnings(insights: Object, rating: Object, reviews: Sequence[Object], absent: bool) -> Iterator[str]:
+    if absent:
         yield f"{INSIGHTS_FILE} is absent: the insights say nothing"
     if unknown := sorted(_ids_in_insights(insights).difference(review["id"] for review in reviews)):
         some = ", ".join(unknown[:3]) + (", …" if len(unknown) > 3 else "")
@@ -278,14 +255,11 @@ def _warnings(
         yield f"{REVIEWS_FILE} gives an aggregate_rating of its own: {pairs}"
 
 
-def _ids_in_insights(insights: Mapping[str, Json]) -> set[str]:
-    entries = [*insights["aspects"], *insights["topics"]]
-    for kind in ENTITY_KINDS:
-        entries += insights["entities"][kind]
-    named: set[str] = set(insights["per_review"])
-    named.update(id for entry in entries for id in entry["example_review_ids"])
-    named.update(id for entry in insights["faq"] for id in entry["review_ids"])
-    return named
+def _ids_in_insights(insights: Object) -> set[str]:
+    entities = (insights["entities"][kind] for kind in ENTITY_KINDS)
+    entries = chain(insights["aspects"], insights["topics"], *entities)
+    named = set(insights["per_review"]).union(*(entry["example_review_ids"] for entry in entries))
+    return named.union(*(entry["review_ids"] for entry in insights["faq"]))
 
 
 # ---- Filters: one after the other, each on what is left ----
@@ -315,7 +289,7 @@ def _with_words(dataset: Dataset, reviews: Reviews, value: str) -> Reviews:
     return [review for review in reviews if folded in review.folded_text]
 
 
-# By the name of the parameter. The texts come last: the fewer reviews are left, the fewer have to be read.
+# By the name of the parameter. The costliest comes last, when few reviews are left.
 FILTERS: dict[str, Callable[[Dataset, Reviews, Any], Reviews]] = {
     "rating": lambda dataset, reviews, rating: [each for each in reviews if each.rating == rating],
     "min_rating": lambda dataset, reviews, rating: [each for each in reviews if each.rating >= rating],
@@ -349,7 +323,7 @@ class ReviewList:
     @property
     def size_bytes(self) -> int:
         """About how long `encoded` will be."""
-        return sum([len(review.json) for review in self.reviews])
+        return sum(len(review.json) for review in self.reviews)
 
     def encoded(self) -> bytes:
         """The object as JSON."""

@@ -1,7 +1,7 @@
 """The command line: run the service, check the data, answer one request, list the subscriptions.
 
-Everything is put together here: settings, the files of the state directory, the application, the hub, the
-server. What they do is decided in their own modules.
+The parts are put together here: settings, session key, application, hub, server. What they do is decided in
+their own modules.
 
 Sections: Parts - Session key - Commands - Command line
 """
@@ -18,8 +18,9 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import NoReturn
 
 from app import HUB_UNAVAILABLE, STORE_PATHS, VERSION, Application, Reloader, loaded_text, utc_text
@@ -27,11 +28,11 @@ from contract import BadData
 from hub import Hub, HubSettings
 from hub_store import HubUnavailable, Listing, list_subscriptions
 from mcp_rpc import SESSION_KEY_BYTES, McpEndpoint, McpSettings, new_session_key
-from reviews import Dataset
+from reviews import ENTITY_KINDS, Dataset
 from serving import Bridge, CannotListen, claim_port, clear_path, leave, notify, serve
 from settings import BadSetting, Settings, add_flags, flag_name, read_settings, setting_text
 
-EXIT_STOPPED, EXIT_ERROR_STATUS, EXIT_CANNOT_LISTEN, EXIT_USAGE, EXIT_BAD_DATA = 0, 1, 1, 2, 78
+EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA = 0, 1, 78  # 78 is EX_CONFIG of sysexits.h; argparse exits with 2
 HUB_STOP_SECONDS = 2
 
 log = logging.getLogger("reviewsd")
@@ -40,59 +41,51 @@ log = logging.getLogger("reviewsd")
 # ---- Parts: from settings to the parts of the service ----
 
 
-def create_app(settings: Settings | None = None) -> Application:
+def create_app(settings: Settings | None = None, session_key: bytes | None = None) -> Application:
     """The application for any WSGI server, by default with the settings of the environment.
 
-    Raises BadData and BadSetting.
+    The default `session_key` is that of `read_session_key`. Raises BadData and BadSetting.
     """
     if settings is None:
         settings, _ = read_settings({}, os.environ)
-    return _application(settings, read_session_key(settings))
-
-
-def passing_app(settings: Settings) -> Application:
-    """The application for a process that answers no stranger: it leaves no trace. Raises BadData."""
-    return _application(settings, new_session_key())
-
-
-def _application(settings: Settings, session_key: bytes) -> Application:
     base_url = settings.base_url or default_base_url(settings)
     mcp_settings = McpSettings(
         base_url=base_url,
         allowed_origins=settings.allowed_origin,
         require_session=settings.mcp_require_session,
-        session_key=session_key,
+        session_key=session_key or read_session_key(settings),
         version=VERSION,
     )
     return Application(settings.data, base_url, McpEndpoint(mcp_settings))
 
 
+def passing_app(settings: Settings) -> Application:
+    """The application of a short-lived process, whose MCP sessions end with it. Raises BadData."""
+    return create_app(settings, new_session_key())
+
+
 def default_base_url(settings: Settings) -> str:
-    """Where the service is when no setting says so."""
+    """The base URL when no setting names one."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     return f"http://{host}:{settings.port}"
 
 
 def hub_settings(settings: Settings, base_url: str) -> HubSettings:
-    """What the hub is to know: the settings whose names begin with `hub_`, and more.
+    """The settings of the hub: those whose names begin with `hub_`, and what else it needs.
 
     Raises BadSetting when settings contradict each other.
     """
-    named = {each.name for each in fields(HubSettings)}
-    chosen = {name: getattr(settings, f"hub_{name}") for name in named if f"hub_{name}" in Settings.__slots__}
+    names = [name for name in Settings.__slots__ if name.startswith("hub_")]
+    own = {name.removeprefix("hub_"): getattr(settings, name) for name in names}
+    user_agent = f"reviewsd/{VERSION} (+{base_url})"
     try:
-        return HubSettings(
-            base_url=base_url,
-            state_dir=settings.state_dir,
-            user_agent=f"reviewsd/{VERSION} (+{base_url})",
-            **chosen,
-        )
+        return HubSettings(base_url=base_url, state_dir=settings.state_dir, user_agent=user_agent, **own)
     except ValueError as error:
         raise BadSetting(f"the settings of the hub contradict each other: {error}") from None
 
 
 def open_hub(application: Application, settings: HubSettings) -> None:
-    """Start the hub. When its store cannot be used, reads go on and subscribers are told to come back.
+    """Start the hub. When its store cannot be used, all else is served and subscribers are told to retry.
 
     Raises BadSetting when the certificates cannot be used.
     """
@@ -110,30 +103,23 @@ def open_hub(application: Application, settings: HubSettings) -> None:
 
 # ---- Session key: signs MCP sessions, so that they survive a restart ----
 
-SESSION_KEY_NAME = "mcp-session-key"
-
 
 def read_session_key(settings: Settings) -> bytes:
     """The key that signs MCP sessions, made on the first start. Raises BadSetting.
 
-    A state directory that cannot be written is no reason not to serve: then sessions end with the process.
+    If it cannot be kept in the state directory, the service runs all the same: sessions end with the process.
     """
-    if settings.session_key_file:
-        return _read_key(settings.session_key_file)
-    path = settings.state_dir / SESSION_KEY_NAME
-    try:
-        make_file_once(path, new_session_key())
-    except OSError as error:
-        if not path.exists():
+    path = settings.session_key_file
+    if path is None:
+        path = settings.state_dir / "mcp-session-key"
+        try:
+            make_file_once(path, new_session_key())
+        except OSError as error:
             log.warning("%s: %s; MCP sessions will end with this process", path, error.strerror or error)
             return new_session_key()
-    return _read_key(path)
-
-
-def _read_key(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            key = file.read(SESSION_KEY_BYTES + 1)
+            key = file.read(SESSION_KEY_BYTES + 1)  # a device has no end
     except OSError as error:
         raise BadSetting(f"{flag_name('session_key_file')} {path}: {error.strerror or error}") from None
     if len(key) != SESSION_KEY_BYTES:
@@ -149,16 +135,12 @@ def make_file_once(path: Path, content: bytes) -> None:
     if path.exists():
         return
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
-    try:
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+    with NamedTemporaryFile(dir=path.parent, prefix=f"{path.name}.") as draft:  # mode 0600
+        draft.write(content)
+        draft.flush()
+        os.fsync(draft.fileno())
         with suppress(FileExistsError):
-            os.link(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
+            os.link(draft.name, path)
 
 
 # ---- Commands ----
@@ -182,7 +164,8 @@ def run(settings: Settings) -> NoReturn:
     application = create_app(settings)
     for warning in application.snapshot.dataset.warnings:
         log.warning("%s", warning)
-    log.info("%s", loaded_text(application.snapshot.dataset))
+    loaded = loaded_text(application.snapshot.dataset)
+    log.info("%s", loaded)
     if not settings.no_hub:
         open_hub(application, hub_settings(settings, application.base_url))
     reloader = Reloader(application, settings.reload_interval, notify)
@@ -191,7 +174,7 @@ def run(settings: Settings) -> NoReturn:
         shown = settings.uds or default_base_url(settings)
         log.info("reviewsd %s listens on %s as %s", VERSION, shown, application.base_url)
         threading.Thread(target=reloader.run, name="reload", daemon=True).start()
-        notify("READY=1", f"STATUS=Serving {loaded_text(application.snapshot.dataset)}")
+        notify("READY=1", f"STATUS=Serving {loaded}")
 
     def stop_hub() -> None:
         if application.hub:
@@ -202,18 +185,17 @@ def run(settings: Settings) -> NoReturn:
         asyncio.run(serve(Bridge(application, STORE_PATHS), place, ready, reloader.wake, stop_hub))
     except CannotListen as error:
         print(error, file=sys.stderr)
-        leave(EXIT_CANNOT_LISTEN)
+        leave(EXIT_FAILURE)
     log.info("stopped")
-    leave(EXIT_STOPPED)
+    leave(EXIT_SUCCESS)
 
 
 def check(settings: Settings, sources: Mapping[str, str]) -> int:
     """Print what would be served and with which settings. Raises BadData."""
-    print(*summary(passing_app(settings).snapshot.dataset), sep="\n")
-    print("\nSettings:")
+    print(*summary(passing_app(settings).snapshot.dataset), "\nSettings:", sep="\n")
     for name, source in sources.items():
         print(f"  {flag_name(name)} {setting_text(getattr(settings, name))} ({source})")
-    return EXIT_STOPPED
+    return EXIT_SUCCESS
 
 
 def summary(dataset: Dataset) -> Iterator[str]:
@@ -222,28 +204,25 @@ def summary(dataset: Dataset) -> Iterator[str]:
     rating, insights = dataset.aggregate_rating, dataset.insights
     if dataset.reviews:
         yield f"  from {dataset.reviews[-1].day} to {dataset.reviews[0].day}"
-    stars = ", ".join(
-        f"{count} x {star}" for star, count in sorted(rating["distribution"].items(), reverse=True)
-    )
+    distribution = sorted(rating["distribution"].items(), reverse=True)
+    stars = ", ".join(f"{count} x {star}" for star, count in distribution)
     yield f"  {rating['rating_value']} stars of 5 over {rating['review_count']} reviews: {stars}"
-    covered = ", ".join(f"{len(insights[key])} {key}" for key in ("aspects", "topics", "faq"))
-    named = ", ".join(
-        f"{len(entries)} {kind.replace('_', ' ')}" for kind, entries in insights["entities"].items()
-    )
+    counted = [f"{len(insights[key])} {key}" for key in ("aspects", "topics", "faq")]
+    counted += [f"{len(insights['entities'][kind])} {kind.replace('_', ' ')}" for kind in ENTITY_KINDS]
     yield f"Insights of {insights['generated_at'] or 'no date'} from {insights['review_count']} reviews"
-    yield f"  {covered}, {named}"
+    yield f"  {', '.join(counted)}"
     for warning in dataset.warnings:
         yield f"warning: {warning}"
 
 
 def get(settings: Settings, path: str) -> int:
-    """Print the body of one answer; EXIT_ERROR_STATUS when it is an error. Raises BadData."""
+    """Print the body of one answer; EXIT_FAILURE when it is an error. Raises BadData."""
     from werkzeug.test import Client  # here, since it takes some milliseconds that a start need not wait for
 
     response = Client(passing_app(settings)).get(path)
     sys.stdout.buffer.write(response.get_data())
     sys.stdout.buffer.flush()
-    return EXIT_STOPPED if response.status_code < 400 else EXIT_ERROR_STATUS
+    return EXIT_SUCCESS if response.status_code < 400 else EXIT_FAILURE
 
 
 def subscriptions(settings: Settings) -> int:
@@ -253,7 +232,7 @@ def subscriptions(settings: Settings) -> int:
     """
     lines = [listing_text(listing) for listing in list_subscriptions(settings.state_dir)]
     print(*lines or ["no subscriptions"], sep="\n")
-    return EXIT_STOPPED
+    return EXIT_SUCCESS
 
 
 def listing_text(listing: Listing) -> str:
@@ -288,12 +267,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BadData as bad:
         print(*bad.lines(), sep="\n", file=sys.stderr)
         return EXIT_BAD_DATA
-    except BadSetting as bad:
-        print(bad, file=sys.stderr)
-        return EXIT_BAD_DATA
-    except (CannotListen, HubUnavailable) as error:
+    except (BadSetting, CannotListen, HubUnavailable) as error:
         print(error, file=sys.stderr)
-        return EXIT_CANNOT_LISTEN
+        return EXIT_BAD_DATA if isinstance(error, BadSetting) else EXIT_FAILURE
 
 
 def command_line() -> argparse.ArgumentParser:
@@ -304,24 +280,18 @@ def command_line() -> argparse.ArgumentParser:
         epilog="A flag wins over its environment variable, a variable over the default.",
     )
     add_flags(parser)
-    parser.add_argument(
-        "--check", action="store_true", help="validate data and settings, print a summary and exit"
-    )
-    parser.add_argument(
-        "--get", metavar="PATH", help="print the answer to one request, without a server, and exit"
-    )
-    parser.add_argument(
-        "--subscriptions", action="store_true", help="list the hub's subscriptions and requests, and exit"
-    )
-    parser.add_argument("--version", action="version", version=f"reviewsd {VERSION}")
+    add = parser.add_argument
+    add("--check", action="store_true", help="validate data and settings, print a summary and exit")
+    add("--get", metavar="PATH", help="print the answer to one request, without a server, and exit")
+    add("--subscriptions", action="store_true", help="list the hub's subscriptions and requests, and exit")
+    add("--version", action="version", version=f"reviewsd {VERSION}")
     return parser
 
 
 def start_log(level: str) -> None:
     """Log to standard error; the journal has timestamps of its own."""
-    under_journal = "JOURNAL_STREAM" in os.environ
-    layout = "%(levelname)s %(message)s" if under_journal else "%(asctime)s %(levelname)s %(message)s"
-    logging.basicConfig(level=level.upper(), format=layout, stream=sys.stderr, force=True)
+    timestamp = "" if "JOURNAL_STREAM" in os.environ else "%(asctime)s "
+    logging.basicConfig(level=level.upper(), format=timestamp + "%(levelname)s %(message)s", force=True)
 
 
 if __name__ == "__main__":

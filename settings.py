@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import urlsplit
 
 
@@ -28,13 +28,13 @@ ON, OFF = ("on", "yes", "true", "1"), ("off", "no", "false", "0")
 ORIGIN = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[^/?#,\s]+")
 
 
-def _read_port(text: str) -> int:
+def _port(text: str) -> int:
     if not (re.fullmatch("[0-9]{1,5}", text) and int(text) <= 65535):
         raise BadSetting(f"{text!r} is not a port: expected 0 to 65535")
     return int(text)
 
 
-def _read_base_url(text: str) -> str:
+def _base_url(text: str) -> str:
     """An absolute http(s) URL without query or fragment; a slash at its end is dropped."""
     try:
         parts = urlsplit(text)
@@ -47,29 +47,29 @@ def _read_base_url(text: str) -> str:
     return text.rstrip("/")
 
 
-def _read_seconds(text: str) -> float:
+def _seconds(text: str) -> float:
     if not (re.fullmatch(r"[0-9]{1,7}(\.[0-9]{1,3})?", text) and float(text) > 0):
         raise BadSetting(f"{text!r} is not a number of seconds: expected for example 2 or 0.5")
     return float(text)
 
 
-def _read_count(text: str) -> int:
+def _count(text: str) -> int:
     if not (re.fullmatch("[0-9]{1,9}", text) and int(text) > 0):
         raise BadSetting(f"{text!r} is not a number: expected 1 or more")
     return int(text)
 
 
-def _read_delays(text: str) -> tuple[float, ...]:
-    return tuple(_read_seconds(part.strip()) for part in text.split(","))
+def _delays(text: str) -> tuple[float, ...]:
+    return tuple(_seconds(part.strip()) for part in text.split(","))
 
 
-def _read_switch(text: str) -> bool:
+def _switch(text: str) -> bool:
     if text.lower() not in ON + OFF:
         raise BadSetting(f"{text!r} is neither on nor off: expected one of {', '.join(ON + OFF)}")
     return text.lower() in ON
 
 
-def _read_origins(text: str) -> frozenset[str]:
+def _origins(text: str) -> frozenset[str]:
     """Origins as browsers send them (RFC 6454 section 6.2), with commas between; `*` for every one."""
     origins = [part.strip() for part in text.split(",") if part.strip()]
     for origin in origins:
@@ -80,7 +80,7 @@ def _read_origins(text: str) -> frozenset[str]:
     return frozenset(origins)
 
 
-def _read_log_level(text: str) -> str:
+def _log_level(text: str) -> str:
     if text.lower() not in LOG_LEVELS:
         raise BadSetting(f"{text!r} is not a log level: expected one of {', '.join(LOG_LEVELS)}")
     return text.lower()
@@ -88,24 +88,15 @@ def _read_log_level(text: str) -> str:
 
 # ---- Settings ----
 
-FlagForm = Literal["value", "list", "switch"]
-FLAG_ACTIONS: dict[FlagForm, dict[str, Any]] = {
-    "value": {"metavar": "X"},
-    "list": {"metavar": "X", "action": "append"},
-    "switch": {"action": "store_const", "const": "on"},
+# What `add_argument` is told of flags with these readers: a list may be repeated, a switch takes no value.
+FLAG_FORMS: dict[Callable[[str], Any], dict[str, Any]] = {
+    _origins: {"metavar": "X", "action": "append"},
+    _switch: {"action": "store_const", "const": "on"},
 }
 
 
-def _setting(
-    default: Any,
-    description: str,
-    read: Callable[[str], Any] = str,
-    form: FlagForm = "value",
-    second_variable: str | None = None,
-) -> Any:
-    """A field of `Settings`. A "list" flag may be given more than once, a "switch" takes no value."""
-    metadata = {"description": description, "read": read, "form": form, "second_variable": second_variable}
-    return field(default=default, metadata=metadata)
+def _setting(default: Any, description: str, read: Callable[[str], Any] = str) -> Any:
+    return field(default=default, metadata={"description": description, "read": read})
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,46 +104,38 @@ class Settings:
     """Everything an operator can choose. A field `base_url` is the flag --base-url and REVIEWSD_BASE_URL."""
 
     host: str = _setting("127.0.0.1", "IP address to listen on")
-    port: int = _setting(8080, "port to listen on; 0 picks a free one and prints it", _read_port)
+    port: int = _setting(8080, "port to listen on; 0 picks a free one and prints it", _port)
     uds: Path | None = _setting(None, "path of a Unix socket to listen on instead", Path)
-    base_url: str = _setting("", "public URL of the service; by default http://HOST:PORT", _read_base_url)
+    base_url: str = _setting("", "public URL of the service; by default http://HOST:PORT", _base_url)
     data: Path = _setting(Path("data"), "directory of reviews.json and insights.json", Path)
-    state_dir: Path = _setting(
-        Path("state"),
-        "directory for what the service keeps; systemd names it",
-        Path,
-        second_variable="STATE_DIRECTORY",
-    )
-    reload_interval: float = _setting(2.0, "seconds between two looks at the data files", _read_seconds)
-    log_level: str = _setting("info", f"how much to log: {', '.join(LOG_LEVELS)}", _read_log_level)
+    state_dir: Path = _setting(Path("state"), "directory for what the service keeps; systemd names it", Path)
+    reload_interval: float = _setting(2.0, "seconds between two looks at the data files", _seconds)
+    log_level: str = _setting("info", f"how much to log: {', '.join(LOG_LEVELS)}", _log_level)
     allowed_origin: frozenset[str] = _setting(
         frozenset(),
         "origin whose web pages may call /mcp; may be given more than once; * for all",
-        _read_origins,
-        "list",
+        _origins,
     )
     mcp_require_session: bool = _setting(
-        False, "refuse MCP requests without the session id that initialize gave", _read_switch, "switch"
+        False, "refuse MCP requests without the session id that initialize gave", _switch
     )
     session_key_file: Path | None = _setting(
         None, "file of 32 random bytes that sign MCP sessions; by default made in the state directory", Path
     )
     no_hub: bool = _setting(
-        False, "run no hub here: another instance at the same public address does", _read_switch, "switch"
+        False, "run no hub here: another instance at the same public address does", _switch
     )
-    hub_lease_seconds: int = _setting(864_000, "default lease, in seconds", _read_count)
-    hub_lease_min: int = _setting(3600, "shortest lease, in seconds", _read_count)
-    hub_lease_max: int = _setting(2_592_000, "longest lease, in seconds", _read_count)
+    hub_lease_seconds: int = _setting(864_000, "default lease, in seconds", _count)
+    hub_lease_min: int = _setting(3600, "shortest lease, in seconds", _count)
+    hub_lease_max: int = _setting(2_592_000, "longest lease, in seconds", _count)
     hub_retry_delays: tuple[float, ...] = _setting(
-        (60.0, 3600.0), "seconds before the second and the third try of a delivery", _read_delays
+        (60.0, 3600.0), "seconds before the second and the third try of a delivery", _delays
     )
-    hub_timeout: float = _setting(10.0, "seconds that a delivery may take", _read_seconds)
-    hub_workers: int = _setting(16, "deliveries at the same time", _read_count)
-    hub_max_subscriptions: int = _setting(10_000, "subscriptions that are kept", _read_count)
+    hub_timeout: float = _setting(10.0, "seconds that a delivery may take", _seconds)
+    hub_workers: int = _setting(16, "deliveries at the same time", _count)
+    hub_max_subscriptions: int = _setting(10_000, "subscriptions that are kept", _count)
     hub_ca_file: Path | None = _setting(None, "certificates to trust for callbacks, too; for labs", Path)
-    hub_allow_private: bool = _setting(
-        False, "call back at any address and port; for labs only", _read_switch, "switch"
-    )
+    hub_allow_private: bool = _setting(False, "call back at any address and port; for labs only", _switch)
 
 
 def flag_name(name: str) -> str:
@@ -165,13 +148,20 @@ def variable_name(name: str) -> str:
     return "REVIEWSD_" + name.upper()
 
 
+def _variable_names(name: str) -> list[str]:
+    """The environment variables that are read for a setting, the one that wins first."""
+    return [variable_name(name), *(["STATE_DIRECTORY"] if name == "state_dir" else [])]  # systemd.exec(5)
+
+
 def setting_text(value: Any) -> str:
     """A setting's value as an operator would write it."""
     match value:
         case bool():
             return "on" if value else "off"
-        case tuple() | frozenset():
-            return ",".join(sorted(value) if isinstance(value, frozenset) else map(setting_text, value))
+        case frozenset():
+            return ",".join(sorted(value))
+        case tuple():
+            return ",".join(map(setting_text, value))
         case float():
             return f"{value:g}"
     return "" if value is None else str(value)
@@ -183,15 +173,11 @@ def setting_text(value: Any) -> str:
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Give `parser` a flag for each setting; its help names the default and the variable."""
     for declared in fields(Settings):
-        name, metadata = declared.name, declared.metadata
-        variables = " or ".join(filter(None, (variable_name(name), metadata["second_variable"])))
+        description, read = declared.metadata["description"], declared.metadata["read"]
+        variables = " or ".join(_variable_names(declared.name))
         default = f"default {setting_text(declared.default)}, " if declared.default else ""
-        parser.add_argument(
-            flag_name(name),
-            dest=name,
-            help=f"{metadata['description']} ({default}{variables})",
-            **FLAG_ACTIONS[metadata["form"]],
-        )
+        form = FLAG_FORMS.get(read, {"metavar": "X"})
+        parser.add_argument(flag_name(declared.name), help=f"{description} ({default}{variables})", **form)
 
 
 def read_settings(
@@ -207,10 +193,9 @@ def read_settings(
     for declared in fields(Settings):
         name = declared.name
         flag = flags.get(name)
-        candidates = [(flag_name(name), ",".join(flag) if isinstance(flag, list) else flag)]
-        for variable in filter(None, (variable_name(name), declared.metadata["second_variable"])):
-            candidates.append((variable, environ.get(variable) or None))
-        source, text = next((each for each in candidates if each[1] is not None), ("default", None))
+        texts = {flag_name(name): ",".join(flag) if isinstance(flag, list) else flag}
+        texts |= {variable: environ.get(variable) or None for variable in _variable_names(name)}
+        source, text = next((each for each in texts.items() if each[1] is not None), ("default", None))
         sources[name] = source
         if text is not None:
             try:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 Json = Any  # a value as json.loads returns it
@@ -36,65 +36,59 @@ class NotJson(ValueError):
 def decode(data: bytes, *, lone_surrogates: bool = False) -> Json:
     """The value in `data`, which is UTF-8 with or without a byte order mark.
 
-    What is returned can be encoded again, but for `lone_surrogates` where these are let in. Raises NotJson.
+    The value can be encoded again, except for lone surrogates where these are let in. Raises NotJson.
     """
-    suspicious = False
+    not_finite = []
 
-    def number(token: str) -> float:
-        nonlocal suspicious
-        value = float(token)
-        suspicious = suspicious or not math.isfinite(value)
-        return value
+    def read_number(token: str) -> float:
+        if not math.isfinite(number := float(token)):
+            not_finite.append(number)
+        return number
 
     try:
         text = data.decode().removeprefix("\ufeff")
-        document = json.loads(text, parse_constant=number, parse_float=number)
+        document = json.loads(text, parse_constant=read_number, parse_float=read_number)
     except UnicodeDecodeError as error:
         raise NotJson(((), f"not UTF-8 at byte {error.start}: {error.reason}")) from None
     except json.JSONDecodeError as error:
         raise NotJson(((), f"not JSON at line {error.lineno} column {error.colno}: {error.msg}")) from None
     except RecursionError:
         raise NotJson(((), TOO_DEEP)) from None
-    except ValueError:  # int() refuses thousands of digits and does not say where
-        raise NotJson(((), _long_integer(text))) from None
-    if _is_deeper_than(document, MOST_NESTED):
+    except ValueError:  # int() refuses more than 4300 digits and does not say where; in strings they are fine
+        before, *_ = re.split("[0-9]{4301}", re.sub(r'"(?:[^"\\]|\\.)*"', "", text))
+        line = before.count("\n") + 1
+        raise NotJson(((), f"not usable: an integer of more than 4300 digits on line {line}")) from None
+    if _is_too_deep(document):
         raise NotJson(((), TOO_DEEP))
-    suspicious = suspicious or (not lone_surrogates and b"\\ud" in data.lower())
-    if suspicious and (faults := tuple(_unwritable(document))):
+    has_surrogates = b"\\ud" in data.lower()  # escaped and perhaps in pairs; UTF-8 itself cannot hold them
+    if (not_finite or (has_surrogates and not lone_surrogates)) and (faults := tuple(_unwritable(document))):
         raise NotJson(*faults)
     return document
 
 
-def _long_integer(text: str) -> str:
-    strings_and_runs = re.finditer(r'"(?:[^"\\]|\\.)*"|[0-9]{4301}', text)
-    run = next((found for found in strings_and_runs if found[0][0] != '"'), None)
-    line = text.count("\n", 0, run.start()) + 1 if run else 0
-    return f"not usable: an integer of more than 4300 digits on line {line}"
+def _members(value: Json) -> Iterable[tuple[str | int, Json]]:
+    """The keys and values of an object, the indexes and values of an array, nothing of another value."""
+    if isinstance(value, dict):
+        return value.items()
+    return enumerate(value) if isinstance(value, list) else ()
 
 
-def _is_deeper_than(document: Json, levels: int) -> bool:
+def _is_too_deep(document: Json) -> bool:
     layer = [document]
-    for _ in range(levels):
-        holders = [value for value in layer if isinstance(value, (dict, list))]
-        layer = [
-            value for holder in holders for value in (holder.values() if isinstance(holder, dict) else holder)
-        ]
+    for _ in range(MOST_NESTED):
+        layer = [member for value in layer for _, member in _members(value)]
     return any(isinstance(value, (dict, list)) for value in layer)
 
 
 def _unwritable(document: Json, path: JsonPath = ()) -> Iterator[tuple[JsonPath, str]]:
     """Every number and string below `document` that JSON in UTF-8 cannot hold."""
-    if isinstance(document, dict):
-        for key, value in document.items():
-            if SURROGATE.search(key):
-                yield path, "holds half a surrogate pair"
-            yield from _unwritable(value, (*path, key))
-    elif isinstance(document, list):
-        for index, value in enumerate(document):
-            yield from _unwritable(value, (*path, index))
-    elif isinstance(document, float) and not math.isfinite(document):
+    for step, member in _members(document):
+        if isinstance(step, str) and SURROGATE.search(step):
+            yield path, "holds half a surrogate pair"
+        yield from _unwritable(member, (*path, step))
+    if isinstance(document, float) and not math.isfinite(document):
         yield path, f"{document} is not a number that JSON has"
-    elif isinstance(document, str) and SURROGATE.search(document):
+    if isinstance(document, str) and SURROGATE.search(document):
         yield path, "holds half a surrogate pair"
 
 
