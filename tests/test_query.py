@@ -16,9 +16,14 @@ from hypothesis import strategies as st
 from small_files import PARAMETERS, Object, any_json, any_text
 
 from contract import Parameter
-from query import BadQuery, Query, fold, name_words, query_from_arguments, query_from_pairs, read_arguments
+from query import BadQuery, Query, fold, name_words, query_from_pairs, read_arguments
 
 NAMES = list(PARAMETERS)
+
+
+def query_of(arguments: Object) -> Query:
+    """What the tool makes of its arguments."""
+    return Query(**read_arguments(PARAMETERS, arguments))
 
 
 def issues_of(question: Callable[[], Any]) -> list[tuple[str, str, str]]:
@@ -32,7 +37,7 @@ def issues_of_pairs(*pairs: tuple[str, str]) -> list[tuple[str, str, str]]:
 
 
 def issues_of_arguments(arguments: Object) -> list[tuple[str, str, str]]:
-    return issues_of(lambda: query_from_arguments(PARAMETERS, arguments))
+    return issues_of(lambda: query_of(arguments))
 
 
 # ---- Right ----
@@ -53,7 +58,7 @@ RIGHT: list[tuple[dict[str, str], Query]] = [
 @pytest.mark.parametrize(("parameters", "query"), RIGHT)
 def test_a_right_query_is_read(parameters: dict[str, str], query: Query) -> None:
     assert query_from_pairs(PARAMETERS, list(parameters.items())) == query
-    assert query_from_arguments(PARAMETERS, parameters) == query
+    assert query_of(parameters) == query
 
 
 # ---- Wrong: names of parameters, values between "|" that each refuses, and the message about a value ----
@@ -138,7 +143,7 @@ def test_a_flood_of_parameters_is_a_short_answer() -> None:
 
 def test_arguments_may_be_json_numbers_and_null_is_absent() -> None:
     numbers = {"rating": 4.5, "min_rating": 1, "limit": 7.0, "offset": 0, "query": None, "since": None}
-    query = query_from_arguments(PARAMETERS, numbers)
+    query = query_of(numbers)
     assert query == Query(rating=4.5, min_rating=1, limit=7)
     assert isinstance(query.limit, int)
     assert issues_of_arguments({"limit": 4.5}) == [("limit", "4.5", WHOLE)]
@@ -187,14 +192,14 @@ any_value = (
 @given(st.dictionaries(any_name, any_json | any_value | st.integers(0, 6), max_size=5))
 def test_any_arguments_give_a_query_that_is_read_as_itself_or_short_issues(arguments: Object) -> None:
     try:
-        query = query_from_arguments(PARAMETERS, arguments)
+        query = query_of(arguments)
     except BadQuery as refusal:
         assert 0 < len(refusal.issues) <= len(arguments)
         for issue in refusal.issues:
             assert "".join((issue.parameter, issue.value, issue.message)).encode()
             assert max(len(issue.parameter), len(issue.value)) <= 201
     else:
-        assert query_from_arguments(PARAMETERS, asdict(query)) == query
+        assert query_of(asdict(query)) == query
 
 
 # ---- Folding ----
