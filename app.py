@@ -112,10 +112,10 @@ def error_response(application: Application, request: Request, error: HttpError)
         document["issues"] = [asdict(issue) for issue in error.issues]
     if error.request_id:
         document["request_id"] = error.request_id
-    return passing_response(error.status, JSON_TYPE, encode(document), error.headers)
+    return uncacheable_response(error.status, JSON_TYPE, encode(document), error.headers)
 
 
-def passing_response(status: int, content_type: str, body: bytes, headers: Headers = ()) -> Response:
+def uncacheable_response(status: int, content_type: str, body: bytes, headers: Headers = ()) -> Response:
     """A response that is not cacheable."""
     return Response(
         status, (("Content-Type", content_type), ("Cache-Control", "no-store"), *CORS, *headers), body
@@ -195,7 +195,7 @@ def health_answer(application: Application, snapshot: Snapshot, request: Request
         "version": VERSION,
         "uptime_seconds": round(time.monotonic() - application.started_at),
         "reviews": {
-            "count": dataset.count,
+            "count": len(dataset.reviews),
             "unverified_left_out": dataset.unverified_count,
             "earliest": dataset.reviews[-1].day if dataset.reviews else None,
             "latest": dataset.reviews[0].day if dataset.reviews else None,
@@ -207,7 +207,7 @@ def health_answer(application: Application, snapshot: Snapshot, request: Request
         "digests": {path: snapshot.fixed[path].digest for path in links.DATA_PATHS},
         "last_reload_error": application.reload_error,
     }
-    return passing_response(200, JSON_TYPE, encode(health))
+    return uncacheable_response(200, JSON_TYPE, encode(health))
 
 
 def utc_text(seconds: float) -> str:
@@ -241,7 +241,7 @@ def hub_refusal(application: Application, request: Request, error: HttpError) ->
 
 def text_response(status: int, text: str, headers: Headers) -> Response:
     """One line that is not cacheable."""
-    return passing_response(status, TEXT_TYPE, f"{text}\n".encode(), headers)
+    return uncacheable_response(status, TEXT_TYPE, f"{text}\n".encode(), headers)
 
 
 def unknown_path_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
@@ -480,4 +480,4 @@ class Reloader:
 def loaded_text(dataset: Dataset) -> str:
     """What was loaded, in one line for the log."""
     left_out = f", {dataset.unverified_count} unverified left out" if dataset.unverified_count else ""
-    return f"{dataset.count} reviews of {dataset.business['name']}{left_out}"
+    return f"{len(dataset.reviews)} reviews of {dataset.business['name']}{left_out}"

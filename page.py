@@ -301,7 +301,7 @@ def _shown(dataset: Dataset, links: Links) -> dict[str, Json]:
         "areas": (business.get("service_areas") or ())[:MOST_AREAS],
         "rating": rating,
         "distribution": [(stars, capped(rating["distribution"][str(stars)])) for stars in (5, 4, 3, 2, 1)],
-        "count": dataset.count,
+        "count": len(dataset.reviews),
         "insights": insights,
         "aspects": aspects(insights["aspects"]),
         "topics": by_mentions(insights["topics"], MOST_TOPICS),

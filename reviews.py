@@ -164,11 +164,6 @@ class Dataset:
     unverified_count: int
     warnings: tuple[str, ...]
 
-    @property
-    def count(self) -> int:
-        """How many reviews are served."""
-        return len(self.reviews)
-
 
 # ---- Load ----
 

@@ -59,7 +59,7 @@ def create_app(settings: Settings | None = None, session_key: bytes | None = Non
     return Application(settings.data, base_url, McpEndpoint(mcp_settings))
 
 
-def passing_app(settings: Settings) -> Application:
+def temporary_app(settings: Settings) -> Application:
     """The application of a short-lived process, whose MCP sessions end with it. Raises BadData."""
     return create_app(settings, new_session_key())
 
@@ -192,7 +192,7 @@ def run(settings: Settings) -> NoReturn:
 
 def check(settings: Settings, sources: Mapping[str, str]) -> int:
     """Print what would be served and with which settings. Raises BadData."""
-    print(*summary(passing_app(settings).snapshot.dataset), "\nSettings:", sep="\n")
+    print(*summary(temporary_app(settings).snapshot.dataset), "\nSettings:", sep="\n")
     for name, source in sources.items():
         print(f"  {flag_name(name)} {setting_text(getattr(settings, name))} ({source})")
     return EXIT_SUCCESS
@@ -219,7 +219,7 @@ def get(settings: Settings, path: str) -> int:
     """Print the body of one answer; EXIT_FAILURE when it is an error. Raises BadData."""
     from werkzeug.test import Client  # here, since it takes some milliseconds that a start need not wait for
 
-    response = Client(passing_app(settings)).get(path)
+    response = Client(temporary_app(settings)).get(path)
     sys.stdout.buffer.write(response.get_data())
     sys.stdout.buffer.flush()
     return EXIT_SUCCESS if response.status_code < 400 else EXIT_FAILURE

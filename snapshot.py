@@ -21,23 +21,10 @@ from typing import Any, NamedTuple
 
 from jinja2 import Environment
 
+import links
 import page
 from contract import BadData, Contract, Fault, read_contract
 from feeds import atom_feed, json_feed
-from links import (
-    ATOM_FEED_PATH,
-    CONTRACT_PATH,
-    HOME_PATH,
-    ICON_PATH,
-    INSIGHTS_PATH,
-    JSON_FEED_PATH,
-    LLMS_PATH,
-    REVIEWS_PATH,
-    ROBOTS_PATH,
-    TOPIC_PATHS,
-    links_below,
-    topic_link_header,
-)
 from mcp_tools import Toolbox, toolbox_of
 from representations import (
     ATOM_TYPE,
@@ -209,13 +196,13 @@ def build_snapshot(
     def represented(path: str, fixed: FixedBody, before: Representation | None) -> Representation:
         same = before is not None and before.identity.body == fixed.body
         date = last_modified(fixed.modified, before.last_modified if before else None, same, now)
-        link = topic_link_header(base_url, path) if path in TOPIC_PATHS else ""
+        link = links.topic_link_header(base_url, path) if path in links.TOPIC_PATHS else ""
         return represent(
             fixed.body, fixed.content_type, date, FIXED_GZIP_LEVEL, link, fixed.vary, fixed.policy
         )
 
     bodies = fixed_bodies(program, dataset, base_url, modified, changed)
-    listing = encode(links_below(base_url).directory())
+    listing = encode(links.links_below(base_url).directory())
     directory = FixedBody(listing, JSON_TYPE, program.contract_modified, vary=HOME_VARY)
     return Snapshot(
         dataset=dataset,
@@ -234,21 +221,21 @@ def fixed_bodies(
     program: Program, dataset: Dataset, base_url: str, modified: float, changed: int
 ) -> dict[str, FixedBody]:
     """What each fixed path answers. `modified` is the time of the data files, `changed` the dataset's own."""
-    links, templates = links_below(base_url), program.templates
-    home, policy = page.html_page(templates, dataset, links), page.page_headers(templates)
-    atom = atom_feed(dataset, links, datetime.fromtimestamp(changed, UTC))
+    urls, templates = links.links_below(base_url), program.templates
+    home, policy = page.html_page(templates, dataset, urls), page.page_headers(templates)
+    atom = atom_feed(dataset, urls, datetime.fromtimestamp(changed, UTC))
     contract = encode(served_contract(program.contract, dataset, base_url))
     shown = max(changed, program.templates_modified)
     return {
-        REVIEWS_PATH: FixedBody(dataset.reviews_json, JSON_TYPE, modified),
-        INSIGHTS_PATH: FixedBody(dataset.insights_json, JSON_TYPE, modified),
-        JSON_FEED_PATH: FixedBody(json_feed(dataset, links), JSON_TYPE, modified),
-        ATOM_FEED_PATH: FixedBody(atom, ATOM_TYPE, modified),
-        CONTRACT_PATH: FixedBody(contract, JSON_TYPE, program.contract_modified),
-        HOME_PATH: FixedBody(home, HTML_TYPE, shown, policy, HOME_VARY),
-        LLMS_PATH: FixedBody(page.llms_text(templates, dataset, links), TEXT_TYPE, shown),
-        ROBOTS_PATH: FixedBody(page.robots_text(links), TEXT_TYPE, program.contract_modified),
-        ICON_PATH: FixedBody(page.favicon(templates), ICON_TYPE, program.templates_modified),
+        links.REVIEWS_PATH: FixedBody(dataset.reviews_json, JSON_TYPE, modified),
+        links.INSIGHTS_PATH: FixedBody(dataset.insights_json, JSON_TYPE, modified),
+        links.JSON_FEED_PATH: FixedBody(json_feed(dataset, urls), JSON_TYPE, modified),
+        links.ATOM_FEED_PATH: FixedBody(atom, ATOM_TYPE, modified),
+        links.CONTRACT_PATH: FixedBody(contract, JSON_TYPE, program.contract_modified),
+        links.HOME_PATH: FixedBody(home, HTML_TYPE, shown, policy, HOME_VARY),
+        links.LLMS_PATH: FixedBody(page.llms_text(templates, dataset, urls), TEXT_TYPE, shown),
+        links.ROBOTS_PATH: FixedBody(page.robots_text(urls), TEXT_TYPE, program.contract_modified),
+        links.ICON_PATH: FixedBody(page.favicon(templates), ICON_TYPE, program.templates_modified),
     }
 
 

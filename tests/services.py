@@ -116,7 +116,7 @@ def listening_port(process: "subprocess.Popen[str]") -> int:
 @contextmanager
 def under_waitress(data: Path = SAMPLE, base_url: str = "http://reviews.example") -> Iterator[Address]:
     """The application under another WSGI server, in a thread."""
-    app = reviewsd.passing_app(Settings(data=data, base_url=base_url))
+    app = reviewsd.temporary_app(Settings(data=data, base_url=base_url))
     server = waitress.create_server(app, host="127.0.0.1", port=0)
 
     def run() -> None:

@@ -19,7 +19,7 @@ import reviewsd
 from app import Application
 from settings import Settings
 
-APP = reviewsd.passing_app(Settings(data=SAMPLE))
+APP = reviewsd.temporary_app(Settings(data=SAMPLE))
 
 
 def call(
@@ -75,7 +75,7 @@ def test_any_conditional_headers_give_200_or_304(tag: str, date: str, coding: st
 
 
 def test_an_answer_that_is_kept_is_the_answer_computed_anew() -> None:
-    fresh = reviewsd.passing_app(Settings(data=SAMPLE))
+    fresh = reviewsd.temporary_app(Settings(data=SAMPLE))
     for query in ("", "query=back", "rating=5&limit=100", "mentions_service=massage-therapy"):
         for coding in ("", "gzip"):
             answers = [
@@ -106,7 +106,7 @@ def test_an_unexpected_exception_is_logged_once_and_answered_with_its_id(
 
 def test_a_large_answer_is_made_by_who_can_wait_for_it_and_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app, "LARGEST_INLINE_BYTES", 1000)
-    application = reviewsd.passing_app(Settings(data=SAMPLE))
+    application = reviewsd.temporary_app(Settings(data=SAMPLE))
     environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/api/reviews/since/2020-01-01", "HTTP_HOST": "a"}
     make = application.respond(environ)
     assert callable(make)
@@ -124,7 +124,7 @@ def test_a_fault_while_a_large_answer_is_made_is_told_like_any_other(
     monkeypatch.setattr(app, "LARGEST_INLINE_BYTES", 1000)
     monkeypatch.setattr(app, "represent", lambda *arguments: 1 / 0)
     status, _, body = call(
-        reviewsd.passing_app(Settings(data=SAMPLE)), "GET", "/api/reviews/since/2020-01-01"
+        reviewsd.temporary_app(Settings(data=SAMPLE)), "GET", "/api/reviews/since/2020-01-01"
     )
     assert (status, json.loads(body)["status"]) == (500, 500)
     assert len(caplog.records) == 1

@@ -44,7 +44,7 @@ def replace(directory: Path, content: Any, name: str = "reviews.json") -> None:
 def reloader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reloader:
     monkeypatch.setattr(app.time, "sleep", lambda seconds: None)
     replace(tmp_path, document("a"))
-    return Reloader(reviewsd.passing_app(Settings(data=tmp_path)), 2.0, lambda *states: None)
+    return Reloader(reviewsd.temporary_app(Settings(data=tmp_path)), 2.0, lambda *states: None)
 
 
 def served(reloader: Reloader) -> list[str]:

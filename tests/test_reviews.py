@@ -232,7 +232,10 @@ def test_the_served_reviews_are_the_verified_ones_with_every_key(files: tuple[Ob
     dataset, all_reviews = loaded(*files), files[0]["reviews"]
     expected = plain.served_reviews(all_reviews, files[1])
     assert served(dataset) == expected == [json.loads(each.json) for each in dataset.reviews]
-    assert (dataset.count, dataset.unverified_count) == (len(expected), len(all_reviews) - len(expected))
+    assert (len(dataset.reviews), dataset.unverified_count) == (
+        len(expected),
+        len(all_reviews) - len(expected),
+    )
     assert list(dataset.reviews_by_id) == [one["id"] for one in expected]
     assert all(each is dataset.reviews_by_id[each.id] for each in dataset.reviews)
     for document in (dataset.reviews_json, dataset.insights_json):
