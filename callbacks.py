@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
@@ -57,8 +57,8 @@ _SCHEME_AND_AUTHORITY = re.compile(r"[^:/?#]+://[^/?#]*")
 
 # Globally routable by the registry, but not one public host: relays, protocol assignments (Teredo is one),
 # documentation, and 6to4, which embeds any IPv4 address.
-_NOT_PUBLIC_V4 = tuple(map(ipaddress.IPv4Network, ("192.0.0.0/24", "192.88.99.0/24")))
-_NOT_PUBLIC_V6 = tuple(map(ipaddress.IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
+_NOT_PUBLIC = "192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"
+_NOT_PUBLIC_NETWORKS = tuple(map(ipaddress.ip_network, _NOT_PUBLIC))
 _UNICAST_V6 = ipaddress.IPv6Network("2000::/3")
 
 
@@ -107,15 +107,13 @@ def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
 
     `is_global` alone lets multicast, NAT64, 6to4, IPv4-compatible and site-local addresses through.
     """
-    if isinstance(address, ipaddress.IPv6Address):
-        if address.ipv4_mapped:
-            return is_public(address.ipv4_mapped)
-        return address in _UNICAST_V6 and not any(address in network for network in _NOT_PUBLIC_V6)
-    return (
-        address.is_global
-        and not (address.is_multicast or address.is_reserved)
-        and not any(address in network for network in _NOT_PUBLIC_V4)
-    )
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
+        return is_public(address.ipv4_mapped)
+    if address.version == 6:
+        routable = address in _UNICAST_V6
+    else:
+        routable = address.is_global and not (address.is_multicast or address.is_reserved)
+    return routable and not any(address in network for network in _NOT_PUBLIC_NETWORKS)
 
 
 def comparable(url: str) -> str:
@@ -162,18 +160,19 @@ class CallbackRefused(Exception):
 OWN_FAULTS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
 
 # The outcome that an exception stands for: the first class that fits. No outcome quotes a stranger's text.
-FAULTS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
-    (TimeoutError, "no complete answer in time"),
-    (ssl.SSLCertVerificationError, "certificate not valid for this host"),
-    (ssl.SSLError, "TLS failed"),
-    ((socket.gaierror, UnicodeError), "name not resolved"),
-    (ConnectionRefusedError, "connection refused"),
-    (ConnectionError, "connection closed or reset"),
-    (http.client.IncompleteRead, "answer ended early"),
-    (OSError, "not reachable"),
-    (http.client.HTTPException, "answer is not HTTP"),
-    (ValueError, "answer cannot be read"),
-)
+FAULTS: dict[type[Exception], str] = {
+    TimeoutError: "no complete answer in time",
+    ssl.SSLCertVerificationError: "certificate not valid for this host",
+    ssl.SSLError: "TLS failed",
+    socket.gaierror: "name not resolved",
+    UnicodeError: "name not resolved",
+    ConnectionRefusedError: "connection refused",
+    ConnectionError: "connection closed or reset",
+    http.client.IncompleteRead: "answer ended early",
+    OSError: "not reachable",
+    http.client.HTTPException: "answer is not HTTP",
+    ValueError: "answer cannot be read",
+}
 
 
 # ---- Connections: checked addresses only, and one deadline over everything ---------------------------------
@@ -259,7 +258,7 @@ class CallbackClient:
     """Sends requests to callbacks. Any thread may use it."""
 
     def __init__(
-        self, *, user_agent: str, ca_file: Path | None, allow_private: bool, resolve: Resolve = system_resolve
+        self, user_agent: str, ca_file: Path | None, *, allow_private: bool, resolve: Resolve = system_resolve
     ):
         """`ca_file` (PEM) is trusted besides the system's certificates. Raises OSError if it is unusable."""
         self._context = ssl.create_default_context()
@@ -286,7 +285,7 @@ class CallbackClient:
         except CallbackRefused as refusal:
             return CallbackResponse(None, str(refusal))
         except (OSError, http.client.HTTPException, ValueError) as error:
-            outcome = next(words for kind, words in FAULTS if isinstance(error, kind))
+            outcome = next(words for kind, words in FAULTS.items() if isinstance(error, kind))
             own_fault = type(error) is OSError and error.errno in OWN_FAULTS
             return CallbackResponse(None, outcome, own_fault=own_fault)
 
@@ -312,11 +311,8 @@ class CallbackClient:
 
 def read_answer(answer: http.client.HTTPResponse, body_bytes: int) -> CallbackResponse:
     """The part of an answer that is used. Raises IncompleteRead when less arrives than was announced."""
-    retry_after = answer.headers.get("Retry-After")
-    response = CallbackResponse(answer.status, f"HTTP {answer.status}", retry_after=retry_after)
-    if not (response.is_success and body_bytes):
-        return response
-    body = answer.read(body_bytes)
-    if answer.length and len(body) < body_bytes:
+    wanted_bytes = body_bytes if 200 <= answer.status < 300 else 0
+    body = answer.read(wanted_bytes) if wanted_bytes else b""
+    if answer.length and len(body) < wanted_bytes:
         raise http.client.IncompleteRead(body, answer.length)
-    return replace(response, body=body)
+    return CallbackResponse(answer.status, f"HTTP {answer.status}", body, answer.headers.get("Retry-After"))

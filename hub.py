@@ -17,7 +17,6 @@ Sections, in order: Values - Requests - Transitions - Exchanges - Scheduling - H
 
 from __future__ import annotations
 
-import functools
 import hmac
 import logging
 import random
@@ -29,7 +28,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import parse_qs, quote, urlencode
@@ -56,11 +54,8 @@ MAX_PENDING = 1000
 MAX_NOTICES = 1000  # that wait; when more callbacks are removed at once, the others are not told
 MAX_UNVERIFIED_PER_HOST = 50
 MAX_SUBSCRIPTIONS_PER_HOST = 1000
-RETRY_SOON_SECONDS = 60  # Retry-After when pending requests or the store are the reason
-RETRY_LATER_SECONDS = 3600  # Retry-After when subscriptions, which last for days, are the reason
 
 FAILURES_THAT_REMOVE = 3
-REASON_OF_REMOVAL = f"{FAILURES_THAT_REMOVE} deliveries in a row failed; subscribe again to resume"
 RETRY_JITTER = 0.2  # a retry is up to this share later, so that failures with one cause spread out
 MAX_RETRY_AFTER_SECONDS = 3600.0
 
@@ -120,9 +115,9 @@ class HubAnswer:
 class Refused(Exception):
     """The request is answered with an error status; the reason is for the author of the subscriber."""
 
-    def __init__(self, status: HTTPStatus, reason: str, retry_after_seconds: int | None = None):
+    def __init__(self, status: int, reason: str, retry_after_seconds: int | None = None):
         super().__init__(reason)
-        wait = () if retry_after_seconds is None else (("Retry-After", str(retry_after_seconds)),)
+        wait = (("Retry-After", str(retry_after_seconds)),) if retry_after_seconds else ()
         self.answer = HubAnswer(status, reason, wait)
 
 
@@ -130,13 +125,13 @@ class Refused(Exception):
 
 
 def read_subscription_request(
-    content_type: str | None, body: bytes, *, settings: HubSettings, topics: Mapping[str, Topic], now: float
+    content_type: str | None, body: bytes, settings: HubSettings, topics: Mapping[str, Topic], now: float
 ) -> PendingRequest:
     """What a form POST asks for. Raises Refused."""
     form = read_form(content_type, body)
     parsers: dict[str, Callable[[str], Any]] = {
         "hub.mode": parse_mode,
-        "hub.callback": functools.partial(parse_callback, allow_private=settings.allow_private),
+        "hub.callback": lambda url: parse_callback(url, allow_private=settings.allow_private),
         "hub.topic": str,
     }
     values: dict[str, Any] = {"hub.lease_seconds": settings.lease_seconds, "hub.secret": None}
@@ -144,25 +139,25 @@ def read_subscription_request(
         parsers |= {"hub.lease_seconds": parse_lease_seconds, "hub.secret": parse_secret}
     issues = []
     for name, parse in parsers.items():
-        match form.get(name, []):
-            case [raw]:
-                try:
-                    values[name] = parse(raw)
-                except ValueError as fault:
-                    issues.append(f"{name} {fault}")
-            case [_, *_] as given:
-                issues.append(f"{name} is given {len(given)} times")
-            case [] if name not in values:
-                issues.append(f"{name} is missing")
+        given = form.get(name, [])
+        try:
+            if len(given) > 1:
+                raise ValueError(f"is given {len(given)} times")
+            if given:
+                values[name] = parse(given[0])
+            elif name not in values:
+                raise ValueError("is missing")
+        except ValueError as fault:
+            issues.append(f"{name} {fault}")
     if issues:
-        raise Refused(HTTPStatus.BAD_REQUEST, "; ".join(issues))
+        raise Refused(400, "; ".join(issues))
 
     url, base_url = comparable(values["hub.topic"]), comparable(settings.base_url)
     path = url.removeprefix(base_url) if url.startswith(base_url) else ""
     topic = topics.get(path)
     if topic is None and values["hub.mode"] == "subscribe":
         known = ", ".join(settings.base_url + path for path in topics)
-        raise Refused(HTTPStatus.NOT_FOUND, f"hub.topic is not a topic of this hub; its topics are {known}")
+        raise Refused(404, f"hub.topic is not a topic of this hub; its topics are {known}")
     callback: Callback = values["hub.callback"]
     return PendingRequest(
         id=None,
@@ -178,16 +173,16 @@ def read_subscription_request(
 def read_form(content_type: str | None, body: bytes) -> dict[str, list[str]]:
     """The values of each field of a form in UTF-8. Raises Refused."""
     if len(body) > MAX_FORM_BYTES:
-        raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the form is larger than {MAX_FORM_BYTES} bytes")
+        raise Refused(413, f"the form is larger than {MAX_FORM_BYTES} bytes")
     if (content_type or "").partition(";")[0].strip().lower() != FORM_TYPE:
-        raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"Content-Type must be {FORM_TYPE}")
+        raise Refused(415, f"Content-Type must be {FORM_TYPE}")
     try:
         text = body.decode("utf-8")
         return parse_qs(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_FORM_FIELDS)
     except UnicodeError:
-        raise Refused(HTTPStatus.BAD_REQUEST, "the form is not UTF-8") from None
+        raise Refused(400, "the form is not UTF-8") from None
     except ValueError:
-        raise Refused(HTTPStatus.BAD_REQUEST, f"the form has more than {MAX_FORM_FIELDS} fields") from None
+        raise Refused(400, f"the form has more than {MAX_FORM_FIELDS} fields") from None
 
 
 def parse_mode(raw: str) -> str:
@@ -217,24 +212,20 @@ def parse_secret(raw: str) -> bytes:
 def admit(state: SubscriptionState, mode: str, taken: Occupancy, max_subscriptions: int) -> None:
     """Raise Refused when there is nothing to unsubscribe from, or a limit is reached.
 
-    The limits for a host keep strangers from directing many requests at the host of somebody else, and keep
-    one host from using up the limits for all.
+    The limits for a host keep strangers from having many requests sent to it, and keep it from using up the
+    limits for all.
     """
     if mode == "unsubscribe" and state.subscription is None:
-        raise Refused(HTTPStatus.NOT_FOUND, "hub.callback has no active subscription to hub.topic")
-    full, busy = HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS
-    soon, later, per_host = RETRY_SOON_SECONDS, RETRY_LATER_SECONDS, MAX_SUBSCRIPTIONS_PER_HOST
+        raise Refused(404, "hub.callback has no active subscription to hub.topic")
     limits = [
-        (taken.pending, MAX_PENDING, full, soon, "unverified requests"),
-        (taken.unverified_of_host, MAX_UNVERIFIED_PER_HOST, busy, soon, "unverified requests of this host"),
+        (taken.pending, MAX_PENDING, 503, 60, "unverified requests"),
+        (taken.unverified_of_host, MAX_UNVERIFIED_PER_HOST, 429, 60, "unverified requests of this host"),
+        (taken.subscriptions, max_subscriptions, 503, 3600, "subscriptions"),
+        (taken.subscriptions_of_host, MAX_SUBSCRIPTIONS_PER_HOST, 429, 3600, "subscriptions of this host"),
     ]
-    if state.subscription is None:
-        limits += [
-            (taken.subscriptions, max_subscriptions, full, later, "subscriptions"),
-            (taken.subscriptions_of_host, per_host, busy, later, "subscriptions of this host"),
-        ]
-    for counted, limit, status, retry_after_seconds, what in limits:
-        if counted >= limit:
+    # A renewal is only limited while it is pending.
+    for rows, limit, status, retry_after_seconds, what in limits[:2] if state.subscription else limits:
+        if rows >= limit:
             raise Refused(status, f"there are too many {what}; try again later", retry_after_seconds)
 
 
@@ -253,7 +244,11 @@ def verification_ended(
     confirmed: bool,
     sent_at: float,
 ) -> Transition:
-    """The state after the verification, or the notice of removal, that `request` stands for."""
+    """The state after the verification, or the notice of removal, that `request` stands for.
+
+    A lease begins when the verification was sent (REC 5.3). A renewal keeps the delivered digest, so that no
+    content is repeated and no change is skipped.
+    """
     if state.pending is None or state.pending.id != request.id:
         return state, ""  # replaced by a newer request, which gets its own challenge
     if request.mode == "denied":
@@ -261,52 +256,40 @@ def verification_ended(
     if not confirmed:
         reason = f"{response.outcome} without the challenge" if response.is_success else response.outcome
         return replace(state, pending=None), f"{request.mode} not confirmed: {reason}"
-    new = subscribed(request, state.subscription, sent_at) if request.mode == "subscribe" else None
-    return SubscriptionState(new), f"{request.mode} confirmed: {response.outcome}"
+    line = f"{request.mode} confirmed: {response.outcome}"
+    if request.mode == "unsubscribe":
+        return SubscriptionState(), line
+    who, secret, expires_at = request.subscriber, request.secret, sent_at + request.lease_seconds
+    old = state.subscription or Subscription(None, who, secret, sent_at, expires_at, request.base_digest)
+    new = replace(old, subscriber=who, secret=secret, expires_at=expires_at, failures=0, next_attempt_at=0.0)
+    return SubscriptionState(new), line
 
 
-def subscribed(request: PendingRequest, old: Subscription | None, sent_at: float) -> Subscription:
-    """The new or renewed subscription; its lease begins when the verification was sent (REC 5.3).
+def delivery_ended(
+    state: SubscriptionState,
+    subscription: Subscription,
+    digest: str,
+    response: CallbackResponse,
+    now: float,
+    retry_delays: Sequence[float],
+    jitter: float,
+) -> Transition:
+    """The state after an attempt to deliver the content with this digest (REC 7). The jitter is 0 to 1.
 
-    A renewal keeps the delivered digest, so that no content is repeated and no change is skipped.
+    A later change of the content shortens no delay.
     """
-    return Subscription(
-        id=old.id if old else None,
-        subscriber=request.subscriber,
-        secret=request.secret,
-        created_at=old.created_at if old else sent_at,
-        expires_at=sent_at + request.lease_seconds,
-        delivered_digest=old.delivered_digest if old else request.base_digest,
-        last_attempt_at=old.last_attempt_at if old else None,
-        last_outcome=old.last_outcome if old else "",
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """An attempt to deliver the content with this digest."""
-
-    subscription_id: int | None
-    digest: str
-    response: CallbackResponse
-    ended_at: float
-    jitter: float  # random, 0 to 1
-
-
-def delivery_ended(state: SubscriptionState, delivery: Delivery, retry_delays: Sequence[float]) -> Transition:
-    """The state after an attempt to deliver (REC 7). A later change of the content shortens no delay."""
-    old, response, now = state.subscription, delivery.response, delivery.ended_at
-    if old is None or old.id != delivery.subscription_id:
+    old = state.subscription
+    if old is None or old.id != subscription.id:
         return state, ""  # the subscription ended meanwhile
     tried = replace(old, last_attempt_at=now, last_outcome=response.outcome)
-    content = f"content {delivery.digest[:12]}"
+    content = f"content {digest[:12]}"
     if response.own_fault:
         new = replace(tried, next_attempt_at=now + retry_delays[0])
         return replace(state, subscription=new), f"{content} postponed: {response.outcome}"
     if response.is_success:
-        new = replace(tried, delivered_digest=delivery.digest, failures=0, next_attempt_at=0.0)
+        new = replace(tried, delivered_digest=digest, failures=0, next_attempt_at=0.0)
         return replace(state, subscription=new), f"{content} delivered: {response.outcome}"
-    if response.status == HTTPStatus.GONE:
+    if response.status == 410:
         return replace(state, subscription=None), f"{content} gone: {response.outcome}"
 
     failures = old.failures + 1
@@ -318,7 +301,7 @@ def delivery_ended(state: SubscriptionState, delivery: Delivery, retry_delays: S
         notice = PendingRequest(None, old.subscriber, "denied", None, 0, "", now)
         pending = state.pending if asks_anew else notice
         return SubscriptionState(None, pending), f"{line}, removed: {response.outcome}"
-    delay_seconds = retry_delays[old.failures] * (1 + RETRY_JITTER * delivery.jitter)
+    delay_seconds = retry_delays[old.failures] * (1 + RETRY_JITTER * jitter)
     wait_seconds = max(delay_seconds, asked_wait_seconds(response, now))
     new = replace(tried, failures=failures, next_attempt_at=now + wait_seconds)
     return replace(state, subscription=new), f"{line}: {response.outcome}"
@@ -327,7 +310,7 @@ def delivery_ended(state: SubscriptionState, delivery: Delivery, retry_delays: S
 def asked_wait_seconds(response: CallbackResponse, now: float) -> float:
     """The delay that Retry-After asks for (RFC 9110 section 10.2.3: seconds or a date); 0 if malformed."""
     value = response.retry_after
-    if value is None or response.status not in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):
+    if value is None or response.status not in (429, 503):
         return 0.0
     try:
         in_seconds = value.isascii() and value.isdecimal()
@@ -344,7 +327,8 @@ def verification(request: PendingRequest, challenge: str, timeout_seconds: float
     """The GET that verifies a request (REC 5.3), or that tells of a removal (REC 5.2)."""
     parameters = {"hub.mode": request.mode, "hub.topic": request.subscriber.topic_url}
     if request.mode == "denied":
-        parameters["hub.reason"] = REASON_OF_REMOVAL
+        failed = f"{FAILURES_THAT_REMOVE} deliveries in a row failed"
+        parameters["hub.reason"] = f"{failed}; subscribe again to resume"
     else:
         parameters["hub.challenge"] = challenge
     if request.mode == "subscribe":
@@ -359,8 +343,7 @@ def verification(request: PendingRequest, challenge: str, timeout_seconds: float
 
 def notification(subscription: Subscription, topic: Topic, settings: HubSettings) -> CallbackRequest:
     """The POST that delivers the content (REC 7), with a signature if the subscriber gave a secret."""
-    link = topic_link_header(settings.base_url, topic.path)
-    headers = {"Content-Type": topic.content_type, "Link": link}
+    headers = {"Content-Type": topic.content_type, "Link": topic_link_header(settings.base_url, topic.path)}
     if subscription.secret is not None:
         headers["X-Hub-Signature"] = "sha256=" + hmac.digest(subscription.secret, topic.body, "sha256").hex()
     return CallbackRequest("POST", subscription.subscriber.callback, headers, topic.body, settings.timeout, 0)
@@ -383,23 +366,19 @@ def lane(row: Row) -> str:
 
 
 def is_due(subscription: Subscription, now: float, retry_delays: Sequence[float]) -> bool:
-    """Whether the delay before the next attempt is over.
-
-    A time further ahead than the longest delay was computed before the clock was set back, and is ignored.
-    """
+    """Whether the delay before the next attempt is over, or was computed before the clock was set back."""
     longest_wait_seconds = max(max(retry_delays) * (1 + RETRY_JITTER), MAX_RETRY_AFTER_SECONDS)
     return not now < subscription.next_attempt_at <= now + longest_wait_seconds
 
 
 def in_turn(rows: Iterable[Row]) -> list[Row]:
     """By lane, then one of each host at a time, so that a host with many callbacks does not delay others."""
-    order = list(LANES)
-    turns: Counter[tuple[str, str]] = Counter()
-    ranked = []
+    seen: Counter[tuple[str, str]] = Counter()
+    turns = []
     for row in rows:
-        turns[lane(row), row.subscriber.host] += 1
-        ranked.append((order.index(lane(row)), turns[lane(row), row.subscriber.host], row))
-    return [row for _, _, row in sorted(ranked, key=lambda rank: rank[:2])]
+        seen[lane(row), row.subscriber.host] += 1
+        turns.append((list(LANES).index(lane(row)), seen[lane(row), row.subscriber.host], row))
+    return [row for *_, row in sorted(turns, key=lambda turn: turn[:2])]
 
 
 def startable(due: Iterable[Row], running: Collection[Row], workers: int) -> Iterator[Row]:
@@ -475,9 +454,7 @@ class Hub:
         """Answer the POST of a subscriber (REC 5.1.2). Waits for the disk, but never for the network."""
         now = self._clock()
         try:
-            request = read_subscription_request(
-                content_type, body, settings=self._settings, topics=self._topics, now=now
-            )
+            request = read_subscription_request(content_type, body, self._settings, self._topics, now)
             # Only an accepted request must survive a power cut: all else is found out again.
             with self._store.writing(durable=True) as rows:
                 state, taken = rows.state(request.subscriber, now), rows.occupancy(request.subscriber, now)
@@ -486,22 +463,16 @@ class Hub:
         except Refused as refused:
             return refused.answer
         except StoreFault:
-            full = HTTPStatus.SERVICE_UNAVAILABLE
-            return Refused(full, "requests cannot be stored at present", RETRY_SOON_SECONDS).answer
+            return Refused(503, "requests cannot be stored at present", 60).answer
         log_event(request, f"{request.mode} requested")
         self._wake.set()
-        return HubAnswer(HTTPStatus.ACCEPTED, "accepted; the callback will now be asked to confirm")
+        return HubAnswer(202, "accepted; the callback will now be asked to confirm")
 
     def counts(self) -> dict[str, int]:
-        """How many subscriptions are active, failing and behind, and how many requests are pending.
-
-        Empty if the store cannot be read.
-        """
-        try:
-            with self._store.reading() as rows:
-                return rows.counts(self._digests(), self._clock())
-        except StoreFault:
-            return {}
+        """How many subscriptions are active, failing and behind, and requests pending; {} without a store."""
+        with suppress(StoreFault), self._store.reading() as rows:
+            return rows.counts(self._digests(), self._clock())
+        return {}
 
     def _digests(self) -> dict[str, str]:
         return {path: topic.digest for path, topic in self._topics.items()}
@@ -514,10 +485,9 @@ class Hub:
             self._wake.clear()
             looked_at = time.monotonic()
             try:
-                with suppress(StoreFault):  # the store logs its faults; a read-only one can still be read
-                    self.delete_expired()
-                with suppress(StoreFault):
-                    self._start_due()
+                for step in (self.delete_expired, self._start_due):
+                    with suppress(StoreFault):  # the store logs its faults; a read-only one can still be read
+                        step()
             except Exception:
                 logger.exception("the hub's scheduler met an unexpected error and goes on")
             # Events may be frequent, and thousands of rows due: at most half of the time is spent on this.
@@ -542,10 +512,9 @@ class Hub:
         """Delete subscriptions that ended long ago. Raises StoreFault."""
         with self._store.reading() as rows:
             expired = rows.expired(self._clock(), self._settings.max_subscriptions)
-        if expired:
-            with self._store.writing() as rows:
-                rows.delete(expired)
         for row in expired:
+            with self._store.writing() as rows:
+                rows.save(SubscriptionState(row), SubscriptionState())
             log_event(row, "lease ended")
 
     # The workers' threads, one for each exchange.
@@ -581,8 +550,11 @@ class Hub:
     def _deliver(self, subscription: Subscription, topic: Topic) -> None:
         response = self._exchange(notification(subscription, topic, self._settings))
         jitter = random.random()  # noqa: S311 - it spreads load and guards nothing
-        delivery = Delivery(subscription.id, topic.digest, response, self._clock(), jitter)
-        self._record(subscription, lambda state: delivery_ended(state, delivery, self._settings.retry_delays))
+        now, delays = self._clock(), self._settings.retry_delays
+        self._record(
+            subscription,
+            lambda state: delivery_ended(state, subscription, topic.digest, response, now, delays, jitter),
+        )
 
     def _exchange(self, request: CallbackRequest) -> CallbackResponse:
         try:
@@ -625,9 +597,7 @@ def callback_client(settings: HubSettings) -> CallbackClient:
     if settings.ca_file is not None:
         logger.warning("hub: certificates in %s are trusted for callbacks; for labs only", settings.ca_file)
     try:
-        return CallbackClient(
-            user_agent=settings.user_agent, ca_file=settings.ca_file, allow_private=settings.allow_private
-        )
+        return CallbackClient(settings.user_agent, settings.ca_file, allow_private=settings.allow_private)
     except OSError as error:  # of the ca_file
         raise HubUnavailable(settings.ca_file or Path(), f"no certificates: {error}") from error
 

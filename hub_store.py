@@ -17,7 +17,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
@@ -40,7 +40,6 @@ class HubUnavailable(Exception):
     def __init__(self, path: Path, reason: str):
         super().__init__(f"{path}: {reason}")
         self.path = path
-        self.reason = reason
 
 
 class StoreFault(Exception):
@@ -125,20 +124,17 @@ SCHEMA_VERSION = 1
 SCHEMA = f"""
 BEGIN;
 CREATE TABLE subscription (
-  id INTEGER PRIMARY KEY AUTOINCREMENT,
-  path TEXT NOT NULL, callback_key TEXT NOT NULL, callback TEXT NOT NULL, host TEXT NOT NULL,
-  topic_url TEXT NOT NULL, secret BLOB, created_at REAL NOT NULL, expires_at REAL NOT NULL,
-  delivered_digest TEXT NOT NULL, failures INTEGER NOT NULL, next_attempt_at REAL NOT NULL,
-  last_attempt_at REAL, last_outcome TEXT NOT NULL,
-  UNIQUE (path, callback_key)
+  id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL, callback_key TEXT NOT NULL,
+  callback TEXT NOT NULL, host TEXT NOT NULL, topic_url TEXT NOT NULL, secret BLOB, created_at REAL NOT NULL,
+  expires_at REAL NOT NULL, delivered_digest TEXT NOT NULL, failures INTEGER NOT NULL,
+  next_attempt_at REAL NOT NULL, last_attempt_at REAL, last_outcome TEXT NOT NULL, UNIQUE (path, callback_key)
 );
 CREATE INDEX subscription_by_host ON subscription (host, expires_at);
 CREATE INDEX subscription_by_end ON subscription (expires_at, failures);
 CREATE TABLE pending (
-  id INTEGER PRIMARY KEY AUTOINCREMENT,
-  path TEXT NOT NULL, callback_key TEXT NOT NULL, callback TEXT NOT NULL, host TEXT NOT NULL,
-  topic_url TEXT NOT NULL, mode TEXT NOT NULL, secret BLOB, lease_seconds INTEGER NOT NULL,
-  base_digest TEXT NOT NULL, requested_at REAL NOT NULL,
+  id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL, callback_key TEXT NOT NULL,
+  callback TEXT NOT NULL, host TEXT NOT NULL, topic_url TEXT NOT NULL, mode TEXT NOT NULL, secret BLOB,
+  lease_seconds INTEGER NOT NULL, base_digest TEXT NOT NULL, requested_at REAL NOT NULL,
   UNIQUE (path, callback_key)
 );
 CREATE TABLE unconfirmed (host TEXT NOT NULL, at REAL NOT NULL);
@@ -174,18 +170,17 @@ class Transaction:
 
     def save(self, before: SubscriptionState, then: SubscriptionState) -> None:
         """Write what has changed."""
-        self._save("subscription", before.subscription, then.subscription)
-        self._save("pending", before.pending, then.pending)
-
-    def _save(self, table: str, before: Row | None, then: Row | None) -> None:
-        if then is None and before is not None:
-            self._execute(f"DELETE FROM {table} WHERE id = ?", (before.id,))  # noqa: S608 - our name
-        if then is not None and then != before:
-            row_id, subscriber, *others = astuple(then)
-            values = (row_id, *subscriber, *others)
-            places = ", ".join("?" * len(values))
-            # REPLACE also deletes an earlier request of the subscriber, or an expired subscription.
-            self._execute(f"INSERT OR REPLACE INTO {table} VALUES ({places})", values)  # noqa: S608 - ours
+        for table in ("subscription", "pending"):
+            old: Row | None = getattr(before, table)
+            new: Row | None = getattr(then, table)
+            if new is not None and new != old:
+                row_id, subscriber, *others = astuple(new)
+                values = (row_id, *subscriber, *others)
+                places = ", ".join("?" * len(values))
+                # REPLACE also deletes an earlier request of the subscriber, or an expired subscription.
+                self._execute(f"INSERT OR REPLACE INTO {table} VALUES ({places})", values)  # noqa: S608
+            elif new is None and old is not None:
+                self._execute(f"DELETE FROM {table} WHERE id = ?", (old.id,))  # noqa: S608 - our name
 
     def occupancy(self, subscriber: Subscriber, now: float) -> Occupancy:
         """What the limits for a request of this subscriber depend on."""
@@ -244,10 +239,6 @@ class Transaction:
         (rows,) = self._execute("SELECT count(*) FROM subscription").fetchone()
         ended_by = now if rows > max_subscriptions else now - EXPIRED_ROW_SECONDS
         return self.subscriptions("WHERE expires_at <= ?", ended_by)
-
-    def delete(self, subscriptions: Iterable[Subscription]) -> None:
-        for row in subscriptions:
-            self._execute("DELETE FROM subscription WHERE id = ?", (row.id,))
 
 
 # ---- Store -------------------------------------------------------------------------------------------------
@@ -317,31 +308,29 @@ class Store:
                 fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 # Mode 0600 because of the secrets; SQLite gives its other files the same mode.
                 os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-                self._writer = opened.enter_context(closing(Connection(path, "BEGIN IMMEDIATE")))
-                self._reader = opened.enter_context(closing(Connection(path, "BEGIN")))
-                self._prepare()
-                self._opened = opened.pop_all()
+                writer = opened.enter_context(closing(Connection(path, "BEGIN IMMEDIATE")))
+                prepare(writer)
+                reader = opened.enter_context(closing(Connection(path, "BEGIN")))
+                reader.sqlite.execute("PRAGMA query_only = ON")
+                self.close = opened.pop_all().close  # later transactions raise StoreFault
         except BlockingIOError as error:
             raise HubUnavailable(path, f"another hub uses this directory ({error.strerror})") from error
         except (OSError, sqlite3.Error, StoreFault) as error:
             raise HubUnavailable(path, str(error)) from error
         #: Blocks `with store.writing() as rows` and `with store.reading() as rows`; both raise StoreFault.
-        self.writing, self.reading = self._writer.transaction, self._reader.transaction
+        self.writing, self.reading = writer.transaction, reader.transaction
 
-    def _prepare(self) -> None:
-        """Create the tables if there are none. Raises sqlite3.Error, or StoreFault for another schema."""
-        self._writer.sqlite.execute("PRAGMA journal_mode = WAL")
-        self._reader.sqlite.execute("PRAGMA query_only = ON")
-        (version,) = self._writer.sqlite.execute("PRAGMA user_version").fetchone()
-        if version == 0:
-            self._writer.sqlite.executescript(SCHEMA)
-        elif version != SCHEMA_VERSION:
-            raise StoreFault(f"made by another version of this program (schema {version})")
-        with self._writer.transaction():
-            pass  # a read-only store fails here and not at the first request
 
-    def close(self) -> None:
-        self._opened.close()
+def prepare(writer: Connection) -> None:
+    """Create the tables if there are none. Raises sqlite3.Error, or StoreFault for another schema."""
+    writer.sqlite.execute("PRAGMA journal_mode = WAL")
+    (version,) = writer.sqlite.execute("PRAGMA user_version").fetchone()
+    if version == 0:
+        writer.sqlite.executescript(SCHEMA)
+    elif version != SCHEMA_VERSION:
+        raise StoreFault(f"made by another version of this program (schema {version})")
+    with writer.transaction():
+        pass  # a read-only store fails here and not at the first request
 
 
 # ---- Listing -----------------------------------------------------------------------------------------------
@@ -376,15 +365,13 @@ def list_subscriptions(state_dir: Path, *, clock: Callable[[], float] = time.tim
             rows = connection.execute(
                 """
                 SELECT CASE WHEN expires_at <= ? THEN 'ended' WHEN failures THEN 'failing' ELSE 'active' END,
-                       host, path, created_at AS since, expires_at, failures, last_attempt_at, last_outcome,
-                       1 AS part
+                       host, path, created_at, expires_at, failures, last_attempt_at, last_outcome
                 FROM subscription
-                UNION ALL
-                SELECT mode, host, path, requested_at, NULL, 0, NULL, '', 2 FROM pending
-                ORDER BY part, path, host, since
+                UNION ALL SELECT mode, host, path, requested_at, NULL, 0, NULL, '' FROM pending
                 """,
                 (clock(),),
-            ).fetchall()
+            )
+            listed = [Listing(*columns) for columns in rows]
     except sqlite3.Error as error:
         raise HubUnavailable(path, str(error)) from error
-    return [Listing(*columns) for *columns, _ in rows]
+    return sorted(listed, key=lambda line: (line.expires_at is None, line.path, line.host, line.since))

@@ -91,9 +91,7 @@ def test_no_address_of_a_refused_url_is_public() -> None:
 def client(
     lab: Lab, resolve: Callable[[str], Sequence[str]] = here, allow_private: bool = True
 ) -> CallbackClient:
-    return CallbackClient(
-        user_agent="lab/1.0", ca_file=lab.ca_file, allow_private=allow_private, resolve=resolve
-    )
+    return CallbackClient("lab/1.0", lab.ca_file, allow_private=allow_private, resolve=resolve)
 
 
 def post(url: str, body: bytes = b"content", timeout_seconds: float = 5.0) -> CallbackRequest:

@@ -759,9 +759,7 @@ def running(lab: Lab, state_dir: Path, text: str = "one", **changes: object) -> 
     """A hub at work, for which every name leads to the lab."""
     clock = changes.pop("clock", time.time)
     chosen = settings(state_dir, **{"allow_private": True, "timeout": 5.0} | changes)
-    client = CallbackClient(
-        user_agent="lab/1.0", ca_file=lab.ca_file, allow_private=chosen.allow_private, resolve=here
-    )
+    client = CallbackClient("lab/1.0", lab.ca_file, allow_private=chosen.allow_private, resolve=here)
     subject = hub.Hub(chosen, clock=clock, send=client.send)
     subject.publish(topics(text))
     subject.start()

@@ -132,9 +132,9 @@ def test_rows_are_deleted_a_day_after_their_lease_or_at_once_when_there_are_too_
     with store.writing() as rows:
         assert rows.expired(NOW + EXPIRED_ROW_SECONDS - 1, 2) == []
         assert [row.subscriber for row in rows.expired(NOW + EXPIRED_ROW_SECONDS, 2)] == [subscriber("a")]
-        assert [row.subscriber for row in rows.expired(NOW, 1)] == [subscriber("a")]
-        rows.delete(rows.expired(NOW + 1, 1))
-        assert rows.expired(NOW + 1, 0) == []
+        (ended,) = rows.expired(NOW, 1)
+        rows.save(SubscriptionState(ended), SubscriptionState())
+        assert [row.subscriber for row in rows.subscriptions("")] == [subscriber("b")]
 
 
 def test_nothing_of_a_failed_transaction_is_done(store: Store) -> None:
@@ -276,7 +276,7 @@ def test_an_unusable_state_directory_is_named(tmp_path: Path, trouble: str) -> N
     with pytest.raises(HubUnavailable) as fault:
         Store(path.parent)
     assert fault.value.path == path
-    assert str(fault.value) == f"{path}: {fault.value.reason}"
+    assert str(fault.value).startswith(f"{path}: ")
 
 
 def test_a_directory_belongs_to_one_store_at_a_time(store: Store, tmp_path: Path) -> None:
