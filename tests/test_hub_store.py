@@ -227,13 +227,6 @@ def test_a_full_disk_is_a_fault_that_is_logged_once_and_passes(
     ]
 
 
-def test_a_store_that_only_reads_can_be_read(store: Store, connections: list[sqlite3.Connection]) -> None:
-    connections[0].execute("PRAGMA query_only = ON")
-    with pytest.raises(StoreFault, match="readonly"):
-        put(store, requested(subscriber()))
-    assert get(store, subscriber()) == SubscriptionState()
-
-
 def test_a_store_that_is_locked_can_be_read(store: Store, tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / STORE_FILE_NAME)) as other:
         other.execute("BEGIN EXCLUSIVE")
