@@ -223,7 +223,7 @@ def admit(state: SubscriptionState, mode: str, taken: Occupancy, max_subscriptio
         (taken.subscriptions, max_subscriptions, 503, 3600, "subscriptions"),
         (taken.subscriptions_of_host, MAX_SUBSCRIPTIONS_PER_HOST, 429, 3600, "subscriptions of this host"),
     ]
-    # A renewal is only limited while it is pending.
+    # The limits on subscriptions, the last two, do not concern a renewal.
     for rows, limit, status, retry_after_seconds, what in limits[:2] if state.subscription else limits:
         if rows >= limit:
             raise Refused(status, f"there are too many {what}; try again later", retry_after_seconds)

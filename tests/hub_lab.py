@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import socket
-import socketserver
 import ssl
 import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
+import pytest
 import trustme
 
 import hub
+import reviewsd
 from callbacks import CallbackRequest, CallbackResponse
 from hub_store import list_subscriptions
+from settings import Settings
 
 BASE_URL = "https://reviews.example"
 FEED, JSON_FEED = "/feed.xml", "/api/feed.json"
@@ -41,35 +43,18 @@ class Clock:
         return self.now
 
 
-def topic(path: str, text: str, content_type: str = "application/atom+xml") -> hub.Topic:
-    body = text.encode()
-    return hub.Topic(path, content_type, body, hashlib.sha256(body).hexdigest())
-
-
 def topics(text: str = "one", **more: str) -> dict[str, hub.Topic]:
     """Both topics; `feed` and `json` tell their contents apart."""
-    return {
-        FEED: topic(FEED, more.get("feed", text)),
-        JSON_FEED: topic(JSON_FEED, more.get("json", text), "application/json"),
-    }
+    made = {}
+    for path, name, subtype in ((FEED, "feed", "atom+xml"), (JSON_FEED, "json", "json")):
+        body = more.get(name, text).encode()
+        made[path] = hub.Topic(path, f"application/{subtype}", body, hashlib.sha256(body).hexdigest())
+    return made
 
 
 def settings(state_dir: Path, **changes: Any) -> hub.HubSettings:
     """The daemon's defaults, with changes."""
-    defaults = {
-        "base_url": BASE_URL,
-        "user_agent": "lab/1.0",
-        "lease_seconds": 864_000,
-        "lease_min": 3600,
-        "lease_max": 2_592_000,
-        "retry_delays": (60.0, 3600.0),
-        "timeout": 10.0,
-        "workers": 16,
-        "max_subscriptions": 10_000,
-        "ca_file": None,
-        "allow_private": False,
-    }
-    return hub.HubSettings(state_dir=state_dir, **defaults | changes)
+    return replace(reviewsd.hub_settings(Settings(state_dir=state_dir), BASE_URL), **changes)
 
 
 def form(
@@ -82,8 +67,7 @@ def form(
 
 def query(url: str) -> dict[str, str]:
     """The last value of each parameter."""
-    parameters = parse_qs(urlsplit(url).query, keep_blank_values=True)
-    return {name: values[-1] for name, values in parameters.items()}
+    return dict(parse_qsl(urlsplit(url).query, keep_blank_values=True))
 
 
 Answer = Callable[[CallbackRequest], CallbackResponse]
@@ -99,31 +83,6 @@ def status(code: int | None, **more: Any) -> Answer:
     return lambda _: CallbackResponse(code, f"HTTP {code}" if code else "not reachable", **more)
 
 
-class Callbacks:
-    """Stands for the network: remembers what was sent, answers as told by method."""
-
-    def __init__(self) -> None:
-        self.sent: list[CallbackRequest] = []
-        self.on_get: Answer = echo
-        self.on_post: Answer = status(204)
-
-    def __call__(self, request: CallbackRequest) -> CallbackResponse:
-        self.sent.append(request)
-        return self.on_get(request) if request.method == "GET" else self.on_post(request)
-
-    @property
-    def gets(self) -> list[dict[str, str]]:
-        return [query(request.url) for request in self.sent if request.method == "GET"]
-
-    @property
-    def posts(self) -> list[CallbackRequest]:
-        return [request for request in self.sent if request.method == "POST"]
-
-    @property
-    def contents(self) -> list[str]:
-        return [(request.body or b"").decode() for request in self.posts]
-
-
 def work(subject: hub.Hub) -> None:
     """Do all that is due now and what follows at once from it, without a thread."""
     for _ in range(10):
@@ -137,18 +96,23 @@ class Bench:
     def __init__(self, state_dir: Path, **changes: object):
         self.settings = settings(state_dir, **changes)
         self.clock = Clock()
-        self.callbacks = Callbacks()
+        self.sent: list[CallbackRequest] = []  # all that went to the callbacks, which answer as told here
+        self.on_get: Answer = echo
+        self.on_post: Answer = status(204)
         self.topics = topics()
-        self.hub = self.open()
+        self.start()
 
-    def open(self) -> hub.Hub:
-        opened = hub.Hub(self.settings, clock=self.clock, send=self.callbacks)
-        opened.publish(self.topics)
-        return opened
+    def start(self) -> None:
+        self.hub = hub.Hub(self.settings, clock=self.clock, send=self.send)
+        self.hub.publish(self.topics)
 
     def restart(self) -> None:
         self.hub.stop(1)
-        self.hub = self.open()
+        self.start()
+
+    def send(self, request: CallbackRequest) -> CallbackResponse:
+        self.sent.append(request)
+        return self.on_get(request) if request.method == "GET" else self.on_post(request)
 
     def post(self, body: bytes, content_type: str | None = FORM) -> hub.HubAnswer:
         return self.hub.answer(content_type, body)
@@ -175,8 +139,16 @@ class Bench:
         self.work()
 
     @property
+    def gets(self) -> list[dict[str, str]]:
+        return [query(request.url) for request in self.sent if request.method == "GET"]
+
+    @property
+    def posts(self) -> list[CallbackRequest]:
+        return [request for request in self.sent if request.method == "POST"]
+
+    @property
     def contents(self) -> list[str]:
-        return self.callbacks.contents
+        return [(request.body or b"").decode() for request in self.posts]
 
     def states(self) -> list[tuple[str, int]]:
         listed = list_subscriptions(self.settings.state_dir, clock=self.clock)
@@ -186,10 +158,24 @@ class Bench:
 # ---- Real HTTPS callbacks ----------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Arrival:
+    """A request that came to a callback."""
+
+    method: str
+    target: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def path(self) -> str:
+        return urlsplit(self.target).path
+
+
 class Exchange(BaseHTTPRequestHandler):
     """One request to a callback, answered by the behaviour that the lab has for its method and path."""
 
-    server: LabServer
+    server: Lab
 
     def setup(self) -> None:
         self.request.do_handshake()  # here and not in accept(), where it would hold up the others
@@ -198,8 +184,7 @@ class Exchange(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.close_connection = True
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        lab = self.server.lab
-        lab.arrive(Arrival(self.command, self.path, dict(self.headers.items()), body))(self)
+        self.server.arrive(Arrival(self.command, self.path, dict(self.headers.items()), body))(self)
 
     do_GET = do_POST  # noqa: N815 - as BaseHTTPRequestHandler wants it
 
@@ -228,45 +213,39 @@ def agree(exchange: Exchange) -> None:
 
 
 def hang(exchange: Exchange) -> None:
-    exchange.server.lab.released.wait(PATIENCE_SECONDS)
+    exchange.server.released.wait(PATIENCE_SECONDS)
+
+
+def agree_late(exchange: Exchange) -> None:
+    hang(exchange)
+    agree(exchange)
 
 
 def answer(code: int, body: bytes = b"", **headers: str) -> Behaviour:
     return lambda exchange: exchange.answer(code, body, **headers)
 
 
-@dataclass(frozen=True)
-class Arrival:
-    method: str
-    target: str
-    headers: dict[str, str]
-    body: bytes
+class Lab(ThreadingHTTPServer):
+    """Subscribers on 127.0.0.1, behind a certificate of a throw-away authority."""
 
-    @property
-    def path(self) -> str:
-        return urlsplit(self.target).path
-
-
-class LabServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
-    lab: Lab
+
+    def __init__(self, ca_file: Path):
+        super().__init__(("127.0.0.1", 0), Exchange)
+        self.port = self.server_address[1]
+        self.arrivals: list[Arrival] = []
+        self.behaviours: dict[tuple[str, str], list[Behaviour]] = {}
+        self.changed = threading.Condition()
+        self.released = threading.Event()  # lets go of what hangs
+        self.ca, self.ca_file = trustme.CA(), ca_file
+        self.ca.cert_pem.write_to_path(str(ca_file))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.ca.issue_cert("*.lab.example", "localhost", "127.0.0.1").configure_cert(context)
+        self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
 
     def handle_error(self, *_: Any) -> None:
         pass  # callbacks that are cut off are what many tests are about
-
-
-@dataclass
-class Lab:
-    """Subscribers on 127.0.0.1, behind certificates of a throw-away authority."""
-
-    ca: trustme.CA
-    ca_file: Path
-    port: int = 0
-    arrivals: list[Arrival] = field(default_factory=list)
-    behaviours: dict[tuple[str, str], list[Behaviour]] = field(default_factory=dict)
-    changed: threading.Condition = field(default_factory=threading.Condition)
-    released: threading.Event = field(default_factory=threading.Event)  # lets go of what hangs
 
     def url(self, path: str, host: str = "s.lab.example") -> str:
         return f"https://{host}:{self.port}{path}"
@@ -285,8 +264,8 @@ class Lab:
     def posts(self, path: str | None = None) -> list[Arrival]:
         return [a for a in self.arrivals if a.method == "POST" and path in (None, a.path)]
 
-    def gets(self, path: str | None = None) -> list[dict[str, str]]:
-        return [query(a.target) for a in self.arrivals if a.method == "GET" and path in (None, a.path)]
+    def gets(self) -> list[dict[str, str]]:
+        return [query(a.target) for a in self.arrivals if a.method == "GET"]
 
     def wait(self, happened: Callable[[], object]) -> None:
         """Until it has happened; look whenever a request comes, and now and then besides."""
@@ -297,51 +276,29 @@ class Lab:
                 self.changed.wait(0.05)
 
 
+@contextmanager
+def open_lab(directory: Path) -> Iterator[Lab]:
+    with Lab(directory / "ca.pem") as lab:
+        thread = threading.Thread(target=lab.serve_forever, kwargs={"poll_interval": 0.02}, name="lab")
+        thread.start()
+        try:
+            yield lab
+        finally:
+            lab.released.set()
+            lab.shutdown()
+            thread.join()
+
+
 def here(_: str) -> list[str]:
     """A resolver for which every host is on this machine."""
     return ["127.0.0.1"]
 
 
 @contextmanager
-def open_lab(directory: Path) -> Iterator[Lab]:
-    """A lab whose authority's certificate is a file in the directory."""
-    lab = Lab(trustme.CA(), directory / "ca.pem")
-    lab.ca.cert_pem.write_to_path(str(lab.ca_file))
-    with serving(lab.ca, lab) as lab.port:
-        yield lab
-
-
-@contextmanager
-def serving(ca: trustme.CA, lab: Lab) -> Iterator[int]:
-    """An HTTPS server for the lab on a free port."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    ca.issue_cert("*.lab.example", "localhost", "127.0.0.1").configure_cert(context)
-    server = LabServer(("127.0.0.1", 0), Exchange)
-    server.lab = lab
-    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, name="lab")
-    thread.start()
-    try:
-        yield server.server_address[1]
-    finally:
-        lab.released.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
-@contextmanager
-def listening() -> Iterator[tuple[int, list[Any]]]:
-    """A plain port, and the list of those who have connected to it."""
-    visitors: list[Any] = []
-
-    class Note(socketserver.BaseRequestHandler):
-        def handle(self) -> None:
-            visitors.append(self.client_address)
-
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Note) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        yield server.server_address[1], visitors
-        server.shutdown()
-        thread.join()
+def left_alone() -> Iterator[int]:
+    """A port; fails if somebody has connected to it."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+        server.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            server.accept()

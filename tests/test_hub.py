@@ -9,7 +9,6 @@ import hmac
 import logging
 import re
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,22 +21,21 @@ from hub_lab import (
     FEED,
     FORM,
     JSON_FEED,
+    PATIENCE_SECONDS,
     Answer,
     Bench,
     Clock,
-    Exchange,
     Lab,
     agree,
+    agree_late,
     echo,
     form,
     hang,
     here,
-    listening,
     open_lab,
     query,
     settings,
     status,
-    topic,
     topics,
 )
 
@@ -45,7 +43,6 @@ import hub
 from callbacks import CallbackClient, CallbackRequest, CallbackResponse
 from hub_store import (
     UNCONFIRMED_SECONDS,
-    HubUnavailable,
     PendingRequest,
     Row,
     StoreFault,
@@ -68,12 +65,13 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 # ---- Requests ----------------------------------------------------------------------------------------------
 
 
-def test_a_good_request_is_accepted_and_verified_with_its_topic_as_sent(bench: Bench) -> None:
+def test_a_good_request_is_accepted_and_verified_with_its_topic_as_sent_by_any_2xx(bench: Bench) -> None:
     body = form().replace(b"feed.xml", b"%2566eed.xml")  # once decoded: %66eed.xml, that is feed.xml
     assert bench.post(body) == hub.HubAnswer(202, "accepted; the callback will now be asked to confirm")
-    assert bench.callbacks.sent == []  # REC 5.1.2: the answer does not wait for the callback
+    assert bench.sent == []  # REC 5.1.2: the answer does not wait for the callback
+    bench.on_get = echoing(299, "{}")
     bench.work()
-    (asked,) = bench.callbacks.gets
+    (asked,) = bench.gets
     assert asked["hub.topic"] == f"{BASE_URL}/%66eed.xml"
     assert bench.states() == [("active", 0)]
 
@@ -84,15 +82,12 @@ def test_a_good_request_is_accepted_and_verified_with_its_topic_as_sent(bench: B
         (b"", FORM, 400, "hub.mode is missing; hub.callback is missing; hub.topic is missing"),
         (b"hub_mode=subscribe", FORM, 400, "hub.mode is missing"),
         (form() + b"&hub.mode=subscribe", FORM, 400, "hub.mode is given 2 times"),
-        (form() + b"&hub.callback=https://t.example/", FORM, 400, "hub.callback is given 2 times"),
         (form(secret="a") + b"&hub.secret=b", FORM, 400, "hub.secret is given 2 times"),
-        (form().replace(b"hub.callback", b"hub.callback[]"), FORM, 400, "hub.callback is missing"),
         (form("Subscribe"), FORM, 400, "hub.mode must be subscribe or unsubscribe"),
         (b"hub.mode=publish&hub.url=" + BASE_URL.encode(), FORM, 400, "hub.mode publish is not needed"),
         (form(callback="http://s.example/cb"), FORM, 400, "hub.callback must be an https:// URL"),
         (form(callback="https://127.0.0.1/"), FORM, 400, "hub.callback has an address that is not public"),
         (form(secret=""), FORM, 400, "hub.secret must have 1 to 199 bytes"),
-        (form(secret="x" * 200), FORM, 400, "hub.secret must have 1 to 199 bytes"),
         (form(secret="é" * 100), FORM, 400, "hub.secret must have 1 to 199 bytes"),
         (form() + b"&x=%ff", FORM, 400, "not UTF-8"),
         (form() + b"&x=\xff", FORM, 400, "not UTF-8"),
@@ -100,7 +95,6 @@ def test_a_good_request_is_accepted_and_verified_with_its_topic_as_sent(bench: B
         (b"&".join([form()] + [b"x=1"] * 64), FORM, 400, "more than 64 fields"),
         (form(path="/nothing"), FORM, 404, f"its topics are {BASE_URL}{FEED}, {BASE_URL}{JSON_FEED}"),
         (form(path="/FEED.XML"), FORM, 404, "not a topic of this hub"),
-        (form(path="/feed.xml?page=1"), FORM, 404, "not a topic of this hub"),
         (form().replace(b"reviews.example", b"other.example"), FORM, 404, "not a topic of this hub"),
         (form().replace(b"https%3A%2F%2Freviews.example", b""), FORM, 404, "not a topic of this hub"),
         (form("unsubscribe"), FORM, 404, "no active subscription"),
@@ -122,7 +116,7 @@ def test_a_bad_request_is_refused_with_one_line_that_says_why(
     assert says in refusal.text
     assert "\n" not in refusal.text
     bench.work()
-    assert bench.callbacks.sent == []
+    assert bench.sent == []
 
 
 @pytest.mark.parametrize(
@@ -132,27 +126,23 @@ def test_a_bad_request_is_refused_with_one_line_that_says_why(
         form(secret="é" * 99),
         form(lease_seconds="9" * 9999),
         form().replace(b"https%3A%2F%2Freviews.example", b"HTTPS%3A%2F%2FREVIEWS.example"),
+        form("unsubscribe", lease_seconds="abc", secret="x" * 500),
     ],
 )
 def test_what_the_recommendation_lets_pass_passes(bench: Bench, body: bytes) -> None:
+    bench.subscribe()
     assert bench.post(body, "Application/X-WWW-Form-Urlencoded; charset=UTF-8").status == 202
 
 
 @pytest.mark.parametrize(
     ("asked", "granted"),
-    [({}, 864000), ({"lease_seconds": "1"}, 3600), ({"lease_seconds": "7200"}, 7200)]
-    + [({"lease_seconds": digits}, 2592000) for digits in ("2592001", "9" * 30)],
+    [(None, 864000), ("1", 3600), ("7200", 7200), ("2592001", 2592000), ("9" * 30, 2592000)],
 )
-def test_a_lease_is_clamped_and_told(bench: Bench, asked: dict[str, str], granted: int) -> None:
-    bench.subscribe(**asked)
-    assert bench.callbacks.gets[0]["hub.lease_seconds"] == str(granted)
+def test_a_lease_is_clamped_and_told(bench: Bench, asked: str | None, granted: int) -> None:
+    bench.subscribe(**({"lease_seconds": asked} if asked else {}))
+    assert bench.gets[0]["hub.lease_seconds"] == str(granted)
     (line,) = list_subscriptions(bench.settings.state_dir, clock=bench.clock)
     assert line.expires_at == bench.clock.now + granted
-
-
-def test_unsubscribing_ignores_lease_and_secret_even_when_they_are_wrong(bench: Bench) -> None:
-    bench.subscribe()
-    assert bench.post(form("unsubscribe", lease_seconds="abc", secret="x" * 500)).status == 202
 
 
 def test_requests_that_wait_are_limited_in_all_and_by_host(
@@ -170,31 +160,28 @@ def test_requests_that_wait_are_limited_in_all_and_by_host(
 
 
 def test_a_stranger_cannot_make_the_hub_hammer_a_host(bench: Bench) -> None:
-    bench.callbacks.on_get = status(404)
-    codes = Counter[int]()
-    for _ in range(3 * hub.MAX_UNVERIFIED_PER_HOST):
-        codes[bench.post(form(callback="https://victim.example/")).status] += 1
+    bench.on_get = status(404)
+    for number in range(2 * hub.MAX_UNVERIFIED_PER_HOST):
+        accepted = number < hub.MAX_UNVERIFIED_PER_HOST
+        assert bench.post(form()).status == (202 if accepted else 429)
         bench.work()
-    assert codes == {202: hub.MAX_UNVERIFIED_PER_HOST, 429: 2 * hub.MAX_UNVERIFIED_PER_HOST}
-    assert len(bench.callbacks.sent) == hub.MAX_UNVERIFIED_PER_HOST
+    assert len(bench.sent) == hub.MAX_UNVERIFIED_PER_HOST
     bench.wait(UNCONFIRMED_SECONDS)
-    assert bench.post(form(callback="https://victim.example/")).status == 202
+    assert bench.post(form()).status == 202
 
 
 def test_subscriptions_are_limited_in_all_and_by_host_but_renewals_are_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hub, "MAX_SUBSCRIPTIONS_PER_HOST", 2)
-    bench = Bench(tmp_path, max_subscriptions=3)
+    bench.settings = settings(bench.settings.state_dir, max_subscriptions=3)
+    bench.restart()
     for url in ("https://s.example/1", "https://s.example/2"):
         bench.subscribe(callback=url)
-    of_host = bench.post(form(callback="https://s.example/3"))
-    assert (of_host.status, of_host.headers) == (429, (("Retry-After", "3600"),))
-    assert bench.post(form(callback="https://t.example/")).status == 202  # counts while it is pending
-    in_all = bench.post(form(callback="https://u.example/"))
-    assert (in_all.status, in_all.headers) == (503, (("Retry-After", "3600"),))
+    answers = [bench.post(form(callback=f"https://{name}.example/new")) for name in "stu"]
+    assert [one.status for one in answers] == [429, 202, 503]  # a pending request counts, too
+    assert answers[0].headers == answers[2].headers == (("Retry-After", "3600"),)
     assert bench.post(form(callback="https://s.example/1")).status == 202
-    bench.hub.stop(1)
 
 
 # ---- Verification ------------------------------------------------------------------------------------------
@@ -212,7 +199,7 @@ def test_subscriptions_are_limited_in_all_and_by_host_but_renewals_are_not(
 def test_a_callback_keeps_its_own_query_to_the_letter(bench: Bench, callback: str, joint: str) -> None:
     bench.subscribe(callback=callback)
     bench.change()
-    asked, sent = bench.callbacks.sent
+    asked, sent = bench.sent
     topic_url = "https%3A%2F%2Freviews.example%2Ffeed.xml"
     assert asked.url.startswith(f"{callback}{joint}hub.mode=subscribe&hub.topic={topic_url}&hub.challenge=")
     assert (sent.url, asked.timeout_seconds, sent.timeout_seconds) == (callback, 5.0, 10.0)
@@ -221,10 +208,10 @@ def test_a_callback_keeps_its_own_query_to_the_letter(bench: Bench, callback: st
 def test_challenges_are_random_and_plain(bench: Bench) -> None:
     for _ in range(5):
         bench.subscribe()
-    challenges = {asked["hub.challenge"] for asked in bench.callbacks.gets}
+    challenges = {asked["hub.challenge"] for asked in bench.gets}
     assert len(challenges) == 5
     assert all(re.fullmatch(r"[\w-]{43}", challenge, re.ASCII) for challenge in challenges)
-    assert {sent.read_body_bytes for sent in bench.callbacks.sent} == {44}  # one more would be noticed
+    assert {sent.read_body_bytes for sent in bench.sent} == {44}  # one more would be noticed
 
 
 def echoing(code: int | None, body: str) -> Answer:
@@ -246,45 +233,38 @@ def echoing(code: int | None, body: str) -> Answer:
 def test_anything_but_the_whole_challenge_with_2xx_leaves_things_as_they_were(
     bench: Bench, code: int | None, body: str
 ) -> None:
-    bench.callbacks.on_get = echoing(code, body)
+    bench.on_get = echoing(code, body)
     bench.subscribe()
     assert bench.states() == []
-    bench.callbacks.on_get = echo
+    bench.on_get = echo
     bench.subscribe(secret="old")
-    bench.callbacks.on_get = echoing(code, body)
+    bench.on_get = echoing(code, body)
     for mode in ("subscribe", "unsubscribe"):
         bench.post(form(mode, secret="new"))
         bench.work()
     bench.change()
-    assert [signature(sent) for sent in bench.callbacks.posts] == [signed("old", "two")]
-
-
-@pytest.mark.parametrize("code", [200, 201, 202, 299])
-def test_the_challenge_confirms_with_any_2xx(bench: Bench, code: int) -> None:
-    bench.callbacks.on_get = echoing(code, "{}")
-    bench.subscribe()
-    assert bench.states() == [("active", 0)]
+    assert [signature(sent) for sent in bench.posts] == [signed("old", "two")]
 
 
 def test_a_request_is_verified_once_and_the_newest_of_a_subscriber_counts(bench: Bench) -> None:
     for secret in ("first", "second", "third"):
         assert bench.post(form(secret=secret)).status == 202
     bench.work()
-    assert len(bench.callbacks.gets) == 1
+    assert len(bench.gets) == 1
     bench.change()
-    assert [signature(sent) for sent in bench.callbacks.posts] == [signed("third", "two")]
+    assert [signature(sent) for sent in bench.posts] == [signed("third", "two")]
 
 
 def test_an_answer_for_an_older_request_counts_for_nothing(bench: Bench) -> None:
     def slow(request: CallbackRequest) -> CallbackResponse:
-        bench.callbacks.on_get = status(404)
+        bench.on_get = status(404)
         assert bench.post(form(secret="newer")).status == 202
         return echo(request)
 
-    bench.callbacks.on_get = slow
+    bench.on_get = slow
     bench.post(form())
     bench.work()
-    assert len(bench.callbacks.gets) == 2
+    assert len(bench.gets) == 2
     assert bench.states() == []
 
 
@@ -292,7 +272,7 @@ def test_spellings_of_one_callback_are_one_subscription_and_the_latest_is_used(b
     bench.subscribe(callback="https://s.example/%7Eann/%2f")
     bench.subscribe(callback="https://S.EXAMPLE/~ann/%2f")
     bench.change()
-    assert [sent.url for sent in bench.callbacks.posts] == ["https://S.EXAMPLE/~ann/%2f"]
+    assert [sent.url for sent in bench.posts] == ["https://S.EXAMPLE/~ann/%2f"]
 
 
 # ---- Delivery ----------------------------------------------------------------------------------------------
@@ -306,44 +286,28 @@ def signed(secret: str, text: str) -> str:
     return "sha256=" + hmac.new(secret.encode(), text.encode(), "sha256").hexdigest()
 
 
-def test_a_notification_is_what_get_serves_with_both_links_and_no_signature(bench: Bench) -> None:
-    bench.subscribe()
-    bench.subscribe(path=JSON_FEED)
-    bench.change("one", feed="two")
-    (sent,) = bench.callbacks.posts
-    assert (sent.url, sent.body) == ("https://s.example/cb", b"two")
-    assert dict(sent.headers) == {
-        "Content-Type": "application/atom+xml",
-        "Link": f'<{BASE_URL}/api/websub/hub>; rel="hub", <{BASE_URL}/feed.xml>; rel="self"',
-    }
-
-
 @pytest.mark.parametrize("secret", ["s", "pass word", "é" * 99, "\x00"])
 def test_a_secret_signs_the_bytes_that_are_sent_until_a_renewal_drops_it(bench: Bench, secret: str) -> None:
     bench.subscribe(secret=secret)
     bench.change("zwölf 🙂")
     bench.subscribe()
     bench.change("three")
-    assert [signature(sent) for sent in bench.callbacks.posts] == [signed(secret, "zwölf 🙂"), None]
+    assert [signature(sent) for sent in bench.posts] == [signed(secret, "zwölf 🙂"), None]
 
 
-def test_a_renewal_keeps_what_is_known_of_deliveries(bench: Bench) -> None:
+def test_nothing_is_sent_while_the_content_is_the_same_and_a_renewal_only_extends_the_lease(
+    bench: Bench,
+) -> None:
     bench.subscribe()
     bench.change()
-    before = list_subscriptions(bench.settings.state_dir, clock=bench.clock)
-    bench.clock.now += 60
-    bench.subscribe()
-    (renewed,) = list_subscriptions(bench.settings.state_dir, clock=bench.clock)
-    assert renewed._replace(expires_at=before[0].expires_at) == before[0]
-    assert bench.contents == ["two"]
-
-
-def test_nothing_is_sent_while_the_content_is_the_same(bench: Bench) -> None:
-    for text in ("one", "two", "two"):
+    (before,) = list_subscriptions(bench.settings.state_dir, clock=bench.clock)
+    for _ in range(2):
+        bench.wait(60)
         bench.subscribe()
-        bench.change(text)
         bench.restart()
-        bench.work()
+        bench.change()
+    (renewed,) = list_subscriptions(bench.settings.state_dir, clock=bench.clock)
+    assert renewed == before._replace(expires_at=bench.clock.now + bench.settings.lease_seconds)
     assert bench.contents == ["two"]
 
 
@@ -356,22 +320,10 @@ def test_a_change_that_is_taken_back_in_time_is_not_delivered(bench: Bench) -> N
     assert bench.contents == []
 
 
-def test_a_change_during_a_delivery_is_delivered_next(bench: Bench) -> None:
-    def change_meanwhile(_: CallbackRequest) -> CallbackResponse:
-        bench.callbacks.on_post = status(200)
-        bench.publish("three")
-        return CallbackResponse(200, "HTTP 200")
-
-    bench.subscribe()
-    bench.callbacks.on_post = change_meanwhile
-    bench.change()
-    assert bench.contents == ["two", "three"]
-
-
 @pytest.mark.parametrize("code", [None, 302, 304, 400, 404, 500])
 def test_three_failures_in_a_row_remove_and_are_told_once(bench: Bench, code: int | None) -> None:
     bench.subscribe()
-    bench.callbacks.on_post = status(code)
+    bench.on_post = status(code)
     bench.change()
     assert bench.states() == [("failing", 1)]
     bench.wait(59)
@@ -382,17 +334,18 @@ def test_three_failures_in_a_row_remove_and_are_told_once(bench: Bench, code: in
     bench.change("three")  # new content does not shorten the wait
     bench.wait(3599)
     assert bench.states() == [("failing", 2)]
+    bench.on_get = status(code)  # the answer to a notice does not matter
     bench.wait(3600 * 0.2 + 1)
     assert bench.states() == []
     bench.wait(DAY)
     assert bench.contents == ["two", "two", "three"]
-    assert bench.callbacks.gets[1:] == [
-        {
-            "hub.mode": "denied",
-            "hub.topic": BASE_URL + FEED,
-            "hub.reason": "3 deliveries in a row failed; subscribe again to resume",
-        }
-    ]
+    (notice,) = bench.gets[1:]
+    assert (notice["hub.mode"], notice["hub.topic"]) == ("denied", BASE_URL + FEED)
+    assert notice["hub.reason"] == "3 deliveries in a row failed; subscribe again to resume"
+    bench.on_get = echo
+    bench.subscribe()
+    bench.change("four")
+    assert bench.states() == [("failing", 1)]
 
 
 @pytest.mark.parametrize(("mode", "told"), [("subscribe", "subscribe"), ("unsubscribe", "denied")])
@@ -404,12 +357,12 @@ def test_only_a_request_to_subscribe_that_waits_already_replaces_the_notice(
         return CallbackResponse(500, "HTTP 500")
 
     bench.subscribe()
-    bench.callbacks.on_post = status(500)
+    bench.on_post = status(500)
     bench.change()
     bench.wait(5000)
-    bench.callbacks.on_post = ask_meanwhile
+    bench.on_post = ask_meanwhile
     bench.wait(5000)
-    assert [asked["hub.mode"] for asked in bench.callbacks.gets] == ["subscribe", told]
+    assert [asked["hub.mode"] for asked in bench.gets] == ["subscribe", told]
     assert bench.states() == ([("active", 0)] if mode == "subscribe" else [])
 
 
@@ -417,60 +370,25 @@ def test_notices_that_wait_do_not_grow_without_bound(bench: Bench, monkeypatch: 
     monkeypatch.setattr(hub, "MAX_NOTICES", 2)
     for number in range(4):
         bench.subscribe(callback=f"https://s{number}.example/")
-    bench.callbacks.on_post = status(500)
-    bench.callbacks.on_get = status(None, own_fault=True)
+    bench.on_post = status(500)
+    bench.on_get = status(None, own_fault=True)
     bench.change()
     for _ in range(2):
         bench.wait(5000)
     assert bench.states() == [("denied", 0)] * 2
 
 
-@pytest.mark.parametrize("reply", [status(404), status(None), status(200, body=b"x")])
-def test_the_answer_to_a_notice_does_not_matter_and_one_may_subscribe_again(
-    bench: Bench, reply: Answer
-) -> None:
-    bench.subscribe()
-    bench.callbacks.on_post, bench.callbacks.on_get = status(500), reply
-    bench.change()
-    for _ in range(4):
-        bench.wait(5000)
-    assert [asked["hub.mode"] for asked in bench.callbacks.gets] == ["subscribe", "denied"]
-    assert bench.states() == []
-    bench.callbacks.on_get = echo
-    bench.subscribe()
-    bench.change("three")
-    assert bench.states() == [("failing", 1)]
-
-
-def test_gone_removes_at_once_and_without_a_notice(bench: Bench) -> None:
-    bench.subscribe()
-    bench.callbacks.on_post = status(410)
-    bench.change()
-    assert bench.states() == []
-    bench.wait(DAY)
-    assert len(bench.callbacks.sent) == 2
-
-
 @pytest.mark.parametrize(
     ("code", "value", "seconds"),
-    [
-        (503, "600", 600),
-        (429, "600", 600),
-        (503, formatdate(Clock.now + 600, usegmt=True), 600),
-        (503, "999999999", 3600),
-        (503, "9" * 5000, 3600),
-        (503, "1", 60),
-        (503, "soon", 60),
-        (503, "-5", 60),
-        (503, "Fri, 99 Nov 2026 00:00:00 GMT", 60),
-        (500, "600", 60),
-    ],
+    [(503, "600", 600), (503, "9" * 5000, 3600), (429, formatdate(Clock.now + 600, usegmt=True), 600)]
+    + [(503, value, 60) for value in ("1", "soon", "-5", "Fri, 99 Nov 2026 00:00:00 GMT")]
+    + [(500, "600", 60)],
 )
 def test_retry_after_puts_the_next_attempt_off_within_bounds(
     bench: Bench, code: int, value: str, seconds: int
 ) -> None:
     bench.subscribe()
-    bench.callbacks.on_post = status(code, retry_after=value)
+    bench.on_post = status(code, retry_after=value)
     bench.change()
     bench.wait(seconds - 1)
     assert len(bench.contents) == 1
@@ -479,12 +397,12 @@ def test_retry_after_puts_the_next_attempt_off_within_bounds(
 
 
 def test_a_fault_of_our_own_machine_is_no_failure_of_the_callback(bench: Bench) -> None:
-    bench.callbacks.on_get = status(None, own_fault=True)
+    bench.on_get = status(None, own_fault=True)
     bench.subscribe()
     assert bench.states() == [("subscribe", 0)]
-    bench.callbacks.on_get = echo
+    bench.on_get = echo
     bench.work()
-    bench.callbacks.on_post = status(None, own_fault=True)
+    bench.on_post = status(None, own_fault=True)
     bench.change()
     for _ in range(4):
         bench.wait(60)
@@ -499,7 +417,7 @@ def test_an_error_of_our_own_code_counts_as_a_failure_and_stops_nothing(
         raise RuntimeError("bug")
 
     bench.subscribe()
-    bench.callbacks.on_post = bug
+    bench.on_post = bug
     bench.change()
     assert bench.states() == [("failing", 1)]
     assert "failed unexpectedly" in caplog.text
@@ -513,7 +431,7 @@ def test_a_lease_counts_from_the_verification_and_its_end_ends_everything(bench:
     bench.wait(1000)
     bench.wait(3599)
     bench.change()
-    bench.callbacks.on_post = status(500)
+    bench.on_post = status(500)
     bench.change("three")
     assert bench.contents == ["two", "three"]
     bench.wait(1)
@@ -527,9 +445,9 @@ def test_a_lease_counts_from_the_verification_and_its_end_ends_everything(bench:
 
 def test_a_clock_that_is_set_back_does_not_hold_up_a_retry(bench: Bench) -> None:
     bench.subscribe()
-    bench.callbacks.on_post = status(500)
+    bench.on_post = status(500)
     bench.change()
-    bench.callbacks.on_post = status(200)
+    bench.on_post = status(200)
     bench.wait(-DAY)
     assert bench.contents == ["two", "two"]
 
@@ -554,12 +472,12 @@ def test_a_clock_that_is_put_right_within_a_day_costs_nobody_a_subscription(
 def test_a_topic_that_is_gone_rests_until_it_is_back_and_can_be_left(bench: Bench) -> None:
     bench.subscribe()
     bench.subscribe(callback="https://t.example/")
-    bench.hub.publish({JSON_FEED: topic(JSON_FEED, "one")})
+    bench.hub.publish({JSON_FEED: topics()[JSON_FEED]})
     bench.work()
     assert bench.post(form()).status == 404
     assert bench.post(form("unsubscribe", "https://t.example/")).status == 202
     bench.change()
-    assert [sent.url for sent in bench.callbacks.posts] == ["https://s.example/cb"]
+    assert [sent.url for sent in bench.posts] == ["https://s.example/cb"]
 
 
 def test_subscriptions_survive_a_new_base_url(bench: Bench) -> None:
@@ -567,13 +485,13 @@ def test_subscriptions_survive_a_new_base_url(bench: Bench) -> None:
     bench.settings = settings(bench.settings.state_dir, base_url="https://new.example/r")
     bench.restart()
     bench.change()
-    assert '<https://new.example/r/feed.xml>; rel="self"' in bench.callbacks.posts[0].headers["Link"]
+    assert '<https://new.example/r/feed.xml>; rel="self"' in bench.posts[0].headers["Link"]
 
 
 @pytest.mark.parametrize("then", ["is removed", "has a successor"])
 def test_a_late_result_touches_nothing_else(bench: Bench, then: str) -> None:
     def leave_meanwhile(_: CallbackRequest) -> CallbackResponse:
-        bench.callbacks.on_post = status(200)
+        bench.on_post = status(200)
         bench.post(form("unsubscribe"))
         (request,) = (row for row in bench.hub.due() if isinstance(row, PendingRequest))
         bench.hub.perform(request)
@@ -583,7 +501,7 @@ def test_a_late_result_touches_nothing_else(bench: Bench, then: str) -> None:
         return CallbackResponse(500, "HTTP 500")
 
     bench.subscribe()
-    bench.callbacks.on_post = leave_meanwhile
+    bench.on_post = leave_meanwhile
     bench.change()
     assert bench.states() == ([] if then == "is removed" else [("active", 0)])
 
@@ -614,29 +532,16 @@ def test_a_result_that_cannot_be_recorded_is_recorded_later_and_not_sent_again(
     assert (faults, bench.contents) == ([], ["two"])
 
 
-def test_counts_tell_active_pending_failing_and_behind(bench: Bench) -> None:
-    bench.subscribe()
-    bench.subscribe(path=JSON_FEED)
-    bench.post(form(callback="https://t.example/"))
-    assert bench.hub.counts() == {"active": 2, "pending": 1, "failing": 0, "behind": 0}
-    bench.work()
-    bench.callbacks.on_post = lambda request: CallbackResponse(500 if request.body == b"x" else 200, "")
-    bench.publish("y", feed="x")
-    assert bench.hub.counts() == {"active": 3, "pending": 0, "failing": 0, "behind": 3}
-    bench.work()
-    assert bench.hub.counts() == {"active": 3, "pending": 0, "failing": 2, "behind": 2}
-
-
 def test_the_log_has_a_line_an_event_with_the_host_only(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    bench.callbacks.on_get = status(200)
+    bench.on_get = status(200)
     bench.subscribe(callback="https://s.example:8443/secret-path?key=1", secret="hush")
-    bench.callbacks.on_get = echo
+    bench.on_get = echo
     bench.subscribe(callback="https://s.example:8443/secret-path?key=1", secret="hush")
     bench.change()
-    bench.callbacks.on_post = status(500)
+    bench.on_post = status(500)
     bench.change("three")
     for _ in range(2):
         bench.wait(5000)
@@ -657,34 +562,20 @@ def test_the_log_has_a_line_an_event_with_the_host_only(
 
 
 def test_what_is_for_labs_only_is_said_loudly(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    hub.Hub(settings(tmp_path)).stop(1)
-    assert caplog.records == []
-    hub.Hub(settings(tmp_path, allow_private=True)).stop(1)
+    for allow_private in (False, True):
+        assert caplog.records == []
+        hub.Hub(settings(tmp_path, allow_private=allow_private)).stop(1)
     assert "PRIVATE ADDRESSES" in caplog.text
 
 
-def test_a_certificate_file_that_cannot_be_used_stops_the_start(tmp_path: Path) -> None:
-    with pytest.raises(HubUnavailable, match=r"none\.pem") as fault:
-        hub.Hub(settings(tmp_path, ca_file=tmp_path / "none.pem"))
-    assert fault.value.path == tmp_path / "none.pem"
-
-
 @pytest.mark.parametrize(
-    "changes",
-    [
-        {"lease_seconds": 1},
-        {"lease_min": 0},
-        {"lease_max": 1},
-        {"retry_delays": (1.0,)},
-        {"retry_delays": (1.0, -1.0)},
-        {"workers": 0},
-        {"timeout": 0},
-        {"max_subscriptions": 0},
-    ],
+    ("name", "value"),
+    [(name, 0) for name in ("lease_seconds", "lease_min", "lease_max", "workers", "timeout")]
+    + [("max_subscriptions", 0), ("retry_delays", (1.0,)), ("retry_delays", (1.0, -1.0))],
 )
-def test_settings_that_contradict_each_other_are_refused(tmp_path: Path, changes: dict[str, object]) -> None:
+def test_settings_that_contradict_each_other_are_refused(tmp_path: Path, name: str, value: object) -> None:
     with pytest.raises(ValueError, match=r"must|needed"):
-        settings(tmp_path, **changes)
+        settings(tmp_path, **{name: value})
 
 
 # ---- Scheduling --------------------------------------------------------------------------------------------
@@ -694,25 +585,16 @@ def row(lane: str, host: str, number: int = 0) -> Row:
     """What calls for an exchange of this lane."""
     url = f"https://{host}/{number}"
     who = Subscriber(FEED, url, url, host, BASE_URL + FEED)
-    match lane:
-        case "verification" | "notice":
-            mode = "denied" if lane == "notice" else "subscribe"
-            return PendingRequest(number, who, mode, None, 0, "", 0.0)
+    if lane in ("verification", "notice"):
+        return PendingRequest(number, who, "denied" if lane == "notice" else "subscribe", None, 0, "", 0.0)
     return Subscription(number, who, None, 0.0, 0.0, "", failures=1 if lane == "retry" else 0)
 
 
 def test_due_rows_go_by_lane_and_then_one_of_each_host_in_turn() -> None:
     many = [row("delivery", "many", n) for n in range(3)]
     rows = [row("notice", "n"), row("retry", "r"), *many, row("delivery", "one"), row("verification", "v")]
-    assert [(hub.lane(one), one.subscriber.host, one.id) for one in hub.in_turn(rows)] == [
-        ("verification", "v", 0),
-        ("delivery", "many", 0),
-        ("delivery", "one", 0),
-        ("delivery", "many", 1),
-        ("delivery", "many", 2),
-        ("retry", "r", 0),
-        ("notice", "n", 0),
-    ]
+    order = [f"{one.subscriber.host}{one.id}" for one in hub.in_turn(rows)]
+    assert order == ["v0", "many0", "one0", "many1", "many2", "r0", "n0"]
 
 
 def test_a_host_gets_four_workers_of_sixteen() -> None:
@@ -757,10 +639,8 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 @contextmanager
 def running(lab: Lab, state_dir: Path, text: str = "one", **changes: object) -> Iterator[hub.Hub]:
     """A hub at work, for which every name leads to the lab."""
-    clock = changes.pop("clock", time.time)
-    chosen = settings(state_dir, **{"allow_private": True, "timeout": 5.0} | changes)
-    client = CallbackClient("lab/1.0", lab.ca_file, allow_private=chosen.allow_private, resolve=here)
-    subject = hub.Hub(chosen, clock=clock, send=client.send)
+    client = CallbackClient("lab/1.0", lab.ca_file, allow_private=True, resolve=here)
+    subject = hub.Hub(settings(state_dir, allow_private=True, **changes), send=client.send)
     subject.publish(topics(text))
     subject.start()
     try:
@@ -808,17 +688,8 @@ def test_life_of_a_subscription(lab: Lab, tmp_path: Path) -> None:
         subject.publish(topics("three"))
         post(subject, form(callback=lab.url("/other")))
         lab.wait(settled(subject, active=1, pending=0))
-        assert [asked["hub.mode"] for asked in lab.gets("/cb")] == ["subscribe", "unsubscribe"]
+        assert [asked["hub.mode"] for asked in lab.gets()] == ["subscribe", "unsubscribe", "subscribe"]
         assert len(lab.posts()) == 1
-
-
-def test_a_public_name_that_leads_to_an_inner_place_is_not_contacted(lab: Lab, tmp_path: Path) -> None:
-    with listening() as (port, visitors), running(lab, tmp_path, allow_private=False) as subject:
-        assert subject.answer(FORM, form(callback=f"https://127.0.0.1:{port}/")).status == 400
-        post(subject, form(callback=f"https://s.lab.example:{port}/"))
-        lab.wait(settled(subject, pending=0))
-        assert subject.counts()["active"] == 0
-    assert visitors == []
 
 
 def test_forty_hanging_callbacks_of_one_host_delay_nobody(lab: Lab, tmp_path: Path) -> None:
@@ -834,28 +705,22 @@ def test_forty_hanging_callbacks_of_one_host_delay_nobody(lab: Lab, tmp_path: Pa
         lab.released.set()
 
 
-def test_deliveries_to_one_subscription_never_overlap(lab: Lab, tmp_path: Path) -> None:
-    inside: list[Exchange] = []
-    met: list[int] = []
-
-    def dawdle(exchange: Exchange) -> None:
-        met.append(len(inside))
-        inside.append(exchange)
-        lab.released.wait(0.05)
-        inside.remove(exchange)  # before the answer, after which the hub may send the next
-        exchange.answer(200)
-
-    lab.on("POST", "/cb", dawdle)
-    with running(lab, tmp_path) as subject:
-        post(subject, form(callback=lab.url("/cb")))
-        lab.wait(settled(subject, active=1, pending=0))
-        for number in range(20):
+def test_deliveries_to_one_subscription_never_overlap_and_the_newest_content_is_next(
+    lab: Lab, tmp_path: Path
+) -> None:
+    lab.on("POST", "/slow", agree_late)
+    with running(lab, tmp_path, timeout=30.0) as subject:
+        post(subject, form(callback=lab.url("/slow")))
+        post(subject, form(callback=lab.url("/quick")))
+        lab.wait(settled(subject, active=2, pending=0))
+        for number in (1, 2, 3):
             subject.publish(topics(f"feed {number}"))
-            lab.released.wait(0.02)
+            lab.wait(lambda number=number: len(lab.posts("/quick")) == number)
+            lab.wait(lambda: lab.posts("/slow"))
+        assert len(lab.posts("/slow")) == 1
+        lab.released.set()
         lab.wait(settled(subject, behind=0))
-    assert lab.posts()[-1].body == b"feed 19"
-    assert len(met) > 1
-    assert set(met) == {0}
+    assert [arrival.body for arrival in lab.posts("/slow")] == [b"feed 1", b"feed 3"]
 
 
 def test_five_hundred_subscribers_are_served(lab: Lab, tmp_path: Path) -> None:
@@ -869,19 +734,23 @@ def test_five_hundred_subscribers_are_served(lab: Lab, tmp_path: Path) -> None:
     assert {arrival.body for arrival in lab.posts()} == {b"x" * 100_000}
 
 
-def test_stop_lets_the_running_delivery_finish_and_leaves_nothing(lab: Lab, tmp_path: Path) -> None:
-    def answer_late(exchange: Exchange) -> None:
-        hang(exchange)
-        agree(exchange)
+def hub_threads() -> set[str]:
+    return {thread.name for thread in threading.enumerate() if thread.name.startswith("hub-")}
 
-    lab.on("POST", "/cb", answer_late)
+
+def test_stop_lets_the_running_delivery_finish_and_leaves_nothing(lab: Lab, tmp_path: Path) -> None:
+    lab.on("POST", "/cb", agree_late)
     with running(lab, tmp_path) as subject:
         post(subject, form(callback=lab.url("/cb")))
         lab.wait(settled(subject, active=1))
         subject.publish(topics("two"))
         lab.wait(lab.posts)
-        threading.Timer(0.2, lab.released.set).start()
-    lab.wait(lambda: not any(thread.name.startswith("hub-") for thread in threading.enumerate()))
+        stopping = threading.Thread(target=subject.stop, args=(PATIENCE_SECONDS,))
+        stopping.start()
+        lab.wait(lambda: hub_threads() == {"hub-worker"})
+        lab.released.set()
+        stopping.join()
+    lab.wait(lambda: not hub_threads())
     with running(lab, tmp_path, "two") as subject:
         post(subject, form(callback=lab.url("/other")))
         lab.wait(settled(subject, active=2, pending=0, behind=0))
@@ -893,7 +762,7 @@ def test_stop_does_not_wait_longer_than_it_is_told(lab: Lab, tmp_path: Path) -> 
     with running(lab, tmp_path, timeout=60.0) as subject:
         post(subject, form(callback=lab.url("/cb")))
         lab.wait(lab.gets)
-        subject.stop(0.2)
+        subject.stop(0)
         assert not lab.released.is_set()  # the callback hangs still
         lab.released.set()
     with running(lab, tmp_path) as subject:

@@ -5,6 +5,7 @@ Rows - Counting - Trouble - Opening - Listing
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -98,27 +99,17 @@ def test_what_is_saved_is_there_with_a_number(store: Store) -> None:
     assert get(store, subscriber("b")) == SubscriptionState()
 
 
-def test_a_request_replaces_an_earlier_one_and_has_a_larger_number(store: Store) -> None:
+def test_the_number_of_a_replaced_or_deleted_row_is_never_used_again(store: Store) -> None:
     who = subscriber()
-    put(store, requested(who), requested(who, "unsubscribe"))
-    with store.reading() as rows:
-        assert [(row.mode, row.id) for row in rows.pending()] == [("unsubscribe", 2)]
-
-
-def test_the_number_of_a_deleted_row_is_never_used_again(store: Store) -> None:
-    who = subscriber()
-    put(store, subscribed(who))
+    put(store, requested(who), requested(who, "unsubscribe"), subscribed(who))
     with store.writing() as rows:
-        rows.save(rows.state(who, NOW), SubscriptionState())
+        rows.save(replace(rows.state(who, NOW), pending=None), SubscriptionState())
         rows.save(SubscriptionState(), subscribed(who))
-    found = get(store, who).subscription
-    assert found
-    assert found.id == 2
+        assert [(row.mode, row.id) for row in rows.pending()] == [("unsubscribe", 2)]
+        assert [row.id for row in rows.subscriptions("")] == [2]
 
 
-def test_a_subscription_is_not_found_after_its_lease_and_found_again_if_the_clock_is_set_back(
-    store: Store,
-) -> None:
+def test_a_subscription_is_found_until_its_lease_ends_and_if_the_clock_is_set_back(store: Store) -> None:
     who = subscriber()
     put(store, subscribed(who, NOW + 60))
     with store.writing() as rows:  # a new request leaves the row of the ended subscription alone
@@ -127,14 +118,12 @@ def test_a_subscription_is_not_found_after_its_lease_and_found_again_if_the_cloc
     assert get(store, who, NOW + 59).subscription is not None
 
 
-def test_rows_are_deleted_a_day_after_their_lease_or_at_once_when_there_are_too_many(store: Store) -> None:
+def test_rows_expire_a_day_after_their_lease_or_at_once_when_there_are_too_many(store: Store) -> None:
     put(store, subscribed(subscriber("a"), NOW), subscribed(subscriber("b"), NOW + 1))
-    with store.writing() as rows:
+    with store.reading() as rows:
         assert rows.expired(NOW + EXPIRED_ROW_SECONDS - 1, 2) == []
         assert [row.subscriber for row in rows.expired(NOW + EXPIRED_ROW_SECONDS, 2)] == [subscriber("a")]
-        (ended,) = rows.expired(NOW, 1)
-        rows.save(SubscriptionState(ended), SubscriptionState())
-        assert [row.subscriber for row in rows.subscriptions("")] == [subscriber("b")]
+        assert [row.subscriber for row in rows.expired(NOW, 1)] == [subscriber("a")]
 
 
 def test_nothing_of_a_failed_transaction_is_done(store: Store) -> None:
@@ -227,13 +216,6 @@ def test_a_full_disk_is_a_fault_that_is_logged_once_and_passes(
     ]
 
 
-def test_a_store_that_only_reads_can_be_read(store: Store, connections: list[sqlite3.Connection]) -> None:
-    connections[0].execute("PRAGMA query_only = ON")
-    with pytest.raises(StoreFault, match="readonly"):
-        put(store, requested(subscriber()))
-    assert get(store, subscriber()) == SubscriptionState()
-
-
 def test_a_store_that_is_locked_can_be_read(store: Store, tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / STORE_FILE_NAME)) as other:
         other.execute("BEGIN EXCLUSIVE")
@@ -265,6 +247,8 @@ def test_an_unusable_state_directory_is_named(tmp_path: Path, trouble: str) -> N
     match trouble:
         case "not a database":
             path.write_bytes(b"something else" * 100)
+            with pytest.raises(HubUnavailable, match="not a database"):
+                list_subscriptions(tmp_path)
         case "a directory":
             path.mkdir()
         case "no directory":
@@ -273,10 +257,9 @@ def test_an_unusable_state_directory_is_named(tmp_path: Path, trouble: str) -> N
         case "another version":
             with closing(sqlite3.connect(path)) as other:
                 other.execute("PRAGMA user_version = 99")
-    with pytest.raises(HubUnavailable) as fault:
+    with pytest.raises(HubUnavailable, match=f"^{re.escape(str(path))}: ") as fault:
         Store(path.parent)
     assert fault.value.path == path
-    assert str(fault.value).startswith(f"{path}: ")
 
 
 def test_a_directory_belongs_to_one_store_at_a_time(store: Store, tmp_path: Path) -> None:
@@ -287,8 +270,7 @@ def test_a_directory_belongs_to_one_store_at_a_time(store: Store, tmp_path: Path
 
 
 def test_a_store_is_for_its_owner_only(tmp_path: Path) -> None:
-    with closing(Store(tmp_path / "state" / "hub")) as store:
-        put(store, requested(subscriber()))
+    with closing(Store(tmp_path / "state" / "hub")):
         files = list((tmp_path / "state" / "hub").iterdir())
         assert len(files) == 3
         assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
@@ -320,9 +302,3 @@ def test_listing_shows_hosts_and_changes_nothing(store: Store, tmp_path: Path) -
     before = sorted(tmp_path.iterdir())
     assert list_subscriptions(tmp_path, clock=lambda: NOW) == expected
     assert sorted(tmp_path.iterdir()) == before
-
-
-def test_listing_an_unreadable_store_says_so(tmp_path: Path) -> None:
-    (tmp_path / STORE_FILE_NAME).write_bytes(b"something else" * 100)
-    with pytest.raises(HubUnavailable, match="not a database"):
-        list_subscriptions(tmp_path)
