@@ -61,7 +61,7 @@ MAX_RETRY_AFTER_SECONDS = 3600.0
 
 TICK_SECONDS = 1.0  # how often the scheduler looks for retries, and a worker tries a busy store again
 
-logger = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 # ---- Values ------------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ class HubAnswer:
     headers: tuple[tuple[str, str], ...] = ()
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """The request is answered with an error status; the reason is for the author of the subscriber."""
 
     def __init__(self, status: int, reason: str, retry_after_seconds: int | None = None):
@@ -127,7 +127,7 @@ class Refused(Exception):
 def read_subscription_request(
     content_type: str | None, body: bytes, settings: HubSettings, topics: Mapping[str, Topic], now: float
 ) -> PendingRequest:
-    """What a form POST asks for. Raises Refused."""
+    """What a form POST asks for. Raises RequestRefused."""
     form = read_form(content_type, body)
     parsers: dict[str, Callable[[str], Any]] = {
         "hub.mode": parse_mode,
@@ -150,14 +150,14 @@ def read_subscription_request(
         except ValueError as fault:
             issues.append(f"{name} {fault}")
     if issues:
-        raise Refused(400, "; ".join(issues))
+        raise RequestRefused(400, "; ".join(issues))
 
     url, base_url = comparable(values["hub.topic"]), comparable(settings.base_url)
     path = url.removeprefix(base_url) if url.startswith(base_url) else ""
     topic = topics.get(path)
     if topic is None and values["hub.mode"] == "subscribe":
         known = ", ".join(settings.base_url + path for path in topics)
-        raise Refused(404, f"hub.topic is not a topic of this hub; its topics are {known}")
+        raise RequestRefused(404, f"hub.topic is not a topic of this hub; its topics are {known}")
     callback: Callback = values["hub.callback"]
     return PendingRequest(
         id=None,
@@ -171,18 +171,18 @@ def read_subscription_request(
 
 
 def read_form(content_type: str | None, body: bytes) -> dict[str, list[str]]:
-    """The values of each field of a form in UTF-8. Raises Refused."""
+    """The values of each field of a form in UTF-8. Raises RequestRefused."""
     if len(body) > MAX_FORM_BYTES:
-        raise Refused(413, f"the form is larger than {MAX_FORM_BYTES} bytes")
+        raise RequestRefused(413, f"the form is larger than {MAX_FORM_BYTES} bytes")
     if (content_type or "").partition(";")[0].strip().lower() != FORM_TYPE:
-        raise Refused(415, f"Content-Type must be {FORM_TYPE}")
+        raise RequestRefused(415, f"Content-Type must be {FORM_TYPE}")
     try:
         text = body.decode("utf-8")
         return parse_qs(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_FORM_FIELDS)
     except UnicodeError:
-        raise Refused(400, "the form is not UTF-8") from None
+        raise RequestRefused(400, "the form is not UTF-8") from None
     except ValueError:
-        raise Refused(400, f"the form has more than {MAX_FORM_FIELDS} fields") from None
+        raise RequestRefused(400, f"the form has more than {MAX_FORM_FIELDS} fields") from None
 
 
 def parse_mode(raw: str) -> str:
@@ -210,13 +210,13 @@ def parse_secret(raw: str) -> bytes:
 
 
 def admit(state: SubscriptionState, mode: str, taken: Occupancy, max_subscriptions: int) -> None:
-    """Raise Refused when there is nothing to unsubscribe from, or a limit is reached.
+    """Raise RequestRefused when there is nothing to unsubscribe from, or a limit is reached.
 
     The limits for a host keep strangers from having many requests sent to it, and keep it from using up the
     limits for all.
     """
     if mode == "unsubscribe" and state.subscription is None:
-        raise Refused(404, "hub.callback has no active subscription to hub.topic")
+        raise RequestRefused(404, "hub.callback has no active subscription to hub.topic")
     limits = [
         (taken.pending, MAX_PENDING, 503, 60, "unverified requests"),
         (taken.unverified_of_host, MAX_UNVERIFIED_PER_HOST, 429, 60, "unverified requests of this host"),
@@ -226,7 +226,7 @@ def admit(state: SubscriptionState, mode: str, taken: Occupancy, max_subscriptio
     # The limits on subscriptions, the last two, do not concern a renewal.
     for rows, limit, status, retry_after_seconds, what in limits[:2] if state.subscription else limits:
         if rows >= limit:
-            raise Refused(status, f"there are too many {what}; try again later", retry_after_seconds)
+            raise RequestRefused(status, f"there are too many {what}; try again later", retry_after_seconds)
 
 
 # ---- Transitions: what may happen to a subscription, and what follows --------------------------------------
@@ -460,10 +460,10 @@ class Hub:
                 state, taken = rows.state(request.subscriber, now), rows.occupancy(request.subscriber, now)
                 admit(state, request.mode, taken, self._settings.max_subscriptions)
                 rows.save(state, replace(state, pending=request))
-        except Refused as refused:
+        except RequestRefused as refused:
             return refused.answer
         except StoreFault:
-            return Refused(503, "requests cannot be stored at present", 60).answer
+            return RequestRefused(503, "requests cannot be stored at present", 60).answer
         log_event(request, f"{request.mode} requested")
         self._wake.set()
         return HubAnswer(202, "accepted; the callback will now be asked to confirm")
@@ -489,7 +489,7 @@ class Hub:
                     with suppress(StoreFault):  # the store logs its faults; a read-only one can still be read
                         step()
             except Exception:
-                logger.exception("the hub's scheduler met an unexpected error and goes on")
+                log.exception("the hub's scheduler met an unexpected error and goes on")
             # Events may be frequent, and thousands of rows due: at most half of the time is spent on this.
             self._stopping.wait(time.monotonic() - looked_at)
 
@@ -523,7 +523,7 @@ class Hub:
         try:
             self.perform(row)
         except Exception:
-            logger.exception("a job of the hub failed unexpectedly")
+            log.exception("a job of the hub failed unexpectedly")
         with self._running_lock:
             del self._running[threading.current_thread()]
         self._wake.set()
@@ -561,7 +561,7 @@ class Hub:
             return self._send(request)
         except Exception:
             # Counted as a failure: an exchange that raises would otherwise be repeated every second.
-            logger.exception("an exchange with a callback failed unexpectedly")
+            log.exception("an exchange with a callback failed unexpectedly")
             return CallbackResponse(None, "error in the hub")
 
     def _record(
@@ -593,9 +593,9 @@ class Hub:
 def callback_client(settings: HubSettings) -> CallbackClient:
     """The HTTPS client for these settings. Logs those that are for tests only. Raises HubUnavailable."""
     if settings.allow_private:
-        logger.warning("hub: PRIVATE ADDRESSES AND ALL PORTS ARE ALLOWED FOR CALLBACKS; for labs only")
+        log.warning("hub: PRIVATE ADDRESSES AND ALL PORTS ARE ALLOWED FOR CALLBACKS; for labs only")
     if settings.ca_file is not None:
-        logger.warning("hub: certificates in %s are trusted for callbacks; for labs only", settings.ca_file)
+        log.warning("hub: certificates in %s are trusted for callbacks; for labs only", settings.ca_file)
     try:
         return CallbackClient(settings.user_agent, settings.ca_file, allow_private=settings.allow_private)
     except OSError as error:  # of the ca_file
@@ -603,4 +603,4 @@ def callback_client(settings: HubSettings) -> CallbackClient:
 
 
 def log_event(row: Row, line: str) -> None:
-    logger.info("hub %s %s: %s", row.subscriber.path, row.subscriber.host, line)
+    log.info("hub %s %s: %s", row.subscriber.path, row.subscriber.host, line)

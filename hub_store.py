@@ -31,7 +31,7 @@ UNCONFIRMED_SECONDS = 60.0  # how long a verification that was not confirmed cou
 # lost when the clock is set forward by mistake and put right within that time.
 EXPIRED_ROW_SECONDS = 86400.0
 
-logger = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 class HubUnavailable(Exception):
@@ -290,7 +290,7 @@ class Connection:
         """Log when trouble begins, changes and ends, and not for each transaction in between."""
         if trouble != self._trouble:
             self._trouble = trouble
-            logger.warning("store: %s", trouble or "works again")
+            log.warning("store: %s", trouble or "works again")
 
 
 class Store:
