@@ -39,14 +39,12 @@ from strict_json import Json, NotJson, decode
 # 5.5), repeated ones joined by ", "; None without.
 Header = Callable[[str], str | None]
 
-
 # ---- Protocol: the names and numbers of the specification ----
 
 STATELESS_VERSIONS = ("2026-07-28",)
 INITIALIZE_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26")  # newest first
 SERVED_VERSIONS = STATELESS_VERSIONS + INITIALIZE_VERSIONS
-# The only revision with batches, and what a request without any version means [R06 basic/transports].
-BATCH_VERSION = "2025-03-26"
+BATCH_VERSION = "2025-03-26"  # the only one with batches, and the default version [R06 basic/transports]
 
 VERSION_CLAIM = "io.modelcontextprotocol/protocolVersion"  # keys of `_meta` [R28 basic/index]
 CAPABILITIES_CLAIM = "io.modelcontextprotocol/clientCapabilities"
@@ -73,13 +71,10 @@ CAPABILITIES: dict[str, Json] = {"tools": {}}
 
 @dataclass(eq=False)
 class RpcError(Exception):
-    """A JSON-RPC error answer. `status` and `headers` are those of the HTTP response that it becomes.
-
-    `code` stays INVALID_REQUEST where HTTP's own rules end the request: no code says more than the status.
-    """
+    """A JSON-RPC error answer. `status` and `headers` are those of the HTTP response that it becomes."""
 
     message: str
-    code: int = INVALID_REQUEST
+    code: int = INVALID_REQUEST  # even where HTTP's own rules end the request: the status says the rest
     data: Json = None
     status: HTTPStatus = HTTPStatus.BAD_REQUEST
     headers: Headers = ()
@@ -116,9 +111,8 @@ def success(request_id: str | int, result: Mapping[str, Json]) -> bytes:
 
 def failure(request_id: Json, error: RpcError) -> bytes:
     """A JSON-RPC error response, encoded; the id is null where none could be read (section 5)."""
-    detail: dict[str, Json] = {"code": error.code, "message": error.message}
-    if error.data is not None:
-        detail["data"] = error.data
+    data = {} if error.data is None else {"data": error.data}
+    detail = {"code": error.code, "message": error.message} | data
     return encoded({"jsonrpc": "2.0", "id": request_id, "error": detail})
 
 
@@ -180,8 +174,7 @@ def wants_events(accept: str) -> bool:
 
     Clients must list both [all revisions]; proxies and older clients list one, `*/*` or nothing.
     """
-    ranges = parse_accept_header(accept)
-    accepted = MIMEAccept([(media_range.partition(";")[0], weight) for media_range, weight in ranges])
+    accepted = MIMEAccept([(name.partition(";")[0], weight) for name, weight in parse_accept_header(accept)])
     if not accepted or accepted.quality(JSON_TYPE) > 0:
         return False
     if accepted.quality(EVENT_TYPE) > 0:
@@ -209,10 +202,9 @@ def read_message(document: Json) -> RpcMessage:
         raise RpcError("id: expected a string or an integer")
     if "method" not in document and "id" in document and ("result" in document or "error" in document):
         return RpcMessage(None, {}, {}, document["id"])
-    method = document.get("method")
+    method, params = document.get("method"), document.get("params")
     if not isinstance(method, str):
         raise RpcError("method: expected a string")
-    params = document.get("params")
     if not isinstance(params, dict) and params is not None:
         raise RpcError("params: expected an object", INVALID_PARAMS)
     return RpcMessage(method, params or {}, meta_of(document), document.get("id"))
@@ -296,12 +288,11 @@ def list_tools(toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
 
 
 def call_tool(toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
-    name = params.get("name")
+    name, arguments = params.get("name"), params.get("arguments")
     if not isinstance(name, str):
         raise RpcError("name: expected the name of a tool", INVALID_PARAMS)
     if name not in TOOLS:
         raise RpcError(f"unknown tool {echo(name)}{nearest(name, TOOLS)}", INVALID_PARAMS)
-    arguments = params.get("arguments")
     if not isinstance(arguments, dict) and arguments is not None:
         raise RpcError("arguments: expected an object", INVALID_PARAMS)
     return toolbox.call(name, arguments or {})
@@ -416,16 +407,12 @@ def _decoded(value: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class McpSettings:
-    """What the operator decides. `allowed_origins` are serialized origins, or `*` for every page of the web.
-
-    `session_key` has SESSION_KEY_BYTES bytes. With `require_session`, a request of the initialize era without
-    a session id is refused; by default it is served, since large clients lose the id.
-    """
+    """What the operator decides."""
 
     base_url: str
-    allowed_origins: frozenset[str]
-    require_session: bool
-    session_key: bytes = field(repr=False)
+    allowed_origins: frozenset[str]  # serialized origins, or `*` for every page of the web
+    require_session: bool  # refuse initialize-era requests without a session id, which large clients lose
+    session_key: bytes = field(repr=False)  # SESSION_KEY_BYTES long
     version: str
 
 
