@@ -11,8 +11,7 @@ are whole: no stream stays open. The ids of ended sessions are all that is kept 
 Specification pages are cited as [R28 page], short for revision 2026-07-28 of
 https://modelcontextprotocol.io/specification; R03, R06 and R11 are the three before it.
 
-Sections: Protocol - Answers - Header fields - Messages - Sessions - Methods - Batches - Stateless requests -
-Endpoint
+Sections: Protocol - Answers - Header fields - Messages - Sessions - Methods - Stateless requests - Endpoint
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import hmac
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import NamedTuple
@@ -40,14 +39,12 @@ from strict_json import Json, NotJson, decode
 # 5.5), repeated ones joined by ", "; None without.
 Header = Callable[[str], str | None]
 
-
 # ---- Protocol: the names and numbers of the specification ----
 
 STATELESS_VERSIONS = ("2026-07-28",)
 INITIALIZE_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26")  # newest first
 SERVED_VERSIONS = STATELESS_VERSIONS + INITIALIZE_VERSIONS
-# The only revision with batches, and what a request without any version means [R06 basic/transports].
-BATCH_VERSION = "2025-03-26"
+BATCH_VERSION = "2025-03-26"  # the only one with batches, and the default version [R06 basic/transports]
 
 VERSION_CLAIM = "io.modelcontextprotocol/protocolVersion"  # keys of `_meta` [R28 basic/index]
 CAPABILITIES_CLAIM = "io.modelcontextprotocol/clientCapabilities"
@@ -66,7 +63,6 @@ INTERNAL_ERROR = -32603
 HEADER_MISMATCH = -32020  # [R28 basic/index]
 UNSUPPORTED_VERSION = -32022
 
-ALLOWED_METHODS = "POST, DELETE, OPTIONS"
 CAPABILITIES: dict[str, Json] = {"tools": {}}
 
 
@@ -75,22 +71,17 @@ CAPABILITIES: dict[str, Json] = {"tools": {}}
 
 @dataclass(eq=False)
 class RpcError(Exception):
-    """A JSON-RPC error answer. `status` and `headers` are those of the HTTP response that it becomes.
-
-    `code` stays INVALID_REQUEST where HTTP's own rules end the request: no code says more than the status.
-    `data` is anything that can be encoded as JSON.
-    """
+    """A JSON-RPC error answer. `status` and `headers` are those of the HTTP response that it becomes."""
 
     message: str
-    code: int = INVALID_REQUEST
+    code: int = INVALID_REQUEST  # even where HTTP's own rules end the request: the status says the rest
     data: Json = None
     status: HTTPStatus = HTTPStatus.BAD_REQUEST
     headers: Headers = ()
 
 
 EVENT_TYPE = "text/event-stream"
-# 404 and 405 are cacheable by default (RFC 9110 section 15.1).
-NO_STORE = ("Cache-Control", "no-store")
+NO_STORE = ("Cache-Control", "no-store")  # 404 and 405 are cacheable by default (RFC 9110 section 15.1)
 ACCEPTED = Response(HTTPStatus.ACCEPTED, (NO_STORE,), b"")  # of notifications; a body breaks some clients
 
 
@@ -120,9 +111,8 @@ def success(request_id: str | int, result: Mapping[str, Json]) -> bytes:
 
 def failure(request_id: Json, error: RpcError) -> bytes:
     """A JSON-RPC error response, encoded; the id is null where none could be read (section 5)."""
-    detail: dict[str, Json] = {"code": error.code, "message": error.message}
-    if error.data is not None:
-        detail["data"] = error.data
+    data = {} if error.data is None else {"data": error.data}
+    detail = {"code": error.code, "message": error.message} | data
     return encoded({"jsonrpc": "2.0", "id": request_id, "error": detail})
 
 
@@ -133,24 +123,18 @@ def encoded(response: dict[str, Json]) -> bytes:
 
 # ---- Header fields: which web pages may call, what the caller sends and takes ----
 
-# A browser names the page's origin on every POST, so a page that reaches us under a false name (DNS
-# rebinding) gives itself away here [R11 basic/transports]. Checking `Host` as well would catch nobody else,
-# and would turn away every caller behind a proxy or tunnel that passes on a name of its own.
-
-LOOPBACK_ORIGIN = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?")
-DEFAULT_PORTS = {"http": ":80", "https": ":443"}
-
+ALLOWED_METHODS = "POST, DELETE, OPTIONS"
+EXPOSED_HEADERS = "Mcp-Session-Id, MCP-Protocol-Version"
+TAKEN_HEADERS = f"Content-Type, Accept, Authorization, Last-Event-ID, {EXPOSED_HEADERS}, Mcp-Method, Mcp-Name"
 PREFLIGHT = (
     ("Allow", ALLOWED_METHODS),
     ("Access-Control-Allow-Methods", ALLOWED_METHODS),
-    (
-        "Access-Control-Allow-Headers",
-        "Content-Type, Accept, Authorization, Last-Event-ID, Mcp-Session-Id, MCP-Protocol-Version, "
-        "Mcp-Method, Mcp-Name",
-    ),
+    ("Access-Control-Allow-Headers", TAKEN_HEADERS),
     ("Access-Control-Max-Age", "86400"),
 )
 VARY = ("Vary", "Origin")
+LOOPBACK_ORIGIN = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?")
+DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
 def canonical_origin(text: str) -> str:
@@ -159,24 +143,21 @@ def canonical_origin(text: str) -> str:
     return text.lower().removesuffix(port) if port else text
 
 
-class Origins:
-    """The origins that may call: our own, those of this machine, those of the settings; `*` is every one."""
+# A browser names the page's origin on every POST, so a page that reaches us under a false name (DNS
+# rebinding) gives itself away here [R11 basic/transports]. Checking `Host` as well would catch nobody else,
+# and would turn away every caller behind a proxy or tunnel that passes on a name of its own.
+def cors_headers(origin: str | None, own: str, allowed: Collection[str]) -> Headers:
+    """What lets a page of `origin` (None: no page) read the answer; empty if that page may not call.
 
-    def __init__(self, base_url: str, allowed: Iterable[str]):
-        address = urlsplit(base_url)
-        self._own = canonical_origin(f"{address.scheme}://{address.netloc}")
-        self._allowed = {self._own, *map(canonical_origin, allowed)}
-
-    def cors(self, origin: str | None) -> Headers:
-        """What lets a page of `origin` (None: no page) read the answer; empty if that page may not call."""
-        if "*" in self._allowed:
-            origin = "*"
-        elif origin is None:
-            origin = self._own
-        elif canonical_origin(origin) not in self._allowed and not LOOPBACK_ORIGIN.fullmatch(origin.lower()):
-            return ()
-        exposed = ("Access-Control-Expose-Headers", "Mcp-Session-Id, MCP-Protocol-Version")
-        return ("Access-Control-Allow-Origin", origin), exposed, VARY
+    Pages may call from our `own` origin, from this machine and from `allowed` ones, canonical or `*` for all.
+    """
+    if "*" in allowed:
+        origin = "*"
+    elif origin is None:
+        origin = own
+    elif canonical_origin(origin) not in (own, *allowed) and not LOOPBACK_ORIGIN.fullmatch(origin.lower()):
+        return ()
+    return ("Access-Control-Allow-Origin", origin), ("Access-Control-Expose-Headers", EXPOSED_HEADERS), VARY
 
 
 def check_content(header: Header) -> None:
@@ -193,8 +174,7 @@ def wants_events(accept: str) -> bool:
 
     Clients must list both [all revisions]; proxies and older clients list one, `*/*` or nothing.
     """
-    ranges = parse_accept_header(accept)
-    accepted = MIMEAccept([(media_range.partition(";")[0], weight) for media_range, weight in ranges])
+    accepted = MIMEAccept([(name.partition(";")[0], weight) for name, weight in parse_accept_header(accept)])
     if not accepted or accepted.quality(JSON_TYPE) > 0:
         return False
     if accepted.quality(EVENT_TYPE) > 0:
@@ -222,10 +202,9 @@ def read_message(document: Json) -> RpcMessage:
         raise RpcError("id: expected a string or an integer")
     if "method" not in document and "id" in document and ("result" in document or "error" in document):
         return RpcMessage(None, {}, {}, document["id"])
-    method = document.get("method")
+    method, params = document.get("method"), document.get("params")
     if not isinstance(method, str):
         raise RpcError("method: expected a string")
-    params = document.get("params")
     if not isinstance(params, dict) and params is not None:
         raise RpcError("params: expected an object", INVALID_PARAMS)
     return RpcMessage(method, params or {}, meta_of(document), document.get("id"))
@@ -272,9 +251,8 @@ class Sessions:
 
     def version(self, session_id: str) -> str | None:
         """The version that the session speaks; None for an id that is not ours or was ended."""
-        head = session_id.rpartition(".")[0]
+        version, head = session_id.partition(".")[0], session_id.rpartition(".")[0]
         genuine = hmac.compare_digest(session_id.encode(), self._signed(head).encode())
-        version = head.partition(".")[0]
         served = genuine and session_id not in self._ended and version in INITIALIZE_VERSIONS
         return version if served else None
 
@@ -289,7 +267,10 @@ class Sessions:
         return f"{head}.{signature.rstrip('=')}"
 
 
-# ---- Methods: what a request can ask for, in each era ----
+# ---- Methods: what a request can ask for, in each era, and batches of requests ----
+
+MOST_BATCHED = 10  # messages; each may cost a search, and nothing else runs meanwhile
+LARGEST_BATCH_ANSWER = 1024 * 1024  # bytes
 
 Result = dict[str, Json]
 Method = Callable[[Toolbox, Mapping[str, Json]], Result]
@@ -307,12 +288,11 @@ def list_tools(toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
 
 
 def call_tool(toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
-    name = params.get("name")
+    name, arguments = params.get("name"), params.get("arguments")
     if not isinstance(name, str):
         raise RpcError("name: expected the name of a tool", INVALID_PARAMS)
     if name not in TOOLS:
         raise RpcError(f"unknown tool {echo(name)}{nearest(name, TOOLS)}", INVALID_PARAMS)
-    arguments = params.get("arguments")
     if not isinstance(arguments, dict) and arguments is not None:
         raise RpcError("arguments: expected an object", INVALID_PARAMS)
     return toolbox.call(name, arguments or {})
@@ -332,12 +312,6 @@ def result_of(methods: Mapping[str, Method], toolbox: Toolbox, message: RpcMessa
         unknown = f"Method not found: {echo(message.method)}"
         raise RpcError(unknown, METHOD_NOT_FOUND, status=HTTPStatus.NOT_FOUND)
     return method(toolbox, message.params)
-
-
-# ---- Batches: the messages of one body, each answered by itself ----
-
-MOST_BATCHED = 10  # messages; each may cost a search, and nothing else runs meanwhile
-LARGEST_BATCH_ANSWER = 1024 * 1024  # bytes
 
 
 def batch_answer(documents: Sequence[Json], toolbox: Toolbox) -> bytes:
@@ -409,11 +383,10 @@ def check_headers(message: RpcMessage, header: Header) -> None:
 
 
 def _check_mirrored(header: str, value: str | None, expected: str) -> None:
+    if value is None:
+        raise RpcError(f"{header}: the header is missing", HEADER_MISMATCH)
     if value != expected:
-        fault = (
-            "the header is missing" if value is None else f"{echo(value)} is not the body's {echo(expected)}"
-        )
-        raise RpcError(f"{header}: {fault}", HEADER_MISMATCH)
+        raise RpcError(f"{header}: {echo(value)} is not the body's {echo(expected)}", HEADER_MISMATCH)
 
 
 ENCODED_VALUE = re.compile(r"=\?base64\?(.*)\?=")  # [R28 basic/transports/streamable-http]
@@ -434,16 +407,12 @@ def _decoded(value: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class McpSettings:
-    """What the operator decides. `allowed_origins` are serialized origins, or `*` for every page of the web.
-
-    `session_key` has SESSION_KEY_BYTES bytes. With `require_session`, a request of the initialize era without
-    a session id is refused; by default it is served, since large clients lose the id.
-    """
+    """What the operator decides."""
 
     base_url: str
-    allowed_origins: frozenset[str]
-    require_session: bool
-    session_key: bytes = field(repr=False)
+    allowed_origins: frozenset[str]  # serialized origins, or `*` for every page of the web
+    require_session: bool  # refuse initialize-era requests without a session id, which large clients lose
+    session_key: bytes = field(repr=False)  # SESSION_KEY_BYTES long
     version: str
 
 
@@ -452,16 +421,15 @@ class McpEndpoint:
 
     def __init__(self, settings: McpSettings):
         self._settings = settings
-        self._origins = Origins(settings.base_url, settings.allowed_origins)
+        address = urlsplit(settings.base_url)
+        self._own_origin = canonical_origin(f"{address.scheme}://{address.netloc}")
+        self._allowed_origins = {canonical_origin(origin) for origin in settings.allowed_origins}
         self._sessions = Sessions(settings.session_key)
         self._initialize_methods = INITIALIZE_METHODS | {"initialize": self._initialize}
 
     def handle(self, method: str, header: Header, body: bytes, toolbox: Toolbox) -> Response:
-        """The response to one request, whatever it holds, from the data of `toolbox`.
-
-        The caller has limited the size of `body`; `refusal` makes the response to one that is too large.
-        """
-        cors = self._origins.cors(header("origin"))
+        """The response to one request, whatever it holds; the caller has limited the size of `body`."""
+        cors = cors_headers(header("origin"), self._own_origin, self._allowed_origins)
         try:
             if not cors:
                 raise RpcError("this Origin may not call", status=HTTPStatus.FORBIDDEN, headers=(VARY,))
@@ -474,7 +442,8 @@ class McpEndpoint:
         """The response when the server ends a request without `handle`: too large a body, a fault of ours."""
         code = INVALID_REQUEST if status < HTTPStatus.INTERNAL_SERVER_ERROR else INTERNAL_ERROR
         response = error_response(RpcError(message, code, status=status), None)
-        return response._replace(headers=response.headers + self._origins.cors(header("origin")))
+        cors = cors_headers(header("origin"), self._own_origin, self._allowed_origins)
+        return response._replace(headers=response.headers + cors)
 
     def _respond(self, method: str, header: Header, body: bytes, toolbox: Toolbox) -> Response:
         if method == "POST":
@@ -488,8 +457,7 @@ class McpEndpoint:
             self._sessions.end(session_id)
             return Response(HTTPStatus.NO_CONTENT, (NO_STORE,), b"")
         wanted = "this is an MCP endpoint: POST a JSON-RPC message to it"
-        allow = (("Allow", ALLOWED_METHODS),)
-        raise RpcError(wanted, status=HTTPStatus.METHOD_NOT_ALLOWED, headers=allow)
+        raise RpcError(wanted, status=HTTPStatus.METHOD_NOT_ALLOWED, headers=(("Allow", ALLOWED_METHODS),))
 
     def _post(self, header: Header, body: bytes, toolbox: Toolbox) -> Response:
         check_content(header)
@@ -545,20 +513,13 @@ class McpEndpoint:
         for name in ("capabilities", "clientInfo"):
             if not isinstance(params.get(name, {}), dict):
                 raise RpcError(f"{name}: expected an object", INVALID_PARAMS)
-        return {
-            "protocolVersion": requested if requested in INITIALIZE_VERSIONS else INITIALIZE_VERSIONS[0],
-            "capabilities": CAPABILITIES,
-            "serverInfo": self._server_info(toolbox),
-            "instructions": toolbox.instructions,
-        }
+        version = requested if requested in INITIALIZE_VERSIONS else INITIALIZE_VERSIONS[0]
+        about = {"serverInfo": self._server_info(toolbox), "instructions": toolbox.instructions}
+        return {"protocolVersion": version, "capabilities": CAPABILITIES} | about
 
     def _server_info(self, toolbox: Toolbox) -> Result:
-        return {
-            "name": "reviewsd",
-            "title": toolbox.title,
-            "version": self._settings.version,
-            "websiteUrl": self._settings.base_url,
-        }
+        program = {"version": self._settings.version, "websiteUrl": self._settings.base_url}
+        return {"name": "reviewsd", "title": toolbox.title} | program
 
     def _batch(self, documents: list[Json], header: Header, toolbox: Toolbox) -> Response:
         if any(is_stateless(document, header) for document in documents):

@@ -9,18 +9,14 @@ Sections: Schemas - Lookup - Tools - Declarations - Toolbox
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import reviews
-from contract import Contract, Parameter, resolve
+from contract import Contract, Parameter, Schema, resolve
 from query import BadQuery, Issue, Query, echo, fold, read_arguments
 from reviews import Dataset
 from strict_json import Json, encode
-
-Schema = dict[str, Any]  # JSON Schema 2020-12
-
 
 # ---- Schemas: the pieces of which output schemas are made ----
 
@@ -52,6 +48,10 @@ OVERALL_KEYS = {
 }
 OVERVIEW = object_of(id=TEXT, label=TEXT, mention_count=component("Count"), score=component("Score"))
 OVERVIEW_KINDS = ("aspects", "topics", *reviews.ENTITY_KINDS)
+SUMMARY = object_of(**OVERALL_KEYS, trend=NULLABLE_TEXT, **dict.fromkeys(OVERVIEW_KINDS, list_of(OVERVIEW)))
+RATED_BUSINESS = object_of(business=component("Business"), aggregate_rating=component("AggregateRating"))
+PEOPLE = object_of(matched=INTEGER, technicians=list_of(component("EntityInsight")))
+QUESTIONS = object_of(matched=INTEGER, faq=list_of(component("FaqEntry")))
 
 
 # ---- Lookup: one entry among many, or what is known instead ----
@@ -89,14 +89,19 @@ ABOUT = {
     "insights": "`score` runs from -1, all bad, to 1, all good; `top_phrases` are customers' own words; "
     "get_review shows the reviews in `example_review_ids`.",
 }
+LIMIT = Parameter("limit", "integer", "Return at most this many reviews.", 10, 1, 50)
+REVIEW_WORDS = "The review's `id`, or one of `example_review_ids` or `review_ids`, exactly."
+REVIEW_ID = Parameter("id", "text", REVIEW_WORDS, required=True)
 ID_OR_LABEL = "Id or label as in get_insights_summary, in any case."
-REVIEW_ID = "The review's `id`, or one of `example_review_ids` or `review_ids`, exactly."
+ASPECT = Parameter("aspect", "text", ID_OR_LABEL, required=True)
+SERVICE = Parameter("service", "text", ID_OR_LABEL, required=True)
 NAME_WORDS = "Words of the name in any order and case; a surname is enough."
+NAME = Parameter("name", "text", NAME_WORDS, required=True)
 FAQ_WORDS = "Only questions or answers that hold these words, as one piece, in any case. Absent: all."
+Function = Callable[..., bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(NamedTuple):
     """A tool as clients see it and as it is answered.
 
     In `description`, `{business}` stands for the name of the business, `{reviews}` and `{insights}` for what
@@ -109,23 +114,24 @@ class Tool:
     description: str
     parameters: tuple[Parameter, ...]
     output: Schema
-    function: Callable[..., bytes]
+    function: Function
 
 
-def tool(title: str, output: Schema, *parameters: Parameter) -> Callable[[Callable[..., bytes]], Tool]:
-    """Makes a function the tool of its name; its docstring is the description."""
-
-    def made(function: Callable[..., bytes]) -> Tool:
-        description = " ".join((function.__doc__ or "").split())
-        return Tool(function.__name__, title, description, parameters, output, function)
-
-    return made
+TOOLS: dict[str, Tool] = {}  # by name, in the order of tools/list
 
 
-@tool(
-    "What reviews say, in brief",
-    object_of(**OVERALL_KEYS, trend=NULLABLE_TEXT, **{kind: list_of(OVERVIEW) for kind in OVERVIEW_KINDS}),
-)
+def tool(title: str, output: Schema, *parameters: Parameter) -> Callable[[Function], Function]:
+    """Makes a function the next of TOOLS, by its name; its docstring is the description."""
+
+    def registered(function: Function) -> Function:
+        name, description = function.__name__, " ".join((function.__doc__ or "").split())
+        TOOLS[name] = Tool(name, title, description, parameters, output, function)
+        return function
+
+    return registered
+
+
+@tool("What reviews say, in brief", SUMMARY)
 def get_insights_summary(dataset: Dataset) -> bytes:
     """Start here: what all reviews of {business} add up to. A summary, overall sentiment (`score` from -1,
     all bad, to 1, all good) and its trend; then the aspects, topics, technicians (the people who do the
@@ -140,10 +146,7 @@ def get_insights_summary(dataset: Dataset) -> bytes:
     return encode(summary)
 
 
-@tool(
-    "Business and overall rating",
-    object_of(business=component("Business"), aggregate_rating=component("AggregateRating")),
-)
+@tool("Business and overall rating", RATED_BUSINESS)
 def get_business(dataset: Dataset) -> bytes:
     """Who {business} is: what it does, address, telephone, opening hours, places served; and in
     `aggregate_rating` the average stars (1 to 5), the number of reviews and how many gave each number of
@@ -159,18 +162,14 @@ def search_reviews(dataset: Dataset, **filters: Any) -> bytes:
     return reviews.search(dataset, Query(**filters)).encoded()
 
 
-@tool(
-    "Newest reviews",
-    component("SearchResult"),
-    Parameter("limit", "integer", "Return at most this many reviews.", 10, 1, 50),
-)
+@tool("Newest reviews", component("SearchResult"), LIMIT)
 def get_recent_reviews(dataset: Dataset, limit: int) -> bytes:
     """The newest verified customer reviews of {business}, newest first; `matched` counts all there are.
     {reviews}"""
     return reviews.search(dataset, Query(limit=limit)).encoded()
 
 
-@tool("One review", component("Review"), Parameter("id", "text", REVIEW_ID, required=True))
+@tool("One review", component("Review"), REVIEW_ID)
 def get_review(dataset: Dataset, id: str) -> bytes:
     """One verified customer review of {business}, by its id. {reviews}"""
     if (review := dataset.reviews_by_id.get(id)) is None:
@@ -178,22 +177,14 @@ def get_review(dataset: Dataset, id: str) -> bytes:
     return review.json
 
 
-@tool(
-    "Sentiment about one aspect",
-    component("AspectInsight"),
-    Parameter("aspect", "text", ID_OR_LABEL, required=True),
-)
+@tool("Sentiment about one aspect", component("AspectInsight"), ASPECT)
 def get_aspect_sentiment(dataset: Dataset, aspect: str) -> bytes:
     """What customers say about one side of {business}, such as waiting time or price: how many reviews praise
     it, find fault with it or do neither. {insights}"""
     return entry_of(dataset.insights["aspects"], "aspect", aspect)
 
 
-@tool(
-    "What customers say about a person",
-    object_of(matched=INTEGER, technicians=list_of(component("EntityInsight"))),
-    Parameter("name", "text", NAME_WORDS, required=True),
-)
+@tool("What customers say about a person", PEOPLE, NAME)
 def get_technician(dataset: Dataset, name: str) -> bytes:
     """What customers say about somebody who does the work at {business}. All people who fit the name are
     returned: if `matched` is above 1, make sure which one is meant. {insights}"""
@@ -206,11 +197,7 @@ def get_technician(dataset: Dataset, name: str) -> bytes:
     return encode({"matched": len(matches), "technicians": matches})
 
 
-@tool(
-    "What customers say about a service",
-    component("EntityInsight"),
-    Parameter("service", "text", ID_OR_LABEL, required=True),
-)
+@tool("What customers say about a service", component("EntityInsight"), SERVICE)
 def get_service(dataset: Dataset, service: str) -> bytes:
     """What customers say about one service that {business} offers. {insights}"""
     return entry_of(dataset.insights["entities"]["services"], "service", service)
@@ -229,11 +216,7 @@ def get_sentiment_trend(dataset: Dataset) -> bytes:
     return encode(dataset.insights["temporal"])
 
 
-@tool(
-    "Questions that reviews answer",
-    object_of(matched=INTEGER, faq=list_of(component("FaqEntry"))),
-    Parameter("query", "text", FAQ_WORDS),
-)
+@tool("Questions that reviews answer", QUESTIONS, Parameter("query", "text", FAQ_WORDS))
 def get_faq(dataset: Dataset, query: str | None) -> bytes:
     """Questions that people ask about {business}, with answers drawn from its reviews; get_review shows those
     in `review_ids`. `matched` counts the questions returned."""
@@ -241,14 +224,6 @@ def get_faq(dataset: Dataset, query: str | None) -> bytes:
     found = [entry for entry in faq if wanted in fold(entry["question"]) or wanted in fold(entry["answer"])]
     return encode({"matched": len(found), "faq": found})
 
-
-TOOLS = {
-    tool.name: tool
-    for tool in (
-        *(get_insights_summary, get_business, search_reviews, get_recent_reviews, get_review),
-        *(get_aspect_sentiment, get_technician, get_service, get_topics, get_sentiment_trend, get_faq),
-    )
-}  # in the order of tools/list
 
 INSTRUCTIONS = (
     "Verified customer reviews of {business} and what they add up to. Begin with get_insights_summary or "
@@ -259,15 +234,15 @@ INSTRUCTIONS = (
 
 # ---- Declarations: the entries of tools/list ----
 
+Parameters = Mapping[str, Parameter]  # of one tool, by name
+HINTS = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
 # Clients generate code from schemas and hand them to model providers, which refuse a whole list of tools for
 # a `$ref` or a combinator that they do not know. So references are followed, `allOf` is merged, and of the
 # other keywords of the contract only these stay. What fits the contract's schema fits the plain one, too.
 PLAIN_KEYWORDS = ("type", "enum")
 
 
-def declaration(
-    tool: Tool, parameters: Iterable[Parameter], document: dict[str, Json], business: str
-) -> dict[str, Json]:
+def declaration(tool: Tool, parameters: Parameters, document: Json, business: str) -> dict[str, Json]:
     """The entry of `tool`, the same in every revision: clients skip fields that they do not know."""
     return {
         "name": tool.name,
@@ -275,20 +250,14 @@ def declaration(
         "description": tool.description.format(business=business, **ABOUT),
         "inputSchema": input_schema(parameters),
         "outputSchema": plain_schema(document, tool.output),
-        "annotations": {
-            "title": tool.title,  # where 2025-03-26 looks for it
-            "readOnlyHint": True,
-            "destructiveHint": False,
-            "idempotentHint": True,
-            "openWorldHint": False,
-        },
+        "annotations": {"title": tool.title} | HINTS,  # where 2025-03-26 looks for the title
     }
 
 
-def input_schema(parameters: Iterable[Parameter]) -> Schema:
+def input_schema(parameters: Parameters) -> Schema:
     """The schema of a tool's arguments: closed, and of keywords that every model provider takes."""
-    properties = {parameter.name: _parameter_schema(parameter) for parameter in parameters}
-    required = [parameter.name for parameter in parameters if parameter.required]
+    properties = {name: _parameter_schema(parameter) for name, parameter in parameters.items()}
+    required = [name for name, parameter in parameters.items() if parameter.required]
     schema = {"type": "object", "properties": properties, "additionalProperties": False}
     return schema | ({"required": required} if required else {})
 
@@ -330,15 +299,11 @@ def plain_schema(document: dict[str, Json], schema: Schema) -> Schema:
 N8N_EXTRAS = frozenset({"action", "chatInput", "sessionId", "tool", "toolCallId"})
 
 
-@dataclass(frozen=True, slots=True)
-class Toolbox:
-    """The tools with the data that they answer from, and what a client is told of them.
-
-    It keeps the dataset alive, so it belongs in the caller's snapshot.
-    """
+class Toolbox(NamedTuple):
+    """The tools, the dataset that they answer from and keep alive, and what a client is told of them."""
 
     dataset: Dataset
-    parameters: Mapping[str, Mapping[str, Parameter]]  # of each tool of TOOLS, by name
+    parameters: Mapping[str, Parameters]  # of each of TOOLS, by name
     title: str
     instructions: str
     declarations: tuple[dict[str, Json], ...]  # the entries of tools/list, in its order
@@ -361,16 +326,9 @@ class Toolbox:
 
 def toolbox_of(contract: Contract, dataset: Dataset) -> Toolbox:
     """The tools with the data of `dataset`."""
-    business = dataset.business["name"]
-    own = {name: {each.name: each for each in tool.parameters} for name, tool in TOOLS.items()}
-    parameters: dict[str, Mapping[str, Parameter]] = own | {"search_reviews": contract.search_parameters}
-    return Toolbox(
-        dataset=dataset,
-        parameters=parameters,
-        title=f"Reviews of {business}",
-        instructions=INSTRUCTIONS.format(business=business),
-        declarations=tuple(
-            declaration(tool, parameters[name].values(), contract.document, business)
-            for name, tool in TOOLS.items()
-        ),
-    )
+    business, document = dataset.business["name"], contract.document
+    parameters = {name: {each.name: each for each in tool.parameters} for name, tool in TOOLS.items()}
+    parameters["search_reviews"] = dict(contract.search_parameters)
+    declared = tuple(declaration(tool, parameters[name], document, business) for name, tool in TOOLS.items())
+    instructions = INSTRUCTIONS.format(business=business)
+    return Toolbox(dataset, parameters, f"Reviews of {business}", instructions, declared)

@@ -5,7 +5,7 @@ This module computes what is shown and how much of it. The words and the markup 
 the routes: addresses arrive as `Links`. Text of the data becomes HTML only through Jinja's autoescape. The
 same data give the same bytes.
 
-Sections: Text - Figures - Trend - Structured data - Documents
+Sections: Text - Figures - Structured data - Documents
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
@@ -81,7 +80,7 @@ def slug(name: str) -> str:
     return "-".join([*re.findall("[a-z0-9]+", name.lower())[:2], "reviews"])[-40:].strip("-")
 
 
-# ---- Figures: counts and ratings, and the entries that are shown ----
+# ---- Figures: counts and ratings, the entries that are shown, and the trend ----
 
 MOST_TOPICS = 6
 MOST_ENTITIES = 8
@@ -89,6 +88,7 @@ MOST_REVIEWS = 12
 MOST_NAMED = 6  # people and services of one review
 MOST_HOURS = 14
 MOST_AREAS = 12
+MOST_MONTHS = 60
 
 
 def capped(count: int | None) -> int:
@@ -129,11 +129,6 @@ def aspects(entries: Iterable[Mapping[str, Json]]) -> list[dict[str, Json]]:
     return aspects
 
 
-# ---- Trend: the average rating by month, drawn, and by year ----
-
-MOST_MONTHS = 60
-
-
 class Month(NamedTuple):
     """One month with reviews; `number` counts months since the year 0."""
 
@@ -143,7 +138,7 @@ class Month(NamedTuple):
 
 
 def trend(monthly: Iterable[Mapping[str, Json]]) -> dict[str, Json]:
-    """The chart, its positions as shares of its width (x) and height (y); empty for too few months.
+    """The chart of ratings by month, in shares of its width (x) and height (y); empty for too few months.
 
     `levels` are (stars, y), `januaries` (year, x), `dots` (x, y, radius in pixels), `line` the points (x, y)
     of the average of twelve months; `years`, which are told in words, (year, average rating, reviews).
@@ -171,7 +166,7 @@ def trend(monthly: Iterable[Mapping[str, Json]]) -> dict[str, Json]:
 def _last_months(monthly: Iterable[Mapping[str, Json]]) -> list[Month]:
     """The last months with reviews, oldest first."""
     months = []
-    for entry in sorted(monthly, key=itemgetter("month")):
+    for entry in sorted(monthly, key=lambda entry: entry["month"]):
         year, month = map(int, entry["month"].split("-"))
         if (average := entry["average_rating"]) is not None:
             months.append(Month(year * 12 + month - 1, capped(entry["review_count"]) or 1, average))
@@ -184,10 +179,9 @@ def _average(months: Sequence[Month]) -> float:
 
 # ---- Structured data: schema.org, for search engines ----
 
-# How a word of the category begins, and the schema.org type of such a business. A chiropractor has none of
-# its own: schema.org/Chiropractic is a system of medicine, not a business.
+# How a word of the category begins, and the schema.org type of such a business.
 TYPES_BY_WORD = {
-    "chiropract": "MedicalBusiness",
+    "chiropract": "MedicalBusiness",  # schema.org/Chiropractic is a system of medicine, not a business
     "clinic": "MedicalClinic",
     "dent": "Dentist",
     "veterinar": "VeterinaryCare",
@@ -258,8 +252,6 @@ def _review(review: Mapping[str, Json]) -> dict[str, Json]:
 
 # ---- Documents ----
 
-FILTERS = (line, prose, markdown, web_url, mail_address, day_span, counted, figure)
-
 
 def load_templates(directory: Path) -> Environment:
     """The templates of a directory; each is compiled when it is first used, and kept. Raises OSError."""
@@ -274,7 +266,8 @@ def load_templates(directory: Path) -> Environment:
         auto_reload=False,
     )
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
-    environment.filters |= {function.__name__: function for function in FILTERS} | {"shell": shlex.quote}
+    filters = (line, prose, markdown, web_url, mail_address, day_span, counted, figure)
+    environment.filters |= {function.__name__: function for function in filters} | {"shell": shlex.quote}
     environment.globals |= {"MOST_NAME": MOST_NAME, "MOST_LINE": MOST_LINE, "MOST_TEXT": MOST_TEXT}
     style = (directory / "page.css").read_text(encoding="utf-8")
     environment.globals |= {"MOST_NAMED": MOST_NAMED, "style": style}
