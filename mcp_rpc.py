@@ -96,7 +96,7 @@ def event_response(response: Response) -> Response:
     return Response(response.status, tuple(headers.items()), b"event: message\ndata: %s\n\n" % response.body)
 
 
-def error_response(error: RpcError, request_id: Json) -> Response:
+def rpc_error_response(error: RpcError, request_id: Json) -> Response:
     return json_response(failure(request_id, error), error.headers, error.status)
 
 
@@ -435,13 +435,13 @@ class McpEndpoint:
                 raise RpcError("this Origin may not call", status=HTTPStatus.FORBIDDEN, headers=(VARY,))
             response = self._respond(method, header, body, toolbox)
         except RpcError as error:
-            response = error_response(error, None)
+            response = rpc_error_response(error, None)
         return response._replace(headers=response.headers + cors)
 
     def refusal(self, status: HTTPStatus, message: str, header: Header) -> Response:
         """The response when the server ends a request without `handle`: too large a body, a fault of ours."""
         code = INVALID_REQUEST if status < HTTPStatus.INTERNAL_SERVER_ERROR else INTERNAL_ERROR
-        response = error_response(RpcError(message, code, status=status), None)
+        response = rpc_error_response(RpcError(message, code, status=status), None)
         cors = cors_headers(header("origin"), self._own_origin, self._allowed_origins)
         return response._replace(headers=response.headers + cors)
 
@@ -475,7 +475,7 @@ class McpEndpoint:
             else:
                 response = self._initialize_era(read_message(document), header, toolbox)
         except RpcError as error:
-            response = error_response(error, id_of(document))
+            response = rpc_error_response(error, id_of(document))
         return event_response(response) if as_events and response.status == HTTPStatus.OK else response
 
     def _stateless(self, message: RpcMessage, header: Header, toolbox: Toolbox) -> Response:
