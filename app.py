@@ -15,32 +15,22 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qsl
 
 import links
+import representations
 from contract import BadData
 from hub import Hub, HubAnswer, Topic
 from mcp_rpc import McpEndpoint
-from query import BadQuery, Issue, echo, query_from_pairs
-from representations import (
-    COMPUTED_GZIP_LEVEL,
-    CORS,
-    JSON_TYPE,
-    TEXT_TYPE,
-    Headers,
-    Response,
-    accepts_gzip,
-    negotiated,
-    prefers_json,
-    represent,
-)
+from query import BadQuery, echo, query_from_pairs
+from representations import Headers, Response, accepts_gzip, negotiated, prefers_json, represent
 from reviews import Dataset, ReviewList, search, since
 from snapshot import SETTLE_SECONDS, Snapshot, build_snapshot, file_stamps, load_program, read_files
 from strict_json import encode
@@ -54,15 +44,18 @@ log = logging.getLogger("reviewsd")
 # ---- Requests and responses: WSGI on one side, values on the other ----
 
 Environ = dict[str, Any]
+# A response, or a function that makes it and takes too long for a thread that others wait for.
+Answer = Response | Callable[[], Response]
 
 
-class Request(NamedTuple):
-    """One request: a decoded path (U+FFFD for what is not UTF-8), a query string of one character a byte."""
+class Request:
+    """One request, read from a WSGI environment, whose texts are bytes decoded as latin-1 (PEP 3333)."""
 
-    method: str
-    path: str
-    query_string: str
-    environ: Environ
+    def __init__(self, environ: Environ):
+        self.method: str = environ["REQUEST_METHOD"]
+        self.path = environ.get("PATH_INFO", "").encode("latin-1").decode("utf-8", "replace")
+        self.query_string: str = environ.get("QUERY_STRING", "")
+        self.environ = environ
 
     def header(self, name: str) -> str | None:
         """The value of a header by its lower-case name, None when it is absent."""
@@ -79,16 +72,6 @@ class Request(NamedTuple):
         return content
 
 
-def read_request(environ: Environ) -> Request:
-    """The request of a WSGI environment, whose texts are bytes read as latin-1 (PEP 3333)."""
-    path = environ.get("PATH_INFO", "").encode("latin-1").decode("utf-8", "replace")
-    return Request(environ["REQUEST_METHOD"], path, environ.get("QUERY_STRING", ""), environ)
-
-
-# A response, or a function that makes it and takes too long for a thread that others wait for.
-Answer = Response | Callable[[], Response]
-
-
 @dataclass(eq=False)
 class HttpError(Exception):
     """A request that cannot be answered as asked; becomes the error object of RFC 9457 member names."""
@@ -96,36 +79,20 @@ class HttpError(Exception):
     status: int
     detail: str
     headers: Headers = ()
-    issues: Sequence[Issue] = ()
-    request_id: str = ""
+    members: dict[str, Any] = field(default_factory=dict)  # of the error object, beside the usual
 
 
 def error_response(application: Application, request: Request, error: HttpError) -> Response:
     """The response to everything that went wrong, but for paths whose protocol has words of its own."""
-    document: dict[str, Any] = {
-        "type": "about:blank",
-        "title": HTTPStatus(error.status).phrase,
-        "status": error.status,
-        "detail": error.detail,
-    }
-    if error.issues:
-        document["issues"] = [asdict(issue) for issue in error.issues]
-    if error.request_id:
-        document["request_id"] = error.request_id
-    return uncacheable_response(error.status, JSON_TYPE, encode(document), error.headers)
+    document = {"type": "about:blank", "title": HTTPStatus(error.status).phrase, "status": error.status}
+    body = encode(document | {"detail": error.detail} | error.members)
+    return uncacheable_response(error.status, representations.JSON_TYPE, body, error.headers)
 
 
 def uncacheable_response(status: int, content_type: str, body: bytes, headers: Headers = ()) -> Response:
     """A response that is not cacheable."""
-    return Response(
-        status, (("Content-Type", content_type), ("Cache-Control", "no-store"), *CORS, *headers), body
-    )
-
-
-def query_pairs(query_string: str) -> list[tuple[str, str]]:
-    """The `name=value` pairs of a raw query string; bytes that are not UTF-8 become lone surrogates."""
-    text = query_string.encode("latin-1").decode("utf-8", "surrogateescape")
-    return parse_qsl(text, keep_blank_values=True, errors="surrogateescape")
+    own = (("Content-Type", content_type), ("Cache-Control", "no-store"))
+    return Response(status, (*own, *representations.CORS, *headers), body)
 
 
 # ---- Handlers: each gets the application, its current snapshot and the request ----
@@ -134,55 +101,51 @@ LARGEST_INLINE_BYTES = 256 * 1024  # to join, hash and pack more would hold up e
 
 
 def fixed_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """One of the representations made at load."""
-    return negotiated(snapshot.fixed[request.path], request.header, shared=True)
-
-
-def home_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """The page, or the directory for a client that prefers JSON."""
-    if prefers_json(request.header("accept") or ""):
-        return negotiated(snapshot.directory, request.header, shared=True)
-    return fixed_answer(application, snapshot, request)
+    """A representation made at load; of `/` the page, or the directory for a client that prefers JSON."""
+    chosen = snapshot.fixed[request.path]
+    if request.path == links.HOME_PATH and prefers_json(request.header("accept") or ""):
+        chosen = snapshot.directory
+    return negotiated(chosen, request.header, shared=True)
 
 
 def search_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """The reviews that a query string asks for."""
+    """The reviews that a query string asks for; bytes of it that are not UTF-8 become lone surrogates."""
     parameters = application.program.contract.search_parameters
 
     def found() -> ReviewList:
-        return search(snapshot.dataset, query_from_pairs(parameters, query_pairs(request.query_string)))
+        text = request.query_string.encode("latin-1").decode("utf-8", "surrogateescape")
+        pairs = parse_qsl(text, keep_blank_values=True, errors="surrogateescape")
+        return search(snapshot.dataset, query_from_pairs(parameters, pairs))
 
-    return computed_answer(snapshot, request, request.query_string, found)
+    return kept_answer(snapshot, request, request.query_string, found)
 
 
 def since_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
     """The reviews of a day and later."""
     day = request.path.removeprefix(links.SINCE_PATH)
-    return computed_answer(snapshot, request, "", lambda: since(snapshot.dataset, day))
+    return kept_answer(snapshot, request, "", lambda: since(snapshot.dataset, day))
 
 
-def computed_answer(
-    snapshot: Snapshot, request: Request, query_string: str, find: Callable[[], ReviewList]
-) -> Answer:
+def kept_answer(snapshot: Snapshot, request: Request, query: str, find: Callable[[], ReviewList]) -> Answer:
     """The representation of path and query that is kept, or a new one of what `find` returns."""
     with_gzip = accepts_gzip(request.header("accept-encoding") or "")
-    key = (request.path, query_string, with_gzip)
+    key = (request.path, query, with_gzip)
     if kept := snapshot.computed.get(key):
         return negotiated(kept, request.header)
     try:
         found = find()
     except BadQuery as bad:
-        count = len(bad.issues)
-        detail = "One parameter is wrong." if count == 1 else f"{count} parameters are wrong."
-        raise HttpError(400, detail + " See issues.", issues=bad.issues) from None
+        wrong = "One parameter is" if len(bad.issues) == 1 else f"{len(bad.issues)} parameters are"
+        issues = [asdict(issue) for issue in bad.issues]
+        raise HttpError(400, f"{wrong} wrong. See issues.", members={"issues": issues}) from None
 
     def make() -> Response:
-        representation = snapshot.computed.get(key)  # an earlier request may have made it meanwhile
-        if representation is None:
-            level = COMPUTED_GZIP_LEVEL if with_gzip else None
-            representation = represent(found.encoded(), JSON_TYPE, snapshot.last_modified, level)
-            snapshot.computed.keep(key, representation)
-        return negotiated(representation, request.header)
+        made = snapshot.computed.get(key)  # meanwhile, for an earlier request
+        if made is None:
+            level = representations.COMPUTED_GZIP_LEVEL if with_gzip else None
+            made = represent(found.encoded(), representations.JSON_TYPE, snapshot.last_modified, level)
+            snapshot.computed.keep(key, made)
+        return negotiated(made, request.header)
 
     return make() if found.size_bytes <= LARGEST_INLINE_BYTES else make
 
@@ -207,7 +170,7 @@ def health_answer(application: Application, snapshot: Snapshot, request: Request
         "digests": {path: snapshot.fixed[path].digest for path in links.DATA_PATHS},
         "last_reload_error": application.reload_error,
     }
-    return uncacheable_response(200, JSON_TYPE, encode(health))
+    return uncacheable_response(200, representations.JSON_TYPE, encode(health))
 
 
 def utc_text(seconds: float) -> str:
@@ -241,7 +204,7 @@ def hub_refusal(application: Application, request: Request, error: HttpError) ->
 
 def text_response(status: int, text: str, headers: Headers) -> Response:
     """One line that is not cacheable."""
-    return uncacheable_response(status, TEXT_TYPE, f"{text}\n".encode(), headers)
+    return uncacheable_response(status, representations.TEXT_TYPE, f"{text}\n".encode(), headers)
 
 
 def unknown_path_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
@@ -265,8 +228,8 @@ class Route:
     refuse: Callable[[Application, Request, HttpError], Response] = error_response
 
 
-ROUTES: dict[str, Route] = {path: Route(READ_METHODS, fixed_answer) for path in links.FIXED_PATHS} | {
-    links.HOME_PATH: Route(READ_METHODS, home_answer),
+ROUTES: dict[str, Route] = {
+    **{path: Route(READ_METHODS, fixed_answer) for path in (*links.FIXED_PATHS, links.HOME_PATH)},
     links.SEARCH_PATH: Route(READ_METHODS, search_answer),
     links.SINCE_PATH: Route(READ_METHODS, since_answer),  # and everything below it
     links.HEALTH_PATH: Route(READ_METHODS, health_answer),
@@ -283,28 +246,26 @@ def route_of(path: str) -> Route:
     return ROUTES.get(path) or (ROUTES[links.SINCE_PATH] if path.startswith(links.SINCE_PATH) else NOWHERE)
 
 
-def check(request: Request, route: Route) -> None:
-    """Raises HttpError: 400 for a `Host` that RFC 9112 section 3.2 refuses, 405 for an unknown method."""
+def routed_answer(application: Application, request: Request, route: Route) -> Answer:
+    """What the handler answers. Raises HttpError 400 for a bad `Host` (RFC 9112 section 3.2), and 405."""
     host = request.header("host") or ""  # empty where there is none under ASGI, too
     if not host and request.environ.get("SERVER_PROTOCOL") == "HTTP/1.1":
         raise HttpError(400, "The request has no Host header.")
     if "," in host or " " in host:
         raise HttpError(400, "The request has more than one Host header, or one that is no host.")
+    allow = ", ".join(route.methods)
     if route.methods and request.method not in route.methods:
-        allow = ", ".join(route.methods)
         raise HttpError(405, f"{echo(request.method)} is not among {allow}.", (("Allow", allow),))
+    if route.methods and request.method == "OPTIONS":
+        return options_response(allow)
+    return route.handler(application, application.snapshot, request)
 
 
-def options_response(route: Route) -> Response:
+def options_response(allow: str) -> Response:
     """What may be sent, for programs (Allow) and for browsers (the Fetch standard's preflight)."""
-    methods = ", ".join(route.methods)
-    preflight = (
-        ("Allow", methods),
-        ("Access-Control-Allow-Methods", methods),
-        ("Access-Control-Allow-Headers", "If-None-Match, If-Modified-Since, Authorization, Content-Type"),
-        ("Access-Control-Max-Age", "86400"),
-    )
-    return Response(204, (*CORS, *preflight), b"")
+    fields = ("Access-Control-Allow-Headers", "If-None-Match, If-Modified-Since, Authorization, Content-Type")
+    preflight = (("Access-Control-Allow-Methods", allow), fields, ("Access-Control-Max-Age", "86400"))
+    return Response(204, (*representations.CORS, ("Allow", allow), *preflight), b"")
 
 
 def complete(request: Request, response: Response) -> Response:
@@ -352,9 +313,8 @@ class Application:
         """Tell the hub the current contents of the topics."""
         if self.hub:
             current = [(path, self.snapshot.fixed[path]) for path in links.TOPIC_PATHS]
-            self.hub.publish(
-                {path: Topic(path, it.content_type, it.identity.body, it.digest) for path, it in current}
-            )
+            topics = [Topic(path, it.content_type, it.identity.body, it.digest) for path, it in current]
+            self.hub.publish({topic.path: topic for topic in topics})
 
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         """WSGI, for every server but ours."""
@@ -365,21 +325,15 @@ class Application:
 
     def respond(self, environ: Environ) -> Answer:
         """The answer to the request of a WSGI environment, whatever happens."""
-        request = read_request(environ)
+        request = Request(environ)
         route = route_of(request.path)
-        answer = self._guarded(request, route, lambda: self._answer(request, route))
+        answer = self._guarded(request, route, lambda: routed_answer(self, request, route))
         return (lambda: self._guarded(request, route, answer)) if callable(answer) else answer
 
     def refuse(self, environ: Environ, status: int, detail: str, headers: Headers = ()) -> Response:
         """The response to a request that the server cannot hand over."""
-        request, error = read_request(environ), HttpError(status, detail, headers)
+        request, error = Request(environ), HttpError(status, detail, headers)
         return complete(request, route_of(request.path).refuse(self, request, error))
-
-    def _answer(self, request: Request, route: Route) -> Answer:
-        check(request, route)
-        if request.method == "OPTIONS" and route.methods:
-            return options_response(route)
-        return route.handler(self, self.snapshot, request)
 
     def _guarded(self, request: Request, route: Route, make: Callable[[], Answer]) -> Any:
         try:
@@ -390,7 +344,7 @@ class Application:
             request_id = secrets.token_hex(8)
             log.exception("request %s: %s %r failed", request_id, request.method, request.path)
             detail = f"This is our fault. It was logged as request {request_id}."
-            answer = route.refuse(self, request, HttpError(500, detail, request_id=request_id))
+            answer = route.refuse(self, request, HttpError(500, detail, members={"request_id": request_id}))
         return answer if callable(answer) else complete(request, answer)
 
 
@@ -400,19 +354,15 @@ LOOKS_AT_ABSENCE = 3  # before a vanished file is believed: many programs replac
 
 
 def return_free_memory() -> None:
-    """Give back to the system what a load took for a moment: at 10,000 reviews 122 MB stay instead of 172.
-
-    Does nothing where the C library is not glibc, which alone has malloc_trim(3).
-    """
-    with suppress(OSError, AttributeError):
+    """Give back to the system what a load took for a moment: at 10,000 reviews 122 MB stay instead of 172."""
+    with suppress(OSError, AttributeError):  # glibc alone has malloc_trim(3)
         ctypes.CDLL(None).malloc_trim(0)
 
 
 class Reloader:
-    """Keeps an application at the newest files that can be served.
+    """Keeps an application at the newest files that can be served. All methods but `wake` run on one thread.
 
-    All methods but `wake` run on one thread. `tell` gets the states that a service manager wants to know, as
-    sd_notify(3) writes them.
+    `tell` gets the states that a service manager wants to know, as sd_notify(3) writes them.
     """
 
     def __init__(self, application: Application, interval_seconds: float, tell: Callable[..., None]):

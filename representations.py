@@ -3,22 +3,33 @@
 RFC 9110 is the source: sections 8.8 (validators), 12 (negotiation) and 13 (conditional requests). Everything
 here is a function of bytes and header values; this module knows no path, no data and no server.
 
-Sections: Responses - Representations - Negotiation - Conditional requests
+Sections: Representations and responses - Requests
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
-import zlib
 from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
 from werkzeug.http import http_date, parse_accept_header, parse_date, parse_etags
 
-# ---- Responses ----
+# ---- Representations and responses ----
 
 Headers = tuple[tuple[str, str], ...]
+
+JSON_TYPE = "application/json"
+HTML_TYPE = "text/html; charset=utf-8"
+TEXT_TYPE = "text/plain; charset=utf-8"
+ATOM_TYPE = "application/atom+xml"
+ICON_TYPE = "image/svg+xml"
+COMPRESSED_FROM_BYTES = 1024  # a smaller body takes one packet, compressed or not
+FIXED_GZIP_LEVEL = 6  # at load
+COMPUTED_GZIP_LEVEL = 4  # while a client waits: 0.6 of the time for 100 reviews, 1 to 4% larger
+CACHEABLE = ("Cache-Control", "public, max-age=60")
+CORS = (("Access-Control-Allow-Origin", "*"), ("Access-Control-Expose-Headers", "ETag, Last-Modified, Link"))
 
 
 class Response(NamedTuple):
@@ -28,19 +39,6 @@ class Response(NamedTuple):
     headers: Headers
     body: bytes
     shared: bool = False
-
-
-# ---- Representations: a body with its headers, made once ----
-
-JSON_TYPE = "application/json"
-HTML_TYPE = "text/html; charset=utf-8"
-TEXT_TYPE = "text/plain; charset=utf-8"
-ATOM_TYPE = "application/atom+xml"
-ICON_TYPE = "image/svg+xml"
-COMPRESSED_FROM_BYTES = 1024  # a smaller body takes one packet, compressed or not
-FIXED_GZIP_LEVEL = 6
-COMPUTED_GZIP_LEVEL = 4  # while a client waits: 0.6 of the time for 100 reviews, 1 to 4% larger
-CORS = (("Access-Control-Allow-Origin", "*"), ("Access-Control-Expose-Headers", "ETag, Last-Modified, Link"))
 
 
 class Coding(NamedTuple):
@@ -66,7 +64,7 @@ def represent(
     body: bytes,
     content_type: str,
     last_modified: int,
-    gzip_level: int | None,
+    gzip_level: int | None = FIXED_GZIP_LEVEL,
     link: str = "",
     vary: str = "Accept-Encoding",
     policy: Headers = (),
@@ -77,33 +75,23 @@ def represent(
     that a new zlib does not change it.
     """
     digest = hashlib.sha256(body).hexdigest()
-    headers: Headers = (
-        ("Last-Modified", http_date(last_modified)),
-        ("Cache-Control", "public, max-age=60"),
-        ("Vary", vary),
-        *((("Link", link),) if link else ()),
-        *CORS,
-    )
-
-    def coding(coded: bytes, etag: str, *extra: tuple[str, str]) -> Coding:
-        own = (("Content-Type", content_type), *extra, *policy)
-        return Coding(coded, etag, own)
-
-    gzip = None
+    caching = (("Last-Modified", http_date(last_modified)), CACHEABLE, ("Vary", vary))
+    headers = (*caching, ("Link", link), *CORS) if link else (*caching, *CORS)
+    kind = ("Content-Type", content_type)
+    identity = Coding(body, f'"{digest}"', (kind, *policy))
+    packed = None
     if gzip_level is not None and len(body) >= COMPRESSED_FROM_BYTES:
-        packed = zlib.compress(
-            body, gzip_level, wbits=16 + zlib.MAX_WBITS
-        )  # 16: gzip's format, without MTIME
-        gzip = coding(packed, f'"{digest}-gzip"', ("Content-Encoding", "gzip"))
-    return Representation(content_type, digest, last_modified, headers, coding(body, f'"{digest}"'), gzip)
+        own_headers = (kind, ("Content-Encoding", "gzip"), *policy)
+        packed = Coding(gzip.compress(body, gzip_level, mtime=0), f'"{digest}-gzip"', own_headers)
+    return Representation(content_type, digest, last_modified, headers, identity, packed)
 
 
-# ---- Negotiation: sections 12.5.1 and 12.5.3 ----
+# ---- Requests: which coding is sent, and whether the client holds it ----
 
 
 @lru_cache(maxsize=256)
 def accepts_gzip(accept_encoding: str) -> bool:
-    """Whether gzip is acceptable, and preferred no less than the plain bytes."""
+    """Whether gzip is acceptable, and preferred no less than the plain bytes (section 12.5.3)."""
     accepted = parse_accept_header(accept_encoding)
     gzip_quality = accepted.quality("gzip")
     plain_quality = max((quality for name, quality in accepted if name == "identity"), default=0)
@@ -115,9 +103,6 @@ def prefers_json(accept: str) -> bool:
     quality = {name.partition(";")[0]: q for name, q in reversed(parse_accept_header(accept))}
     json, html = quality.get("application/json", 0), quality.get("text/html", 0)
     return json > html and json >= quality.get("*/*", 0)
-
-
-# ---- Conditional requests: section 13 ----
 
 
 def negotiated(

@@ -21,8 +21,9 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, Protocol, TypeVar
 from urllib.parse import unquote_to_bytes
@@ -56,11 +57,13 @@ MOST_SLOW_JOBS = 9  # one that runs and eight that wait
 SEND_BUFFER_BYTES = 32 * 1024  # of the kernel, for each connection
 WAITING_CONNECTIONS = 4096  # that the kernel has accepted and Granian has not
 SPARE_DESCRIPTORS = 64  # for files, logs and the interpreter
-FEWEST_CONNECTIONS = 16
+FEWEST_FILES = SPARE_DESCRIPTORS + 16  # to be open at once, or nobody can be served
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 log = logging.getLogger("reviewsd.serving")
 
+Action = Callable[[], None]
+Place = socket.socket | Path  # a claimed port or a cleared path
 Environ = dict[str, Any]
 Scope = dict[str, Any]  # of ASGI
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -134,11 +137,9 @@ def most_connections() -> int:
     wanted = 65536 if hard == resource.RLIM_INFINITY else min(hard, 65536)
     if soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    spare = max(soft, wanted) - SPARE_DESCRIPTORS
-    if spare < FEWEST_CONNECTIONS:
-        needed = SPARE_DESCRIPTORS + FEWEST_CONNECTIONS
-        raise CannotListen(f"the limit of {hard} open files is too low: at least {needed} are needed")
-    return spare
+    if max(soft, wanted) < FEWEST_FILES:
+        raise CannotListen(f"the limit of {hard} open files is too low: at least {FEWEST_FILES} are needed")
+    return max(soft, wanted) - SPARE_DESCRIPTORS
 
 
 # ---- Requests: from an ASGI scope to a WSGI environment (PEP 3333) ----
@@ -146,7 +147,6 @@ def most_connections() -> int:
 SERVER_HEADER = (b"server", b"reviewsd")
 CLOSE = (("Connection", "close"),)
 TRY_AGAIN = (("Retry-After", "5"),)
-UNPREFIXED = (b"content-type", b"content-length")
 
 
 @dataclass(eq=False)
@@ -173,7 +173,7 @@ def environ_of(scope: Scope) -> Environ:
     }
     for name, raw in scope["headers"]:
         key = name.decode("latin-1").upper().replace("-", "_")
-        key = key if name in UNPREFIXED else f"HTTP_{key}"
+        key = key if name in (b"content-type", b"content-length") else f"HTTP_{key}"
         value = raw.decode("latin-1")
         environ[key] = f"{environ[key]}, {value}" if key in environ else value
     return environ
@@ -264,17 +264,21 @@ class Bridge:
                 await self._send(await self._response(environ, receive), send)
             except Refused as refused:
                 refusal = self._application.refuse(environ, refused.status, refused.detail, refused.headers)
-                await send_whole(refusal, send)
+                await self._send(refusal, send)
 
     async def _response(self, environ: Environ, receive: Receive) -> Response:
-        if environ["PATH_INFO"] in self._store_paths:
-            return await self._store_thread.run(lambda: made(self._application.respond(environ)), receive)
-        answer = self._application.respond(environ)
+        respond = partial(self._application.respond, environ)
+        in_store = environ["PATH_INFO"] in self._store_paths
+        answer = await self._store_thread.run(respond, receive) if in_store else respond()
         return await self._slow_thread.run(answer, receive) if callable(answer) else answer
 
     async def _send(self, response: Response, send: Send) -> None:
+        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
+        headers.append(SERVER_HEADER)
+        head = {"type": "http.response.start", "status": response.status, "headers": headers}
         if len(response.body) <= LARGE_BYTES:
-            return await send_whole(response, send)
+            await send(head)  # Granian holds the body until the peer has taken it
+            return await send({"type": "http.response.body", "body": response.body, "more_body": False})
         own_bytes = 0 if response.shared else len(response.body)
         if self._large_responses >= MOST_LARGE_RESPONSES or self._own_bytes + own_bytes > MOST_OWN_BYTES:
             raise Refused(503, "Too many large responses are being sent.", TRY_AGAIN)
@@ -282,37 +286,19 @@ class Bridge:
         self._own_bytes += own_bytes
         try:
             async with asyncio.timeout(RESPONSE_SECONDS):
-                await send_in_parts(response, send)
+                await send(head)
+                await send_in_parts(response.body, send)
         finally:
             self._large_responses -= 1
             self._own_bytes -= own_bytes
 
 
-def made(answer: Response | Callable[[], Response]) -> Response:
-    """The response that an answer is or makes."""
-    return answer() if callable(answer) else answer
-
-
-async def send_head(response: Response, send: Send) -> None:
-    """Status and headers."""
-    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
-    headers.append(SERVER_HEADER)
-    await send({"type": "http.response.start", "status": response.status, "headers": headers})
-
-
-async def send_whole(response: Response, send: Send) -> None:
-    """Leave the body to Granian, which holds it until the peer has taken it."""
-    await send_head(response, send)
-    await send({"type": "http.response.body", "body": response.body, "more_body": False})
-
-
-async def send_in_parts(response: Response, send: Send) -> None:
-    """Send the body in parts, of which Granian holds a few. Raises TimeoutError for a peer that stalls."""
-    await send_head(response, send)
-    for start in range(0, len(response.body), PART_BYTES):
+async def send_in_parts(body: bytes, send: Send) -> None:
+    """Send a body in parts, of which Granian holds a few. Raises TimeoutError for a peer that stalls."""
+    for start in range(0, len(body), PART_BYTES):
         end = start + PART_BYTES
-        part = {"body": response.body[start:end], "more_body": end < len(response.body)}
         async with asyncio.timeout(PART_SECONDS):
+            part = {"body": body[start:end], "more_body": end < len(body)}
             await send({"type": "http.response.body", **part})
 
 
@@ -321,8 +307,7 @@ async def send_in_parts(response: Response, send: Send) -> None:
 
 def notify(*assignments: str) -> None:
     """Tell the service manager, for example "READY=1"; nothing happens where there is none. Any thread."""
-    address = os.environ.get("NOTIFY_SOCKET", "")
-    if not address:
+    if not (address := os.environ.get("NOTIFY_SOCKET", "")):
         return
     if address.startswith("@"):  # an abstract socket (unix(7))
         address = "\0" + address[1:]
@@ -353,25 +338,17 @@ async def ask_ourselves(address: Any) -> None:
     else:
         loopback = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
         reader, writer = await asyncio.open_connection(loopback.get(address[0], address[0]), address[1])
-    try:
+    with closing(writer):
         writer.write(b"HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         if not (await reader.readline()).startswith(b"HTTP/1.1 "):
             raise ConnectionResetError("no status line")
-    finally:
-        writer.close()
 
 
 # ---- Serving ----
 
 
-async def serve(
-    bridge: Bridge,
-    place: socket.socket | Path,
-    ready: Callable[[], None],
-    hangup: Callable[[], None],
-    before_stop: Callable[[], None],
-) -> None:
-    """Serve at `place`, a claimed port or a cleared path, until SIGTERM or SIGINT; then finish requests.
+async def serve(bridge: Bridge, place: Place, ready: Action, hangup: Action, before_stop: Action) -> None:
+    """Serve at `place` until SIGTERM or SIGINT; then finish requests.
 
     Calls `ready` after one answered request, `hangup` at each SIGHUP, and `before_stop` on another thread
     while the port is still open. Main thread. Raises CannotListen when the server ends unasked.
@@ -397,8 +374,7 @@ async def serve(
     tune_listener(address)
     ready()
     watchdog = loop.create_task(keep_watchdog(address))
-    asked = loop.create_task(stop_asked.wait())
-    await asyncio.wait((asked, running), return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait((loop.create_task(stop_asked.wait()), running), return_when=asyncio.FIRST_COMPLETED)
     watchdog.cancel()
     if running.done():
         raise CannotListen("the server ended unexpectedly")
@@ -410,7 +386,7 @@ async def serve(
         log.warning("connections still open after %d seconds are cut", STOP_SECONDS)
 
 
-def embedded_server(bridge: Bridge, place: socket.socket | Path) -> tuple[Server, Any]:
+def embedded_server(bridge: Bridge, place: Place) -> tuple[Server, Any]:
     """Granian's server for `place`, and the address at which it will listen."""
     address: Any = str(place)
     where: dict[str, Any] = {"uds": place}
@@ -418,6 +394,7 @@ def embedded_server(bridge: Bridge, place: socket.socket | Path) -> tuple[Server
         address = place.getsockname()
         where = {"address": address[0], "port": address[1]}
         place.close()
+    heads = HTTP1Settings(header_read_timeout=HEAD_SECONDS * 1000, max_buffer_size=LARGEST_HEAD_BYTES)
     server = Server(
         bridge,
         **where,
@@ -426,9 +403,7 @@ def embedded_server(bridge: Bridge, place: socket.socket | Path) -> tuple[Server
         websockets=False,
         backlog=WAITING_CONNECTIONS,
         backpressure=most_connections(),
-        http1_settings=HTTP1Settings(
-            header_read_timeout=HEAD_SECONDS * 1000, max_buffer_size=LARGEST_HEAD_BYTES
-        ),
+        http1_settings=heads,
         log_level=LogLevels.error,
         log_dictconfig={"formatters": {}, "handlers": {}, "loggers": {}},  # ours get them
     )

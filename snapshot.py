@@ -3,7 +3,7 @@
 Fixed representations are rendered, hashed, packed and dated here; the rest is kept ready to be asked. This
 module reads files; it knows no request and no socket, and the time arrives as an argument.
 
-Sections: Files - Program - Computed answers - Snapshot - Dates
+Sections: Files - Program - Snapshot
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,17 +25,7 @@ import page
 from contract import BadData, Contract, Fault, read_contract
 from feeds import atom_feed, json_feed
 from mcp_tools import Toolbox, toolbox_of
-from representations import (
-    ATOM_TYPE,
-    FIXED_GZIP_LEVEL,
-    HTML_TYPE,
-    ICON_TYPE,
-    JSON_TYPE,
-    TEXT_TYPE,
-    Headers,
-    Representation,
-    represent,
-)
+from representations import ATOM_TYPE, HTML_TYPE, ICON_TYPE, JSON_TYPE, TEXT_TYPE, Representation, represent
 from reviews import INSIGHTS_FILE, REVIEWS_FILE, Dataset, load
 from strict_json import decode, encode
 
@@ -45,7 +34,6 @@ from strict_json import decode, encode
 DATA_FILES = (REVIEWS_FILE, INSIGHTS_FILE)
 READ_ATTEMPTS = 5
 SETTLE_SECONDS = 0.05  # between two attempts at a file that somebody is writing
-
 
 Files = Mapping[str, tuple[bytes, float]]  # by name: content, modification in seconds since the epoch
 
@@ -102,8 +90,7 @@ def shipped(name: str) -> Path:
     return beside if beside.exists() else Path(sysconfig.get_path("data")) / "share" / "reviewsd" / name
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(NamedTuple):
     """What comes with the program; both times are modifications, in seconds since the epoch."""
 
     contract: Contract
@@ -117,21 +104,21 @@ def load_program() -> Program:
     content, modified = read_unchanging(shipped("data/openapi.json"))
     directory = shipped("templates")
     templates_modified = max(path.stat().st_mtime for path in directory.iterdir())
-    contract = read_contract(decode(content))
-    return Program(contract, modified, page.load_templates(directory), templates_modified)
+    contract, templates = read_contract(decode(content)), page.load_templates(directory)
+    return Program(contract, modified, templates, templates_modified)
 
 
-# ---- Computed answers ----
+# ---- Snapshot: representations made at load, and those that requests have made since ----
 
-COMPUTED_BYTES = 8 * 1024 * 1024
-
+DIRECTORY = ""  # stands for a path: what `/` answers programs
 ComputedKey = tuple[str, str, bool]  # path, query string, with gzip or without
+Bodies = dict[str, tuple[bytes, str, float]]  # by path: content, media type, modification of its sources
 
 
 class Computed:
     """Representations that requests have made; all are forgotten when they take too much room. Any thread."""
 
-    def __init__(self, most_bytes: int = COMPUTED_BYTES):
+    def __init__(self, most_bytes: int = 8 * 1024 * 1024):
         self._most_bytes = most_bytes
         self._bytes = 0
         self._kept: dict[ComputedKey, Representation] = {}
@@ -144,8 +131,7 @@ class Computed:
     def keep(self, key: ComputedKey, representation: Representation) -> None:
         """Keep `representation`, unless it alone is too large."""
         gzip_bytes = len(representation.gzip.body) if representation.gzip else 0
-        around = 2048  # key, headers and objects, about
-        cost_bytes = len(representation.identity.body) + gzip_bytes + len(key[1]) + around
+        cost_bytes = len(representation.identity.body) + gzip_bytes + len(key[1]) + 2048  # headers, objects
         with self._lock:
             if self._bytes + cost_bytes > self._most_bytes:
                 self._kept, self._bytes = {}, 0
@@ -154,32 +140,15 @@ class Computed:
                 self._bytes += cost_bytes
 
 
-# ---- Snapshot ----
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """All answers of one state of the data. Immutable but for `computed`."""
 
     dataset: Dataset
     toolbox: Toolbox
-    fixed: Mapping[str, Representation]  # by path
-    directory: Representation  # of `/` for programs
+    fixed: Mapping[str, Representation]  # by path; also DIRECTORY
+    directory: Representation  # what `/` answers programs
     last_modified: int  # of what is computed from the dataset as a whole
     computed: Computed
-
-
-class FixedBody(NamedTuple):
-    """What becomes a fixed representation; `modified` is the time of what it is made of."""
-
-    body: bytes
-    content_type: str
-    modified: float
-    policy: Headers = ()
-    vary: str = "Accept-Encoding"
-
-
-HOME_VARY = "Accept, Accept-Encoding"
 
 
 def build_snapshot(
@@ -188,54 +157,41 @@ def build_snapshot(
     """The snapshot of `files`; content that `previous` served keeps its Last-Modified. Raises BadData."""
     insights, _ = files.get(INSIGHTS_FILE, (None, None))
     dataset = load(program.contract, files[REVIEWS_FILE][0], insights)
-    modified = max(modified for _, modified in files.values())
+    data_modified = max(modified for _, modified in files.values())
     content = (dataset.reviews_json, dataset.insights_json)
     same = previous is not None and content == (previous.dataset.reviews_json, previous.dataset.insights_json)
-    changed = last_modified(modified, previous.last_modified if previous else None, same, now)
-
-    def represented(path: str, fixed: FixedBody, before: Representation | None) -> Representation:
-        same = before is not None and before.identity.body == fixed.body
-        date = last_modified(fixed.modified, before.last_modified if before else None, same, now)
+    changed = last_modified(data_modified, now, same, previous)
+    bodies = fixed_bodies(program, dataset, base_url, data_modified, changed)
+    fixed = {}
+    for path, (body, content_type, modified) in bodies.items():
+        before = previous.fixed[path] if previous else None
+        same = before is not None and body == before.identity.body
+        date = last_modified(modified, now, same, before)
         link = links.topic_link_header(base_url, path) if path in links.TOPIC_PATHS else ""
-        return represent(
-            fixed.body, fixed.content_type, date, FIXED_GZIP_LEVEL, link, fixed.vary, fixed.policy
-        )
-
-    bodies = fixed_bodies(program, dataset, base_url, modified, changed)
-    listing = encode(links.links_below(base_url).directory())
-    directory = FixedBody(listing, JSON_TYPE, program.contract_modified, vary=HOME_VARY)
-    return Snapshot(
-        dataset=dataset,
-        toolbox=toolbox_of(program.contract, dataset),
-        fixed={
-            path: represented(path, fixed, previous.fixed[path] if previous else None)
-            for path, fixed in bodies.items()
-        },
-        directory=represented("", directory, previous.directory if previous else None),
-        last_modified=changed,
-        computed=Computed(),
-    )
+        vary = "Accept, Accept-Encoding" if path in (links.HOME_PATH, DIRECTORY) else "Accept-Encoding"
+        policy = page.page_headers(program.templates) if path == links.HOME_PATH else ()
+        fixed[path] = represent(body, content_type, date, link=link, vary=vary, policy=policy)
+    toolbox = toolbox_of(program.contract, dataset)
+    return Snapshot(dataset, toolbox, fixed, fixed[DIRECTORY], changed, Computed())
 
 
-def fixed_bodies(
-    program: Program, dataset: Dataset, base_url: str, modified: float, changed: int
-) -> dict[str, FixedBody]:
+def fixed_bodies(program: Program, dataset: Dataset, base_url: str, modified: float, changed: int) -> Bodies:
     """What each fixed path answers. `modified` is the time of the data files, `changed` the dataset's own."""
     urls, templates = links.links_below(base_url), program.templates
-    home, policy = page.html_page(templates, dataset, urls), page.page_headers(templates)
     atom = atom_feed(dataset, urls, datetime.fromtimestamp(changed, UTC))
     contract = encode(served_contract(program.contract, dataset, base_url))
     shown = max(changed, program.templates_modified)
     return {
-        links.REVIEWS_PATH: FixedBody(dataset.reviews_json, JSON_TYPE, modified),
-        links.INSIGHTS_PATH: FixedBody(dataset.insights_json, JSON_TYPE, modified),
-        links.JSON_FEED_PATH: FixedBody(json_feed(dataset, urls), JSON_TYPE, modified),
-        links.ATOM_FEED_PATH: FixedBody(atom, ATOM_TYPE, modified),
-        links.CONTRACT_PATH: FixedBody(contract, JSON_TYPE, program.contract_modified),
-        links.HOME_PATH: FixedBody(home, HTML_TYPE, shown, policy, HOME_VARY),
-        links.LLMS_PATH: FixedBody(page.llms_text(templates, dataset, urls), TEXT_TYPE, shown),
-        links.ROBOTS_PATH: FixedBody(page.robots_text(urls), TEXT_TYPE, program.contract_modified),
-        links.ICON_PATH: FixedBody(page.favicon(templates), ICON_TYPE, program.templates_modified),
+        links.REVIEWS_PATH: (dataset.reviews_json, JSON_TYPE, modified),
+        links.INSIGHTS_PATH: (dataset.insights_json, JSON_TYPE, modified),
+        links.JSON_FEED_PATH: (json_feed(dataset, urls), JSON_TYPE, modified),
+        links.ATOM_FEED_PATH: (atom, ATOM_TYPE, modified),
+        links.CONTRACT_PATH: (contract, JSON_TYPE, program.contract_modified),
+        links.HOME_PATH: (page.html_page(templates, dataset, urls), HTML_TYPE, shown),
+        DIRECTORY: (encode(urls.directory()), JSON_TYPE, program.contract_modified),
+        links.LLMS_PATH: (page.llms_text(templates, dataset, urls), TEXT_TYPE, shown),
+        links.ROBOTS_PATH: (page.robots_text(urls), TEXT_TYPE, program.contract_modified),
+        links.ICON_PATH: (page.favicon(templates), ICON_TYPE, program.templates_modified),
     }
 
 
@@ -249,15 +205,13 @@ def served_contract(contract: Contract, dataset: Dataset, base_url: str) -> dict
     }
 
 
-# ---- Dates ----
-
-
-def last_modified(modified: float, previous: int | None, same: bool, now: float) -> int:
-    """Since when content has been current, in whole seconds since the epoch.
+def last_modified(modified: float, now: float, same: bool, before: Snapshot | Representation | None) -> int:
+    """Since when content has been current, in whole seconds since the epoch; `same` as `before` or not.
 
     Not in the future (RFC 9110 section 8.8.2.1), and later than the content before it even if that was put
     back from a copy with an old time: else a client that holds the content between would be told 304.
     """
-    if previous is None:
-        return int(min(modified, now))
-    return previous if same else max(int(min(modified, now)), previous + 1)
+    date = int(min(modified, now))
+    if before is None:
+        return date
+    return before.last_modified if same else max(date, before.last_modified + 1)
