@@ -30,20 +30,27 @@ from contract import BadData
 from hub import Hub, HubAnswer, Topic
 from mcp_rpc import McpEndpoint
 from query import BadQuery, echo, query_from_pairs
-from representations import Headers, Response, accepts_gzip, negotiated, prefers_json, represent
+from representations import (
+    LARGEST_BODY_BYTES,
+    Environ,
+    Headers,
+    Response,
+    accepts_gzip,
+    negotiated,
+    prefers_json,
+    represent,
+)
 from reviews import Dataset, ReviewList, search, since
 from snapshot import SETTLE_SECONDS, Snapshot, build_snapshot, file_stamps, load_program, read_files
 from strict_json import encode
 
 VERSION = "1.0.0"
-LARGEST_BODY_BYTES = 64 * 1024  # of a request
 
 log = logging.getLogger("reviewsd")
 
 
 # ---- Requests and responses: WSGI on one side, values on the other ----
 
-Environ = dict[str, Any]
 # A response, or a function that makes it and takes too long for a thread that others wait for.
 Answer = Response | Callable[[], Response]
 

@@ -12,19 +12,21 @@ import gzip
 import hashlib
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from werkzeug.http import http_date, parse_accept_header, parse_date, parse_etags
 
 # ---- Representations and responses ----
 
 Headers = tuple[tuple[str, str], ...]
+Environ = dict[str, Any]  # of WSGI (PEP 3333)
 
 JSON_TYPE = "application/json"
 HTML_TYPE = "text/html; charset=utf-8"
 TEXT_TYPE = "text/plain; charset=utf-8"
 ATOM_TYPE = "application/atom+xml"
 ICON_TYPE = "image/svg+xml"
+LARGEST_BODY_BYTES = 64 * 1024  # of a request
 COMPRESSED_FROM_BYTES = 1024  # a smaller body takes one packet, compressed or not
 FIXED_GZIP_LEVEL = 6  # at load
 COMPUTED_GZIP_LEVEL = 4  # while a client waits: 0.6 of the time for 100 reviews, 1 to 4% larger

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol, TypeVar
 from urllib.parse import unquote_to_bytes
 
-from representations import Headers, Response
+from representations import LARGEST_BODY_BYTES, Environ, Headers, Response
 
 # Granian's allocator reads this when it is loaded; without it, what a crowd has taken is kept (jemalloc(3)).
 os.environ.setdefault("_RJEM_MALLOC_CONF", "background_thread:true,dirty_decay_ms:500,muzzy_decay_ms:0")
@@ -47,7 +47,6 @@ START_SECONDS = 10
 STOP_SECONDS = 3  # for running requests, once told to stop
 
 LARGEST_HEAD_BYTES = 16 * 1024
-LARGEST_BODY_BYTES = 64 * 1024
 LARGE_BYTES = 64 * 1024  # larger responses are sent in parts and counted
 PART_BYTES = 8 * 1024  # Granian holds up to eight parts of each response
 MOST_LARGE_RESPONSES = 1000
@@ -64,7 +63,6 @@ log = logging.getLogger("reviewsd.serving")
 
 Action = Callable[[], None]
 Place = socket.socket | Path  # a claimed port or a cleared path
-Environ = dict[str, Any]
 Scope = dict[str, Any]  # of ASGI
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
