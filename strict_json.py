@@ -74,9 +74,9 @@ def _members(value: Json) -> Iterable[tuple[str | int, Json]]:
 
 
 def _is_too_deep(document: Json) -> bool:
-    layer = [document]
-    for _ in range(MOST_NESTED):
-        layer = [member for value in layer for _, member in _members(value)]
+    layer, depth = [document], 0
+    while layer and depth < MOST_NESTED:
+        layer, depth = [member for value in layer for _, member in _members(value)], depth + 1
     return any(isinstance(value, (dict, list)) for value in layer)
 
 
