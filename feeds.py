@@ -3,7 +3,7 @@
 Neither holds the time of its rendering: the same data give the same bytes. This module turns a dataset into
 bytes; it knows no file, no clock and no HTTP.
 
-Sections: JSON Feed - Atom - Words - Date-times
+Sections: JSON Feed - Atom - Words and times
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _xml(text: str) -> str:
     return text.translate(NOT_IN_XML).replace("\r\n", "\n").replace("\r", "\n")
 
 
-# ---- Words: what both feeds say of a review ----
+# ---- Words and times: what both feeds say of a review ----
 
 
 def _title(review: Mapping[str, Json]) -> str:
@@ -135,9 +135,6 @@ def _tags(review: Mapping[str, Json], dataset: Dataset) -> list[str]:
     labels = {service["id"]: service["label"] for service in dataset.insights["entities"]["services"]}
     services = [labels.get(service, service) for service in review["mentioned_services"]]
     return list(dict.fromkeys(services + review["mentioned_technicians"]))
-
-
-# ---- Date-times ----
 
 
 def _date_time(date: str) -> str:
