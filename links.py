@@ -3,8 +3,6 @@
 This module knows no request, no dataset and no file; it turns a base URL into addresses.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 
 HOME_PATH = "/"
