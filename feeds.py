@@ -54,12 +54,20 @@ def _json_feed_item(review: Mapping[str, Json], dataset: Dataset) -> dict[str, J
 
 # ---- Atom ----
 
+# The ids are `tag:` URIs (RFC 4151 section 2.1). Their authority is the host, which outlives ports and paths;
+# their date is one at which the authority held its name, a constant so that ids are stable.
+TAG_YEAR = "2026"
+DOMAIN_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
+# XML 1.0 section 2.2, except for surrogates, which decoded data do not hold.
+NOT_IN_XML = dict.fromkeys([*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0xFFFE, 0xFFFF])
+
 
 def atom_feed(dataset: Dataset, links: Links, updated_when_empty: datetime) -> bytes:
     """Atom (RFC 4287) of the newest reviews, encoded; `updated_when_empty` is aware and UTC."""
     name = dataset.business["name"]
     home = dataset.business.get("url") or links.home
-    tag = f"tag:{_tag_authority(home)},{TAG_YEAR}"
+    host = urlsplit(home).hostname or ""
+    tag = f"tag:{host if DOMAIN_NAME.fullmatch(host) else 'localhost'},{TAG_YEAR}"
     modified = [_modified(review) for review in dataset.newest]
     feed = ET.Element("feed", {"xmlns": "http://www.w3.org/2005/Atom"})
     _element(feed, "id", f"{tag}:reviews")
@@ -89,18 +97,6 @@ def _add_entry(feed: ET.Element, tag: str, review: Mapping[str, Json], dataset: 
     reply = review["owner_reply"]
     reply_text = f"\n\nReply from the owner: {reply['text']}" if reply else ""
     _element(entry, "content", _content(review) + reply_text, type="text")
-
-
-TAG_YEAR = "2026"  # RFC 4151 wants a date at which the authority held its name; a constant keeps ids stable
-DOMAIN_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
-# XML 1.0 section 2.2, except for surrogates, which decoded data do not hold.
-NOT_IN_XML = dict.fromkeys([*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0xFFFE, 0xFFFF])
-
-
-def _tag_authority(url: str) -> str:
-    """The authority of `tag:` ids (RFC 4151 section 2.1): the host, which outlives ports and paths."""
-    host = urlsplit(url).hostname or ""
-    return host if DOMAIN_NAME.fullmatch(host) else "localhost"
 
 
 def _element(parent: ET.Element, name: str, text: str = "", **attributes: str) -> ET.Element:
