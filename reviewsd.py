@@ -65,10 +65,7 @@ def default_base_url(settings: Settings) -> str:
 
 
 def hub_settings(settings: Settings, base_url: str) -> HubSettings:
-    """The settings of the hub: those whose names begin with `hub_`, and what else it needs.
-
-    Raises BadSetting when settings contradict each other.
-    """
+    """The `hub_` settings, and what else the hub needs. Raises BadSetting when they contradict each other."""
     names = [name for name in Settings.__slots__ if name.startswith("hub_")]
     own = {name.removeprefix("hub_"): getattr(settings, name) for name in names}
     user_agent = f"reviewsd/{VERSION} (+{base_url})"
@@ -212,10 +209,7 @@ def get(settings: Settings, path: str) -> int:
 
 
 def subscriptions(settings: Settings) -> int:
-    """Print what the hub keeps, one line each; callbacks by their host, since their paths may be secrets.
-
-    Raises HubUnavailable.
-    """
+    """Print what the hub keeps; callbacks by host, since paths may be secret. Raises HubUnavailable."""
     lines = [listing_text(listing) for listing in list_subscriptions(settings.state_dir)]
     print(*lines or ["no subscriptions"], sep="\n")
     return EXIT_SUCCESS
