@@ -4,10 +4,8 @@ The document is written by hand and is the one source of the search parameters, 
 and of the defaults of what a file leaves out. This module knows JSON and schemas; it knows no review, no HTTP
 and no file system: it gets a parsed document and parsed files.
 
-Sections: Faults - Contract - Form - Acceptance - Completion
+Sections: Faults - Contract - Form - Acceptance
 """
-
-from __future__ import annotations
 
 import json
 import math
@@ -79,21 +77,17 @@ class Contract:
 
     document: dict[str, Json]
     search_parameters: Mapping[str, Parameter]  # by name, in its order
-    reviews_file: FileForm
-    insights_file: FileForm
+    reviews_file: "FileForm"
+    insights_file: "FileForm"
 
 
 def read_contract(document: dict[str, Json]) -> Contract:
     """The contract of a parsed openapi.json; a KeyError here is a broken installation, not bad data."""
     operation = document["paths"]["/api/reviews/search"]["get"]
     declared = [resolve(document, parameter) for parameter in operation["parameters"]]
-    parameters = [_parameter(each) for each in declared if each["in"] == "query"]
-    return Contract(
-        document=document,
-        search_parameters={parameter.name: parameter for parameter in parameters},
-        reviews_file=FileForm(document, "ReviewsFile"),
-        insights_file=FileForm(document, "InsightsFile"),
-    )
+    parameters = {each["name"]: _parameter(each) for each in declared if each["in"] == "query"}
+    reviews_file, insights_file = FileForm(document, "ReviewsFile"), FileForm(document, "InsightsFile")
+    return Contract(document, parameters, reviews_file, insights_file)
 
 
 def resolve(document: dict[str, Json], value: dict[str, Json]) -> dict[str, Json]:
@@ -106,18 +100,16 @@ def resolve(document: dict[str, Json], value: dict[str, Json]) -> dict[str, Json
     return resolve(document, target)
 
 
+# Keywords of a parameter's schema, and the fields of `Parameter` that hold their values.
+LIMITS = {"default": "default", "minimum": "minimum", "maximum": "maximum", "maxLength": "max_length"}
+
+
 def _parameter(declared: dict[str, Json]) -> Parameter:
     schema = declared["schema"]
-    kind = "text" if schema["type"] == "string" else schema["type"]
-    return Parameter(
-        name=declared["name"],
-        kind="date" if schema.get("format") == "date" else kind,
-        description=declared["description"],
-        default=schema.get("default"),
-        minimum=schema.get("minimum", -math.inf),
-        maximum=schema.get("maximum", math.inf),
-        max_length=schema.get("maxLength", 200),
-    )
+    text_kind = "date" if schema.get("format") == "date" else "text"
+    kind = text_kind if schema["type"] == "string" else schema["type"]
+    limits = {field: schema[keyword] for keyword, field in LIMITS.items() if keyword in schema}
+    return Parameter(declared["name"], kind, declared["description"], **limits)
 
 
 # ---- Form: what a component schema holds against a document ----
@@ -139,8 +131,27 @@ class FileForm:
             yield tuple(error.absolute_path), _reason(error)
 
     def complete(self, value: Json) -> Json:
-        """`value`, which has no complaints, with the defaults of the schema; see `completed`."""
-        return completed(self._document, self._schema, value)
+        """A copy of `value`, which has no complaints, with the defaults of the schema.
+
+        A key with a default gets it when it is absent or null. The schema's keys come first, in its order.
+        """
+        return _completed(self._document, self._schema, value)
+
+
+def _completed(document: dict[str, Json], schema: Schema, value: Json) -> Json:
+    if not isinstance(value, (dict, list)):
+        return value
+    schema = resolve(document, schema)
+    if isinstance(value, list):
+        return [_completed(document, schema.get("items", {}), member) for member in value]
+    known = {}
+    for key, member in schema.get("properties", {}).items():
+        if value.get(key) is not None:
+            known[key] = _completed(document, member, value[key])
+        elif "default" in member or key in value:
+            known[key] = member.get("default")
+    others = schema.get("additionalProperties", {})
+    return known | {key: _completed(document, others, value[key]) for key in value if key not in known}
 
 
 # A type of JSON Schema: its name in a complaint, and the Python types whose values surely have it.
@@ -155,26 +166,24 @@ TYPES: dict[str, tuple[str, set[type]]] = {
 }
 
 REASONS = {
-    "minimum": "is less than the minimum of {wanted}",
-    "maximum": "is greater than the maximum of {wanted}",
-    "minLength": "is shorter than {wanted} character(s)",
-    "maxLength": "is longer than {wanted} characters",
-    "enum": "is none of {wanted}",
+    "type": "{value} is not {wanted}",
+    "pattern": "{value} is not {error.schema[title]}",
+    "minimum": "{value} is less than the minimum of {wanted}",
+    "maximum": "{value} is greater than the maximum of {wanted}",
+    "minLength": "{value} is shorter than {wanted} character(s)",
+    "maxLength": "{value} is longer than {wanted} characters",
+    "enum": "{value} is none of {wanted}",
+    "required": "{error.message}",
 }
 
 
 def _reason(error: ValidationError) -> str:
     """What a schema holds against a value; a long or nested value is named, not repeated."""
     wanted: Json = error.validator_value
-    schema: Json = error.schema
     if error.validator == "type":
-        return f"{shown(error.instance)} is not {' or '.join(TYPES[name][0] for name in _names(wanted))}"
-    if error.validator == "required":
-        return error.message
-    if error.validator == "pattern":
-        return f"{shown(error.instance)} is not {schema['title']}"
-    complaint = REASONS.get(str(error.validator), "does not fit {wanted}")
-    return f"{shown(error.instance)} {complaint.format(wanted=wanted)}"
+        wanted = " or ".join(TYPES[name][0] for name in _names(wanted))
+    reason = REASONS.get(str(error.validator), "{value} does not fit {wanted}")
+    return reason.format(value=shown(error.instance), wanted=wanted, error=error)
 
 
 def _names(wanted: str | list[str]) -> list[str]:
@@ -190,16 +199,12 @@ def shown(value: Json) -> str:
     return text if len(text) <= 80 else text[:80] + "…"
 
 
-# ---- Acceptance: the answer for valid values ----
-
-# The library needs 1.9 s for 10,000 valid reviews with their insights, these functions 0.17 s.
-
-Acceptance = Callable[[Json], bool]
+# ---- Acceptance: valid values in a tenth of the library's time (10,000 reviews: 0.17 s, not 1.9 s) ----
 
 ANNOTATIONS = {"default", "description", "examples", "title"}
 
 
-def acceptance(document: dict[str, Json], schema: Schema) -> Acceptance:
+def acceptance(document: dict[str, Json], schema: Schema) -> Callable[[Json], bool]:
     """A function that returns True for a value that surely fits `schema`; after False the library decides.
 
     A keyword that is not known here accepts nothing; nor does `additionalProperties` beside `properties`.
@@ -244,26 +249,3 @@ DEMANDS: dict[str, tuple[type | tuple[type, ...], Callable[[Any, Any], bool]]] =
     "propertyNames": (dict, lambda value, accepts: all(map(accepts, value))),
     "additionalProperties": (dict, lambda value, accepts: all(map(accepts, value.values()))),
 }
-
-
-# ---- Completion: every key present, in the contract's order ----
-
-
-def completed(document: dict[str, Json], schema: Schema, value: Json) -> Json:
-    """A copy of `value`, which fits `schema`, with the schema's defaults.
-
-    A key with a default gets it when it is absent or null. The schema's keys come first, in its order.
-    """
-    if not isinstance(value, (dict, list)):
-        return value
-    schema = resolve(document, schema)
-    if isinstance(value, list):
-        return [completed(document, schema.get("items", {}), member) for member in value]
-    known = {}
-    for key, member in schema.get("properties", {}).items():
-        if value.get(key) is not None:
-            known[key] = completed(document, member, value[key])
-        elif "default" in member or key in value:
-            known[key] = member.get("default")
-    others = schema.get("additionalProperties", {})
-    return known | {key: completed(document, others, value[key]) for key in value if key not in known}

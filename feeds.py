@@ -3,10 +3,8 @@
 Neither holds the time of its rendering: the same data give the same bytes. This module turns a dataset into
 bytes; it knows no file, no clock and no HTTP.
 
-Sections: JSON Feed - Atom - Words - Date-times
+Sections: JSON Feed - Atom - Words and times
 """
-
-from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
@@ -56,12 +54,20 @@ def _json_feed_item(review: Mapping[str, Json], dataset: Dataset) -> dict[str, J
 
 # ---- Atom ----
 
+# The ids are `tag:` URIs (RFC 4151 section 2.1). Their authority is the host, which outlives ports and paths;
+# their date is one at which the authority held its name, a constant so that ids are stable.
+TAG_YEAR = "2026"
+DOMAIN_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
+# XML 1.0 section 2.2, except for surrogates, which decoded data do not hold.
+NOT_IN_XML = dict.fromkeys([*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0xFFFE, 0xFFFF])
+
 
 def atom_feed(dataset: Dataset, links: Links, updated_when_empty: datetime) -> bytes:
     """Atom (RFC 4287) of the newest reviews, encoded; `updated_when_empty` is aware and UTC."""
     name = dataset.business["name"]
     home = dataset.business.get("url") or links.home
-    tag = f"tag:{_tag_authority(home)},{TAG_YEAR}"
+    host = urlsplit(home).hostname or ""
+    tag = f"tag:{host if DOMAIN_NAME.fullmatch(host) else 'localhost'},{TAG_YEAR}"
     modified = [_modified(review) for review in dataset.newest]
     feed = ET.Element("feed", {"xmlns": "http://www.w3.org/2005/Atom"})
     _element(feed, "id", f"{tag}:reviews")
@@ -93,18 +99,6 @@ def _add_entry(feed: ET.Element, tag: str, review: Mapping[str, Json], dataset: 
     _element(entry, "content", _content(review) + reply_text, type="text")
 
 
-TAG_YEAR = "2026"  # RFC 4151 wants a date at which the authority held its name; a constant keeps ids stable
-DOMAIN_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
-# XML 1.0 section 2.2, except for surrogates, which decoded data do not hold.
-NOT_IN_XML = dict.fromkeys([*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0xFFFE, 0xFFFF])
-
-
-def _tag_authority(url: str) -> str:
-    """The authority of `tag:` ids (RFC 4151 section 2.1): the host, which outlives ports and paths."""
-    host = urlsplit(url).hostname or ""
-    return host if DOMAIN_NAME.fullmatch(host) else "localhost"
-
-
 def _element(parent: ET.Element, name: str, text: str = "", **attributes: str) -> ET.Element:
     element = ET.SubElement(parent, name, {key: _xml(value) for key, value in attributes.items()})
     element.text = _xml(text)
@@ -116,7 +110,7 @@ def _xml(text: str) -> str:
     return text.translate(NOT_IN_XML).replace("\r\n", "\n").replace("\r", "\n")
 
 
-# ---- Words: what both feeds say of a review ----
+# ---- Words and times: what both feeds say of a review ----
 
 
 def _title(review: Mapping[str, Json]) -> str:
@@ -135,9 +129,6 @@ def _tags(review: Mapping[str, Json], dataset: Dataset) -> list[str]:
     labels = {service["id"]: service["label"] for service in dataset.insights["entities"]["services"]}
     services = [labels.get(service, service) for service in review["mentioned_services"]]
     return list(dict.fromkeys(services + review["mentioned_technicians"]))
-
-
-# ---- Date-times ----
 
 
 def _date_time(date: str) -> str:

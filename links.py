@@ -1,15 +1,9 @@
 """Every path of the service, and where it is below the base URL.
 
 This module knows no request, no dataset and no file; it turns a base URL into addresses.
-
-Sections: Paths - Links
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
-
-# ---- Paths ----
 
 HOME_PATH = "/"
 REVIEWS_PATH = "/reviews.json"
@@ -29,9 +23,6 @@ HUB_PATH = "/api/websub/hub"
 TOPIC_PATHS = (ATOM_FEED_PATH, JSON_FEED_PATH, REVIEWS_PATH)  # what the hub announces changes of
 DATA_PATHS = (REVIEWS_PATH, INSIGHTS_PATH, JSON_FEED_PATH, ATOM_FEED_PATH, CONTRACT_PATH)
 FIXED_PATHS = (*DATA_PATHS, LLMS_PATH, ROBOTS_PATH, ICON_PATH)  # and HOME_PATH, which has two forms
-
-
-# ---- Links ----
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,8 @@
 HTTP and MCP ask by the same parameters, read by the same functions. This module also says when two texts are
 the same to a reader (`fold`). It knows no review, no file and no protocol.
 
-Sections: Query - Issues - Reading - Values - Folding
+Sections: Query - Reading - Values - Folding
 """
-
-from __future__ import annotations
 
 import difflib
 import json
@@ -26,7 +24,7 @@ MOST_PARAMETERS = 50  # that are read in one request, so that the list of issues
 MOST_ECHOED = 200  # characters of a wrong value repeated in its issue
 
 
-# ---- Query ----
+# ---- Query: what a caller asks for, and what is wrong with it, with the data that an answer needs ----
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +40,6 @@ class Query:
     mentions_service: str | None = None
     limit: int = 20
     offset: int = 0
-
-
-# ---- Issues: what is wrong with a request, with the data that its answer needs ----
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,15 +161,11 @@ def _read_text(parameter: Parameter, value: Json) -> str:
     return value
 
 
-def _read_number(parameter: Parameter, value: Json) -> float:
-    return _number(parameter, value, DECIMAL, "expected a number such as 4 or 4.5")
-
-
 def _read_integer(parameter: Parameter, value: Json) -> int:
-    wanted = "expected a whole number such as 20"
+    wanted = "a whole number such as 20"
     number = _number(parameter, value, WHOLE, wanted)
     if number != int(number):
-        raise BadValue(wanted)
+        raise BadValue(f"expected {wanted}")
     return int(number)
 
 
@@ -183,7 +174,7 @@ def _number(parameter: Parameter, value: Json, grammar: re.Pattern[str], wanted:
     if isinstance(value, str) and grammar.fullmatch(value):
         value = float(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise BadValue(wanted)
+        raise BadValue(f"expected {wanted}")
     if value < parameter.minimum:
         raise BadValue(f"{_brief(value)} is below the minimum of {_brief(parameter.minimum)}")
     if value > parameter.maximum:
@@ -204,7 +195,7 @@ def _brief(number: float) -> str:
 READERS: dict[str, Callable[[Parameter, Json], Any]] = {
     "text": _read_text,
     "date": lambda parameter, value: read_day(_read_text(parameter, value)),
-    "number": _read_number,
+    "number": lambda parameter, value: _number(parameter, value, DECIMAL, "a number such as 4 or 4.5"),
     "integer": _read_integer,
 }
 

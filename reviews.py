@@ -3,10 +3,8 @@
 Each review is encoded once, when it is loaded; every answer is made of these pieces. This module opens no
 file and no socket, starts no thread, reads no clock and knows nothing of HTTP.
 
-Sections: Rules - Served form - Dataset - Load - Filters - Lists
+Sections: Rules - Served form - Dataset - Filters - Lists
 """
-
-from __future__ import annotations
 
 import math
 import re
@@ -51,10 +49,8 @@ def review_complaints(document: Json) -> Complaints:
         yield from _url_complaints(review, path, "author_avatar_url", "source_url")
         if isinstance(review, dict):
             yield from _date_complaints(review.get("owner_reply"), (*path, "owner_reply"), "date")
-            if (
-                isinstance(id := review.get("id"), str)
-                and (first := first_use.setdefault(id, index)) != index
-            ):
+            id = review.get("id")
+            if isinstance(id, str) and (first := first_use.setdefault(id, index)) != index:
                 yield (*path, "id"), f"{shown(id)} is already the id of /reviews/{first}"
 
 
@@ -75,7 +71,11 @@ def _date_complaints(holder: Json, path: JsonPath, *keys: str) -> Complaints:
 
 def _url_complaints(holder: Json, path: JsonPath, *keys: str) -> Complaints:
     for key, text in _texts(holder, keys):
-        if not is_web_url(text):
+        try:
+            usable = WEB_URL.fullmatch(text) and urlsplit(text).hostname
+        except ValueError:  # brackets without an IPv6 address, a host that normalization (NFKC) changes
+            usable = None
+        if not usable:
             yield (*path, key), f"{shown(text)} is not an http or https URL"
 
 
@@ -83,14 +83,6 @@ def _texts(holder: Json, keys: Sequence[str]) -> list[tuple[str, str]]:
     """The strings among the members `keys` of `holder`, if that is an object."""
     members = [(key, holder.get(key)) for key in keys] if isinstance(holder, dict) else []
     return [(key, value) for key, value in members if isinstance(value, str)]
-
-
-def is_web_url(text: str) -> bool:
-    """Whether `text` is an absolute http or https URL with a host."""
-    try:
-        return bool(WEB_URL.fullmatch(text) and urlsplit(text).hostname)
-    except ValueError:  # brackets without an IPv6 address, or a host that normalization (NFKC) would change
-        return False
 
 
 # ---- Served form: every key present, absence is null, unknown keys untouched and last ----
@@ -165,9 +157,6 @@ class Dataset:
     warnings: tuple[str, ...]
 
 
-# ---- Load ----
-
-
 def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None) -> Dataset:
     """The dataset of the two files' contents. Raises BadData with every fault of both."""
     document, faults = _read_file(REVIEWS_FILE, reviews_file, contract.reviews_file, review_complaints)
@@ -212,15 +201,9 @@ def _read_file(
 
 
 def _review(review: Object) -> Review:
-    return Review(
-        id=review["id"],
-        day=calendar_day(review),
-        rating=review["rating"],
-        folded_text=fold(review["text"] or ""),
-        technicians=tuple(review["mentioned_technicians"]),
-        services=tuple(review["mentioned_services"]),
-        json=encode(review),
-    )
+    day, text = calendar_day(review), fold(review["text"] or "")
+    technicians, services = tuple(review["mentioned_technicians"]), tuple(review["mentioned_services"])
+    return Review(review["id"], day, review["rating"], text, technicians, services, encode(review))
 
 
 def _technicians(reviews: Iterable[Review], insights: Object) -> dict[str, frozenset[str]]:

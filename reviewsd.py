@@ -3,10 +3,8 @@
 The parts are put together here: settings, session key, application, hub, server. What they do is decided in
 their own modules.
 
-Sections: Parts - Session key - Commands - Command line
+Sections: Parts - Command line
 """
-
-from __future__ import annotations
 
 import argparse
 import asyncio
@@ -34,6 +32,7 @@ from settings import BadSetting, Settings, add_flags, flag_name, read_settings, 
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA = 0, 1, 78  # 78 is EX_CONFIG of sysexits.h; argparse exits with 2
 HUB_STOP_SECONDS = 2
+SWITCH_SECONDS = 0.001  # the longest hold of the interpreter by a reload while a request waits; default 0.005
 
 log = logging.getLogger("reviewsd")
 
@@ -46,17 +45,12 @@ def create_app(settings: Settings | None = None, session_key: bytes | None = Non
 
     The default `session_key` is that of `read_session_key`. Raises BadData and BadSetting.
     """
-    if settings is None:
-        settings, _ = read_settings({}, os.environ)
+    settings = settings or read_settings({}, os.environ)[0]
     base_url = settings.base_url or default_base_url(settings)
-    mcp_settings = McpSettings(
-        base_url=base_url,
-        allowed_origins=settings.allowed_origin,
-        require_session=settings.mcp_require_session,
-        session_key=session_key or read_session_key(settings),
-        version=VERSION,
-    )
-    return Application(settings.data, base_url, McpEndpoint(mcp_settings))
+    origins, require_session = settings.allowed_origin, settings.mcp_require_session
+    key = session_key or read_session_key(settings)
+    mcp = McpEndpoint(McpSettings(base_url, origins, require_session, key, VERSION))
+    return Application(settings.data, base_url, mcp)
 
 
 def temporary_app(settings: Settings) -> Application:
@@ -71,10 +65,7 @@ def default_base_url(settings: Settings) -> str:
 
 
 def hub_settings(settings: Settings, base_url: str) -> HubSettings:
-    """The settings of the hub: those whose names begin with `hub_`, and what else it needs.
-
-    Raises BadSetting when settings contradict each other.
-    """
+    """The `hub_` settings, and what else the hub needs. Raises BadSetting when they contradict each other."""
     names = [name for name in Settings.__slots__ if name.startswith("hub_")]
     own = {name.removeprefix("hub_"): getattr(settings, name) for name in names}
     user_agent = f"reviewsd/{VERSION} (+{base_url})"
@@ -101,15 +92,12 @@ def open_hub(application: Application, settings: HubSettings) -> None:
     application.hub.start()
 
 
-# ---- Session key: signs MCP sessions, so that they survive a restart ----
-
-
 def read_session_key(settings: Settings) -> bytes:
-    """The key that signs MCP sessions, made on the first start. Raises BadSetting.
+    """The key that signs MCP sessions, made on the first start, so that they survive a restart.
 
-    If it cannot be kept in the state directory, the service runs all the same: sessions end with the process.
+    Where the state directory cannot keep it, sessions end with the process. Raises BadSetting.
     """
-    path = settings.session_key_file
+    flag, path = flag_name("session_key_file"), settings.session_key_file
     if path is None:
         path = settings.state_dir / "mcp-session-key"
         try:
@@ -121,12 +109,10 @@ def read_session_key(settings: Settings) -> bytes:
         with path.open("rb") as file:
             key = file.read(SESSION_KEY_BYTES + 1)  # a device has no end
     except OSError as error:
-        raise BadSetting(f"{flag_name('session_key_file')} {path}: {error.strerror or error}") from None
+        raise BadSetting(f"{flag} {path}: {error.strerror or error}") from None
     if len(key) != SESSION_KEY_BYTES:
-        raise BadSetting(
-            f"{flag_name('session_key_file')} {path}: expected {SESSION_KEY_BYTES} bytes; make one with"
-            f" head -c {SESSION_KEY_BYTES} /dev/urandom > {path}"
-        )
+        command = f"head -c {SESSION_KEY_BYTES} /dev/urandom > {path}"
+        raise BadSetting(f"{flag} {path}: expected {SESSION_KEY_BYTES} bytes; make one with {command}")
     return key
 
 
@@ -143,10 +129,7 @@ def make_file_once(path: Path, content: bytes) -> None:
             os.link(draft.name, path)
 
 
-# ---- Commands ----
-
-# How long a reload may keep the interpreter while a request waits; five times shorter than the default.
-SWITCH_SECONDS = 0.001
+# ---- Command line: the commands, and the parser that chooses one ----
 
 
 def run(settings: Settings) -> NoReturn:
@@ -226,10 +209,7 @@ def get(settings: Settings, path: str) -> int:
 
 
 def subscriptions(settings: Settings) -> int:
-    """Print what the hub keeps, one line each; callbacks by their host, since their paths may be secrets.
-
-    Raises HubUnavailable.
-    """
+    """Print what the hub keeps; callbacks by host, since paths may be secret. Raises HubUnavailable."""
     lines = [listing_text(listing) for listing in list_subscriptions(settings.state_dir)]
     print(*lines or ["no subscriptions"], sep="\n")
     return EXIT_SUCCESS
@@ -245,9 +225,6 @@ def listing_text(listing: Listing) -> str:
     if listing.last_attempt_at is not None:
         parts.append(f"last {listing.last_outcome} at {utc_text(listing.last_attempt_at)}")
     return ", ".join(parts)
-
-
-# ---- Command line ----
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -274,11 +251,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def command_line() -> argparse.ArgumentParser:
     """The parser; every setting is a flag."""
-    parser = argparse.ArgumentParser(
-        prog="reviewsd",
-        description="Publish a business's verified reviews: datasets, search, feeds.",
-        epilog="A flag wins over its environment variable, a variable over the default.",
-    )
+    about = "Publish a business's verified reviews: datasets, search, feeds."
+    precedence = "A flag wins over its environment variable, a variable over the default."
+    parser = argparse.ArgumentParser("reviewsd", description=about, epilog=precedence)
     add_flags(parser)
     add = parser.add_argument
     add("--check", action="store_true", help="validate data and settings, print a summary and exit")

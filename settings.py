@@ -6,8 +6,6 @@ module reads texts into values; it knows no file, no socket and no other module 
 Sections: Readers - Settings - Reading
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Callable, Mapping
@@ -72,11 +70,8 @@ def _switch(text: str) -> bool:
 def _origins(text: str) -> frozenset[str]:
     """Origins as browsers send them (RFC 6454 section 6.2), with commas between; `*` for every one."""
     origins = [part.strip() for part in text.split(",") if part.strip()]
-    for origin in origins:
-        if not ORIGIN.fullmatch(origin):
-            raise BadSetting(
-                f"{origin!r} is not an origin: expected for example https://app.example.com, or *"
-            )
+    if wrong := [origin for origin in origins if not ORIGIN.fullmatch(origin)]:
+        raise BadSetting(f"{wrong[0]!r} is not an origin: expected for example https://app.example.com, or *")
     return frozenset(origins)
 
 
@@ -112,9 +107,7 @@ class Settings:
     reload_interval: float = _setting(2.0, "seconds between two looks at the data files", _seconds)
     log_level: str = _setting("info", f"how much to log: {', '.join(LOG_LEVELS)}", _log_level)
     allowed_origin: frozenset[str] = _setting(
-        frozenset(),
-        "origin whose web pages may call /mcp; may be given more than once; * for all",
-        _origins,
+        frozenset(), "origin whose web pages may call /mcp; may be given more than once; * for all", _origins
     )
     mcp_require_session: bool = _setting(
         False, "refuse MCP requests without the session id that initialize gave", _switch
@@ -180,26 +173,22 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(flag_name(declared.name), help=f"{description} ({default}{variables})", **form)
 
 
-def read_settings(
-    flags: Mapping[str, str | list[str] | None], environ: Mapping[str, str]
-) -> tuple[Settings, dict[str, str]]:
+def read_settings(flags: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[Settings, dict[str, str]]:
     """The settings, and for each where it came from: a flag, else a variable, else the default.
 
-    An empty variable is the same as an absent one. A flag given more than once reads as a variable does, with
-    commas between. Raises BadSetting.
+    An empty variable is the same as an absent one; so is a flag with the value None. A list of texts, from a
+    flag given more than once, reads as a variable does, with commas between. Raises BadSetting.
     """
     values: dict[str, Any] = {}
     sources = {}
     for declared in fields(Settings):
-        name = declared.name
-        flag = flags.get(name)
+        name, flag = declared.name, flags.get(declared.name)
         texts = {flag_name(name): ",".join(flag) if isinstance(flag, list) else flag}
         texts |= {variable: environ.get(variable) or None for variable in _variable_names(name)}
-        source, text = next((each for each in texts.items() if each[1] is not None), ("default", None))
-        sources[name] = source
+        sources[name], text = next((each for each in texts.items() if each[1] is not None), ("default", None))
         if text is not None:
             try:
                 values[name] = declared.metadata["read"](text)
             except BadSetting as bad:
-                raise BadSetting(f"{source}: {bad}") from None
+                raise BadSetting(f"{sources[name]}: {bad}") from None
     return Settings(**values), sources

@@ -2,11 +2,7 @@
 
 What JSON or UTF-8 does not have is refused, although Python would take it: NaN and infinite numbers, lone
 surrogates, nesting without an end. This module knows no file, no schema and no protocol.
-
-Sections: Reading - Writing
 """
-
-from __future__ import annotations
 
 import json
 import math
@@ -20,9 +16,6 @@ JsonPath = tuple[str | int, ...]  # keys and indexes from the root; () is the wh
 MOST_NESTED = 64  # levels of arrays and objects; far below what exhausts the stack when it is written again
 TOO_DEEP = f"not usable: arrays or objects are nested more than {MOST_NESTED} levels deep"
 SURROGATE = re.compile("[\ud800-\udfff]")  # alone in a string it cannot be written as UTF-8
-
-
-# ---- Reading ----
 
 
 class NotJson(ValueError):
@@ -74,9 +67,9 @@ def _members(value: Json) -> Iterable[tuple[str | int, Json]]:
 
 
 def _is_too_deep(document: Json) -> bool:
-    layer = [document]
-    for _ in range(MOST_NESTED):
-        layer = [member for value in layer for _, member in _members(value)]
+    layer, depth = [document], 0
+    while layer and depth < MOST_NESTED:
+        layer, depth = [member for value in layer for _, member in _members(value)], depth + 1
     return any(isinstance(value, (dict, list)) for value in layer)
 
 
@@ -90,9 +83,6 @@ def _unwritable(document: Json, path: JsonPath = ()) -> Iterator[tuple[JsonPath,
         yield path, f"{document} is not a number that JSON has"
     if isinstance(document, str) and SURROGATE.search(document):
         yield path, "holds half a surrogate pair"
-
-
-# ---- Writing ----
 
 
 def encode(value: Json) -> bytes:
