@@ -7,6 +7,8 @@ and no file system: it gets a parsed document and parsed files.
 Sections: Faults - Contract - Form - Acceptance
 """
 
+from __future__ import annotations
+
 import json
 import math
 import re
@@ -77,8 +79,8 @@ class Contract:
 
     document: dict[str, Json]
     search_parameters: Mapping[str, Parameter]  # by name, in its order
-    reviews_file: "FileForm"
-    insights_file: "FileForm"
+    reviews_file: FileForm
+    insights_file: FileForm
 
 
 def read_contract(document: dict[str, Json]) -> Contract:

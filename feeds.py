@@ -6,6 +6,8 @@ bytes; it knows no file, no clock and no HTTP.
 Sections: JSON Feed - Atom - Words and times
 """
 
+from __future__ import annotations
+
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping

@@ -3,6 +3,8 @@
 This module knows no request, no dataset and no file; it turns a base URL into addresses.
 """
 
+from __future__ import annotations
+
 from dataclasses import asdict, dataclass
 
 HOME_PATH = "/"

@@ -6,6 +6,8 @@ the same to a reader (`fold`). It knows no review, no file and no protocol.
 Sections: Query - Reading - Values - Folding
 """
 
+from __future__ import annotations
+
 import difflib
 import json
 import math

@@ -6,6 +6,8 @@ file and no socket, starts no thread, reads no clock and knows nothing of HTTP.
 Sections: Rules - Served form - Dataset - Filters - Lists
 """
 
+from __future__ import annotations
+
 import math
 import re
 from collections import Counter

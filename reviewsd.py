@@ -6,6 +6,8 @@ their own modules.
 Sections: Parts - Command line
 """
 
+from __future__ import annotations
+
 import argparse
 import asyncio
 import logging

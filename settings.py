@@ -6,6 +6,8 @@ module reads texts into values; it knows no file, no socket and no other module 
 Sections: Readers - Settings - Reading
 """
 
+from __future__ import annotations
+
 import argparse
 import re
 from collections.abc import Callable, Mapping

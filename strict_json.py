@@ -4,6 +4,8 @@ What JSON or UTF-8 does not have is refused, although Python would take it: NaN 
 surrogates, nesting without an end. This module knows no file, no schema and no protocol.
 """
 
+from __future__ import annotations
+
 import json
 import math
 import re
