@@ -206,13 +206,15 @@ def shown(value: Json) -> str:
 ANNOTATIONS = {"default", "description", "examples", "title"}
 
 
-def acceptance(document: dict[str, Json], schema: Schema) -> Callable[[Json], bool]:
+def acceptance(document: dict[str, Json], schema: Schema | bool) -> Callable[[Json], bool]:
     """A function that returns True for a value that surely fits `schema`; after False the library decides.
 
     A keyword that is not known here accepts nothing; nor does `additionalProperties` beside `properties`.
     """
-    keywords = [keyword for keyword in schema if keyword not in ANNOTATIONS]
-    if not DEMANDS.keys() >= set(keywords) or {"properties", "additionalProperties"} <= set(keywords):
+    if isinstance(schema, bool) or {"properties", "additionalProperties"} <= schema.keys():
+        return lambda value: False
+    keywords = schema.keys() - ANNOTATIONS
+    if not keywords <= DEMANDS.keys():
         return lambda value: False
     demands = [(*DEMANDS[keyword], _prepared(document, keyword, schema[keyword])) for keyword in keywords]
     return lambda value: all(

@@ -147,6 +147,7 @@ def test_good_files_are_accepted_without_the_library_and_others_left_to_it(name:
         {"type": "object", "additionalProperties": {"type": "string"}, "propertyNames": {"maxLength": 1}},
         {"type": "object", "properties": {"a": {"type": "number"}}, "required": ["a"]},
         {"properties": {"b": {}}, "additionalProperties": {"type": "null"}},
+        {"additionalProperties": False},
         {"minimum": 2, "enum": ["abc"]},
         {},
     ],

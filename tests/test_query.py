@@ -71,11 +71,8 @@ UNKNOWN = f"unknown parameter; known are {', '.join(NAMES)}"
 WRONG = [
     ("since until", "2025-02-29|2100-02-29|2025-13-01|2025-00-10|2025-04-31|0000-01-01", NO_SUCH_DAY),
     ("since until", "20250101|2025-W01-1|2025-001|2025-1-1|25-01-01|12025-01-01|-2025-01-01", NOT_A_DAY),
-    (
-        "since until",
-        "2025-01-01\n|2025-01-01 |2025-01-01T00:00:00Z|２０２５-01-01|٢٠٢٥-01-01| |now",
-        NOT_A_DAY,
-    ),
+    ("since until", "2025-01-01\n|2025-01-01 |2025-01-01T00:00Z|２０２５-01-01|٢٠٢٥-01-01| ", NOT_A_DAY),
+    ("since until", "x" * 200, NOT_A_DAY),
     ("rating min_rating", "five|1e0|+5| 5|5 |５|٣|5\n|4,5|4.|.5|NaN|nan|inf|0x5|1_0|--1|-|.", NUMBER),
     ("limit offset", "ten|1e3|+5| 5|５|٣|5\n|4.5|4.|²|1_0|\x00|true|null|[]|-|20.00000000000001", WHOLE),
     ("rating min_rating", "0|-0|0.99|-4.5", "{} is below the minimum of 1"),
