@@ -215,15 +215,14 @@ HALF_HEAD = b"GET /reviews.json HT"
 HALF_BODY = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx"
 
 
-def allow_descriptors(count: int) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < count:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(count, hard), hard))
+def allow_descriptors() -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4 * CROWD, hard), hard))
 
 
 def test_gets_are_answered_while_thousands_dawdle() -> None:
     """2,000 half-open heads, 2,000 half-sent bodies and 2,000 idle connections at once."""
-    allow_descriptors(4 * CROWD)
+    allow_descriptors()
     with daemon() as service, ExitStack() as crowd:
         for beginning in (HALF_HEAD, HALF_BODY, b""):
             for _ in range(CROWD):
@@ -233,7 +232,7 @@ def test_gets_are_answered_while_thousands_dawdle() -> None:
 
 def test_peers_that_do_not_read_hold_little_and_not_for_long() -> None:
     readers = 500
-    allow_descriptors(4 * CROWD)
+    allow_descriptors()
     with daemon() as service, ExitStack() as crowd:
         size = len(fetch(service, "/reviews.json").body)
         before = resident_kilobytes(service)
@@ -286,26 +285,26 @@ def response(body: bytes, shared: bool = False) -> Response:
     return Response(200, (), body, shared)
 
 
-def test_large_responses_are_bounded_in_number(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_responses_are_bounded_in_number_and_in_memory_that_only_they_hold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(serving, "MOST_LARGE_RESPONSES", 2)
-    large, body = serving.LargeResponses(), response(b"x", shared=True)
-    with large.place(body), large.place(body), pytest.raises(serving.Refused) as caught, large.place(body):
-        pass
-    assert (caught.value.status, caught.value.headers) == (503, serving.TRY_AGAIN)
-    with large.place(body), large.place(body):
-        pass
-
-
-def test_memory_that_only_responses_hold_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "MOST_OWN_BYTES", 10)
-    large = serving.LargeResponses()
-    with large.place(response(b"12345678")), large.place(response(b"x" * 99, shared=True)):
-        with pytest.raises(serving.Refused), large.place(response(b"abc")):
+    large, body = serving.LargeResponses(), response(b"x" * 99, shared=True)
+    for _ in range(2):  # a place that was left is free again
+        with (
+            large.place(body),
+            large.place(body),
+            pytest.raises(serving.Refused) as caught,
+            large.place(body),
+        ):
             pass
-        with large.place(response(b"ab")):
-            pass
-    with large.place(response(b"x" * 10)):
-        pass
+        assert (caught.value.status, caught.value.headers) == (503, serving.TRY_AGAIN)
+        with large.place(response(b"12345678")):
+            with pytest.raises(serving.Refused), large.place(response(b"abc")):
+                pass
+            with large.place(response(b"ab")):
+                pass
 
 
 async def stays() -> dict[str, Any]:
@@ -346,7 +345,7 @@ def test_unread_responses_beyond_the_bound_are_503_and_others_are_answered(tmp_p
     many = {"business": {"name": "X"}, "reviews": [{"id": str(number), **review} for number in range(1000)]}
     (tmp_path / "reviews.json").write_text(json.dumps(many))
     readers = serving.MOST_LARGE_RESPONSES + 50
-    allow_descriptors(4 * CROWD)
+    allow_descriptors()
     with daemon(data=tmp_path) as service, ExitStack() as crowd:
         before = resident_kilobytes(service)
         connections = [crowd.enter_context(ask_without_reading(service)) for _ in range(readers)]
