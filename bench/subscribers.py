@@ -1,7 +1,7 @@
 """Subscribers of the hub: HTTPS callbacks on this machine that agree to whatever the hub asks.
 
 How a callback takes deliveries is the first part of its path: "steady" at once, "slow" after a while, "flaky"
-after up to two refusals in a row, "dead" never, "hanging" without an answer.
+with refusals, never two in a row, "dead" never, "hanging" without an answer.
 """
 
 import asyncio
@@ -12,52 +12,47 @@ import subprocess
 import threading
 from collections import Counter
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from servers import HOST, ask, free_port, program, wait_for
+from servers import HOST, PORTS, ask, wait_for
 
 HOSTS = tuple(f"127.0.0.{number}" for number in range(1, 51))  # the hub bounds what it does for one host
-WAITS = {"slow": 0.3, "hanging": 86_400}  # seconds, by kind
-MOST_REFUSALS = 2  # in a row; the hub removes a subscription at the third
-REFUSED_SHARE = 0.4  # of the deliveries that a flaky callback may refuse
+WAIT_SECONDS = {"slow": 0.3, "hanging": 86_400}
 
 
 class Subscribers:
-    """Callbacks that answer, in a thread of their own, while the context is open.
+    """Callbacks that answer, in a thread of their own, until the program ends.
 
     The hub needs `flags` to reach them. `newest` holds the last content taken, b"" before the first, of every
     path that was verified.
     """
 
     def __init__(self, scratch: Path):
-        self._certificate, self._key = scratch / "subscribers.pem", scratch / "subscribers.key"
-        self.flags = ("--hub-allow-private", "--hub-ca-file", str(self._certificate))
+        self._files = certificate, key = scratch / "subscribers.pem", scratch / "subscribers.key"
+        self.flags = ("--hub-allow-private", "--hub-ca-file", str(certificate))
         self.newest: dict[str, bytes] = {}
         self.events: Counter[str] = Counter()
-        self._refusals: Counter[str] = Counter()  # by path, in a row, of the living hub
-        self._port, self._listening = free_port(), threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
-
-    def __enter__(self) -> Self:
-        names = ",".join(f"IP:{host}" for host in HOSTS)
-        command = [program("openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
-        command += ["-nodes", "-days", "2", "-subj", "/CN=bench", "-addext", f"subjectAltName={names}"]
-        command += ["-out", str(self._certificate), "-keyout", str(self._key)]
+        self._refused: set[str] = set()  # paths of flaky callbacks that take the next delivery
+        self._port, self._listening = next(PORTS), threading.Event()
+        names = "subjectAltName=" + ",".join(f"IP:{host}" for host in HOSTS)
+        command = [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+        ]
+        command += ["-subj", "/CN=bench", "-addext", names, "-out", str(certificate), "-keyout", str(key)]
         subprocess.run(command, check=True, capture_output=True)
-        self._thread.start()
+        threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True).start()
         self._listening.wait()
-        return self
 
-    def __exit__(self, *exception: object) -> None:
-        self._loop.call_soon_threadsafe(self._ended.set)
-        self._thread.join()
-
-    def request(
-        self, port: int, kind: str, number: int, topic: str, mode: str = "subscribe"
-    ) -> dict[str, Any]:
+    def request(self, mode: str, port: int, kind: str, number: int, topic: str) -> dict[str, Any]:
         """The arguments of `servers.ask` for a request of the callback /kind/number; `topic` is a path."""
         callback = f"https://{HOSTS[number % len(HOSTS)]}:{self._port}/{kind}/{number}"
         fields = {"hub.mode": mode, "hub.topic": f"http://{HOST}:{port}{topic}", "hub.callback": callback}
@@ -66,66 +61,46 @@ class Subscribers:
 
     def subscribe(self, port: int, wanted: list[tuple[str, int, str]]) -> None:
         """Have callbacks accepted and verified, each a kind, a number and a topic. Raises BenchError."""
-        for each in wanted:
-            wait_for("acceptance", partial(self._accepted, self.request(port, *each)))
+        for each in wanted:  # the hub refuses while it has enough to verify
+            request = self.request("subscribe", port, *each)
+            wait_for("acceptance", lambda request=request: ask(**request).status == 202)
         wait_for("verification", lambda: len(self.newest) == len(wanted))
 
-    def _accepted(self, request: dict[str, Any]) -> bool:
-        return ask(**request).status == 202  # not while the hub has enough to verify
-
-    def hub_died(self) -> None:
-        """Have flaky callbacks take the next hub's first delivery.
-
-        The dead hub may have stored refusals and not the delivery that was taken after them: one more would
-        rightly be the third. What it has sent and nobody has looked at yet counts on its own Counter.
-        """
-        self._refusals = Counter(dict.fromkeys(self.newest, MOST_REFUSALS))
-
     async def _serve(self) -> None:
-        self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
-        self._loop.set_exception_handler(lambda loop, context: None)  # a killed hub breaks its connections
+        # A killed hub breaks its connections.
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self._certificate, self._key)
-        server = await self._loop.create_server(self._accept, HOSTS, self._port, ssl=context, backlog=1024)
+        context.load_cert_chain(*self._files)
+        server = await asyncio.start_server(self._exchange, HOSTS, self._port, ssl=context, backlog=1024)
         self._listening.set()
-        async with server:
-            await self._ended.wait()
+        await server.serve_forever()
 
-    def _accept(self) -> asyncio.StreamReaderProtocol:
-        refusals = self._refusals  # of the hub that is about to shake hands, and therefore alive
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, asyncio.IncompleteReadError):
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+            length = re.search(r"(?i)content-length: *([0-9]+)", head)
+            body = await reader.readexactly(int(length[1]) if length else 0)
+            url = urlsplit(head.split(maxsplit=2)[1])
+            if head.startswith("GET"):
+                query = parse_qs(url.query)
+                status, content = 200, query.get("hub.challenge", [""])[0]  # as the hub wants to read it
+                self.newest.setdefault(url.path, b"")
+                self.events["denials" if query["hub.mode"] == ["denied"] else "verifications"] += 1
+            else:
+                status, content = await self._take(url.path, body), ""
+            head = f"HTTP/1.1 {status} -\r\nContent-Length: {len(content)}\r\nConnection: close\r\n\r\n"
+            writer.write((head + content).encode())
+            writer.close()
+            await writer.wait_closed()
 
-        async def exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            with suppress(OSError, asyncio.IncompleteReadError):
-                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-                length = re.search(r"(?i)content-length: *([0-9]+)", head)
-                body = await reader.readexactly(int(length[1]) if length else 0)
-                url = urlsplit(head.split(maxsplit=2)[1])
-                if head.startswith("GET"):
-                    status, content = 200, self._agree(url.path, parse_qs(url.query))
-                else:
-                    status, content = await self._take(url.path, body, refusals), b""
-                first = f"HTTP/1.1 {status} -\r\nContent-Length: {len(content)}\r\nConnection: close\r\n\r\n"
-                writer.write(first.encode() + content)
-                writer.close()
-                await writer.wait_closed()
-
-        return asyncio.StreamReaderProtocol(asyncio.StreamReader(), exchange)
-
-    def _agree(self, path: str, query: dict[str, list[str]]) -> bytes:
-        """What the hub wants to read."""
-        self.newest.setdefault(path, b"")
-        self.events["denials" if query["hub.mode"] == ["denied"] else "verifications"] += 1
-        return query.get("hub.challenge", [""])[0].encode()
-
-    async def _take(self, path: str, body: bytes, refusals: Counter[str]) -> int:
+    async def _take(self, path: str, body: bytes) -> int:
         """The status for a delivery."""
         kind = path.split("/")[1]
         self.events[f"deliveries to {kind} callbacks"] += 1
-        await asyncio.sleep(WAITS.get(kind, 0))
-        refuses = kind == "flaky" and refusals[path] < MOST_REFUSALS and random.random() < REFUSED_SHARE
-        if kind == "dead" or refuses:
-            refusals[path] += 1
+        await asyncio.sleep(WAIT_SECONDS.get(kind, 0))
+        if kind == "dead" or (kind == "flaky" and path not in self._refused and random.random() < 0.4):
+            self._refused.add(path)
             return 500
-        refusals[path] = 0
+        self._refused.discard(path)
         self.newest[path] = body
         return 204

@@ -10,37 +10,28 @@ import socket
 import ssl
 import subprocess
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from pathlib import Path
+from http.client import HTTPSConnection
 
 import pytest
-from services import ROOT, Address, daemon
+import trustme
+from services import ROOT, daemon
 from tools import program
 
 SHIPPED = (ROOT / "deploy" / "nginx.conf").read_text(encoding="utf-8")
+FORM_TYPE = "application/x-www-form-urlencoded"
 PUBLIC_URL = "https://reviews.example.com"
-INITIALIZE = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    },
-}
+CLIENT = {"name": "test", "version": "1"}
+PARAMETERS = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": CLIENT}
+INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": PARAMETERS}
 
 
 def free_ports(count: int) -> list[int]:
     """Ports that nobody listens on now."""
     with ExitStack() as held:
-        sockets = [held.enter_context(closing(socket.socket())) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
+        sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [each.getsockname()[1] for each in sockets]
 
 
@@ -51,46 +42,33 @@ class Site:
     port: int
     first: ExitStack  # closing it stops the instance
     second: ExitStack
-    direct: tuple[Address, Address]
-    certificate: Path
+    context: ssl.SSLContext
 
     def ask(self, path: str, body: bytes | None = None, **headers: str) -> tuple[int, dict[str, str], bytes]:
         """Status, lower-case headers and body of one request over TLS."""
-        context = ssl.create_default_context(cafile=str(self.certificate))
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        request = urllib.request.Request(f"https://localhost:{self.port}{path}", body, named)
-        opener = urllib.request.build_opener(
-            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
-        )
-        try:
-            answer = opener.open(request, timeout=30)
-        except urllib.error.HTTPError as error:
-            answer = error
-        with answer:
-            return answer.status, {key.lower(): value for key, value in answer.headers.items()}, answer.read()
-
-
-def certificate(directory: Path) -> Path:
-    """A certificate for localhost, signed by itself, with its key beside it."""
-    made, key = directory / "fullchain.pem", directory / "privkey.pem"
-    command = [program("openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
-    command += ["-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-    subprocess.run([*command, "-out", made, "-keyout", key], check=True, capture_output=True, timeout=60)
-    return made
+        with closing(HTTPSConnection("localhost", self.port, timeout=30, context=self.context)) as connection:
+            connection.request("GET" if body is None else "POST", path, body, named)
+            answer = connection.getresponse()
+            fields = {key.lower(): value for key, value in answer.headers.items()}
+            return answer.status, fields, answer.read()
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     nginx, directory = program("nginx"), tmp_path_factory.mktemp("site")
-    made = certificate(directory)
+    authority, context = trustme.CA(), ssl.create_default_context()
+    authority.configure_trust(context)
+    certificate = authority.issue_cert("localhost")
+    certificate.cert_chain_pems[0].write_to_path(directory / "fullchain.pem")
+    certificate.private_key_pem.write_to_path(directory / "privkey.pem")
     session_key = directory / "session-key"
     session_key.write_bytes(bytes(range(32)))
     secure, plain, *behind = free_ports(4)
-    first, second = ExitStack(), ExitStack()
-    with first, second:
-        shared = ["--session-key-file", str(session_key), "--mcp-require-session"]
-        one = first.enter_context(daemon(*shared, base_url=PUBLIC_URL, port=behind[0]))
-        two = second.enter_context(daemon(*shared, "--no-hub", base_url=PUBLIC_URL, port=behind[1]))
+    shared = ["--session-key-file", str(session_key), "--mcp-require-session"]
+    with ExitStack() as first, ExitStack() as second:
+        first.enter_context(daemon(*shared, base_url=PUBLIC_URL, port=behind[0]))
+        second.enter_context(daemon(*shared, "--no-hub", base_url=PUBLIC_URL, port=behind[1]))
         replaced = {
             "127.0.0.1:8080": f"127.0.0.1:{behind[0]}",
             "127.0.0.1:8081": f"127.0.0.1:{behind[1]}",
@@ -105,25 +83,21 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         for shipped, ours in replaced.items():
             assert shipped in text
             text = text.replace(shipped, ours)
-        (directory / "site.conf").write_text(text)
-        whole = directory / "nginx.conf"
-        temporary = "".join(
-            f"{kind}_temp_path {directory}/{kind};"
-            for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-        )
+        kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        temporary = "".join(f"{kind}_temp_path {directory}/{kind};" for kind in kinds)
         # A worker of root's nginx would else be a user who may not enter the directory.
         user = "user root;" if os.geteuid() == 0 else ""
-        whole.write_text(
+        (directory / "nginx.conf").write_text(
             f"{user} daemon off; pid {directory}/pid; error_log stderr; events {{}}\n"
-            f"http {{ access_log off; {temporary} include {directory}/site.conf; }}\n"
+            f"http {{ access_log off; {temporary} {text} }}\n"
         )
-        command = [nginx, "-p", str(directory), "-c", str(whole)]
+        command = [nginx, "-p", str(directory), "-c", str(directory / "nginx.conf")]
         subprocess.run([*command, "-t"], check=True, capture_output=True, timeout=60)
         with (directory / "log").open("wb") as log:
             process = subprocess.Popen(command, stderr=log)
         try:
             wait_for(secure)
-            yield Site(secure, first, second, (one, two), made)
+            yield Site(secure, first, second, context)
         finally:
             process.terminate()
             process.wait(30)
@@ -174,7 +148,7 @@ def test_a_session_of_one_instance_is_good_at_the_other(site: Site) -> None:
 def test_hub_requests_reach_the_one_hub(site: Site) -> None:
     form = b"hub.mode=subscribe&hub.topic=nothing&hub.callback=http%3A%2F%2Fa.example"
     for _ in range(4):
-        status, headers, body = site.ask("/api/websub/hub", form)
+        status, headers, body = site.ask("/api/websub/hub", form, content_type=FORM_TYPE)
         assert (status, headers["content-type"]) == (400, "text/plain; charset=utf-8")
         assert b"hub.callback must be an https:// URL" in body
 
@@ -200,8 +174,6 @@ def test_reads_go_on_while_instances_restart(site: Site) -> None:
 
 
 def test_the_caddy_file_is_valid() -> None:
-    command = [program("caddy"), "validate", "--adapter", "caddyfile", "--config"]
-    done = subprocess.run(
-        [*command, str(ROOT / "deploy" / "Caddyfile")], capture_output=True, text=True, timeout=60
-    )
+    command = [program("caddy"), "validate", "--adapter", "caddyfile", "--config", "deploy/Caddyfile"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=ROOT)
     assert done.returncode == 0, done.stderr

@@ -40,53 +40,30 @@ def service(request: pytest.FixtureRequest) -> Iterator[Address]:
 
 
 @pytest.mark.parametrize("path", READABLE)
-def test_every_read_is_dated_tagged_and_cacheable(service: Address, path: str) -> None:
-    answer = fetch(service, path)
-    assert answer.status == 200
-    assert answer.headers["etag"] == f'"{hashlib.sha256(answer.body).hexdigest()}"'
-    assert answer.headers["cache-control"] == "public, max-age=60"
-    assert answer.headers["vary"] == "Accept-Encoding"
-    assert answer.headers["content-length"] == str(len(answer.body))
-    assert parsedate_to_datetime(answer.headers["last-modified"]) <= parsedate_to_datetime(
-        answer.headers["date"]
-    )
-    assert answer.headers["access-control-allow-origin"] == "*"
-    assert answer.headers["access-control-expose-headers"] == "ETag, Last-Modified, Link"
-
-
-@pytest.mark.parametrize("path", READABLE)
-def test_the_media_type_is_exact(service: Address, path: str) -> None:
-    expected = "application/atom+xml" if path == "/feed.xml" else "application/json"
-    assert fetch(service, path).headers["content-type"] == expected
-
-
-@pytest.mark.parametrize("path", TOPICS)
-@pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_a_topic_names_its_hub_and_itself(service: Address, path: str, method: str) -> None:
-    link = f'<{BASE_URL}/api/websub/hub>; rel="hub", <{BASE_URL}{path}>; rel="self"'
-    assert fetch(service, path, method).headers["link"] == link
-
-
-@pytest.mark.parametrize("path", [path for path in READABLE if path not in TOPICS])
-def test_what_is_no_topic_has_no_link(service: Address, path: str) -> None:
-    assert "link" not in fetch(service, path).headers
+def test_every_read_is_dated_tagged_typed_and_cacheable(service: Address, path: str) -> None:
+    get, head = fetch(service, path), fetch(service, path, "HEAD")
+    expected = {
+        "etag": f'"{hashlib.sha256(get.body).hexdigest()}"',
+        "content-type": "application/atom+xml" if path == "/feed.xml" else "application/json",
+        "content-length": str(len(get.body)),
+        "cache-control": "public, max-age=60",
+        "vary": "Accept-Encoding",
+        "access-control-allow-origin": "*",
+        "access-control-expose-headers": "ETag, Last-Modified, Link",
+    }
+    if path in TOPICS:
+        expected["link"] = f'<{BASE_URL}/api/websub/hub>; rel="hub", <{BASE_URL}{path}>; rel="self"'
+    assert get.status == head.status == 200
+    assert {name: get.headers.get(name) for name in expected | {"link": ""}} == {"link": None} | expected
+    assert parsedate_to_datetime(get.headers["last-modified"]) <= parsedate_to_datetime(get.headers["date"])
+    assert head.body == b""
+    assert {**head.headers, "date": ""} == {**get.headers, "date": ""}
 
 
 @pytest.mark.parametrize("path", ["/reviews.json", "/insights.json", "/api/feed.json", *COMPUTED])
 def test_json_is_compact_utf_8(service: Address, path: str) -> None:
     body = fetch(service, path).body
     assert body == json.dumps(json.loads(body), ensure_ascii=False, separators=(",", ":")).encode()
-
-
-@pytest.mark.parametrize("path", READABLE)
-def test_head_is_get_without_its_body(service: Address, path: str) -> None:
-    head, get = fetch(service, path, "HEAD"), fetch(service, path)
-    assert head.body == b""
-    assert without_date(head) == without_date(get)
-
-
-def without_date(response: Response) -> dict[str, str]:
-    return {name: value for name, value in response.headers.items() if name != "date"}
 
 
 def test_the_contract_names_this_service_and_its_business(service: Address) -> None:
@@ -98,20 +75,15 @@ def test_the_contract_names_this_service_and_its_business(service: Address) -> N
 
 
 def test_absolute_urls_never_come_from_the_request(service: Address) -> None:
+    evil = {"Host": "evil.example", "X_Forwarded_Host": "evil.example", "Forwarded": "host=evil.example"}
     for path in (*DOCUMENTS, "/"):
-        answer = fetch(
-            service, path, Host="evil.example", X_Forwarded_Host="evil.example", Forwarded="host=evil.example"
-        )
-        assert b"evil.example" not in answer.body
-        assert "evil.example" not in str(answer.headers)
+        answer = fetch(service, path, **evil)
+        assert "evil.example" not in f"{answer.body!r} {answer.headers}"
 
 
-def test_authorization_is_ignored(service: Address) -> None:
-    assert fetch(service, "/reviews.json", Authorization="Bearer nonsense").status == 200
-
-
-def test_parameters_are_ignored_where_there_are_none(service: Address) -> None:
-    assert fetch(service, "/reviews.json?utm_source=x&%ff").body == fetch(service, "/reviews.json").body
+def test_authorization_and_parameters_of_documents_are_ignored(service: Address) -> None:
+    odd = fetch(service, "/reviews.json?utm_source=x&%ff", Authorization="Bearer nonsense")
+    assert (odd.status, odd.body) == (200, fetch(service, "/reviews.json").body)
 
 
 # ---- Conditional requests: RFC 9110 section 13 ----
@@ -128,24 +100,30 @@ def test_a_known_tag_gives_304_with_the_headers_that_matter(service: Address, pa
     assert "content-type" not in answer.headers
 
 
-@pytest.mark.parametrize("wrap", ["{}", "W/{}", '"other", {}', '"a","b" , W/{},"c"', "*"])
-def test_lists_weak_tags_and_the_star_match(service: Address, wrap: str) -> None:
+@pytest.mark.parametrize(
+    ("header", "value", "status"),
+    [("if_none_match", value, 304) for value in ("{}", "W/{}", '"other", {}', '"a","b" , W/{},"c"', "*")]
+    + [("if_none_match", odd, 200) for odd in ('"other"', 'W/"other"', "nonsense", '"', ",", '"' * 500)]
+    + [("if_modified_since", "Fri, 31 Dec 9999 23:59:59 GMT", 304)]
+    + [
+        ("if_modified_since", f"{day} GMT", 200)
+        for day in ("Thu, 01 Jan 1970 00:00:00", "Sat, 99 Foo 2026 0")
+    ]
+    + [("if_modified_since", odd, 200) for odd in ("Mon, 01 Jan 0001 00:00:00 +1400", "yesterday", "0")],
+)
+def test_a_list_of_tags_or_a_date_matches_or_counts_for_nothing(
+    service: Address, header: str, value: str, status: int
+) -> None:
     tag = fetch(service, "/reviews.json").headers["etag"]
-    assert fetch(service, "/reviews.json", If_None_Match=wrap.format(tag)).status == 304
-
-
-@pytest.mark.parametrize("value", ['"other"', 'W/"other"', "nonsense", '"', ",", '"' * 500])
-def test_an_unknown_or_malformed_tag_gives_200(service: Address, value: str) -> None:
-    assert fetch(service, "/reviews.json", If_None_Match=value).status == 200
+    assert fetch(service, "/reviews.json", **{header: value.format(tag)}).status == status
 
 
 def test_the_tag_of_either_coding_gives_304_and_is_repeated(service: Address) -> None:
-    tags = {
-        coding: fetch(service, "/reviews.json", Accept_Encoding=coding).headers["etag"]
-        for coding in ("gzip", "")
-    }
-    assert tags["gzip"] != tags[""]
-    for tag in tags.values():
+    packed, plain = (
+        fetch(service, "/reviews.json", Accept_Encoding=coding).headers["etag"] for coding in ("gzip", "")
+    )
+    assert packed != plain
+    for tag in (packed, plain):
         for coding in ("gzip", ""):
             answer = fetch(service, "/reviews.json", Accept_Encoding=coding, If_None_Match=tag)
             assert (answer.status, answer.headers["etag"]) == (304, tag)
@@ -155,21 +133,6 @@ def test_a_date_counts_only_without_a_tag(service: Address) -> None:
     date = fetch(service, "/reviews.json").headers["last-modified"]
     assert fetch(service, "/reviews.json", If_Modified_Since=date).status == 304
     assert fetch(service, "/reviews.json", If_Modified_Since=date, If_None_Match='"other"').status == 200
-
-
-@pytest.mark.parametrize(
-    ("date", "status"),
-    [
-        ("Thu, 01 Jan 1970 00:00:00 GMT", 200),
-        ("Fri, 31 Dec 9999 23:59:59 GMT", 304),
-        ("Mon, 01 Jan 0001 00:00:00 +1400", 200),
-        ("yesterday", 200),
-        ("Sat, 99 Foo 2026 00:00:00 GMT", 200),
-        ("0", 200),
-    ],
-)
-def test_if_modified_since_is_a_date_or_nothing(service: Address, date: str, status: int) -> None:
-    assert fetch(service, "/reviews.json", If_Modified_Since=date).status == status
 
 
 # ---- Codings ----
@@ -185,14 +148,14 @@ def test_gzip_comes_when_asked_for_and_unpacks_to_the_same_bytes(service: Addres
 
 
 @pytest.mark.parametrize(
-    ("accept", "coded"),
-    [("gzip", True), ("GZIP", True), ("*", True), ("gzip;q=0", False), ("identity, gzip;q=0.5", False),
-     ("identity;q=0.5, gzip", True), ("br", False), ("*;q=0", False),
-     ("gzip;q=nonsense", False), (",;=", False)],
-)  # fmt: skip
-def test_accept_encoding_is_obeyed(service: Address, accept: str, coded: bool) -> None:
+    ("accept", "coding"),
+    [(accept, "gzip") for accept in ("gzip", "GZIP", "*", "identity;q=0.5, gzip")]
+    + [(accept, None) for accept in ("gzip;q=0", "identity, gzip;q=0.5", "br", "*;q=0")]
+    + [(accept, None) for accept in ("gzip;q=nonsense", ",;=")],
+)
+def test_accept_encoding_is_obeyed(service: Address, accept: str, coding: str | None) -> None:
     answer = fetch(service, "/reviews.json", Accept_Encoding=accept)
-    assert (answer.headers.get("content-encoding") == "gzip") is coded
+    assert answer.headers.get("content-encoding") == coding
 
 
 def test_a_short_answer_is_not_compressed(service: Address) -> None:
@@ -207,7 +170,6 @@ def test_a_short_answer_is_not_compressed(service: Address) -> None:
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "TRACE", "BREW"])
 def test_other_methods_are_405_and_say_which_are_allowed(service: Address, path: str, method: str) -> None:
     answer = fetch(service, path, method)
-    assert answer.status == 405
     assert answer.headers["allow"] == "GET, HEAD, OPTIONS"
     assert_error(answer, 405)
 
@@ -217,13 +179,15 @@ def test_options_answers_programs_and_browsers(service: Address, path: str) -> N
     answer = fetch(
         service, path, "OPTIONS", Origin="https://site.example", Access_Control_Request_Method="GET"
     )
+    expected = {
+        "allow": "GET, HEAD, OPTIONS",
+        "access-control-allow-origin": "*",
+        "access-control-allow-methods": "GET, HEAD, OPTIONS",
+        "access-control-allow-headers": "If-None-Match, If-Modified-Since, Authorization, Content-Type",
+        "access-control-max-age": "86400",
+    }
     assert (answer.status, answer.body) == (204, b"")
-    assert answer.headers["allow"] == "GET, HEAD, OPTIONS"
-    assert answer.headers["access-control-allow-origin"] == "*"
-    assert answer.headers["access-control-allow-methods"] == "GET, HEAD, OPTIONS"
-    allowed = "If-None-Match, If-Modified-Since, Authorization, Content-Type"
-    assert answer.headers["access-control-allow-headers"] == allowed
-    assert answer.headers["access-control-max-age"] == "86400"
+    assert {name: answer.headers[name] for name in expected} == expected
 
 
 # ---- Errors ----
@@ -235,10 +199,9 @@ def assert_error(answer: Response, status: int) -> dict[str, Any]:
     assert answer.headers["content-type"] == "application/json"
     assert answer.headers["cache-control"] == "no-store"
     assert answer.headers["access-control-allow-origin"] == "*"
-    document: dict[str, Any] = json.loads(answer.body) if answer.body else {}
-    if document:
-        validate(document, "Error")
-        assert document["status"] == status
+    document: dict[str, Any] = json.loads(answer.body)
+    validate(document, "Error")
+    assert document["status"] == status
     return document
 
 
@@ -248,13 +211,9 @@ def assert_error(answer: Response, status: int) -> dict[str, Any]:
      "/.well-known/oauth-protected-resource", "/.well-known/oauth-authorization-server",
      "/.well-known/openid-configuration", "/..%2f..%2fetc/passwd", "/%00", "/%ff", "/" + "a" * 5000],
 )  # fmt: skip
-def test_unknown_paths_are_404_in_json(service: Address, path: str) -> None:
-    assert "There is nothing at" in assert_error(fetch(service, path), 404)["detail"]
-
-
-def test_an_unknown_path_is_404_for_every_method(service: Address) -> None:
-    for method in ("POST", "OPTIONS", "DELETE"):
-        assert_error(fetch(service, "/register", method), 404)
+def test_unknown_paths_are_404_in_json_for_every_method(service: Address, path: str) -> None:
+    for method in ("GET", "POST", "OPTIONS", "DELETE"):
+        assert "There is nothing at" in assert_error(fetch(service, path, method), 404)["detail"]
 
 
 # ---- Search and since ----
@@ -273,44 +232,33 @@ def test_search_finds_what_it_is_asked_for(service: Address) -> None:
         assert "Dr. Tobias Okafor" in review["mentioned_technicians"]
 
 
-def test_offset_reaches_every_match_once(service: Address) -> None:
-    everything = json.loads(fetch(service, "/reviews.json").body)["reviews"]
-    pages = [json.loads(search(service, f"limit=50&offset={offset}").body) for offset in range(0, 200, 50)]
-    assert [review for page in pages for review in page["reviews"]] == everything
-    assert {page["matched"] for page in pages} == {len(everything)}
-
-
 def test_every_issue_is_named_at_once_in_the_order_given(service: Address) -> None:
-    answer = search(service, "until=2025-02-30&min_ratin=4&rating=9&limit=1e2&query=a&query=b&since=")
-    document = assert_error(answer, 400)
-    assert [(issue["parameter"], issue["value"], issue["message"]) for issue in document["issues"]] == [
+    query = "until=2025-02-30&min_ratin=4&limit=1e2&query=a&query=b&since=&rating=%ff&%ff=1"
+    issues = assert_error(search(service, query), 400)["issues"]
+    assert [(issue["parameter"], issue["value"], issue["message"]) for issue in issues[:4]] == [
         ("until", "2025-02-30", "expected a day that the calendar has"),
         ("min_ratin", "4", "unknown parameter; did you mean min_rating?"),
-        ("rating", "9", "9 is above the maximum of 5"),
         ("limit", "1e2", "expected a whole number such as 20"),
         ("query", "b", "given 2 times, expected once"),
     ]
+    assert [(issue["parameter"], issue["value"]) for issue in issues[4:]] == [
+        ("rating", "\ufffd"),
+        ("\ufffd", "1"),
+    ]
 
 
-@pytest.mark.parametrize(
-    ("query", "parameter"),
-    [("query=%ff", "query"), ("query=%ed%a0%80", "query"), ("%ff=1", "\ufffd"), ("limit=NaN", "limit"),
-     ("limit=" + "9" * 3000, "limit"), ("rating=Infinity", "rating"), ("limit=%EF%BC%95", "limit"),
-     ("since=2026-1-1", "since"), ("query=" + "a" * 201, "query"), ("offset=-1", "offset"),
-     ("limit=0", "limit")],
-)  # fmt: skip
-def test_bad_values_are_400_with_their_issue(service: Address, query: str, parameter: str) -> None:
-    issues = assert_error(search(service, query), 400)["issues"]
-    assert [issue["parameter"] for issue in issues] == [parameter]
+@pytest.mark.parametrize("query", ["query=%ed%a0%80", "limit=" + "9" * 3000, "limit=%EF%BC%95"])
+def test_bad_values_are_400_with_their_issue(service: Address, query: str) -> None:
+    (issue,) = assert_error(search(service, query), 400)["issues"]
+    assert query.startswith(issue["parameter"] + "=")
 
 
 def test_empty_values_are_absent_values(service: Address) -> None:
-    names = [
-        parameter["$ref"].rsplit("/", 1)[1]
-        for parameter in CONTRACT["paths"]["/api/reviews/search"]["get"]["parameters"]
-    ]
-    searchable = [name for name in names if CONTRACT["components"]["parameters"][name]["in"] == "query"]
-    assert search(service, "&".join(f"{name}=" for name in searchable)).body == search(service, "").body
+    operation = CONTRACT["paths"]["/api/reviews/search"]["get"]
+    names = [parameter["$ref"].rsplit("/", 1)[1] for parameter in operation["parameters"]]
+    declared = CONTRACT["components"]["parameters"]
+    empty = "&".join(f"{name}=" for name in names if declared[name]["in"] == "query")
+    assert search(service, empty).body == search(service, "").body
 
 
 def test_plus_and_percent_mean_what_forms_make_of_them(service: Address) -> None:
@@ -318,18 +266,12 @@ def test_plus_and_percent_mean_what_forms_make_of_them(service: Address) -> None
     assert len({search(service, spelling).body for spelling in spellings}) == 1
 
 
-def test_since_lists_the_day_and_later(service: Address) -> None:
-    answer = json.loads(fetch(service, "/api/reviews/since/2026-03-01").body)
+@pytest.mark.parametrize("day", ["2026-03-01", "9999-12-31"])
+def test_since_lists_the_day_and_later(service: Address, day: str) -> None:
     everything = json.loads(fetch(service, "/reviews.json").body)["reviews"]
-    assert answer["reviews"] == [review for review in everything if review["date"][:10] >= "2026-03-01"]
-    assert (answer["since"], answer["returned"]) == ("2026-03-01", len(answer["reviews"]))
-
-
-def test_a_future_day_is_an_empty_list(service: Address) -> None:
-    assert (
-        fetch(service, "/api/reviews/since/9999-12-31").body
-        == b'{"since":"9999-12-31","returned":0,"reviews":[]}'
-    )
+    listed = [review for review in everything if review["date"][:10] >= day]
+    answer = json.loads(fetch(service, f"/api/reviews/since/{day}").body)
+    assert answer == {"since": day, "returned": len(listed), "reviews": listed}
 
 
 @pytest.mark.parametrize(
@@ -357,6 +299,9 @@ def test_mcp_answers_with_and_without_a_slash(service: Address, path: str) -> No
     assert answer.headers["content-type"] == "application/json"
     assert answer.headers["access-control-allow-origin"] == BASE_URL
     assert answer.headers["cache-control"] == "no-store"
+    notified = post_mcp(service, b'{"jsonrpc":"2.0","method":"notifications/initialized"}', path)
+    assert (notified.status, notified.body) == (202, b"")
+    assert "content-type" not in notified.headers
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "PATCH", "BREW"])
@@ -366,24 +311,15 @@ def test_mcp_says_itself_which_methods_it_has(service: Address, method: str) -> 
     assert method == "HEAD" or json.loads(answer.body)["jsonrpc"] == "2.0"
 
 
-def test_mcp_answers_a_preflight_and_refuses_strange_pages(service: Address) -> None:
+def test_mcp_answers_a_preflight_and_refuses_strange_pages_and_what_is_too_large(service: Address) -> None:
     preflight = fetch(service, "/mcp", "OPTIONS", origin=BASE_URL)
     assert (preflight.status, preflight.body) == (204, b"")
-    assert preflight.headers["access-control-allow-origin"] == BASE_URL
     assert post_mcp(service, origin="https://evil.example").status == 403
-
-
-def test_an_mcp_notification_is_accepted_without_a_body(service: Address) -> None:
-    answer = post_mcp(service, b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-    assert (answer.status, answer.body) == (202, b"")
-    assert "content-type" not in answer.headers
-
-
-def test_what_is_too_large_for_mcp_is_refused_in_its_words(service: Address) -> None:
-    answer = post_mcp(service, b" " * 65537, origin=BASE_URL)
-    assert answer.status == 413
-    assert json.loads(answer.body)["error"]["message"] == "The body is larger than 65536 bytes."
-    assert answer.headers["access-control-allow-origin"] == BASE_URL
+    large = post_mcp(service, b" " * 65537, origin=BASE_URL)
+    assert large.status == 413
+    assert json.loads(large.body)["error"]["message"] == "The body is larger than 65536 bytes."
+    for answer in (preflight, large):
+        assert answer.headers["access-control-allow-origin"] == BASE_URL
 
 
 # ---- The contract: what is served is what it says ----
@@ -397,6 +333,12 @@ SERVED_SCHEMAS = {
     "/api/reviews/search?query=nothing+at+all": "SearchResult",
     "/api/reviews/since/2026-01-01": "SinceResult",
 }
+OPERATIONS = [
+    (template, method)
+    for template, operations in CONTRACT["paths"].items()
+    for method in ("get", "head", "options")
+    if method in operations
+]
 
 
 def validate(document: Any, schema: str) -> None:
@@ -407,14 +349,6 @@ def validate(document: Any, schema: str) -> None:
 @pytest.mark.parametrize(("path", "schema"), SERVED_SCHEMAS.items())
 def test_every_answer_validates_against_the_contract(service: Address, path: str, schema: str) -> None:
     validate(json.loads(fetch(service, path).body), schema)
-
-
-OPERATIONS = [
-    (template, method)
-    for template, operations in CONTRACT["paths"].items()
-    for method in ("get", "head", "options")
-    if method in operations
-]
 
 
 @pytest.mark.parametrize(("template", "method"), OPERATIONS)
@@ -438,33 +372,24 @@ def test_health_tells_what_is_served(service: Address) -> None:
     answer = fetch(service, "/healthz")
     assert answer.headers["cache-control"] == "no-store"
     health = json.loads(answer.body)
-    document = json.loads(fetch(service, "/reviews.json").body)
+    reviews = fetch(service, "/reviews.json")
+    document = json.loads(reviews.body)
     assert health["status"] == "ok"
     assert health["reviews"]["count"] == len(document["reviews"])
     assert health["reviews"]["latest"] == document["reviews"][0]["date"][:10]
-    assert (
-        health["digests"]["/reviews.json"] == hashlib.sha256(fetch(service, "/reviews.json").body).hexdigest()
-    )
+    assert f'"{health["digests"]["/reviews.json"]}"' == reviews.headers["etag"]
 
 
-POSTED = ["/mcp", "/api/websub/hub"]
+HTML, JSON = "text/html; charset=utf-8", "application/json"
 
 
 @pytest.mark.parametrize(
     ("accept", "kind"),
-    [
-        ("*/*", "text/html; charset=utf-8"),
-        ("text/*", "text/html; charset=utf-8"),
-        ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "text/html; charset=utf-8"),
-        ("text/html, application/json", "text/html; charset=utf-8"),
-        ("application/json;q=0", "text/html; charset=utf-8"),
-        ("application/json;q=0.5, */*", "text/html; charset=utf-8"),
-        ("application/json", "application/json"),
-        ("application/json; charset=utf-8", "application/json"),
-        ("application/json, text/plain, */*", "application/json"),
-        ("text/html;q=0.5, application/json", "application/json"),
-    ],
-)
+    [("*/*", HTML), ("text/*", HTML), ("text/html, application/json", HTML), ("application/json;q=0", HTML),
+     ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", HTML),
+     ("application/json;q=0.5, */*", HTML), (JSON, JSON), ("application/json; charset=utf-8", JSON),
+     ("application/json, text/plain, */*", JSON), ("text/html;q=0.5, application/json", JSON)],
+)  # fmt: skip
 def test_the_root_is_a_page_unless_json_is_preferred(service: Address, accept: str, kind: str) -> None:
     answer = fetch(service, "/", Accept=accept)
     assert (answer.status, answer.headers["content-type"]) == (200, kind)
@@ -479,5 +404,5 @@ def test_the_root_lists_where_everything_is(service: Address) -> None:
     for url in links.values():
         assert url.startswith(BASE_URL)
         path = url.removeprefix(BASE_URL).replace("{date}", quote("2026-01-01"))
-        assert fetch(service, path).status == (405 if path in POSTED else 200), path
+        assert fetch(service, path).status == (405 if path in ("/mcp", "/api/websub/hub") else 200)
         assert re.fullmatch("[!-~]+", url)

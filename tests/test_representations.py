@@ -1,23 +1,13 @@
-"""Representations: entity tags, codings and what a client holds already, without a server.
-
-`test_http.py` says the same over real sockets.
-"""
+"""Representations: entity tags and codings; `test_http.py` asks for them over real sockets."""
 
 import gzip
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import representations
-from representations import accepts_gzip, negotiated, prefers_json, represent
+from representations import represent
 
 BODY = b"Reviews, " * 500
-SAMPLE = represent(BODY, "text/plain", 1000, 6, link="<https://hub.example>; rel=hub")
-
-
-def status(**headers: str) -> int:
-    return negotiated(SAMPLE, {name.replace("_", "-"): text for name, text in headers.items()}.get).status
 
 
 def test_entity_tags_depend_on_the_bytes_alone() -> None:
@@ -39,30 +29,3 @@ def test_a_body_of_any_size_is_packed_whole_and_without_a_time(size: int, level:
 def test_what_a_coding_would_not_make_smaller_has_none() -> None:
     assert represent(BODY[:1023], "a/b", 1, 6).gzip is None
     assert represent(BODY, "a/b", 1, gzip_level=None).gzip is None
-
-
-def test_a_tag_wins_over_a_date() -> None:
-    now = "Thu, 01 Jan 2026 00:00:00 GMT"
-    assert status(if_modified_since=now) == 304
-    assert status(if_modified_since=now, if_none_match='"other"') == 200
-    assert status(if_none_match=SAMPLE.identity.etag) == 304
-
-
-def test_304_has_the_headers_that_matter_and_no_body() -> None:
-    response = negotiated(SAMPLE, {"if-none-match": "*"}.get)
-    assert (response.status, response.body) == (304, b"")
-    assert [name for name, _ in response.headers][:5] == [
-        "ETag",
-        "Last-Modified",
-        "Cache-Control",
-        "Vary",
-        "Link",
-    ]
-
-
-@given(st.text(st.characters(max_codepoint=255)), st.text(st.characters(max_codepoint=255)))
-def test_any_header_value_gives_an_answer(accept: str, tags: str) -> None:
-    headers = {"accept-encoding": accept, "if-none-match": tags}
-    assert negotiated(SAMPLE, headers.get).status in (200, 304)
-    assert isinstance(accepts_gzip(accept), bool)
-    assert isinstance(prefers_json(accept), bool)

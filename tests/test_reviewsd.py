@@ -21,21 +21,16 @@ MINIMAL = {"business": {"name": "X"}, "reviews": []}
 # ---- Session key ----
 
 
-def test_the_key_is_made_once_with_mode_0600(tmp_path: Path) -> None:
+def test_the_key_is_made_once_with_mode_0600_or_shared(tmp_path: Path) -> None:
     settings = Settings(state_dir=tmp_path / "new" / "state")
     key = reviewsd.read_session_key(settings)
     assert len(key) == 32
     assert reviewsd.read_session_key(settings) == key
     (file,) = settings.state_dir.iterdir()
     assert file.stat().st_mode & 0o777 == 0o600
-
-
-def test_instances_may_share_a_key(tmp_path: Path) -> None:
-    file = tmp_path / "key"
-    file.write_bytes(bytes(range(32)))
-    settings = Settings(session_key_file=file, state_dir=tmp_path / "unused")
-    assert reviewsd.read_session_key(settings) == bytes(range(32))
-    assert not settings.state_dir.exists()
+    sharing = Settings(session_key_file=file, state_dir=tmp_path / "unused")
+    assert reviewsd.read_session_key(sharing) == key
+    assert not sharing.state_dir.exists()
 
 
 @pytest.mark.parametrize("content", [None, b"", b"x" * 31, b"x" * 33])
@@ -140,11 +135,8 @@ def test_get_prints_one_answer_without_a_server() -> None:
     assert command("--get", "/nothing", "--data", str(SAMPLE)).returncode == 1
 
 
-def test_version_is_printed() -> None:
+def test_version_is_printed_and_help_names_every_setting_with_its_variable() -> None:
     assert command("--version").stdout == f"reviewsd {reviewsd.VERSION}\n"
-
-
-def test_help_names_every_setting_with_its_variable() -> None:
     printed = command("--help").stdout
     for name in read_settings({}, {})[1]:
         assert flag_name(name) in printed
@@ -152,12 +144,6 @@ def test_help_names_every_setting_with_its_variable() -> None:
 
 
 def test_importing_the_daemon_has_no_side_effect() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", "import reviewsd"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        cwd=SAMPLE.parent,
-        check=True,
-    )
+    python = [sys.executable, "-c", "import reviewsd"]
+    done = subprocess.run(python, capture_output=True, text=True, timeout=60, cwd=SAMPLE.parent, check=True)
     assert (done.stdout, done.stderr) == ("", "")
