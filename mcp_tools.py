@@ -174,7 +174,7 @@ def get_review(dataset: Dataset, id: str) -> bytes:
     """One verified customer review of {business}, by its id. {reviews}"""
     if (review := dataset.reviews_by_id.get(id)) is None:
         raise unknown("id", id, "no review has this id; search_reviews and get_recent_reviews give ids")
-    return review.json
+    return bytes(review.json)
 
 
 @tool("Sentiment about one aspect", component("AspectInsight"), ASPECT)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -90,6 +91,7 @@ def _texts(holder: Json, keys: Sequence[str]) -> list[tuple[str, str]]:
 # ---- Served form: every key present, absence is null, unknown keys untouched and last ----
 
 ENTITY_KINDS = ("technicians", "services", "problems", "service_areas")
+NAMED_KINDS = ("technicians", "services")  # that a review mentions
 RATING_FIGURES = ("rating_value", "review_count", "distribution")
 
 
@@ -105,7 +107,7 @@ def served_reviews(reviews: Iterable[dict[str, Json]], annotations: Mapping[str,
     """
     served = [review for review in reviews if review["verified"]]
     for review in served:
-        for key in ("technicians", "services"):
+        for key in NAMED_KINDS:
             if review[f"mentioned_{key}"] is None:
                 review[f"mentioned_{key}"] = annotations.get(review["id"], {}).get(key, [])
     return sorted(served, key=lambda review: (calendar_day(review), review["id"]), reverse=True)
@@ -135,10 +137,10 @@ class Review:
     id: str
     day: str
     rating: float
-    folded_text: str  # empty without text
+    folded_text: bytes  # UTF-8, which one emoji does not make four times as large; empty without text
     technicians: tuple[str, ...]  # names as written
     services: tuple[str, ...]  # ids as written
-    json: bytes
+    json: memoryview  # of its part of `Dataset.reviews_json`
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +170,14 @@ def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None) -
         raise BadData(faults + insight_faults)
     served = served_reviews(document["reviews"], insights["per_review"])
     rating = aggregate_rating(served, document["aggregate_rating"] or {})
-    reviews = tuple(map(_review, served))
-    frame = document | {"aggregate_rating": rating}
-    del frame["reviews"]
+    frame = {key: value for key, value in document.items() if key != "reviews"} | {"aggregate_rating": rating}
+    encoded = [encode(review) for review in served]
+    reviews_json = _joined(frame, encoded)
+    starts = accumulate(
+        (len(each) + len(",") for each in encoded), initial=len(_joined(frame, ())) - len("]}")
+    )
+    parts = [memoryview(reviews_json)[at : at + len(each)] for at, each in zip(starts, encoded, strict=False)]
+    reviews = tuple(map(_review, served, parts))
     return Dataset(
         business=document["business"],
         aggregate_rating=rating,
@@ -180,7 +187,7 @@ def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None) -
         reviews_by_id={review.id: review for review in reviews},
         technicians=_technicians(reviews, insights),
         services=_services(reviews, insights),
-        reviews_json=ReviewList(frame, reviews).encoded(),
+        reviews_json=reviews_json,
         insights_json=encode(insights),
         unverified_count=len(document["reviews"]) - len(reviews),
         warnings=tuple(_warnings(insights, rating, served, insights_file is None)),
@@ -202,10 +209,10 @@ def _read_file(
     return {} if found else form.complete(document), [Fault(file, path, reason) for path, reason in found]
 
 
-def _review(review: Object) -> Review:
-    day, text = calendar_day(review), fold(review["text"] or "")
-    technicians, services = tuple(review["mentioned_technicians"]), tuple(review["mentioned_services"])
-    return Review(review["id"], day, review["rating"], text, technicians, services, encode(review))
+def _review(review: Object, json: memoryview) -> Review:
+    day, text = sys.intern(calendar_day(review)), fold(review["text"] or "").encode()
+    technicians, services = (tuple(map(sys.intern, review[f"mentioned_{key}"])) for key in NAMED_KINDS)
+    return Review(review["id"], day, review["rating"], text, technicians, services, json)
 
 
 def _technicians(reviews: Iterable[Review], insights: Object) -> dict[str, frozenset[str]]:
@@ -265,7 +272,7 @@ def _mentioning_service(dataset: Dataset, reviews: Reviews, value: str) -> Revie
 
 
 def _with_words(dataset: Dataset, reviews: Reviews, value: str) -> Reviews:
-    folded = fold(value)
+    folded = fold(value).encode()
     return [review for review in reviews if folded in review.folded_text]
 
 
@@ -307,7 +314,12 @@ class ReviewList:
 
     def encoded(self) -> bytes:
         """The object as JSON."""
-        return encode(self.frame)[:-1] + b',"reviews":[' + b",".join([r.json for r in self.reviews]) + b"]}"
+        return _joined(self.frame, [review.json for review in self.reviews])
+
+
+def _joined(frame: Object, reviews: Iterable[bytes | memoryview]) -> bytes:
+    """The object `frame`, which has members, with one more: `reviews`, which are encoded already."""
+    return encode(frame)[:-1] + b',"reviews":[' + b",".join(reviews) + b"]}"
 
 
 def search(dataset: Dataset, query: Query) -> ReviewList:

@@ -16,12 +16,12 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from app import HUB_UNAVAILABLE, STORE_PATHS, VERSION, Application, Reloader, loaded_text, utc_text
 from contract import BadData
@@ -166,8 +166,15 @@ def run(settings: Settings) -> NoReturn:
             application.hub.stop(HUB_STOP_SECONDS)
 
     sys.setswitchinterval(SWITCH_SECONDS)
+    asyncio.run(
+        serve_and_leave(serve(Bridge(application, STORE_PATHS), place, ready, reloader.wake, stop_hub))
+    )
+
+
+async def serve_and_leave(serving: Coroutine[Any, Any, None]) -> NoReturn:
+    """End the process when `serving` does, before its loop would cancel, and log, what still hangs."""
     try:
-        asyncio.run(serve(Bridge(application, STORE_PATHS), place, ready, reloader.wake, stop_hub))
+        await serving
     except CannotListen as error:
         print(error, file=sys.stderr)
         leave(EXIT_FAILURE)

@@ -234,7 +234,7 @@ def test_since_refuses_what_is_no_day(day: str) -> None:
 def test_the_served_reviews_are_the_verified_ones_with_every_key(files: tuple[Object, Object]) -> None:
     dataset, all_reviews = loaded(*files), files[0]["reviews"]
     expected = plain.served_reviews(all_reviews, files[1])
-    assert served(dataset) == expected == [json.loads(each.json) for each in dataset.reviews]
+    assert served(dataset) == expected == [json.loads(bytes(each.json)) for each in dataset.reviews]
     assert (len(dataset.reviews), dataset.unverified_count) == (
         len(expected),
         len(all_reviews) - len(expected),
