@@ -117,8 +117,10 @@ def negotiated(
     chosen = representation.identity
     if representation.gzip and accepts_gzip(header("accept-encoding") or ""):
         chosen = representation.gzip
-    held = None
-    if tags := header("if-none-match"):  # wins over If-Modified-Since (section 13.2.2)
+    held: Coding | None = None
+    if (tags := header("if-none-match")) == chosen.etag:  # as nearly every client sends it
+        held = chosen
+    elif tags:  # wins over If-Modified-Since (section 13.2.2)
         listed = parse_etags(tags)
         codings = filter(None, (chosen, representation.identity, representation.gzip))
         held = next((coding for coding in codings if listed.contains_weak(coding.etag.strip('"'))), None)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -137,7 +138,7 @@ class Review:
     id: str
     day: str
     rating: float
-    folded_text: bytes  # UTF-8, which one emoji does not make four times as large; empty without text
+    folded_text: str  # empty without text
     technicians: tuple[str, ...]  # names as written
     services: tuple[str, ...]  # ids as written
     json: memoryview  # of its part of `Dataset.reviews_json`
@@ -210,7 +211,7 @@ def _read_file(
 
 
 def _review(review: Object, json: memoryview) -> Review:
-    day, text = sys.intern(calendar_day(review)), fold(review["text"] or "").encode()
+    day, text = sys.intern(calendar_day(review)), fold(review["text"] or "")
     technicians, services = (tuple(map(sys.intern, review[f"mentioned_{key}"])) for key in NAMED_KINDS)
     return Review(review["id"], day, review["rating"], text, technicians, services, json)
 
@@ -272,16 +273,15 @@ def _mentioning_service(dataset: Dataset, reviews: Reviews, value: str) -> Revie
 
 
 def _with_words(dataset: Dataset, reviews: Reviews, value: str) -> Reviews:
-    folded = fold(value).encode()
+    folded = fold(value)
     return [review for review in reviews if folded in review.folded_text]
 
 
-# By the name of the parameter. The costliest comes last, when few reviews are left.
+# By the name of the parameter. `since` and `until` are parts of the order, which `matching` takes before. The
+# costliest comes last, when few reviews are left.
 FILTERS: dict[str, Callable[[Dataset, Reviews, Any], Reviews]] = {
     "rating": lambda dataset, reviews, rating: [each for each in reviews if each.rating == rating],
     "min_rating": lambda dataset, reviews, rating: [each for each in reviews if each.rating >= rating],
-    "since": lambda dataset, reviews, day: [each for each in reviews if each.day >= day],
-    "until": lambda dataset, reviews, day: [each for each in reviews if each.day <= day],
     "mentions_technician": _mentioning_technician,
     "mentions_service": _mentioning_service,
     "query": _with_words,
@@ -290,7 +290,12 @@ FILTERS: dict[str, Callable[[Dataset, Reviews, Any], Reviews]] = {
 
 def matching(dataset: Dataset, query: Query) -> Reviews:
     """The reviews that pass every filter of `query`, newest first."""
-    matches: Reviews = dataset.reviews
+    first, last, reviews = 0, len(dataset.reviews), dataset.reviews
+    if (until := query.until) is not None:
+        first = bisect_left(reviews, True, key=lambda review: review.day <= until)
+    if (since := query.since) is not None:
+        last = bisect_left(reviews, True, key=lambda review: review.day < since)
+    matches: Reviews = reviews[first:last]
     for name, passing in FILTERS.items():
         if (value := getattr(query, name)) is not None:
             matches = passing(dataset, matches, value)

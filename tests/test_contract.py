@@ -77,7 +77,7 @@ def test_the_parameters_are_the_fields_of_a_query_with_its_defaults_in_its_order
     assert declared == {name: getattr(Query(), name) for name in declared}
     operation = DOCUMENT["paths"]["/api/reviews/search"]["get"]
     assert all(resolve(DOCUMENT, parameter)["allowEmptyValue"] for parameter in operation["parameters"])
-    assert set(declared) == {*FILTERS, "limit", "offset"}
+    assert set(declared) == {*FILTERS, "since", "until", "limit", "offset"}
 
 
 def test_bounds_and_kinds_come_from_the_document() -> None:
