@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from contract import BadData, Contract, Fault, FileForm, shown
 from query import BadQuery, BadValue, Issue, Query, echo, fold, name_words, read_day
-from strict_json import Json, JsonPath, NotJson, decode, encode
+from strict_json import Json, JsonPath, NotJson, decode, encode, encode_by_members
 
 REVIEWS_FILE = "reviews.json"
 INSIGHTS_FILE = "insights.json"
@@ -189,7 +189,7 @@ def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None) -
         technicians=_technicians(reviews, insights),
         services=_services(reviews, insights),
         reviews_json=reviews_json,
-        insights_json=encode(insights),
+        insights_json=encode_by_members(insights, 2),  # `per_review` is large
         unverified_count=len(document["reviews"]) - len(reviews),
         warnings=tuple(_warnings(insights, rating, served, insights_file is None)),
     )
