@@ -145,7 +145,7 @@ class Snapshot(NamedTuple):
 
     dataset: Dataset
     toolbox: Toolbox
-    fixed: Mapping[str, Representation]  # by path; also DIRECTORY
+    fixed: Mapping[str, Representation]  # by path
     directory: Representation  # what `/` answers programs
     last_modified: int  # of what is computed from the dataset as a whole
     computed: Computed
@@ -162,17 +162,18 @@ def build_snapshot(
     same = previous is not None and content == (previous.dataset.reviews_json, previous.dataset.insights_json)
     changed = last_modified(data_modified, now, same, previous)
     bodies = fixed_bodies(program, dataset, base_url, data_modified, changed)
+    earlier = {**previous.fixed, DIRECTORY: previous.directory} if previous else {}
     fixed = {}
     for path, (body, content_type, modified) in bodies.items():
-        before = previous.fixed[path] if previous else None
+        before = earlier.get(path)
         same = before is not None and body == before.identity.body
         date = last_modified(modified, now, same, before)
         link = links.topic_link_header(base_url, path) if path in links.TOPIC_PATHS else ""
         vary = "Accept, Accept-Encoding" if path in (links.HOME_PATH, DIRECTORY) else "Accept-Encoding"
         policy = page.page_headers(program.templates) if path == links.HOME_PATH else ()
         fixed[path] = represent(body, content_type, date, link=link, vary=vary, policy=policy)
-    toolbox = toolbox_of(program.contract, dataset)
-    return Snapshot(dataset, toolbox, fixed, fixed[DIRECTORY], changed, Computed())
+    directory, toolbox = fixed.pop(DIRECTORY), toolbox_of(program.contract, dataset)
+    return Snapshot(dataset, toolbox, fixed, directory, changed, Computed())
 
 
 def fixed_bodies(program: Program, dataset: Dataset, base_url: str, modified: float, changed: int) -> Bodies:
