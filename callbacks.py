@@ -6,7 +6,7 @@ client follows no redirects, uses no proxy, and keeps neither cookies nor connec
 
 This module knows HTTP and TLS. It must not know subscriptions, topics, the store or the hub's settings.
 
-Sections, in order: Callback URLs - Exchanges - Connections - Client
+Sections, in order: Callback URLs - Exchanges - Outages - Connections - Client
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import http.client
 import ipaddress
+import math
 import re
 import socket
 import ssl
@@ -21,7 +22,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
@@ -116,6 +117,14 @@ def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
     return routable and not any(address in network for network in _NOT_PUBLIC_NETWORKS)
 
 
+def network_of(address: str) -> str:
+    """What a stranger has few of: an IPv4 address, or the /64 network of an IPv6 address."""
+    parsed = ipaddress.ip_address(address)
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return address
+    return str(parsed.ipv4_mapped or ipaddress.IPv6Network((int(parsed), 64), strict=False))
+
+
 def comparable(url: str) -> str:
     """A URL to compare by: unreserved escapes decoded (WebSub 5.1.1), scheme and host in lower case."""
     decoded = _UNRESERVED_ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), url)
@@ -145,7 +154,7 @@ class CallbackResponse:
     outcome: str  # "HTTP 200", "connection refused"; for the log and the operator, not for subscribers
     body: bytes = b""  # only of a success, at most `read_body_bytes`
     retry_after: str | None = None
-    own_fault: bool = False  # nothing was sent, for a reason that lies in this machine
+    own_fault: bool = False  # nothing was sent, for a reason that lies in this machine or its network
 
     @property
     def is_success(self) -> bool:
@@ -156,8 +165,9 @@ class CallbackRefused(Exception):
     """A rule of this module ends the exchange; the text names the rule."""
 
 
-# This machine lacks descriptors or memory, which is no failure of the callback.
-OWN_FAULTS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
+# What is missing is this machine's: descriptors, memory, ports, an interface, an answer of its name server.
+OWN_FAULTS = {(OSError, code) for code in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS)}
+OWN_FAULTS |= {(OSError, errno.ENETDOWN), (OSError, errno.EADDRNOTAVAIL), (socket.gaierror, socket.EAI_AGAIN)}
 
 # The outcome that an exception stands for: the first class that fits. No outcome quotes a stranger's text.
 FAULTS: dict[type[Exception], str] = {
@@ -175,9 +185,59 @@ FAULTS: dict[type[Exception], str] = {
 }
 
 
+# ---- Outages: whether nobody can be reached from here ------------------------------------------------------
+
+EVIDENCE_SECONDS = 600.0
+HOSTS_OF_AN_OUTAGE = 3
+UNREACHABLE = {errno.ENETUNREACH, errno.EHOSTUNREACH}
+
+# Addresses far away, of a root name server; nothing is ever sent to them.
+FAR_AWAY = ((socket.AF_INET, "198.41.0.4"), (socket.AF_INET6, "2001:503:ba3e::2:30"))
+
+
+class Reachability:
+    """What the exchanges of the last ten minutes say about this machine's network. Any thread.
+
+    All times are those of time.monotonic().
+    """
+
+    def __init__(self) -> None:
+        self._tried: dict[str, tuple[str, float]] = {}  # by host: its network, and when
+        self._answered_at = -math.inf
+        self._lock = threading.Lock()
+
+    def tried(self, host: str, network: str, now: float) -> None:
+        """A connection to a host is about to be made."""
+        with self._lock:
+            self._tried[host] = network, now
+
+    def answered(self, now: float) -> None:
+        """A host has answered, if only by refusing a connection."""
+        with self._lock:
+            self._tried, self._answered_at = {}, now
+
+    def is_outage(self, now: float) -> bool:
+        """Whether three hosts in different networks were tried, and none has answered."""
+        start = now - EVIDENCE_SECONDS
+        with self._lock:
+            self._tried = {host: trial for host, trial in self._tried.items() if trial[1] > start}
+            networks = {network for network, _ in self._tried.values()}
+            return self._answered_at <= start and len(networks) >= HOSTS_OF_AN_OUTAGE
+
+
+def has_default_route() -> bool:
+    """Whether the kernel knows a way to the internet, by either family."""
+    for family, address in FAR_AWAY:
+        with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((address, http.client.HTTPS_PORT))
+            return True
+    return False
+
+
 # ---- Connections: checked addresses only, and one deadline over everything ---------------------------------
 
 Resolve: TypeAlias = Callable[[str], Sequence[str]]  # from a host to its addresses
+Enter: TypeAlias = Callable[[str], None]  # told the network of a host, before a connection is made
 
 
 class DeadlineSocket(ssl.SSLSocket):
@@ -241,13 +301,13 @@ def resolve_in_time(resolve: Resolve, host: str, deadline: float) -> Sequence[st
 
 def connect_to_one(addresses: Sequence[str], port: int, deadline: float) -> socket.socket:
     """A connection to the first address that answers; the time is shared among them. Raises OSError."""
-    fault: OSError = socket.gaierror("no address")
+    fault = OSError("no address")
     for tried, address in enumerate(addresses):
         share_seconds = seconds_until(deadline) / (len(addresses) - tried)
         try:
             return socket.create_connection((address, port), share_seconds)
         except OSError as error:
-            fault = error
+            fault = fault if isinstance(fault, ConnectionError) else error  # a refusal is an answer
     raise fault
 
 
@@ -258,7 +318,13 @@ class CallbackClient:
     """Sends requests to callbacks. Any thread may use it."""
 
     def __init__(
-        self, user_agent: str, ca_file: Path | None, *, allow_private: bool, resolve: Resolve = system_resolve
+        self,
+        user_agent: str,
+        ca_file: Path | None,
+        *,
+        allow_private: bool,
+        resolve: Resolve = system_resolve,
+        is_online: Callable[[], bool] = has_default_route,
     ):
         """`ca_file` (PEM) is trusted besides the system's certificates. Raises OSError if it is unusable."""
         self._context = ssl.create_default_context()
@@ -268,16 +334,22 @@ class CallbackClient:
         self._headers = {"User-Agent": user_agent, "Connection": "close"}
         self._allow_private = allow_private
         self._resolve = resolve
+        self._is_online = is_online
+        self._reachability = Reachability()
 
-    def send(self, request: CallbackRequest) -> CallbackResponse:
-        """Make one exchange. A failure is a response without a status, never an exception."""
+    def send(self, request: CallbackRequest, enter: Enter = lambda network: None) -> CallbackResponse:
+        """Make one exchange. A failure is a response without a status, never an exception.
+
+        What `enter` raises ends the exchange and is raised here.
+        """
         deadline = time.monotonic() + request.timeout_seconds
+        tls: DeadlineSocket | None = None
         try:
             if not (https := _HTTPS_AUTHORITY.match(request.url)):
                 raise CallbackRefused("not an https URL")
             target = "/" + request.url[https.end() :].removeprefix("/")
             with closing(http.client.HTTPSConnection(https[1], context=self._context)) as connection:
-                connection.sock = tls = self._connect(connection.host, connection.port, deadline)
+                connection.sock = tls = self._connect(connection.host, connection.port, deadline, enter)
                 tls.do_handshake()
                 connection.request(request.method, target, request.body, {**self._headers, **request.headers})
                 with connection.getresponse() as answer:
@@ -286,10 +358,17 @@ class CallbackClient:
             return CallbackResponse(None, str(refusal))
         except (OSError, http.client.HTTPException, ValueError) as error:
             outcome = next(words for kind, words in FAULTS.items() if isinstance(error, kind))
-            own_fault = type(error) is OSError and error.errno in OWN_FAULTS
-            return CallbackResponse(None, outcome, own_fault=own_fault)
+            return CallbackResponse(None, outcome, own_fault=self._is_own_fault(error, tls is not None))
 
-    def _connect(self, host: str, port: int, deadline: float) -> DeadlineSocket:
+    def _is_own_fault(self, error: Exception, connected: bool) -> bool:
+        code = getattr(error, "errno", None)
+        if (type(error), code) in OWN_FAULTS:
+            return True
+        if connected or not (isinstance(error, TimeoutError) or code in UNREACHABLE):
+            return False
+        return not self._is_online() or self._reachability.is_outage(time.monotonic())
+
+    def _connect(self, host: str, port: int, deadline: float, enter: Enter) -> DeadlineSocket:
         """Resolve the host once, check every address, and connect to one of exactly these.
 
         The certificate is checked against the name. Each exchange resolves and checks anew, so it is harmless
@@ -301,7 +380,18 @@ class CallbackClient:
         for address in addresses:
             if not (self._allow_private or is_public(ipaddress.ip_address(address))):
                 raise CallbackRefused(f"{address} is not a public address")
-        with connect_to_one(addresses, port, deadline) as plain:  # `tls` takes over its descriptor
+        if not addresses:
+            raise socket.gaierror("no address")
+        network = network_of(addresses[0])
+        enter(network)
+        self._reachability.tried(host, network, time.monotonic())
+        try:
+            plain = connect_to_one(addresses, port, deadline)
+        except ConnectionError:
+            self._reachability.answered(time.monotonic())
+            raise
+        self._reachability.answered(time.monotonic())
+        with plain:  # `tls` takes over its descriptor
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             tls = self._context.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
         tls = cast(DeadlineSocket, tls)  # the context's sslsocket_class

@@ -8,6 +8,7 @@ import ssl
 import struct
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -231,8 +232,8 @@ class Lab(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
 
-    def __init__(self, ca_file: Path):
-        super().__init__(("127.0.0.1", 0), Exchange)
+    def __init__(self, ca_file: Path, address: str):
+        super().__init__((address, 0), Exchange)
         self.port = self.server_address[1]
         self.arrivals: list[Arrival] = []
         self.behaviours: dict[tuple[str, str], list[Behaviour]] = {}
@@ -277,8 +278,9 @@ class Lab(ThreadingHTTPServer):
 
 
 @contextmanager
-def open_lab(directory: Path) -> Iterator[Lab]:
-    with Lab(directory / "ca.pem") as lab:
+def open_lab(directory: Path, address: str = "127.0.0.1") -> Iterator[Lab]:
+    """Without an address at all of this machine, as `apart` needs it."""
+    with Lab(directory / "ca.pem", address) as lab:
         thread = threading.Thread(target=lab.serve_forever, kwargs={"poll_interval": 0.02}, name="lab")
         thread.start()
         try:
@@ -292,6 +294,11 @@ def open_lab(directory: Path) -> Iterator[Lab]:
 def here(_: str) -> list[str]:
     """A resolver for which every host is on this machine."""
     return ["127.0.0.1"]
+
+
+def apart(host: str) -> list[str]:
+    """A resolver for which every host is on this machine, at an address of its own."""
+    return [f"127.0.{zlib.crc32(host.encode()) >> 8 & 255}.{zlib.crc32(host.encode()) & 127 | 128}"]
 
 
 @contextmanager

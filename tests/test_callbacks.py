@@ -1,11 +1,13 @@
 """Callback URLs without the network, and the HTTPS client against real callbacks on 127.0.0.1.
 
-Callback URLs - What callbacks may do to their requests - Where the client goes
+Callback URLs - What callbacks may do to their requests - Outages - Where the client goes
 """
 
 from __future__ import annotations
 
+import errno
 import ipaddress
+import math
 import re
 import socket
 import ssl
@@ -16,10 +18,29 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hub_lab import PATIENCE_SECONDS, Behaviour, Exchange, Lab, answer, hang, here, left_alone, open_lab
+from hub_lab import (
+    PATIENCE_SECONDS,
+    Behaviour,
+    Exchange,
+    Lab,
+    answer,
+    apart,
+    hang,
+    here,
+    left_alone,
+    open_lab,
+)
 
 import callbacks
-from callbacks import CallbackClient, CallbackRequest, CallbackResponse, is_public, parse_callback
+from callbacks import (
+    CallbackClient,
+    CallbackRequest,
+    CallbackResponse,
+    Reachability,
+    is_public,
+    network_of,
+    parse_callback,
+)
 
 CORPUS = Path(__file__).parent / "callback_urls"  # one URL a line
 
@@ -234,6 +255,119 @@ def test_running_out_of_descriptors_is_our_own_fault(lab: Lab, monkeypatch: pyte
 
     monkeypatch.setattr(socket, "socket", none_left)
     assert client(lab, no_such_name).send(post(lab.url("/cb"))).own_fault
+
+
+# ---- Outages -----------------------------------------------------------------------------------------------
+
+THREE = {"a": "1.1.1.1", "b": "2.2.2.2", "c": "3.3.3.3"}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "answered_at", "now", "is_outage"),
+    [
+        (THREE, -math.inf, 700, True),
+        (THREE, 99, 700, True),
+        (THREE, 101, 700, False),
+        (THREE, -math.inf, 1200, False),  # too long ago
+        (THREE | {"c": "2.2.2.2"}, -math.inf, 700, False),
+        ({"a": "1.1.1.1", "b": "2.2.2.2"}, -math.inf, 700, False),
+    ],
+)
+def test_it_is_an_outage_when_three_hosts_in_different_networks_were_tried_and_none_answered(
+    hosts: dict[str, str], answered_at: float, now: float, is_outage: bool
+) -> None:
+    evidence = Reachability()
+    evidence.answered(answered_at)
+    for host, network in hosts.items():
+        evidence.tried(host, network, 600.0)
+    assert evidence.is_outage(now) == is_outage
+    evidence.answered(now)
+    assert not evidence.is_outage(now)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("203.0.113.1", "203.0.113.2", False),
+        ("2001:db8:1:2::1", "2001:db8:1:2:ffff::1", True),
+        ("2001:db8:1:2::1", "2001:db8:1:3::1", False),
+        ("::ffff:203.0.113.1", "203.0.113.1", True),
+        ("::ffff:203.0.113.1", "::ffff:203.0.113.2", False),
+    ],
+)
+def test_a_network_is_an_address_of_ipv4_or_64_bits_of_ipv6(one: str, other: str, same: bool) -> None:
+    assert (network_of(one) == network_of(other)) == same
+
+
+def failing(error: OSError) -> Callable[..., socket.socket]:
+    """What makes connections, or resolves, and cannot."""
+
+    def fail(*_: object) -> socket.socket:
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize("code", [errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ETIMEDOUT])
+@pytest.mark.parametrize("is_online", [True, False])
+def test_who_cannot_be_reached_is_not_to_blame_for_an_outage_of_ours(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, code: int, is_online: bool
+) -> None:
+    monkeypatch.setattr(socket, "create_connection", failing(OSError(code, "")))
+    careful = CallbackClient("lab/1.0", None, allow_private=True, resolve=apart, is_online=lambda: is_online)
+    faults = [careful.send(post(lab.url("/", f"{name}.lab.example"))).own_fault for name in "aaabc"]
+    assert faults == ([False] * 4 + [True] if is_online else [True] * 5)  # the third host makes it an outage
+
+
+@pytest.mark.parametrize(
+    ("behave", "outcome"), [(hang, LATE), (Exchange.reset, "connection closed or reset")]
+)
+def test_who_has_answered_is_to_blame_for_the_rest(lab: Lab, behave: Behaviour, outcome: str) -> None:
+    lab.on("POST", "/cb", behave)
+    careful = CallbackClient(
+        "lab/1.0", lab.ca_file, allow_private=True, resolve=here, is_online=lambda: False
+    )
+    assert careful.send(post(lab.url("/cb"), timeout_seconds=0.5)) == CallbackResponse(None, outcome)
+
+
+@pytest.mark.parametrize("code", [errno.ENETDOWN, errno.EADDRNOTAVAIL, errno.EMFILE, errno.ENOMEM])
+def test_what_this_machine_lacks_is_our_own_fault(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    monkeypatch.setattr(socket, "create_connection", failing(OSError(code, "")))
+    assert client(lab).send(post(lab.url("/"))).own_fault
+
+
+def test_a_name_server_that_does_not_answer_is_our_own_fault(lab: Lab) -> None:
+    mute = failing(socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"))
+    assert client(lab, mute).send(post(lab.url("/"))).own_fault
+
+
+def test_a_refusal_at_one_address_is_an_answer_whatever_the_other_does(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = {"127.0.0.1": ConnectionRefusedError(), "127.0.0.2": OSError(errno.ENETUNREACH, "")}
+
+    def connect(place: tuple[str, int], _: float) -> socket.socket:
+        raise faults[place[0]]
+
+    monkeypatch.setattr(socket, "create_connection", connect)
+    careful = CallbackClient(
+        "lab/1.0", None, allow_private=True, resolve=lambda _: list(faults), is_online=lambda: False
+    )
+    assert careful.send(post(lab.url("/"))) == CallbackResponse(None, "connection refused")
+
+
+def test_what_ends_an_exchange_before_the_connection_is_passed_on(lab: Lab) -> None:
+    class Full(Exception):
+        pass
+
+    def enter(network: str) -> None:
+        raise Full(network)
+
+    with pytest.raises(Full, match=r"^127\.0\.0\.1$"):
+        client(lab).send(post(lab.url("/cb")), enter)
+    assert lab.arrivals == []
 
 
 # ---- Where the client goes ---------------------------------------------------------------------------------
