@@ -161,7 +161,7 @@ def health_answer(application: Application, snapshot: Snapshot, request: Request
     """How the service is, for monitoring; not part of the contract."""
     dataset, hub = snapshot.dataset, application.hub
     health = {
-        "status": "stale" if application.reload_error else "ok",
+        "status": "stale" if application.reload_error else "degraded" if hub and hub.trouble() else "ok",
         "version": VERSION,
         "uptime_seconds": round(time.monotonic() - application.started_at),
         "reviews": {
@@ -171,7 +171,7 @@ def health_answer(application: Application, snapshot: Snapshot, request: Request
             "latest": dataset.reviews[0].day if dataset.reviews else None,
         },
         "insights": {key: dataset.insights[key] for key in ("review_count", "generated_at")},
-        "hub": "here" if hub else application.hub_absence.text,
+        "hub": hub.trouble() or "here" if hub else HUB_ELSEWHERE.text,
         "subscriptions": hub.counts() if hub else None,
         "last_modified": utc_text(snapshot.last_modified),
         "digests": {path: snapshot.fixed[path].digest for path in links.DATA_PATHS},
@@ -200,7 +200,7 @@ def mcp_refusal(application: Application, request: Request, error: HttpError) ->
 def hub_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
     """What the hub says to a subscriber; waits for the disk."""
     hub = application.hub
-    said = hub.answer(request.header("content-type"), request.body()) if hub else application.hub_absence
+    said = hub.answer(request.header("content-type"), request.body()) if hub else HUB_ELSEWHERE
     return text_response(said.status, said.text, said.headers)
 
 
@@ -286,7 +286,6 @@ def complete(request: Request, response: Response) -> Response:
 # ---- Application: any thread ----
 
 HUB_ELSEWHERE = HubAnswer(404, "the hub does not run on this instance")
-HUB_UNAVAILABLE = HubAnswer(503, "requests cannot be stored at present", (("Retry-After", "3600"),))
 
 
 class Application:
@@ -298,7 +297,6 @@ class Application:
         self.base_url = base_url
         self.mcp = mcp
         self.hub: Hub | None = None
-        self.hub_absence = HUB_ELSEWHERE  # what subscribers are told without one
         self.program = load_program()
         self.reload_error: dict[str, Any] | None = None  # as `/healthz` shows it
         self.started_at = time.monotonic()

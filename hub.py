@@ -29,12 +29,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qs, quote, urlencode
 
 from callbacks import Callback, CallbackClient, CallbackRequest, CallbackResponse, comparable, parse_callback
 from hub_store import (
-    HubUnavailable,
+    UNCONFIRMED_SECONDS,
     Occupancy,
     PendingRequest,
     Row,
@@ -52,12 +52,19 @@ MAX_FORM_FIELDS = 64
 MAX_SECRET_BYTES = 199  # REC 5.1: "less than 200 bytes"
 MAX_PENDING = 1000
 MAX_NOTICES = 1000  # that wait; when more callbacks are removed at once, the others are not told
-MAX_UNVERIFIED_PER_HOST = 50
+MAX_UNVERIFIED_PER_NETWORK = 50
 MAX_SUBSCRIPTIONS_PER_HOST = 1000
+MAX_NETWORKS = 20_000  # that are remembered, each for one host
 
 FAILURES_THAT_REMOVE = 3
 RETRY_JITTER = 0.2  # a retry is up to this share later, so that failures with one cause spread out
 MAX_RETRY_AFTER_SECONDS = 3600.0
+OWN_FAULT_SECONDS = 60.0  # until what this machine could not send is tried again
+MAX_OWN_FAULT_SECONDS = 3600.0  # until a request that it could not verify is dropped
+
+# A subscription whose lease has ended is ignored at once, but its row is kept for a day of running time: a
+# clock that jumps and is put right has ended nothing.
+ENDED_ROW_SECONDS = 86400.0
 
 TICK_SECONDS = 1.0  # how often the scheduler looks for retries, and a worker tries a busy store again
 
@@ -212,19 +219,26 @@ def parse_secret(raw: str) -> bytes:
 def admit(state: SubscriptionState, mode: str, taken: Occupancy, max_subscriptions: int) -> None:
     """Raise RequestRefused when there is nothing to unsubscribe from, or a limit is reached.
 
-    The limits for a host keep strangers from having many requests sent to it, and keep it from using up the
-    limits for all.
+    The limits for a host and its network keep strangers from having many requests sent there, and keep a host
+    from using up the limits for all. No limit concerns a confirmed subscriber.
     """
-    if mode == "unsubscribe" and state.subscription is None:
+    if state.subscription:
+        return
+    if mode == "unsubscribe":
         raise RequestRefused(404, "hub.callback has no active subscription to hub.topic")
     limits = [
         (taken.pending, MAX_PENDING, 503, 60, "unverified requests"),
-        (taken.unverified_of_host, MAX_UNVERIFIED_PER_HOST, 429, 60, "unverified requests of this host"),
+        (
+            taken.unverified_nearby,
+            MAX_UNVERIFIED_PER_NETWORK,
+            429,
+            60,
+            "unverified requests of this address",
+        ),
         (taken.subscriptions, max_subscriptions, 503, 3600, "subscriptions"),
         (taken.subscriptions_of_host, MAX_SUBSCRIPTIONS_PER_HOST, 429, 3600, "subscriptions of this host"),
     ]
-    # The limits on subscriptions, the last two, do not concern a renewal.
-    for rows, limit, status, retry_after_seconds, what in limits[:2] if state.subscription else limits:
+    for rows, limit, status, retry_after_seconds, what in limits:
         if rows >= limit:
             raise RequestRefused(status, f"there are too many {what}; try again later", retry_after_seconds)
 
@@ -247,7 +261,8 @@ def verification_ended(
     """The state after the verification, or the notice of removal, that `request` stands for.
 
     A lease begins when the verification was sent (REC 5.3). A renewal keeps the delivered digest, so that no
-    content is repeated and no change is skipped.
+    content is repeated and no change is skipped. It keeps failures and waiting time, too, or a callback that
+    fails could renew itself to the front.
     """
     if state.pending is None or state.pending.id != request.id:
         return state, ""  # replaced by a newer request, which gets its own challenge
@@ -261,8 +276,7 @@ def verification_ended(
         return SubscriptionState(), line
     who, secret, expires_at = request.subscriber, request.secret, sent_at + request.lease_seconds
     old = state.subscription or Subscription(None, who, secret, sent_at, expires_at, request.base_digest)
-    new = replace(old, subscriber=who, secret=secret, expires_at=expires_at, failures=0, next_attempt_at=0.0)
-    return SubscriptionState(new), line
+    return SubscriptionState(replace(old, subscriber=who, secret=secret, expires_at=expires_at)), line
 
 
 def delivery_ended(
@@ -284,7 +298,7 @@ def delivery_ended(
     tried = replace(old, last_attempt_at=now, last_outcome=response.outcome)
     content = f"content {digest[:12]}"
     if response.own_fault:
-        new = replace(tried, next_attempt_at=now + retry_delays[0])
+        new = replace(tried, next_attempt_at=now + own_fault_seconds(retry_delays))
         return replace(state, subscription=new), f"{content} postponed: {response.outcome}"
     if response.is_success:
         new = replace(tried, delivered_digest=digest, failures=0, next_attempt_at=0.0)
@@ -305,6 +319,11 @@ def delivery_ended(
     wait_seconds = max(delay_seconds, asked_wait_seconds(response, now))
     new = replace(tried, failures=failures, next_attempt_at=now + wait_seconds)
     return replace(state, subscription=new), f"{line}: {response.outcome}"
+
+
+def own_fault_seconds(retry_delays: Sequence[float]) -> float:
+    """The delay after a fault of this machine: a minute, or less where retries are quicker."""
+    return min(OWN_FAULT_SECONDS, retry_delays[0])
 
 
 def asked_wait_seconds(response: CallbackResponse, now: float) -> float:
@@ -352,17 +371,27 @@ def notification(subscription: Subscription, topic: Topic, settings: HubSettings
 # ---- Scheduling: what to do next ---------------------------------------------------------------------------
 
 # Lanes in order of urgency, with the share of the workers that each may use. Only first attempts to deliver
-# may use all workers, and at least a quarter of four or more is always left to them: neither requests of
+# may use all workers, and at least an eighth of eight or more is always left to them: neither requests of
 # strangers nor callbacks that fail delay a working subscriber, or each other.
-LANES = {"verification": 3 / 8, "delivery": 1, "retry": 1 / 4, "notice": 1 / 8}
-MAX_WORKERS_PER_HOST = 4
+LANES = {"renewal": 1 / 8, "verification": 3 / 8, "delivery": 1, "retry": 1 / 4, "notice": 1 / 8}
+MAX_WORKERS_PER_PLACE = 4
 
 
-def lane(row: Row) -> str:
-    """The lane of the exchange that is due for a row."""
+class Exchange(NamedTuple):
+    """The exchange that is due for a row."""
+
+    row: Row
+    lane: str
+    place: str  # whose share of the workers it takes: a network, or a host that was not resolved yet
+
+
+def lane_of(row: Row, renewals: Collection[tuple[str, str]]) -> str:
+    """The lane of the exchange that is due for a row; `renewals` are the keys of `Transaction.renewals`."""
     if isinstance(row, Subscription):
-        return "retry" if row.failures else "delivery"
-    return "notice" if row.mode == "denied" else "verification"
+        return "retry" if row.next_attempt_at else "delivery"
+    if row.mode == "denied":
+        return "notice"
+    return "renewal" if row.subscriber.key in renewals else "verification"
 
 
 def is_due(subscription: Subscription, now: float, retry_delays: Sequence[float]) -> bool:
@@ -371,55 +400,87 @@ def is_due(subscription: Subscription, now: float, retry_delays: Sequence[float]
     return not now < subscription.next_attempt_at <= now + longest_wait_seconds
 
 
-def in_turn(rows: Iterable[Row]) -> list[Row]:
-    """By lane, then one of each host at a time, so that a host with many callbacks does not delay others."""
+def in_turn(exchanges: Iterable[Exchange]) -> list[Exchange]:
+    """By lane, then one of each place at a time, so that one with many callbacks does not delay others."""
     seen: Counter[tuple[str, str]] = Counter()
     turns = []
-    for row in rows:
-        seen[lane(row), row.subscriber.host] += 1
-        turns.append((list(LANES).index(lane(row)), seen[lane(row), row.subscriber.host], row))
-    return [row for *_, row in sorted(turns, key=lambda turn: turn[:2])]
+    for exchange in exchanges:
+        seen[exchange.lane, exchange.place] += 1
+        turns.append((list(LANES).index(exchange.lane), seen[exchange.lane, exchange.place], exchange))
+    return [exchange for *_, exchange in sorted(turns, key=lambda turn: turn[:2])]
 
 
-def startable(due: Iterable[Row], running: Collection[Row], workers: int) -> Iterator[Row]:
-    """The due rows, in their order, for which there is a worker: one for each subscriber, few for a host."""
-    max_per_host = max(1, min(MAX_WORKERS_PER_HOST, workers // 4))
+def workers_per_place(workers: int) -> int:
+    """How many of the workers may be busy with one place."""
+    return max(1, min(MAX_WORKERS_PER_PLACE, workers // 4))
+
+
+def startable(due: Iterable[Exchange], running: Collection[Exchange], workers: int) -> Iterator[Exchange]:
+    """The due exchanges, in their order, for which there is a worker: one a subscriber, few a place."""
     max_per_lane = {lane: max(1, int(share * workers)) for lane, share in LANES.items()}
-    keys = {row.subscriber.key for row in running}
-    hosts = Counter(row.subscriber.host for row in running)
-    lanes = Counter(lane(row) for row in running)
-    for row in due:
-        has_room = hosts[row.subscriber.host] < max_per_host and lanes[lane(row)] < max_per_lane[lane(row)]
+    keys = {exchange.row.subscriber.key for exchange in running}
+    places = Counter(exchange.place for exchange in running)
+    lanes = Counter(exchange.lane for exchange in running)
+    for row, lane, place in due:
+        has_room = places[place] < workers_per_place(workers) and lanes[lane] < max_per_lane[lane]
         if has_room and row.subscriber.key not in keys and lanes.total() < workers:
             keys.add(row.subscriber.key)
-            hosts[row.subscriber.host] += 1
-            lanes[lane(row)] += 1
-            yield row
+            places[place] += 1
+            lanes[lane] += 1
+            yield Exchange(row, lane, place)
+
+
+class Wait(NamedTuple):
+    """Why a request is not verified yet; both are seconds of time.monotonic()."""
+
+    since: float
+    until: float
+
+
+def deletable(
+    ended: Sequence[Subscription], seen_at: Mapping[int | None, float], now: float, excess: int
+) -> list[Subscription]:
+    """Of the ended subscriptions, longest ago first, those whose rows are kept no longer.
+
+    `seen_at` says when, in running time, each was first seen to have ended, by its id; `now` is running time,
+    too. `excess` is how many rows there are above the maximum.
+    """
+    return [*ended[:excess], *(row for row in ended[excess:] if now - seen_at[row.id] >= ENDED_ROW_SECONDS)]
 
 
 # ---- Hub: the interface for the service, and the threads ---------------------------------------------------
 
 
+class TurnedAway(Exception):
+    """The network of a callback has all the workers, or all the unconfirmed requests, that it may have."""
+
+
 class Hub:
-    """The hub of a process. Any thread may call `publish`, `answer` and `counts` at any time."""
+    """The hub of a process. Any thread may call `publish`, `answer`, `counts` and `trouble` at any time."""
 
     def __init__(
         self,
         settings: HubSettings,
         *,
         clock: Callable[[], float] = time.time,
-        send: Callable[[CallbackRequest], CallbackResponse] | None = None,
+        running_time: Callable[[], float] = time.monotonic,
+        send: Callable[..., CallbackResponse] | None = None,
     ):
-        """Open or create the store; `send` replaces the HTTPS client. Raises HubUnavailable."""
+        """`send` replaces that of `CallbackClient`. Touches no store. Raises OSError for a bad `ca_file`."""
         self._settings = settings
         self._clock = clock
+        self._running_time = running_time
         self._send = send or callback_client(settings).send
         self._store = Store(settings.state_dir)
+        self._counts: dict[str, int] = {}
         self._topics: Mapping[str, Topic] = {}
+        self._networks: dict[str, str] = {}  # by host, as last resolved
+        self._waits: dict[tuple[str, str], Wait] = {}  # by the key of the subscriber
+        self._ended_seen_at: dict[int | None, float] = {}  # by the id of the subscription, in running time
         self._stopping = threading.Event()
         self._wake = threading.Event()  # for the scheduler: something may be due, or a worker has ended
         self._scheduler = threading.Thread(target=self._schedule, name="hub-scheduler", daemon=True)
-        self._running: dict[threading.Thread, Row] = {}  # each worker with its row
+        self._running: dict[threading.Thread, Exchange] = {}  # each worker with its exchange
         self._running_lock = threading.Lock()  # protects _running
 
     def publish(self, topics: Mapping[str, Topic]) -> None:
@@ -431,8 +492,18 @@ class Hub:
         self._wake.set()
 
     def start(self) -> None:
-        """Begin to verify and deliver, in daemon threads: all that must survive them is in the store."""
+        """Begin to verify and deliver, in daemon threads: all that must survive them is in the store.
+
+        A store that cannot be opened is tried again every second.
+        """
+        self.open_store()
         self._scheduler.start()
+
+    def open_store(self) -> None:
+        """Try to open the store, in a directory that is made when it is missing."""
+        with suppress(OSError):  # opening the store tells why
+            self._settings.state_dir.mkdir(parents=True, exist_ok=True)
+        self._store.keep_open()
 
     def stop(self, timeout_seconds: float) -> None:
         """Start no more exchanges, wait for the running ones within the timeout, and close the store.
@@ -455,9 +526,11 @@ class Hub:
         now = self._clock()
         try:
             request = read_subscription_request(content_type, body, self._settings, self._topics, now)
+            subscriber = request.subscriber
             # Only an accepted request must survive a power cut: all else is found out again.
             with self._store.writing(durable=True) as rows:
-                state, taken = rows.state(request.subscriber, now), rows.occupancy(request.subscriber, now)
+                state = rows.state(subscriber, now)
+                taken = rows.occupancy(subscriber, self._neighbours(subscriber.host), now)
                 admit(state, request.mode, taken, self._settings.max_subscriptions)
                 rows.save(state, replace(state, pending=request))
         except RequestRefused as refused:
@@ -469,13 +542,24 @@ class Hub:
         return HubAnswer(202, "accepted; the callback will now be asked to confirm")
 
     def counts(self) -> dict[str, int]:
-        """How many subscriptions are active, failing and behind, and requests pending; {} without a store."""
-        with suppress(StoreFault), self._store.reading() as rows:
-            return rows.counts(self._digests(), self._clock())
-        return {}
+        """How many subscriptions are active, failing and behind, and requests pending; {} without a store.
+
+        As of the scheduler's last look, so that nobody waits for the disk.
+        """
+        return self._counts
+
+    def trouble(self) -> str | None:
+        """Why nothing can be stored at present, None when it can."""
+        return self._store.trouble
 
     def _digests(self) -> dict[str, str]:
         return {path: topic.digest for path, topic in self._topics.items()}
+
+    def _neighbours(self, host: str) -> list[str]:
+        """The hosts that are known to be in the network of `host`, and itself."""
+        networks = self._networks.copy()
+        network = networks.get(host)
+        return [host, *(name for name, known in networks.items() if known == network and name != host)]
 
     # The scheduler's thread.
 
@@ -485,7 +569,8 @@ class Hub:
             self._wake.clear()
             looked_at = time.monotonic()
             try:
-                for step in (self.delete_expired, self._start_due):
+                self._store.keep_open()
+                for step in (self.delete_ended, self._start_due, self.refresh_counts):
                     with suppress(StoreFault):  # the store logs its faults; a read-only one can still be read
                         step()
             except Exception:
@@ -496,59 +581,93 @@ class Hub:
     def _start_due(self) -> None:
         # The lock keeps a worker from ending between the two steps: its row is either running or up to date.
         with self._running_lock:
-            for row in startable(self.due(), list(self._running.values()), self._settings.workers):
-                worker = threading.Thread(target=self._work, args=(row,), name="hub-worker", daemon=True)
+            for exchange in startable(self.due(), list(self._running.values()), self._settings.workers):
+                worker = threading.Thread(target=self._work, args=(exchange,), name="hub-worker", daemon=True)
                 worker.start()
-                self._running[worker] = row
+                self._running[worker] = exchange
 
-    def due(self) -> list[Row]:
-        """The rows for which an exchange is due, in the order of their turns. Raises StoreFault."""
-        now, delays = self._clock(), self._settings.retry_delays
+    def due(self) -> list[Exchange]:
+        """The exchanges that are due, in the order of their turns. Raises StoreFault."""
+        now, delays, running = self._clock(), self._settings.retry_delays, self._running_time()
         with self._store.reading() as rows:
+            requests, renewals = rows.pending(), rows.renewals(now)
             behind = [row for row in rows.behind(self._digests(), now) if is_due(row, now, delays)]
-            return in_turn([*rows.pending(), *behind])
+        keys = {request.subscriber.key for request in requests}
+        waits = self._waits.copy().items()
+        self._waits = {key: wait for key, wait in waits if key in keys or running < wait.until}
+        waiting = {key for key, wait in waits if running < wait.until}
+        due: list[Row] = [request for request in requests if request.subscriber.key not in waiting]
+        due += behind
+        hosts, networks = (row.subscriber.host for row in due), self._networks
+        places = (networks.get(host, host) for host in hosts)
+        return in_turn(map(Exchange, due, (lane_of(row, renewals) for row in due), places))
 
-    def delete_expired(self) -> None:
-        """Delete subscriptions that ended long ago. Raises StoreFault."""
+    def refresh_counts(self) -> None:
+        """Count anew. Raises StoreFault."""
+        try:
+            with self._store.reading() as rows:
+                self._counts = rows.counts(self._digests(), self._clock())
+        except StoreFault:
+            self._counts = {}
+            raise
+
+    def delete_ended(self) -> None:
+        """Delete subscriptions that ended long ago, or whose place is needed. Raises StoreFault."""
+        now = self._running_time()
         with self._store.reading() as rows:
-            expired = rows.expired(self._clock(), self._settings.max_subscriptions)
-        for row in expired:
+            ended = rows.ended(self._clock())
+            excess = max(0, rows.rows() - self._settings.max_subscriptions)
+        self._ended_seen_at = {row.id: self._ended_seen_at.get(row.id, now) for row in ended}
+        for row in deletable(ended, self._ended_seen_at, now, excess):
             with self._store.writing() as rows:
                 rows.save(SubscriptionState(row), SubscriptionState())
             log_event(row, "lease ended")
 
     # The workers' threads, one for each exchange.
 
-    def _work(self, row: Row) -> None:
+    def _work(self, exchange: Exchange) -> None:
         try:
-            self.perform(row)
+            self.perform(exchange)
         except Exception:
             log.exception("a job of the hub failed unexpectedly")
         with self._running_lock:
             del self._running[threading.current_thread()]
         self._wake.set()
 
-    def perform(self, row: Row) -> None:
-        """Make the exchange that is due for a row, and store the result."""
-        if isinstance(row, PendingRequest):
-            self._verify(row)
-        elif (topic := self._topics.get(row.subscriber.path)) and topic.digest != row.delivered_digest:
-            self._deliver(row, topic)
+    def perform(self, exchange: Exchange) -> None:
+        """Make an exchange that is due, and store the result."""
+        row = exchange.row
+        with suppress(TurnedAway):
+            if isinstance(row, PendingRequest):
+                self._verify(exchange, row)
+            elif (topic := self._topics.get(row.subscriber.path)) and topic.digest != row.delivered_digest:
+                self._deliver(exchange, row, topic)
 
-    def _verify(self, request: PendingRequest) -> None:
+    def _verify(self, exchange: Exchange, request: PendingRequest) -> None:
         challenge, sent_at = secrets.token_urlsafe(32), self._clock()
-        response = self._exchange(verification(request, challenge, self._settings.timeout / 2))
-        if response.own_fault:
-            return  # the request stays pending
+        asked = verification(request, challenge, self._settings.timeout / 2)
+        response = self._exchange(exchange, asked)
+        delay_seconds = own_fault_seconds(self._settings.retry_delays)
+        if response.own_fault and self._wait(request, delay_seconds) < MAX_OWN_FAULT_SECONDS:
+            return
         confirmed = response.is_success and response.body == challenge.encode("ascii")  # REC 5.3.1
         self._record(
             request,
             lambda state: verification_ended(state, request, response, confirmed, sent_at),
             unconfirmed=not confirmed and request.mode != "denied",
         )
+        if exchange.lane == "renewal" and not confirmed:  # no limit refuses renewals, so they take their time
+            self._wait(request, UNCONFIRMED_SECONDS / MAX_UNVERIFIED_PER_NETWORK)
 
-    def _deliver(self, subscription: Subscription, topic: Topic) -> None:
-        response = self._exchange(notification(subscription, topic, self._settings))
+    def _wait(self, request: Row, seconds: float) -> float:
+        """Verify no request of this subscriber for so long; for how many seconds it has waited already."""
+        now, key = self._running_time(), request.subscriber.key
+        since = self._waits.get(key, Wait(now, now)).since
+        self._waits[key] = Wait(since, now + seconds)
+        return now - since
+
+    def _deliver(self, exchange: Exchange, subscription: Subscription, topic: Topic) -> None:
+        response = self._exchange(exchange, notification(subscription, topic, self._settings))
         jitter = random.random()  # noqa: S311 - it spreads load and guards nothing
         now, delays = self._clock(), self._settings.retry_delays
         self._record(
@@ -556,13 +675,34 @@ class Hub:
             lambda state: delivery_ended(state, subscription, topic.digest, response, now, delays, jitter),
         )
 
-    def _exchange(self, request: CallbackRequest) -> CallbackResponse:
+    def _exchange(self, exchange: Exchange, request: CallbackRequest) -> CallbackResponse:
+        """What the callback answers. Raises TurnedAway."""
         try:
-            return self._send(request)
+            return self._send(request, lambda network: self._enter(exchange, network))
+        except TurnedAway:
+            raise
         except Exception:
-            # Counted as a failure: an exchange that raises would otherwise be repeated every second.
             log.exception("an exchange with a callback failed unexpectedly")
-            return CallbackResponse(None, "error in the hub")
+            return CallbackResponse(None, "error in the hub", own_fault=True)
+
+    def _enter(self, exchange: Exchange, network: str) -> None:
+        """Take a place in the network of a callback, which is now known. Raises TurnedAway."""
+        host = exchange.row.subscriber.host
+        if len(self._networks) >= MAX_NETWORKS:
+            self._networks = {}
+        self._networks[host] = network
+        with self._running_lock:
+            if threading.current_thread() in self._running:
+                self._running[threading.current_thread()] = exchange._replace(place=network)
+            places = Counter(each.place for each in self._running.values())
+        if places[network] > workers_per_place(self._settings.workers):
+            raise TurnedAway
+        if exchange.lane == "verification":
+            with suppress(StoreFault), self._store.reading() as rows:
+                unconfirmed = rows.unconfirmed(self._neighbours(host), self._clock())
+                if unconfirmed >= MAX_UNVERIFIED_PER_NETWORK:
+                    self._wait(exchange.row, UNCONFIRMED_SECONDS)
+                    raise TurnedAway
 
     def _record(
         self, row: Row, transition: Callable[[SubscriptionState], Transition], *, unconfirmed: bool = False
@@ -591,15 +731,12 @@ class Hub:
 
 
 def callback_client(settings: HubSettings) -> CallbackClient:
-    """The HTTPS client for these settings. Logs those that are for tests only. Raises HubUnavailable."""
+    """The HTTPS client for these settings. Logs those that are for tests only. Raises OSError."""
     if settings.allow_private:
         log.warning("hub: PRIVATE ADDRESSES AND ALL PORTS ARE ALLOWED FOR CALLBACKS; for labs only")
     if settings.ca_file is not None:
         log.warning("hub: certificates in %s are trusted for callbacks; for labs only", settings.ca_file)
-    try:
-        return CallbackClient(settings.user_agent, settings.ca_file, allow_private=settings.allow_private)
-    except OSError as error:  # of the ca_file
-        raise HubUnavailable(settings.ca_file or Path(), f"no certificates: {error}") from error
+    return CallbackClient(settings.user_agent, settings.ca_file, allow_private=settings.allow_private)
 
 
 def log_event(row: Row, line: str) -> None:

@@ -17,8 +17,8 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
@@ -27,15 +27,11 @@ STORE_FILE_NAME = "websub.sqlite3"
 STORE_BUSY_SECONDS = 0.25  # how long a transaction waits for its turn before it gives up
 UNCONFIRMED_SECONDS = 60.0  # how long a verification that was not confirmed counts against its host
 
-# A subscription whose lease has ended is ignored at once, but its row is kept for a day: no subscription is
-# lost when the clock is set forward by mistake and put right within that time.
-EXPIRED_ROW_SECONDS = 86400.0
-
 log = logging.getLogger(__name__)
 
 
 class HubUnavailable(Exception):
-    """The hub cannot start: its store or its certificates, at `path`, cannot be used."""
+    """The store at `path` cannot be opened."""
 
     def __init__(self, path: Path, reason: str):
         super().__init__(f"{path}: {reason}")
@@ -43,7 +39,7 @@ class HubUnavailable(Exception):
 
 
 class StoreFault(Exception):
-    """The store cannot be read or written at the moment: full, locked, read-only, closed."""
+    """The store cannot be read or written at the moment: full, locked, read-only, closed, gone."""
 
 
 # ---- Rows --------------------------------------------------------------------------------------------------
@@ -108,10 +104,13 @@ class SubscriptionState:
 
 
 class Occupancy(NamedTuple):
-    """How many rows other subscribers have; notices of removal do not count."""
+    """How many rows other subscribers have.
+
+    Requests of confirmed subscribers, notices of removal and ended subscriptions do not count.
+    """
 
     pending: int
-    unverified_of_host: int  # pending, and not confirmed by the host within UNCONFIRMED_SECONDS
+    unverified_nearby: int  # pending, and not confirmed within UNCONFIRMED_SECONDS
     subscriptions: int  # active, and those that are requested
     subscriptions_of_host: int
 
@@ -182,23 +181,43 @@ class Transaction:
             elif new is None and old is not None:
                 self._execute(f"DELETE FROM {table} WHERE id = ?", (old.id,))  # noqa: S608 - our name
 
-    def occupancy(self, subscriber: Subscriber, now: float) -> Occupancy:
-        """What the limits for a request of this subscriber depend on."""
+    def renewals(self, now: float) -> set[tuple[str, str]]:
+        """The keys of subscribers with an active subscription and a request that waits."""
+        rows = self._execute(
+            "SELECT path, callback_key FROM pending JOIN subscription USING (path, callback_key)"
+            " WHERE expires_at > ?",
+            (now,),
+        )
+        return set(rows)
+
+    def occupancy(self, subscriber: Subscriber, hosts: Collection[str], now: float) -> Occupancy:
+        """What the limits for a request of this subscriber depend on; `hosts` are all in its network."""
         row = self._execute(
             """
             WITH other AS (SELECT host, mode FROM pending
-                           WHERE mode <> 'denied' AND NOT (path = :path AND callback_key = :callback_key)),
+                           WHERE mode <> 'denied' AND NOT (path = :path AND callback_key = :callback_key)
+                           AND NOT EXISTS (SELECT 1 FROM subscription AS own WHERE own.path = pending.path
+                               AND own.callback_key = pending.callback_key AND own.expires_at > :now)),
                  taken AS (SELECT host FROM subscription WHERE expires_at > :now
                            UNION ALL SELECT host FROM other WHERE mode = 'subscribe')
             SELECT (SELECT count(*) FROM other),
-                   (SELECT count(*) FROM other WHERE host = :host)
-                       + (SELECT count(*) FROM unconfirmed WHERE host = :host AND at > :since AND at <= :now),
+                   (SELECT count(*) FROM other WHERE host IN (SELECT value FROM json_each(:hosts))),
                    (SELECT count(*) FROM taken),
                    (SELECT count(*) FROM taken WHERE host = :host)
             """,
-            asdict(subscriber) | {"now": now, "since": now - UNCONFIRMED_SECONDS},
+            asdict(subscriber) | {"now": now, "hosts": json.dumps(list(hosts))},
         ).fetchone()
-        return Occupancy(*row)
+        pending, of_hosts, *others = row
+        return Occupancy(pending, of_hosts + self.unconfirmed(hosts, now), *others)
+
+    def unconfirmed(self, hosts: Collection[str], now: float) -> int:
+        """How many verifications these hosts have not confirmed within UNCONFIRMED_SECONDS."""
+        row = self._execute(
+            "SELECT count(*) FROM unconfirmed WHERE host IN (SELECT value FROM json_each(?))"
+            " AND at > ? AND at <= ?",
+            (json.dumps(list(hosts)), now - UNCONFIRMED_SECONDS, now),
+        ).fetchone()
+        return int(row[0])
 
     def note_unconfirmed(self, host: str, now: float) -> None:
         """Count a verification that was not confirmed against its host."""
@@ -234,11 +253,13 @@ class Transaction:
         ).fetchone()
         return dict(zip(("active", "pending", "failing", "behind"), row, strict=True))
 
-    def expired(self, now: float, max_subscriptions: int) -> list[Subscription]:
-        """Rows to delete: a day after the end of the lease, or at once when there are too many rows."""
-        (rows,) = self._execute("SELECT count(*) FROM subscription").fetchone()
-        ended_by = now if rows > max_subscriptions else now - EXPIRED_ROW_SECONDS
-        return self.subscriptions("WHERE expires_at <= ?", ended_by)
+    def ended(self, now: float) -> list[Subscription]:
+        """The rows whose lease has ended, longest ago first."""
+        return self.subscriptions("WHERE expires_at <= ? ORDER BY expires_at, id", now)
+
+    def rows(self) -> int:
+        """How many rows of subscriptions there are, whether or not their lease has ended."""
+        return int(self._execute("SELECT count(*) FROM subscription").fetchone()[0])
 
 
 # ---- Store -------------------------------------------------------------------------------------------------
@@ -293,21 +314,22 @@ class Connection:
             log.warning("store: %s", trouble or "works again")
 
 
-class Store:
+class OpenStore:
     """Transactions on the file, in any thread. Reading never waits for a write to reach the disk (WAL)."""
 
     def __init__(self, state_dir: Path):
-        """Open or create the store. Raises HubUnavailable if it is unusable, or used by another hub."""
-        path = state_dir / STORE_FILE_NAME
+        """Open or create it, in a directory that exists. Raises HubUnavailable if it is unusable, or used
+        by another hub."""
+        self._path = path = state_dir / STORE_FILE_NAME
         try:
             with ExitStack() as opened:
-                state_dir.mkdir(parents=True, exist_ok=True)
                 claim = os.open(state_dir, os.O_RDONLY)
                 opened.callback(os.close, claim)
                 # Two hubs on one store would deliver everything twice. The lock ends with the process.
                 fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 # Mode 0600 because of the secrets; SQLite gives its other files the same mode.
                 os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+                self._identity = identity(path)
                 writer = opened.enter_context(closing(Connection(path, "BEGIN IMMEDIATE")))
                 prepare(writer)
                 reader = opened.enter_context(closing(Connection(path, "BEGIN")))
@@ -320,6 +342,64 @@ class Store:
         #: Blocks `with store.writing() as rows` and `with store.reading() as rows`; both raise StoreFault.
         self.writing, self.reading = writer.transaction, reader.transaction
 
+    def is_in_place(self) -> bool:
+        """Whether the file is where it was opened: what is written to a removed one is lost."""
+        with suppress(OSError):
+            return identity(self._path) == self._identity
+        return False
+
+
+def identity(path: Path) -> tuple[int, int]:
+    """Device and inode of a file. Raises OSError."""
+    status = path.stat()
+    return status.st_dev, status.st_ino
+
+
+class Store:
+    """A store that may come late (locked, full, held by another hub) and may go away (its file removed)."""
+
+    def __init__(self, state_dir: Path):
+        """Touches no disk; `keep_open` opens it."""
+        self._state_dir = state_dir
+        self._open: OpenStore | None = None
+        self.trouble: str | None = "not opened yet"  # why it is not open
+
+    def keep_open(self) -> None:
+        """Open the store unless it is open, and log when that fails for another reason than before.
+
+        One thread at a time. A directory that went away is not made anew: it may come back.
+        """
+        if self._open and not self._open.is_in_place():
+            self.close()
+        if self._open:
+            return
+        try:
+            self._open, trouble = OpenStore(self._state_dir), None
+        except HubUnavailable as fault:
+            trouble = str(fault)
+            if trouble != self.trouble:
+                log.error("no requests can be stored: %s", trouble)
+        self.trouble = trouble
+
+    def writing(self, *, durable: bool = False) -> AbstractContextManager[Transaction]:
+        """A block `with store.writing() as rows`; see `Connection.transaction`. Raises StoreFault."""
+        return self._in_place().writing(durable=durable)
+
+    def reading(self) -> AbstractContextManager[Transaction]:
+        """A block `with store.reading() as rows`. Raises StoreFault."""
+        return self._in_place().reading()
+
+    def _in_place(self) -> OpenStore:
+        if (store := self._open) is None or not store.is_in_place():
+            raise StoreFault("there is no store")
+        return store
+
+    def close(self) -> None:
+        """Later transactions raise StoreFault."""
+        if self._open:
+            self._open.close()
+            self._open = None
+
 
 def prepare(writer: Connection) -> None:
     """Create the tables if there are none. Raises sqlite3.Error, or StoreFault for another schema."""
@@ -329,8 +409,8 @@ def prepare(writer: Connection) -> None:
         writer.sqlite.executescript(SCHEMA)
     elif version != SCHEMA_VERSION:
         raise StoreFault(f"made by another version of this program (schema {version})")
-    with writer.transaction():
-        pass  # a read-only store fails here and not at the first request
+    writer.sqlite.execute("BEGIN IMMEDIATE")  # a store that cannot be written fails here, not at a request
+    writer.sqlite.execute("COMMIT")
 
 
 # ---- Listing -----------------------------------------------------------------------------------------------

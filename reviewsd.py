@@ -23,7 +23,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, NoReturn
 
-from app import HUB_UNAVAILABLE, STORE_PATHS, VERSION, Application, Reloader, loaded_text, utc_text
+from app import STORE_PATHS, VERSION, Application, Reloader, loaded_text, utc_text
 from contract import BadData
 from hub import Hub, HubSettings
 from hub_store import HubUnavailable, Listing, list_subscriptions
@@ -77,21 +77,13 @@ def hub_settings(settings: Settings, base_url: str) -> HubSettings:
         raise BadSetting(f"the settings of the hub contradict each other: {error}") from None
 
 
-def open_hub(application: Application, settings: HubSettings) -> None:
-    """Start the hub. When its store cannot be used, all else is served and subscribers are told to retry.
-
-    Raises BadSetting when the certificates cannot be used.
-    """
+def make_hub(settings: HubSettings) -> Hub:
+    """The hub, which has not started. Raises BadSetting when its certificates cannot be used."""
     try:
-        application.hub = Hub(settings)
-    except HubUnavailable as fault:
-        if fault.path == settings.ca_file:
-            raise BadSetting(f"{flag_name('hub_ca_file')} {fault}") from None
-        log.error("there is no hub: %s", fault)
-        application.hub_absence = HUB_UNAVAILABLE
-        return
-    application.publish()
-    application.hub.start()
+        return Hub(settings)
+    except OSError as error:
+        reason = f"no certificates: {error.strerror or error}"
+        raise BadSetting(f"{flag_name('hub_ca_file')} {settings.ca_file}: {reason}") from None
 
 
 def read_session_key(settings: Settings) -> bytes:
@@ -152,7 +144,9 @@ def run(settings: Settings) -> NoReturn:
     loaded = loaded_text(application.snapshot.dataset)
     log.info("%s", loaded)
     if not settings.no_hub:
-        open_hub(application, hub_settings(settings, application.base_url))
+        application.hub = make_hub(hub_settings(settings, application.base_url))
+        application.publish()
+        application.hub.start()
     reloader = Reloader(application, settings.reload_interval, notify)
 
     def ready() -> None:

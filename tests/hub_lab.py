@@ -87,8 +87,9 @@ def status(code: int | None, **more: Any) -> Answer:
 def work(subject: hub.Hub) -> None:
     """Do all that is due now and what follows at once from it, without a thread."""
     for _ in range(10):
-        for row in hub.startable(subject.due(), [], 1000):
-            subject.perform(row)
+        for exchange in hub.startable(subject.due(), [], 1000):
+            subject.perform(exchange)
+    subject.refresh_counts()
 
 
 class Bench:
@@ -96,7 +97,8 @@ class Bench:
 
     def __init__(self, state_dir: Path, **changes: object):
         self.settings = settings(state_dir, **changes)
-        self.clock = Clock()
+        self.clock, self.running_time = Clock(), Clock()
+        self.networks: dict[str, str] = {}  # of hosts; all others have one of their own
         self.sent: list[CallbackRequest] = []  # all that went to the callbacks, which answer as told here
         self.on_get: Answer = echo
         self.on_post: Answer = status(204)
@@ -104,14 +106,17 @@ class Bench:
         self.start()
 
     def start(self) -> None:
-        self.hub = hub.Hub(self.settings, clock=self.clock, send=self.send)
+        self.hub = hub.Hub(self.settings, clock=self.clock, running_time=self.running_time, send=self.send)
+        self.hub.open_store()
         self.hub.publish(self.topics)
 
     def restart(self) -> None:
         self.hub.stop(1)
         self.start()
 
-    def send(self, request: CallbackRequest) -> CallbackResponse:
+    def send(self, request: CallbackRequest, enter: Callable[[str], None]) -> CallbackResponse:
+        host = urlsplit(request.url).hostname or ""
+        enter(self.networks.get(host, host))
         self.sent.append(request)
         return self.on_get(request) if request.method == "GET" else self.on_post(request)
 
@@ -137,6 +142,7 @@ class Bench:
 
     def wait(self, seconds: float) -> None:
         self.clock.now += seconds
+        self.running_time.now += max(0.0, seconds)
         self.work()
 
     @property

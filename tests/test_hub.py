@@ -28,10 +28,10 @@ from hub_lab import (
     Lab,
     agree,
     agree_late,
+    apart,
     echo,
     form,
     hang,
-    here,
     open_lab,
     query,
     settings,
@@ -40,7 +40,7 @@ from hub_lab import (
 )
 
 import hub
-from callbacks import CallbackClient, CallbackRequest, CallbackResponse
+from callbacks import CallbackClient, CallbackRequest, CallbackResponse, Resolve
 from hub_store import (
     UNCONFIRMED_SECONDS,
     PendingRequest,
@@ -149,7 +149,7 @@ def test_requests_that_wait_are_limited_in_all_and_by_host(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hub, "MAX_PENDING", 3)
-    monkeypatch.setattr(hub, "MAX_UNVERIFIED_PER_HOST", 2)
+    monkeypatch.setattr(hub, "MAX_UNVERIFIED_PER_NETWORK", 2)
     answers = [bench.post(form(callback=f"https://S.example:{8000 + n}/")) for n in range(3)]
     answers += [bench.post(form(callback=f"https://t{n}.example/")) for n in range(2)]
     assert [one.status for one in answers] == [202, 202, 429, 202, 503]
@@ -159,15 +159,56 @@ def test_requests_that_wait_are_limited_in_all_and_by_host(
     assert bench.post(form(callback="https://t1.example/")).status == 202
 
 
+def test_no_limit_keeps_a_confirmed_subscriber_from_renewing_or_leaving(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.subscribe()
+    bench.subscribe(callback="https://s.example/leaves")
+    monkeypatch.setattr(hub, "MAX_PENDING", 2)
+    monkeypatch.setattr(hub, "MAX_UNVERIFIED_PER_NETWORK", 1)
+    for name in "st":
+        assert bench.post(form(callback=f"https://{name}.example/stranger")).status == 202
+    assert bench.post(form(callback="https://u.example/stranger")).status == 503
+    assert bench.post(form()).status == 202
+    assert bench.post(form("unsubscribe", "https://s.example/leaves")).status == 202
+    assert [exchange.lane for exchange in bench.hub.due()] == ["renewal"] * 2 + ["verification"] * 2
+
+
 def test_a_stranger_cannot_make_the_hub_hammer_a_host(bench: Bench) -> None:
     bench.on_get = status(404)
-    for number in range(2 * hub.MAX_UNVERIFIED_PER_HOST):
-        accepted = number < hub.MAX_UNVERIFIED_PER_HOST
+    for number in range(2 * hub.MAX_UNVERIFIED_PER_NETWORK):
+        accepted = number < hub.MAX_UNVERIFIED_PER_NETWORK
         assert bench.post(form()).status == (202 if accepted else 429)
         bench.work()
-    assert len(bench.sent) == hub.MAX_UNVERIFIED_PER_HOST
+    assert len(bench.sent) == hub.MAX_UNVERIFIED_PER_NETWORK
     bench.wait(UNCONFIRMED_SECONDS)
     assert bench.post(form()).status == 202
+
+
+def test_a_stranger_with_many_names_cannot_make_the_hub_hammer_an_address(bench: Bench) -> None:
+    names = [f"n{number}.example" for number in range(2 * hub.MAX_UNVERIFIED_PER_NETWORK)]
+    bench.networks = dict.fromkeys(names, "203.0.113.7")
+    bench.on_get = status(404)
+    for name in names:
+        assert bench.post(form(callback=f"https://{name}/")).status == 202  # nobody knows the address yet
+    for _ in range(3):
+        bench.work()
+    assert len(bench.sent) == hub.MAX_UNVERIFIED_PER_NETWORK
+    assert bench.post(form(callback=f"https://{names[0]}/")).status == 429
+    bench.wait(UNCONFIRMED_SECONDS)
+    bench.work()
+    assert len(bench.sent) == 2 * hub.MAX_UNVERIFIED_PER_NETWORK
+
+
+def test_a_stranger_cannot_make_the_hub_hammer_a_subscriber(bench: Bench) -> None:
+    bench.subscribe()
+    bench.on_get = status(404)
+    for _ in range(5):
+        assert bench.post(form("unsubscribe")).status == 202
+        bench.work()
+    assert len(bench.gets) == 2
+    bench.wait(UNCONFIRMED_SECONDS / hub.MAX_UNVERIFIED_PER_NETWORK)
+    assert len(bench.gets) == 3
 
 
 def test_subscriptions_are_limited_in_all_and_by_host_but_renewals_are_not(
@@ -396,31 +437,55 @@ def test_retry_after_puts_the_next_attempt_off_within_bounds(
     assert len(bench.contents) == 2
 
 
-def test_a_fault_of_our_own_machine_is_no_failure_of_the_callback(bench: Bench) -> None:
-    bench.on_get = status(None, own_fault=True)
+def bug(_: CallbackRequest) -> CallbackResponse:
+    raise RuntimeError("bug")
+
+
+@pytest.mark.parametrize("fault", [status(None, own_fault=True), bug])
+def test_a_fault_of_our_own_is_no_failure_of_the_callback(
+    bench: Bench, caplog: pytest.LogCaptureFixture, fault: Answer
+) -> None:
+    bench.on_get = fault
     bench.subscribe()
-    assert bench.states() == [("subscribe", 0)]
+    assert (bench.states(), len(bench.gets)) == ([("subscribe", 0)], 1)
     bench.on_get = echo
-    bench.work()
-    bench.on_post = status(None, own_fault=True)
+    bench.wait(59)
+    assert bench.states() == [("subscribe", 0)]
+    bench.wait(1)
+    assert bench.states() == [("active", 0)]
+    bench.on_post = fault
     bench.change()
     for _ in range(4):
         bench.wait(60)
     assert len(bench.contents) == 5
     assert bench.states() == [("active", 0)]
+    assert ("failed unexpectedly" in caplog.text) == (fault is bug)
 
 
-def test_an_error_of_our_own_code_counts_as_a_failure_and_stops_nothing(
-    bench: Bench, caplog: pytest.LogCaptureFixture
-) -> None:
-    def bug(_: CallbackRequest) -> CallbackResponse:
-        raise RuntimeError("bug")
-
+def test_a_request_that_cannot_be_verified_for_an_hour_is_dropped(bench: Bench) -> None:
+    bench.on_get = status(None, own_fault=True)
     bench.subscribe()
-    bench.on_post = bug
+    for _ in range(59):
+        bench.wait(60)
+    bench.clock.now -= 100 * DAY  # it is the running time that counts
+    bench.work()
+    assert bench.states() == [("subscribe", 0)]
+    bench.wait(60)
+    assert bench.states() == []
+
+
+def test_a_callback_that_fails_cannot_renew_itself_to_the_front(bench: Bench) -> None:
+    bench.subscribe()
+    bench.on_post = status(500)
     bench.change()
-    assert bench.states() == [("failing", 1)]
-    assert "failed unexpectedly" in caplog.text
+    bench.subscribe()
+    bench.work()
+    assert (bench.states(), bench.contents) == ([("failing", 1)], ["two"])
+    for _ in range(2):
+        bench.wait(5000)
+        bench.subscribe()
+    assert bench.contents == ["two"] * 3
+    assert [asked["hub.mode"] for asked in bench.gets].count("denied") == 1
 
 
 # ---- Leases, topics and trouble ----------------------------------------------------------------------------
@@ -452,21 +517,43 @@ def test_a_clock_that_is_set_back_does_not_hold_up_a_retry(bench: Bench) -> None
     assert bench.contents == ["two", "two"]
 
 
-def test_a_clock_that_is_put_right_within_a_day_costs_nobody_a_subscription(
+def test_no_jump_of_the_clock_ends_what_a_jump_back_would_bring_to_life(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    bench.subscribe(lease_seconds="3600")
-    bench.clock.now += DAY
-    bench.hub.delete_expired()
+    bench.subscribe()
+    bench.clock.now += 1000 * DAY
+    for _ in range(3):
+        bench.running_time.now += DAY / 4
+        bench.hub.delete_ended()
     bench.change()
     assert bench.contents == []
-    bench.wait(-DAY)
+    bench.wait(-1000 * DAY)
     assert bench.contents == ["two"]
-    bench.clock.now += DAY + 3600
-    bench.hub.delete_expired()
+    bench.hub.delete_ended()
+    bench.clock.now += 1000 * DAY
+    for running_seconds in (0, DAY - 1):  # since the lease has ended again
+        bench.running_time.now += running_seconds
+        bench.hub.delete_ended()
+        assert len(bench.states()) == 1
+    bench.running_time.now += 1
+    bench.hub.delete_ended()
     assert bench.states() == []
     assert caplog.messages[-1] == "hub /feed.xml s.example: lease ended"
+
+
+def test_an_ended_subscription_goes_when_its_place_is_needed(bench: Bench) -> None:
+    bench.settings = settings(bench.settings.state_dir, max_subscriptions=2)
+    bench.restart()
+    for number, lease in enumerate(("7200", "3600")):
+        bench.subscribe(callback=f"https://s{number}.example/", lease_seconds=lease)
+    bench.wait(7200)
+    bench.hub.delete_ended()
+    assert len(bench.states()) == 2
+    bench.subscribe(callback="https://s2.example/")
+    bench.hub.delete_ended()
+    listed = list_subscriptions(bench.settings.state_dir, clock=bench.clock)
+    assert [line.host for line in listed] == ["s0.example", "s2.example"]  # the later end
 
 
 def test_a_topic_that_is_gone_rests_until_it_is_back_and_can_be_left(bench: Bench) -> None:
@@ -493,7 +580,7 @@ def test_a_late_result_touches_nothing_else(bench: Bench, then: str) -> None:
     def leave_meanwhile(_: CallbackRequest) -> CallbackResponse:
         bench.on_post = status(200)
         bench.post(form("unsubscribe"))
-        (request,) = (row for row in bench.hub.due() if isinstance(row, PendingRequest))
+        (request,) = (exchange for exchange in bench.hub.due() if exchange.lane == "renewal")
         bench.hub.perform(request)
         if then == "has a successor":
             bench.post(form())
@@ -507,9 +594,12 @@ def test_a_late_result_touches_nothing_else(bench: Bench, then: str) -> None:
 
 
 def test_requests_that_cannot_be_stored_are_503(bench: Bench) -> None:
+    bench.subscribe()
     bench.hub.stop(1)
     unavailable = hub.HubAnswer(503, "requests cannot be stored at present", (("Retry-After", "60"),))
     assert bench.post(form()) == unavailable
+    with pytest.raises(StoreFault):
+        bench.hub.refresh_counts()
     assert bench.hub.counts() == {}
     bench.hub.publish(topics("two"))
 
@@ -580,47 +670,66 @@ def test_settings_that_contradict_each_other_are_refused(tmp_path: Path, name: s
 
 # ---- Scheduling --------------------------------------------------------------------------------------------
 
-
-def row(lane: str, host: str, number: int = 0) -> Row:
-    """What calls for an exchange of this lane."""
-    url = f"https://{host}/{number}"
-    who = Subscriber(FEED, url, url, host, BASE_URL + FEED)
-    if lane in ("verification", "notice"):
-        return PendingRequest(number, who, "denied" if lane == "notice" else "subscribe", None, 0, "", 0.0)
-    return Subscription(number, who, None, 0.0, 0.0, "", failures=1 if lane == "retry" else 0)
+SUBSCRIBER = Subscriber(FEED, "https://s/", "https://s/", "s", BASE_URL + FEED)
+RENEWING = Subscriber(FEED, "https://t/", "https://t/", "t", BASE_URL + FEED)
 
 
-def test_due_rows_go_by_lane_and_then_one_of_each_host_in_turn() -> None:
-    many = [row("delivery", "many", n) for n in range(3)]
-    rows = [row("notice", "n"), row("retry", "r"), *many, row("delivery", "one"), row("verification", "v")]
-    order = [f"{one.subscriber.host}{one.id}" for one in hub.in_turn(rows)]
-    assert order == ["v0", "many0", "one0", "many1", "many2", "r0", "n0"]
+def exchange(lane: str, place: str, number: int = 0) -> hub.Exchange:
+    """One that is due for a row of its own."""
+    url = f"https://{place}/{number}"
+    who = Subscriber(FEED, url, url, place, BASE_URL + FEED)
+    return hub.Exchange(Subscription(number, who, None, 0.0, 0.0, ""), lane, place)
 
 
-def test_a_host_gets_four_workers_of_sixteen() -> None:
-    due = [row("delivery", "slow", n) for n in range(40)] + [row("delivery", "quick")]
+@pytest.mark.parametrize(
+    ("row", "lane"),
+    [
+        (PendingRequest(1, SUBSCRIBER, "denied", None, 0, "", 0.0), "notice"),
+        (PendingRequest(1, SUBSCRIBER, "subscribe", None, 0, "", 0.0), "verification"),
+        (PendingRequest(1, RENEWING, "subscribe", None, 0, "", 0.0), "renewal"),
+        (PendingRequest(1, RENEWING, "unsubscribe", None, 0, "", 0.0), "renewal"),
+        (Subscription(1, SUBSCRIBER, None, 0.0, 0.0, ""), "delivery"),
+        (Subscription(1, SUBSCRIBER, None, 0.0, 0.0, "", failures=1, next_attempt_at=1.0), "retry"),
+        (Subscription(1, SUBSCRIBER, None, 0.0, 0.0, "", next_attempt_at=1.0), "retry"),  # postponed
+    ],
+)
+def test_the_lane_of_a_row(row: Row, lane: str) -> None:
+    assert hub.lane_of(row, {RENEWING.key}) == lane
+
+
+def test_due_exchanges_go_by_lane_and_then_one_of_each_place_in_turn() -> None:
+    many = [exchange("delivery", "many", n) for n in range(3)]
+    due = [exchange("notice", "n"), exchange("retry", "r"), *many, exchange("delivery", "one")]
+    due += [exchange("verification", "v"), exchange("renewal", "w")]
+    order = [f"{one.place}{one.row.id}" for one in hub.in_turn(due)]
+    assert order == ["w0", "v0", "many0", "one0", "many1", "many2", "r0", "n0"]
+
+
+def test_a_place_gets_four_workers_of_sixteen() -> None:
+    due = [exchange("delivery", "slow", n) for n in range(40)] + [exchange("delivery", "quick")]
     started = list(hub.startable(due, [], 16))
-    assert Counter(one.subscriber.host for one in started) == {"slow": 4, "quick": 1}
+    assert Counter(one.place for one in started) == {"slow": 4, "quick": 1}
     assert list(hub.startable(due, started, 16)) == []
 
 
 def test_a_subscriber_has_one_exchange_at_a_time() -> None:
-    delivery, verification = row("delivery", "s"), row("verification", "s")
+    delivery, verification = exchange("delivery", "s"), exchange("verification", "s")
     assert list(hub.startable([verification], [delivery], 16)) == []
     assert list(hub.startable([verification, delivery], [], 16)) == [verification]
 
 
 def test_strangers_and_the_dead_leave_workers_to_the_living_and_to_each_other() -> None:
-    dead = [row(lane, f"{lane}{n}") for n in range(20) for lane in ("verification", "retry", "notice")]
-    living = [row("delivery", f"d{n}") for n in range(20)]
-    started = Counter(hub.lane(one) for one in hub.startable(dead + living, [], 16))
-    assert started == {"verification": 6, "retry": 4, "notice": 2, "delivery": 4}
+    lanes = ("renewal", "verification", "retry", "notice")
+    dead = [exchange(lane, f"{lane}{n}") for n in range(20) for lane in lanes]
+    living = [exchange("delivery", f"d{n}") for n in range(20)]
+    started = Counter(one.lane for one in hub.startable(dead + living, [], 16))
+    assert started == {"renewal": 2, "verification": 6, "retry": 4, "notice": 2, "delivery": 2}
     assert len(list(hub.startable(living, [], 16))) == 16
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 16])
-def test_every_row_gets_its_turn_with_any_number_of_workers(workers: int) -> None:
-    left = [row(lane, f"h{n % 3}", n) for n, lane in enumerate(list(hub.LANES) * 5)]
+def test_every_exchange_gets_its_turn_with_any_number_of_workers(workers: int) -> None:
+    left = [exchange(lane, f"h{n % 3}", n) for n, lane in enumerate(list(hub.LANES) * 5)]
     while left:
         started = list(hub.startable(hub.in_turn(left), [], workers))
         assert 0 < len(started) <= workers
@@ -632,14 +741,16 @@ def test_every_row_gets_its_turn_with_any_number_of_workers(workers: int) -> Non
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Lab]:
-    with open_lab(tmp_path) as made:
+    with open_lab(tmp_path, address="") as made:
         yield made
 
 
 @contextmanager
-def running(lab: Lab, state_dir: Path, text: str = "one", **changes: object) -> Iterator[hub.Hub]:
-    """A hub at work, for which every name leads to the lab."""
-    client = CallbackClient("lab/1.0", lab.ca_file, allow_private=True, resolve=here)
+def running(
+    lab: Lab, state_dir: Path, text: str = "one", resolve: Resolve = apart, **changes: object
+) -> Iterator[hub.Hub]:
+    """A hub at work, for which every name leads to the lab, by default each to an address of its own."""
+    client = CallbackClient("lab/1.0", lab.ca_file, allow_private=True, resolve=resolve)
     subject = hub.Hub(settings(state_dir, allow_private=True, **changes), send=client.send)
     subject.publish(topics(text))
     subject.start()
@@ -654,7 +765,11 @@ def post(subject: hub.Hub, body: bytes) -> None:
 
 
 def settled(subject: hub.Hub, **counts: int) -> Callable[[], bool]:
-    return lambda: counts.items() <= subject.counts().items()
+    def holds() -> bool:
+        subject.refresh_counts()
+        return counts.items() <= subject.counts().items()
+
+    return holds
 
 
 def test_life_of_a_subscription(lab: Lab, tmp_path: Path) -> None:
@@ -702,6 +817,23 @@ def test_forty_hanging_callbacks_of_one_host_delay_nobody(lab: Lab, tmp_path: Pa
         subject.publish(topics("two"))
         lab.wait(lambda: sum(arrival.path.startswith("/ok/") for arrival in lab.posts()) == 40)
         assert sum(arrival.path.startswith("/hang/") for arrival in lab.posts()) <= 4
+        lab.released.set()
+
+
+def test_callbacks_of_a_wildcard_domain_that_confirm_and_hang_delay_nobody(lab: Lab, tmp_path: Path) -> None:
+    def resolve(host: str) -> list[str]:
+        return ["127.0.0.66"] if "wild" in host else apart(host)
+
+    with running(lab, tmp_path, resolve=resolve, timeout=30.0) as subject:
+        for number in range(150):
+            lab.on("POST", f"/hang/{number}", hang)
+            url = lab.url(f"/hang/{number}", f"wild{number}.lab.example")
+            lab.wait(lambda url=url: subject.answer(FORM, form(callback=url)).status == 202)
+        post(subject, form(callback=lab.url("/honest")))
+        lab.wait(settled(subject, active=151, pending=0))
+    with running(lab, tmp_path, "two", resolve, timeout=30.0):  # which has resolved no name yet
+        lab.wait(lambda: lab.posts("/honest"))
+        lab.wait(lambda: len(lab.posts()) == 1 + hub.MAX_WORKERS_PER_PLACE)
         lab.released.set()
 
 

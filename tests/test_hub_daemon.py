@@ -23,6 +23,8 @@ import pytest
 from hub_lab import FORM, Lab, agree, answer, hang, open_lab
 from services import ROOT, SAMPLE, Address, Response, daemon, daemon_command, fetch
 
+from hub_store import OpenStore
+
 HUB = "/api/websub/hub"
 ACCEPTED = "accepted; the callback will now be asked to confirm"
 TEXT = "text/plain; charset=utf-8"
@@ -56,9 +58,9 @@ def ask(service: Address, callback: str, path: str = "/feed.xml", **more: str) -
 
 def subscribe(lab: Lab, service: Address, path: str = "/feed.xml", **more: str) -> None:
     """Subscribe, and wait until the daemon counts it."""
-    before = counts(service)["active"]
+    before = counts(service).get("active", 0)
     assert ask(service, lab.url("/cb", "localhost"), path, **more).status == 202
-    lab.wait(lambda: counts(service)["active"] == before + 1)
+    lab.wait(lambda: counts(service).get("active") == before + 1)
 
 
 def counts(service: Address) -> dict[str, int]:
@@ -176,15 +178,34 @@ def test_a_killed_service_goes_on_where_it_was(lab: Lab, data: Path, tmp_path: P
     assert len(lab.gets()) == 2
 
 
-def test_where_nothing_can_be_stored_reads_go_on(tmp_path: Path) -> None:
+def test_a_store_that_comes_late_or_goes_away_is_told_and_costs_no_promise(
+    lab: Lab, data: Path, tmp_path: Path
+) -> None:
     state = tmp_path / "state"
     state.mkdir()
-    (state / "websub.sqlite3").mkdir()  # what no store can be made of
-    with daemon(state=state) as service:
-        refusal = ask(service, "https://a.example/cb")
-        assert (refusal.status, refusal.headers["retry-after"]) == (503, "3600")
+
+    def health() -> dict[str, str]:
+        told: dict[str, str] = json.loads(fetch(service, "/healthz").body)
+        return told
+
+    other = OpenStore(state)  # as the instance that is being replaced has it
+    with running(lab, data, state) as service:
+        refusal = ask(service, lab.url("/cb", "localhost"))
+        assert (refusal.status, refusal.headers["retry-after"]) == (503, "60")
+        assert (health()["status"], health()["subscriptions"]) == ("degraded", {})
+        assert "another hub uses this directory" in health()["hub"]
         assert fetch(service, "/reviews.json").status == 200
-        assert json.loads(fetch(service, "/healthz").body)["hub"] == "requests cannot be stored at present"
+        other.close()
+        lab.wait(lambda: health()["status"] == "ok")
+        assert health()["hub"] == "here"
+        subscribe(lab, service)
+        state.rename(tmp_path / "away")
+        assert ask(service, lab.url("/other", "localhost")).status == 503
+        lab.wait(lambda: health()["status"] == "degraded")
+        (tmp_path / "away").rename(state)
+        lab.wait(lambda: health()["status"] == "ok")
+        lab.wait(lambda: counts(service)["active"] == 1)
+        assert ask(service, lab.url("/other", "localhost")).status == 202
 
 
 # ---- The example ----

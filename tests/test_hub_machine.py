@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 import hub
-from callbacks import CallbackRequest, CallbackResponse
+from callbacks import CallbackRequest, CallbackResponse, Enter
 from hub_store import list_subscriptions
 
 CALLBACKS = ["https://ann.example/", "https://bob.example/"]
@@ -55,7 +55,9 @@ class HubMachine(RuleBasedStateMachine):
     # The hub
 
     def start(self) -> None:
-        self.hub = hub.Hub(lab.settings(Path(self.directory.name)), clock=self.clock, send=self.send)
+        state_dir = Path(self.directory.name)
+        self.hub = hub.Hub(lab.settings(state_dir), clock=self.clock, running_time=self.clock, send=self.send)
+        self.hub.open_store()
         self.publish()
 
     def publish(self) -> None:
@@ -69,7 +71,7 @@ class HubMachine(RuleBasedStateMachine):
 
     # The callbacks, and what the model makes of each exchange
 
-    def send(self, request: CallbackRequest) -> CallbackResponse:
+    def send(self, request: CallbackRequest, enter: Enter) -> CallbackResponse:
         if self.kill_at == "before the exchange":
             self.kill_at = None
             raise Killed
@@ -101,7 +103,8 @@ class HubMachine(RuleBasedStateMachine):
             return
         old = self.living().get(key)
         ends_at = self.clock.now + float(asked["hub.lease_seconds"])
-        self.expectations[key] = Expectation(ends_at, old.has if old else self.requested_with[key])
+        has, failures = (old.has, old.failures) if old else (self.requested_with[key], 0)
+        self.expectations[key] = Expectation(ends_at, has, failures)
 
     def on_post(self, request: CallbackRequest) -> CallbackResponse:
         path = lab.FEED if "feed.xml" in request.headers["Link"] else lab.JSON_FEED

@@ -1,6 +1,6 @@
 """The store of the hub: what it keeps, what it counts, and what it says when the disk will not have it.
 
-Rows - Counting - Trouble - Opening - Listing
+Rows - Counting - Trouble - Opening - Coming and going - Listing
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 import sqlite3
 import stat
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 
 import hub_store
 from hub_store import (
-    EXPIRED_ROW_SECONDS,
     STORE_FILE_NAME,
     UNCONFIRMED_SECONDS,
     HubUnavailable,
     Listing,
     Occupancy,
+    OpenStore,
     PendingRequest,
     Store,
     StoreFault,
@@ -82,7 +82,7 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> list[sqlite3.Connection]:
 
 @pytest.fixture
 def store(connections: list[sqlite3.Connection], tmp_path: Path) -> Iterator[Store]:
-    with closing(Store(tmp_path)) as made:
+    with closing(OpenStore(tmp_path)) as made:
         yield made
 
 
@@ -118,12 +118,12 @@ def test_a_subscription_is_found_until_its_lease_ends_and_if_the_clock_is_set_ba
     assert get(store, who, NOW + 59).subscription is not None
 
 
-def test_rows_expire_a_day_after_their_lease_or_at_once_when_there_are_too_many(store: Store) -> None:
-    put(store, subscribed(subscriber("a"), NOW), subscribed(subscriber("b"), NOW + 1))
+def test_ended_rows_are_listed_longest_ago_first_and_stay(store: OpenStore) -> None:
+    ends = {"a": NOW, "b": NOW + 1, "c": NOW - 1}
+    put(store, *(subscribed(subscriber(name), end) for name, end in ends.items()))
     with store.reading() as rows:
-        assert rows.expired(NOW + EXPIRED_ROW_SECONDS - 1, 2) == []
-        assert [row.subscriber for row in rows.expired(NOW + EXPIRED_ROW_SECONDS, 2)] == [subscriber("a")]
-        assert [row.subscriber for row in rows.expired(NOW, 1)] == [subscriber("a")]
+        assert [row.expires_at for row in rows.ended(NOW)] == [NOW - 1, NOW]
+        assert rows.rows() == 3
 
 
 def test_nothing_of_a_failed_transaction_is_done(store: Store) -> None:
@@ -163,37 +163,46 @@ MODES = st.sampled_from(["subscribe", "unsubscribe", "denied"])
 SUBSCRIBERS = st.builds(subscriber, st.sampled_from("abc"), st.sampled_from(["s.example", "t.example"]))
 
 
+HOSTS = st.sampled_from(["s.example", "t.example", "u.example"])
+
+
 @given(
     pending=st.dictionaries(SUBSCRIBERS, MODES),
     subscriptions=st.dictionaries(SUBSCRIBERS, st.sampled_from([NOW, NOW + 1])),
-    unconfirmed=st.lists(st.tuples(st.sampled_from(["s.example", "t.example"]), st.integers(0, 100))),
+    unconfirmed=st.lists(st.tuples(HOSTS, st.integers(0, 100))),
+    neighbours=st.frozensets(HOSTS),
     who=SUBSCRIBERS,
 )
-def test_occupancy_is_everything_but_the_subscribers_own(
+def test_occupancy_is_every_stranger_but_the_subscriber(
     tmp_path_factory: pytest.TempPathFactory,
     pending: dict[Subscriber, str],
     subscriptions: dict[Subscriber, float],
     unconfirmed: list[tuple[str, int]],
+    neighbours: frozenset[str],
     who: Subscriber,
 ) -> None:
-    with closing(Store(tmp_path_factory.mktemp("store"))) as store, store.writing() as rows:
+    hosts = neighbours | {who.host}
+    with closing(OpenStore(tmp_path_factory.mktemp("store"))) as store, store.writing() as rows:
         for one, mode in pending.items():
             rows.save(SubscriptionState(), requested(one, mode))
         for one, expires_at in subscriptions.items():
             rows.save(SubscriptionState(), subscribed(one, expires_at))
         for host, seconds_ago in sorted(unconfirmed, key=lambda noted: -noted[1]):
             rows.note_unconfirmed(host, NOW - seconds_ago)
-        counted = rows.occupancy(who, NOW)
-    others = {one: mode for one, mode in pending.items() if one != who and mode != "denied"}
-    taken = [one for one, expires_at in subscriptions.items() if expires_at > NOW]
-    taken += [one for one, mode in others.items() if mode == "subscribe"]
+        counted, renewals = rows.occupancy(who, hosts, NOW), rows.renewals(NOW)
+    confirmed = [one for one, expires_at in subscriptions.items() if expires_at > NOW]
+    strangers = {
+        one: mode for one, mode in pending.items() if mode != "denied" and one not in (who, *confirmed)
+    }
+    taken = [*confirmed, *(one for one, mode in strangers.items() if mode == "subscribe")]
     recent = [host for host, seconds_ago in unconfirmed if seconds_ago < UNCONFIRMED_SECONDS]
     assert counted == Occupancy(
-        len(others),
-        [one.host for one in others].count(who.host) + recent.count(who.host),
+        len(strangers),
+        sum(one.host in hosts for one in strangers) + sum(host in hosts for host in recent),
         len(taken),
         [one.host for one in taken].count(who.host),
     )
+    assert renewals == {one.key for one in confirmed if one in pending}
 
 
 # ---- Trouble -----------------------------------------------------------------------------------------------
@@ -258,22 +267,89 @@ def test_an_unusable_state_directory_is_named(tmp_path: Path, trouble: str) -> N
             with closing(sqlite3.connect(path)) as other:
                 other.execute("PRAGMA user_version = 99")
     with pytest.raises(HubUnavailable, match=f"^{re.escape(str(path))}: ") as fault:
-        Store(path.parent)
+        OpenStore(path.parent)
     assert fault.value.path == path
 
 
 def test_a_directory_belongs_to_one_store_at_a_time(store: Store, tmp_path: Path) -> None:
     with pytest.raises(HubUnavailable, match="another hub uses this directory"):
-        Store(tmp_path)
+        OpenStore(tmp_path)
     store.close()
-    Store(tmp_path).close()
+    OpenStore(tmp_path).close()
 
 
 def test_a_store_is_for_its_owner_only(tmp_path: Path) -> None:
-    with closing(Store(tmp_path / "state" / "hub")):
-        files = list((tmp_path / "state" / "hub").iterdir())
+    with closing(OpenStore(tmp_path)):
+        files = list(tmp_path.iterdir())
         assert len(files) == 3
         assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+
+
+# ---- Coming and going --------------------------------------------------------------------------------------
+
+
+def held(directory: Path) -> AbstractContextManager[object]:
+    """Another hub has the directory."""
+    return closing(OpenStore(directory))
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Another program writes to the store."""
+    OpenStore(directory).close()
+    with closing(sqlite3.connect(directory / STORE_FILE_NAME)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        yield
+
+
+@contextmanager
+def away(directory: Path) -> Iterator[None]:
+    """The directory is elsewhere for a while."""
+    directory.rename(f"{directory}.away")
+    yield
+    Path(f"{directory}.away").rename(directory)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "reason"),
+    [(held, "another hub uses this directory"), (locked, "locked"), (away, "No such file or directory")],
+)
+def test_a_store_that_comes_late_is_opened_then(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    trouble: Callable[[Path], AbstractContextManager[object]],
+    reason: str,
+) -> None:
+    with closing(Store(tmp_path)) as store:
+        with trouble(tmp_path):
+            for _ in range(3):
+                store.keep_open()
+                assert reason in (store.trouble or "")
+                with pytest.raises(StoreFault, match="there is no store"):
+                    store.writing()
+            (line,) = caplog.messages
+            assert line.startswith("no requests can be stored: ")
+        store.keep_open()
+        assert store.trouble is None
+        with store.writing() as rows:
+            rows.save(SubscriptionState(), requested(subscriber()))
+
+
+@pytest.mark.parametrize("what", ["the file", "the directory"])
+def test_a_store_that_went_away_takes_nothing_that_would_be_lost(tmp_path: Path, what: str) -> None:
+    state_dir = tmp_path / "state"
+    state_dir.mkdir()
+    with closing(Store(state_dir)) as store:
+        store.keep_open()
+        if what == "the file":
+            (state_dir / STORE_FILE_NAME).unlink()
+        else:
+            state_dir.rename(tmp_path / "moved")
+        with pytest.raises(StoreFault, match="there is no store"):
+            store.writing(durable=True)
+        store.keep_open()
+        assert (store.trouble is None) == (what == "the file")
+        assert state_dir.exists() == (what == "the file")
 
 
 # ---- Listing -----------------------------------------------------------------------------------------------
