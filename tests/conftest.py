@@ -17,7 +17,7 @@ EXCUSES = {f"Skipped: {right.reason}" for right in RIGHTS.values()}
 
 
 def judged(report: Any) -> Any:
-    """The report of a test or of a collected file; that of an unlisted skip, `xfail` included, as a failure."""
+    """The report of a test or a collected file; an unlisted skip, `xfail` included, becomes a failure."""
     if IN_CI and report.skipped:
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else "expected to fail"
         if reason not in EXCUSES:

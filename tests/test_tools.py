@@ -28,8 +28,9 @@ def test_only_a_right_is_an_excuse_in_ci(tmp_path: Path, ci: str) -> None:
     for why, content in SKIPS.items():
         (tmp_path / f"test_{why}.py").write_text(f"import pytest, tools\n{content}\n")
     environment = os.environ | {"CI": ci, "PYTHONPATH": str(TESTS)}
-    command = [sys.executable, "-m", "pytest", "-rA", "--continue-on-collection-errors", "--rootdir", tmp_path]
-    done = subprocess.run([*command, tmp_path], env=environment, capture_output=True, text=True, timeout=60)
+    flags = ["-rA", "--continue-on-collection-errors", "--rootdir", tmp_path, tmp_path]
+    command = [sys.executable, "-m", "pytest", *flags]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     failed = set(re.findall(r"(?m)^(?:FAILED|ERROR) .*test_(\w+)\.py", done.stdout))
     assert failed == (SKIPS.keys() - {"right"} if ci else set()), done.stdout
     assert (done.returncode != 0) == bool(ci)

@@ -1,4 +1,4 @@
-"""What some tests need of the machine beyond Python: programs, which can be installed, and rights, which cannot.
+"""What some tests need beyond Python: programs, which can be installed, and rights, which cannot.
 
 Without one a test is skipped with the reason. In CI, where `.ci/run` has installed every program, it fails,
 unless what is missing stands in RIGHTS. `conftest.py` holds every skip against that list.
@@ -42,7 +42,7 @@ def missing(reason: str) -> None:
 
 
 class Right(NamedTuple):
-    """A right that a sandbox may lack: whether this machine grants it, and why a test is skipped without it."""
+    """A right that a sandbox may lack: whether this machine grants it, and the reason to skip without it."""
 
     is_granted: Callable[[], bool]
     reason: str
