@@ -3,9 +3,13 @@
     python bench/soak.py >> bench/RESULTS.md   ten minutes
     python bench/soak.py --seconds 30          a short one, as the tests run it
 
-Callers work without a pause while data files are replaced, by good ones and by bad ones, and the daemon is
-killed and started again. The exit status is 1 when an answer was not as expected, memory or descriptors have
-grown, or a living subscriber does not have the newest content. Needs what run.py needs, but no PyPI.
+Callers work without a pause, others read nothing of large answers or leave before they come, while data files
+are replaced, by good ones and by bad ones, the daemon is stopped or killed and started again, and the network
+between the hub and its subscribers goes away for a while. The exit status is 1 when an answer was not as
+expected, memory or descriptors have grown, or a living subscriber does not have the newest content.
+
+Needs what run.py needs, but no PyPI, and `unshare` and `ip`: everything runs in a network of its own, in
+which addresses can be taken away. Where the system does not allow that, the network stays.
 """
 
 import argparse
@@ -14,25 +18,32 @@ import json
 import os
 import random
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from rows import p99
-from servers import MCP_HEADERS, PORTS, PROJECT, Lab, Server, ask, wait_for
+from rows import WHOLE_BATCH, WHOLE_GET, connections, p99
+from servers import MCP_HEADERS, PORTS, PROJECT, BenchError, Lab, Server, ask, wait_for
 from subscribers import Subscribers
 
 TOPICS = ("/feed.xml", "/api/feed.json", "/reviews.json")
 LIVING = [(kind, number, TOPICS[number % 3]) for kind in ("steady", "slow", "flaky") for number in range(6)]
 BAD_FILES = (b" ", b"{", b'{"reviews": [{"rating": 9}]}', b"\xff\xfe")
-CALM, WILD = ("good file", "good file", "bad file", "SIGHUP"), ("good file", "bad file", "SIGHUP", "SIGKILL")
-CALM_SHARE = 0.3  # of the time, twice: without kills
+CALM = ("good file", "good file", "bad file", "SIGHUP")
+WILD = ("good file", "bad file", "SIGHUP", "SIGKILL", "SIGTERM", "lost network")
+CALM_SHARE = 0.3  # of the time, twice: without what is WILD alone
+NON_READERS = [WHOLE_GET, WHOLE_BATCH] * 40  # as many as are served without a refusal for anybody
+NAMESPACE = ["unshare", "--user", "--map-root-user", "--net"]  # begins a command
+OWN_NETWORK = "198.51.100."  # for documentation (RFC 5737)
+LOST_SECONDS = 4  # longer than all tries that the hub makes of a subscriber that is down
 WORDS = ("back", "pain", "neck", "great", "massage", "wait", "the", "Tobias", "zzz", "é", "")
 TOOLS = {"search_reviews": {"query": "back"}, "get_business": {}, "get_technician": {"name": "nobody"}}
 
@@ -64,7 +75,8 @@ class Soak:
         self.answers: list[tuple[str, float]] = []  # kind and milliseconds of each that was right
         self.unexpected: list[str] = []
         self.events: Counter[str] = Counter()
-        self._subscribers, self.port, self._kills = subscribers, next(PORTS), 0
+        self.longest_stop_seconds = 0.0
+        self._subscribers, self.port, self._ends = subscribers, next(PORTS), 0
         self._lab = Lab(PROJECT, scratch, scratch)
         self._data = self._lab.data(0)
         self._content = (self._data / "reviews.json").read_bytes()
@@ -80,24 +92,34 @@ class Soak:
     def run(self, seconds: float, disturbances: tuple[str, ...]) -> None:
         """All callers at work while one disturbance follows the other."""
         ended, deadline = threading.Event(), time.monotonic() + seconds
-        threads = [threading.Thread(target=self._call, args=(ended,)) for _ in range(8)]
+        threads = [threading.Thread(target=act, args=(ended,)) for act in (*[self._call] * 8, self._burden)]
         for thread in threads:
             thread.start()
         try:
             while time.monotonic() < deadline:
-                self._disturb(random.choice(disturbances))
-                time.sleep(random.random())
+                for disturbance in random.sample(disturbances, len(disturbances)):
+                    self._disturb(disturbance)
+                    time.sleep(random.random())
         finally:
             ended.set()
             for thread in threads:
                 thread.join()
 
+    def _burden(self, ended: threading.Event) -> None:
+        """Ask for much, read nothing and leave, at once or after a while."""
+        while not ended.is_set():
+            for kind, seconds in (("non-readers", 1), ("abandoned requests", 0)):
+                self._up.wait(60)
+                with suppress(OSError), connections(self.server, NON_READERS):
+                    self.events[kind] += len(NON_READERS)
+                    time.sleep(seconds)
+
     def _call(self, ended: threading.Event) -> None:
-        """Call again and again. What a kill of the daemon breaks counts for nothing."""
+        """Call again and again. What the end of the daemon breaks counts for nothing."""
         while not ended.is_set():
             kind, right, arguments = random_call()
             self._up.wait(60)
-            kills, problem = self._kills, ""
+            ends, problem = self._ends, ""
             try:
                 answer = ask(**{"port": self.port, **arguments})
                 if answer.status == right:
@@ -106,7 +128,7 @@ class Soak:
                     problem = f"{answer.status} {answer.body[:200]!r}"
             except (OSError, http.client.HTTPException) as error:
                 problem = repr(error)
-            if problem and kills == self._kills:
+            if problem and ends == self._ends:
                 self.unexpected.append(f"{kind}: {problem}")
 
     def _disturb(self, disturbance: str) -> None:
@@ -118,15 +140,23 @@ class Soak:
         if disturbance == "bad file":
             self._replace(random.choice(BAD_FILES))
             wait_for("notice of a bad file", lambda: b'"stale"' in ask(self.port, "/healthz").body)
+        if disturbance == "lost network":
+            address("del")
         self._replace(self._content.replace(b'"name": "', b'"name": "%x ' % random.getrandbits(64), 1))
         mode = random.choice(("subscribe", "unsubscribe"))
         passing = ask(**self._subscribers.request(mode, self.port, "steady", 48, TOPICS[0]))
         self.events[f"{mode}: {passing.status}"] += 1
-        if disturbance == "SIGKILL":
+        if disturbance == "lost network":
+            time.sleep(LOST_SECONDS)
+            address("add")
+        if disturbance in ("SIGKILL", "SIGTERM"):
             time.sleep(random.random() / 2)
-            self._kills += 1
+            self._ends += 1
             self._up.clear()
-            self.server.kill()
+            if disturbance == "SIGKILL":
+                self.server.kill()
+            else:
+                self.longest_stop_seconds = max(self.longest_stop_seconds, self.server.stop())
             self.server = self._start()
 
     def _replace(self, content: bytes) -> None:
@@ -139,6 +169,9 @@ class Soak:
         time.sleep(2)
 
         def nobody_is_behind() -> bool:
+            left = json.loads(ask(self.port, "/healthz").body)["subscriptions"]["active"]
+            if left < len(LIVING):
+                raise BenchError(f"{left} of {len(LIVING)} living subscribers are left")
             content, taken = {topic: ask(self.port, topic).body for topic in TOPICS}, self._subscribers.newest
             return all(taken[f"/{kind}/{number}"] == content[topic] for kind, number, topic in LIVING)
 
@@ -146,17 +179,37 @@ class Soak:
         return round(self.server.memory_mb()), len(os.listdir(f"/proc/{self.server.process.pid}/fd"))
 
 
+def address(verb: str) -> None:
+    """Give the subscribers' addresses to this machine, "add", or take them away, "del"."""
+    subprocess.run(["ip", "address", verb, f"{OWN_NETWORK}1/24", "dev", "lo"], check=True)
+
+
+def enter_own_network() -> None:
+    """Begin again in a network of its own; returns only where the system does not allow that."""
+    with suppress(OSError):
+        if not subprocess.run([*NAMESPACE, "ip", "-V"], capture_output=True).returncode:
+            os.execvp(NAMESPACE[0], [*NAMESPACE, sys.executable, *sys.argv, "--own-network"])
+
+
 def main() -> int:
     """Run the command line; the exit status. Raises BenchError or OSError when it cannot go on."""
     parser = argparse.ArgumentParser(description="Try to wear reviewsd out.")
     parser.add_argument("--seconds", type=float, default=600, help="how long; default %(default)s")
-    seconds = parser.parse_args().seconds
+    parser.add_argument("--own-network", action="store_true", help="the network may be changed")
+    options = parser.parse_args()
+    seconds, wild, network = options.seconds, WILD, OWN_NETWORK
+    if options.own_network:
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+        address("add")
+    else:
+        enter_own_network()
+        wild, network = tuple(each for each in WILD if each != "lost network"), "127.0.0."
     with tempfile.TemporaryDirectory(prefix="reviewsd-soak-") as scratch:
-        subscribers = Subscribers(Path(scratch))
+        subscribers = Subscribers(Path(scratch), network)
         soak = Soak(Path(scratch), subscribers)
         try:
             subscribers.subscribe(soak.port, [*LIVING, ("dead", 0, TOPICS[0])])
-            soak.run(seconds * (1 - 2 * CALM_SHARE), WILD)
+            soak.run(seconds * (1 - 2 * CALM_SHARE), wild)
             soak.run(seconds * CALM_SHARE, CALM)  # until it has the memory that it needs
             before = soak.rest()
             soak.run(seconds * CALM_SHARE, CALM)
@@ -171,6 +224,9 @@ def main() -> int:
     print(f"## Soak\n\nBy `python bench/soak.py` on {date.today()}: {seconds:.0f} seconds.\n")
     print(f"- Answered as expected: {dict(Counter(kind for kind, _ in soak.answers))}.")
     print(f"- Meanwhile: {dict(soak.events + subscribers.events)}.")
+    if not options.own_network:
+        print("- The network was not lost: the system allows no other.")
+    print(f"- Longest stop: {soak.longest_stop_seconds:.1f} s.")
     print(f"- Latency on this crowded machine: {p99([ms for _, ms in soak.answers]):.1f} ms at p99.")
     print(f"- Memory in MB and descriptors without load: {before}, and {after} at the end.")
     print(f"- All {len(LIVING)} living subscribers have the newest content.")

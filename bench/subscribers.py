@@ -18,25 +18,26 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 from servers import HOST, PORTS, ask, wait_for
 
-HOSTS = tuple(f"127.0.0.{number}" for number in range(1, 51))  # the hub bounds what it does for one host
+HOSTS = 50  # the hub bounds what it does for one of them
 WAIT_SECONDS = {"slow": 0.3, "hanging": 86_400}
 
 
 class Subscribers:
-    """Callbacks that answer, in a thread of their own, until the program ends.
+    """Callbacks that answer, in a thread of their own, until the program ends, at addresses that begin alike.
 
     The hub needs `flags` to reach them. `newest` holds the last content taken, b"" before the first, of every
     path that was verified.
     """
 
-    def __init__(self, scratch: Path):
+    def __init__(self, scratch: Path, network: str = "127.0.0."):
+        self._hosts = [f"{network}{number}" for number in range(1, 1 + HOSTS)]
         self._files = certificate, key = scratch / "subscribers.pem", scratch / "subscribers.key"
         self.flags = ("--hub-allow-private", "--hub-ca-file", str(certificate))
         self.newest: dict[str, bytes] = {}
         self.events: Counter[str] = Counter()
         self._refused: set[str] = set()  # paths of flaky callbacks that take the next delivery
         self._port, self._listening = next(PORTS), threading.Event()
-        names = "subjectAltName=" + ",".join(f"IP:{host}" for host in HOSTS)
+        names = "subjectAltName=" + ",".join(f"IP:{host}" for host in self._hosts)
         command = [
             "openssl",
             "req",
@@ -54,7 +55,7 @@ class Subscribers:
 
     def request(self, mode: str, port: int, kind: str, number: int, topic: str) -> dict[str, Any]:
         """The arguments of `servers.ask` for a request of the callback /kind/number; `topic` is a path."""
-        callback = f"https://{HOSTS[number % len(HOSTS)]}:{self._port}/{kind}/{number}"
+        callback = f"https://{self._hosts[number % HOSTS]}:{self._port}/{kind}/{number}"
         fields = {"hub.mode": mode, "hub.topic": f"http://{HOST}:{port}{topic}", "hub.callback": callback}
         form = {"Content-Type": "application/x-www-form-urlencoded"}
         return {"port": port, "path": "/api/websub/hub", "body": urlencode(fields).encode(), "headers": form}
@@ -71,7 +72,8 @@ class Subscribers:
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(*self._files)
-        server = await asyncio.start_server(self._exchange, HOSTS, self._port, ssl=context, backlog=1024)
+        where = {"host": self._hosts, "port": self._port, "backlog": 1024}
+        server = await asyncio.start_server(self._exchange, **where, ssl=context)
         self._listening.set()
         await server.serve_forever()
 

@@ -1,6 +1,36 @@
-"""What all tests share: property tests judge answers, never the speed of the machine they run on."""
+"""What all tests share: property tests judge answers, never the speed of the machine they run on.
 
+In CI a skip fails, unless its reason is a right that `tools.RIGHTS` lists.
+"""
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
 from hypothesis import HealthCheck, settings
+from tools import IN_CI, RIGHTS
 
 settings.register_profile("reviewsd", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("reviewsd")
+
+EXCUSES = {f"Skipped: {right.reason}" for right in RIGHTS.values()}
+
+
+def judged(report: Any) -> Any:
+    """The report of a test or a collected file; an unlisted skip, `xfail` included, becomes a failure."""
+    if IN_CI and report.skipped:
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else "expected to fail"
+        if reason not in EXCUSES:
+            report.outcome, report.longrepr = "failed", f"{reason}; this is not on the list of tests/tools.py"
+            vars(report).pop("wasxfail", None)  # by which pytest tells an expected failure from another
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, Any, Any]:
+    return judged((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, Any, Any]:
+    return judged((yield))

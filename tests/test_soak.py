@@ -4,14 +4,31 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tools import program
+import pytest
+from tools import needs, program
 
 SOAK = Path(__file__).resolve().parent.parent / "bench" / "soak.py"
 SECONDS = 30
 
 
-def test_nothing_unexpected_happens_and_nothing_grows() -> None:
-    program("openssl")
+@pytest.fixture(scope="module")
+def report() -> str:
+    for name in ("openssl", "unshare", "ip"):
+        program(name)
     command = [sys.executable, str(SOAK), "--seconds", str(SECONDS)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=10 * SECONDS)
     assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_nothing_unexpected_happens_and_nothing_grows(report: str) -> None:
+    assert "- Unexpected: nothing." in report
+
+
+@pytest.mark.parametrize(
+    "event", ["non-readers", "abandoned requests", "SIGTERM", "SIGKILL", "bad file", "lost network"]
+)
+def test_it_has_happened_meanwhile(report: str, event: str) -> None:
+    if event == "lost network":
+        needs("a network namespace")
+    assert f"'{event}': " in report

@@ -1,12 +1,26 @@
-"""Programs that some tests need and that pip cannot install.
+"""What some tests need beyond Python: programs, which can be installed, and rights, which cannot.
 
-Without one a test is skipped with the reason; in CI, where `.ci/run` has installed them, it fails instead.
+Without one a test is skipped with the reason. In CI, where `.ci/run` has installed every program, it fails,
+unless what is missing stands in RIGHTS. `conftest.py` holds every skip against that list.
+
+Sections: Programs - Rights - Control groups
 """
 
 import os
 import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+
+IN_CI = os.environ.get("CI") == "true"
+
+
+# ---- Programs ----
 
 
 def program(name: str) -> str:
@@ -19,6 +33,75 @@ def program(name: str) -> str:
 
 def missing(reason: str) -> None:
     """Skip the test for want of something; fail it in CI."""
-    if os.environ.get("CI") == "true":
+    if IN_CI:
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+# ---- Rights: the only reasons for which CI may skip a test ----
+
+
+class Right(NamedTuple):
+    """A right that a sandbox may lack: whether this machine grants it, and the reason to skip without it."""
+
+    is_granted: Callable[[], bool]
+    reason: str
+
+
+def needs(name: str) -> None:
+    """Skip the test unless the right of this name is granted."""
+    if not is_granted(name):
+        pytest.skip(RIGHTS[name].reason)
+
+
+@cache
+def is_granted(name: str) -> bool:
+    """Whether this machine grants the right of this name."""
+    return RIGHTS[name].is_granted()
+
+
+def succeeds(*command: str, user: int | None = None) -> bool:
+    """Whether a command can be run, as another user if one is given, and ends with status 0."""
+    with suppress(OSError):
+        return subprocess.run(command, user=user, capture_output=True).returncode == 0
+    return False
+
+
+NAMESPACE = ("unshare", "--user", "--map-root-user", "--net")  # begins a command, which has no network
+NOBODY = 65534
+
+RIGHTS = {
+    "another user": Right(lambda: succeeds("true", user=NOBODY), "processes of another user are not allowed"),
+    "a network namespace": Right(lambda: succeeds(*NAMESPACE, "true"), "network namespaces are not allowed"),
+    "a control group": Right(lambda: can_group(), "control groups that limit memory are not allowed"),
+}
+
+
+# ---- Control groups: version 2, or 1 where the memory controller is there (cgroups(7)) ----
+
+GROUPS = Path("/sys/fs/cgroup")
+OF_VERSION_1 = (GROUPS / "memory").is_dir()
+MEMORY_LIMITS = (
+    ("memory.limit_in_bytes", "memory.kmem.tcp.limit_in_bytes") if OF_VERSION_1 else ("memory.max",)
+)
+"""The second of version 1 has buffers of TCP counted, which version 2 counts with the rest."""
+
+
+@contextmanager
+def memory_group(limit_bytes: int) -> Iterator[Path]:
+    """The directory of a new control group, whose processes are killed at its end. Raises OSError."""
+    group = (GROUPS / "memory" if OF_VERSION_1 else GROUPS) / f"reviewsd-test-{os.getpid()}"
+    group.mkdir()
+    try:
+        for name in MEMORY_LIMITS:
+            (group / name).write_text(str(limit_bytes))
+        yield group
+    finally:
+        group.rmdir()
+
+
+def can_group() -> bool:
+    """Whether a memory group can be made and a process put into it."""
+    with suppress(OSError), memory_group(2**30) as group:
+        return succeeds("sh", "-c", f"echo $$ > {group}/cgroup.procs")
+    return False

@@ -1,0 +1,36 @@
+"""In CI a test is skipped for a listed right and for nothing else."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parent
+LACKING = "tools.RIGHTS['another user'] = tools.RIGHTS['another user']._replace(is_granted=lambda: False)"
+SKIPS = {
+    "right": f"def test_it():\n    {LACKING}\n    tools.needs('another user')",
+    "program": "def test_it():\n    tools.program('reviewsd-no-such-program')",
+    "call": "def test_it():\n    pytest.skip('no time')",
+    "mark": "@pytest.mark.skipif(True, reason='no time')\ndef test_it():\n    pass",
+    "fixture": "@pytest.fixture\ndef it():\n    pytest.skip('no time')\ndef test_it(it):\n    pass",
+    "expected_failure": "@pytest.mark.xfail\ndef test_it():\n    assert False",
+    "file": "pytest.skip('no time', allow_module_level=True)",
+    "import": "pytest.importorskip('no_such_module')",
+}
+
+
+@pytest.mark.parametrize("ci", ["true", ""])
+def test_only_a_right_is_an_excuse_in_ci(tmp_path: Path, ci: str) -> None:
+    (tmp_path / "conftest.py").write_text((TESTS / "conftest.py").read_text())
+    for why, content in SKIPS.items():
+        (tmp_path / f"test_{why}.py").write_text(f"import pytest, tools\n{content}\n")
+    environment = os.environ | {"CI": ci, "PYTHONPATH": str(TESTS)}
+    flags = ["-rA", "--continue-on-collection-errors", "--rootdir", tmp_path, tmp_path]
+    command = [sys.executable, "-m", "pytest", *flags]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    failed = set(re.findall(r"(?m)^(?:FAILED|ERROR) .*test_(\w+)\.py", done.stdout))
+    assert failed == (SKIPS.keys() - {"right"} if ci else set()), done.stdout
+    assert (done.returncode != 0) == bool(ci)
