@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import logging
+import os
 import secrets
 import threading
 import time
@@ -292,15 +293,18 @@ HUB_UNAVAILABLE = HubAnswer(503, "requests cannot be stored at present", (("Retr
 class Application:
     """The WSGI application. `snapshot` may be replaced at any time by one assignment."""
 
-    def __init__(self, data: Path, base_url: str, mcp: McpEndpoint):
+    def __init__(self, data: Path, urls: links.Links, mcp: McpEndpoint):
         """Load everything. Raises BadData."""
         self.data = data
-        self.base_url = base_url
+        self.urls = urls
         self.mcp = mcp
         self.hub: Hub | None = None
         self.hub_absence = HUB_ELSEWHERE  # what subscribers are told without one
         self.program = load_program()
         self.reload_error: dict[str, Any] | None = None  # as `/healthz` shows it
+        self.look_seconds: float | None = None  # between looks at the files; None where others see to that
+        self._looking_process = 0
+        self._begin_to_look = threading.Lock()
         self.started_at = time.monotonic()
         self.snapshot = self.load(None)
 
@@ -312,7 +316,7 @@ class Application:
         # of a GET during a reload is 29 to 55 ms without it, 61 to 83 ms with it.
         gc.disable()
         try:
-            return build_snapshot(self.program, files, self.base_url, previous, time.time())
+            return build_snapshot(self.program, files, self.urls, previous, time.time())
         finally:
             gc.enable()
 
@@ -325,10 +329,21 @@ class Application:
 
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         """WSGI, for every server but ours."""
+        if self.look_seconds and self._looking_process != os.getpid():
+            self._look_from_now_on(self.look_seconds)
         answer = self.respond(environ)
         response = answer() if callable(answer) else answer
         start_response(f"{response.status} {HTTPStatus(response.status).phrase}", list(response.headers))
         return [response.body]
+
+    def _look_from_now_on(self, interval_seconds: float) -> None:
+        """Watch the files in this process; in another one the server may have loaded them, long ago."""
+        with self._begin_to_look:
+            if self._looking_process != os.getpid():
+                reloader = Reloader(self, interval_seconds, lambda *states: None)
+                reloader.look(forced=False)
+                threading.Thread(target=reloader.run, name="reload", daemon=True).start()
+                self._looking_process = os.getpid()
 
     def respond(self, environ: Environ) -> Answer:
         """The answer to the request of a WSGI environment, whatever happens."""

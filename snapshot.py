@@ -24,6 +24,7 @@ import links
 import page
 from contract import BadData, Contract, Fault, read_contract
 from feeds import atom_feed, json_feed
+from links import Links, topic_link_header
 from mcp_tools import Toolbox, toolbox_of
 from representations import ATOM_TYPE, HTML_TYPE, ICON_TYPE, JSON_TYPE, TEXT_TYPE, Representation, represent
 from reviews import INSIGHTS_FILE, REVIEWS_FILE, Dataset, load
@@ -152,7 +153,7 @@ class Snapshot(NamedTuple):
 
 
 def build_snapshot(
-    program: Program, files: Files, base_url: str, previous: Snapshot | None, now: float
+    program: Program, files: Files, urls: Links, previous: Snapshot | None, now: float
 ) -> Snapshot:
     """The snapshot of `files`; content that `previous` served keeps its Last-Modified. Raises BadData."""
     insights, _ = files.get(INSIGHTS_FILE, (None, None))
@@ -161,14 +162,14 @@ def build_snapshot(
     content = (dataset.reviews_json, dataset.insights_json)
     same = previous is not None and content == (previous.dataset.reviews_json, previous.dataset.insights_json)
     changed = last_modified(data_modified, now, same, previous)
-    bodies = fixed_bodies(program, dataset, base_url, data_modified, changed)
+    bodies = fixed_bodies(program, dataset, urls, data_modified, changed)
     earlier = {**previous.fixed, DIRECTORY: previous.directory} if previous else {}
     fixed = {}
     for path, (body, content_type, modified) in bodies.items():
         before = earlier.get(path)
         same = before is not None and body == before.identity.body
         date = last_modified(modified, now, same, before)
-        link = links.topic_link_header(base_url, path) if path in links.TOPIC_PATHS else ""
+        link = topic_link_header(urls.base_url, path, bool(urls.hub)) if path in links.TOPIC_PATHS else ""
         vary = "Accept, Accept-Encoding" if path in (links.HOME_PATH, DIRECTORY) else "Accept-Encoding"
         policy = page.page_headers(program.templates) if path == links.HOME_PATH else ()
         fixed[path] = represent(body, content_type, date, link=link, vary=vary, policy=policy)
@@ -176,11 +177,11 @@ def build_snapshot(
     return Snapshot(dataset, toolbox, fixed, directory, changed, Computed())
 
 
-def fixed_bodies(program: Program, dataset: Dataset, base_url: str, modified: float, changed: int) -> Bodies:
+def fixed_bodies(program: Program, dataset: Dataset, urls: Links, modified: float, changed: int) -> Bodies:
     """What each fixed path answers. `modified` is the time of the data files, `changed` the dataset's own."""
-    urls, templates = links.links_below(base_url), program.templates
+    templates = program.templates
     atom = atom_feed(dataset, urls, datetime.fromtimestamp(changed, UTC))
-    contract = encode(served_contract(program.contract, dataset, base_url))
+    contract = encode(served_contract(program.contract, dataset, urls))
     shown = max(changed, program.templates_modified)
     return {
         links.REVIEWS_PATH: (dataset.reviews_json, JSON_TYPE, modified),
@@ -196,13 +197,13 @@ def fixed_bodies(program: Program, dataset: Dataset, base_url: str, modified: fl
     }
 
 
-def served_contract(contract: Contract, dataset: Dataset, base_url: str) -> dict[str, Any]:
+def served_contract(contract: Contract, dataset: Dataset, urls: Links) -> dict[str, Any]:
     """The contract with this service's address and the business to write to."""
     business = dataset.business
     contact = {key: business[key] for key in ("name", "url", "email") if business.get(key)}
     return contract.document | {
         "info": contract.document["info"] | {"contact": contact},
-        "servers": [{"url": base_url, "description": "This service"}],
+        "servers": [{"url": urls.base_url, "description": "This service"}],
     }
 
 

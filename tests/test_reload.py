@@ -1,8 +1,9 @@
 """Changing the data while the service runs: what is loaded when, and what its callers see meanwhile.
 
-Looking - Serving
+Looking - Serving - Other servers
 """
 
+import http.client
 import json
 import os
 import shutil
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from services import Address, daemon, fetch
+from services import Address, daemon, fetch, under_gunicorn, under_waitress
 
 import app
 import reviewsd
@@ -200,3 +201,50 @@ def test_a_hangup_signal_loads_at_once(tmp_path: Path) -> None:
         replace(tmp_path, document("only"))
         os.kill(service.pid, signal.SIGHUP)
         wait_for(lambda: health(service)["reviews"]["count"] == 1)
+
+
+# ---- Other servers ----
+
+
+def test_under_another_server_the_files_are_watched(tmp_path: Path) -> None:
+    replace(tmp_path, document("a"))
+    with under_waitress(tmp_path) as service:
+        assert health(service)["reviews"]["count"] == 1
+        replace(tmp_path, document("a", "b"))
+        wait_for(lambda: health(service)["reviews"]["count"] == 2)
+
+
+def test_a_process_that_was_forked_after_the_load_watches_the_files_from_its_first_request_on(
+    tmp_path: Path,
+) -> None:
+    replace(tmp_path, document("a"))
+    with under_gunicorn(tmp_path, tmp_path / "state") as service:
+        replace(tmp_path, document("a", "b"))
+        assert health(service)["reviews"]["count"] == 2
+        replace(tmp_path, document("a", "b", "c"))
+        wait_for(lambda: health(service)["reviews"]["count"] == 3)
+
+
+def test_a_304_keeps_the_connection_open_under_a_server_that_can(tmp_path: Path) -> None:
+    replace(tmp_path, document("a"))
+    with under_gunicorn(tmp_path, tmp_path / "state") as service:
+        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
+        connection.connect()
+        socket = connection.sock
+        for method, expected in (("GET", 304), ("HEAD", 304), ("OPTIONS", 204), ("GET", 304)):
+            connection.request(method, "/reviews.json", headers={"If-None-Match": "*"})
+            response = connection.getresponse()
+            assert (response.status, response.read()) == (expected, b"")
+            assert connection.sock is socket, "closed"
+        connection.close()
+
+
+@pytest.mark.parametrize("no_hub", [False, True])
+def test_under_another_server_a_hub_is_named_only_if_another_instance_runs_one(no_hub: bool) -> None:
+    with under_waitress(no_hub=no_hub) as service:
+        for path in ("/reviews.json", "/api/feed.json", "/feed.xml", "/", "/llms.txt", "/robots.txt"):
+            page, directory = (fetch(service, path, Accept=accept) for accept in ("*/*", "application/json"))
+            for answer in (page, directory):
+                names_hub = "websub/hub" in f"{answer.headers.get('link')} {answer.body!r}"
+                assert names_hub is no_hub, path
+        assert fetch(service, "/api/websub/hub", "POST").status == 404

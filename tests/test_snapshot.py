@@ -13,6 +13,7 @@ import pytest
 
 import snapshot
 from contract import BadData
+from links import links_below
 from representations import represent
 from snapshot import Computed, Snapshot
 
@@ -74,7 +75,7 @@ def test_a_file_that_never_rests_is_a_fault(tmp_path: Path, monkeypatch: pytest.
 
 def built(document: Any, modified: float, previous: Snapshot | None = None, now: float = NOW) -> Snapshot:
     files = {"reviews.json": (json.dumps(document).encode(), modified)}
-    return snapshot.build_snapshot(PROGRAM, files, "http://reviews.example", previous, now)
+    return snapshot.build_snapshot(PROGRAM, files, links_below("http://reviews.example"), previous, now)
 
 
 def test_content_is_as_old_as_its_file_and_never_from_the_future() -> None:
