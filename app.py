@@ -12,9 +12,11 @@ from __future__ import annotations
 import ctypes
 import gc
 import logging
+import os
 import secrets
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -41,7 +43,7 @@ from representations import (
     represent,
 )
 from reviews import Dataset, ReviewList, search, since
-from snapshot import SETTLE_SECONDS, Snapshot, build_snapshot, file_stamps, load_program, read_files
+from snapshot import SETTLE_SECONDS, Snapshot, Stamp, build_snapshot, file_stamps, load_program, read_files
 from strict_json import encode
 
 VERSION = "1.0.0"
@@ -291,26 +293,31 @@ HUB_ELSEWHERE = HubAnswer(404, "the hub does not run on this instance")
 class Application:
     """The WSGI application. `snapshot` may be replaced at any time by one assignment."""
 
-    def __init__(self, data: Path, base_url: str, mcp: McpEndpoint):
+    def __init__(self, data: Path, urls: links.Links, mcp: McpEndpoint):
         """Load everything. Raises BadData."""
         self.data = data
-        self.base_url = base_url
+        self.urls = urls
         self.mcp = mcp
         self.hub: Hub | None = None
         self.program = load_program()
         self.reload_error: dict[str, Any] | None = None  # as `/healthz` shows it
+        self.look_seconds: float | None = None  # between looks at the files; None where others see to that
+        self._looking_process = 0
+        self._begin_to_look = threading.Lock()
         self.started_at = time.monotonic()
         self.snapshot = self.load(None)
 
     def load(self, previous: Snapshot | None) -> Snapshot:
         """A snapshot of the files as they are now. Raises BadData."""
-        self.loaded_stamps = file_stamps(self.data)  # before reading: a later change is seen again
+        self.judged_stamps: dict[str, Stamp] = {}  # of files whose content was good or bad
+        stamps = file_stamps(self.data)  # before reading: a later change is seen again
         files = read_files(self.data)
+        self.judged_stamps = stamps
         # The collector would walk the decoded files and stop every thread: at 10,000 reviews the longest wait
         # of a GET during a reload is 29 to 55 ms without it, 61 to 83 ms with it.
         gc.disable()
         try:
-            return build_snapshot(self.program, files, self.base_url, previous, time.time())
+            return build_snapshot(self.program, files, self.urls, previous, time.time())
         finally:
             gc.enable()
 
@@ -323,10 +330,21 @@ class Application:
 
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         """WSGI, for every server but ours."""
+        if self.look_seconds and self._looking_process != os.getpid():
+            self._look_from_now_on(self.look_seconds)
         answer = self.respond(environ)
         response = answer() if callable(answer) else answer
         start_response(f"{response.status} {HTTPStatus(response.status).phrase}", list(response.headers))
         return [response.body]
+
+    def _look_from_now_on(self, interval_seconds: float) -> None:
+        """Watch the files in this process; in another one the server may have loaded them, long ago."""
+        with self._begin_to_look:
+            if self._looking_process != os.getpid():
+                reloader = Reloader(self, interval_seconds, lambda *states: None)
+                reloader.look(forced=False)
+                threading.Thread(target=reloader.run, name="reload", daemon=True).start()
+                self._looking_process = os.getpid()
 
     def respond(self, environ: Environ) -> Answer:
         """The answer to the request of a WSGI environment, whatever happens."""
@@ -376,6 +394,7 @@ class Reloader:
         self._tell = tell
         self._woken = threading.Event()
         self._looks_left = LOOKS_AT_ABSENCE
+        self._tried: dict[str, Stamp] | None = None  # at the last load
 
     def wake(self) -> None:
         """Load now, changed or not. Any thread."""
@@ -393,12 +412,12 @@ class Reloader:
                 log.exception("the data files could not be looked at")
 
     def look(self, forced: bool) -> None:
-        """Load when the files changed, or when told to, as soon as nobody writes them any more."""
-        directory, loaded = self.application.data, self.application.loaded_stamps
+        """Load when the files changed or could not be judged, or when told to, once nobody writes them."""
+        directory, judged = self.application.data, self.application.judged_stamps
         stamps = file_stamps(directory)
-        if not forced and stamps == loaded:
+        if not forced and stamps == judged:
             self._looks_left = LOOKS_AT_ABSENCE
-        elif not forced and self._looks_left and loaded.keys() - stamps.keys():
+        elif not forced and self._looks_left and judged.keys() - stamps.keys():
             self._looks_left -= 1
         else:
             time.sleep(SETTLE_SECONDS)
@@ -406,30 +425,47 @@ class Reloader:
                 stamps = newer
                 time.sleep(SETTLE_SECONDS)
             self._looks_left = LOOKS_AT_ABSENCE
-            self.reload()
+            again = not forced and stamps == self._tried
+            self._tried = stamps
+            self.reload(again)
             return_free_memory()
 
-    def reload(self) -> None:
-        """Serve the files as they are, or keep what is served and say why."""
+    def reload(self, again: bool = False) -> None:
+        """Serve the files as they are, or keep what is served and say why, unless that was said before.
+
+        `again`: a load of the same files failed for a reason that may pass, at the look before.
+        """
         application = self.application
-        self._tell("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
+        if not again:
+            self._tell("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
+        faults, details = [], ""
         try:
-            snapshot = application.load(application.snapshot)
+            self._serve(application.load(application.snapshot))
         except BadData as bad:
-            application.reload_error = {"at": utc_text(time.time()), "faults": bad.lines()}
-            for line in bad.lines():
-                log.error("not reloaded: %s", line)
-            self._tell("READY=1", f"STATUS=Stale: {bad.lines()[0]}")
-            return
+            faults = bad.lines()
+        except MemoryError:
+            application.judged_stamps, faults = {}, ["there is too little memory"]
+        except Exception as error:
+            application.judged_stamps, faults = {}, [f"our own fault: {type(error).__name__}"]
+            details = "\n" + traceback.format_exc()
+        known = (application.reload_error or {}).get("faults")
+        if faults and not (again and faults == known):
+            application.reload_error = {"at": utc_text(time.time()), "faults": faults}
+            for line in faults:
+                log.error("not reloaded: %s%s", line, details)
+        served = f"Serving {loaded_text(application.snapshot.dataset)}"
+        self._tell("READY=1", f"STATUS=Stale: {faults[0]}" if faults else f"STATUS={served}")
+
+    def _serve(self, snapshot: Snapshot) -> None:
+        application, dataset = self.application, snapshot.dataset
         before = application.snapshot.fixed
         changed = [path for path, now in snapshot.fixed.items() if now.digest != before[path].digest]
         application.snapshot = snapshot
         application.reload_error = None
-        application.publish()
-        for warning in snapshot.dataset.warnings:
+        for warning in dataset.warnings:
             log.warning("%s", warning)
-        log.info("reloaded %s; changed: %s", loaded_text(snapshot.dataset), ", ".join(changed) or "nothing")
-        self._tell("READY=1", f"STATUS=Serving {loaded_text(snapshot.dataset)}")
+        log.info("reloaded %s; changed: %s", loaded_text(dataset), ", ".join(changed) or "nothing")
+        application.publish()
 
 
 def loaded_text(dataset: Dataset) -> str:

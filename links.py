@@ -5,7 +5,7 @@ This module knows no request, no dataset and no file; it turns a base URL into a
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 HOME_PATH = "/"
 REVIEWS_PATH = "/reviews.json"
@@ -42,7 +42,12 @@ class Links:
     llms: str = LLMS_PATH
     mcp: str = MCP_PATH
     icon: str = ICON_PATH
-    hub: str = HUB_PATH  # empty where a text must not speak of subscriptions
+    hub: str = HUB_PATH  # empty where none is to be named
+
+    @property
+    def base_url(self) -> str:
+        """The URL that all others are below, without a slash at its end."""
+        return self.home.removesuffix("/")
 
     def path(self, url: str) -> str:
         """The path of one of these URLs below the base URL: "/feed.xml"."""
@@ -55,11 +60,13 @@ class Links:
         return {"page" if name == "home" else name: url for name, url in urls.items() if url}
 
 
-def links_below(base_url: str) -> Links:
+def links_below(base_url: str, with_hub: bool = True) -> Links:
     """The links of a service at `base_url`, which has no slash at its end."""
-    return Links(**{name: base_url + path for name, path in asdict(Links()).items()})
+    links = Links(**{name: base_url + path for name, path in asdict(Links()).items()})
+    return links if with_hub else replace(links, hub="")
 
 
-def topic_link_header(base_url: str, path: str) -> str:
-    """The `Link` field of a topic (WebSub section 4): its hub and its own URL."""
-    return f'<{base_url}{HUB_PATH}>; rel="hub", <{base_url}{path}>; rel="self"'
+def topic_link_header(base_url: str, path: str, with_hub: bool = True) -> str:
+    """The `Link` field of a topic (WebSub section 4): its hub, where one runs, and its own URL."""
+    hub = f'<{base_url}{HUB_PATH}>; rel="hub", ' if with_hub else ""
+    return f'{hub}<{base_url}{path}>; rel="self"'

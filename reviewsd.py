@@ -27,6 +27,7 @@ from app import STORE_PATHS, VERSION, Application, Reloader, loaded_text, utc_te
 from contract import BadData
 from hub import Hub, HubSettings
 from hub_store import HubUnavailable, Listing, list_subscriptions
+from links import links_below
 from mcp_rpc import SESSION_KEY_BYTES, McpEndpoint, McpSettings, new_session_key
 from reviews import ENTITY_KINDS, Dataset
 from serving import Bridge, CannotListen, claim_port, clear_path, leave, notify, serve
@@ -45,19 +46,27 @@ log = logging.getLogger("reviewsd")
 def create_app(settings: Settings | None = None, session_key: bytes | None = None) -> Application:
     """The application for any WSGI server, by default with the settings of the environment.
 
-    The default `session_key` is that of `read_session_key`. Raises BadData and BadSetting.
+    It watches its files, and names a hub only if `no_hub` says that another instance runs one. The default
+    `session_key` is that of `read_session_key`. Raises BadData and BadSetting.
     """
     settings = settings or read_settings({}, os.environ)[0]
-    base_url = settings.base_url or default_base_url(settings)
-    origins, require_session = settings.allowed_origin, settings.mcp_require_session
     key = session_key or read_session_key(settings)
-    mcp = McpEndpoint(McpSettings(base_url, origins, require_session, key, VERSION))
-    return Application(settings.data, base_url, mcp)
+    application = application_of(settings, key, with_hub=settings.no_hub)
+    application.look_seconds = settings.reload_interval
+    return application
 
 
 def temporary_app(settings: Settings) -> Application:
     """The application of a short-lived process, whose MCP sessions end with it. Raises BadData."""
-    return create_app(settings, new_session_key())
+    return application_of(settings, new_session_key())
+
+
+def application_of(settings: Settings, session_key: bytes, with_hub: bool = True) -> Application:
+    """The application, which names a hub or none, here or elsewhere. Raises BadData."""
+    base_url = settings.base_url or default_base_url(settings)
+    origins, require_session = settings.allowed_origin, settings.mcp_require_session
+    mcp = McpEndpoint(McpSettings(base_url, origins, require_session, session_key, VERSION))
+    return Application(settings.data, links_below(base_url, with_hub), mcp)
 
 
 def default_base_url(settings: Settings) -> str:
@@ -138,20 +147,20 @@ def run(settings: Settings) -> NoReturn:
     else:
         place = claim_port(settings.host, settings.port)
         settings = replace(settings, port=place.getsockname()[1])
-    application = create_app(settings)
+    application = application_of(settings, read_session_key(settings))
     for warning in application.snapshot.dataset.warnings:
         log.warning("%s", warning)
     loaded = loaded_text(application.snapshot.dataset)
     log.info("%s", loaded)
     if not settings.no_hub:
-        application.hub = make_hub(hub_settings(settings, application.base_url))
+        application.hub = make_hub(hub_settings(settings, application.urls.base_url))
         application.publish()
         application.hub.start()
     reloader = Reloader(application, settings.reload_interval, notify)
 
     def ready() -> None:
         shown = settings.uds or default_base_url(settings)
-        log.info("reviewsd %s listens on %s as %s", VERSION, shown, application.base_url)
+        log.info("reviewsd %s listens on %s as %s", VERSION, shown, application.urls.base_url)
         threading.Thread(target=reloader.run, name="reload", daemon=True).start()
         notify("READY=1", f"STATUS=Serving {loaded}")
 

@@ -9,6 +9,7 @@ Sections: Files - Program - Snapshot
 from __future__ import annotations
 
 import os
+import stat
 import sysconfig
 import threading
 import time
@@ -24,22 +25,30 @@ import links
 import page
 from contract import BadData, Contract, Fault, read_contract
 from feeds import atom_feed, json_feed
+from links import Links, topic_link_header
 from mcp_tools import Toolbox, toolbox_of
 from representations import ATOM_TYPE, HTML_TYPE, ICON_TYPE, JSON_TYPE, TEXT_TYPE, Representation, represent
 from reviews import INSIGHTS_FILE, REVIEWS_FILE, Dataset, load
 from strict_json import decode, encode
 
-# ---- Files: bytes from the disk, each with the time since when it holds ----
+# ---- Files: bytes from the disk, each with the time of its last change ----
 
 DATA_FILES = (REVIEWS_FILE, INSIGHTS_FILE)
 READ_ATTEMPTS = 5
 SETTLE_SECONDS = 0.05  # between two attempts at a file that somebody is writing
 
-Files = Mapping[str, tuple[bytes, float]]  # by name: content, modification in seconds since the epoch
+
+class Files(NamedTuple):
+    """The data files, each as it was at one moment; changes are in seconds since the epoch."""
+
+    reviews: bytes
+    reviews_changed: float
+    insights: bytes | None  # None without such a file; then the directory's change stands for its removal
+    insights_changed: float
 
 
 def read_files(directory: Path) -> Files:
-    """The data files that are there, each as it was at one moment. Raises BadData."""
+    """The data files. Raises BadData when one cannot be read, or there are no reviews."""
     faults, files = [], {}
     for name in DATA_FILES:
         try:
@@ -51,28 +60,48 @@ def read_files(directory: Path) -> Files:
             faults.append(Fault(name, (), f"cannot be read: {error.strerror or error}"))
     if faults:
         raise BadData(faults)
-    return files
+    insights = files[INSIGHTS_FILE] if INSIGHTS_FILE in files else (None, last_change(directory))
+    return Files(*files[REVIEWS_FILE], *insights)
 
 
 def read_unchanging(path: Path) -> tuple[bytes, float]:
-    """The bytes of `path` and its modification time, read again while somebody writes. Raises OSError."""
+    """The bytes of a regular file and its last change, read again while somebody writes. Raises OSError."""
     for _ in range(READ_ATTEMPTS):
-        with path.open("rb") as file:
-            opened = os.fstat(file.fileno())
-            content = file.read()
-            read = os.fstat(file.fileno())
-        if stamp(opened) == stamp(read) == stamp(path.stat()):
-            return content, opened.st_mtime
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(None, "it is not a regular file")
+        with open(path, "rb", opener=_open_without_waiting) as file:
+            if stamp(os.fstat(file.fileno())) == stamp(found):
+                content = file.read()
+                if stamp(os.fstat(file.fileno())) == stamp(path.stat()) == stamp(found):
+                    return content, last_change(path)
         time.sleep(SETTLE_SECONDS)
     raise OSError(None, "it changes while it is read")
 
 
-def stamp(status: os.stat_result) -> tuple[int, int, int]:
-    """What differs when a file was written or replaced."""
-    return status.st_mtime_ns, status.st_size, status.st_ino
+def _open_without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)  # a FIFO that has just been put there would wait for a writer
 
 
-def file_stamps(directory: Path) -> dict[str, tuple[int, int, int]]:
+def last_change(path: Path) -> float:
+    """When `path` began to hold what it holds, in seconds since the epoch. Raises OSError.
+
+    A copy keeps an old modification time, but not a change time (inode(7)); a link may have been switched.
+    """
+    links_to_it = [each for each in (path, *path.absolute().parents) if each.is_symlink()]
+    found = [path.stat(), *(each.lstat() for each in links_to_it)]
+    return max(moment for status in found for moment in (status.st_mtime, status.st_ctime))
+
+
+Stamp = tuple[int, int, int, int]
+
+
+def stamp(status: os.stat_result) -> Stamp:
+    """What differs when a file was written or replaced, or may be read by others."""
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+
+
+def file_stamps(directory: Path) -> dict[str, Stamp]:
     """The stamps of the data files that are there, by name."""
     stamps = {}
     for name in DATA_FILES:
@@ -91,28 +120,26 @@ def shipped(name: str) -> Path:
 
 
 class Program(NamedTuple):
-    """What comes with the program; both times are modifications, in seconds since the epoch."""
+    """What comes with the program."""
 
     contract: Contract
-    contract_modified: float
     templates: Environment
-    templates_modified: float
+    changed: float  # any of its files, modules included; in seconds since the epoch
 
 
 def load_program() -> Program:
     """The contract and the templates of this program."""
-    content, modified = read_unchanging(shipped("data/openapi.json"))
-    directory = shipped("templates")
-    templates_modified = max(path.stat().st_mtime for path in directory.iterdir())
-    contract, templates = read_contract(decode(content)), page.load_templates(directory)
-    return Program(contract, modified, templates, templates_modified)
+    contract, templates = shipped("data/openapi.json"), shipped("templates")
+    files = (contract, *templates.iterdir(), *Path(__file__).parent.glob("*.py"))
+    changed = max(map(last_change, files))
+    return Program(read_contract(decode(contract.read_bytes())), page.load_templates(templates), changed)
 
 
 # ---- Snapshot: representations made at load, and those that requests have made since ----
 
 DIRECTORY = ""  # stands for a path: what `/` answers programs
 ComputedKey = tuple[str, str, bool]  # path, query string, with gzip or without
-Bodies = dict[str, tuple[bytes, str, float]]  # by path: content, media type, modification of its sources
+Bodies = dict[str, tuple[bytes, str, float]]  # by path: content, media type, change of its data files
 
 
 class Computed:
@@ -152,67 +179,64 @@ class Snapshot(NamedTuple):
 
 
 def build_snapshot(
-    program: Program, files: Files, base_url: str, previous: Snapshot | None, now: float
+    program: Program, files: Files, urls: Links, previous: Snapshot | None, now: float
 ) -> Snapshot:
     """The snapshot of `files`; content that `previous` served keeps its Last-Modified. Raises BadData."""
-    insights, _ = files.get(INSIGHTS_FILE, (None, None))
-    dataset = load(program.contract, files[REVIEWS_FILE][0], insights)
-    data_modified = max(modified for _, modified in files.values())
+    dataset = load(program.contract, files.reviews, files.insights)
     content = (dataset.reviews_json, dataset.insights_json)
     same = previous is not None and content == (previous.dataset.reviews_json, previous.dataset.insights_json)
-    changed = last_modified(data_modified, now, same, previous)
-    bodies = fixed_bodies(program, dataset, base_url, data_modified, changed)
+    changed = max(program.changed, files.reviews_changed, files.insights_changed)
+    modified = last_modified(changed, now, same, previous)
     earlier = {**previous.fixed, DIRECTORY: previous.directory} if previous else {}
-    fixed = {}
-    for path, (body, content_type, modified) in bodies.items():
+    bodies, fixed = fixed_bodies(program, dataset, urls, files, modified), {}
+    for path, (body, content_type, data_changed) in bodies.items():
         before = earlier.get(path)
         same = before is not None and body == before.identity.body
-        date = last_modified(modified, now, same, before)
-        link = links.topic_link_header(base_url, path) if path in links.TOPIC_PATHS else ""
+        date = last_modified(max(program.changed, data_changed), now, same, before)
+        link = topic_link_header(urls.base_url, path, bool(urls.hub)) if path in links.TOPIC_PATHS else ""
         vary = "Accept, Accept-Encoding" if path in (links.HOME_PATH, DIRECTORY) else "Accept-Encoding"
         policy = page.page_headers(program.templates) if path == links.HOME_PATH else ()
         fixed[path] = represent(body, content_type, date, link=link, vary=vary, policy=policy)
     directory, toolbox = fixed.pop(DIRECTORY), toolbox_of(program.contract, dataset)
-    return Snapshot(dataset, toolbox, fixed, directory, changed, Computed())
+    return Snapshot(dataset, toolbox, fixed, directory, modified, Computed())
 
 
-def fixed_bodies(program: Program, dataset: Dataset, base_url: str, modified: float, changed: int) -> Bodies:
-    """What each fixed path answers. `modified` is the time of the data files, `changed` the dataset's own."""
-    urls, templates = links.links_below(base_url), program.templates
-    atom = atom_feed(dataset, urls, datetime.fromtimestamp(changed, UTC))
-    contract = encode(served_contract(program.contract, dataset, base_url))
-    shown = max(changed, program.templates_modified)
+def fixed_bodies(program: Program, dataset: Dataset, urls: Links, files: Files, modified: int) -> Bodies:
+    """What each fixed path answers, changed at 0 if no data file shapes it; `modified` is the dataset's."""
+    both, templates = max(files.reviews_changed, files.insights_changed), program.templates
+    atom = atom_feed(dataset, urls, datetime.fromtimestamp(modified, UTC))
+    contract = encode(served_contract(program.contract, dataset, urls))
     return {
-        links.REVIEWS_PATH: (dataset.reviews_json, JSON_TYPE, modified),
-        links.INSIGHTS_PATH: (dataset.insights_json, JSON_TYPE, modified),
-        links.JSON_FEED_PATH: (json_feed(dataset, urls), JSON_TYPE, modified),
-        links.ATOM_FEED_PATH: (atom, ATOM_TYPE, modified),
-        links.CONTRACT_PATH: (contract, JSON_TYPE, program.contract_modified),
-        links.HOME_PATH: (page.html_page(templates, dataset, urls), HTML_TYPE, shown),
-        DIRECTORY: (encode(urls.directory()), JSON_TYPE, program.contract_modified),
-        links.LLMS_PATH: (page.llms_text(templates, dataset, urls), TEXT_TYPE, shown),
-        links.ROBOTS_PATH: (page.robots_text(urls), TEXT_TYPE, program.contract_modified),
-        links.ICON_PATH: (page.favicon(templates), ICON_TYPE, program.templates_modified),
+        links.REVIEWS_PATH: (dataset.reviews_json, JSON_TYPE, both),
+        links.INSIGHTS_PATH: (dataset.insights_json, JSON_TYPE, files.insights_changed),
+        links.JSON_FEED_PATH: (json_feed(dataset, urls), JSON_TYPE, both),
+        links.ATOM_FEED_PATH: (atom, ATOM_TYPE, both),
+        links.CONTRACT_PATH: (contract, JSON_TYPE, files.reviews_changed),
+        links.HOME_PATH: (page.html_page(templates, dataset, urls), HTML_TYPE, both),
+        DIRECTORY: (encode(urls.directory()), JSON_TYPE, 0),
+        links.LLMS_PATH: (page.llms_text(templates, dataset, urls), TEXT_TYPE, both),
+        links.ROBOTS_PATH: (page.robots_text(urls), TEXT_TYPE, 0),
+        links.ICON_PATH: (page.favicon(templates), ICON_TYPE, 0),
     }
 
 
-def served_contract(contract: Contract, dataset: Dataset, base_url: str) -> dict[str, Any]:
+def served_contract(contract: Contract, dataset: Dataset, urls: Links) -> dict[str, Any]:
     """The contract with this service's address and the business to write to."""
     business = dataset.business
     contact = {key: business[key] for key in ("name", "url", "email") if business.get(key)}
     return contract.document | {
         "info": contract.document["info"] | {"contact": contact},
-        "servers": [{"url": base_url, "description": "This service"}],
+        "servers": [{"url": urls.base_url, "description": "This service"}],
     }
 
 
-def last_modified(modified: float, now: float, same: bool, before: Snapshot | Representation | None) -> int:
+def last_modified(changed: float, now: float, same: bool, before: Snapshot | Representation | None) -> int:
     """Since when content has been current, in whole seconds since the epoch; `same` as `before` or not.
 
     Not in the future (RFC 9110 section 8.8.2.1), and later than the content before it even if that was put
     back from a copy with an old time: else a client that holds the content between would be told 304.
     """
-    date = int(min(modified, now))
+    date = int(min(changed, now))
     if before is None:
         return date
     return before.last_modified if same else max(date, before.last_modified + 1)

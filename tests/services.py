@@ -1,6 +1,6 @@
-"""Services to talk to over real sockets: the daemon as users start it, and its application under waitress.
+"""Services to talk to over real sockets: the daemon as users start it, and its application under others.
 
-Both are context managers that yield the address of a running service and leave nothing behind.
+All are context managers that yield the address of a running service and leave nothing behind.
 """
 
 import http.client
@@ -84,8 +84,15 @@ def daemon(
             return
     named = ["--base-url", base_url] if base_url else []
     where = ["--port", str(port), "--data", str(data), "--state-dir", str(state)]
-    command = daemon_command(*where, *named, *arguments)
+    with started(daemon_command(*where, *named, *arguments), base_url) as address:
+        yield address
+
+
+@contextmanager
+def started(command: list[str], base_url: str = "", **variables: str) -> Iterator[Address]:
+    """A server that logs where it listens. Stopped with SIGTERM, which must end it with status 0."""
     environment = {name: text for name, text in os.environ.items() if not name.startswith("REVIEWSD_")}
+    environment |= variables
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
     try:
         port = listening_port(process)
@@ -108,15 +115,28 @@ def listening_port(process: "subprocess.Popen[str]") -> int:
     lines = []
     for line in process.stderr:
         lines.append(line)
-        if found := re.search(r"listens on http://127\.0\.0\.1:([0-9]+)", line):
+        if found := re.search(r"(?:listens on|Listening at:) http://127\.0\.0\.1:([0-9]+)", line):
             return int(found[1])
     raise AssertionError("the daemon did not start:\n" + "".join(lines))
 
 
 @contextmanager
-def under_waitress(data: Path = SAMPLE, base_url: str = "http://reviews.example") -> Iterator[Address]:
-    """The application under another WSGI server, in a thread."""
-    app = reviewsd.temporary_app(Settings(data=data, base_url=base_url))
+def under_gunicorn(data: Path, state: Path) -> Iterator[Address]:
+    """The application under a WSGI server that loads it first and then forks the process that answers."""
+    options = ["--preload", "--threads", "2", "--bind", "127.0.0.1:0", "--no-control-socket"]
+    command = [sys.executable, "-m", "gunicorn", *options, "--chdir", str(ROOT), "reviewsd:create_app()"]
+    variables = {"REVIEWSD_DATA": str(data), "REVIEWSD_STATE_DIR": str(state)}
+    with started(command, **variables, REVIEWSD_RELOAD_INTERVAL="0.05") as address:
+        yield address
+
+
+@contextmanager
+def under_waitress(
+    data: Path = SAMPLE, base_url: str = "http://reviews.example", no_hub: bool = True
+) -> Iterator[Address]:
+    """The application under another WSGI server, in a thread; with `no_hub`, another instance runs one."""
+    settings = Settings(data=data, base_url=base_url, no_hub=no_hub, reload_interval=0.05)
+    app = reviewsd.create_app(settings, os.urandom(32))
     server = waitress.create_server(app, host="127.0.0.1", port=0)
 
     def run() -> None:

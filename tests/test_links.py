@@ -21,3 +21,9 @@ def test_the_directory_shows_where_the_day_of_since_belongs() -> None:
 def test_a_topic_names_its_hub_and_itself() -> None:
     field = '<https://a.example/api/websub/hub>; rel="hub", <https://a.example/feed.xml>; rel="self"'
     assert links.topic_link_header("https://a.example", "/feed.xml") == field
+
+
+def test_without_a_hub_there_is_no_link_to_one() -> None:
+    assert "hub" not in links.links_below("https://a.example", with_hub=False).directory()
+    field = '<https://a.example/feed.xml>; rel="self"'
+    assert links.topic_link_header("https://a.example", "/feed.xml", with_hub=False) == field

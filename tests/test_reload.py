@@ -1,20 +1,27 @@
 """Changing the data while the service runs: what is loaded when, and what its callers see meanwhile.
 
-Looking - Serving
+Looking - Serving - Other servers
 """
 
+import http.client
 import json
 import os
+import resource
 import shutil
 import signal
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
-from services import Address, daemon, fetch
+from services import Address, daemon, fetch, under_gunicorn, under_waitress
+from werkzeug.test import Client
 
 import app
 import reviewsd
@@ -40,10 +47,17 @@ def replace(directory: Path, content: Any, name: str = "reviews.json") -> None:
 
 
 @pytest.fixture
-def reloader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reloader:
+def told() -> list[str]:
+    """What the service manager is told."""
+    return []
+
+
+@pytest.fixture
+def reloader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: list[str]) -> Reloader:
     monkeypatch.setattr(app.time, "sleep", lambda seconds: None)
     replace(tmp_path, document("a"))
-    return Reloader(reviewsd.temporary_app(Settings(data=tmp_path)), 2.0, lambda *states: None)
+    application = reviewsd.temporary_app(Settings(data=tmp_path))
+    return Reloader(application, 2.0, lambda *states: told.extend(states))
 
 
 def served(reloader: Reloader) -> list[str]:
@@ -95,6 +109,96 @@ def test_bad_data_leave_everything_as_it_was_are_told_once_and_recovery_is_autom
     reloader.look(forced=False)
     assert reloader.application.reload_error is None
     assert served(reloader) == ["c"]
+
+
+@contextmanager
+def no_descriptors() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@contextmanager
+def raised(error: Exception) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(app, "build_snapshot", Mock(side_effect=error))
+        yield
+
+
+@pytest.mark.parametrize(
+    ("trouble", "fault"),
+    [
+        (no_descriptors, "reviews.json: cannot be read: Too many open files"),
+        (partial(raised, MemoryError()), "there is too little memory"),
+        (partial(raised, KeyError("x")), "our own fault: KeyError"),
+    ],
+)
+def test_a_failure_that_may_pass_is_told_once_and_the_load_tried_again_at_the_next_look(
+    reloader: Reloader, told: list[str], caplog: pytest.LogCaptureFixture, trouble: Any, fault: str
+) -> None:
+    application = reloader.application
+    before, said = application.snapshot, []
+    with trouble():
+        for forced in (True, False, False):
+            reloader.look(forced)
+            assert application.snapshot is before
+            assert application.reload_error
+            said.append(application.reload_error)
+    assert said[0]["faults"][0] == fault
+    assert said[0] is said[1] is said[2]
+    assert caplog.records[0].getMessage().splitlines()[0] == f"not reloaded: {fault}"
+    assert len(caplog.records) == len(said[0]["faults"])
+    assert ("Traceback" in caplog.text) is ("our own" in fault)
+    status = ["READY=1", f"STATUS=Stale: {fault}"]
+    assert told == ["RELOADING=1", told[1], *status, *status, *status]
+    reloader.look(forced=False)
+    assert application.reload_error is None
+    assert application.snapshot is not before
+    assert told[-2:] == ["READY=1", "STATUS=Serving 1 reviews of X"]
+
+
+def test_what_is_no_regular_file_makes_the_service_stale_until_it_is_one(reloader: Reloader) -> None:
+    path = reloader.application.data / "reviews.json"
+    path.unlink()
+    os.mkfifo(path)
+    reloader.look(forced=False)
+    assert "it is not a regular file" in str(reloader.application.reload_error)
+    replace(reloader.application.data, document("b"))
+    reloader.look(forced=False)
+    assert (served(reloader), reloader.application.reload_error) == (["b"], None)
+
+
+def test_after_a_change_of_its_mode_a_file_is_looked_at_again(reloader: Reloader) -> None:
+    before = reloader.application.snapshot
+    (reloader.application.data / "reviews.json").chmod(0o600)
+    reloader.look(forced=False)
+    assert reloader.application.snapshot is not before
+
+
+def test_nothing_keeps_the_previous_data_alive(reloader: Reloader, tmp_path: Path) -> None:
+    application = reloader.application
+    hub_settings = reviewsd.hub_settings(Settings(state_dir=tmp_path / "state"), "https://r.example")
+    reviewsd.open_hub(application, hub_settings)
+    client = Client(application)
+    handshake = {"method": "initialize", "params": {"protocolVersion": "2025-03-26"}}
+    search = {"method": "tools/call", "params": {"name": "search_reviews", "arguments": {}}}
+    wrong = {"method": "tools/call", "params": {"name": "get_service", "arguments": {"service": "x"}}}
+    for message in (handshake, search, wrong, {"method": "tools/list"}, {"method": "unknown"}):
+        assert client.post("/mcp", json={"jsonrpc": "2.0", "id": 1, **message}).status_code == 200
+    for path in ("/reviews.json", "/api/reviews/search?rating=5", "/api/reviews/search?rating=x"):
+        client.get(path)
+    dataset, feed = application.snapshot.dataset, application.snapshot.fixed["/feed.xml"].identity.body
+    for content in (document("a", "a"), document("b")):
+        replace(application.data, content)
+        reloader.look(forced=False)
+    references = sys.getrefcount(dataset), sys.getrefcount(feed)
+    if application.hub:
+        application.hub.stop(2)
+    assert served(reloader) == ["b"]
+    assert max(references) <= 2, "a name here and an argument there"
 
 
 def test_a_file_that_somebody_is_writing_is_waited_for(
@@ -200,3 +304,50 @@ def test_a_hangup_signal_loads_at_once(tmp_path: Path) -> None:
         replace(tmp_path, document("only"))
         os.kill(service.pid, signal.SIGHUP)
         wait_for(lambda: health(service)["reviews"]["count"] == 1)
+
+
+# ---- Other servers ----
+
+
+def test_under_another_server_the_files_are_watched(tmp_path: Path) -> None:
+    replace(tmp_path, document("a"))
+    with under_waitress(tmp_path) as service:
+        assert health(service)["reviews"]["count"] == 1
+        replace(tmp_path, document("a", "b"))
+        wait_for(lambda: health(service)["reviews"]["count"] == 2)
+
+
+def test_a_process_that_was_forked_after_the_load_watches_the_files_from_its_first_request_on(
+    tmp_path: Path,
+) -> None:
+    replace(tmp_path, document("a"))
+    with under_gunicorn(tmp_path, tmp_path / "state") as service:
+        replace(tmp_path, document("a", "b"))
+        assert health(service)["reviews"]["count"] == 2
+        replace(tmp_path, document("a", "b", "c"))
+        wait_for(lambda: health(service)["reviews"]["count"] == 3)
+
+
+def test_a_304_keeps_the_connection_open_under_a_server_that_can(tmp_path: Path) -> None:
+    replace(tmp_path, document("a"))
+    with under_gunicorn(tmp_path, tmp_path / "state") as service:
+        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
+        connection.connect()
+        socket = connection.sock
+        for method, expected in (("GET", 304), ("HEAD", 304), ("OPTIONS", 204), ("GET", 304)):
+            connection.request(method, "/reviews.json", headers={"If-None-Match": "*"})
+            response = connection.getresponse()
+            assert (response.status, response.read()) == (expected, b"")
+            assert connection.sock is socket, "closed"
+        connection.close()
+
+
+@pytest.mark.parametrize("no_hub", [False, True])
+def test_under_another_server_a_hub_is_named_only_if_another_instance_runs_one(no_hub: bool) -> None:
+    with under_waitress(no_hub=no_hub) as service:
+        for path in ("/reviews.json", "/api/feed.json", "/feed.xml", "/", "/llms.txt", "/robots.txt"):
+            page, directory = (fetch(service, path, Accept=accept) for accept in ("*/*", "application/json"))
+            for answer in (page, directory):
+                names_hub = "websub/hub" in f"{answer.headers.get('link')} {answer.body!r}"
+                assert names_hub is no_hub, path
+        assert fetch(service, "/api/websub/hub", "POST").status == 404

@@ -5,6 +5,8 @@ Files - Last-Modified - Computed answers
 
 import json
 import os
+import stat
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,13 +15,14 @@ import pytest
 
 import snapshot
 from contract import BadData
+from links import links_below
 from representations import represent
-from snapshot import Computed, Snapshot
+from snapshot import Computed, Files, Snapshot
 
 NOW = 1_800_000_000.0
 MINIMAL = {"business": {"name": "X"}, "reviews": []}
 ONE = MINIMAL | {"reviews": [{"id": "a", "author": "Ann", "rating": 5, "date": "2026-01-01"}]}
-PROGRAM = snapshot.load_program()
+PROGRAM = snapshot.load_program()._replace(changed=0)
 
 
 # ---- Files ----
@@ -36,11 +39,42 @@ def faults(directory: Path) -> list[str]:
     return caught.value.lines()
 
 
-def test_a_file_that_is_absent_or_a_directory_is_a_fault_but_insights_may_be_absent(tmp_path: Path) -> None:
+def test_a_file_that_is_absent_is_a_fault_but_insights_may_be_absent(tmp_path: Path) -> None:
     assert faults(tmp_path) == [f"reviews.json: there is no such file in {tmp_path}; --data names it"]
-    assert list(snapshot.read_files(write(tmp_path))) == ["reviews.json"]
-    (tmp_path / "insights.json").mkdir()
-    assert faults(tmp_path) == ["insights.json: cannot be read: Is a directory"]
+    files = snapshot.read_files(write(tmp_path))
+    assert (files.insights, files.insights_changed) == (None, snapshot.last_change(tmp_path))
+
+
+@pytest.mark.parametrize("kind", ["directory", "device", stat.S_IFIFO, stat.S_IFSOCK])
+@pytest.mark.parametrize("name", ["reviews.json", "insights.json"])
+def test_what_is_no_regular_file_is_a_fault_and_is_not_waited_for(
+    tmp_path: Path, name: str, kind: Any
+) -> None:
+    path = write(tmp_path) / name
+    path.unlink(missing_ok=True)
+    match kind:
+        case "directory":
+            path.mkdir()
+        case "device":
+            path.symlink_to("/dev/zero")
+        case _:
+            os.mknod(path, kind | 0o600)
+    assert faults(tmp_path) == [f"{name}: cannot be read: it is not a regular file"]
+
+
+def test_a_pipe_put_in_the_place_of_a_file_that_is_being_read_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path) / "reviews.json"
+
+    def put_a_pipe_there(mode: int) -> bool:
+        path.unlink()
+        os.mkfifo(path)
+        monkeypatch.undo()
+        return True
+
+    monkeypatch.setattr(stat, "S_ISREG", put_a_pipe_there)
+    assert faults(tmp_path) == ["reviews.json: cannot be read: it is not a regular file"]
 
 
 def test_a_file_that_changes_while_it_is_read_is_read_again(
@@ -51,7 +85,7 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(
     stamp = snapshot.stamp
     pauses: list[float] = []
 
-    def stamp_while_somebody_writes(status: os.stat_result) -> tuple[int, int, int]:
+    def stamp_while_somebody_writes(status: os.stat_result) -> snapshot.Stamp:
         if not pauses:
             path.write_bytes(b"newer")
         return stamp(status)
@@ -71,13 +105,68 @@ def test_a_file_that_never_rests_is_a_fault(tmp_path: Path, monkeypatch: pytest.
 
 # ---- Last-Modified ----
 
-
-def built(document: Any, modified: float, previous: Snapshot | None = None, now: float = NOW) -> Snapshot:
-    files = {"reviews.json": (json.dumps(document).encode(), modified)}
-    return snapshot.build_snapshot(PROGRAM, files, "http://reviews.example", previous, now)
+LONG_AGO, FAR_AHEAD = 1_000_000_000, 4_000_000_000
 
 
-def test_content_is_as_old_as_its_file_and_never_from_the_future() -> None:
+def test_a_copy_with_an_old_time_is_as_new_as_the_copy(tmp_path: Path) -> None:
+    before = int(time.time())
+    os.utime(write(tmp_path) / "reviews.json", (LONG_AGO, LONG_AGO))
+    assert snapshot.read_files(tmp_path).reviews_changed >= before
+
+
+@pytest.mark.parametrize("switched", ["current", "current/reviews.json"])
+def test_a_file_behind_a_link_is_as_new_as_the_link(tmp_path: Path, switched: str) -> None:
+    release, current = tmp_path / "release", tmp_path / "current"
+    release.mkdir()
+    write(tmp_path)
+    (release / "reviews.json").symlink_to(tmp_path / "reviews.json")
+    current.symlink_to(release)
+    os.utime(tmp_path / switched, (FAR_AHEAD, FAR_AHEAD), follow_symlinks=False)
+    assert snapshot.read_files(current).reviews_changed == FAR_AHEAD
+
+
+@pytest.mark.parametrize("name", ["openapi.json", "page.css", "feeds.py"])
+def test_each_file_of_the_program_dates_the_program(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "last_change", lambda path: 2 if path.name == name else 1)
+    assert snapshot.load_program().changed == 2
+
+
+def built(
+    document: Any,
+    changed: float,
+    previous: Snapshot | None = None,
+    now: float = NOW,
+    insights: Any = None,
+    program: float = 0,
+) -> Snapshot:
+    """The snapshot of reviews changed then, and insights changed at 0 or as the first member says."""
+    insights_changed, content = insights or (0, {})
+    files = Files(json.dumps(document).encode(), changed, json.dumps(content).encode(), insights_changed)
+    urls = links_below("http://reviews.example")
+    return snapshot.build_snapshot(PROGRAM._replace(changed=program), files, urls, previous, now)
+
+
+def dates(state: Snapshot) -> dict[str, int]:
+    computed = {"search": state.last_modified, "directory": state.directory.last_modified}
+    return computed | {path: each.last_modified for path, each in state.fixed.items()}
+
+
+FROM_BOTH = ("search", "/", "/llms.txt", "/reviews.json", "/api/feed.json", "/feed.xml")
+FROM_REVIEWS, FROM_INSIGHTS = "/.well-known/openapi.json", "/insights.json"
+FROM_NEITHER = ("directory", "/robots.txt", "/favicon.ico")
+
+
+@pytest.mark.parametrize(("reviews", "insights", "program"), [(30, 20, 10), (20, 30, 10), (10, 20, 30)])
+def test_content_is_as_old_as_what_it_is_made_of(reviews: int, insights: int, program: int) -> None:
+    assert dates(built(ONE, reviews, insights=(insights, {}), program=program)) == {
+        **dict.fromkeys(FROM_BOTH, 30),
+        FROM_REVIEWS: max(reviews, program),
+        FROM_INSIGHTS: max(insights, program),
+        **dict.fromkeys(FROM_NEITHER, program),
+    }
+
+
+def test_whole_seconds_count_and_none_of_them_in_the_future() -> None:
     assert built(ONE, 1000.9).fixed["/reviews.json"].last_modified == 1000
     assert built(ONE, NOW + 5000).fixed["/reviews.json"].last_modified == NOW
 
@@ -87,7 +176,7 @@ def test_what_did_not_change_keeps_its_tag_and_its_date() -> None:
     after = built(ONE, 2000, before)
     assert after.fixed == before.fixed
     assert after.last_modified == before.last_modified
-    other = built(MINIMAL, 2000, before)
+    other = built(MINIMAL, 2000, before, insights=(2000, {}))
     for path in ("/insights.json", "/.well-known/openapi.json"):
         assert other.fixed[path] == before.fixed[path]
 
