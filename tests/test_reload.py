@@ -181,7 +181,9 @@ def test_after_a_change_of_its_mode_a_file_is_looked_at_again(reloader: Reloader
 def test_nothing_keeps_the_previous_data_alive(reloader: Reloader, tmp_path: Path) -> None:
     application = reloader.application
     hub_settings = reviewsd.hub_settings(Settings(state_dir=tmp_path / "state"), "https://r.example")
-    reviewsd.open_hub(application, hub_settings)
+    application.hub = reviewsd.make_hub(hub_settings)
+    application.publish()
+    application.hub.start()
     client = Client(application)
     handshake = {"method": "initialize", "params": {"protocolVersion": "2025-03-26"}}
     search = {"method": "tools/call", "params": {"name": "search_reviews", "arguments": {}}}
@@ -307,14 +309,6 @@ def test_a_hangup_signal_loads_at_once(tmp_path: Path) -> None:
 
 
 # ---- Other servers ----
-
-
-def test_under_another_server_the_files_are_watched(tmp_path: Path) -> None:
-    replace(tmp_path, document("a"))
-    with under_waitress(tmp_path) as service:
-        assert health(service)["reviews"]["count"] == 1
-        replace(tmp_path, document("a", "b"))
-        wait_for(lambda: health(service)["reviews"]["count"] == 2)
 
 
 def test_a_process_that_was_forked_after_the_load_watches_the_files_from_its_first_request_on(
