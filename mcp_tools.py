@@ -268,7 +268,6 @@ def _parameter_schema(parameter: Parameter) -> Schema:
         "type": "string" if kind in ("text", "date") else kind,
         "format": "date" if kind == "date" else None,
         "description": parameter.description,
-        "maxLength": parameter.max_length if kind == "text" else None,
         "minimum": parameter.minimum if math.isfinite(parameter.minimum) else None,
         "maximum": parameter.maximum if math.isfinite(parameter.maximum) else None,
         "default": parameter.default,

@@ -238,7 +238,7 @@ def test_every_issue_is_named_at_once_in_the_order_given(service: Address) -> No
     assert [(issue["parameter"], issue["value"], issue["message"]) for issue in issues[:4]] == [
         ("until", "2025-02-30", "expected a day that the calendar has"),
         ("min_ratin", "4", "unknown parameter; did you mean min_rating?"),
-        ("limit", "1e2", "expected a whole number such as 20"),
+        ("limit", "1e2", "expected a whole number such as 5"),
         ("query", "b", "given 2 times, expected once"),
     ]
     assert [(issue["parameter"], issue["value"]) for issue in issues[4:]] == [
@@ -251,6 +251,20 @@ def test_every_issue_is_named_at_once_in_the_order_given(service: Address) -> No
 def test_bad_values_are_400_with_their_issue(service: Address, query: str) -> None:
     (issue,) = assert_error(search(service, query), 400)["issues"]
     assert query.startswith(issue["parameter"] + "=")
+
+
+@pytest.mark.parametrize("parameter", ["query", "mentions_technician", "mentions_service"])
+def test_a_text_of_3000_characters_is_a_fair_question(service: Address, parameter: str) -> None:
+    answer = search(service, f"{parameter}={'x' * 3000}")
+    assert (answer.status, json.loads(answer.body)["matched"]) == (200, 0)
+
+
+def test_a_rating_is_whole_and_fractions_are_found_by_the_minimum(service: Address) -> None:
+    assert search(service, "rating=5.0").body == search(service, "rating=5").body
+    (issue,) = assert_error(search(service, "rating=4.5"), 400)["issues"]
+    assert issue == {"parameter": "rating", "value": "4.5", "message": "expected a whole number such as 5"}
+    best = json.loads(search(service, "min_rating=4.5&limit=100").body)["reviews"]
+    assert {review["rating"] for review in best} == {4.5, 5}
 
 
 def test_empty_values_are_absent_values(service: Address) -> None:
