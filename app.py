@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import logging
+import re
 import secrets
 import threading
 import time
@@ -54,6 +55,8 @@ log = logging.getLogger("reviewsd")
 # A response, or a function that makes it and takes too long for a thread that others wait for.
 Answer = Response | Callable[[], Response]
 
+CONTENT_LENGTH = re.compile(r"[0-9]{1,18}")
+
 
 class Request:
     """One request, read from a WSGI environment, whose texts are bytes decoded as latin-1 (PEP 3333)."""
@@ -71,9 +74,11 @@ class Request:
         return value
 
     def body(self) -> bytes:
-        """The body. Raises HttpError 413 where a server passes on more than ours would."""
-        length = int(self.environ.get("CONTENT_LENGTH") or LARGEST_BODY_BYTES + 1)
-        content: bytes = self.environ["wsgi.input"].read(min(length, LARGEST_BODY_BYTES + 1))
+        """The body. Raises HttpError where a server passes on what ours would refuse: 400 and 413."""
+        length = self.environ.get("CONTENT_LENGTH") or str(LARGEST_BODY_BYTES + 1)
+        if not CONTENT_LENGTH.fullmatch(length):
+            raise HttpError(400, "The Content-Length is not a number of bytes.")
+        content: bytes = self.environ["wsgi.input"].read(min(int(length), LARGEST_BODY_BYTES + 1))
         if len(content) > LARGEST_BODY_BYTES:
             raise HttpError(413, f"The body is larger than {LARGEST_BODY_BYTES} bytes.")
         return content
