@@ -46,18 +46,21 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One thing that is wrong with one parameter of a request."""
+    """One thing that is wrong with a request; `parameter` is None when no single parameter is."""
 
-    parameter: str
+    parameter: str | None
     value: str
     message: str
+
+    def __str__(self) -> str:
+        return self.message if self.parameter is None else f"{self.parameter}: {self.message}"
 
 
 class BadQuery(ValueError):
     """The caller must change the request; `issues` stand in the order of the parameters given."""
 
     def __init__(self, issues: Sequence[Issue]):
-        super().__init__("; ".join(f"{issue.parameter}: {issue.message}" for issue in issues))
+        super().__init__("; ".join(map(str, issues)))
         self.issues = tuple(issues)
 
 
@@ -116,7 +119,7 @@ def _read(known: Mapping[str, Parameter], given: Mapping[str, list[Json]]) -> di
         except BadValue as bad:
             issues.append(Issue(echo(name), echo(texts[-1]), str(bad)))
     if len(given) > MOST_PARAMETERS:
-        issues.append(Issue("", "", f"{len(given)} different parameters given, {len(known)} are known"))
+        issues.append(Issue(None, "", f"{len(given)} different parameters given, {len(known)} are known"))
     for name, parameter in known.items():
         if parameter.required and given.get(name, [None])[0] in (None, ""):
             issues.append(Issue(name, "", "is required"))
