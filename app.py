@@ -13,6 +13,7 @@ import ctypes
 import gc
 import logging
 import os
+import re
 import secrets
 import threading
 import time
@@ -22,6 +23,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
+from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -31,7 +33,7 @@ import representations
 from contract import BadData
 from hub import Hub, HubAnswer, Topic
 from mcp_rpc import McpEndpoint
-from query import BadQuery, echo, query_from_pairs
+from query import BadQuery, Issue, echo, query_from_pairs
 from representations import (
     LARGEST_BODY_BYTES,
     Environ,
@@ -56,6 +58,23 @@ log = logging.getLogger("reviewsd")
 # A response, or a function that makes it and takes too long for a thread that others wait for.
 Answer = Response | Callable[[], Response]
 
+CONTENT_LENGTH = re.compile(r"[0-9]{1,18}")
+# RFC 3986 sections 3.2.2 and 3.2.3, but not empty and without commas, which join repeated headers.
+REG_NAME = r"(?:[\w.~!$&'()*+;=-]|%[0-9A-F]{2})+"
+IP_LITERAL = r"\[(?:(?P<ipv6>[0-9A-F:.]+)|V[0-9A-F]+\.[\w.~!$&'()*+;=:-]+)\]"
+HOST = re.compile(f"(?:{REG_NAME}|{IP_LITERAL})(?::[0-9]*)?", re.ASCII | re.IGNORECASE)
+
+
+def is_host(text: str) -> bool:
+    """Whether `text` is a host with or without a port, as `Host` has it (RFC 9110 section 7.2)."""
+    found = HOST.fullmatch(text)
+    if found and found["ipv6"]:
+        try:
+            IPv6Address(found["ipv6"])
+        except ValueError:
+            return False
+    return found is not None
+
 
 class Request:
     """One request, read from a WSGI environment, whose texts are bytes decoded as latin-1 (PEP 3333)."""
@@ -73,9 +92,11 @@ class Request:
         return value
 
     def body(self) -> bytes:
-        """The body. Raises HttpError 413 where a server passes on more than ours would."""
-        length = int(self.environ.get("CONTENT_LENGTH") or LARGEST_BODY_BYTES + 1)
-        content: bytes = self.environ["wsgi.input"].read(min(length, LARGEST_BODY_BYTES + 1))
+        """The body. Raises HttpError where a server passes on what ours would refuse: 400 and 413."""
+        length = self.environ.get("CONTENT_LENGTH") or str(LARGEST_BODY_BYTES + 1)
+        if not CONTENT_LENGTH.fullmatch(length):
+            raise HttpError(400, "The Content-Length is not a number of bytes.")
+        content: bytes = self.environ["wsgi.input"].read(min(int(length), LARGEST_BODY_BYTES + 1))
         if len(content) > LARGEST_BODY_BYTES:
             raise HttpError(413, f"The body is larger than {LARGEST_BODY_BYTES} bytes.")
         return content
@@ -256,18 +277,23 @@ def route_of(path: str) -> Route:
 
 
 def routed_answer(application: Application, request: Request, route: Route) -> Answer:
-    """What the handler answers. Raises HttpError 400 for a bad `Host` (RFC 9112 section 3.2), and 405."""
-    host = request.header("host") or ""  # empty where there is none under ASGI, too
-    if not host and request.environ.get("SERVER_PROTOCOL") == "HTTP/1.1":
-        raise HttpError(400, "The request has no Host header.")
-    if "," in host or " " in host:
-        raise HttpError(400, "The request has more than one Host header, or one that is no host.")
+    """What the handler answers. Raises HttpError 400 for a bad `Host`, and 405."""
+    check_host(request)
     allow = ", ".join(route.methods)
     if route.methods and request.method not in route.methods:
         raise HttpError(405, f"{echo(request.method)} is not among {allow}.", (("Allow", allow),))
     if route.methods and request.method == "OPTIONS":
         return options_response(allow)
     return route.handler(application, application.snapshot, request)
+
+
+def check_host(request: Request) -> None:
+    """Raises HttpError 400 for a bad `Host`; HTTP/1.0 may do without one (RFC 9112 section 3.2)."""
+    host = request.header("host") or ""  # empty where there is none under ASGI, too
+    if is_host(host) or (not host and request.environ.get("SERVER_PROTOCOL") != "HTTP/1.1"):
+        return
+    wrong = "The Host header is repeated or not a host." if host else "The request has no Host header."
+    raise HttpError(400, wrong, members={"issues": [asdict(Issue(None, echo(host), wrong))]})
 
 
 def options_response(allow: str) -> Response:

@@ -61,7 +61,7 @@ class BadData(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What a caller may give: `kind` is "text", "date", "number" or "integer", `max_length` is characters."""
+    """What a caller may give: `kind` is "text", "date", "number" or "integer"."""
 
     name: str
     kind: str
@@ -69,7 +69,6 @@ class Parameter:
     default: int | None = None
     minimum: float = -math.inf
     maximum: float = math.inf
-    max_length: int = 200
     required: bool = False
 
 
@@ -102,15 +101,15 @@ def resolve(document: dict[str, Json], value: dict[str, Json]) -> dict[str, Json
     return resolve(document, target)
 
 
-# Keywords of a parameter's schema, and the fields of `Parameter` that hold their values.
-LIMITS = {"default": "default", "minimum": "minimum", "maximum": "maximum", "maxLength": "max_length"}
+# Keywords of a parameter's schema that are fields of `Parameter`, too.
+LIMITS = ("default", "minimum", "maximum")
 
 
 def _parameter(declared: dict[str, Json]) -> Parameter:
     schema = declared["schema"]
     text_kind = "date" if schema.get("format") == "date" else "text"
     kind = text_kind if schema["type"] == "string" else schema["type"]
-    limits = {field: schema[keyword] for keyword, field in LIMITS.items() if keyword in schema}
+    limits = {keyword: schema[keyword] for keyword in LIMITS if keyword in schema}
     return Parameter(declared["name"], kind, declared["description"], **limits)
 
 

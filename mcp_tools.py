@@ -268,7 +268,6 @@ def _parameter_schema(parameter: Parameter) -> Schema:
         "type": "string" if kind in ("text", "date") else kind,
         "format": "date" if kind == "date" else None,
         "description": parameter.description,
-        "maxLength": parameter.max_length if kind == "text" else None,
         "minimum": parameter.minimum if math.isfinite(parameter.minimum) else None,
         "maximum": parameter.maximum if math.isfinite(parameter.maximum) else None,
         "default": parameter.default,
@@ -316,8 +315,7 @@ class Toolbox(NamedTuple):
             values = read_arguments(self.parameters[name], given)
             structured = TOOLS[name].function(self.dataset, **values)
         except BadQuery as bad:  # said so that a model can correct itself (MCP 2025-11-25, server/tools)
-            lines = [f"{issue.parameter}: {issue.message}".removeprefix(": ") for issue in bad.issues]
-            text = "\n".join([f"{name} was not run. Correct this and call it again:", *lines])
+            text = "\n".join([f"{name} was not run. Correct this and call it again:", *map(str, bad.issues)])
             return {"content": [{"type": "text", "text": text}], "isError": True}
         # The text is for clients that do not read the structured content: the same JSON.
         content = [{"type": "text", "text": structured.decode()}]

@@ -16,7 +16,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any
 
 from contract import Parameter
@@ -34,7 +34,7 @@ class Query:
     """A search that has passed every check; names and defaults are the contract's, None filters nothing."""
 
     query: str | None = None
-    rating: float | None = None
+    rating: int | None = None
     min_rating: float | None = None
     since: str | None = None  # calendar days, YYYY-MM-DD, inclusive
     until: str | None = None
@@ -46,18 +46,21 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One thing that is wrong with one parameter of a request."""
+    """One thing that is wrong with a request; `parameter` is None when no single parameter is."""
 
-    parameter: str
+    parameter: str | None
     value: str
     message: str
+
+    def __str__(self) -> str:
+        return self.message if self.parameter is None else f"{self.parameter}: {self.message}"
 
 
 class BadQuery(ValueError):
     """The caller must change the request; `issues` stand in the order of the parameters given."""
 
     def __init__(self, issues: Sequence[Issue]):
-        super().__init__("; ".join(f"{issue.parameter}: {issue.message}" for issue in issues))
+        super().__init__("; ".join(map(str, issues)))
         self.issues = tuple(issues)
 
 
@@ -116,7 +119,7 @@ def _read(known: Mapping[str, Parameter], given: Mapping[str, list[Json]]) -> di
         except BadValue as bad:
             issues.append(Issue(echo(name), echo(texts[-1]), str(bad)))
     if len(given) > MOST_PARAMETERS:
-        issues.append(Issue("", "", f"{len(given)} different parameters given, {len(known)} are known"))
+        issues.append(Issue(None, "", f"{len(given)} different parameters given, {len(known)} are known"))
     for name, parameter in known.items():
         if parameter.required and given.get(name, [None])[0] in (None, ""):
             issues.append(Issue(name, "", "is required"))
@@ -158,13 +161,11 @@ def _read_text(parameter: Parameter, value: Json) -> str:
         raise BadValue("expected text")
     if SURROGATE.search(value):
         raise BadValue("is not valid UTF-8")
-    if len(value) > parameter.max_length:
-        raise BadValue(f"{len(value)} characters are above the maximum of {parameter.max_length}")
     return value
 
 
 def _read_integer(parameter: Parameter, value: Json) -> int:
-    wanted = "a whole number such as 20"
+    wanted = "a whole number such as 5"
     number = _number(parameter, value, WHOLE, wanted)
     if number != int(number):
         raise BadValue(f"expected {wanted}")
@@ -207,7 +208,16 @@ READERS: dict[str, Callable[[Parameter, Json], Any]] = {
 
 def fold(text: str) -> str:
     """`text` for comparison without regard to case or to how accents are encoded."""
+    if not unicodedata.is_normalized("NFC", text):
+        text = canonically_ordered(text)  # here: `normalize` sorts combining characters in quadratic time
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+
+
+def canonically_ordered(text: str) -> str:
+    """`text` in canonical decomposition (NFD), in the time that sorting takes."""
+    parts = "".join(unicodedata.normalize("NFD", character) for character in text)
+    runs = groupby(parts, key=lambda part: unicodedata.combining(part) > 0)
+    return "".join(part for _, run in runs for part in sorted(run, key=unicodedata.combining))
 
 
 def name_words(name: str) -> frozenset[str]:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from werkzeug.http import http_date, parse_accept_header, parse_date, parse_etags
+from werkzeug.http import http_date, parse_accept_header, parse_date
 
 # ---- Representations and responses ----
 
@@ -107,6 +107,15 @@ def prefers_json(accept: str) -> bool:
     return json > html and json >= quality.get("*/*", 0)
 
 
+def date_seconds(value: str | None) -> float | None:
+    """A date in seconds since the epoch; None for an invalid one, which is ignored (section 13.1.3)."""
+    try:
+        date = parse_date(value)
+    except OverflowError:  # of a year or a zone that no calendar has
+        return None
+    return date.timestamp() if date else None
+
+
 def negotiated(
     representation: Representation, header: Callable[[str], str | None], shared: bool = False
 ) -> Response:
@@ -118,14 +127,12 @@ def negotiated(
     if representation.gzip and accepts_gzip(header("accept-encoding") or ""):
         chosen = representation.gzip
     held: Coding | None = None
-    if (tags := header("if-none-match")) == chosen.etag:  # as nearly every client sends it
-        held = chosen
-    elif tags:  # wins over If-Modified-Since (section 13.2.2)
-        listed = parse_etags(tags)
+    if tags := header("if-none-match"):  # wins over If-Modified-Since (section 13.2.2)
         codings = filter(None, (chosen, representation.identity, representation.gzip))
-        held = next((coding for coding in codings if listed.contains_weak(coding.etag.strip('"'))), None)
-    elif since := parse_date(header("if-modified-since")):
-        held = chosen if representation.last_modified <= since.timestamp() else None
+        # No entity tag holds a quote, so one is in a list when its characters are (section 8.8.3).
+        held = next((coding for coding in codings if tags == "*" or coding.etag in tags), None)
+    elif (since := date_seconds(header("if-modified-since"))) is not None:
+        held = chosen if representation.last_modified <= since else None
     if held:
         return Response(304, (("ETag", held.etag), *representation.headers), b"")
     headers = (*chosen.headers, ("ETag", chosen.etag), *representation.headers)

@@ -10,7 +10,7 @@ import string
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from services import SAMPLE
 
@@ -28,7 +28,7 @@ def call(
     """One request as a WSGI server would pass it on; texts of one character a byte."""
     environ: dict[str, Any] = {"REQUEST_METHOD": method, "PATH_INFO": path, "QUERY_STRING": query}
     environ |= {"SERVER_PROTOCOL": "HTTP/1.1", "HTTP_HOST": "a", "wsgi.input": io.BytesIO()}
-    environ |= {"HTTP_" + name: value for name, value in headers.items()}
+    environ |= {n if n.startswith("CONTENT_") else f"HTTP_{n}": value for n, value in headers.items()}
     started: list[Any] = []
     body = b"".join(application(environ, lambda status, fields: started.extend((status, fields))))
     return int(started[0][:3]), dict(started[1]), body
@@ -62,7 +62,15 @@ def test_any_path_and_method_give_a_defined_answer(path: str, method: str) -> No
 
 
 tags = latin | st.sampled_from([APP.snapshot.fixed["/reviews.json"].identity.etag, "*", 'W/"x"', '"a", "b"'])
-dates = latin | st.datetimes().map(lambda moment: moment.strftime("%a, %d %b %Y %H:%M:%S GMT"))
+DATE_PARTS = (
+    ["Mon,", "Monday,", "", "x"],
+    ["1", "31", "0", "-1", "9" * 12],
+    ["Jan", "dec", "13", "x"],
+    ["2026", "1", "0", "9999", "9" * 20, "9" * 5000],
+    ["0:0", "23:59:60", "0.0", "9:9:9:9", "-1:0", f"0:0:{'9' * 20}", ""],
+    ["GMT", "-0000", "+1400", "-9999", f"+{'9' * 14}", f"-{'9' * 400}", "+x", ""],
+)
+dates = latin | st.tuples(*map(st.sampled_from, DATE_PARTS)).map(" ".join)
 
 
 @given(tag=tags, date=dates, coding=latin | st.sampled_from(["gzip", "gzip;q=0.1, identity;q=0.2"]))
@@ -70,6 +78,42 @@ def test_any_conditional_headers_give_200_or_304(tag: str, date: str, coding: st
     headers = {"IF_NONE_MATCH": tag, "IF_MODIFIED_SINCE": date, "ACCEPT_ENCODING": coding, "ACCEPT": coding}
     for path in ("/reviews.json", "/"):
         assert_defined(call(APP, "GET", path, **headers), 200, 304)
+
+
+HEADERS = [
+    *("ACCEPT", "ACCEPT_ENCODING", "CONTENT_ENCODING", "CONTENT_LENGTH", "CONTENT_TYPE", "HOST", "ORIGIN"),
+    *("IF_MODIFIED_SINCE", "IF_NONE_MATCH"),
+    *("MCP_METHOD", "MCP_NAME", "MCP_PROTOCOL_VERSION", "MCP_SESSION_ID"),
+]
+PIECES = [
+    *("\"*,;=%'/@:[]<()?-+.01 \t\\"),
+    *("W/", "q=", "q=0.", "9e9", "nan", "a*0*=utf-8''", "charset=", "[::1]", "v1.", "http://", "=?base64?"),
+    *("gzip", "identity", "application/json", "text/html", "text/event-stream"),
+    *("2026-07-28", "2025-06-18", "tools/call", "9" * 5000),
+]
+values = latin | st.lists(st.sampled_from(PIECES)).map("".join)
+PATHS = [*app.ROUTES, "/api/reviews/since/2026-01-01", "/nothing"]
+
+
+def test_no_value_of_a_header_is_a_fault_of_ours(caplog: pytest.LogCaptureFixture) -> None:
+    @settings(max_examples=1000)
+    @given(path=st.sampled_from(PATHS), method=st.sampled_from(["GET", "POST"]), data=st.data())
+    def check(path: str, method: str, data: st.DataObject) -> None:
+        header = data.draw(st.sampled_from(HEADERS))
+        value = data.draw(dates if header == "IF_MODIFIED_SINCE" else values)
+        status, headers, _ = call(APP, method, path, **{header: value})
+        assert 200 <= status < 500
+        assert "".join(map("".join, headers.items())).isprintable(), "a header could be split"
+
+    check()
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("length", ["abc", "-5", "1_0", " 5", "9" * 19, "٣", "5, 5"])
+def test_a_content_length_that_is_none_is_400_under_any_server(length: str) -> None:
+    status, _, body = call(APP, "POST", "/mcp", CONTENT_LENGTH=length)
+    assert status == 400
+    assert json.loads(body)["error"]["message"] == "The Content-Length is not a number of bytes."
 
 
 def test_an_answer_that_is_kept_is_the_answer_computed_anew() -> None:

@@ -86,7 +86,9 @@ def test_bounds_and_kinds_come_from_the_document() -> None:
     limit = read_contract(changed).search_parameters["limit"]
     assert (limit.kind, limit.minimum, limit.maximum, limit.default) == ("integer", 1, 7, 3)
     kinds = {name: parameter.kind for name, parameter in CONTRACT.search_parameters.items()}
-    assert (kinds["query"], kinds["rating"], kinds["since"]) == ("text", "number", "date")
+    assert [kinds[name] for name in ("query", "rating", "min_rating", "since")] == [
+        *("text", "integer", "number", "date")
+    ]
 
 
 # ---- Faults ----

@@ -6,8 +6,10 @@ contract - Health
 
 import gzip
 import hashlib
+import http.client
 import json
 import re
+import socket
 from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -109,7 +111,8 @@ def test_a_known_tag_gives_304_with_the_headers_that_matter(service: Address, pa
         ("if_modified_since", f"{day} GMT", 200)
         for day in ("Thu, 01 Jan 1970 00:00:00", "Sat, 99 Foo 2026 0")
     ]
-    + [("if_modified_since", odd, 200) for odd in ("Mon, 01 Jan 0001 00:00:00 +1400", "yesterday", "0")],
+    + [("if_modified_since", odd, 200) for odd in ("Mon, 01 Jan 0001 00:00:00 +1400", "yesterday", "0")]
+    + [("if_modified_since", f"1 Jan {odd}", 200) for odd in ("2026 0:0 +99999999999999", f"{'9' * 20} 0:0")],
 )
 def test_a_list_of_tags_or_a_date_matches_or_counts_for_nothing(
     service: Address, header: str, value: str, status: int
@@ -193,6 +196,16 @@ def test_options_answers_programs_and_browsers(service: Address, path: str) -> N
 # ---- Errors ----
 
 
+def exchange(service: Address, head: str) -> Response:
+    """The response to a request without a body, whose head is written out, but for the empty line."""
+    with socket.create_connection(("127.0.0.1", service.port), timeout=30) as connection:
+        connection.sendall(f"{head}\r\n".encode("latin-1"))
+        with http.client.HTTPResponse(connection) as answer:
+            answer.begin()
+            headers = {name.lower(): value for name, value in answer.getheaders()}
+            return Response(answer.status, headers, answer.read())
+
+
 def assert_error(answer: Response, status: int) -> dict[str, Any]:
     """The error object of the contract, which nobody may keep."""
     assert answer.status == status
@@ -200,7 +213,7 @@ def assert_error(answer: Response, status: int) -> dict[str, Any]:
     assert answer.headers["cache-control"] == "no-store"
     assert answer.headers["access-control-allow-origin"] == "*"
     document: dict[str, Any] = json.loads(answer.body)
-    validate(document, "Error")
+    validate(document, "ErrorWithIssues" if status == 400 else "Error")
     assert document["status"] == status
     return document
 
@@ -214,6 +227,45 @@ def assert_error(answer: Response, status: int) -> dict[str, Any]:
 def test_unknown_paths_are_404_in_json_for_every_method(service: Address, path: str) -> None:
     for method in ("GET", "POST", "OPTIONS", "DELETE"):
         assert "There is nothing at" in assert_error(fetch(service, path, method), 404)["detail"]
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["a/b", "a?b", "a#b", "a b", "a\tb", "user@a", "a:x", "a:80:80", ":80", "a,b", "a, a", "a\\b", "%", "%4",
+     "<a>", "\xe9", "::1", "[::1", "::1]", "[::1]x", "[::1]:x", "[1.2.3.4]", "[1:2]", "[::%1]", "[]", "[v1]",
+     "[v.a]"],
+)  # fmt: skip
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+def test_a_host_that_is_none_is_one_issue_on_every_path(service: Address, host: str, version: str) -> None:
+    for path in ("/api/reviews/search?limit=x", "/api/reviews/since/x", "/", "/nothing"):
+        answer = exchange(service, f"GET {path} HTTP/{version}\r\nHost: {host}\r\n")
+        (issue,) = assert_error(answer, 400)["issues"]
+        assert (issue["parameter"], issue["value"]) == (None, host)
+
+
+@pytest.mark.parametrize(
+    ("fields", "value"),
+    [("", ""), ("Host:\r\n", ""), ("Host: a\r\nHost: a\r\n", "a, a"), ("Host: a\r\nHost:\r\n", "a, ")],
+)
+def test_a_missing_or_repeated_host_is_one_issue(service: Address, fields: str, value: str) -> None:
+    answer = exchange(service, f"GET /api/reviews/search HTTP/1.1\r\n{fields}")
+    (issue,) = assert_error(answer, 400)["issues"]
+    assert (issue["parameter"], issue["value"]) == (None, value)
+    repeated = "The Host header is repeated or not a host."
+    assert issue["message"] == (repeated if value else "The request has no Host header.")
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["a", "A.EXAMPLE.", "a:", "a:80", "127.0.0.1:8080", "[::1]", "[::FFFF:1.2.3.4]:443", "[v1.a:b]", "a_b",
+     "%4a~!$&'()*+;=-"],
+)  # fmt: skip
+def test_every_form_of_a_host_is_served(service: Address, host: str) -> None:
+    assert fetch(service, "/healthz", Host=host).status == 200
+
+
+def test_http_1_0_may_do_without_a_host(service: Address) -> None:
+    assert exchange(service, "GET /healthz HTTP/1.0\r\n").status == 200
 
 
 # ---- Search and since ----
@@ -238,7 +290,7 @@ def test_every_issue_is_named_at_once_in_the_order_given(service: Address) -> No
     assert [(issue["parameter"], issue["value"], issue["message"]) for issue in issues[:4]] == [
         ("until", "2025-02-30", "expected a day that the calendar has"),
         ("min_ratin", "4", "unknown parameter; did you mean min_rating?"),
-        ("limit", "1e2", "expected a whole number such as 20"),
+        ("limit", "1e2", "expected a whole number such as 5"),
         ("query", "b", "given 2 times, expected once"),
     ]
     assert [(issue["parameter"], issue["value"]) for issue in issues[4:]] == [
@@ -251,6 +303,20 @@ def test_every_issue_is_named_at_once_in_the_order_given(service: Address) -> No
 def test_bad_values_are_400_with_their_issue(service: Address, query: str) -> None:
     (issue,) = assert_error(search(service, query), 400)["issues"]
     assert query.startswith(issue["parameter"] + "=")
+
+
+@pytest.mark.parametrize("parameter", ["query", "mentions_technician", "mentions_service"])
+def test_a_text_of_3000_characters_is_a_fair_question(service: Address, parameter: str) -> None:
+    answer = search(service, f"{parameter}={'x' * 3000}")
+    assert (answer.status, json.loads(answer.body)["matched"]) == (200, 0)
+
+
+def test_a_rating_is_whole_and_fractions_are_found_by_the_minimum(service: Address) -> None:
+    assert search(service, "rating=5.0").body == search(service, "rating=5").body
+    (issue,) = assert_error(search(service, "rating=4.5"), 400)["issues"]
+    assert issue == {"parameter": "rating", "value": "4.5", "message": "expected a whole number such as 5"}
+    best = json.loads(search(service, "min_rating=4.5&limit=100").body)["reviews"]
+    assert {review["rating"] for review in best} == {4.5, 5}
 
 
 def test_empty_values_are_absent_values(service: Address) -> None:
@@ -311,10 +377,13 @@ def test_mcp_says_itself_which_methods_it_has(service: Address, method: str) -> 
     assert method == "HEAD" or json.loads(answer.body)["jsonrpc"] == "2.0"
 
 
-def test_mcp_answers_a_preflight_and_refuses_strange_pages_and_what_is_too_large(service: Address) -> None:
+def test_mcp_answers_a_preflight_and_refuses_strange_pages_bad_hosts_and_what_is_too_large(
+    service: Address,
+) -> None:
     preflight = fetch(service, "/mcp", "OPTIONS", origin=BASE_URL)
     assert (preflight.status, preflight.body) == (204, b"")
     assert post_mcp(service, origin="https://evil.example").status == 403
+    assert json.loads(post_mcp(service, host="a/b").body)["error"]["code"] == -32600
     large = post_mcp(service, b" " * 65537, origin=BASE_URL)
     assert large.status == 413
     assert json.loads(large.body)["error"]["message"] == "The body is larger than 65536 bytes."
@@ -339,6 +408,17 @@ OPERATIONS = [
     for method in ("get", "head", "options")
     if method in operations
 ]
+
+
+@pytest.mark.parametrize("template", [template for template, method in OPERATIONS if method == "get"])
+def test_a_400_fits_its_declared_schema_which_requires_issues(service: Address, template: str) -> None:
+    answer = fetch(service, template, Host="a/b")
+    document = json.loads(answer.body)
+    name = CONTRACT["paths"][template]["get"]["responses"]["400"]["$ref"].rsplit("/", 1)[1]
+    declared = CONTRACT["components"]["responses"][name]["content"][answer.headers["content-type"]]["schema"]
+    schema = Draft202012Validator(declared | {"components": CONTRACT["components"]})
+    schema.validate(document)
+    assert not schema.is_valid({key: value for key, value in document.items() if key != "issues"})
 
 
 def validate(document: Any, schema: str) -> None:

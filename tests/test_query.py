@@ -26,17 +26,17 @@ def query_of(arguments: Object) -> Query:
     return Query(**read_arguments(PARAMETERS, arguments))
 
 
-def issues_of(question: Callable[[], Any]) -> list[tuple[str, str, str]]:
+def issues_of(question: Callable[[], Any]) -> list[tuple[str | None, str, str]]:
     with pytest.raises(BadQuery) as refusal:
         question()
     return [(issue.parameter, issue.value, issue.message) for issue in refusal.value.issues]
 
 
-def issues_of_pairs(*pairs: tuple[str, str]) -> list[tuple[str, str, str]]:
+def issues_of_pairs(*pairs: tuple[str, str]) -> list[tuple[str | None, str, str]]:
     return issues_of(lambda: query_from_pairs(PARAMETERS, pairs))
 
 
-def issues_of_arguments(arguments: Object) -> list[tuple[str, str, str]]:
+def issues_of_arguments(arguments: Object) -> list[tuple[str | None, str, str]]:
     return issues_of(lambda: query_of(arguments))
 
 
@@ -48,10 +48,10 @@ RIGHT: list[tuple[dict[str, str], Query]] = [
     ({"limit": "100", "offset": "1000000000"}, Query(limit=100, offset=10**9)),
     ({"limit": "5.0", "offset": "-0"}, Query(limit=5)),
     ({"limit": "0" * 400 + "1", "offset": "-0.0"}, Query(limit=1)),
-    ({"rating": "4.5", "min_rating": "1.000"}, Query(rating=4.5, min_rating=1.0)),
+    ({"rating": "5.0", "min_rating": "4.5"}, Query(rating=5, min_rating=4.5)),
     ({"since": "2024-02-29", "until": "9999-12-31"}, Query(since="2024-02-29", until="9999-12-31")),
     ({"since": "0001-01-01", "query": " x\n\x00"}, Query(since="0001-01-01", query=" x\n\x00")),
-    ({"query": "é" * 200, "mentions_service": "5"}, Query(query="é" * 200, mentions_service="5")),
+    ({"query": "é" * 3000, "mentions_service": "5"}, Query(query="é" * 3000, mentions_service="5")),
 ]
 
 
@@ -64,7 +64,7 @@ def test_a_right_query_is_read(parameters: dict[str, str], query: Query) -> None
 # ---- Wrong: names of parameters, values between "|" that each refuses, and the message about a value ----
 
 NUMBER = "expected a number such as 4 or 4.5"
-WHOLE = "expected a whole number such as 20"
+WHOLE = "expected a whole number such as 5"
 NOT_A_DAY = "expected a date written YYYY-MM-DD"
 NO_SUCH_DAY = "expected a day that the calendar has"
 UNKNOWN = f"unknown parameter; known are {', '.join(NAMES)}"
@@ -73,17 +73,22 @@ WRONG = [
     ("since until", "20250101|2025-W01-1|2025-001|2025-1-1|25-01-01|12025-01-01|-2025-01-01", NOT_A_DAY),
     ("since until", "2025-01-01\n|2025-01-01 |2025-01-01T00:00Z|２０２５-01-01|٢٠٢٥-01-01| ", NOT_A_DAY),
     ("since until", "x" * 200, NOT_A_DAY),
-    ("rating min_rating", "five|1e0|+5| 5|5 |５|٣|5\n|4,5|4.|.5|NaN|nan|inf|0x5|1_0|--1|-|.", NUMBER),
-    ("limit offset", "ten|1e3|+5| 5|５|٣|5\n|4.5|4.|²|1_0|\x00|true|null|[]|-|20.00000000000001", WHOLE),
-    ("rating min_rating", "0|-0|0.99|-4.5", "{} is below the minimum of 1"),
-    ("rating min_rating", "6|5.01|123456", "{} is above the maximum of 5"),
+    ("min_rating", "five|1e0|+5| 5|5 |５|٣|5\n|4,5|4.|.5|NaN|nan|inf|0x5|1_0|--1|-|.", NUMBER),
+    (
+        "rating limit offset",
+        "ten|1e3|+5| 5|５|٣|5\n|4.5|4.|²|1_0|\x00|true|null|[]|-|20.00000000000001",
+        WHOLE,
+    ),
+    ("rating min_rating", "0|-0|-4", "{} is below the minimum of 1"),
+    ("rating min_rating", "6|123456", "{} is above the maximum of 5"),
+    ("min_rating", "0.99|-4.5", "{} is below the minimum of 1"),
+    ("min_rating", "5.01", "{} is above the maximum of 5"),
     ("limit", "0|-0|-7", "{} is below the minimum of 1"),
     ("limit", "101|101.0", "101 is above the maximum of 100"),
     ("offset", "-1", "-1 is below the minimum of 0"),
     ("offset", "1000000001", "1000000001 is above the maximum of 1000000000"),
     ("limit", "9" * 400, "inf is above the maximum of 100"),
-    ("rating", f"-{'9' * 400}.5", "-inf is below the minimum of 1"),
-    ("query mentions_technician mentions_service", "x" * 201, "201 characters are above the maximum of 200"),
+    ("min_rating", f"-{'9' * 400}.5", "-inf is below the minimum of 1"),
     ("limt Limit", "5", "unknown parameter; did you mean limit?"),
     ("technician", "5", "unknown parameter; did you mean mentions_technician?"),
     ("zzz", "|x", UNKNOWN),
@@ -131,7 +136,7 @@ def test_a_parameter_given_twice_is_one_issue_even_if_both_agree() -> None:
 def test_a_flood_of_parameters_is_a_short_answer() -> None:
     issues = issues_of_pairs(*((f"p{n}", "x") for n in range(5000)))
     assert len(issues) == 51
-    assert issues[-1] == ("", "", "5000 different parameters given, 9 are known")
+    assert issues[-1] == (None, "", "5000 different parameters given, 9 are known")
     assert len(issues_of_pairs(*((f"p{n}", "x") for n in range(50)))) == 50
 
 
@@ -139,11 +144,11 @@ def test_a_flood_of_parameters_is_a_short_answer() -> None:
 
 
 def test_arguments_may_be_json_numbers_and_null_is_absent() -> None:
-    numbers = {"rating": 4.5, "min_rating": 1, "limit": 7.0, "offset": 0, "query": None, "since": None}
+    numbers = {"rating": 4.0, "min_rating": 4.5, "limit": 7.0, "offset": 0, "query": None, "since": None}
     query = query_of(numbers)
-    assert query == Query(rating=4.5, min_rating=1, limit=7)
-    assert isinstance(query.limit, int)
-    assert issues_of_arguments({"limit": 4.5}) == [("limit", "4.5", WHOLE)]
+    assert query == Query(rating=4, min_rating=4.5, limit=7)
+    assert isinstance(query.rating, int)
+    assert issues_of_arguments({"rating": 4.5}) == [("rating", "4.5", WHOLE)]
     assert issues_of_arguments({"limit": 5, "query": 5}) == [("query", "5", "expected text")]
     assert issues_of_arguments({"rating": 7}) == [("rating", "7", "7 is above the maximum of 5")]
 
@@ -179,7 +184,7 @@ def test_what_is_required_has_an_issue_when_it_is_left_out() -> None:
 any_name = st.sampled_from(NAMES) | st.sampled_from(["limt", "Rating", "q", ""]) | any_text
 any_value = (
     any_text
-    | st.sampled_from(["", "0", "5", "4.5", "2025-03-01", "x" * 200, "x" * 201])
+    | st.sampled_from(["", "0", "5", "4.5", "2025-03-01", "x" * 201])
     | st.from_regex(r"-?[0-9]{1,4}(\.[0-9]{0,3})?", fullmatch=True)
     | st.from_regex(r"[0-9]{4}-[0-1][0-9]-[0-3][0-9]", fullmatch=True)
 )
@@ -193,8 +198,8 @@ def test_any_arguments_give_a_query_that_is_read_as_itself_or_short_issues(argum
     except BadQuery as refusal:
         assert 0 < len(refusal.issues) <= len(arguments)
         for issue in refusal.issues:
-            assert "".join((issue.parameter, issue.value, issue.message)).encode()
-            assert max(len(issue.parameter), len(issue.value)) <= 201
+            assert f"{issue}{issue.value}".encode()
+            assert max(len(issue.parameter or ""), len(issue.value)) <= 201
     else:
         assert query_of(asdict(query)) == query
 
@@ -209,6 +214,20 @@ def test_any_arguments_give_a_query_that_is_read_as_itself_or_short_issues(argum
 def test_folding_is_nfc_casefold_nfc(text: str) -> None:
     assert fold(text) == plain.folded(text)
     assert fold(unicodedata.normalize("NFD", text)) == fold(text)
+
+
+@settings(max_examples=100)
+@given(
+    st.text("aeßΐᾳ한\u1100\u1161\u0301\u0302\u0316\u0344\u0345\u0f71\u0f73\u0f81", min_size=1, max_size=12)
+)
+def test_a_long_text_is_folded_as_a_short_one(text: str) -> None:
+    assert fold(text * 300) == plain.folded(text * 300)
+
+
+def test_any_number_of_combining_characters_is_folded() -> None:
+    """`normalize` alone would sort these for minutes."""
+    acute, grave_below = "\u0301" * 200_000, "\u0316" * 200_000
+    assert fold("A" + acute + grave_below) == "á" + grave_below + acute[1:]
 
 
 names = st.sampled_from(["Dr. Tobias Okafor", "Okafor, Ngozi", "DR. JOSÉ ĆALIĆ", "Wes P., LMT", ". ,"])

@@ -52,9 +52,8 @@ def parameter_row(declared: dict[str, Any]) -> list[str]:
     schema = declared["schema"]
     wanted = schema.get("format") or schema["type"]
     bounds = f"{schema['minimum']} to {schema['maximum']}" if "minimum" in schema else ""
-    length = f"at most {schema['maxLength']} characters" if "maxLength" in schema else ""
     default = f"default {schema['default']}" if "default" in schema else ""
-    kind = ", ".join(part for part in (wanted, bounds, length, default) if part)
+    kind = ", ".join(part for part in (wanted, bounds, default) if part)
     return [f"`{declared['name']}`", kind, declared["description"]]
 
 
