@@ -54,7 +54,7 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 # Escapes of letters, digits, "-", ".", "_" and "~", which RFC 3986 section 2.3 calls unreserved.
 _UNRESERVED_ESCAPE = re.compile(r"%(2D|2E|5F|7E|3[0-9]|[46][1-9A-F]|[57][0-9A])", re.IGNORECASE)
-_SCHEME_AND_AUTHORITY = re.compile(r"[^:/?#]+://[^/?#]*")
+_SCHEME_AND_AUTHORITY = re.compile(r"\A[^:/?#]+://[^/?#]*")
 
 # Globally routable by the registry, but not one public host: relays, protocol assignments (Teredo is one),
 # documentation, and 6to4, which embeds any IPv4 address.
@@ -182,6 +182,7 @@ FAULTS: dict[type[Exception], str] = {
     OSError: "not reachable",
     http.client.HTTPException: "answer is not HTTP",
     ValueError: "answer cannot be read",
+    OverflowError: "answer cannot be read",  # of a chunk size, in http.client
 }
 
 
@@ -356,7 +357,7 @@ class CallbackClient:
                     return read_answer(answer, request.read_body_bytes)
         except CallbackRefused as refusal:
             return CallbackResponse(None, str(refusal))
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        except tuple(FAULTS) as error:
             outcome = next(words for kind, words in FAULTS.items() if isinstance(error, kind))
             return CallbackResponse(None, outcome, own_fault=self._is_own_fault(error, tls is not None))
 

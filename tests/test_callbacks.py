@@ -227,6 +227,7 @@ def test_a_name_that_is_none_is_a_failure(lab: Lab, resolve: Callable[[str], Seq
         (raw(OK + b"Content-Length: 100\r\n\r\nx"), "answer ended early", b""),
         (raw(OK + b"Content-Length: 9999999999999\r\n\r\n" + b"x" * 43), "answer ended early", b""),
         (raw(OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nx"), "answer ended early", b""),
+        (raw(OK + b"Transfer-Encoding: chunked\r\n\r\n-1" + b"f" * 20), "answer cannot be read", b""),
         (pour(OK + b"\r\n", b"x" * 1000), "HTTP 200", b"x" * 44),
         (pour(OK + b"Content-Length: 64000000\r\n\r\n", b"x" * 1000), "HTTP 200", b"x" * 44),
         (drip(OK + b"\r\n", b"x"), LATE, b""),
