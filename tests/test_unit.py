@@ -82,13 +82,16 @@ def test_no_number_of_starts_is_too_many() -> None:
 def merged(*names: str) -> dict[str, list[str]]:
     """The directives of files read in this order, commented examples included.
 
-    An assignment adds to the list of its directive, an empty one clears it (systemd.syntax(7)).
+    An assignment adds to the list of its directive, an empty one clears it (systemd.syntax(7)), and that of
+    StateDirectory= the mode as well (seen in systemd 252).
     """
     values: dict[str, list[str]] = {}
     for name in names:
         text = (ROOT / name).read_text(encoding="utf-8")
         for directive, value in re.findall(r"(?m)^#?([A-Z][A-Za-z]+)=(.*)$", text):
             values[directive] = [*values.get(directive, []), value] if value else []
+            if not value:
+                values.pop(f"{directive}Mode", None)
     return values
 
 
@@ -98,6 +101,7 @@ def test_the_second_instance_has_its_own_state_and_port() -> None:
     assert installed == ["10-settings.conf", "20-read-instance.conf"]
     first, second = merged(*FILES[:2]), merged(*FILES[:3])
     assert (first["StateDirectory"], second["StateDirectory"]) == (["reviewsd"], ["reviewsd-read"])
+    assert first["StateDirectoryMode"] == second["StateDirectoryMode"] == ["0700"]
     environment = dict(each.split("=", 1) for each in second["Environment"])
     assert second["SocketBindAllow"] == [f"tcp:{environment['REVIEWSD_PORT']}"] == ["tcp:8081"]
 
