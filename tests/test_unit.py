@@ -106,6 +106,23 @@ def test_the_second_instance_has_its_own_state_and_port() -> None:
     assert second["SocketBindAllow"] == [f"tcp:{environment['REVIEWSD_PORT']}"] == ["tcp:8081"]
 
 
+@pytest.mark.parametrize("name", DROP_INS[1:])
+def test_its_commands_run_in_a_clone_as_an_ordinary_user(name: str) -> None:
+    commands = re.findall(r"(?m)^#   (.*)$", (ROOT / name).read_text(encoding="utf-8"))
+    assert commands
+    for command in commands:
+        assert command.startswith("sudo ")
+        named = [word for word in command.split() if re.fullmatch(r"[\w-][\w/.-]*\.(conf|service)", word)]
+        assert all((ROOT / path).is_file() for path in named), command
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/server.md", *FILES])
+def test_files_that_it_names_are_there(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    named = re.findall(r"\b(?:deploy|docs)/[\w.-]*\w", text)
+    assert all((ROOT / path).is_file() for path in named), named
+
+
 def test_the_example_of_another_port_is_whole() -> None:
     allowed = merged(*FILES[:2])["SocketBindAllow"]
     assert allowed == [f"tcp:{variables('deploy/settings.conf')['REVIEWSD_PORT']}"]
