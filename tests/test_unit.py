@@ -16,7 +16,9 @@ from settings import Settings, variable_name
 
 UNIT = (ROOT / "reviewsd.service").read_text(encoding="utf-8")
 MOST_EXPOSED = 1.2
-FILES = ["reviewsd.service", "deploy/settings.conf", "deploy/read-instance.conf"]
+DROP_INS = ["deploy/settings.conf", "deploy/read-instance.conf", "deploy/unix-socket.conf"]
+FILES = ["reviewsd.service", *DROP_INS]
+WRONG_USAGE = 2  # argparse's exit status
 
 
 def test_the_exposure_is_small() -> None:
@@ -46,7 +48,8 @@ def directives(section: str) -> dict[str, str]:
 def test_it_agrees_with_the_program() -> None:
     service = directives("Service")
     assert service["Type"] == "notify"
-    assert int(service["RestartPreventExitStatus"]) == reviewsd.EXIT_BAD_DATA
+    never_mended = {WRONG_USAGE, reviewsd.EXIT_BAD_DATA}
+    assert set(map(int, service["RestartPreventExitStatus"].split())) == never_mended
     assert int(service["TimeoutStopSec"]) > reviewsd.HUB_STOP_SECONDS + serving.STOP_SECONDS
     assert service["SocketBindAllow"] == f"tcp:{Settings().port}"
     assert int(service["LimitNOFILE"]) >= serving.most_connections() + serving.SPARE_DESCRIPTORS
@@ -71,5 +74,62 @@ def test_the_second_instance_listens_where_the_proxies_look_for_it() -> None:
     assert f"SocketBindAllow=tcp:{port}" in (ROOT / "deploy/read-instance.conf").read_text(encoding="utf-8")
 
 
-def test_it_stops_trying_what_only_the_operator_can_mend() -> None:
-    assert int(directives("Unit")["StartLimitBurst"]) == 5
+def test_no_number_of_starts_is_too_many() -> None:
+    unit = directives("Unit")
+    assert (unit["StartLimitIntervalSec"], unit.get("StartLimitBurst")) == ("0", None)
+
+
+def merged(*names: str) -> dict[str, list[str]]:
+    """The directives of files read in this order, commented examples included.
+
+    An assignment adds to the list of its directive, an empty one clears it (systemd.syntax(7)), and that of
+    StateDirectory= the mode as well (seen in systemd 252).
+    """
+    values: dict[str, list[str]] = {}
+    for name in names:
+        text = (ROOT / name).read_text(encoding="utf-8")
+        for directive, value in re.findall(r"(?m)^#?([A-Z][A-Za-z]+)=(.*)$", text):
+            values[directive] = [*values.get(directive, []), value] if value else []
+            if not value:
+                values.pop(f"{directive}Mode", None)
+    return values
+
+
+def test_the_second_instance_has_its_own_state_and_port() -> None:
+    text = (ROOT / "deploy/read-instance.conf").read_text(encoding="utf-8")
+    installed = sorted(re.findall(r"/reviewsd-read\.service\.d/(\S+)", text))  # the order of systemd.unit(5)
+    assert installed == ["10-settings.conf", "20-read-instance.conf"]
+    first, second = merged(*FILES[:2]), merged(*FILES[:3])
+    assert (first["StateDirectory"], second["StateDirectory"]) == (["reviewsd"], ["reviewsd-read"])
+    assert first["StateDirectoryMode"] == second["StateDirectoryMode"] == ["0700"]
+    environment = dict(each.split("=", 1) for each in second["Environment"])
+    assert second["SocketBindAllow"] == [f"tcp:{environment['REVIEWSD_PORT']}"] == ["tcp:8081"]
+
+
+@pytest.mark.parametrize("name", DROP_INS[1:])
+def test_its_commands_run_in_a_clone_as_an_ordinary_user(name: str) -> None:
+    commands = re.findall(r"(?m)^#   (.*)$", (ROOT / name).read_text(encoding="utf-8"))
+    assert commands
+    for command in commands:
+        assert command.startswith("sudo ")
+        named = [word for word in command.split() if re.fullmatch(r"[\w-][\w/.-]*\.(conf|service)", word)]
+        assert all((ROOT / path).is_file() for path in named), command
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/server.md", *FILES])
+def test_files_that_it_names_are_there(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    named = re.findall(r"\b(?:deploy|docs)/[\w.-]*\w", text)
+    assert all((ROOT / path).is_file() for path in named), named
+
+
+def test_the_example_of_another_port_is_whole() -> None:
+    allowed = merged(*FILES[:2])["SocketBindAllow"]
+    assert allowed == [f"tcp:{variables('deploy/settings.conf')['REVIEWSD_PORT']}"]
+
+
+def test_the_socket_is_where_only_a_group_may_enter() -> None:
+    service = merged("reviewsd.service", "deploy/unix-socket.conf")
+    directory = f"/run/{service['RuntimeDirectory'][0]}"
+    assert variables("deploy/unix-socket.conf")["REVIEWSD_UDS"].rpartition("/")[0] == directory
+    assert (service["RuntimeDirectoryMode"], service["Group"]) == (["0750"], ["www-data"])
