@@ -27,9 +27,10 @@ from app import HUB_UNAVAILABLE, STORE_PATHS, VERSION, Application, Reloader, lo
 from contract import BadData
 from hub import Hub, HubSettings
 from hub_store import HubUnavailable, Listing, list_subscriptions
+from logs import start_log
 from mcp_rpc import SESSION_KEY_BYTES, McpEndpoint, McpSettings, new_session_key
 from reviews import ENTITY_KINDS, Dataset
-from serving import Bridge, CannotListen, claim_port, clear_path, leave, notify, serve
+from serving import AccessLog, Bridge, CannotListen, claim_port, clear_path, leave, notify, serve
 from settings import BadSetting, Settings, add_flags, flag_name, read_settings, setting_text
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA = 0, 1, 78  # 78 is EX_CONFIG of sysexits.h; argparse exits with 2
@@ -166,9 +167,9 @@ def run(settings: Settings) -> NoReturn:
             application.hub.stop(HUB_STOP_SECONDS)
 
     sys.setswitchinterval(SWITCH_SECONDS)
-    asyncio.run(
-        serve_and_leave(serve(Bridge(application, STORE_PATHS), place, ready, reloader.wake, stop_hub))
-    )
+    bridge = Bridge(application, STORE_PATHS)
+    served = AccessLog(bridge) if settings.access_log else bridge
+    asyncio.run(serve_and_leave(serve(served, place, ready, reloader.wake, stop_hub)))
 
 
 async def serve_and_leave(serving: Coroutine[Any, Any, None]) -> NoReturn:
@@ -238,11 +239,12 @@ def listing_text(listing: Listing) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status."""
-    options = vars(command_line().parse_args(arguments))
+    messages = start_log()
     try:
+        options = vars(command_line().parse_args(arguments))
         settings, sources = read_settings(options, os.environ)
         hub_settings(settings, settings.base_url)
-        start_log(settings.log_level)
+        logging.getLogger().setLevel(settings.log_level.upper())
         if options["check"]:
             return check(settings, sources)
         if options["get"] is not None:
@@ -256,6 +258,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (BadSetting, CannotListen, HubUnavailable) as error:
         print(error, file=sys.stderr)
         return EXIT_BAD_DATA if isinstance(error, BadSetting) else EXIT_FAILURE
+    finally:
+        messages.flush(None)
 
 
 def command_line() -> argparse.ArgumentParser:
@@ -270,12 +274,6 @@ def command_line() -> argparse.ArgumentParser:
     add("--subscriptions", action="store_true", help="list the hub's subscriptions and requests, and exit")
     add("--version", action="version", version=f"reviewsd {VERSION}")
     return parser
-
-
-def start_log(level: str) -> None:
-    """Log to standard error; the journal has timestamps of its own."""
-    timestamp = "" if "JOURNAL_STREAM" in os.environ else "%(asctime)s "
-    logging.basicConfig(level=level.upper(), format=timestamp + "%(levelname)s %(message)s", force=True)
 
 
 if __name__ == "__main__":

@@ -108,6 +108,7 @@ class Settings:
     state_dir: Path = _setting(Path("state"), "directory for what the service keeps; systemd names it", Path)
     reload_interval: float = _setting(2.0, "seconds between two looks at the data files", _seconds)
     log_level: str = _setting("info", f"how much to log: {', '.join(LOG_LEVELS)}", _log_level)
+    access_log: bool = _setting(False, "log one line for each request, whatever the log level", _switch)
     allowed_origin: frozenset[str] = _setting(
         frozenset(), "origin whose web pages may call /mcp; may be given more than once; * for all", _origins
     )

@@ -1,11 +1,12 @@
 """The server against the open internet: malformed, slow, huge and many, on the daemon as its users start it.
 
-Raw requests - Bodies - Crowds - Large responses and worker threads - Starting and stopping -
+Raw requests - Bodies - Crowds - Large responses and worker threads - Log - Starting and stopping -
 Service manager - Granian
 """
 
 import ast
 import asyncio
+import contextlib
 import http.client
 import inspect
 import json
@@ -380,6 +381,55 @@ def test_unread_responses_beyond_the_bound_are_503_and_others_are_answered(tmp_p
         assert resident_kilobytes(service) - before < 200_000
 
 
+# ---- Log ----
+
+
+def access_lines(log: str) -> list[str]:
+    """The lines of requests, without time, level and milliseconds."""
+    found = re.finditer(r"(?m)^[0-9-]+ [0-9:,]+ INFO (\S+ \S+ \S+ [0-9]{3} [0-9]+) [0-9]+\.[0-9]$", log)
+    return [line[1] for line in found]
+
+
+@pytest.mark.parametrize("arguments", [[], ["--access-log"]])
+def test_a_log_that_nobody_reads_stops_neither_answers_nor_the_end(arguments: list[str]) -> None:
+    with running(*arguments) as (service, process):
+        assert process.stderr
+        pipe = os.open(f"/proc/self/fd/{process.stderr.fileno()}", os.O_WRONLY | os.O_NONBLOCK)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(pipe, b"x" * 4096)
+        os.close(pipe)
+        process.send_signal(signal.SIGHUP)  # a reload logs a line
+        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
+        for _ in range(5000):
+            connection.request("GET", "/robots.txt?" + "x" * 1000)
+            assert connection.getresponse().read()
+        connection.close()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(STOP_SECONDS) == 0
+
+
+def test_the_access_log_has_a_line_a_request_that_nothing_in_it_can_forge() -> None:
+    environ = {"WATCHDOG_USEC": "20000", "REVIEWSD_LOG_LEVEL": "info"}
+    with running("--access-log", **environ) as (service, process):
+        body = fetch(service, "/robots.txt?secret=1").body
+        fetch(service, "/", "HEAD")
+        for raw in (b"/caf\xc3\xa9\\x0a%0a\xc2\x85\xe2\x80\xa8", b"/" + b"y" * 2000):
+            exchange(service, b"GET %s HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n" % raw)
+        with connect(service) as abandoned:
+            abandoned.sendall(HALF_BODY)
+            assert fetch(service, "/nothing").status == 404  # the half body has surely been begun by now
+        process.send_signal(signal.SIGTERM)
+        _, log = process.communicate(timeout=STOP_SECONDS)
+    first, second, third, fourth, *rest = access_lines(log)
+    assert first == f"127.0.0.1 GET /robots.txt 200 {len(body)}"
+    assert second == "127.0.0.1 HEAD / 200 0"
+    assert third.startswith(r"127.0.0.1 GET /caf\xc3\xa9\x5cx0a%0a\xc2\x85\xe2\x80\xa8 404 ")
+    assert fourth.startswith(f"127.0.0.1 GET /{'y' * (serving.MOST_LOGGED_PATH_BYTES - 1)} 404 ")
+    assert sorted(rest) == [rest[0], "127.0.0.1 POST / 499 0"]  # and none of the watchdog
+    assert rest[0].startswith("127.0.0.1 GET /nothing 404 ")
+
+
 # ---- Starting and stopping ----
 
 
@@ -388,7 +438,7 @@ def test_a_unix_socket_serves_and_a_stale_one_is_replaced(tmp_path: Path) -> Non
     stale = socket.socket(socket.AF_UNIX)
     stale.bind(str(path))
     stale.close()
-    command = daemon_command("--uds", str(path))
+    command = daemon_command("--uds", str(path), "--base-url", "http://reviews.example", "--access-log")
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr
@@ -399,11 +449,14 @@ def test_a_unix_socket_serves_and_a_stale_one_is_replaced(tmp_path: Path) -> Non
             connection.sendall(b"GET /reviews.json HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
             assert connection.makefile("rb").readline() == b"HTTP/1.1 200 OK\r\n"
         process.send_signal(signal.SIGTERM)
-        assert process.wait(STOP_SECONDS) == 0
+        _, log = process.communicate(timeout=STOP_SECONDS)
     finally:
         process.kill()
         process.communicate()
+    assert process.returncode == 0
     assert not path.exists()
+    (line,) = access_lines(log)
+    assert line.startswith("- GET /reviews.json 200 ")
 
 
 @pytest.mark.parametrize(
