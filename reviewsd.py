@@ -185,10 +185,10 @@ async def serve_and_leave(serving: Coroutine[Any, Any, None]) -> NoReturn:
 
 def check(settings: Settings, sources: Mapping[str, str]) -> int:
     """Print what would be served and with which settings. Raises BadData."""
-    print(*summary(temporary_app(settings).snapshot.dataset), "\nSettings:", sep="\n")
+    lines = [*summary(temporary_app(settings).snapshot.dataset), "\nSettings:"]
     for name, source in sources.items():
-        print(f"  {flag_name(name)} {setting_text(getattr(settings, name))} ({source})")
-    return EXIT_SUCCESS
+        lines.append(f"  {flag_name(name)} {setting_text(getattr(settings, name))} ({source})")
+    return put("\n".join(lines))
 
 
 def summary(dataset: Dataset) -> Iterator[str]:
@@ -209,20 +209,22 @@ def summary(dataset: Dataset) -> Iterator[str]:
 
 
 def get(settings: Settings, path: str) -> int:
-    """Print the body of one answer; EXIT_FAILURE when it is an error. Raises BadData."""
+    """Print the body of one answer; EXIT_FAILURE when it is an error. Raises BadData and BadSetting."""
     from werkzeug.test import Client  # here, since it takes some milliseconds that a start need not wait for
 
-    response = Client(temporary_app(settings)).get(path)
-    sys.stdout.buffer.write(response.get_data())
-    sys.stdout.buffer.flush()
+    client = Client(temporary_app(settings))
+    try:
+        response = client.get(path)
+    except ValueError as error:
+        raise BadSetting(f"--get {path}: {error}") from None
+    put(response.get_data())
     return EXIT_SUCCESS if response.status_code < 400 else EXIT_FAILURE
 
 
 def subscriptions(settings: Settings) -> int:
     """Print what the hub keeps; callbacks by host, since paths may be secret. Raises HubUnavailable."""
     lines = [listing_text(listing) for listing in list_subscriptions(settings.state_dir)]
-    print(*lines or ["no subscriptions"], sep="\n")
-    return EXIT_SUCCESS
+    return put("\n".join(lines or ["no subscriptions"]))
 
 
 def listing_text(listing: Listing) -> str:
@@ -235,6 +237,19 @@ def listing_text(listing: Listing) -> str:
     if listing.last_attempt_at is not None:
         parts.append(f"last {listing.last_outcome} at {utc_text(listing.last_attempt_at)}")
     return ", ".join(parts)
+
+
+def put(content: str | bytes) -> int:
+    """Write a body, or lines, to standard output. EXIT_SUCCESS; it exits with EXIT_FAILURE otherwise."""
+    if isinstance(content, str):
+        encoding = sys.stdout.encoding if sys.stdout else "ascii"  # None where it is closed
+        content = f"{content}\n".encode(encoding, "backslashreplace")
+    try:
+        with open(1, "wb", closefd=False) as output:  # the interpreter would flush sys.stdout once more
+            output.write(content)
+        return EXIT_SUCCESS
+    except OSError as error:
+        sys.exit(f"cannot write to standard output: {error.strerror}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

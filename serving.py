@@ -98,8 +98,9 @@ def claim_port(host: str, port: int) -> socket.socket:
         claim = socket.socket(family, kind, protocol)
         claim.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         claim.bind(address)
-    except OSError as error:
-        raise CannotListen(f"cannot listen on {host} port {port}: {error.strerror or error}") from None
+    except (OSError, UnicodeError) as error:  # a name with an empty or a long label is a UnicodeError
+        reason = getattr(error, "strerror", None) or error
+        raise CannotListen(f"cannot listen on {host} port {port}: {reason}") from None
     return claim
 
 

@@ -179,8 +179,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def read_settings(flags: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[Settings, dict[str, str]]:
     """The settings, and for each where it came from: a flag, else a variable, else the default.
 
-    An empty variable is the same as an absent one; so is a flag with the value None. A list of texts, from a
-    flag given more than once, reads as a variable does, with commas between. Raises BadSetting.
+    An empty variable is the same as an absent one; so is a flag with the value None. An empty flag is wrong.
+    A list of texts, from a flag given more than once, reads as a variable does, with commas between. Raises
+    BadSetting.
     """
     values: dict[str, Any] = {}
     sources = {}
@@ -189,6 +190,8 @@ def read_settings(flags: Mapping[str, Any], environ: Mapping[str, str]) -> tuple
         texts = {flag_name(name): ",".join(flag) if isinstance(flag, list) else flag}
         texts |= {variable: environ.get(variable) or None for variable in _variable_names(name)}
         sources[name], text = next((each for each in texts.items() if each[1] is not None), ("default", None))
+        if text == "":
+            raise BadSetting(f"{sources[name]}: a value is missing")
         if text is not None:
             try:
                 values[name] = declared.metadata["read"](text)

@@ -1,6 +1,6 @@
 """The command line and what it puts together: session key, base URL, settings of the hub, commands.
 
-Session key - Parts - Commands
+Session key - Parts - Commands - Operators' mistakes
 """
 
 import json
@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from services import SAMPLE, daemon_command
@@ -76,10 +77,23 @@ def test_settings_of_the_hub_that_contradict_each_other_are_refused() -> None:
 # ---- Commands ----
 
 
-def command(*arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+def command(
+    *arguments: str,
+    line: list[str] | None = None,
+    cwd: Path | None = None,
+    stdout: Any = None,
+    **environ: str,
+) -> "subprocess.CompletedProcess[str]":
+    """The daemon, or the command `line`, with arguments, to its end."""
     clean = {name: text for name, text in os.environ.items() if not name.startswith("REVIEWSD_")}
     return subprocess.run(
-        daemon_command(*arguments), capture_output=True, text=True, timeout=60, env=clean | environ
+        [*(line or daemon_command()), *arguments],
+        stdout=stdout or subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        env=clean | environ,
+        cwd=cwd,
     )
 
 
@@ -147,3 +161,66 @@ def test_importing_the_daemon_has_no_side_effect() -> None:
     python = [sys.executable, "-c", "import reviewsd"]
     done = subprocess.run(python, capture_output=True, text=True, timeout=60, cwd=SAMPLE.parent, check=True)
     assert (done.stdout, done.stderr) == ("", "")
+
+
+# ---- Operators' mistakes: one sentence each, and no traceback ----
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--check"], ["--subscriptions"], ["--port", "x"], ["--uds", "a" * 200]]
+)
+def test_a_terminal_that_cannot_show_a_name_gets_escapes(tmp_path: Path, arguments: list[str]) -> None:
+    (tmp_path / "reviews.json").write_text(json.dumps(MINIMAL | {"business": {"name": "Zoë ☃"}}))
+    state = str(tmp_path / "Zoë \udcff")
+    more = ["--data", str(tmp_path), "--state-dir", state, "--base-url", "http://x.example"]
+    for environ in ({"PYTHONIOENCODING": "ascii:strict"}, {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}):
+        done = command(*more, *arguments, **environ)
+        assert "Traceback" not in done.stderr
+        if arguments == ["--check"]:
+            assert done.returncode == 0
+            assert "\\udcff" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [["--check"], ["--get", "/reviews.json"], ["--subscriptions"]])
+@pytest.mark.parametrize("output", ["gone", "full", "closed"])
+def test_standard_output_that_takes_nothing_is_one_line_and_status_1(
+    tmp_path: Path, arguments: list[str], output: str
+) -> None:
+    reader, gone = os.pipe()
+    os.close(reader)
+    with open(gone, "wb") as pipe, open("/dev/full", "wb") as full:
+        line = ["sh", "-c", 'exec "$@" >&-', "sh", *daemon_command()] if output == "closed" else None
+        stdout = {"gone": pipe, "full": full}.get(output)
+        done = command("--data", str(SAMPLE), *arguments, line=line, stdout=stdout, cwd=tmp_path)
+    reason = {"gone": "Broken pipe", "full": "No space left on device", "closed": "Bad file descriptor"}[
+        output
+    ]
+    assert (done.returncode, done.stderr) == (1, f"cannot write to standard output: {reason}\n")
+
+
+@pytest.mark.parametrize("path", ["http://[", "\udcff"])
+def test_a_path_that_is_none_is_one_line(path: str) -> None:
+    done = command("--get", path, "--data", str(SAMPLE))
+    assert (done.returncode, len(done.stderr.splitlines())) == (78, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [("--check --data none", 78), ("--port 0 --host 1.2.3.4 --no-hub", 1)],
+)
+def test_in_the_journal_the_last_words_have_the_level_of_an_error(
+    tmp_path: Path, arguments: str, status: int
+) -> None:
+    with (tmp_path / "journal").open("w") as journal:
+        place = os.fstat(journal.fileno())
+        environ = os.environ | {"JOURNAL_STREAM": f"{place.st_dev}:{place.st_ino}"}
+        done = subprocess.run(daemon_command(*arguments.split()), stderr=journal, env=environ, timeout=60)
+    lines = (tmp_path / "journal").read_text().splitlines()
+    assert done.returncode == status
+    assert lines
+    assert all(line.startswith("<3>") for line in lines)
+
+
+def test_a_service_without_standard_streams_starts_and_says_nothing(tmp_path: Path) -> None:
+    line = ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *daemon_command()]
+    assert command("--port", "x", line=line, cwd=tmp_path).returncode == 78

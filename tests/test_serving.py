@@ -433,6 +433,14 @@ def test_the_access_log_has_a_line_a_request_that_nothing_in_it_can_forge() -> N
 # ---- Starting and stopping ----
 
 
+@pytest.mark.parametrize("host", ["a..b", "x" * 70, "\udcff", "nowhere.invalid", "[::1]"])
+def test_a_host_that_cannot_be_listened_on_is_one_line(host: str) -> None:
+    with pytest.raises(serving.CannotListen) as caught:
+        serving.claim_port(host, 0)
+    assert str(caught.value).startswith(f"cannot listen on {host} port 0: ")
+    assert "\n" not in str(caught.value)
+
+
 def test_a_unix_socket_serves_and_a_stale_one_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "reviewsd.sock"
     stale = socket.socket(socket.AF_UNIX)
@@ -462,20 +470,34 @@ def test_a_unix_socket_serves_and_a_stale_one_is_replaced(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("name", "reason"),
     [("file", "Address already in use"), ("used", "Address already in use"),
-     ("no/where", "No such file or directory")],
+     ("fifo", "Address already in use"), ("datagrams", "Address already in use"),
+     ("busy", "Address already in use"),
+     ("no/where", "No such file or directory"), ("file/below", "Not a directory"),
+     ("x" * 100, "AF_UNIX path too long")],
 )  # fmt: skip
 def test_a_path_that_cannot_be_bound_is_left_alone_and_told_in_one_line(
     tmp_path: Path, name: str, reason: str
 ) -> None:
     (tmp_path / "file").touch()
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(tmp_path / "used"))
-        listener.listen()
+    os.mkfifo(tmp_path / "fifo")
+    with ExitStack() as opened:
+        for used, kind in (
+            ("used", socket.SOCK_STREAM),
+            ("busy", socket.SOCK_STREAM),
+            ("datagrams", socket.SOCK_DGRAM),
+        ):
+            listener = opened.enter_context(socket.socket(socket.AF_UNIX, kind))
+            listener.bind(str(tmp_path / used))
+            if kind == socket.SOCK_STREAM:
+                listener.listen(0)
+        opened.enter_context(socket.socket(socket.AF_UNIX)).connect(
+            str(tmp_path / "busy")
+        )  # its queue is full
+        before = sorted(tmp_path.iterdir())
         with pytest.raises(serving.CannotListen) as caught:
             serving.clear_path(tmp_path / name)
+        assert sorted(tmp_path.iterdir()) == before
     assert str(caught.value) == f"cannot listen on {tmp_path / name}: {reason}"
-    assert (tmp_path / "file").exists()
-    assert (tmp_path / "used").is_socket()
 
 
 def test_an_address_in_use_is_one_line_and_status_1(service: Address) -> None:
