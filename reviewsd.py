@@ -3,7 +3,7 @@
 The parts are put together here: settings, session key, application, hub, server. What they do is decided in
 their own modules.
 
-Sections: Parts - Command line
+Sections: Parts - Files - Command line
 """
 
 from __future__ import annotations
@@ -14,27 +14,30 @@ import logging
 import os
 import signal
 import socket
+import stat
 import sys
 import threading
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, NoReturn
 
 from app import HUB_UNAVAILABLE, STORE_PATHS, VERSION, Application, Reloader, loaded_text, utc_text
+from callbacks import CallbackClient
 from contract import BadData
 from hub import Hub, HubSettings
 from hub_store import HubUnavailable, Listing, list_subscriptions
 from logs import start_log
 from mcp_rpc import SESSION_KEY_BYTES, McpEndpoint, McpSettings, new_session_key
 from reviews import ENTITY_KINDS, Dataset
-from serving import AccessLog, Bridge, CannotListen, claim_port, clear_path, leave, notify, serve
+from serving import AccessLog, Bridge, CannotListen, claim_port, clear_path, is_wildcard, leave, notify, serve
 from settings import BadSetting, Settings, add_flags, flag_name, read_settings, setting_text
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA = 0, 1, 78  # 78 is EX_CONFIG of sysexits.h; argparse exits with 2
 HUB_STOP_SECONDS = 2
+SESSION_KEY_FILE_NAME = "mcp-session-key"
 SWITCH_SECONDS = 0.001  # the longest hold of the interpreter by a reload while a request waits; default 0.005
 
 log = logging.getLogger("reviewsd")
@@ -49,7 +52,7 @@ def create_app(settings: Settings | None = None, session_key: bytes | None = Non
     The default `session_key` is that of `read_session_key`. Raises BadData and BadSetting.
     """
     settings = settings or read_settings({}, os.environ)[0]
-    base_url = settings.base_url or default_base_url(settings)
+    base_url = public_url(settings)
     origins, require_session = settings.allowed_origin, settings.mcp_require_session
     key = session_key or read_session_key(settings)
     mcp = McpEndpoint(McpSettings(base_url, origins, require_session, key, VERSION))
@@ -61,8 +64,17 @@ def temporary_app(settings: Settings) -> Application:
     return create_app(settings, new_session_key())
 
 
-def default_base_url(settings: Settings) -> str:
-    """The base URL when no setting names one."""
+def public_url(settings: Settings) -> str:
+    """The base URL, by default where the service listens. Raises BadSetting where that is no address."""
+    if not settings.base_url and (settings.uds or is_wildcard(settings.host)):
+        where = f"--uds {settings.uds}" if settings.uds else f"--host {settings.host}"
+        nowhere = "feeds, topics and links would carry addresses that lead nowhere"
+        raise BadSetting(f"{where}: {nowhere}; add for example --base-url https://reviews.example.com")
+    return settings.base_url or listening_url(settings)
+
+
+def listening_url(settings: Settings) -> str:
+    """The URL of the address that is listened on."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     return f"http://{host}:{settings.port}"
 
@@ -100,22 +112,19 @@ def read_session_key(settings: Settings) -> bytes:
 
     Where the state directory cannot keep it, sessions end with the process. Raises BadSetting.
     """
-    flag, path = flag_name("session_key_file"), settings.session_key_file
+    path = settings.session_key_file
     if path is None:
-        path = settings.state_dir / "mcp-session-key"
+        path = settings.state_dir / SESSION_KEY_FILE_NAME
         try:
             make_file_once(path, new_session_key())
         except OSError as error:
             log.warning("%s: %s; MCP sessions will end with this process", path, error.strerror or error)
             return new_session_key()
-    try:
-        with path.open("rb") as file:
-            key = file.read(SESSION_KEY_BYTES + 1)  # a device has no end
-    except OSError as error:
-        raise BadSetting(f"{flag} {path}: {error.strerror or error}") from None
-    if len(key) != SESSION_KEY_BYTES:
-        command = f"head -c {SESSION_KEY_BYTES} /dev/urandom > {path}"
-        raise BadSetting(f"{flag} {path}: expected {SESSION_KEY_BYTES} bytes; make one with {command}")
+    with named_file("session_key_file", path), path.open("rb") as file:
+        key = file.read(SESSION_KEY_BYTES + 1)
+        if len(key) != SESSION_KEY_BYTES:
+            command = f"head -c {SESSION_KEY_BYTES} /dev/urandom > {path}"
+            raise OSError(f"expected {SESSION_KEY_BYTES} bytes; make one with {command}")
     return key
 
 
@@ -132,6 +141,37 @@ def make_file_once(path: Path, content: bytes) -> None:
             os.link(draft.name, path)
 
 
+# ---- Files: whether what the settings name can be used ----
+
+
+def check_files(settings: Settings) -> None:
+    """Raise BadSetting when a start could not use what the settings name; make nothing."""
+    if settings.session_key_file or os.path.exists(settings.state_dir / SESSION_KEY_FILE_NAME):
+        read_session_key(settings)
+    if settings.no_hub:
+        return
+    path, wanted = settings.state_dir, os.R_OK | os.W_OK | os.X_OK
+    while not os.path.lexists(path):  # it will be made
+        path, wanted = path.absolute().parent, os.W_OK | os.X_OK
+    if not (os.path.isdir(path) and os.access(path, wanted)):
+        flag = f"{flag_name('state_dir')} {settings.state_dir}"
+        raise BadSetting(f"{flag}: {path} is not a directory that this user can write")
+    if settings.hub_ca_file:
+        with named_file("hub_ca_file", settings.hub_ca_file) as certificates:
+            CallbackClient("", certificates, allow_private=settings.hub_allow_private)
+
+
+@contextmanager
+def named_file(name: str, path: Path) -> Iterator[Path]:
+    """The file that a setting names. Raises BadSetting for an OSError, and unless it is a regular file."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):  # whoever reads a FIFO or a device could wait for ever
+            raise OSError("not a regular file")
+        yield path
+    except OSError as error:
+        raise BadSetting(f"{flag_name(name)} {path}: {error.strerror or error}") from None
+
+
 # ---- Command line: the commands, and the parser that chooses one ----
 
 
@@ -141,6 +181,8 @@ def run(settings: Settings) -> NoReturn:
     Raises BadData, BadSetting and CannotListen before that.
     """
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until `serve` hears it: it must not end a start
+    public_url(settings)
+    check_files(settings)
     if settings.uds:
         clear_path(settings.uds)
         place: Path | socket.socket = settings.uds
@@ -157,7 +199,7 @@ def run(settings: Settings) -> NoReturn:
     reloader = Reloader(application, settings.reload_interval, notify)
 
     def ready() -> None:
-        shown = settings.uds or default_base_url(settings)
+        shown = settings.uds or listening_url(settings)
         log.info("reviewsd %s listens on %s as %s", VERSION, shown, application.base_url)
         threading.Thread(target=reloader.run, name="reload", daemon=True).start()
         notify("READY=1", f"STATUS=Serving {loaded}")
@@ -184,7 +226,8 @@ async def serve_and_leave(serving: Coroutine[Any, Any, None]) -> NoReturn:
 
 
 def check(settings: Settings, sources: Mapping[str, str]) -> int:
-    """Print what would be served and with which settings. Raises BadData."""
+    """Print what would be served and with which settings. Raises BadData and BadSetting."""
+    check_files(settings)
     lines = [*summary(temporary_app(settings).snapshot.dataset), "\nSettings:"]
     for name, source in sources.items():
         lines.append(f"  {flag_name(name)} {setting_text(getattr(settings, name))} ({source})")

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import io
+import ipaddress
 import logging
 import os
 import re
@@ -88,6 +89,15 @@ class Application(Protocol):
 
 class CannotListen(OSError):
     """The address cannot be listened on; the text is one line for the operator."""
+
+
+def is_wildcard(host: str) -> bool:
+    """Whether `host` stands for every address of the machine: 0.0.0.0, ::, 0, or nothing."""
+    try:
+        found = socket.getaddrinfo(host or None, 0, flags=socket.AI_NUMERICHOST | socket.AI_PASSIVE)
+    except (OSError, UnicodeError):
+        return False
+    return ipaddress.ip_address(str(found[0][4][0]).removeprefix("::ffff:")).is_unspecified
 
 
 def claim_port(host: str, port: int) -> socket.socket:

@@ -103,7 +103,7 @@ class Settings:
     host: str = _setting("127.0.0.1", "IP address to listen on")
     port: int = _setting(8080, "port to listen on; 0 picks a free one and prints it", _port)
     uds: Path | None = _setting(None, "path of a Unix socket to listen on instead", Path)
-    base_url: str = _setting("", "public URL of the service; by default http://HOST:PORT", _base_url)
+    base_url: str = _setting("", "public URL; default http://HOST:PORT, none for --uds or 0.0.0.0", _base_url)
     data: Path = _setting(Path("data"), "directory of reviews.json and insights.json", Path)
     state_dir: Path = _setting(Path("state"), "directory for what the service keeps; systemd names it", Path)
     reload_interval: float = _setting(2.0, "seconds between two looks at the data files", _seconds)

@@ -7,11 +7,12 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from services import SAMPLE, daemon_command
+from services import ROOT, SAMPLE, daemon_command
 
 import reviewsd
 from settings import BadSetting, Settings, flag_name, read_settings, variable_name
@@ -59,7 +60,17 @@ def test_without_a_place_for_the_key_the_service_still_serves(
     ("host", "url"), [("127.0.0.1", "http://127.0.0.1:8080"), ("::1", "http://[::1]:8080")]
 )
 def test_without_a_base_url_the_service_is_where_it_listens(host: str, url: str) -> None:
-    assert reviewsd.default_base_url(Settings(host=host)) == url
+    assert reviewsd.public_url(Settings(host=host)) == url
+
+
+WILDCARDS = ["0.0.0.0", "0", "0x0", "", "::", "0::0", "::ffff:0.0.0.0"]
+
+
+@pytest.mark.parametrize("settings", [*(Settings(host=host) for host in WILDCARDS), Settings(uds=Path("s"))])
+def test_an_address_that_leads_nowhere_is_not_published(settings: Settings) -> None:
+    with pytest.raises(BadSetting, match=r"lead nowhere; add for example --base-url https://"):
+        reviewsd.create_app(replace(settings, data=SAMPLE))
+    assert reviewsd.public_url(replace(settings, base_url="https://r.example")) == "https://r.example"
 
 
 def test_the_hub_gets_its_settings() -> None:
@@ -165,6 +176,84 @@ def test_importing_the_daemon_has_no_side_effect() -> None:
 
 # ---- Operators' mistakes: one sentence each, and no traceback ----
 
+START, CHECK = ["--port", "0"], ["--check"]
+
+
+@pytest.mark.parametrize("arguments", [CHECK, START])
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ("--state-dir file", "file is not a directory that this user can write"),
+        ("--state-dir file/below", "file is not a directory that this user can write"),
+        ("--state-dir nowhere", "nowhere is not a directory that this user can write"),
+        ("--session-key-file none", "No such file or directory"),
+        ("--session-key-file fifo", "not a regular file"),
+        ("--session-key-file /dev/zero", "not a regular file"),
+        ("--session-key-file file", "expected 32 bytes; make one with head -c 32 /dev/urandom > file"),
+        ("--state-dir bad-key", "expected 32 bytes"),
+        ("--hub-ca-file none", "No such file or directory"),
+        ("--hub-ca-file fifo", "not a regular file"),
+        ("--hub-ca-file file", "no certificate or crl found"),
+        (
+            "--host 0.0.0.0",
+            "feeds, topics and links would carry addresses that lead nowhere; add for example",
+        ),
+        ("--uds s", "feeds, topics and links would carry addresses that lead nowhere; add for example"),
+    ],
+)
+def test_what_a_setting_names_and_cannot_be_used_is_status_78_at_a_check_as_at_a_start(
+    tmp_path: Path, arguments: list[str], setting: str, reason: str
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "nowhere").symlink_to("absent")
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "bad-key").mkdir()
+    (tmp_path / "bad-key/mcp-session-key").touch()
+    before = sorted(tmp_path.rglob("*"))
+    done = command(*arguments, "--data", str(SAMPLE), *setting.split(), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (78, "")
+    (line,) = done.stderr.splitlines()
+    assert reason in line
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_check_leaves_no_trace_and_without_a_hub_the_state_does_not_matter(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for arguments in ("--state-dir new/state", "--state-dir file --no-hub --hub-ca-file none"):
+        done = command("--check", "--data", str(SAMPLE), *arguments.split(), cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+# Root may do anything, so it becomes somebody else when all modules are there.
+ANOTHER_USER = """
+import encodings.idna, os, sys, reviewsd
+if not os.getuid():
+    os.setgroups([]), os.setgid(65534), os.setuid(65534)
+sys.exit(reviewsd.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "reason"),
+    [
+        ([], 78, "--state-dir theirs: theirs is not a directory that this user can write"),
+        (["--check"], 78, "--state-dir theirs: theirs is not a directory that this user can write"),
+        (["--subscriptions"], 1, "theirs/websub.sqlite3: [Errno 13] Permission denied"),
+        (["--no-hub", "--uds", "theirs/s", "--base-url", "http://x"], 1,
+         "cannot listen on theirs/s: Permission denied"),
+    ],
+)  # fmt: skip
+def test_directories_of_another_user_are_told_in_one_line(
+    tmp_path: Path, arguments: list[str], status: int, reason: str
+) -> None:
+    tmp_path.chmod(0o755)
+    (tmp_path / "theirs").mkdir(mode=0)
+    line = [sys.executable, "-c", ANOTHER_USER, "--state-dir", "theirs"]
+    done = command("--port", "0", *arguments, line=line, cwd=tmp_path, PYTHONPATH=str(ROOT))
+    assert (done.returncode, "Traceback" in done.stderr) == (status, False)
+    assert reason in done.stderr
+
 
 @pytest.mark.parametrize(
     "arguments", [["--check"], ["--subscriptions"], ["--port", "x"], ["--uds", "a" * 200]]
@@ -206,7 +295,7 @@ def test_a_path_that_is_none_is_one_line(path: str) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "status"),
-    [("--check --data none", 78), ("--port 0 --host 1.2.3.4 --no-hub", 1)],
+    [("--check --data none", 78), ("--check --host 0", 78), ("--port 0 --host 1.2.3.4 --no-hub", 1)],
 )
 def test_in_the_journal_the_last_words_have_the_level_of_an_error(
     tmp_path: Path, arguments: str, status: int

@@ -441,6 +441,15 @@ def test_a_host_that_cannot_be_listened_on_is_one_line(host: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("host", "is_one"),
+    [("0.0.0.0", True), ("0", True), ("0x0", True), ("", True), ("::", True), ("0::0", True),
+     ("::ffff:0.0.0.0", True), ("127.0.0.1", False), ("::1", False), ("localhost", False), ("a..b", False)],
+)  # fmt: skip
+def test_a_wildcard_is_known_however_it_is_written(host: str, is_one: bool) -> None:
+    assert serving.is_wildcard(host) is is_one
+
+
 def test_a_unix_socket_serves_and_a_stale_one_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "reviewsd.sock"
     stale = socket.socket(socket.AF_UNIX)
