@@ -435,12 +435,12 @@ def list_subscriptions(state_dir: Path, *, clock: Callable[[], float] = time.tim
     Changes nothing on disk. Raises HubUnavailable if there is a store that cannot be read.
     """
     path = state_dir / STORE_FILE_NAME
-    if not path.exists():
-        return []
-    # Without a write-ahead log the store is not in use, and opening it with mode=ro would create one.
-    in_use = path.with_name(f"{path.name}-wal").exists()
-    database = f"{path.absolute().as_uri()}?{'mode=ro' if in_use else 'immutable=1'}"
     try:
+        if not path.exists():
+            return []
+        # Without a write-ahead log the store is not in use, and opening it with mode=ro would create one.
+        in_use = path.with_name(f"{path.name}-wal").exists()
+        database = f"{path.absolute().as_uri()}?{'mode=ro' if in_use else 'immutable=1'}"
         with closing(sqlite3.connect(database, timeout=STORE_BUSY_SECONDS, uri=True)) as connection:
             rows = connection.execute(
                 """
@@ -452,6 +452,6 @@ def list_subscriptions(state_dir: Path, *, clock: Callable[[], float] = time.tim
                 (clock(),),
             )
             listed = [Listing(*columns) for columns in rows]
-    except sqlite3.Error as error:
+    except (OSError, sqlite3.Error) as error:
         raise HubUnavailable(path, str(error)) from error
     return sorted(listed, key=lambda line: (line.expires_at is None, line.path, line.host, line.since))

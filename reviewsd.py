@@ -3,7 +3,7 @@
 The parts are put together here: settings, session key, application, hub, server. What they do is decided in
 their own modules.
 
-Sections: Parts - Command line
+Sections: Parts - Files - Command line
 """
 
 from __future__ import annotations
@@ -14,27 +14,41 @@ import logging
 import os
 import signal
 import socket
+import stat
 import sys
 import threading
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, NoReturn
 
 from app import STORE_PATHS, VERSION, Application, Reloader, loaded_text, utc_text
+from callbacks import CallbackClient
 from contract import BadData
 from hub import Hub, HubSettings
 from hub_store import HubUnavailable, Listing, list_subscriptions
 from links import links_below
+from logs import start_log
 from mcp_rpc import SESSION_KEY_BYTES, McpEndpoint, McpSettings, new_session_key
 from reviews import ENTITY_KINDS, Dataset
-from serving import Bridge, CannotListen, claim_port, clear_path, leave, notify, serve
+from serving import (
+    BEFORE_STOP_SECONDS,
+    AccessLog,
+    Bridge,
+    CannotListen,
+    claim_port,
+    clear_path,
+    is_wildcard,
+    leave,
+    notify,
+    serve,
+)
 from settings import BadSetting, Settings, add_flags, flag_name, read_settings, setting_text
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA = 0, 1, 78  # 78 is EX_CONFIG of sysexits.h; argparse exits with 2
-HUB_STOP_SECONDS = 2
+SESSION_KEY_FILE_NAME = "mcp-session-key"
 SWITCH_SECONDS = 0.001  # the longest hold of the interpreter by a reload while a request waits; default 0.005
 
 log = logging.getLogger("reviewsd")
@@ -57,20 +71,29 @@ def create_app(settings: Settings | None = None, session_key: bytes | None = Non
 
 
 def temporary_app(settings: Settings) -> Application:
-    """The application of a short-lived process, whose MCP sessions end with it. Raises BadData."""
+    """An application whose MCP sessions end with the process. Raises BadData and BadSetting."""
     return application_of(settings, new_session_key())
 
 
 def application_of(settings: Settings, session_key: bytes, with_hub: bool = True) -> Application:
-    """The application, which names a hub or none, here or elsewhere. Raises BadData."""
-    base_url = settings.base_url or default_base_url(settings)
+    """The application, which names a hub or none, here or elsewhere. Raises BadData and BadSetting."""
+    base_url = public_url(settings)
     origins, require_session = settings.allowed_origin, settings.mcp_require_session
     mcp = McpEndpoint(McpSettings(base_url, origins, require_session, session_key, VERSION))
     return Application(settings.data, links_below(base_url, with_hub), mcp)
 
 
-def default_base_url(settings: Settings) -> str:
-    """The base URL when no setting names one."""
+def public_url(settings: Settings) -> str:
+    """The base URL, by default where the service listens. Raises BadSetting where that is no address."""
+    if not settings.base_url and (settings.uds or is_wildcard(settings.host)):
+        where = f"--uds {settings.uds}" if settings.uds else f"--host {settings.host}"
+        nowhere = "feeds, topics and links would carry addresses that lead nowhere"
+        raise BadSetting(f"{where}: {nowhere}; add for example --base-url https://reviews.example.com")
+    return settings.base_url or listening_url(settings)
+
+
+def listening_url(settings: Settings) -> str:
+    """The URL of the address that is listened on."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     return f"http://{host}:{settings.port}"
 
@@ -86,36 +109,24 @@ def hub_settings(settings: Settings, base_url: str) -> HubSettings:
         raise BadSetting(f"the settings of the hub contradict each other: {error}") from None
 
 
-def make_hub(settings: HubSettings) -> Hub:
-    """The hub, which has not started. Raises BadSetting when its certificates cannot be used."""
-    try:
-        return Hub(settings)
-    except OSError as error:
-        reason = f"no certificates: {error.strerror or error}"
-        raise BadSetting(f"{flag_name('hub_ca_file')} {settings.ca_file}: {reason}") from None
-
-
 def read_session_key(settings: Settings) -> bytes:
     """The key that signs MCP sessions, made on the first start, so that they survive a restart.
 
     Where the state directory cannot keep it, sessions end with the process. Raises BadSetting.
     """
-    flag, path = flag_name("session_key_file"), settings.session_key_file
+    path = settings.session_key_file
     if path is None:
-        path = settings.state_dir / "mcp-session-key"
+        path = settings.state_dir / SESSION_KEY_FILE_NAME
         try:
             make_file_once(path, new_session_key())
         except OSError as error:
             log.warning("%s: %s; MCP sessions will end with this process", path, error.strerror or error)
             return new_session_key()
-    try:
-        with path.open("rb") as file:
-            key = file.read(SESSION_KEY_BYTES + 1)  # a device has no end
-    except OSError as error:
-        raise BadSetting(f"{flag} {path}: {error.strerror or error}") from None
-    if len(key) != SESSION_KEY_BYTES:
-        command = f"head -c {SESSION_KEY_BYTES} /dev/urandom > {path}"
-        raise BadSetting(f"{flag} {path}: expected {SESSION_KEY_BYTES} bytes; make one with {command}")
+    with named_file("session_key_file", path), path.open("rb") as file:
+        key = file.read(SESSION_KEY_BYTES + 1)
+        if len(key) != SESSION_KEY_BYTES:
+            command = f"head -c {SESSION_KEY_BYTES} /dev/urandom > {path}"
+            raise OSError(f"expected {SESSION_KEY_BYTES} bytes; make one with {command}")
     return key
 
 
@@ -132,6 +143,37 @@ def make_file_once(path: Path, content: bytes) -> None:
             os.link(draft.name, path)
 
 
+# ---- Files: whether what the settings name can be used ----
+
+
+def check_files(settings: Settings) -> None:
+    """Raise BadSetting when a start could not use what the settings name; make nothing."""
+    if settings.session_key_file or os.path.exists(settings.state_dir / SESSION_KEY_FILE_NAME):
+        read_session_key(settings)
+    if settings.no_hub:
+        return
+    path, wanted = settings.state_dir, os.R_OK | os.W_OK | os.X_OK
+    while not os.path.lexists(path):  # it will be made
+        path, wanted = path.absolute().parent, os.W_OK | os.X_OK
+    if not (os.path.isdir(path) and os.access(path, wanted)):
+        flag = f"{flag_name('state_dir')} {settings.state_dir}"
+        raise BadSetting(f"{flag}: {path} is not a directory that this user can write")
+    if settings.hub_ca_file:
+        with named_file("hub_ca_file", settings.hub_ca_file) as certificates:
+            CallbackClient("", certificates, allow_private=settings.hub_allow_private)
+
+
+@contextmanager
+def named_file(name: str, path: Path) -> Iterator[Path]:
+    """The file that a setting names. Raises BadSetting for an OSError, and unless it is a regular file."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):  # whoever reads a FIFO or a device could wait for ever
+            raise OSError("not a regular file")
+        yield path
+    except OSError as error:
+        raise BadSetting(f"{flag_name(name)} {path}: {error.strerror or error}") from None
+
+
 # ---- Command line: the commands, and the parser that chooses one ----
 
 
@@ -141,6 +183,8 @@ def run(settings: Settings) -> NoReturn:
     Raises BadData, BadSetting and CannotListen before that.
     """
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until `serve` hears it: it must not end a start
+    public_url(settings)
+    check_files(settings)
     if settings.uds:
         clear_path(settings.uds)
         place: Path | socket.socket = settings.uds
@@ -153,25 +197,25 @@ def run(settings: Settings) -> NoReturn:
     loaded = loaded_text(application.snapshot.dataset)
     log.info("%s", loaded)
     if not settings.no_hub:
-        application.hub = make_hub(hub_settings(settings, application.urls.base_url))
+        application.hub = Hub(hub_settings(settings, application.urls.base_url))
         application.publish()
         application.hub.start()
     reloader = Reloader(application, settings.reload_interval, notify)
 
     def ready() -> None:
-        shown = settings.uds or default_base_url(settings)
+        shown = settings.uds or listening_url(settings)
         log.info("reviewsd %s listens on %s as %s", VERSION, shown, application.urls.base_url)
         threading.Thread(target=reloader.run, name="reload", daemon=True).start()
         notify("READY=1", f"STATUS=Serving {loaded}")
 
     def stop_hub() -> None:
         if application.hub:
-            application.hub.stop(HUB_STOP_SECONDS)
+            application.hub.stop(BEFORE_STOP_SECONDS)
 
     sys.setswitchinterval(SWITCH_SECONDS)
-    asyncio.run(
-        serve_and_leave(serve(Bridge(application, STORE_PATHS), place, ready, reloader.wake, stop_hub))
-    )
+    bridge = Bridge(application, STORE_PATHS)
+    served = AccessLog(bridge) if settings.access_log else bridge
+    asyncio.run(serve_and_leave(serve(served, place, ready, reloader.wake, stop_hub)))
 
 
 async def serve_and_leave(serving: Coroutine[Any, Any, None]) -> NoReturn:
@@ -186,11 +230,12 @@ async def serve_and_leave(serving: Coroutine[Any, Any, None]) -> NoReturn:
 
 
 def check(settings: Settings, sources: Mapping[str, str]) -> int:
-    """Print what would be served and with which settings. Raises BadData."""
-    print(*summary(temporary_app(settings).snapshot.dataset), "\nSettings:", sep="\n")
+    """Print what would be served and with which settings. Raises BadData and BadSetting."""
+    check_files(settings)
+    lines = [*summary(temporary_app(settings).snapshot.dataset), "\nSettings:"]
     for name, source in sources.items():
-        print(f"  {flag_name(name)} {setting_text(getattr(settings, name))} ({source})")
-    return EXIT_SUCCESS
+        lines.append(f"  {flag_name(name)} {setting_text(getattr(settings, name))} ({source})")
+    return put("\n".join(lines))
 
 
 def summary(dataset: Dataset) -> Iterator[str]:
@@ -211,20 +256,22 @@ def summary(dataset: Dataset) -> Iterator[str]:
 
 
 def get(settings: Settings, path: str) -> int:
-    """Print the body of one answer; EXIT_FAILURE when it is an error. Raises BadData."""
+    """Print the body of one answer; EXIT_FAILURE when it is an error. Raises BadData and BadSetting."""
     from werkzeug.test import Client  # here, since it takes some milliseconds that a start need not wait for
 
-    response = Client(temporary_app(settings)).get(path)
-    sys.stdout.buffer.write(response.get_data())
-    sys.stdout.buffer.flush()
+    client = Client(temporary_app(settings))
+    try:
+        response = client.get(path)
+    except ValueError as error:
+        raise BadSetting(f"--get {path}: {error}") from None
+    put(response.get_data())
     return EXIT_SUCCESS if response.status_code < 400 else EXIT_FAILURE
 
 
 def subscriptions(settings: Settings) -> int:
     """Print what the hub keeps; callbacks by host, since paths may be secret. Raises HubUnavailable."""
     lines = [listing_text(listing) for listing in list_subscriptions(settings.state_dir)]
-    print(*lines or ["no subscriptions"], sep="\n")
-    return EXIT_SUCCESS
+    return put("\n".join(lines or ["no subscriptions"]))
 
 
 def listing_text(listing: Listing) -> str:
@@ -239,13 +286,27 @@ def listing_text(listing: Listing) -> str:
     return ", ".join(parts)
 
 
+def put(content: str | bytes) -> int:
+    """Write a body, or lines, to standard output. EXIT_SUCCESS; it exits with EXIT_FAILURE otherwise."""
+    if isinstance(content, str):
+        encoding = sys.stdout.encoding if sys.stdout else "ascii"  # None where it is closed
+        content = f"{content}\n".encode(encoding, "backslashreplace")
+    try:
+        with open(1, "wb", closefd=False) as output:  # the interpreter would flush sys.stdout once more
+            output.write(content)
+        return EXIT_SUCCESS
+    except OSError as error:
+        sys.exit(f"cannot write to standard output: {error.strerror}")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status."""
-    options = vars(command_line().parse_args(arguments))
+    messages = start_log()
     try:
+        options = vars(command_line().parse_args(arguments))
         settings, sources = read_settings(options, os.environ)
         hub_settings(settings, settings.base_url)
-        start_log(settings.log_level)
+        logging.getLogger().setLevel(settings.log_level.upper())
         if options["check"]:
             return check(settings, sources)
         if options["get"] is not None:
@@ -259,6 +320,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (BadSetting, CannotListen, HubUnavailable) as error:
         print(error, file=sys.stderr)
         return EXIT_BAD_DATA if isinstance(error, BadSetting) else EXIT_FAILURE
+    finally:
+        messages.flush(None)
 
 
 def command_line() -> argparse.ArgumentParser:
@@ -273,12 +336,6 @@ def command_line() -> argparse.ArgumentParser:
     add("--subscriptions", action="store_true", help="list the hub's subscriptions and requests, and exit")
     add("--version", action="version", version=f"reviewsd {VERSION}")
     return parser
-
-
-def start_log(level: str) -> None:
-    """Log to standard error; the journal has timestamps of its own."""
-    timestamp = "" if "JOURNAL_STREAM" in os.environ else "%(asctime)s "
-    logging.basicConfig(level=level.upper(), format=timestamp + "%(levelname)s %(message)s", force=True)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ or a function that makes one and takes longer. Everything runs on the asyncio lo
 slow functions and paths that wait for a disk have threads of their own, with bounded queues. Of Granian only
 documented names are used, so that any release of it can be taken on the day it appears.
 
-Sections: Addresses - Requests - Worker threads - Bridge - Service manager - Serving
+Sections: Addresses - Requests - Worker threads - Bridge - Access log - Service manager - Serving
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ from __future__ import annotations
 import asyncio
 import errno
 import io
+import ipaddress
 import logging
 import os
+import re
 import resource
+import secrets
 import signal
 import socket
-import sys
+import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -44,7 +47,8 @@ PART_SECONDS = 30  # for a peer to take one part of a large response
 RESPONSE_SECONDS = 300  # for all of it
 STALLED_SECONDS = 30  # until the kernel ends a connection whose peer acknowledges nothing
 START_SECONDS = 10
-STOP_SECONDS = 3  # for running requests, once told to stop
+BEFORE_STOP_SECONDS = 2  # for what ends while the port is still open
+STOP_SECONDS = 2.5  # for running requests after that
 
 LARGEST_HEAD_BYTES = 16 * 1024
 LARGE_BYTES = 64 * 1024  # larger responses are sent in parts and counted
@@ -55,6 +59,7 @@ MOST_STORE_JOBS = 100  # that wait for the disk
 MOST_SLOW_JOBS = 9  # one that runs and eight that wait
 SEND_BUFFER_BYTES = 32 * 1024  # of the kernel, for each connection
 WAITING_CONNECTIONS = 4096  # that the kernel has accepted and Granian has not
+MOST_LOGGED_PATH_BYTES = 1024  # the journal splits a line of 48 KiB
 SPARE_DESCRIPTORS = 64  # for files, logs and the interpreter
 FEWEST_FILES = SPARE_DESCRIPTORS + 16  # to be open at once, or nobody can be served
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -66,6 +71,7 @@ Place = socket.socket | Path  # a claimed port or a cleared path
 Scope = dict[str, Any]  # of ASGI
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
+AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 T = TypeVar("T")
 
 
@@ -86,6 +92,15 @@ class CannotListen(OSError):
     """The address cannot be listened on; the text is one line for the operator."""
 
 
+def is_wildcard(host: str) -> bool:
+    """Whether `host` stands for every address of the machine: 0.0.0.0, ::, 0, or nothing."""
+    try:
+        found = socket.getaddrinfo(host or None, 0, flags=socket.AI_NUMERICHOST | socket.AI_PASSIVE)
+    except (OSError, UnicodeError):
+        return False
+    return ipaddress.ip_address(str(found[0][4][0]).removeprefix("::ffff:")).is_unspecified
+
+
 def claim_port(host: str, port: int) -> socket.socket:
     """A bound socket, which keeps others off the port until `serve` closes it. Raises CannotListen."""
     try:
@@ -94,8 +109,9 @@ def claim_port(host: str, port: int) -> socket.socket:
         claim = socket.socket(family, kind, protocol)
         claim.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         claim.bind(address)
-    except OSError as error:
-        raise CannotListen(f"cannot listen on {host} port {port}: {error.strerror or error}") from None
+    except (OSError, UnicodeError) as error:  # a name with an empty or a long label is a UnicodeError
+        reason = getattr(error, "strerror", None) or error
+        raise CannotListen(f"cannot listen on {host} port {port}: {reason}") from None
     return claim
 
 
@@ -300,6 +316,45 @@ async def send_in_parts(body: bytes, send: Send) -> None:
             await send({"type": "http.response.body", **part})
 
 
+# ---- Access log ----
+
+FORGERY = re.compile(r"[^!-~]|\\")  # what could end a line or a field, or speak to a terminal
+OWN_QUERY = secrets.token_hex().encode()  # tells our requests to ourselves from those of others
+access_log = logging.getLogger("reviewsd.access")
+
+
+class AccessLog:
+    """An ASGI application around another: logs each request of others when it is over.
+
+    A line has the peer's address ("-" over a Unix socket), method, path, status, bytes of the body that the
+    connection took, and milliseconds. A peer that left before there was a response gets 499, as in nginx.
+    """
+
+    def __init__(self, application: AsgiApp):
+        self._application = application
+        access_log.setLevel(logging.INFO)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["query_string"] == OWN_QUERY:
+            return await self._application(scope, receive, send)
+        begun_at, status, sent_bytes = time.perf_counter(), 499, 0
+
+        async def counting_send(message: dict[str, Any]) -> None:
+            nonlocal status, sent_bytes
+            status = message.get("status", status)
+            await send(message)
+            sent_bytes += len(message.get("body", b""))
+
+        try:
+            await self._application(scope, receive, counting_send)
+        finally:
+            milliseconds = (time.perf_counter() - begun_at) * 1000
+            path = scope["raw_path"][:MOST_LOGGED_PATH_BYTES].decode("latin-1")
+            path = FORGERY.sub(lambda found: f"\\x{ord(found[0]):02x}", path)
+            line = (scope["client"][0] or "-", scope["method"], path, status, sent_bytes, milliseconds)
+            access_log.info("%s %s %s %d %d %.1f", *line)
+
+
 # ---- Service manager: what systemd wants to know (sd_notify(3)) ----
 
 
@@ -337,7 +392,7 @@ async def ask_ourselves(address: Any) -> None:
         loopback = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
         reader, writer = await asyncio.open_connection(loopback.get(address[0], address[0]), address[1])
     with closing(writer):
-        writer.write(b"HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        writer.write(b"HEAD /?" + OWN_QUERY + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         if not (await reader.readline()).startswith(b"HTTP/1.1 "):
             raise ConnectionResetError("no status line")
 
@@ -345,11 +400,12 @@ async def ask_ourselves(address: Any) -> None:
 # ---- Serving ----
 
 
-async def serve(bridge: Bridge, place: Place, ready: Action, hangup: Action, before_stop: Action) -> None:
+async def serve(bridge: AsgiApp, place: Place, ready: Action, hangup: Action, before_stop: Action) -> None:
     """Serve at `place` until SIGTERM or SIGINT; then finish requests.
 
-    Calls `ready` after one answered request, `hangup` at each SIGHUP, and `before_stop` on another thread
-    while the port is still open. Main thread. Raises CannotListen when the server ends unasked.
+    Calls `ready` after one answered request and `hangup` at each SIGHUP. `before_stop` runs on another thread
+    while the port is still open, for at most BEFORE_STOP_SECONDS. Main thread. Raises CannotListen when the
+    server ends unasked.
     """
     loop = asyncio.get_running_loop()
     stop_asked = asyncio.Event()
@@ -377,14 +433,14 @@ async def serve(bridge: Bridge, place: Place, ready: Action, hangup: Action, bef
     if running.done():
         raise CannotListen("the server ended unexpectedly")
     notify("STOPPING=1")
-    await asyncio.to_thread(before_stop)
+    await asyncio.wait((loop.run_in_executor(None, before_stop),), timeout=BEFORE_STOP_SECONDS)
     server.stop()  # type: ignore[no-untyped-call]
     await asyncio.wait((running,), timeout=STOP_SECONDS)
     if not running.done():
-        log.warning("connections still open after %d seconds are cut", STOP_SECONDS)
+        log.warning("connections still open after %g seconds are cut", STOP_SECONDS)
 
 
-def embedded_server(bridge: Bridge, place: Place) -> tuple[Server, Any]:
+def embedded_server(bridge: AsgiApp, place: Place) -> tuple[Server, Any]:
     """Granian's server for `place`, and the address at which it will listen."""
     address: Any = str(place)
     where: dict[str, Any] = {"uds": place}
@@ -403,7 +459,8 @@ def embedded_server(bridge: Bridge, place: Place) -> tuple[Server, Any]:
         backpressure=most_connections(),
         http1_settings=heads,
         log_level=LogLevels.error,
-        log_dictconfig={"formatters": {}, "handlers": {}, "loggers": {}},  # ours get them
+        # Our handlers get them; without "incremental", dictConfig would forget those at the end.
+        log_dictconfig={"incremental": True, "formatters": {}, "handlers": {}, "loggers": {}},
     )
     return server, address
 
@@ -424,7 +481,5 @@ def leave(status: int) -> NoReturn:
 
     Granian's threads end in their own time; one that meets an interpreter half torn down aborts it.
     """
-    logging.shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    logging.shutdown()  # flushes every handler
     os._exit(status)

@@ -103,11 +103,12 @@ class Settings:
     host: str = _setting("127.0.0.1", "IP address to listen on")
     port: int = _setting(8080, "port to listen on; 0 picks a free one and prints it", _port)
     uds: Path | None = _setting(None, "path of a Unix socket to listen on instead", Path)
-    base_url: str = _setting("", "public URL of the service; by default http://HOST:PORT", _base_url)
+    base_url: str = _setting("", "public URL; default http://HOST:PORT, none for --uds or 0.0.0.0", _base_url)
     data: Path = _setting(Path("data"), "directory of reviews.json and insights.json", Path)
     state_dir: Path = _setting(Path("state"), "directory for what the service keeps; systemd names it", Path)
     reload_interval: float = _setting(2.0, "seconds between two looks at the data files", _seconds)
     log_level: str = _setting("info", f"how much to log: {', '.join(LOG_LEVELS)}", _log_level)
+    access_log: bool = _setting(False, "log one line for each request, whatever the log level", _switch)
     allowed_origin: frozenset[str] = _setting(
         frozenset(), "origin whose web pages may call /mcp; may be given more than once; * for all", _origins
     )
@@ -178,8 +179,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def read_settings(flags: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[Settings, dict[str, str]]:
     """The settings, and for each where it came from: a flag, else a variable, else the default.
 
-    An empty variable is the same as an absent one; so is a flag with the value None. A list of texts, from a
-    flag given more than once, reads as a variable does, with commas between. Raises BadSetting.
+    An empty variable is the same as an absent one; so is a flag with the value None. An empty flag is wrong.
+    A list of texts, from a flag given more than once, reads as a variable does, with commas between. Raises
+    BadSetting.
     """
     values: dict[str, Any] = {}
     sources = {}
@@ -188,6 +190,8 @@ def read_settings(flags: Mapping[str, Any], environ: Mapping[str, str]) -> tuple
         texts = {flag_name(name): ",".join(flag) if isinstance(flag, list) else flag}
         texts |= {variable: environ.get(variable) or None for variable in _variable_names(name)}
         sources[name], text = next((each for each in texts.items() if each[1] is not None), ("default", None))
+        if text == "":
+            raise BadSetting(f"{sources[name]}: a value is missing")
         if text is not None:
             try:
                 values[name] = declared.metadata["read"](text)

@@ -26,6 +26,7 @@ from werkzeug.test import Client
 import app
 import reviewsd
 from app import LOOKS_AT_ABSENCE, Reloader
+from hub import Hub
 from settings import Settings
 from snapshot import shipped
 
@@ -181,7 +182,7 @@ def test_after_a_change_of_its_mode_a_file_is_looked_at_again(reloader: Reloader
 def test_nothing_keeps_the_previous_data_alive(reloader: Reloader, tmp_path: Path) -> None:
     application = reloader.application
     hub_settings = reviewsd.hub_settings(Settings(state_dir=tmp_path / "state"), "https://r.example")
-    application.hub = reviewsd.make_hub(hub_settings)
+    application.hub = Hub(hub_settings)
     application.publish()
     application.hub.start()
     client = Client(application)

@@ -1,16 +1,18 @@
 """The command line and what it puts together: session key, base URL, settings of the hub, commands.
 
-Session key - Parts - Commands
+Session key - Parts - Commands - Operators' mistakes
 """
 
 import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from services import SAMPLE, daemon_command
+from services import ROOT, SAMPLE, daemon_command
 
 import reviewsd
 from settings import BadSetting, Settings, flag_name, read_settings, variable_name
@@ -58,7 +60,17 @@ def test_without_a_place_for_the_key_the_service_still_serves(
     ("host", "url"), [("127.0.0.1", "http://127.0.0.1:8080"), ("::1", "http://[::1]:8080")]
 )
 def test_without_a_base_url_the_service_is_where_it_listens(host: str, url: str) -> None:
-    assert reviewsd.default_base_url(Settings(host=host)) == url
+    assert reviewsd.public_url(Settings(host=host)) == url
+
+
+WILDCARDS = ["0.0.0.0", "0", "0x0", "", "::", "0::0", "::ffff:0.0.0.0"]
+
+
+@pytest.mark.parametrize("settings", [*(Settings(host=host) for host in WILDCARDS), Settings(uds=Path("s"))])
+def test_an_address_that_leads_nowhere_is_not_published(settings: Settings) -> None:
+    with pytest.raises(BadSetting, match=r"lead nowhere; add for example --base-url https://"):
+        reviewsd.create_app(replace(settings, data=SAMPLE))
+    assert reviewsd.public_url(replace(settings, base_url="https://r.example")) == "https://r.example"
 
 
 def test_the_hub_gets_its_settings() -> None:
@@ -76,10 +88,23 @@ def test_settings_of_the_hub_that_contradict_each_other_are_refused() -> None:
 # ---- Commands ----
 
 
-def command(*arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+def command(
+    *arguments: str,
+    line: list[str] | None = None,
+    cwd: Path | None = None,
+    stdout: Any = None,
+    **environ: str,
+) -> "subprocess.CompletedProcess[str]":
+    """The daemon, or the command `line`, with arguments, to its end."""
     clean = {name: text for name, text in os.environ.items() if not name.startswith("REVIEWSD_")}
     return subprocess.run(
-        daemon_command(*arguments), capture_output=True, text=True, timeout=60, env=clean | environ
+        [*(line or daemon_command()), *arguments],
+        stdout=stdout or subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        env=clean | environ,
+        cwd=cwd,
     )
 
 
@@ -147,3 +172,144 @@ def test_importing_the_daemon_has_no_side_effect() -> None:
     python = [sys.executable, "-c", "import reviewsd"]
     done = subprocess.run(python, capture_output=True, text=True, timeout=60, cwd=SAMPLE.parent, check=True)
     assert (done.stdout, done.stderr) == ("", "")
+
+
+# ---- Operators' mistakes: one sentence each, and no traceback ----
+
+START, CHECK = ["--port", "0"], ["--check"]
+
+
+@pytest.mark.parametrize("arguments", [CHECK, START])
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ("--state-dir file", "file is not a directory that this user can write"),
+        ("--state-dir file/below", "file is not a directory that this user can write"),
+        ("--state-dir nowhere", "nowhere is not a directory that this user can write"),
+        ("--session-key-file none", "No such file or directory"),
+        ("--session-key-file fifo", "not a regular file"),
+        ("--session-key-file /dev/zero", "not a regular file"),
+        ("--session-key-file file", "expected 32 bytes; make one with head -c 32 /dev/urandom > file"),
+        ("--state-dir bad-key", "expected 32 bytes"),
+        ("--hub-ca-file none", "No such file or directory"),
+        ("--hub-ca-file fifo", "not a regular file"),
+        ("--hub-ca-file file", "no certificate or crl found"),
+        (
+            "--host 0.0.0.0",
+            "feeds, topics and links would carry addresses that lead nowhere; add for example",
+        ),
+        ("--uds s", "feeds, topics and links would carry addresses that lead nowhere; add for example"),
+    ],
+)
+def test_what_a_setting_names_and_cannot_be_used_is_status_78_at_a_check_as_at_a_start(
+    tmp_path: Path, arguments: list[str], setting: str, reason: str
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "nowhere").symlink_to("absent")
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "bad-key").mkdir()
+    (tmp_path / "bad-key/mcp-session-key").touch()
+    before = sorted(tmp_path.rglob("*"))
+    done = command(*arguments, "--data", str(SAMPLE), *setting.split(), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (78, "")
+    (line,) = done.stderr.splitlines()
+    assert reason in line
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_check_leaves_no_trace_and_without_a_hub_the_state_does_not_matter(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for arguments in ("--state-dir new/state", "--state-dir file --no-hub --hub-ca-file none"):
+        done = command("--check", "--data", str(SAMPLE), *arguments.split(), cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+# Root may do anything, so it becomes somebody else when all modules are there.
+ANOTHER_USER = """
+import encodings.idna, os, sys, reviewsd
+if not os.getuid():
+    os.setgroups([]), os.setgid(65534), os.setuid(65534)
+sys.exit(reviewsd.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "reason"),
+    [
+        ([], 78, "--state-dir theirs: theirs is not a directory that this user can write"),
+        (["--check"], 78, "--state-dir theirs: theirs is not a directory that this user can write"),
+        (["--subscriptions"], 1, "theirs/websub.sqlite3: [Errno 13] Permission denied"),
+        (["--no-hub", "--uds", "theirs/s", "--base-url", "http://x"], 1,
+         "cannot listen on theirs/s: Permission denied"),
+    ],
+)  # fmt: skip
+def test_directories_of_another_user_are_told_in_one_line(
+    tmp_path: Path, arguments: list[str], status: int, reason: str
+) -> None:
+    tmp_path.chmod(0o755)
+    (tmp_path / "theirs").mkdir(mode=0)
+    line = [sys.executable, "-c", ANOTHER_USER, "--state-dir", "theirs"]
+    done = command("--port", "0", *arguments, line=line, cwd=tmp_path, PYTHONPATH=str(ROOT))
+    assert (done.returncode, "Traceback" in done.stderr) == (status, False)
+    assert reason in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--check"], ["--subscriptions"], ["--port", "x"], ["--uds", "a" * 200]]
+)
+def test_a_terminal_that_cannot_show_a_name_gets_escapes(tmp_path: Path, arguments: list[str]) -> None:
+    (tmp_path / "reviews.json").write_text(json.dumps(MINIMAL | {"business": {"name": "Zoë ☃"}}))
+    state = str(tmp_path / "Zoë \udcff")
+    more = ["--data", str(tmp_path), "--state-dir", state, "--base-url", "http://x.example"]
+    for environ in ({"PYTHONIOENCODING": "ascii:strict"}, {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}):
+        done = command(*more, *arguments, **environ)
+        assert "Traceback" not in done.stderr
+        if arguments == ["--check"]:
+            assert done.returncode == 0
+            assert "\\udcff" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [["--check"], ["--get", "/reviews.json"], ["--subscriptions"]])
+@pytest.mark.parametrize("output", ["gone", "full", "closed"])
+def test_standard_output_that_takes_nothing_is_one_line_and_status_1(
+    tmp_path: Path, arguments: list[str], output: str
+) -> None:
+    reader, gone = os.pipe()
+    os.close(reader)
+    with open(gone, "wb") as pipe, open("/dev/full", "wb") as full:
+        line = ["sh", "-c", 'exec "$@" >&-', "sh", *daemon_command()] if output == "closed" else None
+        stdout = {"gone": pipe, "full": full}.get(output)
+        done = command("--data", str(SAMPLE), *arguments, line=line, stdout=stdout, cwd=tmp_path)
+    reason = {"gone": "Broken pipe", "full": "No space left on device", "closed": "Bad file descriptor"}[
+        output
+    ]
+    assert (done.returncode, done.stderr) == (1, f"cannot write to standard output: {reason}\n")
+
+
+@pytest.mark.parametrize("path", ["http://[", "\udcff"])
+def test_a_path_that_is_none_is_one_line(path: str) -> None:
+    done = command("--get", path, "--data", str(SAMPLE))
+    assert (done.returncode, len(done.stderr.splitlines())) == (78, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [("--check --data none", 78), ("--check --host 0", 78), ("--port 0 --host 1.2.3.4 --no-hub", 1)],
+)
+def test_in_the_journal_the_last_words_have_the_level_of_an_error(
+    tmp_path: Path, arguments: str, status: int
+) -> None:
+    with (tmp_path / "journal").open("w") as journal:
+        place = os.fstat(journal.fileno())
+        environ = os.environ | {"JOURNAL_STREAM": f"{place.st_dev}:{place.st_ino}"}
+        done = subprocess.run(daemon_command(*arguments.split()), stderr=journal, env=environ, timeout=60)
+    lines = (tmp_path / "journal").read_text().splitlines()
+    assert done.returncode == status
+    assert lines
+    assert all(line.startswith("<3>") for line in lines)
+
+
+def test_a_service_without_standard_streams_starts_and_says_nothing(tmp_path: Path) -> None:
+    line = ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *daemon_command()]
+    assert command("--port", "x", line=line, cwd=tmp_path).returncode == 78

@@ -1,11 +1,12 @@
 """The server against the open internet: malformed, slow, huge and many, on the daemon as its users start it.
 
-Raw requests - Bodies - Crowds - Large responses and worker threads - Starting and stopping -
+Raw requests - Bodies - Crowds - Large responses and worker threads - Log - Starting and stopping -
 Service manager - Granian
 """
 
 import ast
 import asyncio
+import contextlib
 import http.client
 import inspect
 import json
@@ -380,7 +381,73 @@ def test_unread_responses_beyond_the_bound_are_503_and_others_are_answered(tmp_p
         assert resident_kilobytes(service) - before < 200_000
 
 
+# ---- Log ----
+
+
+def access_lines(log: str) -> list[str]:
+    """The lines of requests, without time, level and milliseconds."""
+    found = re.finditer(r"(?m)^[0-9-]+ [0-9:,]+ INFO (\S+ \S+ \S+ [0-9]{3} [0-9]+) [0-9]+\.[0-9]$", log)
+    return [line[1] for line in found]
+
+
+@pytest.mark.parametrize("arguments", [[], ["--access-log"]])
+def test_a_log_that_nobody_reads_stops_neither_answers_nor_the_end(arguments: list[str]) -> None:
+    with running(*arguments) as (service, process):
+        assert process.stderr
+        pipe = os.open(f"/proc/self/fd/{process.stderr.fileno()}", os.O_WRONLY | os.O_NONBLOCK)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(pipe, b"x" * 4096)
+        os.close(pipe)
+        process.send_signal(signal.SIGHUP)  # a reload logs a line
+        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
+        for _ in range(5000):
+            connection.request("GET", "/robots.txt?" + "x" * 1000)
+            assert connection.getresponse().read()
+        connection.close()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(STOP_SECONDS) == 0
+
+
+def test_the_access_log_has_a_line_a_request_that_nothing_in_it_can_forge() -> None:
+    environ = {"WATCHDOG_USEC": "20000", "REVIEWSD_LOG_LEVEL": "info"}
+    with running("--access-log", **environ) as (service, process):
+        body = fetch(service, "/robots.txt?secret=1").body
+        fetch(service, "/", "HEAD")
+        for raw in (b"/caf\xc3\xa9\\x0a%0a\xc2\x85\xe2\x80\xa8", b"/" + b"y" * 2000):
+            exchange(service, b"GET %s HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n" % raw)
+        with connect(service) as abandoned:
+            abandoned.sendall(HALF_BODY)
+            assert fetch(service, "/nothing").status == 404  # the half body has surely been begun by now
+        process.send_signal(signal.SIGTERM)
+        _, log = process.communicate(timeout=STOP_SECONDS)
+    first, second, third, fourth, *rest = access_lines(log)
+    assert first == f"127.0.0.1 GET /robots.txt 200 {len(body)}"
+    assert second == "127.0.0.1 HEAD / 200 0"
+    assert third.startswith(r"127.0.0.1 GET /caf\xc3\xa9\x5cx0a%0a\xc2\x85\xe2\x80\xa8 404 ")
+    assert fourth.startswith(f"127.0.0.1 GET /{'y' * (serving.MOST_LOGGED_PATH_BYTES - 1)} 404 ")
+    assert sorted(rest) == [rest[0], "127.0.0.1 POST / 499 0"]  # and none of the watchdog
+    assert rest[0].startswith("127.0.0.1 GET /nothing 404 ")
+
+
 # ---- Starting and stopping ----
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 70, "\udcff", "nowhere.invalid", "[::1]"])
+def test_a_host_that_cannot_be_listened_on_is_one_line(host: str) -> None:
+    with pytest.raises(serving.CannotListen) as caught:
+        serving.claim_port(host, 0)
+    assert str(caught.value).startswith(f"cannot listen on {host} port 0: ")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("host", "is_one"),
+    [("0.0.0.0", True), ("0", True), ("0x0", True), ("", True), ("::", True), ("0::0", True),
+     ("::ffff:0.0.0.0", True), ("127.0.0.1", False), ("::1", False), ("localhost", False), ("a..b", False)],
+)  # fmt: skip
+def test_a_wildcard_is_known_however_it_is_written(host: str, is_one: bool) -> None:
+    assert serving.is_wildcard(host) is is_one
 
 
 def test_a_unix_socket_serves_and_a_stale_one_is_replaced(tmp_path: Path) -> None:
@@ -388,7 +455,7 @@ def test_a_unix_socket_serves_and_a_stale_one_is_replaced(tmp_path: Path) -> Non
     stale = socket.socket(socket.AF_UNIX)
     stale.bind(str(path))
     stale.close()
-    command = daemon_command("--uds", str(path))
+    command = daemon_command("--uds", str(path), "--base-url", "http://reviews.example", "--access-log")
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr
@@ -399,30 +466,47 @@ def test_a_unix_socket_serves_and_a_stale_one_is_replaced(tmp_path: Path) -> Non
             connection.sendall(b"GET /reviews.json HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
             assert connection.makefile("rb").readline() == b"HTTP/1.1 200 OK\r\n"
         process.send_signal(signal.SIGTERM)
-        assert process.wait(STOP_SECONDS) == 0
+        _, log = process.communicate(timeout=STOP_SECONDS)
     finally:
         process.kill()
         process.communicate()
+    assert process.returncode == 0
     assert not path.exists()
+    (line,) = access_lines(log)
+    assert line.startswith("- GET /reviews.json 200 ")
 
 
 @pytest.mark.parametrize(
     ("name", "reason"),
     [("file", "Address already in use"), ("used", "Address already in use"),
-     ("no/where", "No such file or directory")],
+     ("fifo", "Address already in use"), ("datagrams", "Address already in use"),
+     ("busy", "Address already in use"),
+     ("no/where", "No such file or directory"), ("file/below", "Not a directory"),
+     ("x" * 100, "AF_UNIX path too long")],
 )  # fmt: skip
 def test_a_path_that_cannot_be_bound_is_left_alone_and_told_in_one_line(
     tmp_path: Path, name: str, reason: str
 ) -> None:
     (tmp_path / "file").touch()
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(tmp_path / "used"))
-        listener.listen()
+    os.mkfifo(tmp_path / "fifo")
+    with ExitStack() as opened:
+        for used, kind in (
+            ("used", socket.SOCK_STREAM),
+            ("busy", socket.SOCK_STREAM),
+            ("datagrams", socket.SOCK_DGRAM),
+        ):
+            listener = opened.enter_context(socket.socket(socket.AF_UNIX, kind))
+            listener.bind(str(tmp_path / used))
+            if kind == socket.SOCK_STREAM:
+                listener.listen(0)
+        opened.enter_context(socket.socket(socket.AF_UNIX)).connect(
+            str(tmp_path / "busy")
+        )  # its queue is full
+        before = sorted(tmp_path.iterdir())
         with pytest.raises(serving.CannotListen) as caught:
             serving.clear_path(tmp_path / name)
+        assert sorted(tmp_path.iterdir()) == before
     assert str(caught.value) == f"cannot listen on {tmp_path / name}: {reason}"
-    assert (tmp_path / "file").exists()
-    assert (tmp_path / "used").is_socket()
 
 
 def test_an_address_in_use_is_one_line_and_status_1(service: Address) -> None:

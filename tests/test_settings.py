@@ -32,16 +32,17 @@ def test_a_flag_wins_over_a_variable_and_a_variable_over_the_default() -> None:
         ("base_url", "https://bücher.example", "is not a base URL"),
         ("allowed_origin", "https://a.example/", "is not an origin: expected for example https://app"),
         ("mcp_require_session", "perhaps", "'perhaps' is neither on nor off: expected one of on, yes,"),
+        ("state_dir", "", "a value is missing"),
         ("log_level", "loud", "'loud' is not a log level: expected one of debug, info, warning, error"),
     ],
 )
 def test_a_setting_that_cannot_be_used_is_named_with_what_would_be_right(
     name: str, text: str, message: str
 ) -> None:
-    for flags, environ, source in (
-        ({name: text}, {}, flag_name(name)),
-        ({}, {variable_name(name): text}, variable_name(name)),
-    ):
+    by_variable = (
+        [({}, {variable_name(name): text}, variable_name(name))] if text else []
+    )  # else it is absent
+    for flags, environ, source in [({name: text}, {}, flag_name(name)), *by_variable]:
         with pytest.raises(BadSetting) as caught:
             read_settings(flags, environ)
         assert str(caught.value).startswith(f"{source}: ")

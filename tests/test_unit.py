@@ -50,7 +50,7 @@ def test_it_agrees_with_the_program() -> None:
     assert service["Type"] == "notify"
     never_mended = {WRONG_USAGE, reviewsd.EXIT_BAD_DATA}
     assert set(map(int, service["RestartPreventExitStatus"].split())) == never_mended
-    assert int(service["TimeoutStopSec"]) > reviewsd.HUB_STOP_SECONDS + serving.STOP_SECONDS
+    assert int(service["TimeoutStopSec"]) > serving.BEFORE_STOP_SECONDS + serving.STOP_SECONDS
     assert service["SocketBindAllow"] == f"tcp:{Settings().port}"
     assert int(service["LimitNOFILE"]) >= serving.most_connections() + serving.SPARE_DESCRIPTORS
 
