@@ -33,18 +33,7 @@ from links import links_below
 from logs import start_log
 from mcp_rpc import SESSION_KEY_BYTES, McpEndpoint, McpSettings, new_session_key
 from reviews import ENTITY_KINDS, Dataset
-from serving import (
-    BEFORE_STOP_SECONDS,
-    AccessLog,
-    Bridge,
-    CannotListen,
-    claim_port,
-    clear_path,
-    is_wildcard,
-    leave,
-    notify,
-    serve,
-)
+from serving import AccessLog, Bridge, CannotListen, claim_port, clear_path, is_wildcard, leave, notify, serve
 from settings import BadSetting, Settings, add_flags, flag_name, read_settings, setting_text
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA = 0, 1, 78  # 78 is EX_CONFIG of sysexits.h; argparse exits with 2
@@ -208,9 +197,9 @@ def run(settings: Settings) -> NoReturn:
         threading.Thread(target=reloader.run, name="reload", daemon=True).start()
         notify("READY=1", f"STATUS=Serving {loaded}")
 
-    def stop_hub() -> None:
+    def stop_hub(timeout_seconds: float) -> None:
         if application.hub:
-            application.hub.stop(BEFORE_STOP_SECONDS)
+            application.hub.stop(timeout_seconds)
 
     sys.setswitchinterval(SWITCH_SECONDS)
     bridge = Bridge(application, STORE_PATHS)

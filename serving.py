@@ -400,12 +400,14 @@ async def ask_ourselves(address: Any) -> None:
 # ---- Serving ----
 
 
-async def serve(bridge: AsgiApp, place: Place, ready: Action, hangup: Action, before_stop: Action) -> None:
+async def serve(
+    bridge: AsgiApp, place: Place, ready: Action, hangup: Action, before_stop: Callable[[float], None]
+) -> None:
     """Serve at `place` until SIGTERM or SIGINT; then finish requests.
 
-    Calls `ready` after one answered request and `hangup` at each SIGHUP. `before_stop` runs on another thread
-    while the port is still open, for at most BEFORE_STOP_SECONDS. Main thread. Raises CannotListen when the
-    server ends unasked.
+    Calls `ready` after one answered request, `hangup` at each SIGHUP, and `before_stop` on another thread
+    while the port is still open, with the seconds for which it is waited for. Main thread. Raises
+    CannotListen when the server ends unasked.
     """
     loop = asyncio.get_running_loop()
     stop_asked = asyncio.Event()
@@ -433,7 +435,8 @@ async def serve(bridge: AsgiApp, place: Place, ready: Action, hangup: Action, be
     if running.done():
         raise CannotListen("the server ended unexpectedly")
     notify("STOPPING=1")
-    await asyncio.wait((loop.run_in_executor(None, before_stop),), timeout=BEFORE_STOP_SECONDS)
+    ending = loop.run_in_executor(None, before_stop, BEFORE_STOP_SECONDS)
+    await asyncio.wait((ending,), timeout=BEFORE_STOP_SECONDS)
     server.stop()  # type: ignore[no-untyped-call]
     await asyncio.wait((running,), timeout=STOP_SECONDS)
     if not running.done():

@@ -581,7 +581,7 @@ asyncio.run(serving.serve(
     port,
     ready=lambda: print(number, flush=True),
     hangup=lambda: None,
-    before_stop=lambda: print("stopping", asked.wait(30), flush=True),
+    before_stop=lambda seconds: print("stopping", asked.wait(30), flush=True),
 ))
 serving.leave(0)
 """
