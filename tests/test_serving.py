@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tools
 from services import ROOT, SAMPLE, STOP_SECONDS, Address, daemon, daemon_command, fetch, listening_port
 
 import serving
@@ -67,12 +68,15 @@ def connect(service: Address) -> socket.socket:
     return socket.create_connection(("127.0.0.1", service.port), timeout=30)
 
 
-def ask_without_reading(service: Address) -> socket.socket:
-    """A connection that has asked for all reviews and has little room for them."""
+WHOLE_GET = b"GET /reviews.json HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+
+
+def ask_without_reading(service: Address, request: bytes = WHOLE_GET) -> socket.socket:
+    """A connection that has asked for all reviews, or something else, and has little room for them."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     connection.connect(("127.0.0.1", service.port))
-    connection.sendall(b"GET /reviews.json HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    connection.sendall(request)
     return connection
 
 
@@ -279,6 +283,42 @@ def test_too_few_descriptors_are_one_line_and_status_1(limit: int) -> None:
 
 
 # ---- Large responses and worker threads ----
+
+PARAMS = '{"name":"search_reviews","arguments":{"limit":100}}'
+SEARCH = '{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":' + PARAMS + "}"
+BATCH = "[" + ",".join(SEARCH % number for number in range(10)) + "]"
+WHOLE_BATCH = (
+    "POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nMCP-Protocol-Version: 2025-03-26\r\n"
+    f"Accept: application/json, text/event-stream\r\nContent-Length: {len(BATCH)}\r\n\r\n{BATCH}"
+).encode()
+
+
+def test_a_crowd_that_reads_nothing_is_survived_in_a_small_control_group(tmp_path: Path) -> None:
+    """2,000 connections on 2 MB of reviews, 3,000 whose 1 KB asks for 1 MiB each, 512 MiB of memory."""
+    tools.needs("a control group")
+    review = {"author": "Ann", "rating": 5, "date": "2026-01-01", "text": "x" * 1900}
+    many = {"business": {"name": "X"}, "reviews": [{"id": str(number), **review} for number in range(1000)]}
+    (tmp_path / "reviews.json").write_text(json.dumps(many))
+    allow_descriptors()
+    with ExitStack() as stack:
+        group = stack.enter_context(tools.memory_group(512 * 1024**2))
+        into_group = f"echo $$ > {group}/cgroup.procs; "
+        flags = ("--data", str(tmp_path), "--no-hub")
+        service, process = stack.enter_context(running(*flags, limits=into_group))
+        assert len(fetch(service, "/reviews.json").body) > 2_000_000
+        before = resident_kilobytes(service)
+        with ExitStack() as crowd:
+            wanted = [WHOLE_GET, WHOLE_BATCH, WHOLE_BATCH, WHOLE_GET, WHOLE_BATCH] * 1000
+            peers = [crowd.enter_context(ask_without_reading(service, each)) for each in wanted]
+            assert fetch(service, "/robots.txt").status == 200
+            statuses = Counter(peer.recv(12)[9:] for peer in peers)
+            assert statuses.keys() == {b"200", b"503"}, statuses
+            assert fetch(service, "/robots.txt").status == 200
+        deadline = time.monotonic() + 120
+        while resident_kilobytes(service) > before + 60_000:
+            assert time.monotonic() < deadline, "its memory does not come back"
+            time.sleep(0.1)
+        assert process.poll() is None
 
 
 class Stub:
