@@ -259,10 +259,10 @@ class Bridge:
         with suppress(Disconnected, TimeoutError):
             try:
                 await add_body(environ, receive)
-                await self._send(await self._response(environ, receive), send)
+                await self._send(await self._response(environ, receive), receive, send)
             except Refused as refused:
                 refusal = self._application.refuse(environ, refused.status, refused.detail, refused.headers)
-                await self._send(refusal, send)
+                await self._send(refusal, receive, send)
 
     async def _response(self, environ: Environ, receive: Receive) -> Response:
         respond = partial(self._application.respond, environ)
@@ -270,7 +270,7 @@ class Bridge:
         answer = await self._store_thread.run(respond, receive) if in_store else respond()
         return await self._slow_thread.run(answer, receive) if callable(answer) else answer
 
-    async def _send(self, response: Response, send: Send) -> None:
+    async def _send(self, response: Response, receive: Receive, send: Send) -> None:
         headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
         headers.append(SERVER_HEADER)
         head = {"type": "http.response.start", "status": response.status, "headers": headers}
@@ -285,19 +285,30 @@ class Bridge:
         try:
             async with asyncio.timeout(RESPONSE_SECONDS):
                 await send(head)
-                await send_in_parts(response.body, send)
+                await send_in_parts(response.body, receive, send)
         finally:
             self._large_responses -= 1
             self._own_bytes -= own_bytes
 
 
-async def send_in_parts(body: bytes, send: Send) -> None:
-    """Send a body in parts, of which Granian holds a few. Raises TimeoutError for a peer that stalls."""
-    for start in range(0, len(body), PART_BYTES):
-        end = start + PART_BYTES
-        async with asyncio.timeout(PART_SECONDS):
-            part = {"body": body[start:end], "more_body": end < len(body)}
-            await send({"type": "http.response.body", **part})
+async def send_in_parts(body: bytes, receive: Receive, send: Send) -> None:
+    """Send a body in parts, of which Granian holds a few.
+
+    Raises TimeoutError for a peer that stalls, and Disconnected for one that has gone: Granian takes every
+    part for it at once, so that others would have to wait for all of them.
+    """
+    gone = asyncio.ensure_future(wait_until_gone(receive))
+    try:
+        for start in range(0, len(body), PART_BYTES):
+            end = start + PART_BYTES
+            async with asyncio.timeout(PART_SECONDS):
+                part = {"body": body[start:end], "more_body": end < len(body)}
+                await send({"type": "http.response.body", **part})
+            await asyncio.sleep(0)
+            if gone.done():
+                raise Disconnected
+    finally:
+        gone.cancel()
 
 
 # ---- Service manager: what systemd wants to know (sd_notify(3)) ----

@@ -64,11 +64,34 @@ def notified(directory: Path) -> Iterator[socket.socket]:
         yield manager
 
 
+SERVE = """
+port = serving.claim_port("127.0.0.1", 0)
+number = port.getsockname()[1]
+ready, hangup = lambda: print(number, flush=True), lambda: None
+asyncio.run(serving.serve(served, port, ready, hangup, before_stop))
+serving.leave(0)
+"""
+
+
+@contextmanager
+def stub_service(definitions: str) -> Iterator[tuple[Address, Any]]:
+    """A process that serves `served`, an ASGI application, as defined there together with `before_stop`."""
+    imports = "import asyncio, threading, serving\nfrom representations import Response\n"
+    command = [sys.executable, "-c", imports + definitions + SERVE]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        try:
+            assert process.stdout
+            yield Address(int(process.stdout.readline()), process.pid, ""), process
+        finally:
+            process.kill()
+
+
 def connect(service: Address) -> socket.socket:
     return socket.create_connection(("127.0.0.1", service.port), timeout=30)
 
 
-WHOLE_GET = b"GET /reviews.json HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+REST_OF_HEAD = b" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+WHOLE_GET = b"GET /reviews.json" + REST_OF_HEAD
 
 
 def ask_without_reading(service: Address, request: bytes = WHOLE_GET) -> socket.socket:
@@ -402,6 +425,62 @@ def test_a_worker_thread_refuses_what_its_queue_does_not_hold_and_drops_what_nob
     assert begun == ["first", "second"]
 
 
+ABANDONED = """
+asked, made, gone = [], [], threading.Semaphore(0)
+
+class Stub:
+    def respond(self, environ):
+        path = environ["PATH_INFO"]
+        if path in ("/", "/made"):  # the first is asked by the server itself
+            return Response(200, (), f"{len(asked)} asked; made: {made}".encode())
+        asked.append(path)
+        return lambda: self.make(path)
+
+    def make(self, path):
+        made.append(path)
+        if path == "/first":  # the thread is held until the requests behind it have ended
+            made.append([gone.acquire(timeout=30) for _ in range(8)].count(True))
+        return Response(200, (), b"")
+
+bridge, before_stop = serving.Bridge(Stub(), frozenset()), lambda: None
+
+async def served(scope, receive, send):
+    await bridge(scope, receive, send)
+    if scope["path"] == "/abandoned":
+        gone.release()
+"""
+
+
+def test_what_is_abandoned_while_it_waits_is_never_made() -> None:
+    def said() -> bytes:
+        return fetch(service, "/made").body
+
+    with stub_service(ABANDONED) as (service, _), ExitStack() as crowd:
+        first = crowd.enter_context(connect(service))
+        first.sendall(b"GET /first" + REST_OF_HEAD)
+        while said() != b"1 asked; made: ['/first']":
+            pass
+        with ExitStack() as abandoned:
+            for _ in range(8):
+                abandoned.enter_context(ask_without_reading(service, b"GET /abandoned" + REST_OF_HEAD))
+            while not said().startswith(b"9 asked"):
+                pass
+        assert first.recv(15) == b"HTTP/1.1 200 OK"
+        assert fetch(service, "/last").status == 200
+        assert said() == b"10 asked; made: ['/first', 8, '/last']"
+
+
+def test_a_response_to_a_peer_that_has_gone_is_not_sent_to_its_end() -> None:
+    parts = []
+
+    async def take(message: dict[str, Any]) -> None:
+        parts.append(message)
+
+    scope = {"method": "GET", "raw_path": b"/shared/9000000", "query_string": b"", "headers": ()}
+    asyncio.run(serving.Bridge(Stub(), frozenset())(scope | {"http_version": "1.1"}, leaves, take))
+    assert len(parts) < 10
+
+
 def test_unread_responses_beyond_the_bound_are_503_and_others_are_answered(tmp_path: Path) -> None:
     review = {"author": "Ann", "rating": 5, "date": "2026-01-01", "text": "x" * 900}
     many = {"business": {"name": "X"}, "reviews": [{"id": str(number), **review} for number in range(1000)]}
@@ -517,11 +596,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
         assert process.wait(serving.STOP_SECONDS / 2) == -signal.SIGTERM
 
 
-STUB = """
-import asyncio, threading
-import serving
-from representations import Response
-
+STOPPING = """
 asked = threading.Event()
 
 class Stub:
@@ -530,25 +605,15 @@ class Stub:
             asked.set()
         return Response(200, (("Content-Length", "0"),), b"")
 
-port = serving.claim_port("127.0.0.1", 0)
-number = port.getsockname()[1]
-asyncio.run(serving.serve(
-    serving.Bridge(Stub(), frozenset()),
-    port,
-    ready=lambda: print(number, flush=True),
-    hangup=lambda: None,
-    before_stop=lambda: print("stopping", asked.wait(30), flush=True),
-))
-serving.leave(0)
+served = serving.Bridge(Stub(), frozenset())
+
+def before_stop():
+    print("stopping", asked.wait(30), flush=True)
 """
 
 
 def test_the_port_stays_open_while_what_goes_before_the_end_takes_its_time() -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", STUB], stdout=subprocess.PIPE, text=True, cwd=ROOT
-    ) as process:
-        assert process.stdout
-        service = Address(int(process.stdout.readline()), process.pid, "")
+    with stub_service(STOPPING) as (service, process):
         process.send_signal(signal.SIGTERM)
         assert fetch(service, "/asked-while-it-stops").status == 200
         assert process.stdout.readline() == "stopping True\n"
