@@ -284,6 +284,14 @@ def test_a_slow_reader_still_gets_everything(service: Address) -> None:
     assert received.partition(b"\r\n\r\n")[2] == whole
 
 
+@pytest.mark.parametrize("limit", ["-n 80", "-n 128", "-S -n 40"])
+def test_a_few_descriptors_are_enough_to_serve(limit: str) -> None:
+    with running(limits=f"ulimit {limit}; ") as (service, process):
+        assert fetch(service, "/reviews.json").status == 200
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(STOP_SECONDS) == 0
+
+
 def test_out_of_descriptors_neither_ends_the_service_nor_floods_the_log() -> None:
     with running(limits="ulimit -n 128; ") as (service, process):
         with ExitStack() as crowd:
@@ -296,7 +304,7 @@ def test_out_of_descriptors_neither_ends_the_service_nor_floods_the_log() -> Non
     assert len(log.splitlines()) < 10
 
 
-@pytest.mark.parametrize("limit", [serving.SPARE_DESCRIPTORS, serving.SPARE_DESCRIPTORS + 15])
+@pytest.mark.parametrize("limit", [40, 64, 79])
 def test_too_few_descriptors_are_one_line_and_status_1(limit: int) -> None:
     command = ["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh", *daemon_command("--port", "0", "--no-hub")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
@@ -569,6 +577,20 @@ def test_nobody_who_hangs_delays_the_end() -> None:
         for beginning in (HALF_HEAD, HALF_BODY, pipelined):
             crowd.enter_context(connect(service)).sendall(beginning)
         assert fetch(service, "/healthz").status == 200
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(serving.STOP_SECONDS + STOP_SECONDS) == 0
+
+
+def test_a_reload_that_runs_does_not_delay_the_end(tmp_path: Path) -> None:
+    review = {"author": "Ann", "rating": 5, "date": "2026-01-01", "text": "word " * 50}
+    many = {"business": {"name": "X"}, "reviews": [{"id": str(number), **review} for number in range(10_000)]}
+    (tmp_path / "reviews.json").write_text(json.dumps(many))
+    environ = {"NOTIFY_SOCKET": str(tmp_path / "notify")}
+    flags = ("--data", str(tmp_path), "--no-hub")
+    with notified(tmp_path) as manager, running(*flags, **environ) as (_, process):
+        process.send_signal(signal.SIGHUP)
+        while not manager.recv(4096).startswith(b"RELOADING=1"):
+            pass
         process.send_signal(signal.SIGTERM)
         assert process.wait(serving.STOP_SECONDS + STOP_SECONDS) == 0
 
