@@ -56,7 +56,8 @@ MOST_SLOW_JOBS = 9  # one that runs and eight that wait
 SEND_BUFFER_BYTES = 32 * 1024  # of the kernel, for each connection
 WAITING_CONNECTIONS = 4096  # that the kernel has accepted and Granian has not
 SPARE_DESCRIPTORS = 64  # for files, logs and the interpreter
-FEWEST_FILES = SPARE_DESCRIPTORS + 16  # to be open at once, or nobody can be served
+MOST_FILES = 65536  # to be open at once
+FEWEST_FILES = SPARE_DESCRIPTORS + 16  # or nobody can be served
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 log = logging.getLogger("reviewsd.serving")
@@ -132,11 +133,13 @@ def most_connections() -> int:
     Raises CannotListen when there are too few to serve anybody.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 65536 if hard == resource.RLIM_INFINITY else min(hard, 65536)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
     if soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     if max(soft, wanted) < FEWEST_FILES:
         raise CannotListen(f"the limit of {hard} open files is too low: at least {FEWEST_FILES} are needed")
+    if wanted < MOST_FILES:
+        log.info("the limit of %d open files allows %d connections", wanted, wanted - SPARE_DESCRIPTORS)
     return max(soft, wanted) - SPARE_DESCRIPTORS
 
 

@@ -284,6 +284,15 @@ def test_a_slow_reader_still_gets_everything(service: Address) -> None:
     assert received.partition(b"\r\n\r\n")[2] == whole
 
 
+def test_fewer_connections_than_wished_are_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (128, 128))
+    with caplog.at_level("INFO"):
+        assert serving.most_connections() == 64
+    assert caplog.messages == ["the limit of 128 open files allows 64 connections"]
+
+
 @pytest.mark.parametrize("limit", ["-n 80", "-n 128", "-S -n 40"])
 def test_a_few_descriptors_are_enough_to_serve(limit: str) -> None:
     with running(limits=f"ulimit {limit}; ") as (service, process):
