@@ -61,7 +61,8 @@ SEND_BUFFER_BYTES = 32 * 1024  # of the kernel, for each connection
 WAITING_CONNECTIONS = 4096  # that the kernel has accepted and Granian has not
 MOST_LOGGED_PATH_BYTES = 1024  # the journal splits a line of 48 KiB
 SPARE_DESCRIPTORS = 64  # for files, logs and the interpreter
-FEWEST_FILES = SPARE_DESCRIPTORS + 16  # to be open at once, or nobody can be served
+MOST_FILES = 65536  # to be open at once
+FEWEST_FILES = SPARE_DESCRIPTORS + 16  # or nobody can be served
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 log = logging.getLogger("reviewsd.serving")
@@ -148,11 +149,13 @@ def most_connections() -> int:
     Raises CannotListen when there are too few to serve anybody.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 65536 if hard == resource.RLIM_INFINITY else min(hard, 65536)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
     if soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     if max(soft, wanted) < FEWEST_FILES:
         raise CannotListen(f"the limit of {hard} open files is too low: at least {FEWEST_FILES} are needed")
+    if wanted < MOST_FILES:
+        log.info("the limit of %d open files allows %d connections", wanted, wanted - SPARE_DESCRIPTORS)
     return max(soft, wanted) - SPARE_DESCRIPTORS
 
 
@@ -275,10 +278,10 @@ class Bridge:
         with suppress(Disconnected, TimeoutError):
             try:
                 await add_body(environ, receive)
-                await self._send(await self._response(environ, receive), send)
+                await self._send(await self._response(environ, receive), receive, send)
             except Refused as refused:
                 refusal = self._application.refuse(environ, refused.status, refused.detail, refused.headers)
-                await self._send(refusal, send)
+                await self._send(refusal, receive, send)
 
     async def _response(self, environ: Environ, receive: Receive) -> Response:
         respond = partial(self._application.respond, environ)
@@ -286,7 +289,7 @@ class Bridge:
         answer = await self._store_thread.run(respond, receive) if in_store else respond()
         return await self._slow_thread.run(answer, receive) if callable(answer) else answer
 
-    async def _send(self, response: Response, send: Send) -> None:
+    async def _send(self, response: Response, receive: Receive, send: Send) -> None:
         headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
         headers.append(SERVER_HEADER)
         head = {"type": "http.response.start", "status": response.status, "headers": headers}
@@ -301,19 +304,30 @@ class Bridge:
         try:
             async with asyncio.timeout(RESPONSE_SECONDS):
                 await send(head)
-                await send_in_parts(response.body, send)
+                await send_in_parts(response.body, receive, send)
         finally:
             self._large_responses -= 1
             self._own_bytes -= own_bytes
 
 
-async def send_in_parts(body: bytes, send: Send) -> None:
-    """Send a body in parts, of which Granian holds a few. Raises TimeoutError for a peer that stalls."""
-    for start in range(0, len(body), PART_BYTES):
-        end = start + PART_BYTES
-        async with asyncio.timeout(PART_SECONDS):
-            part = {"body": body[start:end], "more_body": end < len(body)}
-            await send({"type": "http.response.body", **part})
+async def send_in_parts(body: bytes, receive: Receive, send: Send) -> None:
+    """Send a body in parts, of which Granian holds a few.
+
+    Raises TimeoutError for a peer that stalls, and Disconnected for one that has gone: Granian takes every
+    part for it at once, so that others would have to wait for all of them.
+    """
+    gone = asyncio.ensure_future(wait_until_gone(receive))
+    try:
+        for start in range(0, len(body), PART_BYTES):
+            end = start + PART_BYTES
+            async with asyncio.timeout(PART_SECONDS):
+                part = {"body": body[start:end], "more_body": end < len(body)}
+                await send({"type": "http.response.body", **part})
+            await asyncio.sleep(0)
+            if gone.done():
+                raise Disconnected
+    finally:
+        gone.cancel()
 
 
 # ---- Access log ----

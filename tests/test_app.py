@@ -158,6 +158,17 @@ def test_a_large_answer_is_made_by_who_can_wait_for_it_and_is_kept(monkeypatch: 
     assert kept == made
 
 
+def test_a_batch_is_answered_by_who_can_wait_for_it() -> None:
+    ping = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
+    head = {"REQUEST_METHOD": "POST", "PATH_INFO": "/mcp", "HTTP_HOST": "a"}
+    head |= {"CONTENT_TYPE": "application/json", "HTTP_MCP_PROTOCOL_VERSION": "2025-03-26"}
+    for body, waits in ((ping, False), (b"\n[%s, %s]" % (ping, ping.replace(b"1", b"2")), True)):
+        framing = {"CONTENT_LENGTH": str(len(body)), "wsgi.input": io.BytesIO(body)}
+        answer = APP.respond(head | framing)
+        assert callable(answer) == waits
+        assert (answer() if callable(answer) else answer).status == 200
+
+
 def test_a_fault_while_a_large_answer_is_made_is_told_like_any_other(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -178,6 +178,22 @@ def test_a_killed_service_goes_on_where_it_was(lab: Lab, data: Path, tmp_path: P
     assert len(lab.gets()) == 2
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_callback_that_hangs_does_not_delay_the_end(
+    lab: Lab, data: Path, tmp_path: Path, method: str
+) -> None:
+    let_go: list[bool] = []
+    lab.on(method, "/cb", lambda exchange: let_go.append(exchange.server.released.wait()))
+    with running(lab, data, tmp_path / "state", "--hub-timeout", "60") as service:
+        assert ask(service, lab.url("/cb", "localhost")).status == 202
+        lab.wait(lambda: len(lab.gets()) == 1)
+        if method == "POST":
+            lab.wait(lambda: counts(service)["active"] == 1)
+            add_review(data, "new")
+            lab.wait(lambda: len(lab.posts()) == 1)
+    assert not let_go
+
+
 def test_a_store_that_comes_late_or_goes_away_is_told_and_costs_no_promise(
     lab: Lab, data: Path, tmp_path: Path
 ) -> None:

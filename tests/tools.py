@@ -89,7 +89,7 @@ MEMORY_LIMITS = (
 
 @contextmanager
 def memory_group(limit_bytes: int) -> Iterator[Path]:
-    """The directory of a new control group, whose processes are killed at its end. Raises OSError."""
+    """The directory of a new control group, in which no process may be left at its end. Raises OSError."""
     group = (GROUPS / "memory" if OF_VERSION_1 else GROUPS) / f"reviewsd-test-{os.getpid()}"
     group.mkdir()
     try:
