@@ -11,6 +11,8 @@ import math
 import re
 import socket
 import ssl
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -30,6 +32,8 @@ from hub_lab import (
     left_alone,
     open_lab,
 )
+from services import ROOT
+from tools import NAMESPACE, needs
 
 import callbacks
 from callbacks import (
@@ -337,6 +341,20 @@ def test_what_this_machine_lacks_is_our_own_fault(
 ) -> None:
     monkeypatch.setattr(socket, "create_connection", failing(OSError(code, "")))
     assert client(lab).send(post(lab.url("/"))).own_fault
+
+
+IN_A_NAMESPACE = """
+from callbacks import CallbackClient, CallbackRequest
+client = CallbackClient("lab/1.0", None, allow_private=False)
+print([client.send(CallbackRequest("GET", url, {}, None, 5, 0)).own_fault for url in (%r, %r)])
+"""
+
+
+def test_a_machine_without_a_network_blames_nobody() -> None:
+    needs("a network namespace")
+    script = IN_A_NAMESPACE % ("https://1.1.1.1/", "https://[2606:4700::1]/")
+    command = [*NAMESPACE, sys.executable, "-c", script]
+    assert subprocess.run(command, capture_output=True, text=True, cwd=ROOT).stdout == "[True, True]\n"
 
 
 def test_a_name_server_that_does_not_answer_is_our_own_fault(lab: Lab) -> None:

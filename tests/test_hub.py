@@ -45,6 +45,7 @@ from hub_store import (
     UNCONFIRMED_SECONDS,
     PendingRequest,
     Row,
+    Store,
     StoreFault,
     Subscriber,
     Subscription,
@@ -602,6 +603,16 @@ def test_requests_that_cannot_be_stored_are_503(bench: Bench) -> None:
         bench.hub.refresh_counts()
     assert bench.hub.counts() == {}
     bench.hub.publish(topics("two"))
+
+
+def test_counting_for_others_does_not_touch_the_store(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object) -> None:
+        raise AssertionError("the store was asked")
+
+    bench.subscribe()
+    monkeypatch.setattr(Store, "reading", fail)
+    assert bench.hub.counts() == {"active": 1, "pending": 0, "failing": 0, "behind": 0}
+    assert bench.hub.trouble() is None
 
 
 def test_a_result_that_cannot_be_recorded_is_recorded_later_and_not_sent_again(
