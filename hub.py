@@ -546,7 +546,7 @@ class Hub:
 
         As of the scheduler's last look, so that nobody waits for the disk.
         """
-        return self._counts
+        return {} if self.trouble() else self._counts
 
     def trouble(self) -> str | None:
         """Why nothing can be stored at present, None when it can."""
@@ -570,8 +570,8 @@ class Hub:
             looked_at = time.monotonic()
             try:
                 self._store.keep_open()
-                for step in (self.delete_ended, self._start_due, self.refresh_counts):
-                    with suppress(StoreFault):  # the store logs its faults; a read-only one can still be read
+                for step in (self.delete_ended, self.refresh_counts, self._start_due):
+                    with suppress(StoreFault):  # which the store logs
                         step()
             except Exception:
                 log.exception("the hub's scheduler met an unexpected error and goes on")
@@ -604,12 +604,8 @@ class Hub:
 
     def refresh_counts(self) -> None:
         """Count anew. Raises StoreFault."""
-        try:
-            with self._store.reading() as rows:
-                self._counts = rows.counts(self._digests(), self._clock())
-        except StoreFault:
-            self._counts = {}
-            raise
+        with self._store.reading() as rows:
+            self._counts = rows.counts(self._digests(), self._clock())
 
     def delete_ended(self) -> None:
         """Delete subscriptions that ended long ago, or whose place is needed. Raises StoreFault."""

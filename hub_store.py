@@ -272,8 +272,7 @@ class Connection:
         """Raises sqlite3.Error."""
         self._lock = threading.Lock()
         self._begin = begin
-        self._trouble: str | None = None
-        self._closed = False
+        self.trouble: str | None = None  # why the last transaction failed
         self.sqlite = sqlite3.connect(
             path, timeout=STORE_BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
@@ -287,31 +286,22 @@ class Connection:
         if not self._lock.acquire(timeout=STORE_BUSY_SECONDS):
             raise StoreFault("busy")
         try:
-            if self._closed:
-                raise StoreFault("closed")
             self.sqlite.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self.sqlite.execute(self._begin)
             with self.sqlite:  # commits, or rolls back
                 yield Transaction(self.sqlite)
         except sqlite3.Error as error:
-            self._report(str(error))
-            raise StoreFault(str(error)) from error
+            self.trouble = str(error)
+            raise StoreFault(self.trouble) from error
         else:
-            self._report(None)
+            self.trouble = None
         finally:
             self._lock.release()
 
     def close(self) -> None:
         """Later transactions raise StoreFault."""
         with self._lock:
-            self._closed = True
             self.sqlite.close()
-
-    def _report(self, trouble: str | None) -> None:
-        """Log when trouble begins, changes and ends, and not for each transaction in between."""
-        if trouble != self._trouble:
-            self._trouble = trouble
-            log.warning("store: %s", trouble or "works again")
 
 
 class OpenStore:
@@ -341,6 +331,12 @@ class OpenStore:
             raise HubUnavailable(path, str(error)) from error
         #: Blocks `with store.writing() as rows` and `with store.reading() as rows`; both raise StoreFault.
         self.writing, self.reading = writer.transaction, reader.transaction
+        self._writer, self._reader = writer, reader
+
+    @property
+    def trouble(self) -> str | None:
+        """Why its last transactions failed, None if they did not."""
+        return self._writer.trouble or self._reader.trouble
 
     def is_in_place(self) -> bool:
         """Whether the file is where it was opened: what is written to a removed one is lost."""
@@ -356,30 +352,36 @@ def identity(path: Path) -> tuple[int, int]:
 
 
 class Store:
-    """A store that may come late (locked, full, held by another hub) and may go away (its file removed)."""
+    """A store that may come late (locked, full, held by another hub) and may fail or go away while in use."""
 
     def __init__(self, state_dir: Path):
         """Touches no disk; `keep_open` opens it."""
         self._state_dir = state_dir
         self._open: OpenStore | None = None
-        self.trouble: str | None = "not opened yet"  # why it is not open
+        self._fault: str | None = None  # as last logged
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing can be stored at present, None when it can. Does not wait for the disk."""
+        return store.trouble if (store := self._open) else self._fault or "not open"
 
     def keep_open(self) -> None:
-        """Open the store unless it is open, and log when that fails for another reason than before.
+        """Open the store, or open it anew if it fails or went away, and log when trouble changes or ends.
 
         One thread at a time. A directory that went away is not made anew: it may come back.
         """
-        if self._open and not self._open.is_in_place():
+        fault = None
+        if (store := self._open) and (fault := store.trouble if store.is_in_place() else "its file is gone"):
             self.close()
-        if self._open:
-            return
-        try:
-            self._open, trouble = OpenStore(self._state_dir), None
-        except HubUnavailable as fault:
-            trouble = str(fault)
-            if trouble != self.trouble:
-                log.error("no requests can be stored: %s", trouble)
-        self.trouble = trouble
+        if not self._open:
+            try:
+                self._open = OpenStore(self._state_dir)
+            except HubUnavailable as unavailable:
+                fault = str(unavailable)
+        if fault != self._fault:
+            self._fault = fault
+            told = f"store no requests: {fault}" if fault else "store requests again"
+            log.log(logging.ERROR if fault else logging.WARNING, "the hub can %s", told)
 
     def writing(self, *, durable: bool = False) -> AbstractContextManager[Transaction]:
         """A block `with store.writing() as rows`; see `Connection.transaction`. Raises StoreFault."""
@@ -396,9 +398,9 @@ class Store:
 
     def close(self) -> None:
         """Later transactions raise StoreFault."""
-        if self._open:
-            self._open.close()
-            self._open = None
+        store, self._open = self._open, None
+        if store:
+            store.close()
 
 
 def prepare(writer: Connection) -> None:
@@ -409,8 +411,8 @@ def prepare(writer: Connection) -> None:
         writer.sqlite.executescript(SCHEMA)
     elif version != SCHEMA_VERSION:
         raise StoreFault(f"made by another version of this program (schema {version})")
-    writer.sqlite.execute("BEGIN IMMEDIATE")  # a store that cannot be written fails here, not at a request
-    writer.sqlite.execute("COMMIT")
+    # Written, so that a full or locked store fails here and not at a request.
+    writer.sqlite.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 # ---- Listing -----------------------------------------------------------------------------------------------
