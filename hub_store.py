@@ -25,7 +25,6 @@ from typing import Literal, NamedTuple, TypeAlias
 
 STORE_FILE_NAME = "websub.sqlite3"
 STORE_BUSY_SECONDS = 0.25  # how long a transaction waits for its turn before it gives up
-UNCONFIRMED_SECONDS = 60.0  # how long a verification that was not confirmed counts against its host
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +109,7 @@ class Occupancy(NamedTuple):
     """
 
     pending: int
-    unverified_nearby: int  # pending, and not confirmed within UNCONFIRMED_SECONDS
+    pending_nearby: int  # those of the same network
     subscriptions: int  # active, and those that are requested
     subscriptions_of_host: int
 
@@ -136,9 +135,6 @@ CREATE TABLE pending (
   lease_seconds INTEGER NOT NULL, base_digest TEXT NOT NULL, requested_at REAL NOT NULL,
   UNIQUE (path, callback_key)
 );
-CREATE TABLE unconfirmed (host TEXT NOT NULL, at REAL NOT NULL);
-CREATE INDEX unconfirmed_by_host ON unconfirmed (host, at);
-CREATE INDEX unconfirmed_by_time ON unconfirmed (at);
 PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
 """
@@ -207,22 +203,7 @@ class Transaction:
             """,
             asdict(subscriber) | {"now": now, "hosts": json.dumps(list(hosts))},
         ).fetchone()
-        pending, of_hosts, *others = row
-        return Occupancy(pending, of_hosts + self.unconfirmed(hosts, now), *others)
-
-    def unconfirmed(self, hosts: Collection[str], now: float) -> int:
-        """How many verifications these hosts have not confirmed within UNCONFIRMED_SECONDS."""
-        row = self._execute(
-            "SELECT count(*) FROM unconfirmed WHERE host IN (SELECT value FROM json_each(?))"
-            " AND at > ? AND at <= ?",
-            (json.dumps(list(hosts)), now - UNCONFIRMED_SECONDS, now),
-        ).fetchone()
-        return int(row[0])
-
-    def note_unconfirmed(self, host: str, now: float) -> None:
-        """Count a verification that was not confirmed against its host."""
-        self._execute("DELETE FROM unconfirmed WHERE at <= ? OR at > ?", (now - UNCONFIRMED_SECONDS, now))
-        self._execute("INSERT INTO unconfirmed (host, at) VALUES (?, ?)", (host, now))
+        return Occupancy(*row)
 
     def notices(self) -> int:
         """How many removed callbacks have not been told yet."""
@@ -253,9 +234,10 @@ class Transaction:
         ).fetchone()
         return dict(zip(("active", "pending", "failing", "behind"), row, strict=True))
 
-    def ended(self, now: float) -> list[Subscription]:
-        """The rows whose lease has ended, longest ago first."""
-        return self.subscriptions("WHERE expires_at <= ? ORDER BY expires_at, id", now)
+    def ended(self, now: float) -> list[int]:
+        """The ids of the subscriptions whose lease has ended, longest ago first."""
+        where = "WHERE expires_at <= ? ORDER BY expires_at, id"
+        return [row_id for (row_id,) in self._execute(f"SELECT id FROM subscription {where}", (now,))]  # noqa: S608
 
     def rows(self) -> int:
         """How many rows of subscriptions there are, whether or not their lease has ended."""

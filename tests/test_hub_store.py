@@ -22,7 +22,6 @@ from hypothesis import strategies as st
 import hub_store
 from hub_store import (
     STORE_FILE_NAME,
-    UNCONFIRMED_SECONDS,
     HubUnavailable,
     Listing,
     Occupancy,
@@ -123,8 +122,7 @@ def test_ended_rows_are_listed_longest_ago_first_and_stay(store: OpenStore) -> N
     ends = {"a": NOW, "b": NOW + 1, "c": NOW - 1}
     put(store, *(subscribed(subscriber(name), end) for name, end in ends.items()))
     with store.reading() as rows:
-        assert [row.expires_at for row in rows.ended(NOW)] == [NOW - 1, NOW]
-        assert rows.rows() == 3
+        assert (rows.ended(NOW), rows.rows()) == ([3, 1], 3)
 
 
 def test_nothing_of_a_failed_transaction_is_done(store: Store) -> None:
@@ -170,7 +168,6 @@ HOSTS = st.sampled_from(["s.example", "t.example", "u.example"])
 @given(
     pending=st.dictionaries(SUBSCRIBERS, MODES),
     subscriptions=st.dictionaries(SUBSCRIBERS, st.sampled_from([NOW, NOW + 1])),
-    unconfirmed=st.lists(st.tuples(HOSTS, st.integers(0, 100))),
     neighbours=st.frozensets(HOSTS),
     who=SUBSCRIBERS,
 )
@@ -178,7 +175,6 @@ def test_occupancy_is_every_stranger_but_the_subscriber(
     tmp_path_factory: pytest.TempPathFactory,
     pending: dict[Subscriber, str],
     subscriptions: dict[Subscriber, float],
-    unconfirmed: list[tuple[str, int]],
     neighbours: frozenset[str],
     who: Subscriber,
 ) -> None:
@@ -188,18 +184,15 @@ def test_occupancy_is_every_stranger_but_the_subscriber(
             rows.save(SubscriptionState(), requested(one, mode))
         for one, expires_at in subscriptions.items():
             rows.save(SubscriptionState(), subscribed(one, expires_at))
-        for host, seconds_ago in sorted(unconfirmed, key=lambda noted: -noted[1]):
-            rows.note_unconfirmed(host, NOW - seconds_ago)
         counted, renewals = rows.occupancy(who, hosts, NOW), rows.renewals(NOW)
     confirmed = [one for one, expires_at in subscriptions.items() if expires_at > NOW]
     strangers = {
         one: mode for one, mode in pending.items() if mode != "denied" and one not in (who, *confirmed)
     }
     taken = [*confirmed, *(one for one, mode in strangers.items() if mode == "subscribe")]
-    recent = [host for host, seconds_ago in unconfirmed if seconds_ago < UNCONFIRMED_SECONDS]
     assert counted == Occupancy(
         len(strangers),
-        sum(one.host in hosts for one in strangers) + sum(host in hosts for host in recent),
+        sum(one.host in hosts for one in strangers),
         len(taken),
         [one.host for one in taken].count(who.host),
     )
