@@ -238,7 +238,7 @@ def has_default_route() -> bool:
 # ---- Connections: checked addresses only, and one deadline over everything ---------------------------------
 
 Resolve: TypeAlias = Callable[[str], Sequence[str]]  # from a host to its addresses
-Enter: TypeAlias = Callable[[str], None]  # told the network of a host, before a connection is made
+Enter: TypeAlias = Callable[[str], None]  # told the network of an address before a connection to it
 
 
 class DeadlineSocket(ssl.SSLSocket):
@@ -300,10 +300,11 @@ def resolve_in_time(resolve: Resolve, host: str, deadline: float) -> Sequence[st
     return found.result(seconds_until(deadline))
 
 
-def connect_to_one(addresses: Sequence[str], port: int, deadline: float) -> socket.socket:
+def connect_to_one(addresses: Sequence[str], port: int, deadline: float, enter: Enter) -> socket.socket:
     """A connection to the first address that answers; the time is shared among them. Raises OSError."""
     fault = OSError("no address")
     for tried, address in enumerate(addresses):
+        enter(network_of(address))
         share_seconds = seconds_until(deadline) / (len(addresses) - tried)
         try:
             return socket.create_connection((address, port), share_seconds)
@@ -344,7 +345,6 @@ class CallbackClient:
         What `enter` raises ends the exchange and is raised here.
         """
         deadline = time.monotonic() + request.timeout_seconds
-        tls: DeadlineSocket | None = None
         try:
             if not (https := _HTTPS_AUTHORITY.match(request.url)):
                 raise CallbackRefused("not an https URL")
@@ -359,15 +359,13 @@ class CallbackClient:
             return CallbackResponse(None, str(refusal))
         except tuple(FAULTS) as error:
             outcome = next(words for kind, words in FAULTS.items() if isinstance(error, kind))
-            return CallbackResponse(None, outcome, own_fault=self._is_own_fault(error, tls is not None))
+            return CallbackResponse(None, outcome, own_fault=self._is_own_fault(error))
 
-    def _is_own_fault(self, error: Exception, connected: bool) -> bool:
+    def _is_own_fault(self, error: Exception) -> bool:
         code = getattr(error, "errno", None)
-        if (type(error), code) in OWN_FAULTS:
-            return True
-        if connected or not (isinstance(error, TimeoutError) or code in UNREACHABLE):
-            return False
-        return not self._is_online() or self._reachability.is_outage(time.monotonic())
+        if isinstance(error, TimeoutError) or code in UNREACHABLE:
+            return not self._is_online() or self._reachability.is_outage(time.monotonic())
+        return (type(error), code) in OWN_FAULTS
 
     def _connect(self, host: str, port: int, deadline: float, enter: Enter) -> DeadlineSocket:
         """Resolve the host once, check every address, and connect to one of exactly these.
@@ -383,11 +381,13 @@ class CallbackClient:
                 raise CallbackRefused(f"{address} is not a public address")
         if not addresses:
             raise socket.gaierror("no address")
-        network = network_of(addresses[0])
-        enter(network)
-        self._reachability.tried(host, network, time.monotonic())
+
+        def tried(network: str) -> None:
+            enter(network)
+            self._reachability.tried(host, network, time.monotonic())
+
         try:
-            plain = connect_to_one(addresses, port, deadline)
+            plain = connect_to_one(addresses, port, deadline, tried)
         except ConnectionError:
             self._reachability.answered(time.monotonic())
             raise

@@ -23,7 +23,7 @@ import random
 import secrets
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -34,7 +34,6 @@ from urllib.parse import parse_qs, quote, urlencode
 
 from callbacks import Callback, CallbackClient, CallbackRequest, CallbackResponse, comparable, parse_callback
 from hub_store import (
-    UNCONFIRMED_SECONDS,
     Occupancy,
     PendingRequest,
     Row,
@@ -52,7 +51,8 @@ MAX_FORM_FIELDS = 64
 MAX_SECRET_BYTES = 199  # REC 5.1: "less than 200 bytes"
 MAX_PENDING = 1000
 MAX_NOTICES = 1000  # that wait; when more callbacks are removed at once, the others are not told
-MAX_UNVERIFIED_PER_NETWORK = 50
+MAX_UNVERIFIED_PER_NETWORK = 50  # pending, and not confirmed within UNCONFIRMED_SECONDS
+UNCONFIRMED_SECONDS = 60.0
 MAX_SUBSCRIPTIONS_PER_HOST = 1000
 MAX_NETWORKS = 20_000  # that are remembered, each for one host
 
@@ -216,7 +216,9 @@ def parse_secret(raw: str) -> bytes:
     return secret
 
 
-def admit(state: SubscriptionState, mode: str, taken: Occupancy, max_subscriptions: int) -> None:
+def admit(
+    state: SubscriptionState, mode: str, taken: Occupancy, unconfirmed: int, max_subscriptions: int
+) -> None:
     """Raise RequestRefused when there is nothing to unsubscribe from, or a limit is reached.
 
     The limits for a host and its network keep strangers from having many requests sent there, and keep a host
@@ -226,15 +228,10 @@ def admit(state: SubscriptionState, mode: str, taken: Occupancy, max_subscriptio
         return
     if mode == "unsubscribe":
         raise RequestRefused(404, "hub.callback has no active subscription to hub.topic")
+    unverified = taken.pending_nearby + unconfirmed
     limits = [
         (taken.pending, MAX_PENDING, 503, 60, "unverified requests"),
-        (
-            taken.unverified_nearby,
-            MAX_UNVERIFIED_PER_NETWORK,
-            429,
-            60,
-            "unverified requests of this address",
-        ),
+        (unverified, MAX_UNVERIFIED_PER_NETWORK, 429, 60, "unverified requests of this address"),
         (taken.subscriptions, max_subscriptions, 503, 3600, "subscriptions"),
         (taken.subscriptions_of_host, MAX_SUBSCRIPTIONS_PER_HOST, 429, 3600, "subscriptions of this host"),
     ]
@@ -382,7 +379,7 @@ class Exchange(NamedTuple):
 
     row: Row
     lane: str
-    place: str  # whose share of the workers it takes: a network, or a host that was not resolved yet
+    place: str  # whose share of the workers it takes: a network, or the domain of an unresolved host
 
 
 def lane_of(row: Row, renewals: Collection[tuple[str, str]]) -> str:
@@ -400,14 +397,15 @@ def is_due(subscription: Subscription, now: float, retry_delays: Sequence[float]
     return not now < subscription.next_attempt_at <= now + longest_wait_seconds
 
 
-def in_turn(exchanges: Iterable[Exchange]) -> list[Exchange]:
-    """By lane, then one of each place at a time, so that one with many callbacks does not delay others."""
-    seen: Counter[tuple[str, str]] = Counter()
-    turns = []
-    for exchange in exchanges:
-        seen[exchange.lane, exchange.place] += 1
-        turns.append((list(LANES).index(exchange.lane), seen[exchange.lane, exchange.place], exchange))
-    return [exchange for *_, exchange in sorted(turns, key=lambda turn: turn[:2])]
+def in_turn(due: Iterable[Exchange], running: Collection[Exchange]) -> list[Exchange]:
+    """By lane, then by how many of the same place run or come before: many callbacks do not delay others."""
+    taken = Counter((exchange.lane, exchange.place) for exchange in running)
+
+    def turn(exchange: Exchange) -> tuple[int, int]:
+        taken[exchange.lane, exchange.place] += 1
+        return list(LANES).index(exchange.lane), taken[exchange.lane, exchange.place]
+
+    return sorted(due, key=turn)
 
 
 def workers_per_place(workers: int) -> int:
@@ -431,21 +429,11 @@ def startable(due: Iterable[Exchange], running: Collection[Exchange], workers: i
 
 
 class Wait(NamedTuple):
-    """Why a request is not verified yet; both are seconds of time.monotonic()."""
+    """How long no request of a subscriber is verified, in running time."""
 
-    since: float
+    since: float  # when the request with this id began to wait
     until: float
-
-
-def deletable(
-    ended: Sequence[Subscription], seen_at: Mapping[int | None, float], now: float, excess: int
-) -> list[Subscription]:
-    """Of the ended subscriptions, longest ago first, those whose rows are kept no longer.
-
-    `seen_at` says when, in running time, each was first seen to have ended, by its id; `now` is running time,
-    too. `excess` is how many rows there are above the maximum.
-    """
-    return [*ended[:excess], *(row for row in ended[excess:] if now - seen_at[row.id] >= ENDED_ROW_SECONDS)]
+    request_id: int | None
 
 
 # ---- Hub: the interface for the service, and the threads ---------------------------------------------------
@@ -474,9 +462,10 @@ class Hub:
         self._store = Store(settings.state_dir)
         self._counts: dict[str, int] = {}
         self._topics: Mapping[str, Topic] = {}
-        self._networks: dict[str, str] = {}  # by host, as last resolved
+        self._networks: dict[str, str] = {}  # by host, of the address that was tried last
+        self._unconfirmed: deque[tuple[str, float]] = deque(maxlen=10_000)  # the networks, in running time
         self._waits: dict[tuple[str, str], Wait] = {}  # by the key of the subscriber
-        self._ended_seen_at: dict[int | None, float] = {}  # by the id of the subscription, in running time
+        self._ended_at: dict[int, float] = {}  # when first seen, in running time, by the subscription's id
         self._stopping = threading.Event()
         self._wake = threading.Event()  # for the scheduler: something may be due, or a worker has ended
         self._scheduler = threading.Thread(target=self._schedule, name="hub-scheduler", daemon=True)
@@ -530,8 +519,11 @@ class Hub:
             # Only an accepted request must survive a power cut: all else is found out again.
             with self._store.writing(durable=True) as rows:
                 state = rows.state(subscriber, now)
-                taken = rows.occupancy(subscriber, self._neighbours(subscriber.host), now)
-                admit(state, request.mode, taken, self._settings.max_subscriptions)
+                network, hosts = self._neighbourhood(subscriber.host)
+                taken, unconfirmed = rows.occupancy(subscriber, hosts, now), self._unconfirmed_of(network)
+                admit(state, request.mode, taken, unconfirmed, self._settings.max_subscriptions)
+                if state.subscription:  # the lease may end before the verification
+                    request = replace(request, base_digest=state.subscription.delivered_digest)
                 rows.save(state, replace(state, pending=request))
         except RequestRefused as refused:
             return refused.answer
@@ -546,7 +538,7 @@ class Hub:
 
         As of the scheduler's last look, so that nobody waits for the disk.
         """
-        return self._counts
+        return {} if self.trouble() else self._counts
 
     def trouble(self) -> str | None:
         """Why nothing can be stored at present, None when it can."""
@@ -555,28 +547,33 @@ class Hub:
     def _digests(self) -> dict[str, str]:
         return {path: topic.digest for path, topic in self._topics.items()}
 
-    def _neighbours(self, host: str) -> list[str]:
-        """The hosts that are known to be in the network of `host`, and itself."""
+    def _neighbourhood(self, host: str) -> tuple[str, list[str]]:
+        """The network of `host`, and all hosts that are known to be in it. An unknown host is alone."""
         networks = self._networks.copy()
-        network = networks.get(host)
-        return [host, *(name for name, known in networks.items() if known == network and name != host)]
+        network = networks.setdefault(host, host)
+        return network, [name for name, known in networks.items() if known == network]
+
+    def _unconfirmed_of(self, network: str) -> int:
+        """How many verifications it has not confirmed lately."""
+        start = self._running_time() - UNCONFIRMED_SECONDS
+        return sum(each == network and at > start for each, at in self._unconfirmed.copy())
 
     # The scheduler's thread.
 
     def _schedule(self) -> None:
         while not self._stopping.is_set():
-            self._wake.wait(TICK_SECONDS)
-            self._wake.clear()
             looked_at = time.monotonic()
             try:
                 self._store.keep_open()
-                for step in (self.delete_ended, self._start_due, self.refresh_counts):
-                    with suppress(StoreFault):  # the store logs its faults; a read-only one can still be read
+                for step in (self.delete_ended, self.refresh_counts, self._start_due):
+                    with suppress(StoreFault):  # which the store logs
                         step()
             except Exception:
                 log.exception("the hub's scheduler met an unexpected error and goes on")
             # Events may be frequent, and thousands of rows due: at most half of the time is spent on this.
             self._stopping.wait(time.monotonic() - looked_at)
+            self._wake.wait(TICK_SECONDS)
+            self._wake.clear()
 
     def _start_due(self) -> None:
         # The lock keeps a worker from ending between the two steps: its row is either running or up to date.
@@ -588,40 +585,40 @@ class Hub:
 
     def due(self) -> list[Exchange]:
         """The exchanges that are due, in the order of their turns. Raises StoreFault."""
-        now, delays, running = self._clock(), self._settings.retry_delays, self._running_time()
+        now, delays, running_time = self._clock(), self._settings.retry_delays, self._running_time()
         with self._store.reading() as rows:
             requests, renewals = rows.pending(), rows.renewals(now)
             behind = [row for row in rows.behind(self._digests(), now) if is_due(row, now, delays)]
-        keys = {request.subscriber.key for request in requests}
-        waits = self._waits.copy().items()
-        self._waits = {key: wait for key, wait in waits if key in keys or running < wait.until}
-        waiting = {key for key, wait in waits if running < wait.until}
-        due: list[Row] = [request for request in requests if request.subscriber.key not in waiting]
-        due += behind
-        hosts, networks = (row.subscriber.host for row in due), self._networks
-        places = (networks.get(host, host) for host in hosts)
-        return in_turn(map(Exchange, due, (lane_of(row, renewals) for row in due), places))
+        waits = self._waits.copy()
+        waiting = {key for key, wait in waits.items() if running_time < wait.until}
+        for key in waits.keys() - waiting - {request.subscriber.key for request in requests}:
+            del self._waits[key]
+
+        def exchange(row: Row) -> Exchange:
+            # One wildcard record answers for all names of a domain: unresolved, they share one place.
+            domain = ".".join(row.subscriber.host.rsplit(".", 2)[-2:])
+            return Exchange(row, lane_of(row, renewals), self._networks.get(row.subscriber.host, domain))
+
+        due: list[Row] = [*(row for row in requests if row.subscriber.key not in waiting), *behind]
+        return in_turn(map(exchange, due), list(self._running.values()))
 
     def refresh_counts(self) -> None:
         """Count anew. Raises StoreFault."""
-        try:
-            with self._store.reading() as rows:
-                self._counts = rows.counts(self._digests(), self._clock())
-        except StoreFault:
-            self._counts = {}
-            raise
+        with self._store.reading() as rows:
+            self._counts = rows.counts(self._digests(), self._clock())
 
     def delete_ended(self) -> None:
         """Delete subscriptions that ended long ago, or whose place is needed. Raises StoreFault."""
         now = self._running_time()
         with self._store.reading() as rows:
-            ended = rows.ended(self._clock())
-            excess = max(0, rows.rows() - self._settings.max_subscriptions)
-        self._ended_seen_at = {row.id: self._ended_seen_at.get(row.id, now) for row in ended}
-        for row in deletable(ended, self._ended_seen_at, now, excess):
+            ended, excess = rows.ended(self._clock()), rows.rows() - self._settings.max_subscriptions
+        self._ended_at = {row_id: self._ended_at.get(row_id, now) for row_id in ended}
+        old = [row_id for row_id, at in self._ended_at.items() if now - at >= ENDED_ROW_SECONDS]
+        for row_id in {*ended[: max(0, excess)], *old}:
             with self._store.writing() as rows:
-                rows.save(SubscriptionState(row), SubscriptionState())
-            log_event(row, "lease ended")
+                for row in rows.subscriptions("WHERE id = ? AND expires_at <= ?", row_id, self._clock()):
+                    rows.save(SubscriptionState(row), SubscriptionState())
+                    log_event(row, "lease ended")
 
     # The workers' threads, one for each exchange.
 
@@ -630,9 +627,12 @@ class Hub:
             self.perform(exchange)
         except Exception:
             log.exception("a job of the hub failed unexpectedly")
-        with self._running_lock:
-            del self._running[threading.current_thread()]
-        self._wake.set()
+            # Until then the row counts as running: it would be due again at once.
+            self._stopping.wait(own_fault_seconds(self._settings.retry_delays))
+        finally:
+            with self._running_lock:
+                del self._running[threading.current_thread()]
+            self._wake.set()
 
     def perform(self, exchange: Exchange) -> None:
         """Make an exchange that is due, and store the result."""
@@ -645,33 +645,36 @@ class Hub:
 
     def _verify(self, exchange: Exchange, request: PendingRequest) -> None:
         challenge, sent_at = secrets.token_urlsafe(32), self._clock()
-        asked = verification(request, challenge, self._settings.timeout / 2)
-        response = self._exchange(exchange, asked)
+        response = self._exchange(exchange, verification(request, challenge, self._settings.timeout / 2))
         delay_seconds = own_fault_seconds(self._settings.retry_delays)
         if response.own_fault and self._wait(request, delay_seconds) < MAX_OWN_FAULT_SECONDS:
             return
         confirmed = response.is_success and response.body == challenge.encode("ascii")  # REC 5.3.1
-        self._record(
-            request,
-            lambda state: verification_ended(state, request, response, confirmed, sent_at),
-            unconfirmed=not confirmed and request.mode != "denied",
-        )
-        if exchange.lane == "renewal" and not confirmed:  # no limit refuses renewals, so they take their time
+        if not confirmed and request.mode != "denied":
+            host = request.subscriber.host
+            self._unconfirmed.append((self._networks.get(host, host), self._running_time()))
+        if not confirmed and exchange.lane == "renewal":  # no limit refuses renewals, so they take their time
             self._wait(request, UNCONFIRMED_SECONDS / MAX_UNVERIFIED_PER_NETWORK)
+        self._record(
+            request, sent_at, lambda state: verification_ended(state, request, response, confirmed, sent_at)
+        )
 
     def _wait(self, request: Row, seconds: float) -> float:
-        """Verify no request of this subscriber for so long; for how many seconds it has waited already."""
+        """Verify no request of this subscriber for so long. Returns how long this one has waited already."""
         now, key = self._running_time(), request.subscriber.key
-        since = self._waits.get(key, Wait(now, now)).since
-        self._waits[key] = Wait(since, now + seconds)
+        before = self._waits.get(key)
+        since = before.since if before and before.request_id == request.id else now
+        self._waits[key] = Wait(since, now + seconds, request.id)
         return now - since
 
     def _deliver(self, exchange: Exchange, subscription: Subscription, topic: Topic) -> None:
+        sent_at = self._clock()
         response = self._exchange(exchange, notification(subscription, topic, self._settings))
         jitter = random.random()  # noqa: S311 - it spreads load and guards nothing
         now, delays = self._clock(), self._settings.retry_delays
         self._record(
             subscription,
+            sent_at,
             lambda state: delivery_ended(state, subscription, topic.digest, response, now, delays, jitter),
         )
 
@@ -697,31 +700,26 @@ class Hub:
             places = Counter(each.place for each in self._running.values())
         if places[network] > workers_per_place(self._settings.workers):
             raise TurnedAway
-        if exchange.lane == "verification":
-            with suppress(StoreFault), self._store.reading() as rows:
-                unconfirmed = rows.unconfirmed(self._neighbours(host), self._clock())
-                if unconfirmed >= MAX_UNVERIFIED_PER_NETWORK:
-                    self._wait(exchange.row, UNCONFIRMED_SECONDS)
-                    raise TurnedAway
+        if exchange.lane == "verification" and self._unconfirmed_of(network) >= MAX_UNVERIFIED_PER_NETWORK:
+            self._wait(exchange.row, UNCONFIRMED_SECONDS)
+            raise TurnedAway
 
     def _record(
-        self, row: Row, transition: Callable[[SubscriptionState], Transition], *, unconfirmed: bool = False
+        self, row: Row, sent_at: float, transition: Callable[[SubscriptionState], Transition]
     ) -> None:
-        """Store the new state. While the store cannot be written, the worker waits and nothing is repeated.
+        """Store the new state. A lease that ended after the exchange was `sent_at` counts as active.
 
-        If the hub stops meanwhile, nothing is stored and the exchange is repeated after the next start.
+        While the store cannot be written, the worker waits and nothing is repeated. If the hub stops
+        meanwhile, nothing is stored and the exchange is repeated after the next start.
         """
         while True:
             try:
                 with self._store.writing() as rows:
-                    now = self._clock()
-                    before = rows.state(row.subscriber, now)
+                    before = rows.state(row.subscriber, sent_at)
                     then, line = transition(before)
                     if then.pending and then.pending.mode == "denied" and rows.notices() >= MAX_NOTICES:
                         then = replace(then, pending=None)
                     rows.save(before, then)
-                    if unconfirmed:
-                        rows.note_unconfirmed(row.subscriber.host, now)
                 break
             except StoreFault:
                 if self._stopping.wait(TICK_SECONDS):

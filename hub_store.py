@@ -25,7 +25,6 @@ from typing import Literal, NamedTuple, TypeAlias
 
 STORE_FILE_NAME = "websub.sqlite3"
 STORE_BUSY_SECONDS = 0.25  # how long a transaction waits for its turn before it gives up
-UNCONFIRMED_SECONDS = 60.0  # how long a verification that was not confirmed counts against its host
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +109,7 @@ class Occupancy(NamedTuple):
     """
 
     pending: int
-    unverified_nearby: int  # pending, and not confirmed within UNCONFIRMED_SECONDS
+    pending_nearby: int  # those of the same network
     subscriptions: int  # active, and those that are requested
     subscriptions_of_host: int
 
@@ -136,9 +135,6 @@ CREATE TABLE pending (
   lease_seconds INTEGER NOT NULL, base_digest TEXT NOT NULL, requested_at REAL NOT NULL,
   UNIQUE (path, callback_key)
 );
-CREATE TABLE unconfirmed (host TEXT NOT NULL, at REAL NOT NULL);
-CREATE INDEX unconfirmed_by_host ON unconfirmed (host, at);
-CREATE INDEX unconfirmed_by_time ON unconfirmed (at);
 PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
 """
@@ -207,22 +203,7 @@ class Transaction:
             """,
             asdict(subscriber) | {"now": now, "hosts": json.dumps(list(hosts))},
         ).fetchone()
-        pending, of_hosts, *others = row
-        return Occupancy(pending, of_hosts + self.unconfirmed(hosts, now), *others)
-
-    def unconfirmed(self, hosts: Collection[str], now: float) -> int:
-        """How many verifications these hosts have not confirmed within UNCONFIRMED_SECONDS."""
-        row = self._execute(
-            "SELECT count(*) FROM unconfirmed WHERE host IN (SELECT value FROM json_each(?))"
-            " AND at > ? AND at <= ?",
-            (json.dumps(list(hosts)), now - UNCONFIRMED_SECONDS, now),
-        ).fetchone()
-        return int(row[0])
-
-    def note_unconfirmed(self, host: str, now: float) -> None:
-        """Count a verification that was not confirmed against its host."""
-        self._execute("DELETE FROM unconfirmed WHERE at <= ? OR at > ?", (now - UNCONFIRMED_SECONDS, now))
-        self._execute("INSERT INTO unconfirmed (host, at) VALUES (?, ?)", (host, now))
+        return Occupancy(*row)
 
     def notices(self) -> int:
         """How many removed callbacks have not been told yet."""
@@ -253,9 +234,10 @@ class Transaction:
         ).fetchone()
         return dict(zip(("active", "pending", "failing", "behind"), row, strict=True))
 
-    def ended(self, now: float) -> list[Subscription]:
-        """The rows whose lease has ended, longest ago first."""
-        return self.subscriptions("WHERE expires_at <= ? ORDER BY expires_at, id", now)
+    def ended(self, now: float) -> list[int]:
+        """The ids of the subscriptions whose lease has ended, longest ago first."""
+        where = "WHERE expires_at <= ? ORDER BY expires_at, id"
+        return [row_id for (row_id,) in self._execute(f"SELECT id FROM subscription {where}", (now,))]  # noqa: S608
 
     def rows(self) -> int:
         """How many rows of subscriptions there are, whether or not their lease has ended."""
@@ -272,8 +254,7 @@ class Connection:
         """Raises sqlite3.Error."""
         self._lock = threading.Lock()
         self._begin = begin
-        self._trouble: str | None = None
-        self._closed = False
+        self.trouble: str | None = None  # why the last transaction failed
         self.sqlite = sqlite3.connect(
             path, timeout=STORE_BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
@@ -287,31 +268,22 @@ class Connection:
         if not self._lock.acquire(timeout=STORE_BUSY_SECONDS):
             raise StoreFault("busy")
         try:
-            if self._closed:
-                raise StoreFault("closed")
             self.sqlite.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self.sqlite.execute(self._begin)
             with self.sqlite:  # commits, or rolls back
                 yield Transaction(self.sqlite)
         except sqlite3.Error as error:
-            self._report(str(error))
-            raise StoreFault(str(error)) from error
+            self.trouble = str(error)
+            raise StoreFault(self.trouble) from error
         else:
-            self._report(None)
+            self.trouble = None
         finally:
             self._lock.release()
 
     def close(self) -> None:
         """Later transactions raise StoreFault."""
         with self._lock:
-            self._closed = True
             self.sqlite.close()
-
-    def _report(self, trouble: str | None) -> None:
-        """Log when trouble begins, changes and ends, and not for each transaction in between."""
-        if trouble != self._trouble:
-            self._trouble = trouble
-            log.warning("store: %s", trouble or "works again")
 
 
 class OpenStore:
@@ -341,6 +313,12 @@ class OpenStore:
             raise HubUnavailable(path, str(error)) from error
         #: Blocks `with store.writing() as rows` and `with store.reading() as rows`; both raise StoreFault.
         self.writing, self.reading = writer.transaction, reader.transaction
+        self._writer, self._reader = writer, reader
+
+    @property
+    def trouble(self) -> str | None:
+        """Why its last transactions failed, None if they did not."""
+        return self._writer.trouble or self._reader.trouble
 
     def is_in_place(self) -> bool:
         """Whether the file is where it was opened: what is written to a removed one is lost."""
@@ -356,30 +334,36 @@ def identity(path: Path) -> tuple[int, int]:
 
 
 class Store:
-    """A store that may come late (locked, full, held by another hub) and may go away (its file removed)."""
+    """A store that may come late (locked, full, held by another hub) and may fail or go away while in use."""
 
     def __init__(self, state_dir: Path):
         """Touches no disk; `keep_open` opens it."""
         self._state_dir = state_dir
         self._open: OpenStore | None = None
-        self.trouble: str | None = "not opened yet"  # why it is not open
+        self._fault: str | None = None  # as last logged
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing can be stored at present, None when it can. Does not wait for the disk."""
+        return store.trouble if (store := self._open) else self._fault or "not open"
 
     def keep_open(self) -> None:
-        """Open the store unless it is open, and log when that fails for another reason than before.
+        """Open the store, or open it anew if it fails or went away, and log when trouble changes or ends.
 
         One thread at a time. A directory that went away is not made anew: it may come back.
         """
-        if self._open and not self._open.is_in_place():
+        fault = None
+        if (store := self._open) and (fault := store.trouble if store.is_in_place() else "its file is gone"):
             self.close()
-        if self._open:
-            return
-        try:
-            self._open, trouble = OpenStore(self._state_dir), None
-        except HubUnavailable as fault:
-            trouble = str(fault)
-            if trouble != self.trouble:
-                log.error("no requests can be stored: %s", trouble)
-        self.trouble = trouble
+        if not self._open:
+            try:
+                self._open = OpenStore(self._state_dir)
+            except HubUnavailable as unavailable:
+                fault = str(unavailable)
+        if fault != self._fault:
+            self._fault = fault
+            told = f"store no requests: {fault}" if fault else "store requests again"
+            log.log(logging.ERROR if fault else logging.WARNING, "the hub can %s", told)
 
     def writing(self, *, durable: bool = False) -> AbstractContextManager[Transaction]:
         """A block `with store.writing() as rows`; see `Connection.transaction`. Raises StoreFault."""
@@ -396,9 +380,9 @@ class Store:
 
     def close(self) -> None:
         """Later transactions raise StoreFault."""
-        if self._open:
-            self._open.close()
-            self._open = None
+        store, self._open = self._open, None
+        if store:
+            store.close()
 
 
 def prepare(writer: Connection) -> None:
@@ -409,8 +393,8 @@ def prepare(writer: Connection) -> None:
         writer.sqlite.executescript(SCHEMA)
     elif version != SCHEMA_VERSION:
         raise StoreFault(f"made by another version of this program (schema {version})")
-    writer.sqlite.execute("BEGIN IMMEDIATE")  # a store that cannot be written fails here, not at a request
-    writer.sqlite.execute("COMMIT")
+    # Written, so that a full or locked store fails here and not at a request.
+    writer.sqlite.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 # ---- Listing -----------------------------------------------------------------------------------------------

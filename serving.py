@@ -133,9 +133,10 @@ def clear_path(path: Path) -> None:
 def tune_listener(address: Any) -> None:
     """Bound what a peer that does not read costs; accepted connections inherit both options.
 
-    Granian does not offer these options, so they are set on a duplicate of its listening descriptor.
+    Granian does not offer these options, so they are set on a duplicate of its listening descriptor. Files
+    are left alone: a duplicate of the hub's would keep its claim on a store that it has closed.
     """
-    for descriptor in map(int, os.listdir("/proc/self/fd")):
+    for descriptor in [int(path.name) for path in Path("/proc/self/fd").iterdir() if path.is_socket()]:
         with suppress(OSError), socket.fromfd(descriptor, socket.AF_INET, socket.SOCK_STREAM) as duplicate:
             is_listener = duplicate.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
             if is_listener and duplicate.getsockname() == address:

@@ -285,7 +285,7 @@ class Lab(ThreadingHTTPServer):
 
 @contextmanager
 def open_lab(directory: Path, address: str = "127.0.0.1") -> Iterator[Lab]:
-    """Without an address at all of this machine, as `apart` needs it."""
+    """With an empty address it listens at every address of this machine, as `apart` needs it."""
     with Lab(directory / "ca.pem", address) as lab:
         thread = threading.Thread(target=lab.serve_forever, kwargs={"poll_interval": 0.02}, name="lab")
         thread.start()

@@ -109,7 +109,9 @@ def test_no_address_of_a_refused_url_is_public() -> None:
 def client(
     lab: Lab, resolve: Callable[[str], Sequence[str]] = here, allow_private: bool = True
 ) -> CallbackClient:
-    return CallbackClient("lab/1.0", lab.ca_file, allow_private=allow_private, resolve=resolve)
+    return CallbackClient(
+        "lab/1.0", lab.ca_file, allow_private=allow_private, resolve=resolve, is_online=lambda: True
+    )
 
 
 def post(url: str, body: bytes = b"content", timeout_seconds: float = 5.0) -> CallbackRequest:
@@ -325,14 +327,22 @@ def test_who_cannot_be_reached_is_not_to_blame_for_an_outage_of_ours(
 
 
 @pytest.mark.parametrize(
-    ("behave", "outcome"), [(hang, LATE), (Exchange.reset, "connection closed or reset")]
+    ("behave", "outcome", "is_own_fault"),
+    [
+        (hang, LATE, True),
+        (Exchange.reset, "connection closed or reset", False),
+        (answer(500), "HTTP 500", False),
+    ],
 )
-def test_who_has_answered_is_to_blame_for_the_rest(lab: Lab, behave: Behaviour, outcome: str) -> None:
+def test_only_silence_is_put_down_to_a_network_that_was_lost_meanwhile(
+    lab: Lab, behave: Behaviour, outcome: str, is_own_fault: bool
+) -> None:
     lab.on("POST", "/cb", behave)
-    careful = CallbackClient(
+    offline = CallbackClient(
         "lab/1.0", lab.ca_file, allow_private=True, resolve=here, is_online=lambda: False
     )
-    assert careful.send(post(lab.url("/cb"), timeout_seconds=0.5)) == CallbackResponse(None, outcome)
+    response = offline.send(post(lab.url("/cb"), timeout_seconds=0.5))
+    assert (response.outcome, response.own_fault) == (outcome, is_own_fault)
 
 
 @pytest.mark.parametrize("code", [errno.ENETDOWN, errno.EADDRNOTAVAIL, errno.EMFILE, errno.ENOMEM])
@@ -377,16 +387,21 @@ def test_a_refusal_at_one_address_is_an_answer_whatever_the_other_does(
     assert careful.send(post(lab.url("/"))) == CallbackResponse(None, "connection refused")
 
 
-def test_what_ends_an_exchange_before_the_connection_is_passed_on(lab: Lab) -> None:
+def test_every_address_is_entered_before_a_connection_to_it_and_what_ends_that_is_passed_on(
+    lab: Lab,
+) -> None:
     class Full(Exception):
         pass
 
     def enter(network: str) -> None:
-        raise Full(network)
+        entered.append(network)
+        if network == "127.0.0.1":
+            raise Full
 
-    with pytest.raises(Full, match=r"^127\.0\.0\.1$"):
-        client(lab).send(post(lab.url("/cb")), enter)
-    assert lab.arrivals == []
+    entered: list[str] = []
+    with pytest.raises(Full):
+        client(lab, lambda _: ["127.0.0.2", "127.0.0.1"]).send(post(lab.url("/cb")), enter)
+    assert (entered, lab.arrivals) == (["127.0.0.2", "127.0.0.1"], [])
 
 
 # ---- Where the client goes ---------------------------------------------------------------------------------
@@ -449,7 +464,7 @@ def test_a_name_is_resolved_once_an_exchange_and_anew_for_the_next(
         asked.append(host)
         return ["127.0.0.1" if len(asked) > 1 else "8.8.8.8"]
 
-    def connect_to_one(addresses: Sequence[str], port: int, _: float) -> socket.socket:
+    def connect_to_one(addresses: Sequence[str], port: int, *_: object) -> socket.socket:
         went.append((addresses, port))
         return socket.socket()
 

@@ -42,7 +42,6 @@ from hub_lab import (
 import hub
 from callbacks import CallbackClient, CallbackRequest, CallbackResponse, Resolve
 from hub_store import (
-    UNCONFIRMED_SECONDS,
     PendingRequest,
     Row,
     Store,
@@ -182,7 +181,7 @@ def test_a_stranger_cannot_make_the_hub_hammer_a_host(bench: Bench) -> None:
         assert bench.post(form()).status == (202 if accepted else 429)
         bench.work()
     assert len(bench.sent) == hub.MAX_UNVERIFIED_PER_NETWORK
-    bench.wait(UNCONFIRMED_SECONDS)
+    bench.wait(hub.UNCONFIRMED_SECONDS)
     assert bench.post(form()).status == 202
 
 
@@ -196,7 +195,7 @@ def test_a_stranger_with_many_names_cannot_make_the_hub_hammer_an_address(bench:
         bench.work()
     assert len(bench.sent) == hub.MAX_UNVERIFIED_PER_NETWORK
     assert bench.post(form(callback=f"https://{names[0]}/")).status == 429
-    bench.wait(UNCONFIRMED_SECONDS)
+    bench.wait(hub.UNCONFIRMED_SECONDS)
     bench.work()
     assert len(bench.sent) == 2 * hub.MAX_UNVERIFIED_PER_NETWORK
 
@@ -208,7 +207,7 @@ def test_a_stranger_cannot_make_the_hub_hammer_a_subscriber(bench: Bench) -> Non
         assert bench.post(form("unsubscribe")).status == 202
         bench.work()
     assert len(bench.gets) == 2
-    bench.wait(UNCONFIRMED_SECONDS / hub.MAX_UNVERIFIED_PER_NETWORK)
+    bench.wait(hub.UNCONFIRMED_SECONDS / hub.MAX_UNVERIFIED_PER_NETWORK)
     assert len(bench.gets) == 3
 
 
@@ -396,6 +395,7 @@ def test_only_a_request_to_subscribe_that_waits_already_replaces_the_notice(
 ) -> None:
     def ask_meanwhile(_: CallbackRequest) -> CallbackResponse:
         bench.post(form(mode))
+        bench.on_post = status(204)
         return CallbackResponse(500, "HTTP 500")
 
     bench.subscribe()
@@ -406,6 +406,7 @@ def test_only_a_request_to_subscribe_that_waits_already_replaces_the_notice(
     bench.wait(5000)
     assert [asked["hub.mode"] for asked in bench.gets] == ["subscribe", told]
     assert bench.states() == ([("active", 0)] if mode == "subscribe" else [])
+    assert len(bench.contents) == (4 if mode == "subscribe" else 3)  # what it missed is still due
 
 
 def test_notices_that_wait_do_not_grow_without_bound(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -475,6 +476,17 @@ def test_a_request_that_cannot_be_verified_for_an_hour_is_dropped(bench: Bench) 
     assert bench.states() == []
 
 
+def test_a_request_that_replaces_another_has_an_hour_of_its_own(bench: Bench) -> None:
+    bench.on_get = status(None, own_fault=True)
+    bench.subscribe()
+    for _ in range(59):
+        bench.wait(60)
+    bench.subscribe()
+    for _ in range(5):
+        bench.wait(60)
+    assert bench.states() == [("subscribe", 0)]
+
+
 def test_a_callback_that_fails_cannot_renew_itself_to_the_front(bench: Bench) -> None:
     bench.subscribe()
     bench.on_post = status(500)
@@ -541,6 +553,37 @@ def test_no_jump_of_the_clock_ends_what_a_jump_back_would_bring_to_life(
     bench.hub.delete_ended()
     assert bench.states() == []
     assert caplog.messages[-1] == "hub /feed.xml s.example: lease ended"
+
+
+@pytest.mark.parametrize("seconds_before", [0, 12 * DAY])
+def test_a_renewal_in_time_misses_nothing_although_the_lease_ends_meanwhile(
+    bench: Bench, seconds_before: float
+) -> None:
+    def agree_later(request: CallbackRequest) -> CallbackResponse:
+        bench.clock.now += 12 * DAY
+        return echo(request)
+
+    bench.subscribe()
+    bench.on_post = status(500)
+    bench.change()
+    bench.on_post = status(204)
+    bench.post(form())
+    bench.on_get = agree_later
+    bench.wait(seconds_before)
+    bench.wait(100 - 12 * DAY)
+    assert (bench.states(), bench.contents) == ([("active", 0)], ["two", "two"])
+
+
+def test_a_delivery_counts_although_the_lease_ends_meanwhile(bench: Bench) -> None:
+    def accept_later(_: CallbackRequest) -> CallbackResponse:
+        bench.clock.now += 12 * DAY
+        return CallbackResponse(204, "HTTP 204")
+
+    bench.subscribe()
+    bench.on_post = accept_later
+    bench.change()
+    bench.wait(-12 * DAY)
+    assert (bench.states(), bench.contents) == ([("active", 0)], ["two"])
 
 
 def test_an_ended_subscription_goes_when_its_place_is_needed(bench: Bench) -> None:
@@ -712,8 +755,14 @@ def test_due_exchanges_go_by_lane_and_then_one_of_each_place_in_turn() -> None:
     many = [exchange("delivery", "many", n) for n in range(3)]
     due = [exchange("notice", "n"), exchange("retry", "r"), *many, exchange("delivery", "one")]
     due += [exchange("verification", "v"), exchange("renewal", "w")]
-    order = [f"{one.place}{one.row.id}" for one in hub.in_turn(due)]
+    order = [f"{one.place}{one.row.id}" for one in hub.in_turn(due, [])]
     assert order == ["w0", "v0", "many0", "one0", "many1", "many2", "r0", "n0"]
+
+
+def test_the_exchanges_that_run_count_as_turns_of_their_place() -> None:
+    """Or a place would get each worker that it gives back at once again."""
+    many = [exchange("retry", "many", n) for n in range(8)]
+    assert hub.in_turn([*many[3:], exchange("retry", "one")], many[:3])[0].place == "one"
 
 
 def test_a_place_gets_four_workers_of_sixteen() -> None:
@@ -742,7 +791,7 @@ def test_strangers_and_the_dead_leave_workers_to_the_living_and_to_each_other() 
 def test_every_exchange_gets_its_turn_with_any_number_of_workers(workers: int) -> None:
     left = [exchange(lane, f"h{n % 3}", n) for n, lane in enumerate(list(hub.LANES) * 5)]
     while left:
-        started = list(hub.startable(hub.in_turn(left), [], workers))
+        started = list(hub.startable(hub.in_turn(left, []), [], workers))
         assert 0 < len(started) <= workers
         left = [one for one in left if one not in started]
 
@@ -848,6 +897,21 @@ def test_callbacks_of_a_wildcard_domain_that_confirm_and_hang_delay_nobody(lab: 
         lab.released.set()
 
 
+def test_names_of_a_wildcard_domain_that_nobody_resolves_delay_nobody(lab: Lab, tmp_path: Path) -> None:
+    def resolve(host: str) -> list[str]:
+        if "wild" in host:
+            lab.released.wait(PATIENCE_SECONDS)
+        return apart(host)
+
+    with running(lab, tmp_path, resolve=resolve, timeout=600.0) as subject:
+        for number in range(20):
+            post(subject, form(callback=lab.url("/", f"n{number}.wild.example")))
+        post(subject, form(callback=lab.url("/honest")))
+        lab.wait(lambda: lab.arrivals)
+        assert not lab.released.is_set()
+        lab.released.set()
+
+
 def test_deliveries_to_one_subscription_never_overlap_and_the_newest_content_is_next(
     lab: Lab, tmp_path: Path
 ) -> None:
@@ -912,18 +976,46 @@ def test_stop_does_not_wait_longer_than_it_is_told(lab: Lab, tmp_path: Path) -> 
         lab.wait(settled(subject, active=1, pending=0))
 
 
+def test_stop_begins_nothing_new(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "TICK_SECONDS", 600.0)
+    clock, sent = Clock(), list[CallbackRequest]()
+
+    def send(request: CallbackRequest, _: object) -> CallbackResponse:
+        sent.append(request)
+        return echo(request) if request.method == "GET" else CallbackResponse(500, "HTTP 500")
+
+    subject = hub.Hub(settings(tmp_path), clock=clock, send=send)
+    subject.publish(topics())
+    subject.start()
+    post(subject, form())
+    lab.wait(settled(subject, active=1))
+    subject.publish(topics("two"))
+    lab.wait(settled(subject, failing=1))
+    clock.now += DAY  # the next attempt is due, but nobody has looked
+    subject.stop(10)
+    assert len(sent) == 2
+
+
 def test_the_scheduler_survives_whatever_happens(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with running(lab, tmp_path) as subject:
+    def fail(exchange: hub.Exchange) -> None:
+        failed.append(exchange.row)
+        subject.publish(topics("two"))  # so that the hub looks at once for what is due
+        raise MemoryError
+
+    failed: list[Row] = []
+    with running(lab, tmp_path, retry_delays=(3.0, 3.0)) as subject:
         with monkeypatch.context() as patch:
             patch.setattr(subject, "due", lambda: 1 / 0)
             subject.publish(topics())
             lab.wait(lambda: "scheduler met an unexpected error" in caplog.text)
-        post(subject, form(callback=lab.url("/cb")))
-        lab.wait(settled(subject, active=1))
+        for path in ("/cb", "/other"):
+            post(subject, form(callback=lab.url(path)))
+        lab.wait(settled(subject, active=2))
         with monkeypatch.context() as patch:
-            patch.setattr(subject, "perform", lambda _: 1 / 0)
+            patch.setattr(subject, "perform", fail)
             subject.publish(topics("two"))
-            lab.wait(lambda: "job of the hub failed" in caplog.text)
+            lab.wait(lambda: caplog.text.count("job of the hub failed") > 1)
+            assert len(failed) == 2  # none was due again at once
         lab.wait(settled(subject, behind=0))

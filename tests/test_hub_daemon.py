@@ -222,6 +222,11 @@ def test_a_store_that_comes_late_or_goes_away_is_told_and_costs_no_promise(
         lab.wait(lambda: health()["status"] == "ok")
         lab.wait(lambda: counts(service)["active"] == 1)
         assert ask(service, lab.url("/other", "localhost")).status == 202
+    with running(lab, data, state) as service:  # with the store open before the port
+        state.rename(tmp_path / "away")
+        lab.wait(lambda: health()["status"] == "degraded")
+        (tmp_path / "away").rename(state)
+        lab.wait(lambda: health()["status"] == "ok")
 
 
 # ---- The example ----

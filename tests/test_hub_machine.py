@@ -138,7 +138,8 @@ class HubMachine(RuleBasedStateMachine):
         answer = self.hub.answer(lab.FORM, lab.form(callback=callback, path=path, lease_seconds=lease))
         assert answer.status in (202, 429)
         if answer.status == 202:
-            self.requested_with[key] = self.texts[path]
+            old = self.living().get(key)
+            self.requested_with[key] = old.has if old else self.texts[path]
         if at_once:
             self.work()
 
