@@ -47,7 +47,7 @@ def directives(section: str) -> dict[str, str]:
 
 def test_it_agrees_with_the_program() -> None:
     service = directives("Service")
-    assert service["Type"] == "notify"
+    assert (service["Type"], service["SyslogLevel"]) == ("notify", "err")
     never_mended = {WRONG_USAGE, reviewsd.EXIT_BAD_DATA}
     assert set(map(int, service["RestartPreventExitStatus"].split())) == never_mended
     assert int(service["TimeoutStopSec"]) > serving.BEFORE_STOP_SECONDS + serving.STOP_SECONDS
@@ -106,7 +106,7 @@ def test_the_second_instance_has_its_own_state_and_port() -> None:
     assert second["SocketBindAllow"] == [f"tcp:{environment['REVIEWSD_PORT']}"] == ["tcp:8081"]
 
 
-@pytest.mark.parametrize("name", DROP_INS[1:])
+@pytest.mark.parametrize("name", [*DROP_INS[1:], "deploy/Caddyfile"])
 def test_its_commands_run_in_a_clone_as_an_ordinary_user(name: str) -> None:
     commands = re.findall(r"(?m)^#   (.*)$", (ROOT / name).read_text(encoding="utf-8"))
     assert commands
@@ -116,7 +116,7 @@ def test_its_commands_run_in_a_clone_as_an_ordinary_user(name: str) -> None:
         assert all((ROOT / path).is_file() for path in named), command
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/server.md", *FILES])
+@pytest.mark.parametrize("name", ["README.md", "docs/server.md", "deploy/Caddyfile", *FILES])
 def test_files_that_it_names_are_there(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     named = re.findall(r"\b(?:deploy|docs)/[\w.-]*\w", text)
