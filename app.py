@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from http import HTTPStatus
 from ipaddress import IPv6Address
 from pathlib import Path
@@ -68,12 +69,9 @@ HOST = re.compile(f"(?:{REG_NAME}|{IP_LITERAL})(?::[0-9]*)?", re.ASCII | re.IGNO
 def is_host(text: str) -> bool:
     """Whether `text` is a host with or without a port, as `Host` has it (RFC 9110 section 7.2)."""
     found = HOST.fullmatch(text)
-    if found and found["ipv6"]:
-        try:
-            IPv6Address(found["ipv6"])
-        except ValueError:
-            return False
-    return found is not None
+    with suppress(ValueError):  # of IPv6Address
+        return found is not None and bool(not found["ipv6"] or IPv6Address(found["ipv6"]))
+    return False
 
 
 class Request:
@@ -92,8 +90,13 @@ class Request:
         return value
 
     def body(self) -> bytes:
-        """The body. Raises HttpError where a server passes on what ours would refuse: 400 and 413."""
-        length = self.environ.get("CONTENT_LENGTH") or str(LARGEST_BODY_BYTES + 1)
+        """The body. Raises HttpError where a server passes on what ours would refuse: 400 and 413.
+
+        Without a length there is one only if it was sent in chunks (RFC 9112 section 6.3); a server may wait
+        for ever when it is asked for another.
+        """
+        is_chunked = "HTTP_TRANSFER_ENCODING" in self.environ
+        length = self.environ.get("CONTENT_LENGTH") or str(LARGEST_BODY_BYTES + 1 if is_chunked else 0)
         if not CONTENT_LENGTH.fullmatch(length):
             raise HttpError(400, "The Content-Length is not a number of bytes.")
         content: bytes = self.environ["wsgi.input"].read(min(int(length), LARGEST_BODY_BYTES + 1))
@@ -114,8 +117,11 @@ class HttpError(Exception):
 
 def error_response(application: Application, request: Request, error: HttpError) -> Response:
     """The response to everything that went wrong, but for paths whose protocol has words of its own."""
-    document = {"type": "about:blank", "title": HTTPStatus(error.status).phrase, "status": error.status}
-    body = encode(document | {"detail": error.detail} | error.members)
+    title, members = HTTPStatus(error.status).phrase, error.members
+    if error.status == 400 and not members:  # the contract promises issues
+        members = {"issues": [asdict(Issue(None, "", error.detail))]}
+    document = {"type": "about:blank", "title": title, "status": error.status, "detail": error.detail}
+    body = encode(document | members)
     return uncacheable_response(error.status, representations.JSON_TYPE, body, error.headers)
 
 
@@ -211,11 +217,9 @@ def utc_text(seconds: float) -> str:
 def mcp_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
     """The MCP endpoint's response; it judges method, origin and everything else itself."""
     body = request.body() if request.method == "POST" else b""
-
-    def handle() -> Response:
-        return application.mcp.handle(request.method, request.header, body, snapshot.toolbox)
-
-    return handle if body.lstrip().startswith(b"[") else handle()  # a batch may cost ten searches
+    handle = partial(application.mcp.handle, request.method, request.header, body, snapshot.toolbox)
+    is_batch = body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")  # after a byte order mark, too
+    return handle if is_batch else handle()  # a batch may cost ten searches
 
 
 def mcp_refusal(application: Application, request: Request, error: HttpError) -> Response:
