@@ -14,7 +14,7 @@ import sys
 import threading
 
 MOST_WAITING_BYTES = 2 * 1024 * 1024  # some 20,000 lines; as many again may be in the hands of the thread
-FLUSH_SECONDS = 0.5  # for the last messages of a process that leaves
+FLUSH_SECONDS = 0.25  # for the last messages of a process that leaves
 
 PRIORITIES = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3}  # sd-daemon(3)
 
@@ -85,10 +85,9 @@ class MessageQueue(logging.Handler):
             notice = self._encoded(f"{lost_count} messages were lost", logging.WARNING) if lost_count else b""
             try:
                 self._write_whole(b"".join(messages) + notice)
+                lost_count = 0
             except (OSError, MemoryError):  # no reader, a full disk
                 lost_count += len(messages)
-            else:
-                lost_count = 0
             with self._changed:
                 self._lost_count += lost_count
                 self._is_writing = False
