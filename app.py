@@ -35,16 +35,7 @@ from contract import BadData
 from hub import Hub, HubAnswer, Topic
 from mcp_rpc import McpEndpoint
 from query import BadQuery, Issue, echo, query_from_pairs
-from representations import (
-    LARGEST_BODY_BYTES,
-    Environ,
-    Headers,
-    Response,
-    accepts_gzip,
-    negotiated,
-    prefers_json,
-    represent,
-)
+from representations import LARGEST_BODY_BYTES, Environ, Headers, Response, negotiated, represent
 from reviews import Dataset, ReviewList, search, since
 from snapshot import SETTLE_SECONDS, Snapshot, Stamp, build_snapshot, file_stamps, load_program, read_files
 from strict_json import encode
@@ -139,7 +130,7 @@ LARGEST_INLINE_BYTES = 256 * 1024  # to join, hash and pack more would hold up e
 def fixed_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
     """A representation made at load; of `/` the page, or the directory for a client that prefers JSON."""
     chosen = snapshot.fixed[request.path]
-    if request.path == links.HOME_PATH and prefers_json(request.header("accept") or ""):
+    if request.path == links.HOME_PATH and representations.prefers_json(request.header("accept") or ""):
         chosen = snapshot.directory
     return negotiated(chosen, request.header, shared=True)
 
@@ -164,7 +155,7 @@ def since_answer(application: Application, snapshot: Snapshot, request: Request)
 
 def kept_answer(snapshot: Snapshot, request: Request, query: str, find: Callable[[], ReviewList]) -> Answer:
     """The representation of path and query that is kept, or a new one of what `find` returns."""
-    with_gzip = accepts_gzip(request.header("accept-encoding") or "")
+    with_gzip = representations.accepts_gzip(request.header("accept-encoding") or "")
     key = (request.path, query, with_gzip)
     if kept := snapshot.computed.get(key):
         return negotiated(kept, request.header)
@@ -454,10 +445,10 @@ class Reloader:
         elif not forced and self._looks_left and judged.keys() - stamps.keys():
             self._looks_left -= 1
         else:
-            time.sleep(SETTLE_SECONDS)
-            while (newer := file_stamps(directory)) != stamps:
-                stamps = newer
+            before = None
+            while stamps != before:
                 time.sleep(SETTLE_SECONDS)
+                before, stamps = stamps, file_stamps(directory)
             self._looks_left = LOOKS_AT_ABSENCE
             again = not forced and stamps == self._tried
             self._tried = stamps
