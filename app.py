@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from http import HTTPStatus
 from ipaddress import IPv6Address
 from pathlib import Path
@@ -34,16 +35,7 @@ from contract import BadData
 from hub import Hub, HubAnswer, Topic
 from mcp_rpc import McpEndpoint
 from query import BadQuery, Issue, echo, query_from_pairs
-from representations import (
-    LARGEST_BODY_BYTES,
-    Environ,
-    Headers,
-    Response,
-    accepts_gzip,
-    negotiated,
-    prefers_json,
-    represent,
-)
+from representations import LARGEST_BODY_BYTES, Environ, Headers, Response, negotiated, represent
 from reviews import Dataset, ReviewList, search, since
 from snapshot import SETTLE_SECONDS, Snapshot, Stamp, build_snapshot, file_stamps, load_program, read_files
 from strict_json import encode
@@ -68,12 +60,9 @@ HOST = re.compile(f"(?:{REG_NAME}|{IP_LITERAL})(?::[0-9]*)?", re.ASCII | re.IGNO
 def is_host(text: str) -> bool:
     """Whether `text` is a host with or without a port, as `Host` has it (RFC 9110 section 7.2)."""
     found = HOST.fullmatch(text)
-    if found and found["ipv6"]:
-        try:
-            IPv6Address(found["ipv6"])
-        except ValueError:
-            return False
-    return found is not None
+    with suppress(ValueError):  # of IPv6Address
+        return found is not None and bool(not found["ipv6"] or IPv6Address(found["ipv6"]))
+    return False
 
 
 class Request:
@@ -92,8 +81,13 @@ class Request:
         return value
 
     def body(self) -> bytes:
-        """The body. Raises HttpError where a server passes on what ours would refuse: 400 and 413."""
-        length = self.environ.get("CONTENT_LENGTH") or str(LARGEST_BODY_BYTES + 1)
+        """The body. Raises HttpError where a server passes on what ours would refuse: 400 and 413.
+
+        Without a length there is one only if it was sent in chunks (RFC 9112 section 6.3); a server may wait
+        for ever when it is asked for another.
+        """
+        is_chunked = "HTTP_TRANSFER_ENCODING" in self.environ
+        length = self.environ.get("CONTENT_LENGTH") or str(LARGEST_BODY_BYTES + 1 if is_chunked else 0)
         if not CONTENT_LENGTH.fullmatch(length):
             raise HttpError(400, "The Content-Length is not a number of bytes.")
         content: bytes = self.environ["wsgi.input"].read(min(int(length), LARGEST_BODY_BYTES + 1))
@@ -114,8 +108,11 @@ class HttpError(Exception):
 
 def error_response(application: Application, request: Request, error: HttpError) -> Response:
     """The response to everything that went wrong, but for paths whose protocol has words of its own."""
-    document = {"type": "about:blank", "title": HTTPStatus(error.status).phrase, "status": error.status}
-    body = encode(document | {"detail": error.detail} | error.members)
+    title, members = HTTPStatus(error.status).phrase, error.members
+    if error.status == 400 and not members:  # the contract promises issues
+        members = {"issues": [asdict(Issue(None, "", error.detail))]}
+    document = {"type": "about:blank", "title": title, "status": error.status, "detail": error.detail}
+    body = encode(document | members)
     return uncacheable_response(error.status, representations.JSON_TYPE, body, error.headers)
 
 
@@ -133,7 +130,7 @@ LARGEST_INLINE_BYTES = 256 * 1024  # to join, hash and pack more would hold up e
 def fixed_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
     """A representation made at load; of `/` the page, or the directory for a client that prefers JSON."""
     chosen = snapshot.fixed[request.path]
-    if request.path == links.HOME_PATH and prefers_json(request.header("accept") or ""):
+    if request.path == links.HOME_PATH and representations.prefers_json(request.header("accept") or ""):
         chosen = snapshot.directory
     return negotiated(chosen, request.header, shared=True)
 
@@ -158,7 +155,7 @@ def since_answer(application: Application, snapshot: Snapshot, request: Request)
 
 def kept_answer(snapshot: Snapshot, request: Request, query: str, find: Callable[[], ReviewList]) -> Answer:
     """The representation of path and query that is kept, or a new one of what `find` returns."""
-    with_gzip = accepts_gzip(request.header("accept-encoding") or "")
+    with_gzip = representations.accepts_gzip(request.header("accept-encoding") or "")
     key = (request.path, query, with_gzip)
     if kept := snapshot.computed.get(key):
         return negotiated(kept, request.header)
@@ -211,11 +208,9 @@ def utc_text(seconds: float) -> str:
 def mcp_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
     """The MCP endpoint's response; it judges method, origin and everything else itself."""
     body = request.body() if request.method == "POST" else b""
-
-    def handle() -> Response:
-        return application.mcp.handle(request.method, request.header, body, snapshot.toolbox)
-
-    return handle if body.lstrip().startswith(b"[") else handle()  # a batch may cost ten searches
+    handle = partial(application.mcp.handle, request.method, request.header, body, snapshot.toolbox)
+    is_batch = body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")  # after a byte order mark, too
+    return handle if is_batch else handle()  # a batch may cost ten searches
 
 
 def mcp_refusal(application: Application, request: Request, error: HttpError) -> Response:
@@ -450,10 +445,10 @@ class Reloader:
         elif not forced and self._looks_left and judged.keys() - stamps.keys():
             self._looks_left -= 1
         else:
-            time.sleep(SETTLE_SECONDS)
-            while (newer := file_stamps(directory)) != stamps:
-                stamps = newer
+            before = None
+            while stamps != before:
                 time.sleep(SETTLE_SECONDS)
+                before, stamps = stamps, file_stamps(directory)
             self._looks_left = LOOKS_AT_ABSENCE
             again = not forced and stamps == self._tried
             self._tried = stamps

@@ -14,7 +14,7 @@ import sys
 import threading
 
 MOST_WAITING_BYTES = 2 * 1024 * 1024  # some 20,000 lines; as many again may be in the hands of the thread
-FLUSH_SECONDS = 0.5  # for the last messages of a process that leaves
+FLUSH_SECONDS = 0.25  # for the last messages of a process that leaves
 
 PRIORITIES = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3}  # sd-daemon(3)
 
@@ -32,7 +32,8 @@ class MessageQueue(logging.Handler):
         self._in_journal = journal_stream == f"{status.st_dev}:{status.st_ino}"
         timestamp = "" if self._in_journal else "%(asctime)s "  # the journal has its own
         self.setFormatter(logging.Formatter(timestamp + "%(levelname)s %(message)s"))
-        self._changed = threading.Condition()  # guards what follows
+        # The handler's own lock, since a finalizer may log while its thread queues or writes.
+        self._changed = threading.Condition(self.lock)  # guards what follows
         self._begun_line = ""
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0
@@ -41,8 +42,11 @@ class MessageQueue(logging.Handler):
         threading.Thread(target=self._write_for_ever, name="log", daemon=True).start()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Queue a record."""
-        self._put(self.format(record), record.levelno)
+        """Queue a record; one that cannot be formatted is told as a fault, and never raised."""
+        try:
+            self._put(self.format(record), record.levelno)
+        except Exception:
+            self.handleError(record)
 
     def write(self, text: str) -> None:
         """Queue the lines of `text`, without time and level; one that is not complete waits for its rest."""
@@ -68,6 +72,7 @@ class MessageQueue(logging.Handler):
 
     def _encoded(self, text: str, level: int) -> bytes:
         prefix = f"<{PRIORITIES.get(level, 3)}>" if self._in_journal else ""
+        text = text.replace("\0", "\\x00")  # ends a line of the journal, too
         lines = "".join(f"{prefix}{line}\n" for line in text.split("\n"))
         return lines.encode(self._encoding, "backslashreplace")
 
@@ -80,10 +85,9 @@ class MessageQueue(logging.Handler):
             notice = self._encoded(f"{lost_count} messages were lost", logging.WARNING) if lost_count else b""
             try:
                 self._write_whole(b"".join(messages) + notice)
-            except OSError:  # the reader has gone, or the disk is full
-                lost_count += len(messages)
-            else:
                 lost_count = 0
+            except (OSError, MemoryError):  # no reader, a full disk
+                lost_count += len(messages)
             with self._changed:
                 self._lost_count += lost_count
                 self._is_writing = False
@@ -98,8 +102,11 @@ class MessageQueue(logging.Handler):
 
 def start_log() -> MessageQueue:
     """Send to a queue what is logged, and what Python itself would print to standard error."""
-    stream = sys.stderr or open(os.devnull, "w")  # noqa: SIM115 - None where it is closed
-    queue = MessageQueue(stream.fileno(), stream.encoding, os.environ.get("JOURNAL_STREAM", ""))
+    if sys.stderr:
+        descriptor, encoding = sys.stderr.fileno(), sys.stderr.encoding
+    else:  # it is closed, and a file that was opened later would have its number
+        descriptor, encoding = os.open(os.devnull, os.O_WRONLY), "ascii"
+    queue = MessageQueue(descriptor, encoding, os.environ.get("JOURNAL_STREAM", ""))
     logging.basicConfig(handlers=[queue], force=True)
     sys.stderr = queue
     return queue

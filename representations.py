@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -109,11 +110,10 @@ def prefers_json(accept: str) -> bool:
 
 def date_seconds(value: str | None) -> float | None:
     """A date in seconds since the epoch; None for an invalid one, which is ignored (section 13.1.3)."""
-    try:
-        date = parse_date(value)
-    except OverflowError:  # of a year or a zone that no calendar has
-        return None
-    return date.timestamp() if date else None
+    with suppress(OverflowError):  # of a year or a zone that no calendar has
+        if date := parse_date(value):
+            return date.timestamp()
+    return None
 
 
 def negotiated(

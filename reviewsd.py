@@ -13,7 +13,6 @@ import asyncio
 import logging
 import os
 import signal
-import socket
 import stat
 import sys
 import threading
@@ -24,6 +23,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, NoReturn
 
+import serving
 from app import STORE_PATHS, VERSION, Application, Reloader, loaded_text, utc_text
 from callbacks import CallbackClient
 from contract import BadData
@@ -33,7 +33,6 @@ from links import links_below
 from logs import start_log
 from mcp_rpc import SESSION_KEY_BYTES, McpEndpoint, McpSettings, new_session_key
 from reviews import ENTITY_KINDS, Dataset
-from serving import AccessLog, Bridge, CannotListen, claim_port, clear_path, is_wildcard, leave, notify, serve
 from settings import BadSetting, Settings, add_flags, flag_name, read_settings, setting_text
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA = 0, 1, 78  # 78 is EX_CONFIG of sysexits.h; argparse exits with 2
@@ -74,7 +73,7 @@ def application_of(settings: Settings, session_key: bytes, with_hub: bool = True
 
 def public_url(settings: Settings) -> str:
     """The base URL, by default where the service listens. Raises BadSetting where that is no address."""
-    if not settings.base_url and (settings.uds or is_wildcard(settings.host)):
+    if not settings.base_url and (settings.uds or serving.is_wildcard(settings.host)):
         where = f"--uds {settings.uds}" if settings.uds else f"--host {settings.host}"
         nowhere = "feeds, topics and links would carry addresses that lead nowhere"
         raise BadSetting(f"{where}: {nowhere}; add for example --base-url https://reviews.example.com")
@@ -169,16 +168,17 @@ def named_file(name: str, path: Path) -> Iterator[Path]:
 def run(settings: Settings) -> NoReturn:
     """Load, listen, serve until told to stop, and leave.
 
-    Raises BadData, BadSetting and CannotListen before that.
+    Raises BadData, BadSetting and serving.CannotListen before that.
     """
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until `serve` hears it: it must not end a start
+    serving.most_connections()  # fails before anything is opened
     public_url(settings)
     check_files(settings)
     if settings.uds:
-        clear_path(settings.uds)
-        place: Path | socket.socket = settings.uds
+        serving.clear_path(settings.uds)
+        place: serving.Place = settings.uds
     else:
-        place = claim_port(settings.host, settings.port)
+        place = serving.claim_port(settings.host, settings.port)
         settings = replace(settings, port=place.getsockname()[1])
     application = application_of(settings, read_session_key(settings))
     for warning in application.snapshot.dataset.warnings:
@@ -189,33 +189,30 @@ def run(settings: Settings) -> NoReturn:
         application.hub = Hub(hub_settings(settings, application.urls.base_url))
         application.publish()
         application.hub.start()
-    reloader = Reloader(application, settings.reload_interval, notify)
+    reloader = Reloader(application, settings.reload_interval, serving.notify)
 
     def ready() -> None:
         shown = settings.uds or listening_url(settings)
         log.info("reviewsd %s listens on %s as %s", VERSION, shown, application.urls.base_url)
         threading.Thread(target=reloader.run, name="reload", daemon=True).start()
-        notify("READY=1", f"STATUS=Serving {loaded}")
-
-    def stop_hub(timeout_seconds: float) -> None:
-        if application.hub:
-            application.hub.stop(timeout_seconds)
+        serving.notify("READY=1", f"STATUS=Serving {loaded}")
 
     sys.setswitchinterval(SWITCH_SECONDS)
-    bridge = Bridge(application, STORE_PATHS)
-    served = AccessLog(bridge) if settings.access_log else bridge
-    asyncio.run(serve_and_leave(serve(served, place, ready, reloader.wake, stop_hub)))
+    bridge = serving.Bridge(application, STORE_PATHS)
+    served = serving.AccessLog(bridge) if settings.access_log else bridge
+    stop_hub = application.hub.stop if application.hub else lambda timeout_seconds: None
+    asyncio.run(serve_and_leave(serving.serve(served, place, ready, reloader.wake, stop_hub)))
 
 
-async def serve_and_leave(serving: Coroutine[Any, Any, None]) -> NoReturn:
-    """End the process when `serving` does, before its loop would cancel, and log, what still hangs."""
+async def serve_and_leave(service: Coroutine[Any, Any, None]) -> NoReturn:
+    """End the process when `service` does, before its loop would cancel, and log, what still hangs."""
     try:
-        await serving
-    except CannotListen as error:
+        await service
+    except serving.CannotListen as error:
         print(error, file=sys.stderr)
-        leave(EXIT_FAILURE)
+        serving.leave(EXIT_FAILURE)
     log.info("stopped")
-    leave(EXIT_SUCCESS)
+    serving.leave(EXIT_SUCCESS)
 
 
 def check(settings: Settings, sources: Mapping[str, str]) -> int:
@@ -306,7 +303,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BadData as bad:
         print(*bad.lines(), sep="\n", file=sys.stderr)
         return EXIT_BAD_DATA
-    except (BadSetting, CannotListen, HubUnavailable) as error:
+    except (BadSetting, serving.CannotListen, HubUnavailable) as error:
         print(error, file=sys.stderr)
         return EXIT_BAD_DATA if isinstance(error, BadSetting) else EXIT_FAILURE
     finally:

@@ -70,17 +70,14 @@ def read_unchanging(path: Path) -> tuple[bytes, float]:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
             raise OSError(None, "it is not a regular file")
-        with open(path, "rb", opener=_open_without_waiting) as file:
+        # A FIFO that has just been put there would wait for a writer.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             if stamp(os.fstat(file.fileno())) == stamp(found):
                 content = file.read()
                 if stamp(os.fstat(file.fileno())) == stamp(path.stat()) == stamp(found):
                     return content, last_change(path)
         time.sleep(SETTLE_SECONDS)
     raise OSError(None, "it changes while it is read")
-
-
-def _open_without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)  # a FIFO that has just been put there would wait for a writer
 
 
 def last_change(path: Path) -> float:

@@ -8,6 +8,7 @@ import json
 import logging
 import string
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -116,6 +117,18 @@ def test_a_content_length_that_is_none_is_400_under_any_server(length: str) -> N
     assert json.loads(body)["error"]["message"] == "The Content-Length is not a number of bytes."
 
 
+@pytest.mark.parametrize(("framing", "is_read"), [({}, False), ({"TRANSFER_ENCODING": "chunked"}, True)])
+def test_a_body_without_a_length_is_read_only_if_it_has_chunks(
+    framing: dict[str, str], is_read: bool
+) -> None:
+    """A server may hand over its connection, which never ends."""
+    read: list[int] = []
+    environ = {"REQUEST_METHOD": "POST", "PATH_INFO": "/mcp", "HTTP_HOST": "a"}
+    body = Mock(read=lambda most_bytes: read.append(most_bytes) or b"")
+    APP.respond(environ | {"wsgi.input": body} | {f"HTTP_{name}": each for name, each in framing.items()})
+    assert any(read) is is_read
+
+
 def test_an_answer_that_is_kept_is_the_answer_computed_anew() -> None:
     fresh = reviewsd.temporary_app(Settings(data=SAMPLE))
     for query in ("", "query=back", "rating=5&limit=100", "mentions_service=massage-therapy"):
@@ -148,6 +161,11 @@ def test_a_large_answer_is_made_by_who_can_wait_for_it_and_is_kept(monkeypatch: 
     monkeypatch.setattr(app, "LARGEST_INLINE_BYTES", 1000)
     application = reviewsd.temporary_app(Settings(data=SAMPLE))
     environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/api/reviews/since/2020-01-01", "HTTP_HOST": "a"}
+    operations = APP.program.contract.document["paths"]["/api/reviews/since/{date}"]
+    for method in ("GET", "HEAD"):
+        make = application.respond(environ | {"REQUEST_METHOD": method})
+        assert callable(make)
+        assert "503" in operations[method.lower()]["responses"], "too many may wait"
     make = application.respond(environ)
     assert callable(make)
     made = make()
@@ -162,7 +180,8 @@ def test_a_batch_is_answered_by_who_can_wait_for_it() -> None:
     ping = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
     head = {"REQUEST_METHOD": "POST", "PATH_INFO": "/mcp", "HTTP_HOST": "a"}
     head |= {"CONTENT_TYPE": "application/json", "HTTP_MCP_PROTOCOL_VERSION": "2025-03-26"}
-    for body, waits in ((ping, False), (b"\n[%s, %s]" % (ping, ping.replace(b"1", b"2")), True)):
+    batch = b"\n[%s, %s]" % (ping, ping.replace(b"1", b"2"))
+    for body, waits in ((ping, False), (batch, True), (b"\xef\xbb\xbf" + batch, True)):
         framing = {"CONTENT_LENGTH": str(len(body)), "wsgi.input": io.BytesIO(body)}
         answer = APP.respond(head | framing)
         assert callable(answer) == waits

@@ -26,11 +26,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import tools
 from services import ROOT, SAMPLE, STOP_SECONDS, Address, daemon, daemon_command, fetch, listening_port
 
+import logs
 import serving
 from representations import Response
 
@@ -188,6 +190,15 @@ def test_a_body_above_the_limit_is_413(service: Address) -> None:
     assert exchange(service, head + chunk * 5).split(b" ", 2)[1] == b"413"
 
 
+@pytest.mark.parametrize("path", [b"/", b"/api/reviews/search"])
+def test_chunks_that_are_none_are_a_mistake_of_the_peer_with_its_issue(service: Address, path: bytes) -> None:
+    head = b"POST %s HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" % path
+    for body in (b"zz\r\n", b"2\r\nabcdef\r\n"):
+        answer = exchange(service, head + body)
+        assert answer.split(b" ", 2)[1] == b"400"
+        assert json.loads(answer.partition(b"\r\n\r\n")[2])["issues"][0]["parameter"] is None
+
+
 @pytest.mark.parametrize(
     "begun",
     [b"Content-Length: 100\r\n\r\n", b"Content-Length: 100\r\n\r\nonly this",
@@ -289,9 +300,12 @@ def test_fewer_connections_than_wished_are_told(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (128, 128))
+    monkeypatch.setattr(resource, "setrlimit", lambda *_: None)
+    monkeypatch.setattr(serving, "Server", server := Mock())
     with caplog.at_level("INFO"):
-        assert serving.most_connections() == 64
-    assert caplog.messages == ["the limit of 128 open files allows 64 connections"]
+        serving.embedded_server(Mock(), Path("socket"))
+    assert server.call_args.kwargs["backpressure"] == 64
+    assert caplog.messages == ["the limit of open files allows 64 connections"]
 
 
 @pytest.mark.parametrize("limit", ["-n 80", "-n 128", "-S -n 40"])
@@ -314,13 +328,14 @@ def test_out_of_descriptors_neither_ends_the_service_nor_floods_the_log() -> Non
     assert len(log.splitlines()) < 10
 
 
-@pytest.mark.parametrize("limit", [40, 64, 79])
-def test_too_few_descriptors_are_one_line_and_status_1(limit: int) -> None:
-    command = ["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh", *daemon_command("--port", "0", "--no-hub")]
+@pytest.mark.parametrize("limit", [12, 40, 64, 79])
+def test_too_few_descriptors_are_one_line_and_status_1(tmp_path: Path, limit: int) -> None:
+    flags = ("--port", "0", "--state-dir", str(tmp_path / "state"))
+    command = ["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh", *daemon_command(*flags)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
-    line = f"the limit of {limit} open files is too low: at least 80 are needed"
-    assert done.stderr.splitlines()[-1] == line
+    assert done.stderr == f"the limit of {limit} open files is too low: at least 80 are needed\n"
+    assert not (tmp_path / "state").exists()
 
 
 # ---- Large responses and worker threads ----
@@ -562,8 +577,18 @@ def test_the_access_log_has_a_line_a_request_that_nothing_in_it_can_forge() -> N
     assert second == "127.0.0.1 HEAD / 200 0"
     assert third.startswith(r"127.0.0.1 GET /caf\xc3\xa9\x5cx0a%0a\xc2\x85\xe2\x80\xa8 404 ")
     assert fourth.startswith(f"127.0.0.1 GET /{'y' * (serving.MOST_LOGGED_PATH_BYTES - 1)} 404 ")
-    assert sorted(rest) == [rest[0], "127.0.0.1 POST / 499 0"]  # and none of the watchdog
-    assert rest[0].startswith("127.0.0.1 GET /nothing 404 ")
+    nothing, half = sorted(rest)  # and none of the watchdog
+    assert nothing.startswith("127.0.0.1 GET /nothing 404 ")
+    assert half.startswith("127.0.0.1 POST / 400 ")
+
+
+def test_a_peer_that_left_before_its_response_is_logged_with_499(caplog: pytest.LogCaptureFixture) -> None:
+    async def leave_unanswered(*_: Any) -> None:
+        pass
+
+    scope = {"method": "GET", "raw_path": b"/", "query_string": b"", "client": ("::1", 1)}
+    asyncio.run(serving.AccessLog(leave_unanswered)(scope, leaves, leave_unanswered))
+    assert caplog.messages[0].startswith("::1 GET / 499 0 ")
 
 
 # ---- Starting and stopping ----
@@ -709,6 +734,19 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
             pass
         process.send_signal(signal.SIGTERM)
         assert process.wait(serving.STOP_SECONDS / 2) == -signal.SIGTERM
+
+
+LEAVE = """
+import logs, os, serving
+logs.start_log().flush = lambda: os.write(1, b"flushed\\n")
+serving.leave(0)
+"""
+
+
+def test_all_that_the_end_waits_for_is_waited_for_once_and_takes_5_seconds() -> None:
+    done = subprocess.run([sys.executable, "-c", LEAVE], capture_output=True, cwd=ROOT, timeout=60)
+    assert (done.returncode, done.stdout) == (0, b"flushed\n")
+    assert serving.BEFORE_STOP_SECONDS + serving.STOP_SECONDS + logs.FLUSH_SECONDS < 5
 
 
 STOPPING = """
