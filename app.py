@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from http import HTTPStatus
 from ipaddress import IPv6Address
 from pathlib import Path
@@ -57,6 +57,7 @@ IP_LITERAL = r"\[(?:(?P<ipv6>[0-9A-F:.]+)|V[0-9A-F]+\.[\w.~!$&'()*+;=:-]+)\]"
 HOST = re.compile(f"(?:{REG_NAME}|{IP_LITERAL})(?::[0-9]*)?", re.ASCII | re.IGNORECASE)
 
 
+@lru_cache(maxsize=256)
 def is_host(text: str) -> bool:
     """Whether `text` is a host with or without a port, as `Host` has it (RFC 9110 section 7.2)."""
     found = HOST.fullmatch(text)
