@@ -423,14 +423,15 @@ async def serve(
     loop = asyncio.get_running_loop()
     stop_asked = asyncio.Event()
 
-    def stop(*_: Any) -> None:
+    def stop() -> None:
         for number in STOP_SIGNALS:
             signal.signal(number, signal.SIG_DFL)  # a second one ends the process at once
-        loop.call_soon_threadsafe(stop_asked.set)
+        stop_asked.set()
 
+    # The loop wakes for these; a handler of `signal.signal` may have to wait for its next event.
     for number in STOP_SIGNALS:
-        signal.signal(number, stop)
-    signal.signal(signal.SIGHUP, lambda *_: loop.call_soon_threadsafe(hangup))
+        loop.add_signal_handler(number, stop)
+    loop.add_signal_handler(signal.SIGHUP, hangup)
     server, address = embedded_server(bridge, place)
     umask = os.umask(0o117)  # of a Unix socket
     running = loop.create_task(server.serve())

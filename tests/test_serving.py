@@ -773,6 +773,32 @@ def test_the_port_stays_open_while_what_goes_before_the_end_takes_its_time() -> 
         assert process.wait(STOP_SECONDS) == 0
 
 
+SIGNALLED = """
+import signal
+
+class Stub:
+    def respond(self, environ):
+        if environ["PATH_INFO"] == "/stop":
+            threading.Timer(1, take_the_signal).start()  # when the loop has nothing to do any more
+        return Response(200, (("Content-Length", "0"),), b"")
+
+served = serving.Bridge(Stub(), frozenset())
+
+def before_stop(seconds):
+    print("stopping", flush=True)
+
+def take_the_signal():
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+"""
+
+
+def test_a_signal_that_another_thread_takes_ends_an_idle_service() -> None:
+    with stub_service(SIGNALLED) as (service, process):
+        assert fetch(service, "/stop").status == 200
+        assert process.wait(STOP_SECONDS) == 0
+        assert process.stdout.read() == "stopping\n"
+
+
 # ---- Service manager ----
 
 
