@@ -423,15 +423,20 @@ async def serve(
     loop = asyncio.get_running_loop()
     stop_asked = asyncio.Event()
 
-    def stop() -> None:
+    def stop(*_: Any) -> None:
         for number in STOP_SIGNALS:
             signal.signal(number, signal.SIG_DFL)  # a second one ends the process at once
-        stop_asked.set()
+        loop.call_soon_threadsafe(stop_asked.set)
 
-    # The loop wakes for these; a handler of `signal.signal` may have to wait for its next event.
+    # Every signal wakes the loop, or its handler could wait for the next event. The loop's own socket for
+    # that (`add_signal_handler`) loses signals when a crowd has filled it.
+    woken, waking = socket.socketpair()
+    waking.setblocking(False)
+    signal.set_wakeup_fd(waking.fileno(), warn_on_full_buffer=False)
+    loop.add_reader(woken, woken.recv, 4096)
     for number in STOP_SIGNALS:
-        loop.add_signal_handler(number, stop)
-    loop.add_signal_handler(signal.SIGHUP, hangup)
+        signal.signal(number, stop)
+    signal.signal(signal.SIGHUP, lambda *_: loop.call_soon_threadsafe(hangup))
     server, address = embedded_server(bridge, place)
     umask = os.umask(0o117)  # of a Unix socket
     running = loop.create_task(server.serve())
