@@ -216,16 +216,12 @@ def parse_secret(raw: str) -> bytes:
     return secret
 
 
-def admit(
-    state: SubscriptionState, mode: str, taken: Occupancy, unconfirmed: int, max_subscriptions: int
-) -> None:
-    """Raise RequestRefused when there is nothing to unsubscribe from, or a limit is reached.
+def admit(mode: str, taken: Occupancy, unconfirmed: int, max_subscriptions: int) -> None:
+    """Raise RequestRefused when a stranger has nothing to unsubscribe from, or a limit is reached.
 
     The limits for a host and its network keep strangers from having many requests sent there, and keep a host
-    from using up the limits for all. No limit concerns a confirmed subscriber.
+    from using up the limits for all.
     """
-    if state.subscription:
-        return
     if mode == "unsubscribe":
         raise RequestRefused(404, "hub.callback has no active subscription to hub.topic")
     unverified = taken.pending_nearby + unconfirmed
@@ -419,13 +415,14 @@ def startable(due: Iterable[Exchange], running: Collection[Exchange], workers: i
     keys = {exchange.row.subscriber.key for exchange in running}
     places = Counter(exchange.place for exchange in running)
     lanes = Counter(exchange.lane for exchange in running)
-    for row, lane, place in due:
+    for exchange in due:
+        row, lane, place = exchange
         has_room = places[place] < workers_per_place(workers) and lanes[lane] < max_per_lane[lane]
         if has_room and row.subscriber.key not in keys and lanes.total() < workers:
             keys.add(row.subscriber.key)
             places[place] += 1
             lanes[lane] += 1
-            yield Exchange(row, lane, place)
+            yield exchange
 
 
 class Wait(NamedTuple):
@@ -515,15 +512,17 @@ class Hub:
         now = self._clock()
         try:
             request = read_subscription_request(content_type, body, self._settings, self._topics, now)
-            subscriber = request.subscriber
             # Only an accepted request must survive a power cut: all else is found out again.
             with self._store.writing(durable=True) as rows:
-                state = rows.state(subscriber, now)
-                network, hosts = self._neighbourhood(subscriber.host)
-                taken, unconfirmed = rows.occupancy(subscriber, hosts, now), self._unconfirmed_of(network)
-                admit(state, request.mode, taken, unconfirmed, self._settings.max_subscriptions)
-                if state.subscription:  # the lease may end before the verification
+                state = rows.state(request.subscriber, now)
+                if state.subscription:  # no limit concerns it; its lease may end before the verification
                     request = replace(request, base_digest=state.subscription.delivered_digest)
+                else:
+                    network, hosts = self._neighbourhood(request.subscriber.host)
+                    taken = rows.occupancy(request.subscriber, hosts, now)
+                    admit(
+                        request.mode, taken, self._unconfirmed_of(network), self._settings.max_subscriptions
+                    )
                 rows.save(state, replace(state, pending=request))
         except RequestRefused as refused:
             return refused.answer

@@ -420,23 +420,8 @@ async def serve(
     while the port is still open, with the seconds for which it is waited for. Main thread. Raises
     CannotListen when the server ends unasked.
     """
-    loop = asyncio.get_running_loop()
-    stop_asked = asyncio.Event()
-
-    def stop(*_: Any) -> None:
-        for number in STOP_SIGNALS:
-            signal.signal(number, signal.SIG_DFL)  # a second one ends the process at once
-        loop.call_soon_threadsafe(stop_asked.set)
-
-    # Every signal wakes the loop, or its handler could wait for the next event. The loop's own socket for
-    # that (`add_signal_handler`) loses signals when a crowd has filled it.
-    woken, waking = socket.socketpair()
-    waking.setblocking(False)
-    signal.set_wakeup_fd(waking.fileno(), warn_on_full_buffer=False)
-    loop.add_reader(woken, woken.recv, 4096)
-    for number in STOP_SIGNALS:
-        signal.signal(number, stop)
-    signal.signal(signal.SIGHUP, lambda *_: loop.call_soon_threadsafe(hangup))
+    loop, stop_asked = asyncio.get_running_loop(), asyncio.Event()
+    handle_signals(loop, stop_asked.set, hangup)
     server, address = embedded_server(bridge, place)
     umask = os.umask(0o117)  # of a Unix socket
     running = loop.create_task(server.serve())
@@ -458,6 +443,26 @@ async def serve(
     await asyncio.wait((running,), timeout=STOP_SECONDS)
     if not running.done():
         log.warning("connections still open after %g seconds are cut", STOP_SECONDS)
+
+
+def handle_signals(loop: asyncio.AbstractEventLoop, stop: Action, hangup: Action) -> None:
+    """Have `loop` call `hangup` at SIGHUP, and `stop` at SIGTERM or SIGINT; a second one ends the process.
+
+    Each signal wakes the loop, or its handler could wait for the next event. The loop's own socket for that
+    (`add_signal_handler`) loses signals when a crowd has filled it.
+    """
+
+    def stop_once(*_: Any) -> None:
+        for number in STOP_SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+        loop.call_soon_threadsafe(stop)
+
+    woken, waking = os.pipe2(os.O_NONBLOCK)
+    signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
+    loop.add_reader(woken, os.read, woken, 4096)
+    for number in STOP_SIGNALS:
+        signal.signal(number, stop_once)
+    signal.signal(signal.SIGHUP, lambda *_: loop.call_soon_threadsafe(hangup))
 
 
 def embedded_server(bridge: AsgiApp, place: Place) -> tuple[Server, Any]:
