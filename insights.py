@@ -30,21 +30,15 @@ ENTITY_KINDS = ("technicians", "services", "problems", "service_areas")
 NAME_KEYS = dict.fromkeys(ENTITY_KINDS, "id") | {"technicians": "label"}  # how annotations name an entry
 MODEL = "counted from stars; names by alias"
 # What a person wrote under these keys is not kept. The first two are set by the caller of `counted`.
-COUNTED_KEYS = (
-    "version",
-    "generated_at",
-    "model",
-    "review_count",
-    "date_range",
-    "overall_sentiment",
-    "temporal",
+COUNTED_KEYS = frozenset(
+    ("version", "generated_at", "model", "review_count", "date_range", "overall_sentiment", "temporal")
 )
 
 
 def counted(reviews: Reviews, editorial: Object | None = None) -> dict[str, Json]:
     """The insights of `reviews` in the form of InsightsFile, without `version` and `generated_at`.
 
-    `editorial` has the form of EditorialFile, and no `complaints`. The same arguments give the same document.
+    `editorial` has the form of EditorialFile and no `name_complaints`. The same arguments, the same document.
     """
     by_hand = editorial or {}
     entities = by_hand.get("entities") or {}
@@ -60,7 +54,7 @@ def counted(reviews: Reviews, editorial: Object | None = None) -> dict[str, Json
         "temporal": {"monthly": _monthly(reviews, annotations), "trend": _trend(reviews)},
         "per_review": annotations,
     }
-    return document | {key: by_hand[key] for key in by_hand if key not in {*document, *COUNTED_KEYS}}
+    return document | {key: by_hand[key] for key in by_hand if key not in COUNTED_KEYS | document.keys()}
 
 
 def _entries(
@@ -99,22 +93,20 @@ def _examples(mentions: Reviews) -> list[str]:
 
 def _annotations(reviews: Reviews, entities: Object, by_hand: Object) -> dict[str, Json]:
     """What is found in each review, by its id, every key there; a value that a person wrote replaces it."""
-    finders = {
-        kind: [
-            (entry[NAME_KEYS[kind]], [_finder(alias) for alias in entry["aliases"]])
-            for entry in entities.get(kind) or ()
-            if entry.get("aliases")
-        ]
+    finders = [
+        (kind, entry[NAME_KEYS[kind]], [_finder(alias) for alias in entry["aliases"]])
         for kind in ENTITY_KINDS
-    }
-    searched = any(finders.values())
+        for entry in entities.get(kind) or ()
+        if entry.get("aliases")
+    ]
     annotations = {}
     for review in reviews:
-        words = _words(review["text"] or "") if searched else ""
-        found = {"score": _score(review["rating"]), "aspects": []} | {
-            kind: [name for name, finds in names if any(find(words) for find in finds)]
-            for kind, names in finders.items()
-        }
+        words = _words(review["text"] or "") if finders else ""
+        found: dict[str, Json] = {"score": _score(review["rating"]), "aspects": []}
+        found |= {kind: [] for kind in ENTITY_KINDS}
+        for kind, name, finds in finders:
+            if any(find(words) for find in finds):
+                found[kind].append(name)
         written = by_hand.get(review["id"]) or {}
         kept = {key: value for key, value in written.items() if value is not None or key not in found}
         annotations[review["id"]] = found | kept
@@ -208,8 +200,9 @@ def _trend(reviews: Reviews) -> str:
     """
     years: tuple[list[float], list[float]] = ([], [])
     for review in reviews:
-        if (months_ago := _month(reviews[0]) - _month(review)) < 24:
-            years[months_ago // 12].append(_score(review["rating"]))
+        if (months_ago := _month(reviews[0]) - _month(review)) >= 24:
+            break
+        years[months_ago // 12].append(_score(review["rating"]))
     if min(map(len, years)) < LEAST_FOR_A_TREND:
         return "stable"
     change = round(fmean(years[0]) - fmean(years[1]), 9)  # 0.6 - 0.5 is less than 0.1
@@ -224,7 +217,7 @@ def _trend(reviews: Reviews) -> str:
 Complaints = Iterator[tuple[JsonPath, str]]  # where, and what
 
 
-def complaints(editorial: Json) -> Complaints:
+def name_complaints(editorial: Json) -> Complaints:
     """What the schema EditorialFile cannot say; `editorial` has any form.
 
     Ids, names and aliases that stand for two entries of a kind, and aliases where nothing is counted by them.

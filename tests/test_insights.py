@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from plain_definition import folded
 from small_files import ABSENT, CONTRACT, Object
 
-from insights import COUNTED_KEYS, ENTITY_KINDS, MODEL, complaints, counted, outdated
-from reviews import served_reviews
+from insights import COUNTED_KEYS, ENTITY_KINDS, MODEL, counted, name_complaints, outdated
+from reviews import editorial_complaints, read_file, served_reviews
 
 INSIGHTS_FILE = small.schema_validator("InsightsFile")
 FIGURES = ("mention_count", "average_rating", "score")
@@ -57,7 +57,7 @@ def test_the_sample_counted_from_its_own_annotations_has_its_own_figures() -> No
         editorial["entities"][kind] = [entry | {"aliases": []} for entry in reversed(without)]
     expected = {key: value for key, value in WRITTEN.items() if key not in ("version", "generated_at")}
     assert counted(SAMPLE, editorial) == expected | {"model": MODEL}
-    assert list(complaints(editorial)) == list(outdated(SAMPLE, editorial)) == []
+    assert list(name_complaints(editorial)) == list(outdated(SAMPLE, editorial)) == []
 
 
 def test_names_by_alias_are_right_in_the_sample() -> None:
@@ -431,21 +431,21 @@ def test_what_stands_for_two_entries_and_aliases_elsewhere_are_faults(
     editorial = small.changed(TWO, small.steps(place), value)
     kinds = ", ".join(ENTITY_KINDS)
     expected = reason or f"aliases belong to entries of {kinds} only"
-    assert list(complaints(editorial)) == [(tuple(small.steps(fault_at)), expected)]
-    assert list(complaints(TWO)) == []
+    assert list(name_complaints(editorial)) == [(tuple(small.steps(fault_at)), expected)]
+    assert list(name_complaints(TWO)) == []
 
 
 def test_one_name_may_mean_entries_of_two_kinds_and_one_alias_may_be_listed_twice() -> None:
     entries = [{"id": "a", "label": "A", "aliases": ["x", "X"]}]
     both = {"entities": {"services": entries, "problems": [*entries, {"id": "b", "label": "A"}]}}
-    assert list(complaints(both)) == []
+    assert list(name_complaints(both)) == []
 
 
 @given(value=small.any_json)
 def test_a_document_of_any_form_is_judged(value: Any) -> None:
     for place in ("entities", "entities/technicians", f"{FIRST}/aliases", f"{FIRST}/id"):
-        list(complaints(small.changed(TWO, small.steps(place), value)))
-    list(complaints(value))
+        list(name_complaints(small.changed(TWO, small.steps(place), value)))
+    list(name_complaints(value))
 
 
 @pytest.mark.parametrize(
@@ -465,6 +465,23 @@ def test_the_form_of_the_editorial_file_is_that_of_the_insights_with_aliases(
 ) -> None:
     found = CONTRACT.editorial_file.complaints(small.changed(TWO, small.steps(place), value))
     assert [reason for _, reason in found] == reasons
+
+
+def test_the_editorial_file_is_read_as_it_is_and_its_faults_are_told_together_under_its_name() -> None:
+    def read(value: Object) -> tuple[Any, list[str]]:
+        data = small.file_bytes(value)
+        document, faults = read_file("editorial.json", data, CONTRACT.editorial_file, editorial_complaints)
+        return document, [str(fault) for fault in faults]
+
+    unfinished = TWO | {"per_review": {"x": {"score": None}}, "faq": None}
+    assert read(unfinished) == (unfinished, [])
+    wrong = small.changed(TWO, small.steps(f"{FIRST}/aliases"), ["hana", 5]) | {"generated_at": "2026-02-30"}
+    assert read(wrong)[1] == [
+        "editorial.json /entities/technicians/0/aliases/1: 5 is not a string",
+        f'editorial.json /entities/technicians/1/aliases/0: "Hana" already stands for /{FIRST}',
+        'editorial.json /generated_at: "2026-02-30": expected a day that the calendar has'
+        " or an RFC 3339 date-time",
+    ]
 
 
 def test_ids_that_are_gone_and_phrases_that_stand_nowhere_are_told() -> None:
