@@ -80,6 +80,7 @@ class Contract:
     search_parameters: Mapping[str, Parameter]  # by name, in its order
     reviews_file: FileForm
     insights_file: FileForm
+    editorial_file: FileForm
 
 
 def read_contract(document: dict[str, Json]) -> Contract:
@@ -87,8 +88,8 @@ def read_contract(document: dict[str, Json]) -> Contract:
     operation = document["paths"]["/api/reviews/search"]["get"]
     declared = [resolve(document, parameter) for parameter in operation["parameters"]]
     parameters = {each["name"]: _parameter(each) for each in declared if each["in"] == "query"}
-    reviews_file, insights_file = FileForm(document, "ReviewsFile"), FileForm(document, "InsightsFile")
-    return Contract(document, parameters, reviews_file, insights_file)
+    forms = [FileForm(document, name) for name in ("ReviewsFile", "InsightsFile", "EditorialFile")]
+    return Contract(document, parameters, *forms)
 
 
 def resolve(document: dict[str, Json], value: dict[str, Json]) -> dict[str, Json]:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import reviews
 from contract import Contract, Parameter, Schema, resolve
+from insights import ENTITY_KINDS
 from query import BadQuery, Issue, Query, echo, fold, read_arguments
 from reviews import Dataset
 from strict_json import Json, encode
@@ -47,7 +48,7 @@ OVERALL_KEYS = {
     "overall_sentiment": component("OverallSentiment"),
 }
 OVERVIEW = object_of(id=TEXT, label=TEXT, mention_count=component("Count"), score=component("Score"))
-OVERVIEW_KINDS = ("aspects", "topics", *reviews.ENTITY_KINDS)
+OVERVIEW_KINDS = ("aspects", "topics", *ENTITY_KINDS)
 SUMMARY = object_of(**OVERALL_KEYS, trend=NULLABLE_TEXT, **dict.fromkeys(OVERVIEW_KINDS, list_of(OVERVIEW)))
 RATED_BUSINESS = object_of(business=component("Business"), aggregate_rating=component("AggregateRating"))
 PEOPLE = object_of(matched=INTEGER, technicians=list_of(component("EntityInsight")))

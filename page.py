@@ -108,8 +108,9 @@ def figure(rating: float) -> str:
 
 
 def by_mentions(entries: Iterable[Mapping[str, Json]], most: int) -> list[Mapping[str, Json]]:
-    """The entries mentioned most, most first."""
-    return sorted(entries, key=lambda entry: -capped(entry["mention_count"]))[:most]
+    """The entries mentioned most, most first; none that is known to be mentioned by nobody."""
+    mentioned = (entry for entry in entries if entry["mention_count"] != 0)
+    return sorted(mentioned, key=lambda entry: -capped(entry["mention_count"]))[:most]
 
 
 def aspects(entries: Iterable[Mapping[str, Json]]) -> list[dict[str, Json]]:

@@ -20,6 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from contract import BadData, Contract, Fault, FileForm, shown
+from insights import ENTITY_KINDS, counted, name_complaints
 from query import BadQuery, BadValue, Issue, Query, echo, fold, name_words, read_day
 from strict_json import Json, JsonPath, NotJson, decode, encode, encode_by_members
 
@@ -65,6 +66,12 @@ def insight_complaints(document: Json) -> Complaints:
         yield from _date_complaints(document.get("date_range"), ("date_range",), "earliest", "latest")
 
 
+def editorial_complaints(document: Json) -> Complaints:
+    """What a schema cannot say of the owner's editorial.json; `document` has any form."""
+    yield from insight_complaints(document)
+    yield from name_complaints(document)
+
+
 def _date_complaints(holder: Json, path: JsonPath, *keys: str) -> Complaints:
     for key, text in _texts(holder, keys):
         try:
@@ -91,7 +98,6 @@ def _texts(holder: Json, keys: Sequence[str]) -> list[tuple[str, str]]:
 
 # ---- Served form: every key present, absence is null, unknown keys untouched and last ----
 
-ENTITY_KINDS = ("technicians", "services", "problems", "service_areas")
 NAMED_KINDS = ("technicians", "services")  # that a review mentions
 RATING_FIGURES = ("rating_value", "review_count", "distribution")
 
@@ -163,13 +169,18 @@ class Dataset:
 
 
 def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None) -> Dataset:
-    """The dataset of the two files' contents. Raises BadData with every fault of both."""
-    document, faults = _read_file(REVIEWS_FILE, reviews_file, contract.reviews_file, review_complaints)
+    """The dataset of the two files' contents. Raises BadData with every fault of both.
+
+    Without an insights file the insights are what can be counted from the reviews.
+    """
+    document, faults = read_file(REVIEWS_FILE, reviews_file, contract.reviews_file, review_complaints)
     data = b"{}" if insights_file is None else insights_file
-    insights, insight_faults = _read_file(INSIGHTS_FILE, data, contract.insights_file, insight_complaints)
+    insights, insight_faults = read_file(INSIGHTS_FILE, data, contract.insights_file, insight_complaints)
     if faults or insight_faults:
         raise BadData(faults + insight_faults)
     served = served_reviews(document["reviews"], insights["per_review"])
+    if insights_file is None:
+        insights |= counted(served) | {"generated_at": served[0]["date"] if served else None}
     rating = aggregate_rating(served, document["aggregate_rating"] or {})
     frame = {key: value for key, value in document.items() if key != "reviews"} | {"aggregate_rating": rating}
     encoded = [encode(review) for review in served]
@@ -195,7 +206,7 @@ def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None) -
     )
 
 
-def _read_file(
+def read_file(
     file: str, data: bytes, form: FileForm, complaints: Callable[[Json], Complaints]
 ) -> tuple[dict[str, Json], list[Fault]]:
     """The completed document, and every fault in document order; of sense only where the form is right."""
@@ -233,7 +244,7 @@ def _services(reviews: Iterable[Review], insights: Object) -> dict[str, frozense
 
 def _warnings(insights: Object, rating: Object, reviews: Sequence[Object], absent: bool) -> Iterator[str]:
     if absent:
-        yield f"{INSIGHTS_FILE} is absent: the insights say nothing"
+        yield f"{INSIGHTS_FILE} is absent: only stars and dates of the reviews are counted"
     if unknown := sorted(_ids_in_insights(insights).difference(review["id"] for review in reviews)):
         some = ", ".join(unknown[:3]) + (", …" if len(unknown) > 3 else "")
         yield f"{INSIGHTS_FILE} speaks of {len(unknown)} review(s) that are not served: {some}"

@@ -29,10 +29,11 @@ from callbacks import CallbackClient
 from contract import BadData
 from hub import Hub, HubSettings
 from hub_store import HubUnavailable, Listing, list_subscriptions
+from insights import ENTITY_KINDS
 from links import links_below
 from logs import start_log
 from mcp_rpc import SESSION_KEY_BYTES, McpEndpoint, McpSettings, new_session_key
-from reviews import ENTITY_KINDS, Dataset
+from reviews import Dataset
 from settings import BadSetting, Settings, add_flags, flag_name, read_settings, setting_text
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA = 0, 1, 78  # 78 is EX_CONFIG of sysexits.h; argparse exits with 2

@@ -203,9 +203,10 @@ def fixed_bodies(program: Program, dataset: Dataset, urls: Links, files: Files, 
     both, templates = max(files.reviews_changed, files.insights_changed), program.templates
     atom = atom_feed(dataset, urls, datetime.fromtimestamp(modified, UTC))
     contract = encode(served_contract(program.contract, dataset, urls))
+    of_insights = both if files.insights is None else files.insights_changed  # counted, or read
     return {
         links.REVIEWS_PATH: (dataset.reviews_json, JSON_TYPE, both),
-        links.INSIGHTS_PATH: (dataset.insights_json, JSON_TYPE, files.insights_changed),
+        links.INSIGHTS_PATH: (dataset.insights_json, JSON_TYPE, of_insights),
         links.JSON_FEED_PATH: (json_feed(dataset, urls), JSON_TYPE, both),
         links.ATOM_FEED_PATH: (atom, ATOM_TYPE, both),
         links.CONTRACT_PATH: (contract, JSON_TYPE, files.reviews_changed),

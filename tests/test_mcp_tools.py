@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from mcp_sample import BUSINESS, CALLS, CONTRACT, DECLARED, INSIGHTS, REVIEWS, TOOLBOX, Object, toolbox_with
+from page_samples import SAMPLE
 
 from mcp_tools import MOST_LISTED, N8N_EXTRAS, TOOLS, Toolbox
 
@@ -270,6 +271,21 @@ def test_the_summary_lists_what_the_other_tools_know() -> None:
         assert structured("get_aspect_sentiment", {"aspect": aspect["id"]})["score"] == aspect["score"]
 
 
+def test_without_insights_the_tools_tell_what_the_stars_tell_and_name_nobody() -> None:
+    toolbox = toolbox_with(json.loads((SAMPLE / "reviews.json").read_bytes()))
+    summary = structured("get_insights_summary", toolbox=toolbox)
+    assert (summary["review_count"], summary["trend"], summary["technicians"]) == (160, "stable", [])
+    assert summary["overall_sentiment"] == INSIGHTS["overall_sentiment"] | {"score": 0.71}
+    assert summary["date_range"] == INSIGHTS["date_range"]
+    months = structured("get_sentiment_trend", toolbox=toolbox)["monthly"]
+    without_scores = [
+        [{**month, "score": 0} for month in each] for each in (months, INSIGHTS["temporal"]["monthly"])
+    ]
+    assert without_scores[0] == without_scores[1]
+    (fault,) = faults("get_technician", {"name": "Okafor"}, toolbox)
+    assert fault == "name: the insights speak of nobody of this name; they name none"
+
+
 @pytest.mark.parametrize(
     ("tool", "argument", "known"),
     [
@@ -394,8 +410,8 @@ REVIEWS_FILES = st.fixed_dictionaries(
 
 
 @settings(max_examples=60)
-@given(file=REVIEWS_FILES, insights=INSIGHTS_FILES)
-def test_whatever_loads_is_answered_in_the_declared_form(file: Object, insights: Object) -> None:
+@given(file=REVIEWS_FILES, insights=st.none() | INSIGHTS_FILES)
+def test_whatever_loads_is_answered_in_the_declared_form(file: Object, insights: Object | None) -> None:
     toolbox = toolbox_with(file, insights)
     served = toolbox.dataset.insights
     calls: dict[str, list[Object]] = {

@@ -205,6 +205,8 @@ def test_a_figure_that_changes_in_the_data_changes_on_the_page() -> None:
     absurd = {"id": "a", "label": "Absurd", "positive_count": 10**15, "negative_count": 17}
     text = read(changed(insights={"aspects": [absurd, {"id": "b", "label": "Absent"}]})).text
     assert "Absurd 1,000,000,000 praise, 17 find fault Absent 0 mentions" in text
+    nobody = {"technicians": [{"id": "n", "label": "Nobody Names", "mention_count": 0}]}
+    assert "Nobody Names" not in read(changed(insights={"entities": nobody})).text
 
 
 def test_bars_of_aspects_share_one_axis_and_end_within_the_width() -> None:
@@ -253,11 +255,13 @@ def test_a_review_names_people_then_services_by_their_labels() -> None:
     assert " ".join(["Ann", person, *list(services.values())[: page.MOST_NAMED - 2], "Asked"]) in text
 
 
-@pytest.mark.parametrize("document, sections", [(SMALLEST, []), (REVIEWS_FILE, ["reviews"])])
+@pytest.mark.parametrize("document, sections", [(SMALLEST, []), (REVIEWS_FILE, ["trend", "reviews"])])
 def test_what_is_not_known_is_left_out(document: Any, sections: list[str]) -> None:
     found = read(dataset_of(document))
     assert document["business"]["name"] in found.text
     assert found.sections == [*sections, "developers"]
+    assert ("drawn from 160 reviews on 15 November 2026 (counted" in found.text) is bool(sections)
+    assert ("Trend: stable." in found.text) is bool(sections)
     assert ("No reviews yet." in found.text) is (document is SMALLEST)
     assert ("aggregateRating" in found.data) is (document is REVIEWS_FILE)
 

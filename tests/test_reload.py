@@ -232,7 +232,7 @@ def test_a_file_that_stays_away_makes_the_service_stale_and_a_moment_is_not_miss
     assert served(reloader) == ["b"]
 
 
-def test_insights_that_stay_away_say_nothing_any_more(reloader: Reloader) -> None:
+def test_insights_that_stay_away_are_counted_from_the_reviews(reloader: Reloader) -> None:
     data = reloader.application.data
     replace(data, {"review_count": 7}, "insights.json")
     reloader.look(forced=False)
@@ -240,7 +240,7 @@ def test_insights_that_stay_away_say_nothing_any_more(reloader: Reloader) -> Non
     (data / "insights.json").unlink()
     for _ in range(LOOKS_AT_ABSENCE + 1):
         reloader.look(forced=False)
-    assert reloader.application.snapshot.dataset.insights["review_count"] == 0
+    assert reloader.application.snapshot.dataset.insights["review_count"] == 1
 
 
 # ---- Serving: the daemon, its thread and its signal ----

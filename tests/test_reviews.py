@@ -27,6 +27,7 @@ from small_files import OKAFOR, Object, a_file, compact, file_bytes, loaded, rev
 
 import reviews
 from contract import BadData
+from insights import MODEL, counted
 from query import BadQuery, Query, query_from_pairs
 from reviews import Dataset
 
@@ -297,11 +298,23 @@ def test_unusual_values_are_served_as_they_are(key: str, values: list[Any]) -> N
         small.check_served(dataset)
 
 
-def test_absent_insights_are_a_warning_and_say_nothing() -> None:
-    dataset = loaded(a_file(review()))
-    assert dataset.warnings == ("insights.json is absent: the insights say nothing",)
-    assert loaded(a_file(review()), {}).insights_json == dataset.insights_json
-    assert loaded(a_file(review()), {}).warnings == small.good_dataset().warnings == ()
+def test_absent_insights_are_a_warning_and_are_counted_from_the_reviews() -> None:
+    reviews = [review("a", date="2025-06-01T08:00:00Z"), review("b", rating=2, date="2025-04-30")]
+    dataset = loaded(a_file(*reviews, review("hidden", verified=False)))
+    assert dataset.warnings == ("insights.json is absent: only stars and dates of the reviews are counted",)
+    said = json.loads(dataset.insights_json)
+    empty = json.loads(loaded(a_file(*reviews), {}).insights_json)
+    assert said == empty | counted(served(dataset)) | {"generated_at": "2025-06-01T08:00:00Z"}
+    assert (list(said), said["version"], said["review_count"]) == (list(empty), 1, 2)
+    assert said | {"per_review": None} == dataset.insights | {"per_review": None}
+    assert loaded(a_file(*reviews), {}).warnings == small.good_dataset().warnings == ()
+    small.check_served(dataset)
+
+
+def test_without_reviews_and_insights_every_figure_is_null_or_zero() -> None:
+    dataset = loaded(a_file())
+    assert json.loads(dataset.insights_json) == json.loads(loaded(a_file(), {"model": MODEL}).insights_json)
+    small.check_served(dataset)
 
 
 def test_insights_about_unknown_reviews_are_a_warning() -> None:

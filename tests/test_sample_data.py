@@ -1,14 +1,16 @@
 """The sample in `data/` is a real selection of reviews, and its insights agree with them and with themselves.
 
 Everything that `insights.json` counts is recomputed here from `per_review` and `reviews.json`, with nothing
-but `json`: a count is a sum over all verified reviews, an average a mean. Figures are rounded once, at the
-end, with `round`: averages and scores to 2 decimals, percentages to 1.
+of the program: a count is a sum over all verified reviews, an average a mean of the exact sum. Figures are
+rounded once, at the end, with `round`: averages and scores to 2 decimals, percentages to 1.
 
 Loading - Reviews - Insights: what they point at - Insights: figures
 """
 
 import json
+import math
 import re
+import statistics
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
@@ -34,13 +36,13 @@ KINDS = ["technicians", "services", "problems", "service_areas"]
 
 TAKING_SIDES = 0.25  # a score this far from 0 makes a review positive or negative
 VALUE = {"positive": 1, "neutral": 0, "negative": -1}
-TREND_STEP = 0.05  # how much the last year must differ from the one before it to be a trend
+TREND_STEP = 0.1  # how much the stars of the last year must differ from the year before, as a score
 
 
 def mean(numbers: Iterable[float]) -> float:
     """The plain average, rounded to 2 decimals."""
     values = list(numbers)
-    return round(sum(values) / len(values), 2)
+    return round(math.fsum(values) / len(values), 2)
 
 
 def percentage(part: int, whole: int) -> float:
@@ -244,12 +246,13 @@ def test_every_month_with_reviews_has_its_figures_oldest_first() -> None:
         assert figures["score"] == mean(PER_REVIEW[review_id]["score"] for review_id in ids)
 
 
-def test_the_trend_compares_the_last_twelve_months_with_the_twelve_before() -> None:
+def test_the_trend_is_a_change_beyond_noise_of_the_last_twelve_months_against_the_twelve_before() -> None:
     months = [entry["month"] for entry in INSIGHTS["temporal"]["monthly"]]
     earlier, latest = (
-        [note["score"] for review_id, note in PER_REVIEW.items() if day_of(VERIFIED[review_id])[:7] in year]
+        [(review["rating"] - 3) / 2 for review in VERIFIED.values() if day_of(review)[:7] in year]
         for year in (months[-24:-12], months[-12:])
     )
-    change = sum(latest) / len(latest) - sum(earlier) / len(earlier)
-    trend = "improving" if change >= TREND_STEP else "declining" if change <= -TREND_STEP else "stable"
-    assert INSIGHTS["temporal"]["trend"] == trend
+    change = statistics.fmean(latest) - statistics.fmean(earlier)
+    error = math.sqrt(sum(statistics.variance(year) / len(year) for year in (latest, earlier)))
+    is_trend = abs(change) >= max(TREND_STEP, 2 * error)
+    assert INSIGHTS["temporal"]["trend"] == (["declining", "improving"][change > 0] if is_trend else "stable")

@@ -139,9 +139,10 @@ def built(
     insights: Any = None,
     program: float = 0,
 ) -> Snapshot:
-    """The snapshot of reviews changed then, and insights changed at 0 or as the first member says."""
+    """The snapshot of reviews changed then, and insights at 0 or as the first member says; None: no file."""
     insights_changed, content = insights or (0, {})
-    files = Files(json.dumps(document).encode(), changed, json.dumps(content).encode(), insights_changed)
+    insights_file = None if content is None else json.dumps(content).encode()
+    files = Files(json.dumps(document).encode(), changed, insights_file, insights_changed)
     urls = links_below("http://reviews.example")
     return snapshot.build_snapshot(PROGRAM._replace(changed=program), files, urls, previous, now)
 
@@ -164,6 +165,16 @@ def test_content_is_as_old_as_what_it_is_made_of(reviews: int, insights: int, pr
         FROM_INSIGHTS: max(insights, program),
         **dict.fromkeys(FROM_NEITHER, program),
     }
+
+
+@pytest.mark.parametrize(("reviews", "removed"), [(30, 20), (20, 30)])
+def test_insights_that_are_counted_are_as_new_as_the_reviews_and_as_the_removal_of_the_file(
+    reviews: int, removed: int
+) -> None:
+    first = built(ONE, reviews, insights=(removed, None))
+    assert first.fixed[FROM_INSIGHTS].last_modified == 30
+    later = built(MINIMAL, 50, first, insights=(removed, None))
+    assert later.fixed[FROM_INSIGHTS].last_modified == 50
 
 
 def test_whole_seconds_count_and_none_of_them_in_the_future() -> None:
