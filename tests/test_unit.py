@@ -5,6 +5,7 @@ import re
 import subprocess
 from dataclasses import fields
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from services import ROOT
@@ -18,6 +19,7 @@ UNIT = (ROOT / "reviewsd.service").read_text(encoding="utf-8")
 MOST_EXPOSED = 1.2
 DROP_INS = ["deploy/settings.conf", "deploy/read-instance.conf", "deploy/unix-socket.conf"]
 FILES = ["reviewsd.service", *DROP_INS]
+IMPORT_UNITS = [f"deploy/reviewsd-import.{kind}" for kind in ("service", "path", "timer")]
 WRONG_USAGE = 2  # argparse's exit status
 
 
@@ -29,7 +31,7 @@ def test_the_exposure_is_small() -> None:
     assert float(level[1]) <= MOST_EXPOSED
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", [*FILES, *IMPORT_UNITS])
 def test_every_directive_has_a_comment_above_it(name: str) -> None:
     lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
     for above, line in pairwise(lines):
@@ -116,7 +118,9 @@ def test_its_commands_run_in_a_clone_as_an_ordinary_user(name: str) -> None:
         assert all((ROOT / path).is_file() for path in named), command
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/server.md", "deploy/Caddyfile", *FILES])
+@pytest.mark.parametrize(
+    "name", ["README.md", "docs/server.md", "docs/your-reviews.md", "deploy/Caddyfile", *FILES, *IMPORT_UNITS]
+)
 def test_files_that_it_names_are_there(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     named = re.findall(r"\b(?:deploy|docs)/[\w.-]*\w", text)
@@ -133,3 +137,18 @@ def test_the_socket_is_where_only_a_group_may_enter() -> None:
     directory = f"/run/{service['RuntimeDirectory'][0]}"
     assert variables("deploy/unix-socket.conf")["REVIEWSD_UDS"].rpartition("/")[0] == directory
     assert (service["RuntimeDirectoryMode"], service["Group"]) == (["0750"], ["www-data"])
+
+
+def test_the_import_units_can_be_loaded_and_meet_in_one_directory(tmp_path: Path) -> None:
+    for name in IMPORT_UNITS:
+        text = (
+            (ROOT / name)
+            .read_text(encoding="utf-8")
+            .replace("/opt/reviewsd/bin/reviewsd-import", "/bin/true")
+        )
+        (tmp_path / Path(name).name).write_text(text)
+    command = [program("systemd-analyze"), "verify", *map(str, sorted(tmp_path.iterdir()))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert "reviewsd-import" not in done.stderr
+    assert merged(IMPORT_UNITS[1])["PathChanged"] == ["/srv/reviews-drop"]
+    assert "/srv/reviews-drop/*" in merged(IMPORT_UNITS[0])["ExecStart"][0]

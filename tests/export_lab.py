@@ -1,0 +1,122 @@
+"""Exports in the shape of real ones, with invented names: what the tests of the importer share."""
+
+import csv
+import io
+import json
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import import_reviews
+
+FOLDER = "Takeout/Google Business Profile"
+PLACE = "11717195200126145618"
+ZONE = "America/Los_Angeles"
+
+Item = dict[str, Any]
+
+
+def moment(day: int, second: int = 0, fraction: str = ".709635") -> str:
+    return f"2025-{day // 28 + 1:02}-{day % 28 + 1:02}T20:15:{second:02}{fraction}Z"
+
+
+def item(number: int, account: str = "1", place: str = PLACE, **changes: Any) -> Item:
+    """A review as Takeout has it; a change to None takes a key away."""
+    known = {
+        "reviewer": {"displayName": f"Ósk Nr{number}"},
+        "starRating": "FIVE",
+        "comment": f"Kom aftur, í {number}. skipti",
+        "createTime": moment(number),
+        "updateTime": moment(number),
+        "name": f"accounts/{account}/locations/{place}/reviews/ChZDSUhNMG9n{number:04}EAE",
+    }
+    return {key: value for key, value in (known | changes).items() if value is not None}
+
+
+def api_item(number: int, **changes: Any) -> Item:
+    """The same review as a page of the Business Profile API has it."""
+    own = {
+        "reviewId": f"AbFvOq{number:04}",
+        "name": f"accounts/9/locations/{PLACE}/reviews/AbFvOq{number:04}",
+        "createTime": moment(number, fraction=".709"),
+        "updateTime": moment(number, fraction=".709"),
+    }
+    return item(number, **(own | changes))
+
+
+def page(items: Iterable[Item], **more: Any) -> bytes:
+    return json.dumps({"reviews": list(items), **more}).encode()
+
+
+def takeout_files(
+    items: Sequence[Item], account: str = "1", place: str = PLACE, title: str = "Bó's Bakarí"
+) -> dict[str, bytes]:
+    """The files of one location by path, 20 reviews a page."""
+    base = f"{FOLDER}/account-{account}/location-{place}"
+    files = {f"{base}/data.json": json.dumps({"title": title}).encode()}
+    for start in range(0, max(len(items), 1), 20):
+        files[f"{base}/reviews{f'-t{start}' if start else ''}.json"] = page(items[start : start + 20])
+    return files
+
+
+def zipped(path: Path, files: Mapping[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> Path:
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return path
+
+
+def takeout(path: Path, items: Sequence[Item], **where: str) -> Path:
+    """A ZIP as Google makes it."""
+    other = {f"{FOLDER}/businessPersonalization.json": b"{}", "Takeout/archive_browser.html": b"<html>"}
+    return zipped(path, other | takeout_files(items, **where))
+
+
+def written(path: Path, content: bytes | str) -> Path:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def table(header: str, *rows: Sequence[str], delimiter: str = ",") -> str:
+    """A CSV with a header that names columns by spaces."""
+    out = io.StringIO()
+    csv.writer(out, delimiter=delimiter).writerows([header.split(), *rows])
+    return out.getvalue()
+
+
+class Shop:
+    """A data directory into which a test imports."""
+
+    def __init__(self, root: Path):
+        self.root, self.data = root, root / "data"
+
+    def run(self, *arguments: object) -> int:
+        return import_reviews.main([*map(str, arguments), "--data", str(self.data)])
+
+    def take(self, *arguments: object) -> None:
+        """An import that succeeds."""
+        assert self.run(*arguments, "--zone", ZONE) == import_reviews.EXIT_SUCCESS
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return json.loads((self.data / "reviews.json").read_bytes())  # type: ignore[no-any-return]
+
+    @property
+    def reviews(self) -> dict[str, dict[str, Any]]:
+        return {review["id"]: review for review in self.document["reviews"]}
+
+    def only(self) -> dict[str, Any]:
+        (review,) = self.document["reviews"]
+        return review  # type: ignore[no-any-return]
+
+    def edit(self, id: str, **changes: Any) -> None:
+        """Change a review by hand."""
+        document = self.document
+        for review in document["reviews"]:
+            review |= changes if review["id"] == id else {}
+        (self.data / "reviews.json").write_text(json.dumps(document))
+
+    def files(self) -> dict[str, bytes]:
+        found = self.data.iterdir() if self.data.exists() else ()
+        return {path.name: path.read_bytes() for path in found if path.is_file()}
