@@ -504,7 +504,8 @@ def _details(records: Iterable[Record], ledger: Ledger) -> Iterator[str]:
     for id, review in sorted(ledger.reviews.items()):
         alike[fold(review.get("text") or "")].append(id)
     for text, ids in alike.items():
-        if len(text) >= LEAST_TELLING and len(ids) > 1 and not ledger.stored.keys() >= set(ids):
-            yield f"the same text: {', '.join(ids)}; --forget ID removes one for good"
+        sources = {ledger.entries[id]["source"] for id in ids}
+        if len(text) >= LEAST_TELLING and len(sources) > 1 and not ledger.stored.keys() >= set(ids):
+            yield f"the same text at several sources: {', '.join(ids)}; --forget ID removes one for good"
     if unverified := sum(review.get("verified") is False for review in ledger.reviews.values()):
         yield f"not verified, so not served: {unverified}"

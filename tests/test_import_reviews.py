@@ -421,6 +421,14 @@ def test_rows_without_ids_keep_theirs_when_they_are_edited(shop: Shop) -> None:
     assert {id: review["text"] for id, review in shop.reviews.items()} == {f"{first}-2": "two"}
 
 
+def test_a_text_at_two_sources_is_named(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    long = "The best cinnamon buns of the whole island, says Ann."
+    shop.take(written(shop.root / "g", page([item(1, comment=long), item(2, comment=long)])), "--name", "B")
+    assert "the same text" not in capsys.readouterr().out
+    shop.take(csv_of(shop, ["Ann", "5", "2024-01-01", long.upper()]), "--source", "fb")
+    assert "the same text at several sources: fb-" in capsys.readouterr().out
+
+
 # ---- Erasure ----
 
 
