@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import sys
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -589,6 +590,18 @@ def test_a_folder_and_parts_are_taken_like_one_archive(shop: Shop) -> None:
     other.root.mkdir()
     other.take(*reversed(parts))
     assert other.files() == whole
+
+
+def test_a_long_import_says_on_a_terminal_what_it_reads(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(import_reviews, "QUIET_SECONDS", -1)
+    pages = written(shop.root / "p", page([item(1)]))
+    shop.take(pages, "--name", "B")
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    shop.take(pages)
+    assert capsys.readouterr().err == f"reading {pages} …\n"
 
 
 def test_the_sample_is_never_merged_with(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
