@@ -221,7 +221,7 @@ RESOURCE_NAME = re.compile(r"(?:accounts/[^/]+/)?locations/([^/]+)/reviews/([^/]
 ANONYMOUS = "A Google user"  # Google's own words
 
 
-def google_record(item: Json, place: Fault, options: Namespace) -> Record:
+def google_record(item: Mapping[str, Json], place: Fault, options: Namespace) -> Record:
     """A review of Takeout, or of the API if it has a `reviewId`. Raises BadRecord and Undecided."""
     resource_name, native_id = _text(item, "name"), _text(item, "reviewId")
     resource = RESOURCE_NAME.fullmatch(resource_name)
@@ -258,15 +258,15 @@ def read_google(items: Sequence[Json], file: str, options: Namespace, exports: E
     for index, item in enumerate(items):
         place = Fault(file, ("reviews", index), "")
         try:
-            records.append(google_record(item, place, options))
+            records.append(google_record(_object({"it": item}, "it"), place, options))
         except BadRecord as fault:
             exports.failed.append(replace(place, reason=str(fault)))
     return records
 
 
-def _text(holder: Json, key: str) -> str:
+def _text(holder: Mapping[str, Json], key: str) -> str:
     """A member that is text, empty where it is absent or null. Raises BadRecord."""
-    value = holder.get(key) if isinstance(holder, dict) else holder
+    value = holder.get(key)
     if value is not None and not isinstance(value, str):
         raise BadRecord(f"{key} is {shown(value)} and not text")
     return clean(value or "")
@@ -349,7 +349,9 @@ def _columns(header: Sequence[str], file: str, options: Namespace) -> dict[str, 
     """The index of the column of each field. Raises Undecided unless each is named just once."""
     wanted: dict[str, str] = options.map or {name: name for name in header if name}
     faults = {
-        "columns that are not of the template": [name for name in wanted if name not in FIELDS],
+        "columns that are not of the template": [
+            name for name in wanted if not (options.map or name in TEMPLATE)
+        ],
         "no columns named": [name for name in wanted.values() if name not in header],
         "several columns named": [name for name in wanted.values() if header.count(name) > 1],
         "no columns for": [name for name in REQUIRED if name not in wanted],
@@ -465,7 +467,8 @@ def read_takeout(
         if (items := _google_items(document)) is not None:
             found = read_google(items, file, options, exports)
             is_first = path.name.lower() == "reviews.json"
-            locations.setdefault((path.parent, is_first), set()).update(each.location for each in found)
+            those = locations.setdefault((path.parent, is_first), set())
+            those |= {each.location for each in found} - {""}
             records += found
         elif path.name.lower() == "data.json" and isinstance(document, dict):
             titles[path.parent] = one_line(str(document.get("title") or ""))
