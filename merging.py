@@ -17,12 +17,11 @@ from dataclasses import replace
 from typing import Any
 
 from contract import BadData, Contract, Fault, FileForm
-from exports import ANONYMOUS, FORMS, BadRecord, Exports, Record, Undecided, looks_damaged, read_date
+from exports import ANONYMOUS, FORMS, BadRecord, Exports, Record, Review, Undecided, looks_damaged, read_date
 from query import fold
 from reviews import calendar_day, review_complaints
 from strict_json import Json, encode
 
-Review = dict[str, Json]
 Entry = dict[str, Any]  # what is known of a review, with the keys of ENTRY_FORM
 State = dict[str, Any]  # what is known of all, with the keys of STATE_FORM
 
@@ -109,16 +108,17 @@ def merge(
     failed = [*exports.failed, *failed]
     _refuse_failures(failed, len(records))
     places = {record.location for record in records}
-    complete = {place: exports.complete[place] for place in exports.complete.keys() & places if not failed}
+    complete = {place: time for place, time in exports.complete.items() if place in places and not failed}
     newest = {place: max(time, state["complete"].get(place, "")) for place, time in complete.items()}
     newest = state["complete"] | newest
     ledger = Ledger(document, state["reviews"], suppressed, is_short=options.short_names)
     ledger.take_all(_in_order(records), newest)
-    known = {entry["location"] for entry in state["reviews"].values()} - {""}
-    if not known and len(new := {record.location for record in exports.records} - {""}) == 1:
+    located = {entry["location"] for entry in state["reviews"].values()} - {""}
+    if not located and len(new := {record.location for record in exports.records} - {""}) == 1:
         ledger.assign_location(min(new))
     erased, hidden = ledger.erased(state["hidden"])
-    removed = ledger.missing({place: complete[place] for place in complete.keys() & known}, newest) - erased
+    current = {place: time for place, time in complete.items() if place in located and time == newest[place]}
+    removed = ledger.missing(current) - erased
     _refuse_removals(removed, ledger, options)
     for id in removed | erased:
         ledger.reviews.pop(id, None)
@@ -126,15 +126,12 @@ def merge(
     titles = {exports.titles[place] for place in exports.titles.keys() & places}
     merged = {"business": _business(document, titles, options)} | document
     merged["reviews"] = ledger.listed()
-    entries = {
-        id: entry
-        for id, entry in ledger.entries.items()
-        if id not in erased and (entry["digests"] or entry["location"])
-    }
+    known = ((id, each) for id, each in ledger.entries.items() if each["digests"] or each["location"])
+    entries = {id: entry for id, entry in known if id not in erased}
     after = state | {"zone": options.zone, "complete": newest, "hidden": hidden, "reviews": entries}
     after["names"] = "short" if options.short_names else "full"
     if merged != document:
-        earlier = state["reviews"].items()
+        earlier = ((id, entry) for id, entry in state["reviews"].items() if id not in erased)
         after["earlier"] = {id: entry for id, entry in earlier if entry != entries.get(id)}
     counts = ledger.counts(removed, erased) | {"faulty, skipped": len(failed)}
     lines = [f"{what}: {number}" for what, number in counts.items() if number]
@@ -207,7 +204,7 @@ Row = tuple[str, str, str]  # a derived id without its number, digests of text a
 
 
 def short_name(author: str) -> str:
-    """ "Camille R." for "Camille Roux"."""
+    """First name and initial, such as “Camille R.” for “Camille Roux”."""
     first, *others = author.split() or [""]
     return f"{first} {others[-1][0]}." if others and author != ANONYMOUS else author
 
@@ -277,7 +274,7 @@ class Ledger:
         unknown = {key: each for key, each in keys.items() if key not in self._ids}
         joins = {key: join_key(key[0], each.created, each.review["author"]) for key, each in unknown.items()}
         often = Counter(joins.values())
-        for (source, native_id), join in joins.items():
+        for (source, native_id), join in sorted(joins.items()):
             id, same = f"{source}-{native_id}", list[str]()
             if join and often[join] == 1 and id not in self.entries and form != "csv":
                 same = [each for each in self._joined[join] if form not in self.entries[each]["native"]]
@@ -322,9 +319,8 @@ class Ledger:
         if id not in self.reviews:  # new, or one that was removed and returns
             self.reviews[id] = {"id": id}
             entry |= {"updated": "", "replied": "", "seen": "", "digests": {}}
-        author = record.review["author"]
         is_current = record.form == "csv" or record.updated >= entry["updated"]
-        # People change their names, and owners take replies back, without a time that tells of it.
+        # Nothing in an export tells when a name changed or a reply was removed.
         is_news = record.form == "csv" or record.exported >= entry["seen"]
         entry["location"] = record.location or entry["location"]
         if is_current:
@@ -338,8 +334,8 @@ class Ledger:
                     self._take_reply(id, record, value)
             elif key == "author":
                 if is_news and is_current:
-                    entry["author"] = digest(entry["source"], fold(author))
-                    self._set(id, key, short_name(author) if self.is_short else author)
+                    entry["author"] = digest(entry["source"], fold(value))
+                    self._set(id, key, short_name(value) if self.is_short else value)
             elif is_current:
                 self._set(id, key, value)
         entry["seen"] = max(entry["seen"], record.exported)
@@ -361,7 +357,7 @@ class Ledger:
         self.by_hand.discard((id, key))
         if own == value:
             review.setdefault(key, value)
-        elif own is None if imported is None else imported == value_digest(own):
+        elif imported == value_digest(own) or (own is None and imported is None):
             review[key] = stored | value if stored and isinstance(value, dict) else value
         else:
             self.by_hand.add((id, key))
@@ -374,13 +370,13 @@ class Ledger:
             if entry["source"] == "google":
                 entry["location"] = entry["location"] or location
 
-    def missing(self, complete: Mapping[str, str], newest: Mapping[str, str]) -> set[str]:
-        """The reviews that are older than the newest complete export of their location and not in it."""
+    def missing(self, complete: Mapping[str, str]) -> set[str]:
+        """The reviews that are older than a complete export of their location and not in it."""
         missing = set()
         for id in self.reviews:
-            location, updated = self.entries[id]["location"], self.entries[id]["updated"]
-            last_known = max(updated, self.exported.get(id, ""))
-            missing |= {id} if last_known < complete.get(location, "") == newest.get(location) else set()
+            entry = self.entries[id]
+            last_known = max(entry["updated"], self.exported.get(id, ""))
+            missing |= {id} if last_known < complete.get(entry["location"], "") else set()
         return missing
 
     def erased(self, hidden: Mapping[str, str]) -> tuple[set[str], dict[str, str]]:
@@ -407,9 +403,10 @@ class Ledger:
             return list(self.stored.values())
         return sorted(self.reviews.values(), key=lambda each: (calendar_day(each), each["id"]), reverse=True)
 
-    def counts(self, removed: Collection[str], erased: set[str]) -> dict[str, int]:
+    def counts(self, removed: set[str], erased: set[str]) -> dict[str, int]:
         """Numbers of reviews by what happens to them."""
-        named, stored, merged = self.exported.keys() - erased - self.unrated.keys(), self.stored, self.reviews
+        stored, merged = self.stored, self.reviews
+        named = self.exported.keys() - self.unrated.keys() - removed - erased
         changes = Counter(
             CHANGED.get(key, f"{key} changed")
             for id in sorted(stored.keys() & merged.keys())

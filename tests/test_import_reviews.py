@@ -140,7 +140,8 @@ def test_a_newer_version_replaces_an_older_one_in_either_order(shop: Shop) -> No
             by_one.take(file)
         ends += [one.files()["reviews.json"], by_one.files()["reviews.json"]]
     assert all(end == ends[0] for end in ends)
-    shop.take(new)
+    shop.take(old)
+    shop.take(new, old)
     assert takeout_id(2) not in shop.reviews
     changed = shop.reviews[takeout_id(1)]
     assert (changed["rating"], changed["text"], changed["date"][:10]) == (2, "worse", "2025-01-02")
@@ -456,6 +457,7 @@ def test_a_forgotten_review_stays_away_in_both_forms(shop: Shop, capsys: pytest.
     line = digest("google", takeout_id(3).removeprefix("google-"))
     assert shop.files()["suppressed.txt"].decode() == f"{line}\n"
     assert line in capsys.readouterr().out
+    assert takeout_id(3) not in shop.files()["import-state.json"].decode()
     shop.take(archive, pages)
     assert "Ósk Nr3" not in shop.files()["reviews.json"].decode()
     assert len(shop.reviews) == 7
