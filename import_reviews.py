@@ -248,9 +248,9 @@ def run(options: argparse.Namespace, contract: Contract) -> Lines:
     Returns the report. Raises BadData, Undecided and OSError.
     """
     stored = read_stored(options.data, contract)
-    if options.count and not stored.document:
-        raise refused(REVIEWS_FILE, f"there is none in {options.data}")
     if options.count:
+        if not stored.document:
+            raise refused(REVIEWS_FILE, f"there is none in {options.data}")
         return count(options, contract, stored.document, stored.state)
     remember(options, stored.state)
     forgotten = suppress(options, stored) if options.forget else []
@@ -272,7 +272,7 @@ def run(options: argparse.Namespace, contract: Contract) -> Lines:
     if is_changed:
         lines.append(f"A running service shows them soon; else start it: reviewsd --data {options.data}")
     try:
-        if (options.data / EDITORIAL_FILE).exists():
+        if (options.data / EDITORIAL_FILE).exists() or (stored.insights and state["insights"]):
             lines += count(options, contract, document, state)
     except BadData as bad:
         say(lines, sys.stdout)

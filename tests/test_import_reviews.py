@@ -489,18 +489,21 @@ def insights(shop: Shop) -> dict[str, object]:
 
 
 def test_an_import_counts_what_the_owner_lists_and_only_when_it_changes(shop: Shop) -> None:
-    shop.take(written(shop.root / "a", page([item(1)])), "--name", "B")
+    shop.take(written(shop.root / "z", page([item(0)])), "--name", "B")
     assert "insights.json" not in shop.files()
+    assert shop.run("--count") == EXIT_SUCCESS
+    shop.take(written(shop.root / "a", page([item(1)])))
+    assert insights(shop)["review_count"] == 2
     written(shop.data / "editorial.json", json.dumps({"entities": ALIASES, "summary": "Good"}))
     shop.take(written(shop.root / "b", page([item(1), item(2)])))
     counted = insights(shop)
-    assert (counted["version"], counted["review_count"], counted["summary"]) == (1, 2, "Good")
+    assert (counted["version"], counted["review_count"], counted["summary"]) == (3, 3, "Good")
     before = shop.files()
     shop.take(shop.root / "b")
     assert shop.run("--count", "--short-names") == EXIT_SUCCESS
     assert shop.files() == before
     shop.take(written(shop.root / "c", page([item(3)])))
-    assert (insights(shop)["version"], insights(shop)["review_count"]) == (2, 3)
+    assert (insights(shop)["version"], insights(shop)["review_count"]) == (4, 4)
 
 
 def test_insights_of_a_person_become_the_editorial_file(
