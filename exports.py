@@ -69,12 +69,11 @@ class Undecided(ValueError):
     """Nothing is imported before the owner decides."""
 
     def __init__(self, question: str, flag: str, seen: Iterable[str] = ()):
-        super().__init__(question)
-        self._lines = [question, *(f"  {each}" for each in seen), flag]
+        super().__init__(question, *(f"  {each}" for each in seen), flag)
 
     def lines(self) -> list[str]:
         """The question, what was seen, and the flag that decides."""
-        return self._lines
+        return list(self.args)
 
 
 def refused(file: str, reason: str) -> BadData:

@@ -270,11 +270,11 @@ class Ledger:
                 self._take(id, record)
 
     def _give_ids(self, form: str, records: Iterable[Record]) -> None:
-        keys = {(each.review["source"], each.native_id): each for each in records}
-        unknown = {key: each for key, each in keys.items() if key not in self._ids}
-        joins = {key: join_key(key[0], each.created, each.review["author"]) for key, each in unknown.items()}
+        newest = {(each.review["source"], each.native_id): each for each in records}
+        unknown = sorted(newest.keys() - self._ids.keys())
+        joins = {key: join_key(key[0], newest[key].created, newest[key].review["author"]) for key in unknown}
         often = Counter(joins.values())
-        for (source, native_id), join in sorted(joins.items()):
+        for (source, native_id), join in joins.items():
             id, same = f"{source}-{native_id}", list[str]()
             if join and often[join] == 1 and id not in self.entries and form != "csv":
                 same = [each for each in self._joined[join] if form not in self.entries[each]["native"]]
@@ -372,11 +372,11 @@ class Ledger:
 
     def missing(self, complete: Mapping[str, str]) -> set[str]:
         """The reviews that are older than a complete export of their location and not in it."""
-        missing = set()
+        missing = set[str]()
         for id in self.reviews:
             entry = self.entries[id]
-            last_known = max(entry["updated"], self.exported.get(id, ""))
-            missing |= {id} if last_known < complete.get(entry["location"], "") else set()
+            if max(entry["updated"], self.exported.get(id, "")) < complete.get(entry["location"], ""):
+                missing.add(id)
         return missing
 
     def erased(self, hidden: Mapping[str, str]) -> tuple[set[str], dict[str, str]]:
@@ -440,13 +440,11 @@ def compare_annotations(
     for review in reviews:
         id = review["id"]
         if annotations.get(id):
-            annotated[id] = (
-                f"{value_digest(annotations[id])} {value_digest([review['rating'], review['text']])}"
-            )
-            before = known.get(id, annotated[id])
-            if before != annotated[id] and before[:16] == annotated[id][:16]:
-                annotated[id] = before
-                changed.append(id)
+            by_hand, said = value_digest(annotations[id]), value_digest([review["rating"], review["text"]])
+            before = known.get(id, "")
+            is_outdated = before.startswith(by_hand) and not before.endswith(said)
+            annotated[id] = before if is_outdated else f"{by_hand} {said}"
+            changed += [id] if is_outdated else []
     return annotated, changed
 
 
