@@ -211,11 +211,17 @@ def locked(directory: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def write(path: Path, content: bytes) -> None:
-    """Replace a file as a whole, unless it has this content. Raises OSError."""
+def write(path: Path, content: bytes, *, is_dry: bool) -> None:
+    """Replace a file as a whole, unless it has this content, or see whether it may be. Raises OSError."""
     path = Path(os.path.realpath(path))  # also of links that go in circles, unlike `resolve`
     if path.exists() and path.read_bytes() == content:
         return
+    if is_dry:
+        directory = next(each for each in path.parents if each.exists())
+        if not os.access(directory, os.W_OK | os.X_OK):
+            raise OSError(None, "it is not yours to change", str(directory))
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.draft")
     try:
         with open(draft, "wb") as file:
@@ -262,11 +268,9 @@ def run(options: argparse.Namespace, contract: Contract) -> Lines:
         state["replaced"] = stored.reviews_digest
         served = load(contract, reviews, stored.insights)
         lines += [f"warning: {warning}" for warning in served.warnings if stored.insights is not None]
-    if not options.dry_run:
-        options.data.mkdir(parents=True, exist_ok=True)
-        write(options.data / STATE_FILE, encoded(state))
-        if is_changed:
-            write(path, reviews)
+    write(options.data / STATE_FILE, encoded(state), is_dry=options.dry_run)
+    if is_changed:
+        write(path, reviews, is_dry=options.dry_run)
     done = "is written" if is_changed else "stays as it is"
     lines.append(f"{path} {done}: {len(document['reviews'])} reviews.")
     if is_changed:
@@ -300,10 +304,10 @@ def suppress(options: argparse.Namespace, stored: Stored) -> Lines:
     entry = stored.state["reviews"].get(options.forget) or entry_of(reviews[options.forget])
     native_ids = entry["native"].values() or [options.forget]
     lines = [digest(entry["source"], native_id) for native_id in native_ids]
-    if not options.dry_run:
-        before = (_content(options.data / SUPPRESSED_FILE) or b"").decode("utf-8-sig").splitlines()
-        added = [line for line in lines if line not in stored.suppressed]
-        write(options.data / SUPPRESSED_FILE, "".join(f"{line}\n" for line in (*before, *added)).encode())
+    path = options.data / SUPPRESSED_FILE
+    before = (_content(path) or b"").decode("utf-8-sig").splitlines()
+    added = [line for line in lines if line not in stored.suppressed]
+    write(path, "".join(f"{line}\n" for line in (*before, *added)).encode(), is_dry=options.dry_run)
     return lines
 
 
@@ -345,9 +349,9 @@ def count(options: argparse.Namespace, contract: Contract, document: dict[str, J
         load(contract, encoded(document), new)
     known = state["insights"] if not is_changed else f"{file_digest(new)} {file_digest(old)}"
     contents = editorial, encoded(state | {"annotated": annotated, "insights": known}), new
-    for path, content in zip(paths, contents, strict=True) if not options.dry_run else ():
+    for path, content in zip(paths, contents, strict=True):
         if content is not None:
-            write(path, content)
+            write(path, content, is_dry=options.dry_run)
     done = f"is counted from {len(reviews)} reviews" if is_changed else "stays as it is"
     return [*lines, f"{INSIGHTS_FILE} {done}."]
 

@@ -239,10 +239,10 @@ def test_a_kill_between_the_two_files_makes_nothing_look_changed_by_hand(
     archive = takeout(shop.root / "b.zip", newer)
     write = import_reviews.write
 
-    def killed(path: Path, content: bytes) -> bool:
+    def killed(path: Path, content: bytes, **how: bool) -> None:
         if path.name == "reviews.json":
             raise KeyboardInterrupt
-        return write(path, content)
+        return write(path, content, **how)
 
     with monkeypatch.context() as patch:
         patch.setattr(import_reviews, "write", killed)
@@ -678,7 +678,9 @@ def test_a_file_keeps_its_mode_and_a_new_one_gets_that_of_the_umask(shop: Shop) 
     assert path.stat().st_mode & 0o777 == 0o604
 
 
-def test_what_cannot_be_written_is_status_1(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_written_is_status_1(
+    shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     pages = written(shop.root / "p", page([item(1)]))
     (shop.data / ".reviews.json.draft").mkdir(parents=True)
     assert shop.run(pages, "--name", "B", "--zone", ZONE) == EXIT_FAILURE
@@ -687,6 +689,8 @@ def test_what_cannot_be_written_is_status_1(shop: Shop, capsys: pytest.CaptureFi
     for option in ([], ["--dry-run"]):
         arguments = [str(pages), "--data", str(pages), "--name", "B", "--zone", ZONE, *option]
         assert import_reviews.main(arguments) == EXIT_FAILURE
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert shop.run(pages, "--name", "B", "--zone", ZONE, "--dry-run") == EXIT_FAILURE
 
 
 @pytest.mark.parametrize("stdout", [">&-", "| cat"])
