@@ -148,6 +148,14 @@ def test_a_newer_version_replaces_an_older_one_in_either_order(shop: Shop) -> No
     assert changed["owner_reply"]["text"] == "Takk"
 
 
+def test_of_two_versions_of_one_time_the_same_is_taken_in_either_order(shop: Shop) -> None:
+    files = [written(shop.root / text, page([item(1, comment=text)])) for text in ("a", "b")]
+    shop.take(*files, "--name", "B")
+    before = shop.files()
+    shop.take(*reversed(files))
+    assert shop.files() == before
+
+
 def test_a_review_has_one_id_in_takeout_and_in_the_api(shop: Shop) -> None:
     archive = takeout(shop.root / "t.zip", [item(n) for n in range(5)])
     pages = written(shop.root / "p.json", page([api_item(n) for n in range(3, 8)]))
