@@ -31,6 +31,7 @@ from strict_json import SURROGATE, Json, NotJson, decode, encode
 # ---- Records: the reviews of an export, and what keeps others from being imported ----
 
 FORMS = ("takeout", "api", "csv")  # what gives native ids; the one whose ids are preferred first
+Review = dict[str, Json]  # as in reviews.json; of what has no key nothing is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +41,7 @@ class Record:
     place: Fault  # without a reason
     form: str
     native_id: str  # empty where the export has none
-    review: dict[
-        str, Json
-    ]  # as in reviews.json, without `id`; a key that is absent is one of which nothing is known
+    review: Review
     created: str
     updated: str = ""
     replied: str = ""
@@ -59,9 +58,7 @@ class Exports:
     failed: list[Fault] = field(default_factory=list)  # records that cannot be imported
     warnings: list[str] = field(default_factory=list)
     titles: dict[str, str] = field(default_factory=dict)  # of locations
-    complete: dict[str, str] = field(
-        default_factory=dict
-    )  # newest moment of one with every review, by location
+    complete: dict[str, str] = field(default_factory=dict)  # newest moment of whole exports, by location
 
 
 class BadRecord(ValueError):
@@ -72,12 +69,11 @@ class Undecided(ValueError):
     """Nothing is imported before the owner decides."""
 
     def __init__(self, question: str, flag: str, seen: Iterable[str] = ()):
-        super().__init__(question)
-        self._lines = [question, *(f"  {each}" for each in seen), flag]
+        super().__init__(question, *(f"  {each}" for each in seen), flag)
 
     def lines(self) -> list[str]:
         """The question, what was seen, and the flag that decides."""
-        return self._lines
+        return list(self.args)
 
 
 def refused(file: str, reason: str) -> BadData:
@@ -221,7 +217,7 @@ RESOURCE_NAME = re.compile(r"(?:accounts/[^/]+/)?locations/([^/]+)/reviews/([^/]
 ANONYMOUS = "A Google user"  # Google's own words
 
 
-def google_record(item: Json, place: Fault, options: Namespace) -> Record:
+def google_record(item: Mapping[str, Json], place: Fault, options: Namespace) -> Record:
     """A review of Takeout, or of the API if it has a `reviewId`. Raises BadRecord and Undecided."""
     resource_name, native_id = _text(item, "name"), _text(item, "reviewId")
     resource = RESOURCE_NAME.fullmatch(resource_name)
@@ -236,7 +232,7 @@ def google_record(item: Json, place: Fault, options: Namespace) -> Record:
     if not created.utc:
         raise BadRecord(f"createTime is {shown(item.get('createTime'))} and not a moment")
     text, answer = original(_text(item, "comment")), original(_text(reply, "comment"))
-    review: dict[str, Json] = {
+    review: Review = {
         "author": author or ANONYMOUS,
         "rating": WORDS.get(_text(item, "starRating").lower()),
         "date": created.text,
@@ -258,15 +254,15 @@ def read_google(items: Sequence[Json], file: str, options: Namespace, exports: E
     for index, item in enumerate(items):
         place = Fault(file, ("reviews", index), "")
         try:
-            records.append(google_record(item, place, options))
+            records.append(google_record(_object({"it": item}, "it"), place, options))
         except BadRecord as fault:
             exports.failed.append(replace(place, reason=str(fault)))
     return records
 
 
-def _text(holder: Json, key: str) -> str:
+def _text(holder: Mapping[str, Json], key: str) -> str:
     """A member that is text, empty where it is absent or null. Raises BadRecord."""
-    value = holder.get(key) if isinstance(holder, dict) else holder
+    value = holder.get(key)
     if value is not None and not isinstance(value, str):
         raise BadRecord(f"{key} is {shown(value)} and not text")
     return clean(value or "")
@@ -348,8 +344,9 @@ def _rows(text: str, file: str) -> list[tuple[int, list[str]]]:
 def _columns(header: Sequence[str], file: str, options: Namespace) -> dict[str, int]:
     """The index of the column of each field. Raises Undecided unless each is named just once."""
     wanted: dict[str, str] = options.map or {name: name for name in header if name}
+    known = FIELDS if options.map else TEMPLATE
     faults = {
-        "columns that are not of the template": [name for name in wanted if name not in FIELDS],
+        "columns that are not of the template": [name for name in wanted if name not in known],
         "no columns named": [name for name in wanted.values() if name not in header],
         "several columns named": [name for name in wanted.values() if header.count(name) > 1],
         "no columns for": [name for name in REQUIRED if name not in wanted],
@@ -390,16 +387,12 @@ def csv_record(
     if not source:
         question = f"{place.file}: nothing says where the review was published."
         raise Undecided(question, "Say where with --source, for example --source facebook.")
-    review: dict[str, Json] = {
-        "author": cells["author"],
-        "rating": read_stars(cells["rating"], options.scale),
-    }
-    review |= {"date": date.text, "source": source}
+    rating = read_stars(cells["rating"], options.scale)
+    review: Review = {"author": cells["author"], "rating": rating, "date": date.text, "source": source}
     review |= {key: cells[key] or None for key in ("text", "source_url") if key in cells}
     if reply := cells.get("reply"):
-        review["owner_reply"] = {"text": reply} | (
-            {"date": replied.text or None} if "reply_date" in cells else {}
-        )
+        when = {"date": replied.text or None} if "reply_date" in cells else {}
+        review["owner_reply"] = {"text": reply} | when
         if review.get("text") == reply:
             review["text"] = None
     if verified:
@@ -465,7 +458,8 @@ def read_takeout(
         if (items := _google_items(document)) is not None:
             found = read_google(items, file, options, exports)
             is_first = path.name.lower() == "reviews.json"
-            locations.setdefault((path.parent, is_first), set()).update(each.location for each in found)
+            those = locations.setdefault((path.parent, is_first), set())
+            those |= {each.location for each in found} - {""}
             records += found
         elif path.name.lower() == "data.json" and isinstance(document, dict):
             titles[path.parent] = one_line(str(document.get("title") or ""))

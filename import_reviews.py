@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import fcntl
 import hashlib
+import io
 import json
 import os
 import re
@@ -73,7 +74,7 @@ def read_exports(options: argparse.Namespace) -> Exports:
     wholes = defaultdict[str, list[Path]](list)  # parts by the name of the whole
     for path in dict.fromkeys(options.files):
         part = PART.fullmatch(path.stem) if path.is_dir() or _is_archive(path) else None
-        wholes[str(path.with_name(part[1]) if part else path)].append(path)
+        wholes[str(path.with_name(f"{part[1]}-*") if part else path)].append(path)
     for name, parts in wholes.items():
         if sys.stderr.isatty() and time.monotonic() > started + QUIET_SECONDS:
             say([f"reading {name} …"], sys.stderr)
@@ -92,7 +93,7 @@ def _is_archive(path: Path) -> bool:
         if not path.is_file():
             raise refused(str(path), "neither a file nor a folder")
         with open(path, "rb") as file:
-            return file.read(2) == b"PK"
+            return file.read(4) in (b"PK\x03\x04", b"PK\x05\x06")  # the latter is one without members
     except OSError as error:
         raise refused(str(path), f"cannot be read: {error.strerror}") from None
 
@@ -146,7 +147,7 @@ class Stored(NamedTuple):
     document: dict[str, Json]  # of reviews.json, empty without it
     reviews_digest: str
     insights: bytes | None
-    state: State | None
+    state: State  # empty where it was lost
     suppressed: Lines
 
 
@@ -163,7 +164,7 @@ def read_stored(directory: Path, contract: Contract) -> Stored:
             raise refused(str(directory), reason)
     state, reviews_digest = _content(directory / STATE_FILE), file_digest(reviews)
     try:
-        known = None if state is None else read_state(decode(state), reviews_digest)
+        known = empty(STATE_FORM) if state is None else read_state(decode(state), reviews_digest)
     except NotJson as error:
         raise refused(STATE_FILE, f"{error}; delete the file to have it made anew") from None
     return Stored(document, reviews_digest, insights, known, _suppressed(directory))
@@ -197,10 +198,10 @@ def _suppressed(directory: Path) -> Lines:
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
     """One import at a time. Raises OSError while there is another."""
-    if not directory.is_dir():
+    if not directory.exists():
         yield
         return
-    descriptor = os.open(directory, os.O_RDONLY)
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
@@ -210,11 +211,17 @@ def locked(directory: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def write(path: Path, content: bytes) -> None:
-    """Replace a file as a whole, unless it has this content. Raises OSError."""
-    path = path.resolve()
+def write(path: Path, content: bytes, *, is_dry: bool) -> None:
+    """Replace a file as a whole, unless it has this content, or see whether it may be. Raises OSError."""
+    path = Path(os.path.realpath(path))  # also of links that go in circles, unlike `resolve`
     if path.exists() and path.read_bytes() == content:
         return
+    if is_dry:
+        directory = next(each for each in path.parents if each.exists())
+        if not os.access(directory, os.W_OK | os.X_OK):
+            raise OSError(None, "it is not yours to change", str(directory))
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.draft")
     try:
         with open(draft, "wb") as file:
@@ -247,9 +254,11 @@ def run(options: argparse.Namespace, contract: Contract) -> Lines:
     Returns the report. Raises BadData, Undecided and OSError.
     """
     stored = read_stored(options.data, contract)
-    if options.count and not stored.document:
-        raise refused(REVIEWS_FILE, f"there is none in {options.data}")
-    remember(options, stored.state or empty(STATE_FORM))
+    if options.count:
+        if not stored.document:
+            raise refused(REVIEWS_FILE, f"there is none in {options.data}")
+        return count(options, contract, stored.document, stored.state)
+    remember(options, stored.state)
     forgotten = suppress(options, stored) if options.forget else []
     suppressed, exports = {*stored.suppressed, *forgotten}, read_exports(options)
     document, state, lines = merge(stored.document, stored.state, exports, options, suppressed, contract)
@@ -259,22 +268,20 @@ def run(options: argparse.Namespace, contract: Contract) -> Lines:
         state["replaced"] = stored.reviews_digest
         served = load(contract, reviews, stored.insights)
         lines += [f"warning: {warning}" for warning in served.warnings if stored.insights is not None]
-    if not options.dry_run:
-        options.data.mkdir(parents=True, exist_ok=True)
-        write(options.data / STATE_FILE, encoded(state))
-        if is_changed:
-            write(path, reviews)
+    write(options.data / STATE_FILE, encoded(state), is_dry=options.dry_run)
+    if is_changed:
+        write(path, reviews, is_dry=options.dry_run)
     done = "is written" if is_changed else "stays as it is"
     lines.append(f"{path} {done}: {len(document['reviews'])} reviews.")
     if is_changed:
         lines.append(f"A running service shows them soon; else start it: reviewsd --data {options.data}")
     try:
-        if options.count or (options.data / EDITORIAL_FILE).exists():
+        if (options.data / EDITORIAL_FILE).exists() or (stored.insights and state["insights"]):
             lines += count(options, contract, document, state)
     except BadData as bad:
         say(lines, sys.stdout)
-        raise bad if options.count else NotCounted(bad.faults) from None
-    return [*lines, "A dry run: nothing was written."] if options.dry_run else lines
+        raise NotCounted(bad.faults) from None
+    return lines
 
 
 def remember(options: argparse.Namespace, state: State) -> None:
@@ -294,14 +301,13 @@ def suppress(options: argparse.Namespace, stored: Stored) -> Lines:
     reviews = {review["id"]: review for review in stored.document.get("reviews", ())}
     if options.forget not in reviews:
         raise refused(REVIEWS_FILE, f"no review has the id {options.forget!r}")
-    entries = stored.state["reviews"] if stored.state else {}
-    entry = entries.get(options.forget) or entry_of(reviews[options.forget])
+    entry = stored.state["reviews"].get(options.forget) or entry_of(reviews[options.forget])
     native_ids = entry["native"].values() or [options.forget]
     lines = [digest(entry["source"], native_id) for native_id in native_ids]
-    if not options.dry_run:
-        before = (_content(options.data / SUPPRESSED_FILE) or b"").decode("utf-8-sig").splitlines()
-        added = [line for line in lines if line not in stored.suppressed]
-        write(options.data / SUPPRESSED_FILE, "".join(f"{line}\n" for line in (*before, *added)).encode())
+    path = options.data / SUPPRESSED_FILE
+    before = (_content(path) or b"").decode("utf-8-sig").splitlines()
+    added = [line for line in lines if line not in stored.suppressed]
+    write(path, "".join(f"{line}\n" for line in (*before, *added)).encode(), is_dry=options.dry_run)
     return lines
 
 
@@ -343,9 +349,9 @@ def count(options: argparse.Namespace, contract: Contract, document: dict[str, J
         load(contract, encoded(document), new)
     known = state["insights"] if not is_changed else f"{file_digest(new)} {file_digest(old)}"
     contents = editorial, encoded(state | {"annotated": annotated, "insights": known}), new
-    for path, content in zip(paths, contents, strict=True) if not options.dry_run else ():
+    for path, content in zip(paths, contents, strict=True):
         if content is not None:
-            write(path, content)
+            write(path, content, is_dry=options.dry_run)
     done = f"is counted from {len(reviews)} reviews" if is_changed else "stays as it is"
     return [*lines, f"{INSIGHTS_FILE} {done}."]
 
@@ -356,23 +362,28 @@ def count(options: argparse.Namespace, contract: Contract, document: dict[str, J
 def say(lines: Iterable[str], stream: TextIO) -> None:
     """Print lines, in which characters that a terminal may obey are escaped."""
     for line in lines:
-        print("".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in line), file=stream)
+        shown = "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in line)
+        print(shown, file=stream, flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # and not None, since it is closed
+            stream.reconfigure(errors="backslashreplace")
     options, reason = parse(arguments), "Nothing was written."
     try:
         if options.template:
-            print(",".join(TEMPLATE))
+            say([",".join(TEMPLATE)], sys.stdout)
             return EXIT_SUCCESS
         contract = read_contract(decode(shipped("data/openapi.json").read_bytes()))
         with locked(options.data):
             say(run(options, contract), sys.stdout)
-        sys.stdout.flush()
+        if options.dry_run:
+            say(["A dry run: nothing was written."], sys.stdout)
         return EXIT_SUCCESS
     except (BadData, Undecided) as fault:
-        if isinstance(fault, NotCounted):
+        if isinstance(fault, NotCounted) and not options.dry_run:
             reason = f"The reviews were imported; {INSIGHTS_FILE} stays as it is."
         say([*fault.lines(), reason], sys.stderr)
         return EXIT_BAD_DATA
@@ -414,7 +425,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     if bool(options.files) + options.count + bool(options.forget) + options.template != 1:
         parser.error("one of FILE, --count, --forget ID and --template is needed")
     for path in options.files:
-        if not path.exists():
+        if not os.path.exists(path):  # False for any path that the system does not take
             parser.error(f"there is no file {str(path)!r}")
     if options.zone and options.zone not in available_timezones():
         hint = "expected for example Europe/Berlin" if available_timezones() else "install tzdata"

@@ -17,12 +17,11 @@ from dataclasses import replace
 from typing import Any
 
 from contract import BadData, Contract, Fault, FileForm
-from exports import ANONYMOUS, FORMS, BadRecord, Exports, Record, Undecided, looks_damaged, read_date
+from exports import ANONYMOUS, FORMS, BadRecord, Exports, Record, Review, Undecided, looks_damaged, read_date
 from query import fold
 from reviews import calendar_day, review_complaints
 from strict_json import Json, encode
 
-Review = dict[str, Json]
 Entry = dict[str, Any]  # what is known of a review, with the keys of ENTRY_FORM
 State = dict[str, Any]  # what is known of all, with the keys of STATE_FORM
 
@@ -49,7 +48,7 @@ STATE_FORM = {
     "insights": TEXT,  # digest of insights.json as last counted
     "replaced": TEXT,  # digest of the reviews.json that was to be replaced
     "complete": TEXTS,  # time of the newest complete export, by location
-    "hidden": TEXTS,  # `join` of an erased review, by its line in suppressed.txt
+    "hidden": TEXTS,  # the line in suppressed.txt, by `join` and digests of ids of an erased review
     "annotated": TEXTS,  # digests of annotation and review, by id
     "reviews": ENTRIES,
     "earlier": ENTRIES,  # of `reviews`, those that the import changed, as before
@@ -94,7 +93,7 @@ def value_digest(value: Json) -> str:
 
 def merge(
     document: dict[str, Json],
-    state: State | None,
+    state: State,
     exports: Exports,
     options: Namespace,
     suppressed: Collection[str],
@@ -102,23 +101,24 @@ def merge(
 ) -> tuple[dict[str, Json], State, list[str]]:
     """The stored `document`, {} if there is none, with the exports merged into it; the state; the report.
 
-    `state` is None where it was lost: then nothing is removed. `suppressed` holds the lines of
-    suppressed.txt. Raises Undecided.
+    Nothing is removed of a location of which `state`, perhaps lost, knows no review. `suppressed` holds the
+    lines of suppressed.txt. Raises Undecided.
     """
-    before = state or empty(STATE_FORM)
-    records, failed = _sound(_of_one_location(exports, before, options.location), contract)
+    records, failed = _sound(_of_one_location(exports, state, options.location), contract)
     failed = [*exports.failed, *failed]
     _refuse_failures(failed, len(records))
     places = {record.location for record in records}
-    complete = {place: exports.complete[place] for place in exports.complete.keys() & places if not failed}
-    newest = {place: max(time, before["complete"].get(place, "")) for place, time in complete.items()}
-    newest = before["complete"] | newest
-    ledger = Ledger(document, before["reviews"], suppressed, is_short=options.short_names)
+    complete = {place: time for place, time in exports.complete.items() if place in places and not failed}
+    newest = {place: max(time, state["complete"].get(place, "")) for place, time in complete.items()}
+    newest = state["complete"] | newest
+    ledger = Ledger(document, state["reviews"], suppressed, is_short=options.short_names)
     ledger.take_all(_in_order(records), newest)
-    if document and state is None:
-        ledger.assign_location(places - {""})
-    erased, hidden = ledger.erased(before["hidden"])
-    removed = ledger.missing(complete, newest) - erased if state else set[str]()
+    located = {entry["location"] for entry in state["reviews"].values()} - {""}
+    if not located and len(new := {record.location for record in exports.records} - {""}) == 1:
+        ledger.assign_location(min(new))
+    erased, hidden = ledger.erased(state["hidden"])
+    current = {place: time for place, time in complete.items() if place in located and time == newest[place]}
+    removed = ledger.missing(current) - erased
     _refuse_removals(removed, ledger, options)
     for id in removed | erased:
         ledger.reviews.pop(id, None)
@@ -126,16 +126,13 @@ def merge(
     titles = {exports.titles[place] for place in exports.titles.keys() & places}
     merged = {"business": _business(document, titles, options)} | document
     merged["reviews"] = ledger.listed()
-    entries = {
-        id: entry
-        for id, entry in ledger.entries.items()
-        if id not in erased and (entry["digests"] or entry["location"])
-    }
-    after = before | {"zone": options.zone, "complete": newest, "hidden": hidden, "reviews": entries}
+    known = ((id, each) for id, each in ledger.entries.items() if each["digests"] or each["location"])
+    entries = {id: entry for id, entry in known if id not in erased}
+    after = state | {"zone": options.zone, "complete": newest, "hidden": hidden, "reviews": entries}
     after["names"] = "short" if options.short_names else "full"
     if merged != document:
-        known = before["reviews"].items()
-        after["earlier"] = {id: entry for id, entry in known if entry != entries.get(id)}
+        earlier = ((id, entry) for id, entry in state["reviews"].items() if id not in erased)
+        after["earlier"] = {id: entry for id, entry in earlier if entry != entries.get(id)}
     counts = ledger.counts(removed, erased) | {"faulty, skipped": len(failed)}
     lines = [f"{what}: {number}" for what, number in counts.items() if number]
     lines += [f"skipped: {record.place}no rating" for record in ledger.unrated.values()]
@@ -191,7 +188,11 @@ def _in_order(records: Iterable[Record]) -> list[Record]:
 
     Of equal ones, such as one review in two accounts, the one with the smaller resource name is the last.
     """
-    by_name = sorted(records, key=lambda each: each.resource_name, reverse=True)
+
+    def name_and_content(record: Record) -> tuple[str, bytes]:
+        return record.resource_name, encode(record.review) if record.exported else b""
+
+    by_name = sorted(records, key=name_and_content, reverse=True)
     return sorted(by_name, key=lambda each: (each.exported, each.updated))
 
 
@@ -203,7 +204,7 @@ Row = tuple[str, str, str]  # a derived id without its number, digests of text a
 
 
 def short_name(author: str) -> str:
-    """ "Camille R." for "Camille Roux"."""
+    """First name and initial, such as “Camille R.” for “Camille Roux”."""
     first, *others = author.split() or [""]
     return f"{first} {others[-1][0]}." if others and author != ANONYMOUS else author
 
@@ -259,7 +260,8 @@ class Ledger:
             self._give_ids(form, [each for each in records if each.form == form and each.native_id])
         derived = self._derive_ids({_row(each) for each in records if not each.native_id})
         for record in records:
-            id = self._ids.get((record.review["source"], record.native_id)) or derived[_row(record)]
+            native = record.review["source"], record.native_id
+            id = self._ids[native] if record.native_id else derived[_row(record)]
             self.exported[id] = max(record.exported, self.exported.get(id, ""))
             if record.review["rating"] is None:
                 self.unrated[id] = record
@@ -268,9 +270,9 @@ class Ledger:
                 self._take(id, record)
 
     def _give_ids(self, form: str, records: Iterable[Record]) -> None:
-        keys = {(each.review["source"], each.native_id): each for each in records}
-        unknown = {key: each for key, each in keys.items() if key not in self._ids}
-        joins = {key: join_key(key[0], each.created, each.review["author"]) for key, each in unknown.items()}
+        newest = {(each.review["source"], each.native_id): each for each in records}
+        unknown = sorted(newest.keys() - self._ids.keys())
+        joins = {key: join_key(key[0], newest[key].created, newest[key].review["author"]) for key in unknown}
         often = Counter(joins.values())
         for (source, native_id), join in joins.items():
             id, same = f"{source}-{native_id}", list[str]()
@@ -288,19 +290,19 @@ class Ledger:
         for row in sorted(rows):
             bases[row[0]].append(row)
         for base, left in bases.items():
-            numbers = range(2, len(self._derived[base]) + len(left) + 1)
+            free = sorted(self._derived[base], key=lambda id: (len(id), id))
+            numbers = range(2, len(free) + len(left) + 1)
             numbered, source = [base, *(f"{base}-{number}" for number in numbers)], base[:-25]
-            free = [id for id in numbered if id in self.entries]
             for length in (3, 2):  # with the stars, then without
                 for row in list(left):
                     if same := [id for id in free if self._row_of(base, id)[:length] == row[:length]]:
                         ids[row] = same[0]
                         free.remove(same[0])
                         left.remove(row)
-            # What was erased stays away: a row that is not known from elsewhere is taken for it.
+            # What was erased stays away: each row that is not stored as it is may be it.
             erased = [id for id in numbered if digest(source, id) in self.suppressed]
-            fresh = [id for id in numbered if id not in self.entries and id not in erased]
-            ids |= zip(left, [*erased, *free, *fresh], strict=False)
+            fresh = [id for id in numbered if id not in self.entries]
+            ids |= zip(left, erased[:1] * len(left) or [*free, *fresh], strict=False)
         for (base, *_), id in ids.items():
             self.entries.setdefault(id, empty(ENTRY_FORM) | {"source": base[:-25]})
         return ids
@@ -317,35 +319,33 @@ class Ledger:
         if id not in self.reviews:  # new, or one that was removed and returns
             self.reviews[id] = {"id": id}
             entry |= {"updated": "", "replied": "", "seen": "", "digests": {}}
-        author = record.review["author"]
         is_current = record.form == "csv" or record.updated >= entry["updated"]
+        # Nothing in an export tells when a name changed or a reply was removed.
+        is_news = record.form == "csv" or record.exported >= entry["seen"]
         entry["location"] = record.location or entry["location"]
         if is_current:
             self.current.add(id)
-            entry["author"] = digest(entry["source"], fold(author))
             entry["updated"] = max(entry["updated"], record.updated)
-        said = record.review | ({"author": short_name(author)} if self.is_short else {})
-        for key, value in said.items():
+        for key, value in record.review.items():
             if key in ("source", "date"):  # as first imported
                 self.reviews[id].setdefault(key, value)
             elif key == "owner_reply":
-                self._take_reply(id, record, value)
+                if is_news and (value or entry["replied"] < record.exported):
+                    self._take_reply(id, record, value)
+            elif key == "author":
+                if is_news and is_current:
+                    entry["author"] = digest(entry["source"], fold(value))
+                    self._set(id, key, short_name(value) if self.is_short else value)
             elif is_current:
                 self._set(id, key, value)
         entry["seen"] = max(entry["seen"], record.exported)
 
     def _take_reply(self, id: str, record: Record, reply: Json) -> None:
-        entry, stored = self.entries[id], self.reviews[id].get("owner_reply") or {}
-        is_news = record.exported >= entry["seen"]
-        if reply is None:
-            is_news = is_news and entry["replied"] < record.exported
-        else:
-            is_news = is_news or record.form == "csv"
-            same = stored if stored.get("text") == reply["text"] else {}
-            reply = reply | {"date": reply.get("date", same.get("date"))}
-        if is_news:
-            self._set(id, "owner_reply", reply)
-            entry["replied"] = record.replied
+        stored = self.reviews[id].get("owner_reply") or {}
+        if reply and "date" not in reply:
+            reply = reply | {"date": stored.get("date") if stored.get("text") == reply["text"] else None}
+        self._set(id, "owner_reply", reply)
+        self.entries[id]["replied"] = record.replied
 
     def _set(self, id: str, key: str, value: Json) -> None:
         """Set a field as an export has it, unless it was changed by hand."""
@@ -357,41 +357,43 @@ class Ledger:
         self.by_hand.discard((id, key))
         if own == value:
             review.setdefault(key, value)
-        elif own is None if imported is None else imported == value_digest(own):
+        elif imported == value_digest(own) or (own is None and imported is None):
             review[key] = stored | value if stored and isinstance(value, dict) else value
         else:
             self.by_hand.add((id, key))
 
     # ---- Removal: what a complete export no longer has, and what was erased for good ----
 
-    def assign_location(self, locations: Collection[str]) -> None:
+    def assign_location(self, location: str) -> None:
         """Take reviews of Google whose location the lost state knew for those of the only one."""
-        for entry in self.entries.values() if len(locations) == 1 else ():
+        for entry in self.entries.values():
             if entry["source"] == "google":
-                entry["location"] = entry["location"] or min(locations)
+                entry["location"] = entry["location"] or location
 
-    def missing(self, complete: Mapping[str, str], newest: Mapping[str, str]) -> set[str]:
-        """The reviews that are older than the newest complete export of their location and not in it."""
-        missing = set()
+    def missing(self, complete: Mapping[str, str]) -> set[str]:
+        """The reviews that are older than a complete export of their location and not in it."""
+        missing = set[str]()
         for id in self.reviews:
-            location, updated = self.entries[id]["location"], self.entries[id]["updated"]
-            last_known = max(updated, self.exported.get(id, ""))
-            missing |= {id} if last_known < complete.get(location, "") == newest.get(location) else set()
+            entry = self.entries[id]
+            if max(entry["updated"], self.exported.get(id, "")) < complete.get(entry["location"], ""):
+                missing.add(id)
         return missing
 
     def erased(self, hidden: Mapping[str, str]) -> tuple[set[str], dict[str, str]]:
-        """The reviews that suppressed.txt means, and `hidden` with their joins."""
-        joins: dict[str, str] = {line: hidden[line] for line in hidden.keys() & self.suppressed}
+        """The reviews that suppressed.txt means, and what `hidden` becomes."""
+        lines = {mark: line for mark, line in hidden.items() if line in self.suppressed}
+        lines |= {line: line for line in self.suppressed}
         erased = set[str]()
-        for id, entry in self.entries.items() if self.suppressed else ():
-            native_ids = (id, id.removeprefix(f"{entry['source']}-"), *entry["native"].values())
-            found = {digest(entry["source"], each) for each in native_ids} & self.suppressed
-            for line in found:
-                joins[line] = entry["join"]
-            if found or f"author {entry['author']}" in self.suppressed:
-                erased.add(id)
-        others = set(joins.values()) - {""}
-        return erased | {id for id, entry in self.entries.items() if entry["join"] in others}, joins
+        for _ in range(2) if lines else ():  # again, for what the first ones are under other ids
+            for id, entry in self.entries.items():
+                native_ids = {id, id.removeprefix(f"{entry['source']}-"), *entry["native"].values()}
+                marks = sorted(digest(entry["source"], each) for each in native_ids)
+                marks += [entry["join"]] if entry["join"] else []
+                found = [lines[mark] for mark in (*marks, f"author {entry['author']}") if mark in lines]
+                if found and id not in erased:
+                    erased.add(id)
+                    lines |= {mark: lines.get(mark, found[0]) for mark in marks}
+        return erased, {mark: line for mark, line in sorted(lines.items()) if mark != line}
 
     # ---- Result: the reviews, and what to say of them ----
 
@@ -401,9 +403,10 @@ class Ledger:
             return list(self.stored.values())
         return sorted(self.reviews.values(), key=lambda each: (calendar_day(each), each["id"]), reverse=True)
 
-    def counts(self, removed: Collection[str], erased: set[str]) -> dict[str, int]:
+    def counts(self, removed: set[str], erased: set[str]) -> dict[str, int]:
         """Numbers of reviews by what happens to them."""
-        named, stored, merged = self.exported.keys() - erased - self.unrated.keys(), self.stored, self.reviews
+        stored, merged = self.stored, self.reviews
+        named = self.exported.keys() - self.unrated.keys() - removed - erased
         changes = Counter(
             CHANGED.get(key, f"{key} changed")
             for id in sorted(stored.keys() & merged.keys())
@@ -437,13 +440,11 @@ def compare_annotations(
     for review in reviews:
         id = review["id"]
         if annotations.get(id):
-            annotated[id] = (
-                f"{value_digest(annotations[id])} {value_digest([review['rating'], review['text']])}"
-            )
-            before = known.get(id, annotated[id])
-            if before != annotated[id] and before[:16] == annotated[id][:16]:
-                annotated[id] = before
-                changed.append(id)
+            by_hand, said = value_digest(annotations[id]), value_digest([review["rating"], review["text"]])
+            before = known.get(id, "")
+            is_outdated = before.startswith(by_hand) and not before.endswith(said)
+            annotated[id] = before if is_outdated else f"{by_hand} {said}"
+            changed += [id] if is_outdated else []
     return annotated, changed
 
 
@@ -462,7 +463,7 @@ def _refuse_failures(failed: Sequence[Fault], sound: int) -> None:
 
 def _refuse_removals(removed: set[str], ledger: Ledger, options: Namespace) -> None:
     places = {ledger.entries[id]["location"] for id in removed}
-    total = sum(ledger.entries[id]["location"] in places for id in ledger.reviews)
+    total = sum(ledger.entries[id]["location"] in places for id in ledger.stored)
     if len(removed) > max(MOST_REMOVED, MOST_REMOVED_SHARE * total) and not options.allow_removals:
         question = f"{len(removed)} of {total} reviews are not in this export any more and would be removed:"
         raise Undecided(question, "If they are really gone, say --allow-removals.", sorted(removed))

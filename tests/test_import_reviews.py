@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import subprocess
 import sys
 from pathlib import Path
 from urllib.parse import urlencode
@@ -127,7 +128,8 @@ def test_a_newer_version_replaces_an_older_one_in_either_order(shop: Shop) -> No
     reply = {"comment": "Takk", "updateTime": moment(5)}
     old = takeout(shop.root / "old.zip", [item(n) for n in range(9)])
     edited = item(1, starRating="TWO", comment="worse", updateTime=moment(40), reviewReply=reply)
-    new = takeout(shop.root / "new.zip", [item(0), edited, *(item(n) for n in range(3, 10))])
+    renamed = item(0, reviewer={"displayName": "Ósk Önnur"})  # for which Google has no time
+    new = takeout(shop.root / "new.zip", [renamed, edited, *(item(n) for n in range(3, 10))])
     ends = []
     for number, files in enumerate([[old, new], [new, old]]):
         one, by_one = Shop(shop.root / f"{number}"), Shop(shop.root / f"{number}a")
@@ -138,11 +140,20 @@ def test_a_newer_version_replaces_an_older_one_in_either_order(shop: Shop) -> No
             by_one.take(file)
         ends += [one.files()["reviews.json"], by_one.files()["reviews.json"]]
     assert all(end == ends[0] for end in ends)
-    shop.take(new)
+    shop.take(old)
+    shop.take(new, old)
     assert takeout_id(2) not in shop.reviews
     changed = shop.reviews[takeout_id(1)]
     assert (changed["rating"], changed["text"], changed["date"][:10]) == (2, "worse", "2025-01-02")
     assert changed["owner_reply"]["text"] == "Takk"
+
+
+def test_of_two_versions_of_one_time_the_same_is_taken_in_either_order(shop: Shop) -> None:
+    files = [written(shop.root / text, page([item(1, comment=text)])) for text in ("a", "b")]
+    shop.take(*files, "--name", "B")
+    before = shop.files()
+    shop.take(*reversed(files))
+    assert shop.files() == before
 
 
 def test_a_review_has_one_id_in_takeout_and_in_the_api(shop: Shop) -> None:
@@ -184,6 +195,9 @@ def test_a_part_removes_nothing_and_a_whole_has_a_brake(
     shop.take(written(shop.root / "page.json", page(left)))
     shop.take(takeout(shop.root / "t-002.zip", left))
     assert len(shop.reviews) == 20
+    more = [item(number) for number in range(20, 40)]  # of which nothing is stored yet
+    assert shop.run(takeout(shop.root / "b.zip", left + more)) == EXIT_BAD_DATA
+    assert "4 of 20 reviews" in capsys.readouterr().err
     assert shop.run(takeout(shop.root / "b.zip", left)) == EXIT_BAD_DATA
     assert "--allow-removals" in capsys.readouterr().err
     shop.take(takeout(shop.root / "c.zip", items[3:]))
@@ -233,10 +247,10 @@ def test_a_kill_between_the_two_files_makes_nothing_look_changed_by_hand(
     archive = takeout(shop.root / "b.zip", newer)
     write = import_reviews.write
 
-    def killed(path: Path, content: bytes) -> bool:
+    def killed(path: Path, content: bytes, **how: bool) -> None:
         if path.name == "reviews.json":
             raise KeyboardInterrupt
-        return write(path, content)
+        return write(path, content, **how)
 
     with monkeypatch.context() as patch:
         patch.setattr(import_reviews, "write", killed)
@@ -253,11 +267,27 @@ def test_a_kill_between_the_two_files_makes_nothing_look_changed_by_hand(
 def test_without_the_state_ids_stay_and_nothing_is_removed_in_that_run(shop: Shop) -> None:
     shop.take(takeout(shop.root / "a.zip", [item(n) for n in range(5)]))
     (shop.data / "import-state.json").unlink()
+    assert shop.run("--count") == EXIT_SUCCESS  # which makes a state, too
     later = takeout(shop.root / "b.zip", [item(n) for n in range(1, 6)])
     shop.take(later)
     assert set(shop.reviews) == {takeout_id(n) for n in range(6)}
     shop.take(later)
     assert set(shop.reviews) == {takeout_id(n) for n in range(1, 6)}
+
+
+def test_only_what_comes_from_the_location_is_removed(shop: Shop) -> None:
+    shop.take(csv_of(shop, ["Ann", "5", "2024-01-02", ""]), "--name", "B", "--source", "fb")
+    two = takeout_files([item(n, place="22") for n in range(9)], place="22")
+    two |= takeout_files([item(n) for n in range(20, 29)])
+    archive = zipped(shop.root / "a.zip", two)
+    for place in ("22", PLACE):
+        shop.take(archive, "--location", place)
+    (shop.data / "import-state.json").unlink()
+    for _ in range(2):
+        shop.take(archive, "--location", PLACE)
+    nameless = takeout_files([api_item(n, name=None) for n in range(29, 32)])
+    shop.take(zipped(shop.root / "b.zip", nameless))
+    assert len(shop.reviews) == 1 + 9 + 9 + 3
 
 
 def test_several_locations_are_never_mixed(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
@@ -416,7 +446,7 @@ def test_rows_without_ids_keep_theirs_when_they_are_edited(shop: Shop) -> None:
         f"{first}-2": "two",
     }
     assert shop.run("--forget", first) == EXIT_SUCCESS
-    bring("edited", "two")
+    bring("edited", "two", "or this is the one")
     assert {id: review["text"] for id, review in shop.reviews.items()} == {f"{first}-2": "two"}
     bring("edited")
     assert {id: review["text"] for id, review in shop.reviews.items()} == {f"{first}-2": "two"}
@@ -443,10 +473,12 @@ def test_a_forgotten_review_stays_away_in_both_forms(shop: Shop, capsys: pytest.
     line = digest("google", takeout_id(3).removeprefix("google-"))
     assert shop.files()["suppressed.txt"].decode() == f"{line}\n"
     assert line in capsys.readouterr().out
+    assert takeout_id(3) not in shop.files()["import-state.json"].decode()
     shop.take(archive, pages)
     assert "Ósk Nr3" not in shop.files()["reviews.json"].decode()
     assert len(shop.reviews) == 7
-    assert "Nr" not in shop.files()["import-state.json"].decode()
+    state = shop.files()["import-state.json"].decode()
+    assert "Nr" not in state and list(json.loads(state)["hidden"]) == sorted(json.loads(state)["hidden"])
     assert shop.run("--forget", "nobody") == EXIT_BAD_DATA
 
 
@@ -456,6 +488,8 @@ def test_an_author_is_suppressed_by_name_whatever_is_shown(shop: Shop) -> None:
     text = f"# who asked for it\n\nauthor {digest('google', 'ósk nr3')}\n"
     written(shop.data / "suppressed.txt", text)
     shop.take(written(shop.root / "q.json", page([item(9)])))
+    assert takeout_id(3) not in shop.reviews
+    shop.take(written(shop.root / "q.json", page([item(3, reviewer={"displayName": "Ósk Önnur"})])))
     assert takeout_id(3) not in shop.reviews
     written(shop.data / "suppressed.txt", "Ósk Nr4\n")
     assert shop.run(pages) == EXIT_BAD_DATA
@@ -471,18 +505,21 @@ def insights(shop: Shop) -> dict[str, object]:
 
 
 def test_an_import_counts_what_the_owner_lists_and_only_when_it_changes(shop: Shop) -> None:
-    shop.take(written(shop.root / "a", page([item(1)])), "--name", "B")
+    shop.take(written(shop.root / "z", page([item(0)])), "--name", "B")
     assert "insights.json" not in shop.files()
+    assert shop.run("--count") == EXIT_SUCCESS
+    shop.take(written(shop.root / "a", page([item(1)])))
+    assert insights(shop)["review_count"] == 2
     written(shop.data / "editorial.json", json.dumps({"entities": ALIASES, "summary": "Good"}))
     shop.take(written(shop.root / "b", page([item(1), item(2)])))
     counted = insights(shop)
-    assert (counted["version"], counted["review_count"], counted["summary"]) == (1, 2, "Good")
+    assert (counted["version"], counted["review_count"], counted["summary"]) == (3, 3, "Good")
     before = shop.files()
     shop.take(shop.root / "b")
-    assert shop.run("--count") == EXIT_SUCCESS
+    assert shop.run("--count", "--short-names") == EXIT_SUCCESS
     assert shop.files() == before
     shop.take(written(shop.root / "c", page([item(3)])))
-    assert (insights(shop)["version"], insights(shop)["review_count"]) == (2, 3)
+    assert (insights(shop)["version"], insights(shop)["review_count"]) == (4, 4)
 
 
 def test_insights_of_a_person_become_the_editorial_file(
@@ -546,6 +583,9 @@ REFUSED = {
     "zip": (b"PK\x03\x04 cut", "damaged"),
     "spoilt": (b"id,author,rating,date,source\n1.17E+17,A,5,2024-01-01,fb\n", "spreadsheet"),
     "tenth": (page([item(1), {"name": 5}]), "more than a tenth"),
+    "text": (page([item(1), item(2)["name"]]), "and not an object"),
+    "verified": (b"author,rating,date,source,verified\nA,5,2024-01-01,fb,no\n", "--map"),
+    "PK": (b"PK,author,rating,date,source\n7,A,5,2024-01-01,fb\n", "--map"),
     "page": (b"<!DOCTYPE html>", "DOCTYPE"),
 }
 
@@ -574,6 +614,12 @@ def test_archives_do_no_harm(shop: Shop, capsys: pytest.CaptureFixture[str]) -> 
     shop.take(zipped(shop.root / "c.zip", {**good, **climbing, **both}))  # type: ignore[dict-item]
     assert len(shop.reviews) == 3
     assert sorted(path.name for path in shop.root.iterdir() if path.is_dir()) == ["data"]
+
+
+def test_a_file_named_as_parts_are_is_not_one_of_them(shop: Shop) -> None:
+    part = takeout(shop.root / "t-001.zip", [item(1)])
+    shop.take(written(shop.root / "t", page([item(2)])), part)
+    assert set(shop.reviews) == {takeout_id(1), takeout_id(2)}
 
 
 def test_a_folder_and_parts_are_taken_like_one_archive(shop: Shop) -> None:
@@ -616,6 +662,7 @@ def test_the_sample_is_never_merged_with(shop: Shop, capsys: pytest.CaptureFixtu
         [],
         ["--data", "x"],
         ["absent.zip", "--data", "x"],
+        [300 * "a", "--data", "x"],
         [__file__],
         [__file__, "--data", "x", "--zone", "Mars/Base"],
         [__file__, "--data", "x", "--zone", "../x"],
@@ -659,12 +706,32 @@ def test_a_file_keeps_its_mode_and_a_new_one_gets_that_of_the_umask(shop: Shop) 
     assert path.stat().st_mode & 0o777 == 0o604
 
 
-def test_what_cannot_be_written_is_status_1(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_written_is_status_1(
+    shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     pages = written(shop.root / "p", page([item(1)]))
     (shop.data / ".reviews.json.draft").mkdir(parents=True)
     assert shop.run(pages, "--name", "B", "--zone", ZONE) == EXIT_FAILURE
     assert "cannot write" in capsys.readouterr().err
     assert "reviews.json" not in shop.files()
+    for option in ([], ["--dry-run"]):
+        arguments = [str(pages), "--data", str(pages), "--name", "B", "--zone", ZONE, *option]
+        assert import_reviews.main(arguments) == EXIT_FAILURE
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert shop.run(pages, "--name", "B", "--zone", ZONE, "--dry-run") == EXIT_FAILURE
+
+
+@pytest.mark.parametrize("stdout", [">&-", "| cat"])
+def test_a_terminal_with_few_letters_or_none_is_no_fault(shop: Shop, stdout: str) -> None:
+    path = csv_of(shop, ["Ann", "5", "2024-01-01", "BjÃ¸rn"])
+    command = f"{sys.executable} -m import_reviews {path} --data {shop.data} --name É --source ö {stdout}"
+    ran = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        env=os.environ | {"PYTHONIOENCODING": "ascii", "LC_ALL": "C"},
+        capture_output=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (EXIT_SUCCESS, b"")
 
 
 # ---- Properties ----
