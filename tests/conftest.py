@@ -4,9 +4,11 @@ In CI a skip fails, unless its reason is a right that `tools.RIGHTS` lists.
 """
 
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from export_lab import Shop
 from hypothesis import HealthCheck, settings
 from tools import IN_CI, RIGHTS
 
@@ -34,3 +36,8 @@ def pytest_runtest_makereport() -> Generator[None, Any, Any]:
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, Any, Any]:
     return judged((yield))
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return Shop(tmp_path)

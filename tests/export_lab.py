@@ -85,6 +85,18 @@ def table(header: str, *rows: Sequence[str], delimiter: str = ",") -> str:
     return out.getvalue()
 
 
+OWN_REVIEWS = (
+    b'{"type": "FeatureCollection", "features": [{"properties": {}}]}'  # of Maps: what an owner wrote
+)
+HEADER = "id author rating date text source source_url reply reply_date"
+ROW = ["7", "Ann", "5", "2024-01-02", "Good", "fb", "https://fb.example/7", "Thanks", "2024-01-03"]
+
+
+def takeout_id(number: int) -> str:
+    """The id that is given to `item`."""
+    return f"google-ChZDSUhNMG9n{number:04}EAE"
+
+
 class Shop:
     """A data directory into which a test imports."""
 
@@ -120,3 +132,7 @@ class Shop:
     def files(self) -> dict[str, bytes]:
         found = self.data.iterdir() if self.data.exists() else ()
         return {path.name: path.read_bytes() for path in found if path.is_file()}
+
+    def csv(self, *rows: Sequence[str], header: str = "author rating date text") -> Path:
+        """A CSV file."""
+        return written(self.root / "a.csv", table(header, *rows))
