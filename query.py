@@ -13,10 +13,11 @@ import json
 import math
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from itertools import groupby, islice
+from itertools import accumulate, groupby, islice, pairwise
 from typing import Any
 
 from contract import Parameter
@@ -218,6 +219,45 @@ def canonically_ordered(text: str) -> str:
     parts = "".join(unicodedata.normalize("NFD", character) for character in text)
     runs = groupby(parts, key=lambda part: unicodedata.combining(part) > 0)
     return "".join(part for _, run in runs for part in sorted(run, key=unicodedata.combining))
+
+
+def occurrences(text: str, words: str) -> list[tuple[int, int]]:
+    """Where the search finds `words` in `text`: (start, end) in characters of `text`, in order and apart.
+
+    A range has every character whose folded form an occurrence touches.
+    """
+    wanted, folded = fold(words), fold(text)
+    at = folded.find(wanted) if wanted else -1
+    cuts, folded_cuts = _cuts(text, folded) if at >= 0 else ([], [])
+    ranges: list[tuple[int, int]] = []
+    while at >= 0:
+        start = cuts[bisect_right(folded_cuts, at) - 1]
+        at += len(wanted)
+        end = cuts[bisect_left(folded_cuts, at)]
+        if ranges and start <= ranges[-1][1]:
+            start, _ = ranges.pop()
+        ranges.append((start, end))
+        at = folded.find(wanted, at)
+    return ranges
+
+
+def _cuts(text: str, folded: str) -> tuple[Sequence[int], Sequence[int]]:
+    """Places in `text` between which its parts, folded each, make `folded`; and the same in `folded`."""
+    if len(folded) == len(text) and unicodedata.is_normalized("NFC", text) and text.casefold() == folded:
+        return range(len(text) + 1), range(len(text) + 1)
+    cuts = [0]
+    for at, character in enumerate(text):
+        if at and (character.isascii() or not _joins(text, cuts[-1], at)):
+            cuts.append(at)
+    cuts.append(len(text))
+    return cuts, list(accumulate((len(fold(text[at:end])) for at, end in pairwise(cuts)), initial=0))
+
+
+def _joins(text: str, start: int, at: int) -> bool:
+    """Whether normalization changes the character at `at` together with those from `start` on."""
+    if unicodedata.combining(unicodedata.normalize("NFD", text[at])[0]):
+        return True
+    return fold(text[start : at + 1]) != fold(text[start:at]) + fold(text[at])
 
 
 def name_words(name: str) -> frozenset[str]:
