@@ -96,10 +96,23 @@ def query_from_pairs(parameters: Mapping[str, Parameter], pairs: Sequence[tuple[
     Bytes that are not UTF-8 are expected as lone surrogates (`errors="surrogateescape"`) and become issues.
     Raises BadQuery with every issue.
     """
+    return Query(**_read(parameters, _by_name(pairs)))
+
+
+def query_of_page(parameters: Mapping[str, Parameter], pairs: Sequence[tuple[str, str]], size: int) -> Query:
+    """The query for one page of a list, `size` reviews long; a parameter `page` has its number, from 1 on.
+
+    Raises BadQuery with every issue, as `query_from_pairs` does.
+    """
+    values = _read(parameters, _by_name(pairs))
+    return Query(offset=(values.pop("page") - 1) * size, limit=size, **values)
+
+
+def _by_name(pairs: Sequence[tuple[str, str]]) -> dict[str, list[Json]]:
     given: dict[str, list[Json]] = {}
     for name, value in pairs:
         given.setdefault(name, []).append(value)
-    return Query(**_read(parameters, given))
+    return given
 
 
 def read_arguments(parameters: Mapping[str, Parameter], arguments: Mapping[str, Json]) -> dict[str, Any]:

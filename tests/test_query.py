@@ -14,10 +14,19 @@ import plain_definition as plain
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from small_files import PARAMETERS, Object, any_json, any_text
+from small_files import CONTRACT, PARAMETERS, Object, any_json, any_text
 
 from contract import Parameter
-from query import BadQuery, Query, fold, name_words, occurrences, query_from_pairs, read_arguments
+from query import (
+    BadQuery,
+    Query,
+    fold,
+    name_words,
+    occurrences,
+    query_from_pairs,
+    query_of_page,
+    read_arguments,
+)
 
 NAMES = list(PARAMETERS)
 
@@ -60,6 +69,21 @@ RIGHT: list[tuple[dict[str, str], Query]] = [
 def test_a_right_query_is_read(parameters: dict[str, str], query: Query) -> None:
     assert query_from_pairs(PARAMETERS, list(parameters.items())) == query
     assert query_of(parameters) == query
+
+
+def test_a_page_is_a_limit_and_an_offset() -> None:
+    pages = [("", 0), ("1", 0), ("3", 40), ("1000000", 19_999_980)]
+    for page, offset in pages:
+        pairs = [("page", page), ("query", "x")]
+        assert query_of_page(CONTRACT.list_parameters, pairs, 20) == Query("x", limit=20, offset=offset)
+
+
+@pytest.mark.parametrize("page", ["0", "-1", "1.5", "x", "1000001"])
+def test_a_page_that_is_none_is_an_issue(page: str) -> None:
+    ((parameter, value, _),) = issues_of(
+        lambda: query_of_page(CONTRACT.list_parameters, [("page", page)], 20)
+    )
+    assert (parameter, value) == ("page", page)
 
 
 # ---- Wrong: names of parameters, values between "|" that each refuses, and the message about a value ----
