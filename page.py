@@ -24,7 +24,7 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from feeds import in_stars, review_title
 from links import Links
@@ -303,7 +303,7 @@ def load_templates(directory: Path) -> Environment:
     """The templates of a directory, compiled. Raises OSError."""
     environment = Environment(
         loader=FileSystemLoader(directory),
-        autoescape=select_autoescape(["html", "svg", "xml"]),
+        autoescape=select_autoescape(["html", "svg"]),
         undefined=StrictUndefined,
         # What is printed loses the characters that HTML does not allow; a macro's result has lost them.
         finalize=lambda value: value if isinstance(value, Markup) else FORBIDDEN.sub("", str(value)),
@@ -317,7 +317,7 @@ def load_templates(directory: Path) -> Environment:
     environment.globals |= {"MOST_NAME": MOST_NAME, "MOST_LINE": MOST_LINE, "MOST_TEXT": MOST_TEXT}
     style = (directory / "page.css").read_text(encoding="utf-8")
     environment.globals |= {"MOST_NAMED": MOST_NAMED, "style": style}
-    for name in environment.list_templates(extensions=("html", "svg", "txt", "xml")):
+    for name in environment.list_templates(extensions=("html", "svg", "txt")):
         environment.get_template(name)
     return environment
 
@@ -462,13 +462,19 @@ def _shown(dataset: Dataset, links: Links) -> dict[str, Json]:
     }
 
 
-def sitemap(templates: Environment, dataset: Dataset, links: Links) -> bytes:
+def sitemap(dataset: Dataset, links: Links) -> bytes:
     """The pages for people with the days of their last changes (sitemaps.org), `application/xml`."""
     newest = max((review.changed_day for review in dataset.reviews), default="")
     listed = dataset.reviews[:MOST_IN_SITEMAP]
     pages = [(links.review_page(review.id), review.changed_day) for review in listed]
-    shown = {"pages": [(links.home, newest), (links.review_list, newest), *pages]}
-    return templates.get_template("sitemap.xml").render(shown).encode()
+    entries = [(links.home, newest), (links.review_list, newest), *pages]
+    head = '<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
+    return "".join([head, *(_sitemap_entry(*entry) for entry in entries), "</urlset>\n"]).encode()
+
+
+def _sitemap_entry(address: str, day: str) -> str:
+    lastmod = f"<lastmod>{day}</lastmod>" if day else ""
+    return f"<url><loc>{escape(address)}</loc>{lastmod}</url>\n"
 
 
 def robots_text(links: Links) -> bytes:

@@ -123,8 +123,9 @@ def served_reviews(reviews: Iterable[dict[str, Json]], annotations: Mapping[str,
 
 def with_page_url(review: Object, links: Links) -> Object:
     """`review` with the address of its page, which replaces any that the file gives."""
-    page_url = {"page_url": links.review_page(review["id"])}
-    return {"id": review["id"]} | page_url | dict(review) | page_url
+    served = {"id": review["id"], "page_url": "", **review}
+    served["page_url"] = links.review_page(review["id"])
+    return served
 
 
 def aggregate_rating(reviews: Sequence[Object], given: Object) -> dict[str, Json]:

@@ -216,7 +216,7 @@ def fixed_bodies(program: Program, dataset: Dataset, urls: Links, files: Files, 
         DIRECTORY: (encode(urls.directory()), representations.JSON_TYPE, 0),
         links.LLMS_PATH: (page.llms_text(templates, dataset, urls), representations.TEXT_TYPE, both),
         links.SITEMAP_PATH: (
-            page.sitemap(templates, dataset, urls),
+            page.sitemap(dataset, urls),
             representations.XML_TYPE,
             files.reviews_changed,
         ),

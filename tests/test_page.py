@@ -590,7 +590,7 @@ def test_the_sitemap_has_the_pages_and_the_newest_reviews_with_the_days_of_their
     )
 
     def entries(dataset: Dataset) -> list[tuple[str, str | None]]:
-        root = ET.fromstring(page.sitemap(TEMPLATES, dataset, LINKS))
+        root = ET.fromstring(page.sitemap(dataset, LINKS))
         return [(each.findtext(f"{name}loc", ""), each.findtext(f"{name}lastmod")) for each in root]
 
     first = [
