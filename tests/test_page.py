@@ -217,6 +217,14 @@ def test_a_name_that_a_template_does_not_know_is_an_error() -> None:
         TEMPLATES.from_string("{{ unknown }}").render()
 
 
+def test_templates_are_read_and_compiled_at_load_and_never_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = page.load_templates(ROOT / "templates")
+    monkeypatch.setattr(loaded.loader, "get_source", None)
+    for file in (ROOT / "templates").iterdir():
+        if file.suffix != ".css":
+            loaded.get_template(file.name)
+
+
 # ---- The page ----
 
 
