@@ -97,7 +97,7 @@ def _texts(holder: Json, keys: Sequence[str]) -> list[tuple[str, str]]:
     return [(key, value) for key, value in members if isinstance(value, str)]
 
 
-# ---- Served form: every key present, absence is null, unknown keys untouched and last ----
+# ---- Served form: every key there, absence is null, unknown keys untouched after these, `page_url` last ----
 
 NAMED_KINDS = ("technicians", "services")  # that a review mentions
 RATING_FIGURES = ("rating_value", "review_count", "distribution")
@@ -108,7 +108,9 @@ def calendar_day(review: Object) -> str:
     return str(review["date"])[:10]
 
 
-def served_reviews(reviews: Iterable[dict[str, Json]], annotations: Mapping[str, Object]) -> list[Object]:
+def served_reviews(
+    reviews: Iterable[dict[str, Json]], annotations: Mapping[str, Object]
+) -> list[dict[str, Json]]:
     """The verified ones of completed `reviews`, newest calendar day first, then id, both descending.
 
     People and services that a review does not name are those of its annotation.
@@ -119,13 +121,6 @@ def served_reviews(reviews: Iterable[dict[str, Json]], annotations: Mapping[str,
             if review[f"mentioned_{key}"] is None:
                 review[f"mentioned_{key}"] = annotations.get(review["id"], {}).get(key, [])
     return sorted(served, key=lambda review: (calendar_day(review), review["id"]), reverse=True)
-
-
-def with_page_url(review: Object, links: Links) -> Object:
-    """`review` with the address of its page, which replaces any that the file gives."""
-    served = {"id": review["id"], "page_url": "", **review}
-    served["page_url"] = links.review_page(review["id"])
-    return served
 
 
 def aggregate_rating(reviews: Sequence[Object], given: Object) -> dict[str, Json]:
@@ -188,8 +183,9 @@ def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None, l
     insights, insight_faults = read_file(INSIGHTS_FILE, data, contract.insights_file, insight_complaints)
     if faults or insight_faults:
         raise BadData(faults + insight_faults)
-    found = served_reviews(document["reviews"], insights["per_review"])
-    served = [with_page_url(review, links) for review in found]
+    served = served_reviews(document["reviews"], insights["per_review"])
+    for review in served:
+        review["page_url"] = links.review_page(review["id"])  # whatever the file says
     if insights_file is None:
         insights |= counted(served) | {"generated_at": served[0]["date"] if served else None}
     rating = aggregate_rating(served, document["aggregate_rating"] or {})

@@ -251,10 +251,10 @@ def test_the_served_reviews_are_the_verified_ones_with_every_key(files: tuple[Ob
 def test_only_four_keys_of_a_review_are_required_and_all_are_served_in_one_order() -> None:
     dataset = loaded(a_file({"date": "2025-06-01", "zebra": 1, "rating": 5, "author": "Ann", "id": "a"}))
     assert dataset.reviews[0].json == (
-        b'{"id":"a","page_url":"https://r.example/reviews/a","author":"Ann","author_avatar_url":null,'
+        b'{"id":"a","author":"Ann","author_avatar_url":null,'
         b'"rating":5,"date":"2025-06-01","text":null,"source":"unknown","source_url":null,'
         b'"owner_reply":null,"verified":true,'
-        b'"mentioned_technicians":[],"mentioned_services":[],"zebra":1}'
+        b'"mentioned_technicians":[],"mentioned_services":[],"zebra":1,"page_url":"https://r.example/reviews/a"}'
     )
 
 
