@@ -28,13 +28,7 @@ HUB_PATH = "/api/websub/hub"
 
 TOPIC_PATHS = (ATOM_FEED_PATH, JSON_FEED_PATH, REVIEWS_PATH)  # what the hub announces changes of
 DATA_PATHS = (REVIEWS_PATH, INSIGHTS_PATH, JSON_FEED_PATH, ATOM_FEED_PATH, CONTRACT_PATH)
-FIXED_PATHS = (
-    *DATA_PATHS,
-    LLMS_PATH,
-    SITEMAP_PATH,
-    ROBOTS_PATH,
-    ICON_PATH,
-)  # and HOME_PATH, which has two forms
+FIXED_PATHS = (*DATA_PATHS, LLMS_PATH, SITEMAP_PATH, ROBOTS_PATH, ICON_PATH)  # and HOME_PATH, in two forms
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from itertools import accumulate, groupby, islice, pairwise
+from itertools import accumulate, groupby, islice
 from typing import Any
 
 from contract import Parameter
@@ -240,30 +240,32 @@ def occurrences(text: str, words: str) -> list[tuple[int, int]]:
     A range has every character whose folded form an occurrence touches.
     """
     wanted, folded = fold(words), fold(text)
-    at = folded.find(wanted) if wanted else -1
-    cuts, folded_cuts = _cuts(text, folded) if at >= 0 else ([], [])
-    ranges: list[tuple[int, int]] = []
-    while at >= 0:
-        start = cuts[bisect_right(folded_cuts, at) - 1]
-        at += len(wanted)
-        end = cuts[bisect_left(folded_cuts, at)]
-        if ranges and start <= ranges[-1][1]:
-            start, _ = ranges.pop()
-        ranges.append((start, end))
-        at = folded.find(wanted, at)
-    return ranges
+    if not wanted or wanted not in folded:
+        return []
+    ends = accumulate(len(before) + len(wanted) for before in folded.split(wanted)[:-1])
+    found = [(end - len(wanted), end) for end in ends]  # in characters of `folded`
+    is_by_character = text.casefold() == folded and unicodedata.is_normalized("NFC", text)
+    if len(text) != len(folded) or not is_by_character:  # else both have the same positions
+        cuts, folded_cuts = _cuts(text)
+        found = [(bisect_right(folded_cuts, at) - 1, bisect_left(folded_cuts, end)) for at, end in found]
+        found = [(cuts[first], cuts[last]) for first, last in found]
+    apart: list[tuple[int, int]] = []
+    for start, end in found:
+        if apart and start <= apart[-1][1]:
+            start, _ = apart.pop()
+        apart.append((start, end))
+    return apart
 
 
-def _cuts(text: str, folded: str) -> tuple[Sequence[int], Sequence[int]]:
-    """Places in `text` between which its parts, folded each, make `folded`; and the same in `folded`."""
-    if len(folded) == len(text) and unicodedata.is_normalized("NFC", text) and text.casefold() == folded:
-        return range(len(text) + 1), range(len(text) + 1)
-    cuts = [0]
-    for at, character in enumerate(text):
-        if at and (character.isascii() or not _joins(text, cuts[-1], at)):
+def _cuts(text: str) -> tuple[list[int], list[int]]:
+    """Places in `text` between which its parts, folded each, make the folded text; and the same in that."""
+    cuts, folded_cuts = [0], [0]
+    for at in range(1, len(text) + 1):
+        if at == len(text) or text[at].isascii() or not _joins(text, cuts[-1], at):
+            part = text[cuts[-1] : at]
+            folded_cuts.append(folded_cuts[-1] + (1 if part.isascii() else len(fold(part))))
             cuts.append(at)
-    cuts.append(len(text))
-    return cuts, list(accumulate((len(fold(text[at:end])) for at, end in pairwise(cuts)), initial=0))
+    return cuts, folded_cuts
 
 
 def _joins(text: str, start: int, at: int) -> bool:

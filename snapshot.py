@@ -215,11 +215,7 @@ def fixed_bodies(program: Program, dataset: Dataset, urls: Links, files: Files, 
         links.HOME_PATH: (page.html_page(templates, dataset, urls), representations.HTML_TYPE, both),
         DIRECTORY: (encode(urls.directory()), representations.JSON_TYPE, 0),
         links.LLMS_PATH: (page.llms_text(templates, dataset, urls), representations.TEXT_TYPE, both),
-        links.SITEMAP_PATH: (
-            page.sitemap(dataset, urls),
-            representations.XML_TYPE,
-            files.reviews_changed,
-        ),
+        links.SITEMAP_PATH: (page.sitemap(dataset, urls), representations.XML_TYPE, files.reviews_changed),
         links.ROBOTS_PATH: (page.robots_text(urls), representations.TEXT_TYPE, 0),
         links.ICON_PATH: (page.favicon(templates), representations.ICON_TYPE, 0),
     }
