@@ -386,7 +386,7 @@ def _form_page(
         "mentions_technician": {name: name for name in _offered(dataset.technicians)},
         "mentions_service": {id: labels.get(id, id) for id in _offered(services)},
     }
-    return _small_page(templates, "list.html", dataset, links, **shown, values=values, choices=choices)
+    return _rendered(templates, "list.html", dataset, links, **shown, values=values, choices=choices)
 
 
 def _offered(names: Iterable[str]) -> Iterable[str]:
@@ -396,7 +396,7 @@ def _offered(names: Iterable[str]) -> Iterable[str]:
 def review_page(templates: Environment, dataset: Dataset, links: Links, review: Review) -> bytes:
     """The page of one review, whole, `text/html; charset=utf-8`."""
     shown = decode(bytes(review.json))
-    return _small_page(
+    return _rendered(
         templates,
         "review.html",
         dataset,
@@ -410,18 +410,14 @@ def review_page(templates: Environment, dataset: Dataset, links: Links, review: 
 
 def no_review_page(templates: Environment, dataset: Dataset, links: Links) -> bytes:
     """What people read where there is no review, `text/html; charset=utf-8`."""
-    return _small_page(templates, "no_review.html", dataset, links)
+    return _rendered(templates, "no_review.html", dataset, links)
 
 
-def _small_page(templates: Environment, name: str, dataset: Dataset, links: Links, **shown: Json) -> bytes:
-    """A page with what all pages beside the first need."""
-    common = {
-        "business": dataset.business,
-        "count": len(dataset.reviews),
-        "service_labels": service_labels(dataset),
-        "links": links,
-    }
-    return templates.get_template(name).render(common | shown).encode()
+def _rendered(templates: Environment, name: str, dataset: Dataset, links: Links, **shown: Json) -> bytes:
+    """A template with what all of them need, and what is `shown` by this one."""
+    common = {"business": dataset.business, "count": len(dataset.reviews), "links": links}
+    labels = service_labels(dataset)
+    return templates.get_template(name).render(common, service_labels=labels, **shown).encode()
 
 
 # ---- Documents: the first page, and what is made at load for programs ----
@@ -429,36 +425,32 @@ def _small_page(templates: Environment, name: str, dataset: Dataset, links: Link
 
 def html_page(templates: Environment, dataset: Dataset, links: Links) -> bytes:
     """The page, `text/html; charset=utf-8`. A section that has nothing to say disappears."""
-    return templates.get_template("page.html").render(_shown(dataset, links)).encode()
+    return _rendered(templates, "page.html", dataset, links, **_shown(dataset, links))
 
 
 def llms_text(templates: Environment, dataset: Dataset, links: Links) -> bytes:
     """The page in Markdown for models (llmstxt.org), `text/plain; charset=utf-8`."""
-    return templates.get_template("llms.txt").render(_shown(dataset, links)).encode()
+    return _rendered(templates, "llms.txt", dataset, links, **_shown(dataset, links))
 
 
 def _shown(dataset: Dataset, links: Links) -> dict[str, Json]:
-    """The variables of both templates."""
+    """What the first page and llms.txt have in common."""
     business, insights, rating = dataset.business, dataset.insights, dataset.aggregate_rating
     technicians, services = insights["entities"]["technicians"], insights["entities"]["services"]
     return {
-        "business": business,
         "hours": (business.get("hours") or ())[:MOST_HOURS],
         "areas": (business.get("service_areas") or ())[:MOST_AREAS],
         "rating": rating,
         "distribution": [(stars, capped(rating["distribution"][str(stars)])) for stars in (5, 4, 3, 2, 1)],
-        "count": len(dataset.reviews),
         "insights": insights,
         "aspects": aspects(insights["aspects"]),
         "topics": by_mentions(insights["topics"], MOST_TOPICS),
         "trend": trend(insights["temporal"]["monthly"]),
         "people": by_mentions(technicians, MOST_ENTITIES),
         "services": by_mentions(services, MOST_ENTITIES),
-        "service_labels": service_labels(dataset),
         "reviews": dataset.newest[:MOST_REVIEWS],
         "questions": insights["faq"][:10],
         "newest_day": calendar_day(dataset.newest[0]) if dataset.newest else "2026-01-01",
-        "links": links,
         "slug": slug(business["name"]),
         "structured_data": structured_data(dataset, links),
     }
