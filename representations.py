@@ -105,7 +105,7 @@ def accepts_gzip(accept_encoding: str) -> bool:
 
 def prefers_json(accept: str) -> bool:
     """Whether a client prefers JSON to the page, which needs JSON named in `Accept`."""
-    quality = {name.partition(";")[0]: q for name, q in reversed(parse_accept_header(accept))}
+    quality = {name.partition(";")[0].lower(): q for name, q in reversed(parse_accept_header(accept))}
     json, html = quality.get("application/json", 0), quality.get("text/html", 0)
     return json > html and json >= quality.get("*/*", 0)
 

@@ -508,7 +508,7 @@ HTML, JSON = "text/html; charset=utf-8", "application/json"
     ("accept", "kind"),
     [("*/*", HTML), ("text/*", HTML), ("text/html, application/json", HTML), ("application/json;q=0", HTML),
      ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", HTML),
-     ("application/json;q=0.5, */*", HTML), (JSON, JSON), ("application/json; charset=utf-8", JSON),
+     ("application/json;q=0.5, */*", HTML), (JSON, JSON), ("Application/JSON; charset=utf-8", JSON),
      ("application/json, text/plain, */*", JSON), ("text/html;q=0.5, application/json", JSON)],
 )  # fmt: skip
 def test_the_root_is_a_page_unless_json_is_preferred(service: Address, accept: str, kind: str) -> None:
