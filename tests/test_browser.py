@@ -120,6 +120,17 @@ def test_nothing_scrolls_sideways(browser: Chrome, service: Address, width: int,
     assert scrolled == shown <= width
 
 
+@pytest.mark.parametrize("path", ["/reviews?query=zzz", "/reviews/none"])
+@pytest.mark.parametrize("width", [320, 1440])
+def test_the_footer_of_a_short_page_is_at_the_end_of_the_screen(
+    browser: Chrome, sample: Address, width: int, path: str
+) -> None:
+    open_page(browser, sample, width, path=path)
+    bottom = "document.querySelector('footer').getBoundingClientRect().bottom"
+    end, shown = in_page(browser, f"[{bottom}, innerHeight]")
+    assert end >= shown - 1
+
+
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1440, "light"), (1440, "dark")])
 def test_axe_finds_no_fault(browser: Chrome, service: Address, width: int, scheme: str, path: str) -> None:

@@ -626,6 +626,7 @@ def test_every_endpoint_has_a_curl_line_that_a_shell_reads_as_it_is_meant() -> N
     assert {examples.get(url, url) for _, url, *_ in commands} == urls
     assert {url for _, url, *options in commands if options} == {strange.mcp, strange.hub}
     assert all(line in shown for line in curl_lines(told))
+    assert "`" not in read(SAMPLE).text  # which is how Markdown quotes code
     assert f"- [GET {strange.path(since)}{{date}}]({since}{{date}}): The reviews" in told
 
 
