@@ -295,3 +295,12 @@ def test_paper_shows_the_list_without_the_form(browser: Chrome, sample: Address)
     for hidden in (".search", "nav", ".pages"):
         assert in_page(browser, shown.format(hidden)) == "none"
     assert in_page(browser, shown.format("article")) != "none"
+
+
+def test_words_found_are_marked_in_a_light_colour_on_paper(browser: Chrome, sample: Address) -> None:
+    colour = "getComputedStyle(document.querySelector('mark')).backgroundColor"
+    open_page(browser, sample, path=SEARCH)
+    light = in_page(browser, colour)
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": dark})
+    assert in_page(browser, colour) == light
