@@ -26,15 +26,18 @@ from functools import lru_cache, partial
 from http import HTTPStatus
 from ipaddress import IPv6Address
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
+from jinja2 import Environment
+
 import links
+import page
 import representations
 from contract import BadData
 from hub import Hub, HubAnswer, Topic
 from mcp_rpc import McpEndpoint
-from query import BadQuery, Issue, echo, query_from_pairs
+from query import BadQuery, Issue, echo, query_from_pairs, query_of_page
 from representations import LARGEST_BODY_BYTES, Environ, Headers, Response, negotiated, represent
 from reviews import Dataset, ReviewList, search, since
 from snapshot import SETTLE_SECONDS, Snapshot, Stamp, build_snapshot, file_stamps, load_program, read_files
@@ -71,7 +74,8 @@ class Request:
 
     def __init__(self, environ: Environ):
         self.method: str = environ["REQUEST_METHOD"]
-        self.path = environ.get("PATH_INFO", "").encode("latin-1").decode("utf-8", "replace")
+        # Bytes that are not UTF-8 become lone surrogates, which no id or other name holds.
+        self.path = environ.get("PATH_INFO", "").encode("latin-1").decode("utf-8", "surrogateescape")
         self.query_string: str = environ.get("QUERY_STRING", "")
         self.environ = environ
 
@@ -80,6 +84,11 @@ class Request:
         key = name.upper().replace("-", "_")
         value: str | None = self.environ.get(key if key.startswith("CONTENT_") else f"HTTP_{key}")
         return value
+
+    def query_pairs(self) -> list[tuple[str, str]]:
+        """The decoded names and values of the query string."""
+        text = self.query_string.encode("latin-1").decode("utf-8", "surrogateescape")
+        return parse_qsl(text, keep_blank_values=True, errors="surrogateescape")
 
     def body(self) -> bytes:
         """The body. Raises HttpError where a server passes on what ours would refuse: 400 and 413.
@@ -125,7 +134,19 @@ def uncacheable_response(status: int, content_type: str, body: bytes, headers: H
 
 # ---- Handlers: each gets the application, its current snapshot and the request ----
 
+Kind = dict[str, Any]  # arguments of `represent`, beside the body, the time and the compression
+JSON_KIND: Kind = {"content_type": representations.JSON_TYPE}
 LARGEST_INLINE_BYTES = 256 * 1024  # to join, hash and pack more would hold up everybody
+
+
+class Content(NamedTuple):
+    """What an answer is made of: about how long it will be, and the function that makes its bytes."""
+
+    size_bytes: int
+    encoded: Callable[[], bytes]
+
+
+Find = Callable[[], ReviewList | Content]
 
 
 def fixed_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
@@ -137,13 +158,11 @@ def fixed_answer(application: Application, snapshot: Snapshot, request: Request)
 
 
 def search_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """The reviews that a query string asks for; bytes of it that are not UTF-8 become lone surrogates."""
+    """The reviews that a query string asks for."""
     parameters = application.program.contract.search_parameters
 
     def found() -> ReviewList:
-        text = request.query_string.encode("latin-1").decode("utf-8", "surrogateescape")
-        pairs = parse_qsl(text, keep_blank_values=True, errors="surrogateescape")
-        return search(snapshot.dataset, query_from_pairs(parameters, pairs))
+        return search(snapshot.dataset, query_from_pairs(parameters, request.query_pairs()))
 
     return kept_answer(snapshot, request, request.query_string, found)
 
@@ -154,28 +173,67 @@ def since_answer(application: Application, snapshot: Snapshot, request: Request)
     return kept_answer(snapshot, request, "", lambda: since(snapshot.dataset, day))
 
 
-def kept_answer(snapshot: Snapshot, request: Request, query: str, find: Callable[[], ReviewList]) -> Answer:
+def kept_answer(
+    snapshot: Snapshot, request: Request, query: str, find: Find, kind: Kind = JSON_KIND
+) -> Answer:
     """The representation of path and query that is kept, or a new one of what `find` returns."""
     with_gzip = representations.accepts_gzip(request.header("accept-encoding") or "")
     key = (request.path, query, with_gzip)
     if kept := snapshot.computed.get(key):
         return negotiated(kept, request.header)
-    try:
-        found = find()
-    except BadQuery as bad:
-        wrong = "One parameter is" if len(bad.issues) == 1 else f"{len(bad.issues)} parameters are"
-        issues = [asdict(issue) for issue in bad.issues]
-        raise HttpError(400, f"{wrong} wrong. See issues.", members={"issues": issues}) from None
+    found = find()
 
     def make() -> Response:
         made = snapshot.computed.get(key)  # meanwhile, for an earlier request
         if made is None:
             level = representations.COMPUTED_GZIP_LEVEL if with_gzip else None
-            made = represent(found.encoded(), representations.JSON_TYPE, snapshot.last_modified, level)
+            made = represent(found.encoded(), last_modified=snapshot.last_modified, gzip_level=level, **kind)
             snapshot.computed.keep(key, made)
         return negotiated(made, request.header)
 
     return make() if found.size_bytes <= LARGEST_INLINE_BYTES else make
+
+
+def list_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
+    """A page of the reviews for people; parameters that are not known are ignored."""
+    templates, dataset, urls = application.program.templates, snapshot.dataset, application.urls
+    parameters = application.program.contract.list_parameters
+    given = [(name, value) for name, value in request.query_pairs() if name in parameters]
+
+    def content() -> Content:
+        found = search(dataset, query)
+        if query.offset and not found.reviews:
+            raise BadQuery([Issue("page", "", f"the last page is {page.last_page(found)}")])
+        make = partial(page.list_page, templates, dataset, urls, query, found)
+        return Content(found.size_bytes, make)
+
+    try:
+        query = query_of_page(parameters, given, page.PAGE_SIZE)
+        return kept_answer(snapshot, request, str(query), content, page_kind(templates))
+    except BadQuery as bad:
+        body = page.wrong_list_page(templates, dataset, urls, given, bad)
+        return uncacheable_response(400, representations.HTML_TYPE, body, page.page_headers(templates))
+
+
+def review_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
+    """The review whose id is all that follows in the path: its page, or JSON for a client that prefers it."""
+    templates, dataset, urls = application.program.templates, snapshot.dataset, application.urls
+    is_json = representations.prefers_json(request.header("accept") or "")
+    id, vary = request.path.removeprefix(links.REVIEW_PATH), representations.BY_TYPE_TOO
+    if (review := dataset.reviews_by_id.get(id)) is None and is_json:
+        raise HttpError(404, f"No review has the id {echo(id)}.", (("Vary", vary),))
+    if review is None:
+        headers, body = page.page_headers(templates), page.no_review_page(templates, dataset, urls)
+        return uncacheable_response(404, representations.HTML_TYPE, body, (("Vary", vary), *headers))
+    make = partial(page.review_page, templates, dataset, urls, review)
+    content = Content(len(review.json), partial(bytes, review.json) if is_json else make)
+    kind = {**(JSON_KIND if is_json else page_kind(templates)), "vary": vary}
+    return kept_answer(snapshot, request, "json" if is_json else "", lambda: content, kind)
+
+
+def page_kind(templates: Environment) -> Kind:
+    """The kind of an HTML page."""
+    return {"content_type": representations.HTML_TYPE, "policy": page.page_headers(templates)}
 
 
 def health_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
@@ -262,29 +320,38 @@ ROUTES: dict[str, Route] = {
     **{path: Route(READ_METHODS, fixed_answer) for path in (*links.FIXED_PATHS, links.HOME_PATH)},
     links.SEARCH_PATH: Route(READ_METHODS, search_answer),
     links.SINCE_PATH: Route(READ_METHODS, since_answer),  # and everything below it
+    links.REVIEW_LIST_PATH: Route(READ_METHODS, list_answer),
+    links.REVIEW_PATH: Route(READ_METHODS, review_answer),  # likewise
     links.HEALTH_PATH: Route(READ_METHODS, health_answer),
     links.MCP_PATH: Route(EVERY_METHOD, mcp_answer, mcp_refusal),
     links.MCP_PATH + "/": Route(EVERY_METHOD, mcp_answer, mcp_refusal),  # as some clients are told it
     links.HUB_PATH: Route(("POST", "OPTIONS"), hub_answer, hub_refusal),
 }
+OPEN_ROUTES = {path: ROUTES[path] for path in (links.SINCE_PATH, links.REVIEW_PATH)}
 NOWHERE = Route(EVERY_METHOD, unknown_path_answer)
 STORE_PATHS = frozenset({links.HUB_PATH})  # their answers wait for the disk
 
 
 def route_of(path: str) -> Route:
     """The route of a path."""
-    return ROUTES.get(path) or (ROUTES[links.SINCE_PATH] if path.startswith(links.SINCE_PATH) else NOWHERE)
+    below = (route for prefix, route in OPEN_ROUTES.items() if path.startswith(prefix))
+    return ROUTES.get(path) or next(below, NOWHERE)
 
 
 def routed_answer(application: Application, request: Request, route: Route) -> Answer:
-    """What the handler answers. Raises HttpError 400 for a bad `Host`, and 405."""
+    """What the handler answers. Raises HttpError 400 for a bad `Host` or query, and 405."""
     check_host(request)
     allow = ", ".join(route.methods)
     if route.methods and request.method not in route.methods:
         raise HttpError(405, f"{echo(request.method)} is not among {allow}.", (("Allow", allow),))
     if route.methods and request.method == "OPTIONS":
         return options_response(allow)
-    return route.handler(application, application.snapshot, request)
+    try:
+        return route.handler(application, application.snapshot, request)
+    except BadQuery as bad:
+        wrong = "One parameter is" if len(bad.issues) == 1 else f"{len(bad.issues)} parameters are"
+        issues = [asdict(issue) for issue in bad.issues]
+        raise HttpError(400, f"{wrong} wrong. See issues.", members={"issues": issues}) from None
 
 
 def check_host(request: Request) -> None:

@@ -78,6 +78,7 @@ class Contract:
 
     document: dict[str, Json]
     search_parameters: Mapping[str, Parameter]  # by name, in its order
+    list_parameters: Mapping[str, Parameter]  # of the page `/reviews`, likewise
     reviews_file: FileForm
     insights_file: FileForm
     editorial_file: FileForm
@@ -85,11 +86,14 @@ class Contract:
 
 def read_contract(document: dict[str, Json]) -> Contract:
     """The contract of a parsed openapi.json; a KeyError here is a broken installation, not bad data."""
-    operation = document["paths"]["/api/reviews/search"]["get"]
-    declared = [resolve(document, parameter) for parameter in operation["parameters"]]
-    parameters = {each["name"]: _parameter(each) for each in declared if each["in"] == "query"}
+    search, listed = (_query_parameters(document, path) for path in ("/api/reviews/search", "/reviews"))
     forms = [FileForm(document, name) for name in ("ReviewsFile", "InsightsFile", "EditorialFile")]
-    return Contract(document, parameters, *forms)
+    return Contract(document, search, listed, *forms)
+
+
+def _query_parameters(document: dict[str, Json], path: str) -> dict[str, Parameter]:
+    declared = [resolve(document, each) for each in document["paths"][path]["get"]["parameters"]]
+    return {each["name"]: _parameter(each) for each in declared if each["in"] == "query"}
 
 
 def resolve(document: dict[str, Json], value: dict[str, Json]) -> dict[str, Json]:

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from urllib.parse import quote, urlsplit
 
 from links import Links
-from reviews import NEWEST_REVIEWS, Dataset
+from reviews import NEWEST_REVIEWS, Dataset, service_labels
 from strict_json import Json, encode
 
 # ---- JSON Feed ----
@@ -40,11 +40,10 @@ def _json_feed_item(review: Mapping[str, Json], dataset: Dataset) -> dict[str, J
     author = {"name": review["author"]}
     if review["author_avatar_url"]:
         author["avatar"] = review["author_avatar_url"]
-    item = {"id": review["id"]}
-    if review["source_url"]:
-        item["url"] = review["source_url"]
-    return item | {
-        "title": _title(review),
+    return {
+        "id": review["id"],
+        "url": review["source_url"] or review["page_url"],
+        "title": review_title(review),
         "content_text": _content(review),
         "date_published": _date_time(review["date"]),
         "date_modified": _modified(review),
@@ -88,12 +87,11 @@ def atom_feed(dataset: Dataset, links: Links, updated_when_empty: datetime) -> b
 def _add_entry(feed: ET.Element, tag: str, review: Mapping[str, Json], dataset: Dataset) -> None:
     entry = _element(feed, "entry")
     _element(entry, "id", tag)
-    _element(entry, "title", _title(review))
+    _element(entry, "title", review_title(review))
     _element(entry, "published", _date_time(review["date"]))
     _element(entry, "updated", _modified(review))
     _element(_element(entry, "author"), "name", review["author"])
-    if review["source_url"]:
-        _element(entry, "link", rel="alternate", href=review["source_url"])
+    _element(entry, "link", rel="alternate", href=review["source_url"] or review["page_url"])
     for term in _tags(review, dataset):
         _element(entry, "category", term=term)
     reply = review["owner_reply"]
@@ -112,23 +110,25 @@ def _xml(text: str) -> str:
     return text.translate(NOT_IN_XML).replace("\r\n", "\n").replace("\r", "\n")
 
 
-# ---- Words and times: what both feeds say of a review ----
+# ---- Words and times: what is said of a review ----
 
 
-def _title(review: Mapping[str, Json]) -> str:
-    return f"{_stars(review)} from {review['author']}"
+def review_title(review: Mapping[str, Json]) -> str:
+    """What a review is called: 5 stars from Ann B."""
+    return f"{in_stars(review)} from {review['author']}"
 
 
-def _stars(review: Mapping[str, Json]) -> str:
+def in_stars(review: Mapping[str, Json]) -> str:
+    """Its rating in words: 4.5 stars."""
     return "1 star" if review["rating"] == 1 else f"{review['rating']:g} stars"
 
 
 def _content(review: Mapping[str, Json]) -> str:
-    return review["text"] or f"{_stars(review)}, without words."
+    return review["text"] or f"{in_stars(review)}, without words."
 
 
 def _tags(review: Mapping[str, Json], dataset: Dataset) -> list[str]:
-    labels = {service["id"]: service["label"] for service in dataset.insights["entities"]["services"]}
+    labels = service_labels(dataset)
     services = [labels.get(service, service) for service in review["mentioned_services"]]
     return list(dict.fromkeys(services + review["mentioned_technicians"]))
 

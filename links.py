@@ -6,8 +6,11 @@ This module knows no request, no dataset and no file; it turns a base URL into a
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from urllib.parse import quote
 
 HOME_PATH = "/"
+REVIEW_LIST_PATH = "/reviews"
+REVIEW_PATH = "/reviews/"  # an id follows
 REVIEWS_PATH = "/reviews.json"
 INSIGHTS_PATH = "/insights.json"
 SEARCH_PATH = "/api/reviews/search"
@@ -16,6 +19,7 @@ JSON_FEED_PATH = "/api/feed.json"
 ATOM_FEED_PATH = "/feed.xml"
 CONTRACT_PATH = "/.well-known/openapi.json"
 LLMS_PATH = "/llms.txt"
+SITEMAP_PATH = "/sitemap.xml"
 ROBOTS_PATH = "/robots.txt"
 ICON_PATH = "/favicon.ico"
 HEALTH_PATH = "/healthz"
@@ -24,7 +28,7 @@ HUB_PATH = "/api/websub/hub"
 
 TOPIC_PATHS = (ATOM_FEED_PATH, JSON_FEED_PATH, REVIEWS_PATH)  # what the hub announces changes of
 DATA_PATHS = (REVIEWS_PATH, INSIGHTS_PATH, JSON_FEED_PATH, ATOM_FEED_PATH, CONTRACT_PATH)
-FIXED_PATHS = (*DATA_PATHS, LLMS_PATH, ROBOTS_PATH, ICON_PATH)  # and HOME_PATH, which has two forms
+FIXED_PATHS = (*DATA_PATHS, LLMS_PATH, SITEMAP_PATH, ROBOTS_PATH, ICON_PATH)  # and HOME_PATH, in two forms
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +43,12 @@ class Links:
     atom_feed: str = ATOM_FEED_PATH
     contract: str = CONTRACT_PATH
     home: str = HOME_PATH
+    review_list: str = REVIEW_LIST_PATH
+    review: str = REVIEW_PATH  # without the id that ends it
     llms: str = LLMS_PATH
     mcp: str = MCP_PATH
     icon: str = ICON_PATH
+    sitemap: str = SITEMAP_PATH
     hub: str = HUB_PATH  # empty where none is to be named
 
     @property
@@ -53,10 +60,14 @@ class Links:
         """The path of one of these URLs below the base URL: "/feed.xml"."""
         return "/" + url.removeprefix(self.home)
 
+    def review_page(self, id: str) -> str:
+        """The page of one review; an id of any characters is one segment of its path."""
+        return self.review + quote(id, safe="")
+
     def directory(self) -> dict[str, str]:
         """What `/` tells a program: each URL under the name by which programs know it."""
-        urls = asdict(self) | {"since": self.since + "{date}"}
-        del urls["icon"]
+        urls = asdict(self) | {"since": self.since + "{date}", "review": self.review + "{id}"}
+        del urls["icon"], urls["sitemap"]
         return {"page" if name == "home" else name: url for name, url in urls.items() if url}
 
 

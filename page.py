@@ -1,11 +1,11 @@
-"""What people and models read: the page, llms.txt, robots.txt, the icon, schema.org data.
+"""What people and models read: the pages, llms.txt, the sitemap, robots.txt, the icon, schema.org data.
 
 This module computes what is shown and how much of it. The words and the markup around it are the files in
 `templates/`, the style is `page.css` there. The module must not know sockets, the clock, the HTTP server or
-the routes: addresses arrive as `Links`. Text of the data becomes HTML only through Jinja's autoescape. The
-same data give the same bytes.
+the routes: addresses arrive as `Links`. Text of the data becomes HTML only through Jinja's autoescape
+and `marked`. The same data give the same bytes.
 
-Sections: Text - Figures - Structured data - Documents
+Sections: Text - Figures - Structured data - Templates - Pages of reviews - Documents
 """
 
 from __future__ import annotations
@@ -16,17 +16,23 @@ import math
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from dataclasses import fields
+from itertools import chain, groupby, islice, pairwise
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
+from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
+from feeds import in_stars, review_title
 from links import Links
-from reviews import WEB_URL, Dataset, calendar_day
-from strict_json import Json
+from query import BadQuery, Query, occurrences
+from reviews import WEB_URL, Dataset, Review, ReviewList, calendar_day, service_labels
+from strict_json import SURROGATE, Json, decode
+
+Object = Mapping[str, Json]
 
 # ---- Text: values of the data, cut to a length so that a page stays small whatever the files hold ----
 
@@ -45,13 +51,32 @@ def line(value: Json, most: int = MOST_NAME) -> str:
     return _shortened(DIRECTIONS.sub("", " ".join(FORBIDDEN.sub(" ", str(value or "")).split())), most)
 
 
-def prose(value: Json) -> str:
-    """Any value as text of several lines, for a block of its own."""
-    return _shortened(str(value or "").replace("\r\n", "\n").replace("\r", "\n").strip(), MOST_TEXT)
+def prose(value: Json, most: int | None = MOST_TEXT) -> str:
+    """Any value as text of several lines, for a block of its own; the whole of it if `most` is None."""
+    return _shortened(str(value or "").replace("\r\n", "\n").replace("\r", "\n").strip(), most)
 
 
-def _shortened(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+def marked(value: Json, words: str) -> Markup:
+    """Any value as text of several lines, in HTML, with a `mark` around what the search finds for `words`.
+
+    If the first occurrence is beyond the length of `prose`, the beginning is left out instead of the end.
+    """
+    text = FORBIDDEN.sub("", prose(value, None))
+    found = occurrences(text, words)
+    start = 0
+    if found and found[0][1] >= MOST_TEXT:
+        start = found[0][0] - MOST_TEXT // 4
+        start = max(start, text.find(" ", start, found[0][0]) + 1)  # at a word
+    end = len(text) if len(text) - start <= MOST_TEXT else start + MOST_TEXT - 1
+    edges = [start, *chain.from_iterable((at, min(to, end)) for at, to in found if at < end), end]
+    between = "\0"  # in no text any more; escaping hundreds of pieces one by one takes a millisecond a page
+    pieces = str(escape(between.join(text[at:to] for at, to in pairwise(edges)))).split(between)
+    pieces[1::2] = [f"<mark>{piece}</mark>" for piece in pieces[1::2]]
+    return Markup("".join(["…" * (start > 0), *pieces, "…" * (end < len(text))]))  # noqa: S704, escaped above
+
+
+def _shortened(text: str, most: int | None) -> str:
+    return text if most is None or len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
 def markdown(text: str) -> str:
@@ -89,6 +114,10 @@ MOST_NAMED = 6  # people and services of one review
 MOST_HOURS = 14
 MOST_AREAS = 12
 MOST_MONTHS = 60
+MOST_CHOICES = 60  # of people or services in the form
+MOST_IN_SITEMAP = 49_990  # reviews; a sitemap has at most 50,000 addresses
+PAGE_SIZE = 20  # reviews in a page of the list
+PAGING = ("limit", "offset")  # parameters that are no filters
 
 
 def capped(count: int | None) -> int:
@@ -107,13 +136,13 @@ def figure(rating: float) -> str:
     return f"{round(rating, 2):g}"
 
 
-def by_mentions(entries: Iterable[Mapping[str, Json]], most: int) -> list[Mapping[str, Json]]:
+def by_mentions(entries: Iterable[Object], most: int) -> list[Object]:
     """The entries mentioned most, most first; none that is known to be mentioned by nobody."""
     mentioned = (entry for entry in entries if entry["mention_count"] != 0)
     return sorted(mentioned, key=lambda entry: -capped(entry["mention_count"]))[:most]
 
 
-def aspects(entries: Iterable[Mapping[str, Json]]) -> list[dict[str, Json]]:
+def aspects(entries: Iterable[Object]) -> list[dict[str, Json]]:
     """The aspects mentioned most, each with a `bar`, its parts as (class, start, length), and its `width`.
 
     The bars have one scale and one axis: fault is to its left, praise to its right, neutral follows praise.
@@ -138,7 +167,7 @@ class Month(NamedTuple):
     average: float
 
 
-def trend(monthly: Iterable[Mapping[str, Json]]) -> dict[str, Json]:
+def trend(monthly: Iterable[Object]) -> dict[str, Json]:
     """The chart of ratings by month, in shares of its width (x) and height (y); empty for too few months.
 
     `levels` are (stars, y), `januaries` (year, x), `dots` (x, y, radius in pixels), `line` the points (x, y)
@@ -164,7 +193,7 @@ def trend(monthly: Iterable[Mapping[str, Json]]) -> dict[str, Json]:
     }
 
 
-def _last_months(monthly: Iterable[Mapping[str, Json]]) -> list[Month]:
+def _last_months(monthly: Iterable[Object]) -> list[Month]:
     """The last months with reviews, oldest first."""
     months = []
     for entry in sorted(monthly, key=lambda entry: entry["month"]):
@@ -194,14 +223,32 @@ TYPES_BY_WORD = {
 }
 
 
+CONTEXT = {"@context": "https://schema.org"}
+
+
 def structured_data(dataset: Dataset, links: Links) -> dict[str, Json]:
     """The business with its rating and the newest reviews."""
-    business, rating = dataset.business, dataset.aggregate_rating
-    address, count = business.get("address") or {}, capped(rating["review_count"])
+    rating = dataset.aggregate_rating
+    count = capped(rating["review_count"])
     is_rated = count and rating["rating_value"] is not None
+    return CONTEXT | _business(
+        dataset.business,
+        links,
+        aggregateRating=_rating("AggregateRating", rating["rating_value"], count) if is_rated else None,
+        review=[_review(review) for review in dataset.newest[:MOST_REVIEWS]],
+    )
+
+
+def review_data(review: Object, dataset: Dataset, links: Links) -> dict[str, Json]:
+    """One review, whole, and the business that it is about."""
+    return CONTEXT | _review(review, None) | {"itemReviewed": _business(dataset.business, links)}
+
+
+def _business(business: Object, links: Links, **more: Json) -> dict[str, Json]:
+    address = business.get("address") or {}
     words = f" {line(business.get('category')).lower()}"
     known_types = [kind for stem, kind in TYPES_BY_WORD.items() if f" {stem}" in words]
-    return {"@context": "https://schema.org", "@id": links.home + "#business"} | _thing(
+    return {"@id": links.home + "#business"} | _thing(
         known_types[0] if known_types else "LocalBusiness",
         name=line(business["name"]),
         description=prose(business.get("description")),
@@ -221,8 +268,7 @@ def structured_data(dataset: Dataset, links: Links) -> dict[str, Json]:
         geo=_thing("GeoCoordinates", **(business.get("geo") or {})),
         areaServed=[line(area) for area in (business.get("service_areas") or ())[:MOST_AREAS]],
         openingHoursSpecification=[_opening(entry) for entry in (business.get("hours") or ())[:MOST_HOURS]],
-        aggregateRating=_rating("AggregateRating", rating["rating_value"], count) if is_rated else None,
-        review=[_review(review) for review in dataset.newest[:MOST_REVIEWS]],
+        **more,
     )
 
 
@@ -232,7 +278,7 @@ def _thing(schema_type: str, /, **properties: Json) -> dict[str, Json]:
     return {"@type": schema_type} | known if known else {}
 
 
-def _opening(entry: Mapping[str, Json]) -> dict[str, Json]:
+def _opening(entry: Object) -> dict[str, Json]:
     days = [day for day in WEEK if day in entry["days"]]
     return _thing("OpeningHoursSpecification", dayOfWeek=days, opens=entry["opens"], closes=entry["closes"])
 
@@ -241,21 +287,22 @@ def _rating(schema_type: str, value: float, count: int | None = None) -> dict[st
     return _thing(schema_type, ratingValue=value, bestRating=5, worstRating=1, reviewCount=count)
 
 
-def _review(review: Mapping[str, Json]) -> dict[str, Json]:
+def _review(review: Object, most: int | None = MOST_TEXT) -> dict[str, Json]:
     return _thing(
         "Review",
+        url=review["page_url"],
         author={"@type": "Person", "name": line(review["author"])},
         datePublished=calendar_day(review),
         reviewRating=_rating("Rating", review["rating"]),
-        reviewBody=prose(review["text"]),
+        reviewBody=prose(review["text"], most),
     )
 
 
-# ---- Documents ----
+# ---- Templates ----
 
 
 def load_templates(directory: Path) -> Environment:
-    """The templates of a directory; each is compiled when it is first used, and kept. Raises OSError."""
+    """The templates of a directory, compiled. Raises OSError."""
     environment = Environment(
         loader=FileSystemLoader(directory),
         autoescape=select_autoescape(["html", "svg"]),
@@ -267,55 +314,174 @@ def load_templates(directory: Path) -> Environment:
         auto_reload=False,
     )
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
-    filters = (line, prose, markdown, web_url, mail_address, day_span, counted, figure)
+    filters = (line, prose, marked, markdown, web_url, mail_address, day_span, counted, figure)
     environment.filters |= {function.__name__: function for function in filters} | {"shell": shlex.quote}
     environment.globals |= {"MOST_NAME": MOST_NAME, "MOST_LINE": MOST_LINE, "MOST_TEXT": MOST_TEXT}
     style = (directory / "page.css").read_text(encoding="utf-8")
     environment.globals |= {"MOST_NAMED": MOST_NAMED, "style": style}
+    for name in environment.list_templates(extensions=("html", "svg", "txt")):
+        environment.get_template(name)
     return environment
+
+
+# ---- Pages of reviews: lists of them with a form, and one of them ----
+
+
+def list_page(
+    templates: Environment, dataset: Dataset, links: Links, query: Query, found: ReviewList
+) -> bytes:
+    """A page of the reviews that `query` found, with the form, `text/html; charset=utf-8`."""
+    values = filter_values(query)
+    number, last = query.offset // PAGE_SIZE + 1, last_page(found)
+    return _form_page(
+        templates,
+        dataset,
+        links,
+        values,
+        issues={},
+        matched=found.frame["matched"],
+        reviews=[decode(bytes(review.json)) for review in found.reviews],
+        number=number,
+        last=last,
+        url=list_url(links, values, number),
+        newer=list_url(links, values, number - 1) if number > 1 else "",
+        older=list_url(links, values, number + 1) if number < last else "",
+        looser={name: list_url(links, {k: v for k, v in values.items() if k != name}) for name in values},
+    )
+
+
+def wrong_list_page(
+    templates: Environment, dataset: Dataset, links: Links, given: Iterable[tuple[str, str]], bad: BadQuery
+) -> bytes:
+    """The form as it was filled in with `given`, and what is wrong, `text/html; charset=utf-8`."""
+    values = {name: SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value) for name, value in given if value}
+    issues = {issue.parameter: issue.message for issue in bad.issues}
+    return _form_page(templates, dataset, links, values, issues=issues, url="")
+
+
+def filter_values(query: Query) -> dict[str, str]:
+    """The filters of a query as the form has them, by name in the order of the contract."""
+    asked = [(each.name, getattr(query, each.name)) for each in fields(query) if each.name not in PAGING]
+    return {name: value if isinstance(value, str) else f"{value:.15g}" for name, value in asked if value}
+
+
+def last_page(found: ReviewList) -> int:
+    """The number of the last page of what was found; the first if that is nothing."""
+    matched: int = found.frame["matched"]
+    return max(1, math.ceil(matched / PAGE_SIZE))
+
+
+def list_url(links: Links, values: Mapping[str, str], number: int = 1) -> str:
+    """Where a page of the reviews is that pass these filters."""
+    asked = urlencode({**values, "page": str(number)} if number > 1 else values)
+    return f"{links.review_list}?{asked}" if asked else links.review_list
+
+
+def _form_page(
+    templates: Environment, dataset: Dataset, links: Links, values: Mapping[str, str], **shown: Json
+) -> bytes:
+    """The page of the list; the form offers `choices`, the labels of values by parameter."""
+    labels, services = service_labels(dataset), chain.from_iterable(map(sorted, dataset.services.values()))
+    choices = {
+        "mentions_technician": {name: name for name in _offered(dataset.technicians)},
+        "mentions_service": {id: labels.get(id, id) for id in _offered(services)},
+    }
+    return _rendered(templates, "list.html", dataset, links, **shown, values=values, choices=choices)
+
+
+def _offered(names: Iterable[str]) -> Iterable[str]:
+    return islice((name for name in names if len(name) <= MOST_LINE), MOST_CHOICES)
+
+
+def review_page(templates: Environment, dataset: Dataset, links: Links, review: Review) -> bytes:
+    """The page of one review, whole, `text/html; charset=utf-8`."""
+    shown = decode(bytes(review.json))
+    return _rendered(
+        templates,
+        "review.html",
+        dataset,
+        links,
+        review=shown,
+        title=review_title(shown),
+        description=line(shown["text"] or f"{in_stars(shown)}, without words.", MOST_LINE),
+        structured_data=review_data(shown, dataset, links),
+    )
+
+
+def no_review_page(templates: Environment, dataset: Dataset, links: Links) -> bytes:
+    """What people read where there is no review, `text/html; charset=utf-8`."""
+    return _rendered(templates, "no_review.html", dataset, links)
+
+
+def _rendered(templates: Environment, name: str, dataset: Dataset, links: Links, **shown: Json) -> bytes:
+    """A template with what all of them need, and what is `shown` by this one."""
+    common = {"business": dataset.business, "count": len(dataset.reviews), "links": links}
+    labels = service_labels(dataset)
+    return templates.get_template(name).render(common, service_labels=labels, **shown).encode()
+
+
+# ---- Documents: the first page, and what is made at load for programs ----
 
 
 def html_page(templates: Environment, dataset: Dataset, links: Links) -> bytes:
     """The page, `text/html; charset=utf-8`. A section that has nothing to say disappears."""
-    return templates.get_template("page.html").render(_shown(dataset, links)).encode()
+    return _rendered(templates, "page.html", dataset, links, **_shown(dataset, links))
 
 
 def llms_text(templates: Environment, dataset: Dataset, links: Links) -> bytes:
     """The page in Markdown for models (llmstxt.org), `text/plain; charset=utf-8`."""
-    return templates.get_template("llms.txt").render(_shown(dataset, links)).encode()
+    return _rendered(templates, "llms.txt", dataset, links, **_shown(dataset, links))
 
 
 def _shown(dataset: Dataset, links: Links) -> dict[str, Json]:
-    """The variables of both templates."""
+    """What the first page and llms.txt have in common."""
     business, insights, rating = dataset.business, dataset.insights, dataset.aggregate_rating
     technicians, services = insights["entities"]["technicians"], insights["entities"]["services"]
     return {
-        "business": business,
         "hours": (business.get("hours") or ())[:MOST_HOURS],
         "areas": (business.get("service_areas") or ())[:MOST_AREAS],
         "rating": rating,
         "distribution": [(stars, capped(rating["distribution"][str(stars)])) for stars in (5, 4, 3, 2, 1)],
-        "count": len(dataset.reviews),
         "insights": insights,
         "aspects": aspects(insights["aspects"]),
         "topics": by_mentions(insights["topics"], MOST_TOPICS),
         "trend": trend(insights["temporal"]["monthly"]),
         "people": by_mentions(technicians, MOST_ENTITIES),
         "services": by_mentions(services, MOST_ENTITIES),
-        "service_labels": {service["id"]: service["label"] for service in services},
         "reviews": dataset.newest[:MOST_REVIEWS],
         "questions": insights["faq"][:10],
         "newest_day": calendar_day(dataset.newest[0]) if dataset.newest else "2026-01-01",
-        "links": links,
         "slug": slug(business["name"]),
         "structured_data": structured_data(dataset, links),
     }
 
 
+def sitemap(dataset: Dataset, links: Links) -> bytes:
+    """The pages for people with the days of their last changes (sitemaps.org), `application/xml`."""
+    newest = max((review.changed_day for review in dataset.reviews), default="")
+    listed = dataset.reviews[:MOST_IN_SITEMAP]
+    pages = [(links.review_page(review.id), review.changed_day) for review in listed]
+    entries = [(links.home, newest), (links.review_list, newest), *pages]
+    head = '<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
+    return "".join([head, *(_sitemap_entry(*entry) for entry in entries), "</urlset>\n"]).encode()
+
+
+def _sitemap_entry(address: str, day: str) -> str:
+    lastmod = f"<lastmod>{day}</lastmod>" if day else ""
+    return f"<url><loc>{escape(address)}</loc>{lastmod}</url>\n"
+
+
 def robots_text(links: Links) -> bytes:
     """robots.txt (RFC 9309), `text/plain`: everything may be read but the endpoints that take POST only."""
     posted = [links.path(url) for url in (links.mcp, links.hub) if url]
-    return "".join(["User-agent: *\n", *(f"Disallow: {path}\n" for path in posted), "Allow: /\n"]).encode()
+    return "".join(
+        [
+            "User-agent: *\n",
+            *(f"Disallow: {path}\n" for path in posted),
+            "Allow: /\n",
+            f"Sitemap: {links.sitemap}\n",
+        ]
+    ).encode()
 
 
 def favicon(templates: Environment) -> bytes:
@@ -329,7 +495,7 @@ def page_headers(templates: Environment) -> tuple[tuple[str, str], ...]:
     style_hash = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = (  # `connect-src` is for auditing tools, which fetch robots.txt from within the page
         f"default-src 'none'; style-src 'sha256-{style_hash}'; img-src 'self'; connect-src 'self';"
-        " base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+        " base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'"
     )
     return (
         ("Content-Security-Policy", policy),

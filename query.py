@@ -13,10 +13,11 @@ import json
 import math
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from itertools import groupby, islice
+from itertools import accumulate, groupby, islice
 from typing import Any
 
 from contract import Parameter
@@ -95,10 +96,23 @@ def query_from_pairs(parameters: Mapping[str, Parameter], pairs: Sequence[tuple[
     Bytes that are not UTF-8 are expected as lone surrogates (`errors="surrogateescape"`) and become issues.
     Raises BadQuery with every issue.
     """
+    return Query(**_read(parameters, _by_name(pairs)))
+
+
+def query_of_page(parameters: Mapping[str, Parameter], pairs: Sequence[tuple[str, str]], size: int) -> Query:
+    """The query for one page of a list, `size` reviews long; a parameter `page` has its number, from 1 on.
+
+    Raises BadQuery with every issue, as `query_from_pairs` does.
+    """
+    values = _read(parameters, _by_name(pairs))
+    return Query(offset=(values.pop("page") - 1) * size, limit=size, **values)
+
+
+def _by_name(pairs: Sequence[tuple[str, str]]) -> dict[str, list[Json]]:
     given: dict[str, list[Json]] = {}
     for name, value in pairs:
         given.setdefault(name, []).append(value)
-    return Query(**_read(parameters, given))
+    return given
 
 
 def read_arguments(parameters: Mapping[str, Parameter], arguments: Mapping[str, Json]) -> dict[str, Any]:
@@ -218,6 +232,47 @@ def canonically_ordered(text: str) -> str:
     parts = "".join(unicodedata.normalize("NFD", character) for character in text)
     runs = groupby(parts, key=lambda part: unicodedata.combining(part) > 0)
     return "".join(part for _, run in runs for part in sorted(run, key=unicodedata.combining))
+
+
+def occurrences(text: str, words: str) -> list[tuple[int, int]]:
+    """Where the search finds `words` in `text`: (start, end) in characters of `text`, in order and apart.
+
+    A range has every character whose folded form an occurrence touches.
+    """
+    wanted, folded = fold(words), fold(text)
+    if not wanted or wanted not in folded:
+        return []
+    ends = accumulate(len(before) + len(wanted) for before in folded.split(wanted)[:-1])
+    found = [(end - len(wanted), end) for end in ends]  # in characters of `folded`
+    is_by_character = text.casefold() == folded and unicodedata.is_normalized("NFC", text)
+    if len(text) != len(folded) or not is_by_character:  # else both have the same positions
+        cuts, folded_cuts = _cuts(text)
+        found = [(bisect_right(folded_cuts, at) - 1, bisect_left(folded_cuts, end)) for at, end in found]
+        found = [(cuts[first], cuts[last]) for first, last in found]
+    apart: list[tuple[int, int]] = []
+    for start, end in found:
+        if apart and start <= apart[-1][1]:
+            start, _ = apart.pop()
+        apart.append((start, end))
+    return apart
+
+
+def _cuts(text: str) -> tuple[list[int], list[int]]:
+    """Places in `text` between which its parts, folded each, make the folded text; and the same in that."""
+    cuts, folded_cuts = [0], [0]
+    for at in range(1, len(text) + 1):
+        if at == len(text) or text[at].isascii() or not _joins(text, cuts[-1], at):
+            part = text[cuts[-1] : at]
+            folded_cuts.append(folded_cuts[-1] + (1 if part.isascii() else len(fold(part))))
+            cuts.append(at)
+    return cuts, folded_cuts
+
+
+def _joins(text: str, start: int, at: int) -> bool:
+    """Whether normalization changes the character at `at` together with those from `start` on."""
+    if unicodedata.combining(unicodedata.normalize("NFD", text[at])[0]):
+        return True
+    return fold(text[start : at + 1]) != fold(text[start:at]) + fold(text[at])
 
 
 def name_words(name: str) -> frozenset[str]:

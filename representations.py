@@ -26,11 +26,13 @@ JSON_TYPE = "application/json"
 HTML_TYPE = "text/html; charset=utf-8"
 TEXT_TYPE = "text/plain; charset=utf-8"
 ATOM_TYPE = "application/atom+xml"
+XML_TYPE = "application/xml"
 ICON_TYPE = "image/svg+xml"
 LARGEST_BODY_BYTES = 64 * 1024  # of a request
 COMPRESSED_FROM_BYTES = 1024  # a smaller body takes one packet, compressed or not
 FIXED_GZIP_LEVEL = 6  # at load
 COMPUTED_GZIP_LEVEL = 4  # while a client waits: 0.6 of the time for 100 reviews, 1 to 4% larger
+BY_CODING, BY_TYPE_TOO = "Accept-Encoding", "Accept, Accept-Encoding"  # what answers vary by
 CACHEABLE = ("Cache-Control", "public, max-age=60")
 CORS = (("Access-Control-Allow-Origin", "*"), ("Access-Control-Expose-Headers", "ETag, Last-Modified, Link"))
 
@@ -69,7 +71,7 @@ def represent(
     last_modified: int,
     gzip_level: int | None = FIXED_GZIP_LEVEL,
     link: str = "",
-    vary: str = "Accept-Encoding",
+    vary: str = BY_CODING,
     policy: Headers = (),
 ) -> Representation:
     """The representation of `body`, plain only if `gzip_level` is None; `policy` goes with the body.
@@ -102,8 +104,8 @@ def accepts_gzip(accept_encoding: str) -> bool:
 
 
 def prefers_json(accept: str) -> bool:
-    """Whether a client of `/` prefers the directory to the page, which needs JSON named in `Accept`."""
-    quality = {name.partition(";")[0]: q for name, q in reversed(parse_accept_header(accept))}
+    """Whether a client prefers JSON to the page, which needs JSON named in `Accept`."""
+    quality = {name.partition(";")[0].lower(): q for name, q in reversed(parse_accept_header(accept))}
     json, html = quality.get("application/json", 0), quality.get("text/html", 0)
     return json > html and json >= quality.get("*/*", 0)
 

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 from contract import BadData, Contract, Fault, FileForm, shown
 from insights import ENTITY_KINDS, counted, name_complaints
+from links import Links
 from query import BadQuery, BadValue, Issue, Query, echo, fold, name_words, read_day
 from strict_json import Json, JsonPath, NotJson, decode, encode, encode_by_members
 
@@ -96,7 +97,7 @@ def _texts(holder: Json, keys: Sequence[str]) -> list[tuple[str, str]]:
     return [(key, value) for key, value in members if isinstance(value, str)]
 
 
-# ---- Served form: every key present, absence is null, unknown keys untouched and last ----
+# ---- Served form: every key there, absence is null, unknown keys untouched after these, `page_url` last ----
 
 NAMED_KINDS = ("technicians", "services")  # that a review mentions
 RATING_FIGURES = ("rating_value", "review_count", "distribution")
@@ -107,7 +108,9 @@ def calendar_day(review: Object) -> str:
     return str(review["date"])[:10]
 
 
-def served_reviews(reviews: Iterable[dict[str, Json]], annotations: Mapping[str, Object]) -> list[Object]:
+def served_reviews(
+    reviews: Iterable[dict[str, Json]], annotations: Mapping[str, Object]
+) -> list[dict[str, Json]]:
     """The verified ones of completed `reviews`, newest calendar day first, then id, both descending.
 
     People and services that a review does not name are those of its annotation.
@@ -148,6 +151,7 @@ class Review:
     technicians: tuple[str, ...]  # names as written
     services: tuple[str, ...]  # ids as written
     json: memoryview  # of its part of `Dataset.reviews_json`
+    changed_day: str  # the later one of its day and its reply's
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +172,11 @@ class Dataset:
     warnings: tuple[str, ...]
 
 
-def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None) -> Dataset:
+def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None, links: Links) -> Dataset:
     """The dataset of the two files' contents. Raises BadData with every fault of both.
 
-    Without an insights file the insights are what can be counted from the reviews.
+    `links` is where the reviews have their pages. Without an insights file the insights are what can be
+    counted from the reviews.
     """
     document, faults = read_file(REVIEWS_FILE, reviews_file, contract.reviews_file, review_complaints)
     data = b"{}" if insights_file is None else insights_file
@@ -179,6 +184,8 @@ def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None) -
     if faults or insight_faults:
         raise BadData(faults + insight_faults)
     served = served_reviews(document["reviews"], insights["per_review"])
+    for review in served:
+        review["page_url"] = links.review_page(review["id"])  # whatever the file says
     if insights_file is None:
         insights |= counted(served) | {"generated_at": served[0]["date"] if served else None}
     rating = aggregate_rating(served, document["aggregate_rating"] or {})
@@ -224,7 +231,8 @@ def read_file(
 def _review(review: Object, json: memoryview) -> Review:
     day, text = sys.intern(calendar_day(review)), fold(review["text"] or "")
     technicians, services = (tuple(map(sys.intern, review[f"mentioned_{key}"])) for key in NAMED_KINDS)
-    return Review(review["id"], day, review["rating"], text, technicians, services, json)
+    changed_day = sys.intern(max(day, str((review["owner_reply"] or {}).get("date") or "")[:10]))
+    return Review(review["id"], day, review["rating"], text, technicians, services, json, changed_day)
 
 
 def _technicians(reviews: Iterable[Review], insights: Object) -> dict[str, frozenset[str]]:
@@ -259,6 +267,11 @@ def _ids_in_insights(insights: Object) -> set[str]:
     entries = chain(insights["aspects"], insights["topics"], *entities)
     named = set(insights["per_review"]).union(*(entry["example_review_ids"] for entry in entries))
     return named.union(*(entry["review_ids"] for entry in insights["faq"]))
+
+
+def service_labels(dataset: Dataset) -> dict[str, str]:
+    """The labels of services by their ids, as far as the insights have them."""
+    return {entry["id"]: entry["label"] for entry in dataset.insights["entities"]["services"]}
 
 
 # ---- Filters: one after the other, each on what is left ----

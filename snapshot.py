@@ -23,11 +23,12 @@ from jinja2 import Environment
 
 import links
 import page
+import representations
 from contract import BadData, Contract, Fault, read_contract
 from feeds import atom_feed, json_feed
 from links import Links, topic_link_header
 from mcp_tools import Toolbox, toolbox_of
-from representations import ATOM_TYPE, HTML_TYPE, ICON_TYPE, JSON_TYPE, TEXT_TYPE, Representation, represent
+from representations import Representation, represent
 from reviews import INSIGHTS_FILE, REVIEWS_FILE, Dataset, load
 from strict_json import decode, encode
 
@@ -179,7 +180,7 @@ def build_snapshot(
     program: Program, files: Files, urls: Links, previous: Snapshot | None, now: float
 ) -> Snapshot:
     """The snapshot of `files`; content that `previous` served keeps its Last-Modified. Raises BadData."""
-    dataset = load(program.contract, files.reviews, files.insights)
+    dataset = load(program.contract, files.reviews, files.insights, urls)
     content = (dataset.reviews_json, dataset.insights_json)
     same = previous is not None and content == (previous.dataset.reviews_json, previous.dataset.insights_json)
     changed = max(program.changed, files.reviews_changed, files.insights_changed)
@@ -191,7 +192,8 @@ def build_snapshot(
         same = before is not None and body == before.identity.body
         date = last_modified(max(program.changed, data_changed), now, same, before)
         link = topic_link_header(urls.base_url, path, bool(urls.hub)) if path in links.TOPIC_PATHS else ""
-        vary = "Accept, Accept-Encoding" if path in (links.HOME_PATH, DIRECTORY) else "Accept-Encoding"
+        is_by_type = path in (links.HOME_PATH, DIRECTORY)
+        vary = representations.BY_TYPE_TOO if is_by_type else representations.BY_CODING
         policy = page.page_headers(program.templates) if path == links.HOME_PATH else ()
         fixed[path] = represent(body, content_type, date, link=link, vary=vary, policy=policy)
     directory, toolbox = fixed.pop(DIRECTORY), toolbox_of(program.contract, dataset)
@@ -205,16 +207,17 @@ def fixed_bodies(program: Program, dataset: Dataset, urls: Links, files: Files, 
     contract = encode(served_contract(program.contract, dataset, urls))
     of_insights = both if files.insights is None else files.insights_changed  # counted, or read
     return {
-        links.REVIEWS_PATH: (dataset.reviews_json, JSON_TYPE, both),
-        links.INSIGHTS_PATH: (dataset.insights_json, JSON_TYPE, of_insights),
-        links.JSON_FEED_PATH: (json_feed(dataset, urls), JSON_TYPE, both),
-        links.ATOM_FEED_PATH: (atom, ATOM_TYPE, both),
-        links.CONTRACT_PATH: (contract, JSON_TYPE, files.reviews_changed),
-        links.HOME_PATH: (page.html_page(templates, dataset, urls), HTML_TYPE, both),
-        DIRECTORY: (encode(urls.directory()), JSON_TYPE, 0),
-        links.LLMS_PATH: (page.llms_text(templates, dataset, urls), TEXT_TYPE, both),
-        links.ROBOTS_PATH: (page.robots_text(urls), TEXT_TYPE, 0),
-        links.ICON_PATH: (page.favicon(templates), ICON_TYPE, 0),
+        links.REVIEWS_PATH: (dataset.reviews_json, representations.JSON_TYPE, both),
+        links.INSIGHTS_PATH: (dataset.insights_json, representations.JSON_TYPE, of_insights),
+        links.JSON_FEED_PATH: (json_feed(dataset, urls), representations.JSON_TYPE, both),
+        links.ATOM_FEED_PATH: (atom, representations.ATOM_TYPE, both),
+        links.CONTRACT_PATH: (contract, representations.JSON_TYPE, files.reviews_changed),
+        links.HOME_PATH: (page.html_page(templates, dataset, urls), representations.HTML_TYPE, both),
+        DIRECTORY: (encode(urls.directory()), representations.JSON_TYPE, 0),
+        links.LLMS_PATH: (page.llms_text(templates, dataset, urls), representations.TEXT_TYPE, both),
+        links.SITEMAP_PATH: (page.sitemap(dataset, urls), representations.XML_TYPE, files.reviews_changed),
+        links.ROBOTS_PATH: (page.robots_text(urls), representations.TEXT_TYPE, 0),
+        links.ICON_PATH: (page.favicon(templates), representations.ICON_TYPE, 0),
     }
 
 

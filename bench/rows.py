@@ -195,6 +195,20 @@ def worst(lab: Lab) -> Iterator[Figure]:
         yield Figure(f"worst search, {size}", highest * 1000, "ms", budget_ms)
 
 
+def pages(lab: Lab) -> Iterator[Figure]:
+    """Processor time of a page of the list of reviews that nobody has asked for: by a word, packed."""
+    words, headers = make_data.WORDS[:300], {"Accept-Encoding": "gzip"}
+    with lab.daemon(lab.data(500)) as ours:
+        before = ours.processor_seconds()
+        answers = [
+            ask(ours.port, f"/reviews?{urlencode({'query': word})}", headers=headers) for word in words
+        ]
+        taken = ours.processor_seconds() - before
+    if any(answer.status != 200 for answer in answers):
+        raise BenchError("a page of reviews is not answered")
+    yield Figure("unseen page of reviews, 500", taken / len(words) * 1000, "ms", 3)
+
+
 def start(lab: Lab) -> Iterator[Figure]:
     """From spawning the process to its first answer."""
     for size, budget in ((SAMPLE, 0.55), (10_000, 1.2), (100_000, 8)):
@@ -290,4 +304,4 @@ def hub(lab: Lab) -> Iterator[Figure]:
     yield Figure("GET p99 meanwhile", p99(latencies), "ms", 50)
 
 
-ROWS = (fixed, search, mcp, worst, start, reload, memory, unread, slow, stop, hub)
+ROWS = (fixed, search, mcp, worst, pages, start, reload, memory, unread, slow, stop, hub)

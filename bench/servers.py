@@ -105,6 +105,12 @@ class Server(AbstractContextManager["Server"]):
             self.check()
         return time.monotonic() - began
 
+    def processor_seconds(self) -> float:
+        """The processor time that it has taken, in steps of some 10 ms (proc(5))."""
+        self.check()
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def memory_mb(self, field: str = "VmRSS") -> float:
         """Resident memory, or with "VmHWM" the most of it so far, in millions of bytes (proc(5))."""
         self.check()

@@ -5,22 +5,25 @@ from pathlib import Path
 from typing import Any
 
 from contract import read_contract
+from links import links_below
 from reviews import Dataset, load
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLE = ROOT / "data"
+LINKS = links_below("https://reviews.example")
 CONTRACT = read_contract(json.loads((SAMPLE / "openapi.json").read_text(encoding="utf-8")))
 
 
 def dataset_of(reviews_file: Any, insights_file: Any = None) -> Dataset:
     """The dataset of two values as JSON files would hold them."""
     insights = json.dumps(insights_file).encode() if insights_file is not None else None
-    return load(CONTRACT, json.dumps(reviews_file).encode(), insights)
+    return load(CONTRACT, json.dumps(reviews_file).encode(), insights, LINKS)
 
 
 def sample_dataset() -> Dataset:
     """The sample as the repository ships it."""
-    return load(CONTRACT, (SAMPLE / "reviews.json").read_bytes(), (SAMPLE / "insights.json").read_bytes())
+    reviews, insights = ((SAMPLE / f"{name}.json").read_bytes() for name in ("reviews", "insights"))
+    return load(CONTRACT, reviews, insights, LINKS)
 
 
 SMALLEST = {"business": {"name": "Ann's Bakery"}, "reviews": []}

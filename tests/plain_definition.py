@@ -24,9 +24,18 @@ DEFAULTS = {
 }
 
 
+UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"  # RFC 3986 section 2.3
+
+
+def page_url(identifier: str) -> str:
+    """Where the page of a review is, for the base URL https://r.example."""
+    escaped = [chr(byte) if byte in UNRESERVED else f"%{byte:02X}" for byte in identifier.encode()]
+    return "https://r.example/reviews/" + "".join(escaped)
+
+
 def served_review(review: Object, insights: Object) -> dict[str, Any]:
     """A review of the file as it must be served."""
-    served = dict(review)
+    served = {**review, "page_url": page_url(review["id"])}
     for key, default in DEFAULTS.items():
         if served.get(key) is None:
             served[key] = default

@@ -63,9 +63,12 @@ def compact(value: Any) -> bytes:
 
 # ---- Datasets ----
 
+LINKS = links_below("https://r.example")
+
 
 def loaded(document: Object, insights: Object | None = None) -> Dataset:
-    return reviews.load(CONTRACT, file_bytes(document), None if insights is None else file_bytes(insights))
+    insights_file = None if insights is None else file_bytes(insights)
+    return reviews.load(CONTRACT, file_bytes(document), insights_file, LINKS)
 
 
 def good_dataset() -> Dataset:
@@ -203,7 +206,6 @@ def mutations(draw: st.DrawFn) -> Object:
 
 # ---- Renderings: what a dataset becomes, and whether it keeps the contract and the rules of the feeds ----
 
-LINKS = links_below("https://r.example")
 WHEN_EMPTY = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SERVED_FORMS = ("ReviewsDocument", "InsightsDocument", "SearchResult", "SinceResult", "JsonFeed")
 VALIDATORS = {name: schema_validator(name) for name in SERVED_FORMS}

@@ -6,16 +6,23 @@ What it says over HTTP is in `test_http.py`, what it does when files change in `
 import io
 import json
 import logging
+import re
 import string
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import Mock
+from urllib.parse import unquote, unquote_to_bytes, urlencode
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from page_samples import write_files
 from services import SAMPLE
+from small_files import review
 
 import app
+import representations
 import reviewsd
 from app import Application
 from settings import Settings
@@ -60,6 +67,40 @@ def test_any_query_string_or_date_segment_gives_200_or_issues(query: str, day: s
 @given(path=latin, method=st.sampled_from(["GET", "HEAD", "OPTIONS", "POST", "X"]))
 def test_any_path_and_method_give_a_defined_answer(path: str, method: str) -> None:
     assert_defined(call(APP, method, path), 200, 204, 404, 405, *([400] if "since" in path else []))
+
+
+ODD_IDS = ["a/b", "/", "?#", "%2F", "a b+c", "é\u0301", "\U0001f600", "...", "../x", "\ufffd", "&<>\"'"]
+ODD_IDS.append("x" * 200)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.sampled_from(ODD_IDS) | st.text(min_size=1, max_size=200), unique=True))
+def test_the_address_of_a_review_leads_to_it_whatever_its_id(ids: list[str]) -> None:
+    ids = [id for id in ids if id not in (".", "..") and not re.search("[\x00-\x1f\x7f-\x9f]", id)]
+    with TemporaryDirectory() as directory:
+        reviews_file = {"business": {"name": "Ann's"}, "reviews": list(map(review, ids))}
+        data = write_files(Path(directory), reviews_file)
+        application = reviewsd.temporary_app(Settings(data=data))
+    for served in json.loads(application.snapshot.dataset.reviews_json)["reviews"]:
+        path = served["page_url"].removeprefix("http://127.0.0.1:8080")
+        assert re.fullmatch("/reviews/[A-Za-z0-9_.~%-]+", path)
+        decoded = unquote_to_bytes(path).decode("latin-1")
+        for kind, accept in ((representations.HTML_TYPE, "text/html"), (representations.JSON_TYPE,) * 2):
+            status, headers, body = call(application, "GET", decoded, ACCEPT=accept)
+            assert (status, headers["Content-Type"]) == (200, kind)
+            assert headers["Vary"] == "Accept, Accept-Encoding"
+        assert json.loads(body) == served
+
+
+@pytest.mark.parametrize(
+    "path", ["/reviews/", "/reviews/nobody", "/reviews/\xff", "/reviews/01K5FFH1CJKPYMT78VAF8E32YN/"]
+)
+def test_where_no_review_is_a_page_or_json_says_so(path: str) -> None:
+    for kind, accept in (("text/html; charset=utf-8", "*/*"), ("application/json", "application/json")):
+        status, headers, body = call(APP, "GET", path, ACCEPT=accept)
+        assert (status, headers["Content-Type"], headers["Cache-Control"]) == (404, kind, "no-store")
+        assert headers["Vary"] == "Accept, Accept-Encoding"
+        assert b"no such review" in body or json.loads(body)["status"] == 404
 
 
 tags = latin | st.sampled_from([APP.snapshot.fixed["/reviews.json"].identity.etag, "*", 'W/"x"', '"a", "b"'])
@@ -138,6 +179,58 @@ def test_an_answer_that_is_kept_is_the_answer_computed_anew() -> None:
             assert first == kept == other
 
 
+# ---- The list of reviews for people: what the search finds, a page at a time ----
+
+LIST_NAMES = [name for name in APP.program.contract.list_parameters if name != "page"]
+VALUES = ["", "back", "é", "Okafor", "massage-therapy", "Massage Therapy", "4", "4.5", "5", "7"]
+VALUES += ["2025-06-01", "2026-01-01"]
+
+
+def listed_ids(query: str) -> tuple[int, list[str]]:
+    """The status of the pages of a list, and the ids of all reviews on them."""
+    ids: list[str] = []
+    for number in range(1, 12):
+        status, _, body = call(APP, "GET", "/reviews", f"{query}&page={number}")
+        if status != 200:
+            break
+        ids += [unquote(id) for id in re.findall('<p><a href="[^"]*/reviews/([^"]*)"><time', body.decode())]
+    return (status if number == 1 else 200), ids
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(LIST_NAMES), st.sampled_from(VALUES)), max_size=3))
+def test_the_list_and_the_search_find_the_same_for_the_same_values(pairs: list[tuple[str, str]]) -> None:
+    query, found = urlencode(pairs), []
+    for offset in (0, 100):
+        status, _, body = call(APP, "GET", "/api/reviews/search", f"{query}&limit=100&offset={offset}")
+        found += json.loads(body).get("reviews", [])
+    assert listed_ids(query) == (status, [review["id"] for review in found])
+
+
+def test_what_the_list_does_not_know_is_ignored_and_kept_once() -> None:
+    application = reviewsd.temporary_app(Settings(data=SAMPLE))
+    asked = ("query=back&page=2", "utm_source=x&page=2&fbclid=y&query=back&limit=3&offset=-1&%ff=1&rating=")
+    first, second = (call(application, "GET", "/reviews", query) for query in asked)
+    assert first == second
+    assert b"utm_source" not in second[2]
+    assert len(vars(application.snapshot.computed)["_kept"]) == 1
+
+
+@given(query=queries)
+def test_any_query_string_gives_a_page(query: str) -> None:
+    status, headers, body = call(APP, "GET", "/reviews", query)
+    assert status in (200, 400)
+    assert headers["Content-Type"] == "text/html; charset=utf-8"
+    assert body.decode().endswith("</html>")
+
+
+def test_a_page_beyond_the_last_names_the_last() -> None:
+    status, headers, body = call(APP, "GET", "/reviews", "page=9")
+    assert (status, headers["Cache-Control"]) == (400, "no-store")
+    assert b"Page: the last page is 8." in body
+    assert call(APP, "GET", "/reviews", "page=8")[0] == 200
+
+
 # ---- Faults of our own ----
 
 
@@ -192,7 +285,7 @@ def test_a_fault_while_a_large_answer_is_made_is_told_like_any_other(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(app, "LARGEST_INLINE_BYTES", 1000)
-    monkeypatch.setattr(app, "represent", lambda *arguments: 1 / 0)
+    monkeypatch.setattr(app, "represent", lambda *arguments, **form: 1 / 0)
     application = reviewsd.temporary_app(Settings(data=SAMPLE))
     status, _, body = call(application, "GET", "/api/reviews/since/2020-01-01")
     assert (status, json.loads(body)["status"]) == (500, 500)

@@ -4,6 +4,7 @@ The document - Parameters - Faults - Form - Completion
 """
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
@@ -17,6 +18,7 @@ from small_files import CONTRACT, DOCUMENT, Object
 
 import app
 import links
+import page
 from contract import BadData, Fault, FileForm, acceptance, read_contract, resolve, shown
 from query import Query
 from reviews import FILTERS
@@ -64,7 +66,7 @@ def test_every_schema_and_every_field_is_described(name: str) -> None:
 
 
 def test_every_path_of_the_contract_is_a_route_and_every_route_of_data_is_in_it() -> None:
-    documented = {path.replace("{date}", "") for path in DOCUMENT["paths"]}
+    documented = {re.sub("{.*}", "", path) for path in DOCUMENT["paths"]}
     assert documented == set(app.ROUTES) - {links.HEALTH_PATH, links.MCP_PATH + "/"}
 
 
@@ -78,6 +80,15 @@ def test_the_parameters_are_the_fields_of_a_query_with_its_defaults_in_its_order
     operation = DOCUMENT["paths"]["/api/reviews/search"]["get"]
     assert all(resolve(DOCUMENT, parameter)["allowEmptyValue"] for parameter in operation["parameters"])
     assert set(declared) == {*FILTERS, "since", "until", "limit", "offset"}
+
+
+def test_the_list_takes_the_filters_of_the_search_and_a_page() -> None:
+    filters = {name: each for name, each in CONTRACT.search_parameters.items() if name not in page.PAGING}
+    assert {name: each for name, each in CONTRACT.list_parameters.items() if name != "page"} == filters
+    assert CONTRACT.list_parameters["page"].minimum == CONTRACT.list_parameters["page"].default == 1
+    for method in ("get", "head"):
+        declared = DOCUMENT["paths"]["/reviews"][method]["parameters"]
+        assert [resolve(DOCUMENT, each)["name"] for each in declared] == list(CONTRACT.list_parameters)
 
 
 def test_bounds_and_kinds_come_from_the_document() -> None:

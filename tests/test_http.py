@@ -13,7 +13,6 @@ import socket
 from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -28,6 +27,9 @@ COMPUTED = [
     "/api/reviews/since/2026-01-01",
 ]
 READABLE = DOCUMENTS + COMPUTED
+NEWEST_ID = "01M7F1SV60XJ4PFV38D0FMZ6BZ"
+LISTS, PAGES_OR_JSON = ["/reviews", "/reviews?query=back&page=2"], [f"/reviews/{NEWEST_ID}", "/"]
+PAGES = LISTS + PAGES_OR_JSON
 CONTRACT: dict[str, Any] = json.loads((SAMPLE / "openapi.json").read_text(encoding="utf-8"))
 
 
@@ -86,6 +88,44 @@ def test_absolute_urls_never_come_from_the_request(service: Address) -> None:
 def test_authorization_and_parameters_of_documents_are_ignored(service: Address) -> None:
     odd = fetch(service, "/reviews.json?utm_source=x&%ff", Authorization="Bearer nonsense")
     assert (odd.status, odd.body) == (200, fetch(service, "/reviews.json").body)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_page_is_dated_tagged_cacheable_packed_and_runs_no_script(service: Address, path: str) -> None:
+    get, head = fetch(service, path), fetch(service, path, "HEAD")
+    packed = fetch(service, path, Accept_Encoding="gzip")
+    expected = {
+        "etag": f'"{hashlib.sha256(get.body).hexdigest()}"',
+        "content-type": "text/html; charset=utf-8",
+        "cache-control": "public, max-age=60",
+        "vary": "Accept-Encoding" if path in LISTS else "Accept, Accept-Encoding",
+    }
+    assert {name: get.headers[name] for name in expected} == expected
+    assert "form-action 'self'" in get.headers["content-security-policy"]
+    assert "script-src" not in get.headers["content-security-policy"]
+    assert {**head.headers, "date": ""} == {**get.headers, "date": ""}
+    assert gzip.decompress(packed.body) == get.body
+    for answer in (get, packed):
+        again = fetch(service, path, Accept_Encoding="gzip", If_None_Match=answer.headers["etag"])
+        assert (again.status, again.headers["etag"]) == (304, answer.headers["etag"])
+        assert again.headers["vary"] == expected["vary"]
+    assert fetch(service, path, If_Modified_Since=get.headers["last-modified"]).status == 304
+
+
+def test_a_review_is_a_page_or_json_and_so_is_its_absence(service: Address) -> None:
+    review = json.loads(fetch(service, "/reviews.json").body)["reviews"][0]
+    path = review["page_url"].removeprefix(BASE_URL)
+    answer = fetch(service, path, Accept="application/json")
+    assert json.loads(answer.body) == review
+    assert answer.headers["vary"] == "Accept, Accept-Encoding"
+    assert fetch(service, path, Accept="application/json", If_None_Match=answer.headers["etag"]).status == 304
+    validate(json.loads(answer.body), "Review")
+    for missing in (path + "/", path + "%20", "/reviews/", "/reviews/%ff"):
+        error = assert_error(fetch(service, missing, Accept="application/json"), 404)
+        assert "No review has the id" in error["detail"]
+        for absent in (fetch(service, missing), fetch(service, missing, "HEAD")):
+            assert (absent.status, absent.headers["content-type"]) == (404, "text/html; charset=utf-8")
+            assert absent.headers["vary"] == "Accept, Accept-Encoding"
 
 
 # ---- Conditional requests: RFC 9110 section 13 ----
@@ -169,7 +209,7 @@ def test_a_short_answer_is_not_compressed(service: Address) -> None:
 # ---- Methods and CORS ----
 
 
-@pytest.mark.parametrize("path", [*READABLE, "/healthz", "/"])
+@pytest.mark.parametrize("path", [*READABLE, *PAGES, "/healthz"])
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "TRACE", "BREW"])
 def test_other_methods_are_405_and_say_which_are_allowed(service: Address, path: str, method: str) -> None:
     answer = fetch(service, path, method)
@@ -177,7 +217,7 @@ def test_other_methods_are_405_and_say_which_are_allowed(service: Address, path:
     assert_error(answer, 405)
 
 
-@pytest.mark.parametrize("path", READABLE)
+@pytest.mark.parametrize("path", [*READABLE, *PAGES])
 def test_options_answers_programs_and_browsers(service: Address, path: str) -> None:
     answer = fetch(
         service, path, "OPTIONS", Origin="https://site.example", Access_Control_Request_Method="GET"
@@ -435,7 +475,7 @@ def test_every_answer_validates_against_the_contract(service: Address, path: str
 def test_every_operation_answers_with_the_headers_and_the_type_it_declares(
     service: Address, template: str, method: str
 ) -> None:
-    path = template.replace("{date}", "2026-01-01")
+    path = template.replace("{date}", "2026-01-01").replace("{id}", NEWEST_ID)
     answer = fetch(service, path, method.upper())
     declared = CONTRACT["paths"][template][method]["responses"][str(answer.status)]
     if "$ref" in declared:
@@ -467,7 +507,7 @@ HTML, JSON = "text/html; charset=utf-8", "application/json"
     ("accept", "kind"),
     [("*/*", HTML), ("text/*", HTML), ("text/html, application/json", HTML), ("application/json;q=0", HTML),
      ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", HTML),
-     ("application/json;q=0.5, */*", HTML), (JSON, JSON), ("application/json; charset=utf-8", JSON),
+     ("application/json;q=0.5, */*", HTML), (JSON, JSON), ("Application/JSON; charset=utf-8", JSON),
      ("application/json, text/plain, */*", JSON), ("text/html;q=0.5, application/json", JSON)],
 )  # fmt: skip
 def test_the_root_is_a_page_unless_json_is_preferred(service: Address, accept: str, kind: str) -> None:
@@ -483,6 +523,6 @@ def test_the_root_lists_where_everything_is(service: Address) -> None:
     validate(links, "HomeLinks")
     for url in links.values():
         assert url.startswith(BASE_URL)
-        path = url.removeprefix(BASE_URL).replace("{date}", quote("2026-01-01"))
+        path = url.removeprefix(BASE_URL).replace("{date}", "2026-01-01").replace("{id}", NEWEST_ID)
         assert fetch(service, path).status == (405 if path in ("/mcp", "/api/websub/hub") else 200)
         assert re.fullmatch("[!-~]+", url)

@@ -11,20 +11,30 @@ from dataclasses import asdict, replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import jinja2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from page_samples import ATTACKS, ROOT, SMALLEST, attacking_files, dataset_of, files_saying, sample_dataset
+from page_samples import (
+    ATTACKS,
+    CONTRACT,
+    LINKS,
+    ROOT,
+    SMALLEST,
+    attacking_files,
+    dataset_of,
+    files_saying,
+    sample_dataset,
+)
 
 import page
 from links import Links, links_below
-from reviews import Dataset
+from query import BadQuery, Query, fold, query_of_page
+from reviews import Dataset, search
 
 TEMPLATES = page.load_templates(ROOT / "templates")
-LINKS = links_below("https://reviews.example")
 SAMPLE = sample_dataset()
 REVIEWS_FILE = json.loads((ROOT / "data" / "reviews.json").read_text(encoding="utf-8"))
 INSIGHTS_FILE = json.loads((ROOT / "data" / "insights.json").read_text(encoding="utf-8"))
@@ -45,16 +55,19 @@ class Read(HTMLParser):
         self.text = " ".join("".join(shown).split())  # what a visitor sees, on one line
         self.shapes = {(tag, *sorted(attributes)) for tag, attributes in self.opened}  # names of attributes
         self.sections = [each["id"] for each in self.all("section") if "id" in each]
-        self.data = json.loads(self.raw("script"))
+        self.data = json.loads(self.raw("script") or "null")
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         assert len({name for name, _ in attrs}) == len(attrs), tag
         self.opened.append((tag, {name: value or "" for name, value in attrs}))
-        if tag not in ("meta", "link", "br", "wbr"):
+        if tag not in ("meta", "link", "br", "wbr", "input"):
             self.inside.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
         assert self.inside.pop() == tag
+
+    def handle_decl(self, decl: str) -> None:
+        assert (decl, self.opened) == ("doctype html", [])
 
     def handle_data(self, data: str) -> None:
         self.texts.append((self.inside[-1] if self.inside else "", data))
@@ -79,6 +92,30 @@ def read(dataset: Dataset, links: Links = LINKS) -> Read:
 
 def llms(dataset: Dataset, links: Links = LINKS) -> str:
     return page.llms_text(TEMPLATES, dataset, links).decode()
+
+
+def list_page(dataset: Dataset, number: int = 1, links: Links = LINKS, **filters: Any) -> str:
+    """A page of the reviews that pass these filters."""
+    query = Query(limit=page.PAGE_SIZE, offset=(number - 1) * page.PAGE_SIZE, **filters)
+    return page.list_page(TEMPLATES, dataset, links, query, search(dataset, query)).decode()
+
+
+def wrong_list_page(dataset: Dataset, **given: str) -> str:
+    """The form, filled in with these values, which are wrong."""
+    with pytest.raises(BadQuery) as refusal:
+        query_of_page(CONTRACT.list_parameters, list(given.items()), page.PAGE_SIZE)
+    return page.wrong_list_page(TEMPLATES, dataset, LINKS, list(given.items()), refusal.value).decode()
+
+
+def review_page(dataset: Dataset, at: int = 0) -> str:
+    return page.review_page(TEMPLATES, dataset, LINKS, dataset.reviews[at]).decode()
+
+
+def pages_of_reviews(dataset: Dataset, text: str) -> list[str]:
+    """Every kind of page but the first, the form filled in with `text`."""
+    listed = list_page(dataset, query=text, mentions_technician=text, mentions_service=text)
+    wrong = wrong_list_page(dataset, rating="x" + text, query=text, until=text + "x", min_rating="y" + text)
+    return [list_page(dataset), listed, wrong, review_page(dataset)]
 
 
 def changed(reviews: dict[str, Any] | None = None, insights: dict[str, Any] | None = None) -> Dataset:
@@ -125,6 +162,27 @@ def test_no_text_becomes_markup_and_every_text_is_shown_as_it_was_written(text: 
     assert not page.FORBIDDEN.search(re.sub("<script.*?</script>", "", document))
 
 
+HARMLESS_PAGES = [
+    set().union(
+        *(Read(pages_of_reviews(dataset, text)[at]).shapes for dataset in TAME for text in ("word", "zzz"))
+    )
+    for at in range(4)
+]
+
+
+@given(hostile_text)
+def test_no_text_becomes_markup_on_the_pages_of_reviews_or_in_their_form(text: str) -> None:
+    for document, harmless in zip(
+        pages_of_reviews(dataset_of(*files_saying(text)), text), HARMLESS_PAGES, strict=True
+    ):
+        found = Read(document)
+        assert found.shapes <= harmless
+        assert len(found.all("style")) == 1
+        assert not set("<>&") & set(found.raw("script"))
+        assert not page.FORBIDDEN.search(re.sub("<script.*?</script>", "", document))
+        assert all(each["href"].startswith(("#", LINKS.base_url)) for each in found.all("a"))
+
+
 @given(hostile_text)
 def test_no_text_breaks_out_of_its_line_for_models_or_is_in_a_line_for_the_shell(text: str) -> None:
     told, tame = llms(dataset_of(*files_saying(text))), llms(TAME[1])
@@ -157,6 +215,14 @@ def test_a_long_address_leads_to_itself_or_nowhere(length: int, linked: int) -> 
 def test_a_name_that_a_template_does_not_know_is_an_error() -> None:
     with pytest.raises(jinja2.UndefinedError):
         TEMPLATES.from_string("{{ unknown }}").render()
+
+
+def test_templates_are_read_and_compiled_at_load_and_never_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = page.load_templates(ROOT / "templates")
+    monkeypatch.setattr(loaded.loader, "get_source", None)
+    for file in (ROOT / "templates").iterdir():
+        if file.suffix != ".css":
+            loaded.get_template(file.name)
 
 
 # ---- The page ----
@@ -244,7 +310,10 @@ def test_the_newest_reviews_are_shown_with_their_replies() -> None:
     assert "A rating without words." in text
     days = [str(review["date"])[:10] for review in SAMPLE.newest[: page.MOST_REVIEWS]]
     assert [each["datePublished"] for each in read(SAMPLE).data["review"]] == days
-    assert f"{len(SAMPLE.reviews) - page.MOST_REVIEWS} more:" in read(SAMPLE).text
+    hrefs = {each["href"] for each in read(SAMPLE).all("a")}
+    assert {review["page_url"] for review in SAMPLE.newest[: page.MOST_REVIEWS]} | {
+        LINKS.review_list
+    } <= hrefs
 
 
 def test_a_review_names_people_then_services_by_their_labels() -> None:
@@ -344,6 +413,205 @@ def test_the_policy_allows_the_style_of_the_page_which_asks_nothing_of_others_an
     assert not re.search(r"url\(|@import|@font-face|transition|animation", found.raw("style"))
 
 
+# ---- Pages of reviews ----
+
+
+def marked(document: str) -> list[str]:
+    return [html.unescape(part) for part in re.findall("<mark>(.*?)</mark>", document, re.DOTALL)]
+
+
+def shown_ids(document: str) -> list[str]:
+    """The ids of the reviews of a list, from the links to their pages."""
+    found = re.findall(f'<p><a href="{LINKS.review}([^"]*)"><time', document)
+    return [unquote(id) for id in found]
+
+
+def test_a_page_has_twenty_reviews_and_leads_to_its_neighbours() -> None:
+    ids = [review.id for review in SAMPLE.reviews]
+    for number in (1, 2, 8):
+        document = list_page(SAMPLE, number)
+        found = Read(document)
+        assert shown_ids(document) == ids[(number - 1) * 20 : number * 20]
+        assert f"Page {number} of 8" in found.text
+        relations = {each.get("rel"): each["href"] for each in found.all("link")}
+        neighbours = {"prev": number - 1, "next": number + 1, "canonical": number}
+        for relation, at in neighbours.items():
+            expected = LINKS.review_list + (f"?page={at}" if at > 1 else "") if 0 < at < 9 else None
+            assert relations.get(relation) == expected
+        assert "noindex" not in document
+        assert f"page {number} of 8" in found.raw("title") or number == 1
+
+
+def test_filters_stay_in_the_links_and_keep_a_page_out_of_search_engines() -> None:
+    found = Read(document := list_page(SAMPLE, 2, query="the", min_rating=4.0, since="2024-01-01"))
+    asked = "query=the&min_rating=4&since=2024-01-01"
+    assert "noindex" in document
+    links = {each.get("rel"): each["href"] for each in found.all("a") if "rel" in each}
+    assert links["prev"] == f"{LINKS.review_list}?{asked}#results"
+    assert links["next"] == f"{LINKS.review_list}?{asked}&page=3#results"
+    odd = Read(list_page(SAMPLE, query="a&b=#\N{GREEK SMALL LETTER ALPHA}?"))
+    (canonical,) = [each["href"] for each in odd.all("link") if each["rel"] == "canonical"]
+    assert canonical == LINKS.review_list + "?query=a%26b%3D%23%CE%B1%3F"
+
+
+def test_the_form_is_filled_in_as_it_was_sent() -> None:
+    asked = {"query": 'the "x" & <y>', "rating": 2, "min_rating": 1.5, "mentions_technician": "okafor"}
+    found = Read(list_page(SAMPLE, **asked, mentions_service="massage-therapy", since="2024-02-29"))
+    fields = {each["name"]: each["value"] for each in found.all("input")}
+    assert fields == {"query": asked["query"], "min_rating": "1.5", "since": "2024-02-29", "until": ""}
+    chosen = [each["value"] for each in found.all("option") if "selected" in each]
+    assert chosen == ["2", "okafor", "massage-therapy"]
+    named = {each["for"] for each in found.all("label")}
+    assert named == {each["id"] for each in found.all("input") + found.all("select")}
+    assert {each["value"] for each in found.all("option")} >= {
+        "Dr. Tobias Okafor",
+        "massage-therapy",
+        "5",
+        "",
+    }
+
+
+def test_wrong_values_are_shown_beside_their_fields() -> None:
+    document = wrong_list_page(SAMPLE, rating="7", until="2026-02-30", page="0", query="back")
+    found = Read(document)
+    wrong = {each["id"]: each for each in found.all("input") + found.all("select") if "aria-invalid" in each}
+    assert list(wrong) == ["until", "rating"]
+    assert (wrong["until"]["type"], wrong["until"]["value"]) == ("text", "2026-02-30")
+    for field, message in (
+        ("rating", "7 is above the maximum of 5"),
+        ("until", "expected a day that the calendar has"),
+    ):
+        assert wrong[field]["aria-describedby"] == f"{field}-issue"
+        assert f'id="{field}-issue">{message}</p>' in document
+        assert f'<a href="#{field}">' in document
+    assert "Please correct 3 values" in found.text
+    assert "Page: 0 is below the minimum of 1." in found.text
+    assert ("noindex" in document, "article" in document.partition("<body>")[2]) == (True, False)
+    assert {"name": "query", "value": "back"}.items() <= found.all("input")[0].items()
+    assert "\ufffd" in wrong_list_page(SAMPLE, query="\udcff")
+
+
+def test_when_nothing_matches_every_filter_can_be_left_out() -> None:
+    found = Read(list_page(SAMPLE, query="zzz", rating=1, mentions_service="massage-therapy"))
+    assert "No review matches" in found.text
+    hrefs = [each["href"] for each in found.all("a")]
+    for rest in ("rating=1&mentions_service=massage-therapy", "query=zzz&rating=1"):
+        assert f"{LINKS.review_list}?{rest}" in hrefs
+    assert "Service: Massage therapy" in found.text
+    assert "No reviews yet" in (empty := Read(list_page(dataset_of(SMALLEST)))).text
+    assert not empty.all("form")
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "parts"),
+    [("Die Straße", "STRASSE", ["Straße"]), ("Cafe\u0301!", "é", ["e\u0301"]),
+     ("a<b & a<b", "<B", ["<b", "<b"]),
+     ("x" * 2000 + " find me", "find", ["find"]), ("find me " + "x" * 2000, "find", ["find"]),
+     ("y" * 999 + "find", "find", ["find"])],
+)  # fmt: skip
+def test_the_words_found_are_marked_wherever_they_are(text: str, words: str, parts: list[str]) -> None:
+    document = list_page(changed({"reviews": [rated(5, text=text)]}), query=words)
+    assert marked(document) == parts
+    (shown,) = re.findall('<p class="customer-words" dir="auto">(.*?)</p>', document, re.DOTALL)
+    assert len(html.unescape(re.sub("</?mark>", "", shown))) <= page.MOST_TEXT + 1
+    assert ("The whole review" in document) == (len(text) > page.MOST_TEXT)
+
+
+def test_what_the_sample_marks_is_what_the_search_finds() -> None:
+    for words in ("back", "dR", "É", "ПО", "ました"):
+        texts = [review["text"] or "" for review in json.loads(SAMPLE.reviews_json)["reviews"]]
+        matching = [text for text in texts if fold(words) in fold(text)]
+        assert matching
+        document = list_page(SAMPLE, query=words)
+        assert f"{len(matching)} of 160 reviews" in document
+        assert {fold(part) for part in marked(document)} == {fold(words)}
+
+
+def test_a_review_has_a_page_with_all_of_it() -> None:
+    long, reply = "Long. " * 1000, {"text": "Thanks. " * 1000, "date": "2026-02-03"}
+    named = {"mentioned_technicians": ["Ann"], "mentioned_services": ["massage-therapy"]}
+    source = {"source": "google", "source_url": "https://s.example/1"}
+    dataset = changed({"reviews": [rated(4.5, text=long, owner_reply=reply, **named, **source)]})
+    found = Read(review_page(dataset))
+    for text in (
+        long.strip(),
+        reply["text"].strip(),
+        "3 February 2026",
+        "Ann",
+        "Massage therapy",
+        "1 January 2026 on google",
+    ):
+        assert text in found.text
+    assert "https://s.example/1" in [each["href"] for each in found.all("a")]
+    data = found.data
+    assert (data["@type"], data["reviewBody"], data["url"]) == ("Review", long.strip(), LINKS.review + "r4.5")
+    assert (
+        data["itemReviewed"].items()
+        >= {"name": SAMPLE.business["name"], "@id": LINKS.home + "#business"}.items()
+    )
+    assert (data["reviewRating"]["ratingValue"], data["datePublished"]) == (4.5, "2026-01-01")
+    properties = {each.get("property"): each.get("content", "") for each in found.all("meta")}
+    assert properties["og:title"] == found.raw("title") == "4.5 stars from Ann · Larkspur Hollow Chiropractic"
+    assert properties["og:url"] == LINKS.review + "r4.5"
+    assert properties["og:description"].startswith("Long. Long.")
+    assert "4.5 stars, without words." in review_page(changed({"reviews": [rated(4.5)]}))
+
+
+def test_lists_stay_small_whatever_the_files_hold() -> None:
+    huge = "x" * 4000
+    mentions = {
+        f"mentioned_{kind}": [f"{huge}{n}" for n in range(300)] for kind in ("technicians", "services")
+    }
+    reviews = [rated(5, id=f"{number}", author=huge, text=huge, **mentions) for number in range(60)]
+    dataset = dataset_of({"business": {"name": huge}, "reviews": reviews})
+    assert len(list_page(dataset)) < 100_000
+
+
+@pytest.mark.parametrize("dataset", [SAMPLE, dataset_of(SMALLEST)], ids=["sample", "empty"])
+def test_every_page_has_a_heading_a_way_to_skip_and_one_place_for_each_link_inside(dataset: Dataset) -> None:
+    documents = [list_page(dataset), list_page(dataset, query="back"), wrong_list_page(dataset, rating="x")]
+    documents += [review_page(dataset)] if dataset.reviews else []
+    documents.append(page.no_review_page(TEMPLATES, dataset, LINKS).decode())
+    for document in documents:
+        found = Read(document)
+        levels = [int(tag[1]) for tag, _ in found.opened if re.fullmatch("h[1-6]", tag)]
+        assert levels[0] == levels.count(1) == 1
+        assert all(lower <= upper + 1 for upper, lower in pairwise(levels))
+        ids = [attributes["id"] for _, attributes in found.opened if "id" in attributes]
+        assert len(ids) == len(set(ids))
+        targets = {each["href"][1:] for each in found.all("a") if each["href"].startswith("#")}
+        assert {"content"} <= targets <= set(ids)
+        assert (
+            found.raw("title")
+            and len([each for each in found.all("meta") if each.get("name") == "description"]) == 1
+        )
+
+
+def test_the_sitemap_has_the_pages_and_the_newest_reviews_with_the_days_of_their_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reviews = [rated(5, id="a&b", date="2026-01-03T01:00:00Z"), rated(4, id="c", date="2026-01-02")]
+    reviews[1]["owner_reply"] = {"text": "Thanks", "date": "2026-02-01T00:00:00Z"}
+    dataset, name = (
+        dataset_of({"business": {"name": "x"}, "reviews": reviews}),
+        "{http://www.sitemaps.org/schemas/sitemap/0.9}",
+    )
+
+    def entries(dataset: Dataset) -> list[tuple[str, str | None]]:
+        root = ET.fromstring(page.sitemap(dataset, LINKS))
+        return [(each.findtext(f"{name}loc", ""), each.findtext(f"{name}lastmod")) for each in root]
+
+    first = [
+        (LINKS.home, "2026-02-01"),
+        (LINKS.review_list, "2026-02-01"),
+        (LINKS.review + "a%26b", "2026-01-03"),
+    ]
+    assert entries(dataset) == [*first, (LINKS.review + "c", "2026-02-01")]
+    assert entries(dataset_of(SMALLEST)) == [(LINKS.home, None), (LINKS.review_list, None)]
+    monkeypatch.setattr(page, "MOST_IN_SITEMAP", 1)
+    assert entries(dataset) == first
+
+
 # ---- Programs ----
 
 
@@ -351,12 +619,14 @@ def test_every_endpoint_has_a_curl_line_that_a_shell_reads_as_it_is_meant() -> N
     strange = links_below("https://reviews.example/a'b&c")
     told, shown = llms(SAMPLE, strange), read(SAMPLE, strange).raw("code")
     commands = [shlex.split(line) for line in curl_lines(told)]
-    urls = {value for key, value in asdict(strange).items() if key not in ("home", "icon")}
+    pages = ("home", "icon", "review", "sitemap")
+    urls = {value for key, value in asdict(strange).items() if key not in pages}
     since, day = strange.since, str(SAMPLE.newest[0]["date"])[:10]
     examples = {since + day: since, strange.search + "?min_rating=4&limit=3": strange.search}
     assert {examples.get(url, url) for _, url, *_ in commands} == urls
     assert {url for _, url, *options in commands if options} == {strange.mcp, strange.hub}
     assert all(line in shown for line in curl_lines(told))
+    assert "`" not in read(SAMPLE).text  # which is how Markdown quotes code
     assert f"- [GET {strange.path(since)}{{date}}]({since}{{date}}): The reviews" in told
 
 
@@ -379,6 +649,7 @@ def test_the_words_for_models_say_the_figures_and_what_to_call() -> None:
 
 def test_robots_may_read_everything_but_what_answers_posts() -> None:
     text = b"User-agent: *\nDisallow: /mcp\nDisallow: /api/websub/hub\nAllow: /\n"
+    text += b"Sitemap: https://reviews.example/sitemap.xml\n"
     assert page.robots_text(LINKS) == text
 
 

@@ -7,16 +7,26 @@ import json
 import unicodedata
 from collections.abc import Callable
 from dataclasses import asdict
+from itertools import pairwise
 from typing import Any
 
 import plain_definition as plain
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from small_files import PARAMETERS, Object, any_json, any_text
+from small_files import CONTRACT, PARAMETERS, Object, any_json, any_text
 
 from contract import Parameter
-from query import BadQuery, Query, fold, name_words, query_from_pairs, read_arguments
+from query import (
+    BadQuery,
+    Query,
+    fold,
+    name_words,
+    occurrences,
+    query_from_pairs,
+    query_of_page,
+    read_arguments,
+)
 
 NAMES = list(PARAMETERS)
 
@@ -59,6 +69,21 @@ RIGHT: list[tuple[dict[str, str], Query]] = [
 def test_a_right_query_is_read(parameters: dict[str, str], query: Query) -> None:
     assert query_from_pairs(PARAMETERS, list(parameters.items())) == query
     assert query_of(parameters) == query
+
+
+def test_a_page_is_a_limit_and_an_offset() -> None:
+    pages = [("", 0), ("1", 0), ("3", 40), ("1000000", 19_999_980)]
+    for page, offset in pages:
+        pairs = [("page", page), ("query", "x")]
+        assert query_of_page(CONTRACT.list_parameters, pairs, 20) == Query("x", limit=20, offset=offset)
+
+
+@pytest.mark.parametrize("page", ["0", "-1", "1.5", "x", "1000001"])
+def test_a_page_that_is_none_is_an_issue(page: str) -> None:
+    ((parameter, value, _),) = issues_of(
+        lambda: query_of_page(CONTRACT.list_parameters, [("page", page)], 20)
+    )
+    assert (parameter, value) == ("page", page)
 
 
 # ---- Wrong: names of parameters, values between "|" that each refuses, and the message about a value ----
@@ -228,6 +253,56 @@ def test_any_number_of_combining_characters_is_folded() -> None:
     """`normalize` alone would sort these for minutes."""
     acute, grave_below = "\u0301" * 200_000, "\u0316" * 200_000
     assert fold("A" + acute + grave_below) == "á" + grave_below + acute[1:]
+
+
+# A text, words, and the parts of the text where these are found.
+FOUND = [
+    ("Back pain? My back!", "BACK", ["Back", "back"]),
+    ("Die Straße war groß", "ss", ["ß", "ß"]),
+    ("STRASSE", "straße", ["STRASSE"]),
+    ("Cafe\u0301, café", "CAFÉ", ["Cafe\u0301", "café"]),
+    ("cafe\u0301", "cafe", []),  # é is one letter
+    ("\u0130stanbul", "i", ["\u0130"]),  # a capital I with a dot, which folds to two characters
+    ("ﬁne ﬂat", "f", ["ﬁ", "ﬂ"]),
+    ("ΟΔΟΣ", "οδος", ["ΟΔΟΣ"]),
+    ("\u1112\u1161\u11ab\u1100\u116e\u11a8", "한", ["\u1112\u1161\u11ab"]),  # 한국 in parts
+    ("किताब", "क", ["क"]),
+    ("痛みが消えた", "消え", ["消え"]),
+    ("طبيب ممتاز", "ممتاز", ["ممتاز"]),
+    ("\u0439 \u0438\u0306", "\u0419", ["\u0439", "\u0438\u0306"]),
+    ("banana", "ana", ["ana"]),
+    ("aaaa b aa", "aa", ["aaaa", "aa"]),  # what touches is one
+    ("😀 👍🏽 ok", "👍", ["👍"]),
+    ("anything", "", []),
+    ("", "anything", []),
+]
+
+
+@pytest.mark.parametrize(("text", "words", "parts"), FOUND)
+def test_the_parts_that_the_search_finds_are_known(text: str, words: str, parts: list[str]) -> None:
+    assert [text[start:end] for start, end in occurrences(text, words)] == parts
+
+
+TRICKY = (
+    "aesSßẞΣσςİıﬁᾳΐ\u01f0한각\u1100\u1161\u11a8\u0301\u0307\u0316\u0323\u0345\u0344\u09c7\u09be\u0f71\u0f73 "
+)
+
+
+@settings(max_examples=500)
+@given(st.text(TRICKY, max_size=12), st.text(TRICKY, min_size=1, max_size=3))
+def test_what_is_found_holds_the_words_and_the_rest_does_not(text: str, words: str) -> None:
+    found, wanted = occurrences(text, words), plain.folded(words)
+    assert bool(found) == (wanted in plain.folded(text))
+    edges = [0, *(edge for span in found for edge in span), len(text)]
+    assert edges == sorted(edges)
+    parts = [text[start:end] for start, end in pairwise(edges)]
+    assert "".join(map(plain.folded, parts)) == plain.folded(text)
+    assert [wanted in plain.folded(part) for part in parts] == [at % 2 == 1 for at in range(len(parts))]
+
+
+def test_a_long_text_of_combining_characters_is_searched_at_once() -> None:
+    text = "A" + "\u0301" * 100_000 + " b"
+    assert occurrences(text, "b") == [(100_002, 100_003)]
 
 
 names = st.sampled_from(["Dr. Tobias Okafor", "Okafor, Ngozi", "DR. JOSÉ ĆALIĆ", "Wes P., LMT", ". ,"])

@@ -44,7 +44,7 @@ def found(dataset: Dataset, **parameters: str) -> list[str]:
 def lines_against(reviews_file: bytes, insights_file: bytes) -> list[str]:
     """What the operator is told about two bad files."""
     with pytest.raises(BadData) as refusal:
-        reviews.load(small.CONTRACT, reviews_file, insights_file)
+        reviews.load(small.CONTRACT, reviews_file, insights_file, small.LINKS)
     return refusal.value.lines()
 
 
@@ -143,6 +143,7 @@ def file_pairs(draw: st.DrawFn) -> tuple[Object, Object]:
         "verified": st.sampled_from([True, True, None, False]),
         "owner_reply": st.sampled_from([None, {"text": "Thanks"}]),
         "x": st.sampled_from([None, {"y": [1.5, None]}]),
+        "page_url": st.sampled_from([None, "https://another.example/"]),  # of another service
     }
     required = {
         "rating": st.sampled_from(RATINGS),
@@ -250,9 +251,10 @@ def test_the_served_reviews_are_the_verified_ones_with_every_key(files: tuple[Ob
 def test_only_four_keys_of_a_review_are_required_and_all_are_served_in_one_order() -> None:
     dataset = loaded(a_file({"date": "2025-06-01", "zebra": 1, "rating": 5, "author": "Ann", "id": "a"}))
     assert dataset.reviews[0].json == (
-        b'{"id":"a","author":"Ann","author_avatar_url":null,"rating":5,"date":"2025-06-01","text":null,'
-        b'"source":"unknown","source_url":null,"owner_reply":null,"verified":true,'
-        b'"mentioned_technicians":[],"mentioned_services":[],"zebra":1}'
+        b'{"id":"a","author":"Ann","author_avatar_url":null,'
+        b'"rating":5,"date":"2025-06-01","text":null,"source":"unknown","source_url":null,'
+        b'"owner_reply":null,"verified":true,'
+        b'"mentioned_technicians":[],"mentioned_services":[],"zebra":1,"page_url":"https://r.example/reviews/a"}'
     )
 
 
@@ -278,7 +280,7 @@ def test_unknown_keys_are_served_untouched_even_when_null(place: str) -> None:
 
 
 UNUSUAL: list[tuple[str, list[Any]]] = [
-    ("id", ["x" * 200, " /?#%2F é 𝄞 ~"]),
+    ("id", ["x" * 200, " /?#%2F é 𝄞 ~", "...", "../.."]),
     ("author", ["\u202eAnn"]),
     ("rating", [1, 4.5, 5.0]),
     ("date", ["2024-02-29", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:60-23:59"]),
@@ -398,7 +400,7 @@ A_URL = " is not an http or https URL"
 A_DATE = " is not a date written YYYY-MM-DD or an RFC 3339 date-time"
 NO_DAY = ": expected a day that the calendar has or an RFC 3339 date-time"
 NO_TIME = ": expected a date written YYYY-MM-DD or an RFC 3339 date-time"
-PLAIN_ID = " is not text without control characters"
+PLAIN_ID = " is not an id: text without control characters, not . or .."
 MORNING = "2025-06-01T10"
 SITE = "https://s.example/"
 # File and place, wrong values, and what the line says after the value.
@@ -415,7 +417,7 @@ FAULTS: list[tuple[str, list[Any], str]] = [
     ("reviews/reviews/1", ["x", None], " is not an object"),
     ("reviews/reviews/0/id", [17, None, ["a"]], " is not a string"),
     ("reviews/reviews/0/id", ["x" * 201], " is longer than 200 characters"),
-    ("reviews/reviews/0/id", ["a\nb", "ab\n", "\x00", "\x7f", "a\x85"], PLAIN_ID),
+    ("reviews/reviews/0/id", ["a\nb", "ab\n", "\x00", "\x7f", "a\x85", ".", ".."], PLAIN_ID),
     ("reviews/reviews/1/id", ["01A"], " is already the id of /reviews/0"),
     ("reviews/reviews/0/rating", [7, 5.0000001, 10**4000], " is greater than the maximum of 5"),
     ("reviews/reviews/0/rating", [0, 0.99, -3], " is less than the minimum of 1"),
@@ -491,7 +493,7 @@ def test_faults_of_form_and_of_sense_in_both_files_come_together_in_order() -> N
 def outcome(reviews_file: bytes, insights_file: bytes) -> str:
     """What becomes of two files, after checking that it is well-formed."""
     try:
-        dataset = reviews.load(small.CONTRACT, reviews_file, insights_file)
+        dataset = reviews.load(small.CONTRACT, reviews_file, insights_file, small.LINKS)
     except BadData as refusal:
         assert refusal.faults
         assert all(small.is_one_printable_line(line) for line in refusal.lines())

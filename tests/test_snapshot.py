@@ -153,7 +153,7 @@ def dates(state: Snapshot) -> dict[str, int]:
 
 
 FROM_BOTH = ("search", "/", "/llms.txt", "/reviews.json", "/api/feed.json", "/feed.xml")
-FROM_REVIEWS, FROM_INSIGHTS = "/.well-known/openapi.json", "/insights.json"
+FROM_REVIEWS, FROM_INSIGHTS = ("/.well-known/openapi.json", "/sitemap.xml"), "/insights.json"
 FROM_NEITHER = ("directory", "/robots.txt", "/favicon.ico")
 
 
@@ -161,7 +161,7 @@ FROM_NEITHER = ("directory", "/robots.txt", "/favicon.ico")
 def test_content_is_as_old_as_what_it_is_made_of(reviews: int, insights: int, program: int) -> None:
     assert dates(built(ONE, reviews, insights=(insights, {}), program=program)) == {
         **dict.fromkeys(FROM_BOTH, 30),
-        FROM_REVIEWS: max(reviews, program),
+        **dict.fromkeys(FROM_REVIEWS, max(reviews, program)),
         FROM_INSIGHTS: max(insights, program),
         **dict.fromkeys(FROM_NEITHER, program),
     }
