@@ -42,6 +42,7 @@ from exports import (
     refused,
 )
 from insights import COUNTED_KEYS, MODEL, counted, outdated
+from links import Links
 from merging import (
     STATE_FILE,
     STATE_FORM,
@@ -156,7 +157,7 @@ def read_stored(directory: Path, contract: Contract) -> Stored:
     reviews, insights = _content(directory / REVIEWS_FILE), _content(directory / INSIGHTS_FILE)
     document: dict[str, Json] = {}
     if reviews is not None:
-        load(contract, reviews, insights)
+        load(contract, reviews, insights, Links())
         document = decode(reviews)
         ids = {review["id"] for review in document["reviews"]}
         if document["business"]["name"] == SAMPLE_NAME or SAMPLE_ID in ids:
@@ -266,7 +267,7 @@ def run(options: argparse.Namespace, contract: Contract) -> Lines:
     path, reviews = options.data / REVIEWS_FILE, encoded(document)
     if is_changed := document != stored.document:
         state["replaced"] = stored.reviews_digest
-        served = load(contract, reviews, stored.insights)
+        served = load(contract, reviews, stored.insights, Links())
         lines += [f"warning: {warning}" for warning in served.warnings if stored.insights is not None]
     write(options.data / STATE_FILE, encoded(state), is_dry=options.dry_run)
     if is_changed:
@@ -346,7 +347,7 @@ def count(options: argparse.Namespace, contract: Contract, document: dict[str, J
     new, now = old or b"", datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     if is_changed := insights != {key: value for key, value in before.items() if key not in passing}:
         new = encoded({"version": (before.get("version") or 0) + 1, "generated_at": now} | insights)
-        load(contract, encoded(document), new)
+        load(contract, encoded(document), new, Links())
     known = state["insights"] if not is_changed else f"{file_digest(new)} {file_digest(old)}"
     contents = editorial, encoded(state | {"annotated": annotated, "insights": known}), new
     for path, content in zip(paths, contents, strict=True):
