@@ -15,13 +15,14 @@ import math
 import re
 import unicodedata
 from argparse import Namespace
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from contract import BadData, Fault, shown
@@ -223,7 +224,7 @@ def google_record(item: Mapping[str, Json], place: Fault, options: Namespace) ->
     resource = RESOURCE_NAME.fullmatch(resource_name)
     if not (native_id or resource):
         raise BadRecord("it has no name of the form accounts/…/locations/…/reviews/…")
-    reviewer, reply = _object(item, "reviewer"), _object(item, "reviewReply")
+    reviewer, reply = _member(item, "reviewer", dict), _member(item, "reviewReply", dict)
     author = "" if reviewer.get("isAnonymous") is True else one_line(_text(reviewer, "displayName"))
     created, updated, replied = (
         read_date(text, options.zone, is_utc=True) if text else Date()
@@ -254,7 +255,9 @@ def read_google(items: Sequence[Json], file: str, options: Namespace, exports: E
     for index, item in enumerate(items):
         place = Fault(file, ("reviews", index), "")
         try:
-            records.append(google_record(_object({"it": item}, "it"), place, options))
+            if not isinstance(item, dict):
+                raise BadRecord(f"it is {shown(item)} and not an object")
+            records.append(google_record(item, place, options))
         except BadRecord as fault:
             exports.failed.append(replace(place, reason=str(fault)))
     return records
@@ -262,17 +265,14 @@ def read_google(items: Sequence[Json], file: str, options: Namespace, exports: E
 
 def _text(holder: Mapping[str, Json], key: str) -> str:
     """A member that is text, empty where it is absent or null. Raises BadRecord."""
-    value = holder.get(key)
-    if value is not None and not isinstance(value, str):
-        raise BadRecord(f"{key} is {shown(value)} and not text")
-    return clean(value or "")
+    return clean(_member(holder, key, str))
 
 
-def _object(holder: Mapping[str, Json], key: str) -> dict[str, Json]:
+def _member(holder: Mapping[str, Json], key: str, kind: type) -> Any:
     value = holder.get(key)
-    if value is not None and not isinstance(value, dict):
-        raise BadRecord(f"{key} is {shown(value)} and not an object")
-    return value or {}
+    if not isinstance(value, (kind, type(None))):
+        raise BadRecord(f"{key} is {shown(value)} and not {'text' if kind is str else 'an object'}")
+    return value or kind()
 
 
 # ---- CSV: the header of the template, or one that --map explains ----
@@ -283,10 +283,6 @@ FIELDS = (*TEMPLATE, "verified")  # the last one through --map only
 NOTHING = ("", "nan", "null", "none")  # whole cells that say nothing
 TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 SPOILT_ID = re.compile(r"[0-9]+(?:[.,][0-9]+)?E\+[0-9]+|#{3,}", re.IGNORECASE)
-ENCODINGS = {
-    "utf-8-sig": "",
-    "cp1252": "not UTF-8; read as cp1252. If letters are wrong, save it as CSV UTF-8",
-}
 
 
 def read_csv(data: bytes, file: str, options: Namespace, exports: Exports) -> None:
@@ -315,14 +311,13 @@ def read_csv(data: bytes, file: str, options: Namespace, exports: Exports) -> No
 
 
 def _csv_text(data: bytes, file: str, exports: Exports) -> str:
-    """The text of a file in UTF-16 with a byte order mark, UTF-8 or cp1252. Raises BadData."""
-    is_utf16 = data.startswith((b"\xff\xfe", b"\xfe\xff"))
-    for encoding, warning in ({"utf-16": ""} if is_utf16 else ENCODINGS).items():
-        with suppress(UnicodeError):
-            text = data.decode(encoding)
-            exports.warnings += [f"{file}: {warning}"] if warning else []
-            return text
-    raise refused(file, "not text in UTF-8 or cp1252; save it as CSV UTF-8")
+    """The text of a file in UTF-16 with a byte order mark, UTF-8 or cp1252."""
+    try:
+        return data.decode("utf-16" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig")
+    except UnicodeError:
+        warning = "not UTF-8; read as cp1252. If letters are wrong, save it as CSV UTF-8"
+        exports.warnings.append(f"{file}: {warning}")
+        return data.decode("cp1252", "replace")
 
 
 def _rows(text: str, file: str) -> list[tuple[int, list[str]]]:

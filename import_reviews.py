@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple, TextIO
+from typing import TextIO
 from zoneinfo import available_timezones
 
 from contract import BadData, Contract, Fault, read_contract
@@ -43,17 +43,7 @@ from exports import (
 )
 from insights import COUNTED_KEYS, MODEL, counted, outdated
 from links import Links
-from merging import (
-    STATE_FILE,
-    STATE_FORM,
-    State,
-    compare_annotations,
-    digest,
-    empty,
-    entry_of,
-    merge,
-    read_state,
-)
+from merging import STATE_FILE, State, Stored, compare_annotations, digest, entry_of, merge, read_state
 from reviews import INSIGHTS_FILE, REVIEWS_FILE, editorial_complaints, load, read_file, served_reviews
 from snapshot import read_unchanging, shipped
 from strict_json import Json, NotJson, decode
@@ -142,16 +132,6 @@ SUPPRESSED_LINE = re.compile("(?:author )?[0-9a-f]{64}")
 SAMPLE_NAME, SAMPLE_ID = "Larkspur Hollow Chiropractic", "01M7F1SV60XJ4PFV38D0FMZ6BZ"  # of the data shipped
 
 
-class Stored(NamedTuple):
-    """What a data directory holds."""
-
-    document: dict[str, Json]  # of reviews.json, empty without it
-    reviews_digest: str
-    insights: bytes | None
-    state: State  # empty where it was lost
-    suppressed: Lines
-
-
 def read_stored(directory: Path, contract: Contract) -> Stored:
     """Everything in the directory. Raises BadData, also for the sample, which is never merged with."""
     reviews, insights = _content(directory / REVIEWS_FILE), _content(directory / INSIGHTS_FILE)
@@ -165,7 +145,7 @@ def read_stored(directory: Path, contract: Contract) -> Stored:
             raise refused(str(directory), reason)
     state, reviews_digest = _content(directory / STATE_FILE), file_digest(reviews)
     try:
-        known = empty(STATE_FORM) if state is None else read_state(decode(state), reviews_digest)
+        known = read_state(None if state is None else decode(state), reviews_digest)
     except NotJson as error:
         raise refused(STATE_FILE, f"{error}; delete the file to have it made anew") from None
     return Stored(document, reviews_digest, insights, known, _suppressed(directory))
@@ -261,8 +241,8 @@ def run(options: argparse.Namespace, contract: Contract) -> Lines:
         return count(options, contract, stored.document, stored.state)
     remember(options, stored.state)
     forgotten = suppress(options, stored) if options.forget else []
-    suppressed, exports = {*stored.suppressed, *forgotten}, read_exports(options)
-    document, state, lines = merge(stored.document, stored.state, exports, options, suppressed, contract)
+    stored = stored._replace(suppressed={*stored.suppressed, *forgotten})
+    document, state, lines = merge(stored, read_exports(options), options, contract)
     lines = [*(f"{SUPPRESSED_FILE}: {line}" for line in forgotten), *lines]
     path, reviews = options.data / REVIEWS_FILE, encoded(document)
     if is_changed := document != stored.document:

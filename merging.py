@@ -13,8 +13,9 @@ import re
 from argparse import Namespace
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from contract import BadData, Contract, Fault, FileForm
 from exports import ANONYMOUS, FORMS, BadRecord, Exports, Record, Review, Undecided, looks_damaged, read_date
@@ -59,16 +60,28 @@ SCHEMAS = {
 }
 
 
+class Stored(NamedTuple):
+    """What a data directory holds."""
+
+    document: dict[str, Json]  # of reviews.json, empty without it
+    reviews_digest: str
+    insights: bytes | None
+    state: State  # empty where it was lost
+    suppressed: Collection[str]  # lines of suppressed.txt
+
+
 def empty(form: Mapping[str, Json]) -> dict[str, Any]:
     """An entry, or a state, in which nothing is known."""
     return {key: "" if schema is TEXT else {} for key, schema in form.items()}
 
 
-def read_state(document: Json, reviews_digest: str) -> State:
-    """The state of a parsed file, beside a reviews.json with this digest. Raises BadData.
+def read_state(document: Json | None, reviews_digest: str) -> State:
+    """The state of a parsed file, if there is one, beside a reviews.json with this digest. Raises BadData.
 
     The state is written first. Where reviews.json was not replaced after it, the earlier entries hold.
     """
+    if document is None:
+        return empty(STATE_FORM)
     form = FileForm({"components": {"schemas": SCHEMAS}}, "State")
     if found := list(form.complaints(document)):
         hint = "; delete the file to have it made anew"
@@ -92,18 +105,13 @@ def value_digest(value: Json) -> str:
 
 
 def merge(
-    document: dict[str, Json],
-    state: State,
-    exports: Exports,
-    options: Namespace,
-    suppressed: Collection[str],
-    contract: Contract,
+    stored: Stored, exports: Exports, options: Namespace, contract: Contract
 ) -> tuple[dict[str, Json], State, list[str]]:
-    """The stored `document`, {} if there is none, with the exports merged into it; the state; the report.
+    """The stored reviews, perhaps none, with the exports merged into them; the state; the report.
 
-    Nothing is removed of a location of which `state`, perhaps lost, knows no review. `suppressed` holds the
-    lines of suppressed.txt. Raises Undecided.
+    Nothing is removed of a location of which the state, perhaps lost, knows no review. Raises Undecided.
     """
+    document, state = stored.document, stored.state
     records, failed = _sound(_of_one_location(exports, state, options.location), contract)
     failed = [*exports.failed, *failed]
     _refuse_failures(failed, len(records))
@@ -111,7 +119,7 @@ def merge(
     complete = {place: time for place, time in exports.complete.items() if place in places and not failed}
     newest = {place: max(time, state["complete"].get(place, "")) for place, time in complete.items()}
     newest = state["complete"] | newest
-    ledger = Ledger(document, state["reviews"], suppressed, is_short=options.short_names)
+    ledger = Ledger(stored, is_short=options.short_names)
     ledger.take_all(_in_order(records), newest)
     located = {entry["location"] for entry in state["reviews"].values()} - {""}
     if not located and len(new := {record.location for record in exports.records} - {""}) == 1:
@@ -228,20 +236,13 @@ def entry_of(review: Review) -> Entry:
 class Ledger:
     """The stored reviews and what is known of each, while records are merged into them."""
 
-    def __init__(
-        self,
-        document: Mapping[str, Json],
-        entries: Mapping[str, Entry],
-        suppressed: Collection[str],
-        *,
-        is_short: bool,
-    ):
-        self.suppressed, self.is_short = set(suppressed), is_short
-        self.stored: dict[str, Review] = {review["id"]: review for review in document.get("reviews", ())}
+    def __init__(self, stored: Stored, *, is_short: bool):
+        entries, self.suppressed, self.is_short = stored.state["reviews"], set(stored.suppressed), is_short
+        reviews = stored.document.get("reviews", ())
+        self.stored: dict[str, Review] = {review["id"]: review for review in reviews}
         self.reviews = {id: dict(review) for id, review in self.stored.items()}
         self.entries = {id: entry_of(review) for id, review in self.stored.items() if id not in entries}
-        for id, entry in entries.items():
-            self.entries[id] = entry | {key: dict(entry[key]) for key in ("native", "digests")}
+        self.entries |= deepcopy(entries)
         self.exported = dict[str, str]()  # time of the newest export that has a review, by id
         self.current = set[str]()  # ids of which a record is no older than what is stored
         self.unrated = dict[str, Record]()
