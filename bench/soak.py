@@ -50,7 +50,7 @@ TOOLS = {"search_reviews": {"query": "back"}, "get_business": {}, "get_technicia
 
 def random_call() -> tuple[str, int, dict[str, Any]]:
     """What a caller does: a kind of call, the right status, arguments of `servers.ask`."""
-    path = random.choice((*TOPICS, "/insights.json", "/", "/llms.txt"))
+    path = random.choice((*TOPICS, "/insights.json", "/", "/reviews", "/sitemap.xml", "/llms.txt"))
     limits = {"min_rating": random.randint(1, 5), "limit": random.randint(1, 100)}
     search = f"/api/reviews/search?{urlencode({'query': random.choice(WORDS), **limits})}"
     name, arguments = random.choice(list(TOOLS.items()))
@@ -60,6 +60,7 @@ def random_call() -> tuple[str, int, dict[str, Any]]:
         ("read", 200, {"path": path, "headers": {"Accept-Encoding": random.choice(("gzip", "identity"))}}),
         ("conditional read", 304, {"path": path, "headers": {"If-None-Match": "*"}}),
         ("search", 200, {"path": search}),
+        ("page of reviews", 200, {"path": f"/reviews?{urlencode({'query': random.choice(WORDS)})}"}),
         ("refused search", 400, {"path": f"{search}&rating=9&x=y"}),
         ("since", 200, {"path": f"/api/reviews/since/202{random.randint(2, 6)}-01-31"}),
         ("stray", 404, {"path": f"/{random.random()}", "method": random.choice(("GET", "PUT", "DELETE"))}),
