@@ -212,6 +212,8 @@ def write(path: Path, content: bytes, *, is_dry: bool) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, path)
+    except OSError as error:  # a full disk has no name
+        raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         draft.unlink(missing_ok=True)
 
@@ -370,6 +372,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_BAD_DATA
     except OSError as error:
         say([f"cannot write {error.filename or 'the output'}: {error.strerror}"], sys.stderr)
+        return EXIT_FAILURE
+    except MemoryError:
+        say(["too little memory for these files; nothing is lost"], sys.stderr)
         return EXIT_FAILURE
 
 

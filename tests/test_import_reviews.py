@@ -299,6 +299,28 @@ def test_what_cannot_be_written_is_status_1(
     assert shop.run(pages, "--name", "B", "--zone", ZONE, "--dry-run") == EXIT_FAILURE
 
 
+@pytest.mark.parametrize(
+    ("lack", "told"),
+    [(OSError(28, "No space left on device"), "state.json: No space left"), (MemoryError(), "memory")],
+)
+def test_a_full_disk_or_memory_changes_nothing(
+    shop: Shop,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    lack: Exception,
+    told: str,
+) -> None:
+    def exhausted(_: int) -> None:
+        raise lack
+
+    shop.take(written(shop.root / "p", page([item(1)])), "--name", "B")
+    before = shop.files()
+    monkeypatch.setattr(os, "fsync", exhausted)
+    assert shop.run(written(shop.root / "q", page([item(2)]))) == EXIT_FAILURE
+    assert told in capsys.readouterr().err
+    assert shop.files() == before
+
+
 @pytest.mark.parametrize("stdout", [">&-", "| cat"])
 def test_a_terminal_with_few_letters_or_none_is_no_fault(shop: Shop, stdout: str) -> None:
     path = shop.csv(["Ann", "5", "2024-01-01", "BjÃ¸rn"])
