@@ -22,6 +22,7 @@ from jsonschema.exceptions import ValidationError
 from strict_json import Json, JsonPath
 
 Schema = dict[str, Any]  # JSON Schema 2020-12
+Complaints = Iterator[tuple[JsonPath, str]]  # where something is wrong, and what
 
 
 # ---- Faults: what is wrong with a data file, with the data that its report needs ----
@@ -38,8 +39,12 @@ class Fault:
     def __str__(self) -> str:
         pointer = "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in self.path)
         line = f"{self.file} {pointer}: {self.reason}" if pointer else f"{self.file}: {self.reason}"
-        # A key or a value of the file may hold line ends, control characters or half a surrogate pair.
-        return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in line)
+        return printable(line)
+
+
+def printable(line: str) -> str:
+    """A line in which line ends, control characters and half surrogate pairs are escaped."""
+    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in line)
 
 
 class BadData(ValueError):
@@ -129,7 +134,7 @@ class FileForm:
         self._schema = {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
         self._accepts = acceptance(document, document["components"]["schemas"][name])
 
-    def complaints(self, value: Json) -> Iterator[tuple[JsonPath, str]]:
+    def complaints(self, value: Json) -> Complaints:
         """Everything that is wrong with the form of `value`: where, and what."""
         if self._accepts(value):
             return

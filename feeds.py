@@ -44,7 +44,7 @@ def _json_feed_item(review: Mapping[str, Json], dataset: Dataset) -> dict[str, J
         "id": review["id"],
         "url": review["source_url"] or review["page_url"],
         "title": review_title(review),
-        "content_text": _content(review),
+        "content_text": review_content(review),
         "date_published": _date_time(review["date"]),
         "date_modified": _modified(review),
         "authors": [author],
@@ -96,7 +96,7 @@ def _add_entry(feed: ET.Element, tag: str, review: Mapping[str, Json], dataset: 
         _element(entry, "category", term=term)
     reply = review["owner_reply"]
     reply_text = f"\n\nReply from the owner: {reply['text']}" if reply else ""
-    _element(entry, "content", _content(review) + reply_text, type="text")
+    _element(entry, "content", review_content(review) + reply_text, type="text")
 
 
 def _element(parent: ET.Element, name: str, text: str = "", **attributes: str) -> ET.Element:
@@ -115,16 +115,16 @@ def _xml(text: str) -> str:
 
 def review_title(review: Mapping[str, Json]) -> str:
     """What a review is called: 5 stars from Ann B."""
-    return f"{in_stars(review)} from {review['author']}"
+    return f"{_stars(review)} from {review['author']}"
 
 
-def in_stars(review: Mapping[str, Json]) -> str:
-    """Its rating in words: 4.5 stars."""
+def _stars(review: Mapping[str, Json]) -> str:
     return "1 star" if review["rating"] == 1 else f"{review['rating']:g} stars"
 
 
-def _content(review: Mapping[str, Json]) -> str:
-    return review["text"] or f"{in_stars(review)}, without words."
+def review_content(review: Mapping[str, Json]) -> str:
+    """Its text, or its rating in words."""
+    return review["text"] or f"{_stars(review)}, without words."
 
 
 def _tags(review: Mapping[str, Json], dataset: Dataset) -> list[str]:

@@ -27,7 +27,7 @@ from pathlib import Path, PurePosixPath
 from typing import TextIO
 from zoneinfo import available_timezones
 
-from contract import BadData, Contract, Fault, read_contract
+from contract import BadData, Contract, Fault, printable, read_contract
 from exports import (
     FIELDS,
     MEMBER,
@@ -345,8 +345,7 @@ def count(options: argparse.Namespace, contract: Contract, document: dict[str, J
 def say(lines: Iterable[str], stream: TextIO) -> None:
     """Print lines, in which characters that a terminal may obey are escaped."""
     for line in lines:
-        shown = "".join(each if each.isprintable() else f"\\u{ord(each):04x}" for each in line)
-        print(shown, file=stream, flush=True)
+        print(printable(line), file=stream, flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

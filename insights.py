@@ -16,11 +16,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, variance
 
-from contract import shown
+from contract import Complaints, shown
 from query import fold
-from strict_json import Json, JsonPath
+from strict_json import Json, JsonPath, Object
 
-Object = Mapping[str, Json]
 Reviews = Sequence[Object]  # verified and in served form, newest first
 Annotations = Mapping[str, Object]  # what was found in each review, by its id
 
@@ -49,7 +48,7 @@ def counted(reviews: Reviews, editorial: Object | None = None) -> dict[str, Json
         "model": MODEL,
         "review_count": len(reviews),
         "date_range": {"earliest": _day(reviews[-1:]), "latest": _day(reviews[:1])},
-        "overall_sentiment": {"score": _mean(scores)} | _shares(reviews),
+        "overall_sentiment": {"score": mean(scores)} | _shares(reviews),
         "entities": {**entities, **listed},
         "temporal": {"monthly": _monthly(reviews, annotations), "trend": _trend(reviews)},
         "per_review": annotations,
@@ -144,7 +143,7 @@ def _score(rating: float) -> float:
     return round((rating - 3) / 2, 2)
 
 
-def _mean(figures: Sequence[float]) -> float | None:
+def mean(figures: Sequence[float]) -> float | None:
     """The mean with two decimals, never -0.0; None of nothing."""
     return (round(math.fsum(figures) / len(figures), 2) or 0.0) if figures else None
 
@@ -152,8 +151,8 @@ def _mean(figures: Sequence[float]) -> float | None:
 def _figures(count_key: str, reviews: Reviews, annotations: Annotations) -> dict[str, Json]:
     return {
         count_key: len(reviews),
-        "average_rating": _mean([review["rating"] for review in reviews]),
-        "score": _mean([annotations[review["id"]]["score"] for review in reviews]),
+        "average_rating": mean([review["rating"] for review in reviews]),
+        "score": mean([annotations[review["id"]]["score"] for review in reviews]),
     }
 
 
@@ -212,8 +211,6 @@ def _trend(reviews: Reviews) -> str:
 
 
 # ---- Judgement: what is wrong with an editorial document, and what no longer fits the reviews ----
-
-Complaints = Iterator[tuple[JsonPath, str]]  # where, and what
 
 
 def name_complaints(editorial: Json) -> Complaints:

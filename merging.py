@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from contract import BadData, Contract, Fault, FileForm
 from exports import ANONYMOUS, FORMS, BadRecord, Exports, Record, Review, Undecided, looks_damaged, read_date
 from query import fold
-from reviews import calendar_day, review_complaints
+from reviews import calendar_day, review_complaints, serving_order
 from strict_json import Json, encode
 
 Entry = dict[str, Any]  # what is known of a review, with the keys of ENTRY_FORM
@@ -402,7 +402,7 @@ class Ledger:
         """The reviews in the order in which they are served; as they stood if none has changed."""
         if self.reviews == self.stored:
             return list(self.stored.values())
-        return sorted(self.reviews.values(), key=lambda each: (calendar_day(each), each["id"]), reverse=True)
+        return sorted(self.reviews.values(), key=serving_order, reverse=True)
 
     def counts(self, removed: set[str], erased: set[str]) -> dict[str, int]:
         """Numbers of reviews by what happens to them."""

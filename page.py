@@ -26,13 +26,11 @@ from urllib.parse import urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
-from feeds import in_stars, review_title
+from feeds import review_content, review_title
 from links import Links
 from query import BadQuery, Query, occurrences
 from reviews import WEB_URL, Dataset, Review, ReviewList, calendar_day, service_labels
-from strict_json import SURROGATE, Json, decode
-
-Object = Mapping[str, Json]
+from strict_json import SURROGATE, Json, Object, decode
 
 # ---- Text: values of the data, cut to a length so that a page stays small whatever the files hold ----
 
@@ -403,7 +401,7 @@ def review_page(templates: Environment, dataset: Dataset, links: Links, review: 
         links,
         review=shown,
         title=review_title(shown),
-        description=line(shown["text"] or f"{in_stars(shown)}, without words.", MOST_LINE),
+        description=line(review_content(shown), MOST_LINE),
         structured_data=review_data(shown, dataset, links),
     )
 

@@ -19,11 +19,11 @@ from itertools import accumulate, chain
 from typing import Any
 from urllib.parse import urlsplit
 
-from contract import BadData, Contract, Fault, FileForm, shown
-from insights import ENTITY_KINDS, counted, name_complaints
+from contract import BadData, Complaints, Contract, Fault, FileForm, shown
+from insights import ENTITY_KINDS, counted, mean, name_complaints
 from links import Links
 from query import BadQuery, BadValue, Issue, Query, echo, fold, name_words, read_day
-from strict_json import Json, JsonPath, NotJson, decode, encode, encode_by_members
+from strict_json import Json, JsonPath, NotJson, Object, decode, encode, encode_by_members
 
 REVIEWS_FILE = "reviews.json"
 INSIGHTS_FILE = "insights.json"
@@ -37,9 +37,6 @@ DATE_TIME = re.compile(
     r"([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
 )  # RFC 3339 section 5.6; 60 is a leap second
 WEB_URL = re.compile(r"https?://[^\s/?#\x00-\x1f\x7f-\x9f]+([/?#][^\s\x00-\x1f\x7f-\x9f]*)?", re.IGNORECASE)
-
-Object = Mapping[str, Json]
-Complaints = Iterator[tuple[JsonPath, str]]  # what is wrong, and where
 
 
 def review_complaints(document: Json) -> Complaints:
@@ -108,6 +105,11 @@ def calendar_day(review: Object) -> str:
     return str(review["date"])[:10]
 
 
+def serving_order(review: Object) -> tuple[str, str]:
+    """What reviews are sorted by, descending."""
+    return calendar_day(review), review["id"]
+
+
 def served_reviews(
     reviews: Iterable[dict[str, Json]], annotations: Mapping[str, Object]
 ) -> list[dict[str, Json]]:
@@ -120,7 +122,7 @@ def served_reviews(
         for key in NAMED_KINDS:
             if review[f"mentioned_{key}"] is None:
                 review[f"mentioned_{key}"] = annotations.get(review["id"], {}).get(key, [])
-    return sorted(served, key=lambda review: (calendar_day(review), review["id"]), reverse=True)
+    return sorted(served, key=serving_order, reverse=True)
 
 
 def aggregate_rating(reviews: Sequence[Object], given: Object) -> dict[str, Json]:
@@ -128,7 +130,7 @@ def aggregate_rating(reviews: Sequence[Object], given: Object) -> dict[str, Json
     ratings = [review["rating"] for review in reviews]
     stars = Counter(map(math.floor, ratings))
     computed = {
-        "rating_value": round(math.fsum(ratings) / len(ratings), 2) if ratings else None,
+        "rating_value": mean(ratings),
         "review_count": len(ratings),
         "best_rating": 5,
         "worst_rating": 1,

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 Json = Any  # a value as json.loads returns it
+Object = Mapping[str, Json]  # that is only read
 JsonPath = tuple[str | int, ...]  # keys and indexes from the root; () is the whole document
 
 MOST_NESTED = 64  # levels of arrays and objects; far below what exhausts the stack when it is written again
