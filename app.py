@@ -29,8 +29,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
-from jinja2 import Environment
-
 import links
 import page
 import representations
@@ -209,10 +207,10 @@ def list_answer(application: Application, snapshot: Snapshot, request: Request) 
 
     try:
         query = query_of_page(parameters, given, page.PAGE_SIZE)
-        return kept_answer(snapshot, request, str(query), content, page_kind(templates))
+        return kept_answer(snapshot, request, str(query), content, page_kind(application))
     except BadQuery as bad:
         body = page.wrong_list_page(templates, dataset, urls, given, bad)
-        return uncacheable_response(400, representations.HTML_TYPE, body, page.page_headers(templates))
+        return uncacheable_response(400, representations.HTML_TYPE, body, application.program.page_headers)
 
 
 def review_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
@@ -223,17 +221,18 @@ def review_answer(application: Application, snapshot: Snapshot, request: Request
     if (review := dataset.reviews_by_id.get(id)) is None and is_json:
         raise HttpError(404, f"No review has the id {echo(id)}.", (("Vary", vary),))
     if review is None:
-        headers, body = page.page_headers(templates), page.no_review_page(templates, dataset, urls)
-        return uncacheable_response(404, representations.HTML_TYPE, body, (("Vary", vary), *headers))
+        headers = (("Vary", vary), *application.program.page_headers)
+        body = page.no_review_page(templates, dataset, urls)
+        return uncacheable_response(404, representations.HTML_TYPE, body, headers)
     make = partial(page.review_page, templates, dataset, urls, review)
     content = Content(len(review.json), partial(bytes, review.json) if is_json else make)
-    kind = {**(JSON_KIND if is_json else page_kind(templates)), "vary": vary}
+    kind = {**(JSON_KIND if is_json else page_kind(application)), "vary": vary}
     return kept_answer(snapshot, request, "json" if is_json else "", lambda: content, kind)
 
 
-def page_kind(templates: Environment) -> Kind:
+def page_kind(application: Application) -> Kind:
     """The kind of an HTML page."""
-    return {"content_type": representations.HTML_TYPE, "policy": page.page_headers(templates)}
+    return {"content_type": representations.HTML_TYPE, "policy": application.program.page_headers}
 
 
 def health_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:

@@ -28,7 +28,7 @@ from contract import BadData, Contract, Fault, read_contract
 from feeds import atom_feed, json_feed
 from links import Links, topic_link_header
 from mcp_tools import Toolbox, toolbox_of
-from representations import Representation, represent
+from representations import Headers, Representation, represent
 from reviews import INSIGHTS_FILE, REVIEWS_FILE, Dataset, load
 from strict_json import decode, encode
 
@@ -122,6 +122,7 @@ class Program(NamedTuple):
 
     contract: Contract
     templates: Environment
+    page_headers: Headers  # of each page for people
     changed: float  # any of its files, modules included; in seconds since the epoch
 
 
@@ -130,7 +131,9 @@ def load_program() -> Program:
     contract, templates = shipped("data/openapi.json"), shipped("templates")
     files = (contract, *templates.iterdir(), *Path(__file__).parent.glob("*.py"))
     changed = max(map(last_change, files))
-    return Program(read_contract(decode(contract.read_bytes())), page.load_templates(templates), changed)
+    environment = page.load_templates(templates)
+    headers = page.page_headers(environment)
+    return Program(read_contract(decode(contract.read_bytes())), environment, headers, changed)
 
 
 # ---- Snapshot: representations made at load, and those that requests have made since ----
@@ -194,7 +197,7 @@ def build_snapshot(
         link = topic_link_header(urls.base_url, path, bool(urls.hub)) if path in links.TOPIC_PATHS else ""
         is_by_type = path in (links.HOME_PATH, DIRECTORY)
         vary = representations.BY_TYPE_TOO if is_by_type else representations.BY_CODING
-        policy = page.page_headers(program.templates) if path == links.HOME_PATH else ()
+        policy = program.page_headers if path == links.HOME_PATH else ()
         fixed[path] = represent(body, content_type, date, link=link, vary=vary, policy=policy)
     directory, toolbox = fixed.pop(DIRECTORY), toolbox_of(program.contract, dataset)
     return Snapshot(dataset, toolbox, fixed, directory, modified, Computed())
