@@ -32,17 +32,17 @@ from strict_json import SURROGATE, Json, NotJson, decode, encode
 # ---- Records: the reviews of an export, and what keeps others from being imported ----
 
 FORMS = ("takeout", "api", "csv")  # what gives native ids; the one whose ids are preferred first
-Review = dict[str, Json]  # as in reviews.json; of what has no key nothing is known
+ReviewInFile = dict[str, Json]  # as in reviews.json; of what has no key nothing is known
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
     """One review of an export; moments are UTC, YYYY-MM-DDTHH:MM:SSZ, and empty where the export has none."""
 
-    place: Fault  # without a reason
+    position: Fault  # in a file, without a reason
     form: str
     native_id: str  # empty where the export has none
-    review: Review
+    review: ReviewInFile
     created: str
     updated: str = ""
     replied: str = ""
@@ -218,7 +218,7 @@ RESOURCE_NAME = re.compile(r"(?:accounts/[^/]+/)?locations/([^/]+)/reviews/([^/]
 ANONYMOUS = "A Google user"  # Google's own words
 
 
-def google_record(item: Mapping[str, Json], place: Fault, options: Namespace) -> Record:
+def google_record(item: Mapping[str, Json], position: Fault, options: Namespace) -> Record:
     """A review of Takeout, or of the API if it has a `reviewId`. Raises BadRecord and Undecided."""
     resource_name, native_id = _text(item, "name"), _text(item, "reviewId")
     resource = RESOURCE_NAME.fullmatch(resource_name)
@@ -233,7 +233,7 @@ def google_record(item: Mapping[str, Json], place: Fault, options: Namespace) ->
     if not created.utc:
         raise BadRecord(f"createTime is {shown(item.get('createTime'))} and not a moment")
     text, answer = original(_text(item, "comment")), original(_text(reply, "comment"))
-    review: Review = {
+    review: ReviewInFile = {
         "author": author or ANONYMOUS,
         "rating": WORDS.get(_text(item, "starRating").lower()),
         "date": created.text,
@@ -246,20 +246,22 @@ def google_record(item: Mapping[str, Json], place: Fault, options: Namespace) ->
     form, location = "api" if native_id else "takeout", resource[1] if resource else ""
     newest = max(created.utc, updated.utc)
     native_id = native_id or (resource[2] if resource else "")
-    return Record(place, form, native_id, review, created.utc, newest, replied.utc, resource_name, location)
+    return Record(
+        position, form, native_id, review, created.utc, newest, replied.utc, resource_name, location
+    )
 
 
 def read_google(items: Sequence[Json], file: str, options: Namespace, exports: Exports) -> list[Record]:
     """The reviews of a file; those that cannot be imported are noted. Raises Undecided."""
     records = []
     for index, item in enumerate(items):
-        place = Fault(file, ("reviews", index), "")
+        position = Fault(file, ("reviews", index), "")
         try:
             if not isinstance(item, dict):
                 raise BadRecord(f"it is {shown(item)} and not an object")
-            records.append(google_record(item, place, options))
+            records.append(google_record(item, position, options))
         except BadRecord as fault:
-            exports.failed.append(replace(place, reason=str(fault)))
+            exports.failed.append(replace(position, reason=str(fault)))
     return records
 
 
@@ -298,15 +300,17 @@ def read_csv(data: bytes, file: str, options: Namespace, exports: Exports) -> No
     in_utc = {key for key in orders if key in columns and "utc" in header[columns[key]].lower()}
     records = []
     for (line, row), cell in zip(rows, cells, strict=True):
-        place = Fault(f"{file} line {line}", (), "")
+        position = Fault(f"{file} line {line}", (), "")
         if SPOILT_ID.fullmatch(cell.get("id", "")):
-            raise refused(place.file, f"a spreadsheet has spoilt the id {shown(cell['id'])}; export it anew")
+            raise refused(
+                position.file, f"a spreadsheet has spoilt the id {shown(cell['id'])}; export it anew"
+            )
         try:
             if not cell:
                 raise BadRecord(f"the row has {len(row)} cells and the header {len(header)}")
-            records.append(csv_record(cell, place, orders, in_utc, options))
+            records.append(csv_record(cell, position, orders, in_utc, options))
         except BadRecord as fault:
-            exports.failed.append(replace(place, reason=str(fault)))
+            exports.failed.append(replace(position, reason=str(fault)))
     exports.records += sorted(records, key=lambda record: encode(record.review))
 
 
@@ -364,7 +368,7 @@ def _cells(row: Sequence[str], columns: Mapping[str, int]) -> dict[str, str]:
 
 
 def csv_record(
-    cells: Mapping[str, str], place: Fault, orders: Mapping[str, str], in_utc: set[str], options: Namespace
+    cells: Mapping[str, str], position: Fault, orders: Mapping[str, str], in_utc: set[str], options: Namespace
 ) -> Record:
     """A row; an empty `reply` says nothing. Raises BadRecord and Undecided."""
     date, replied = (
@@ -380,10 +384,10 @@ def csv_record(
         if not value:
             raise BadRecord(reason)
     if not source:
-        question = f"{place.file}: nothing says where the review was published."
+        question = f"{position.file}: nothing says where the review was published."
         raise Undecided(question, "Say where with --source, for example --source facebook.")
     rating = read_stars(cells["rating"], options.scale)
-    review: Review = {"author": cells["author"], "rating": rating, "date": date.text, "source": source}
+    review: ReviewInFile = {"author": cells["author"], "rating": rating, "date": date.text, "source": source}
     review |= {key: cells[key] or None for key in ("text", "source_url") if key in cells}
     if reply := cells.get("reply"):
         when = {"date": replied.text or None} if "reply_date" in cells else {}
@@ -394,7 +398,7 @@ def csv_record(
         review["verified"] = TRUTHS[verified]
     if "recommended" in cells["rating"].lower():
         review["recommended"] = cells["rating"].lower() == "recommended"
-    return Record(place, "csv", cells.get("id", ""), review, date.utc, replied=replied.utc)
+    return Record(position, "csv", cells.get("id", ""), review, date.utc, replied=replied.utc)
 
 
 # ---- Formats: told by content ----

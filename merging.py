@@ -18,7 +18,17 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from contract import BadData, Contract, Fault, FileForm
-from exports import ANONYMOUS, FORMS, BadRecord, Exports, Record, Review, Undecided, looks_damaged, read_date
+from exports import (
+    ANONYMOUS,
+    FORMS,
+    BadRecord,
+    Exports,
+    Record,
+    ReviewInFile,
+    Undecided,
+    looks_damaged,
+    read_date,
+)
 from query import fold
 from reviews import calendar_day, review_complaints, serving_order
 from strict_json import Json, encode
@@ -112,26 +122,26 @@ def merge(
     Nothing is removed of a location of which the state, perhaps lost, knows no review. Raises Undecided.
     """
     document, state = stored.document, stored.state
-    records, failed = _sound(_of_one_location(exports, state, options.location), contract)
+    located = {entry["location"] for entry in state["reviews"].values()} - {""}
+    records, failed = _sound(_of_one_location(exports, located, options.location), contract)
     failed = [*exports.failed, *failed]
     _refuse_failures(failed, len(records))
-    places = {record.location for record in records}
-    complete = {place: time for place, time in exports.complete.items() if place in places and not failed}
-    newest = {place: max(time, state["complete"].get(place, "")) for place, time in complete.items()}
+    locations = {record.location for record in records}
+    complete = {each: time for each, time in exports.complete.items() if each in locations and not failed}
+    newest = {each: max(time, state["complete"].get(each, "")) for each, time in complete.items()}
     newest = state["complete"] | newest
     ledger = Ledger(stored, is_short=options.short_names)
     ledger.take_all(_in_order(records), newest)
-    located = {entry["location"] for entry in state["reviews"].values()} - {""}
     if not located and len(new := {record.location for record in exports.records} - {""}) == 1:
         ledger.assign_location(min(new))
     erased, hidden = ledger.erased(state["hidden"])
-    current = {place: time for place, time in complete.items() if place in located and time == newest[place]}
+    current = {each: time for each, time in complete.items() if each in located and time == newest[each]}
     removed = ledger.missing(current) - erased
     _refuse_removals(removed, ledger, options)
     for id in removed | erased:
         ledger.reviews.pop(id, None)
     _refuse_twins(ledger)
-    titles = {exports.titles[place] for place in exports.titles.keys() & places}
+    titles = {exports.titles[each] for each in exports.titles.keys() & locations}
     merged = {"business": _business(document, titles, options)} | document
     merged["reviews"] = ledger.listed()
     known = ((id, each) for id, each in ledger.entries.items() if each["digests"] or each["location"])
@@ -143,7 +153,7 @@ def merge(
         after["earlier"] = {id: entry for id, entry in earlier if entry != entries.get(id)}
     counts = ledger.counts(removed, erased) | {"faulty, skipped": len(failed)}
     lines = [f"{what}: {number}" for what, number in counts.items() if number]
-    lines += [f"skipped: {record.place}no rating" for record in ledger.unrated.values()]
+    lines += [f"skipped: {record.position}no rating" for record in ledger.unrated.values()]
     lines += [f"skipped: {fault}" for fault in failed]
     return merged, after, [*lines, *exports.warnings, *_details(records, ledger)]
 
@@ -158,21 +168,20 @@ def _business(document: Mapping[str, Json], titles: Collection[str], options: Na
 # ---- Sorting out: records of one location that can be served, in one order ----
 
 
-def _of_one_location(exports: Exports, state: State, wanted: str) -> list[Record]:
+def _of_one_location(exports: Exports, stored: set[str], wanted: str) -> list[Record]:
     """The records of the wanted location. Raises Undecided while several are possible."""
     titles, ids = exports.titles, defaultdict[str, set[str]](set)
     for record in exports.records:
         ids[record.location].add(record.native_id)
     found = ids.keys() - {""}
-    stored = {entry["location"] for entry in state["reviews"].values()} - {""}
     chosen = found | (stored if found else set())
     if wanted:
-        by_title = {place for place in found if fold(titles.get(place, "")) == fold(wanted)}
+        by_title = {each for each in found if fold(titles.get(each, "")) == fold(wanted)}
         chosen = {wanted} & found or by_title
     if len(chosen) > 1 or (found and not chosen):
         question = "Of which location are reviews to be imported? There are several:"
         flag = "Say which: --location with the number or the title that stands there."
-        seen = [f"{place} {titles.get(place, '')!r}: {len(ids[place])} reviews" for place in found | stored]
+        seen = [f"{each} {titles.get(each, '')!r}: {len(ids[each])} reviews" for each in found | stored]
         raise Undecided(question, flag, sorted(seen))
     return [record for record in exports.records if record.location in chosen | {""}]
 
@@ -182,11 +191,11 @@ def _sound(records: Iterable[Record], contract: Contract) -> tuple[list[Record],
     sound, failed = [], []
     for record in records:
         id = f"{record.review['source']}-{record.native_id or 24 * '0'}"
-        review: Review = {"id": id, **record.review, "rating": record.review["rating"] or 1}
+        review: ReviewInFile = {"id": id, **record.review, "rating": record.review["rating"] or 1}
         document = {"business": {"name": "-"}, "reviews": [review]}
         faults = [*contract.reviews_file.complaints(document), *review_complaints(document)]
         for path, reason in faults[:1]:
-            failed.append(replace(record.place, reason=f"{'/'.join(map(str, path[2:]))}: {reason}"))
+            failed.append(replace(record.position, reason=f"{'/'.join(map(str, path[2:]))}: {reason}"))
         sound += [record] if not faults else []
     return sound, failed
 
@@ -208,7 +217,7 @@ def _in_order(records: Iterable[Record]) -> list[Record]:
 
 DERIVED_ID = re.compile(r"(.*-[0-9a-f]{24})(?:-[0-9]+)?", re.DOTALL)
 CHANGED = {"rating": "stars changed", "owner_reply": "reply changed"}  # in the report
-Row = tuple[str, str, str]  # a derived id without its number, digests of text and stars
+RowKey = tuple[str, str, str, str]  # source, a derived id without its number, digests of text and stars
 
 
 def short_name(author: str) -> str:
@@ -222,7 +231,7 @@ def join_key(source: str, utc: str, author: str) -> str:
     return digest(source, utc, short_name(fold(author))) if utc else ""
 
 
-def entry_of(review: Review) -> Entry:
+def entry_of(review: ReviewInFile) -> Entry:
     """What a stored review tells of itself."""
     source, author = fold(review.get("source") or "unknown"), fold(review["author"])
     try:
@@ -239,7 +248,7 @@ class Ledger:
     def __init__(self, stored: Stored, *, is_short: bool):
         entries, self.suppressed, self.is_short = stored.state["reviews"], set(stored.suppressed), is_short
         reviews = stored.document.get("reviews", ())
-        self.stored: dict[str, Review] = {review["id"]: review for review in reviews}
+        self.stored: dict[str, ReviewInFile] = {review["id"]: review for review in reviews}
         self.reviews = {id: dict(review) for id, review in self.stored.items()}
         self.entries = {id: entry_of(review) for id, review in self.stored.items() if id not in entries}
         self.entries |= deepcopy(entries)
@@ -259,10 +268,10 @@ class Ledger:
         """Take over what records say; `newest` has the times of the newest complete exports."""
         for form in FORMS:  # Takeout's ids are given first, so that they are kept
             self._give_ids(form, [each for each in records if each.form == form and each.native_id])
-        derived = self._derive_ids({_row(each) for each in records if not each.native_id})
+        derived = self._derive_ids({_row_key(each) for each in records if not each.native_id})
         for record in records:
             native = record.review["source"], record.native_id
-            id = self._ids[native] if record.native_id else derived[_row(record)]
+            id = self._ids[native] if record.native_id else derived[_row_key(record)]
             self.exported[id] = max(record.exported, self.exported.get(id, ""))
             if record.review["rating"] is None:
                 self.unrated[id] = record
@@ -285,18 +294,18 @@ class Ledger:
             self._ids[source, native_id] = id
             self._joined[join].append(id)
 
-    def _derive_ids(self, rows: set[Row]) -> dict[Row, str]:
+    def _derive_ids(self, rows: set[RowKey]) -> dict[RowKey, str]:
         """Rows of one author and day: those of the same text and stars keep their ids, then the others."""
-        ids, bases = dict[Row, str](), defaultdict[str, list[Row]](list)
+        ids, bases = dict[RowKey, str](), defaultdict[tuple[str, str], list[RowKey]](list)
         for row in sorted(rows):
-            bases[row[0]].append(row)
-        for base, left in bases.items():
+            bases[row[:2]].append(row)
+        for (source, base), left in bases.items():
             free = sorted(self._derived[base], key=lambda id: (len(id), id))
             numbers = range(2, len(free) + len(left) + 1)
-            numbered, source = [base, *(f"{base}-{number}" for number in numbers)], base[:-25]
-            for length in (3, 2):  # with the stars, then without
+            numbered = [base, *(f"{base}-{number}" for number in numbers)]
+            for length in (2, 1):  # text and stars, then the text alone
                 for row in list(left):
-                    if same := [id for id in free if self._row_of(base, id)[:length] == row[:length]]:
+                    if same := [id for id in free if self._said_by(id)[:length] == row[2:][:length]]:
                         ids[row] = same[0]
                         free.remove(same[0])
                         left.remove(row)
@@ -304,14 +313,15 @@ class Ledger:
             erased = [id for id in numbered if digest(source, id) in self.suppressed]
             fresh = [id for id in numbered if id not in self.entries]
             ids |= zip(left, erased[:1] * len(left) or [*free, *fresh], strict=False)
-        for (base, *_), id in ids.items():
-            self.entries.setdefault(id, empty(ENTRY_FORM) | {"source": base[:-25]})
+        for (source, *_), id in ids.items():
+            self.entries.setdefault(id, empty(ENTRY_FORM) | {"source": source})
         return ids
 
-    def _row_of(self, base: str, id: str) -> Row:
+    def _said_by(self, id: str) -> tuple[str, str]:
+        """Digests of text and stars, as last imported."""
         review, digests = self.reviews.get(id, {}), self.entries[id]["digests"]
         text, stars = (digests.get(key, value_digest(review.get(key))) for key in ("text", "rating"))
-        return base, text, stars
+        return text, stars
 
     # ---- Fields: what a record says and earlier ones did not ----
 
@@ -398,7 +408,7 @@ class Ledger:
 
     # ---- Result: the reviews, and what to say of them ----
 
-    def listed(self) -> list[Review]:
+    def listed(self) -> list[ReviewInFile]:
         """The reviews in the order in which they are served; as they stood if none has changed."""
         if self.reviews == self.stored:
             return list(self.stored.values())
@@ -426,11 +436,11 @@ class Ledger:
         }
 
 
-def _row(record: Record) -> Row:
+def _row_key(record: Record) -> RowKey:
     """What tells rows without ids apart."""
-    review = record.review
-    base = digest(review["source"], fold(review["author"]), calendar_day(review))[:24]
-    return f"{review['source']}-{base}", value_digest(review.get("text")), value_digest(review["rating"])
+    review, source = record.review, record.review["source"]
+    base = f"{source}-{digest(source, fold(review['author']), calendar_day(review))[:24]}"
+    return source, base, value_digest(review.get("text")), value_digest(review["rating"])
 
 
 def compare_annotations(
@@ -463,8 +473,8 @@ def _refuse_failures(failed: Sequence[Fault], sound: int) -> None:
 
 
 def _refuse_removals(removed: set[str], ledger: Ledger, options: Namespace) -> None:
-    places = {ledger.entries[id]["location"] for id in removed}
-    total = sum(ledger.entries[id]["location"] in places for id in ledger.stored)
+    locations = {ledger.entries[id]["location"] for id in removed}
+    total = sum(ledger.entries[id]["location"] in locations for id in ledger.stored)
     if len(removed) > max(MOST_REMOVED, MOST_REMOVED_SHARE * total) and not options.allow_removals:
         question = f"{len(removed)} of {total} reviews are not in this export any more and would be removed:"
         raise Undecided(question, "If they are really gone, say --allow-removals.", sorted(removed))
@@ -473,10 +483,10 @@ def _refuse_removals(removed: set[str], ledger: Ledger, options: Namespace) -> N
 def _refuse_twins(ledger: Ledger) -> None:
     """Raise Undecided when what is new looks like stored reviews under other ids."""
     stored, reviews, entries = ledger.stored, ledger.reviews, ledger.entries
-    others = {_person_and_day(stored[id]): id for id in stored.keys() - ledger.exported.keys()}
+    others = {_person_and_day(entries[id], stored[id]): id for id in stored.keys() - ledger.exported.keys()}
     new, twins = sorted(reviews.keys() - stored.keys()), []
     for id in new:
-        other = others.get(_person_and_day(reviews[id]))
+        other = others.get(_person_and_day(entries[id], reviews[id]))
         if other and not entries[id]["native"].keys() & entries[other]["native"].keys():
             twins.append(f"{id} and {other}")
     if twins and len(twins) >= MOST_TWINS * len(new):
@@ -486,9 +496,8 @@ def _refuse_twins(ledger: Ledger) -> None:
         raise Undecided(question, flag, twins)
 
 
-def _person_and_day(review: Review) -> tuple[str, str, str]:
-    source = fold(review.get("source") or "unknown")
-    return source, short_name(fold(review["author"])), calendar_day(review)
+def _person_and_day(entry: Entry, review: ReviewInFile) -> tuple[str, str, str]:
+    return entry["source"], short_name(fold(review["author"])), calendar_day(review)
 
 
 # ---- Report ----
