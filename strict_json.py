@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 Json = Any  # a value as json.loads returns it
@@ -55,15 +55,16 @@ def decode(data: bytes, *, lone_surrogates: bool = False) -> Json:
         raise NotJson(((), f"not JSON at line {error.lineno} column {error.colno}: {error.msg}")) from None
     except RecursionError:
         raise NotJson(((), TOO_DEEP)) from None
-    except ValueError:  # int() refuses more than 4300 digits and does not say where; in strings they are fine
-        before, *_ = re.split("[0-9]{4301}", re.sub(r'"(?:[^"\\]|\\.)*"', "", text))
-        line = before.count("\n") + 1
-        raise NotJson(((), f"not usable: an integer of more than 4300 digits on line {line}")) from None
+    except ValueError:  # int() refuses more than 4300 digits
+        raise NotJson(((), "not usable: it has an integer of more than 4300 digits")) from None
     if _is_too_deep(document):
         raise NotJson(((), TOO_DEEP))
     has_surrogates = b"\\ud" in data.lower()  # escaped and perhaps in pairs; UTF-8 itself cannot hold them
-    if (not_finite or (has_surrogates and not lone_surrogates)) and (faults := tuple(_unwritable(document))):
-        raise NotJson(*faults)
+    if not_finite or (has_surrogates and not lone_surrogates):
+        faults: list[tuple[JsonPath, str]] = []
+        _find_unwritable(document, (), faults)
+        if faults:
+            raise NotJson(*faults)
     return document
 
 
@@ -81,16 +82,16 @@ def _is_too_deep(document: Json) -> bool:
     return any(isinstance(value, (dict, list)) for value in layer)
 
 
-def _unwritable(document: Json, path: JsonPath = ()) -> Iterator[tuple[JsonPath, str]]:
-    """Every number and string below `document` that JSON in UTF-8 cannot hold."""
+def _find_unwritable(document: Json, path: JsonPath, faults: list[tuple[JsonPath, str]]) -> None:
+    """Add to `faults` every number and string below `document` that JSON in UTF-8 cannot hold."""
     for step, member in _members(document):
         if isinstance(step, str) and SURROGATE.search(step):
-            yield path, "holds half a surrogate pair"
-        yield from _unwritable(member, (*path, step))
+            faults.append((path, "holds half a surrogate pair"))
+        _find_unwritable(member, (*path, step), faults)
     if isinstance(document, float) and not math.isfinite(document):
-        yield path, f"{document} is not a number that JSON has"
+        faults.append((path, f"{document} is not a number that JSON has"))
     if isinstance(document, str) and SURROGATE.search(document):
-        yield path, "holds half a surrogate pair"
+        faults.append((path, "holds half a surrogate pair"))
 
 
 def encode(value: Json) -> bytes:

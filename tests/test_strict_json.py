@@ -16,7 +16,7 @@ from strict_json import NotJson, decode, encode, encode_by_members
 # ---- Reading: the corpus. "..." stands for what depends on the version of Python ----
 
 NO_VALUE = ["not JSON at line 1 column 1: Expecting value"]
-LONG_INTEGER = ["not usable: an integer of more than 4300 digits on line 3"]
+LONG_INTEGER = ["not usable: it has an integer of more than 4300 digits"]
 TOO_DEEP = ["not usable: arrays or objects are nested more than 64 levels deep"]
 HALF, NO_NUMBER = "holds half a surrogate pair", "is not a number that JSON has"
 REFUSED: dict[str, list[str]] = {
@@ -119,7 +119,7 @@ def test_64_levels_are_read_and_more_are_refused_however_many(opening: str, clos
 
 
 @pytest.mark.parametrize("sign", ["", "-"])
-def test_integers_have_at_most_4300_digits_and_their_line_is_told(sign: str) -> None:
+def test_integers_have_at_most_4300_digits(sign: str) -> None:
     assert decode(f"[{sign}{'9' * 4300}]".encode()) == [int(sign + "9" * 4300)]
     for number in (sign + "9" * 4301, sign + "9" * 20_000):
         assert faults_of(f'{{"a\\"":\n\n{number}}}'.encode()) == LONG_INTEGER
