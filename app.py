@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import hashlib
 import logging
 import os
 import re
@@ -32,11 +33,26 @@ from urllib.parse import parse_qsl
 import links
 import page
 import representations
-from contract import BadData
+from contract import BadData, printable
 from hub import Hub, HubAnswer, Topic
 from mcp_rpc import McpEndpoint
-from query import BadQuery, Issue, echo, query_from_pairs, query_of_page
-from representations import LARGEST_BODY_BYTES, Environ, Headers, Response, negotiated, represent
+from query import BadQuery, Issue, Query, echo, query_from_pairs, query_of_page
+from representations import (
+    CACHEABLE,
+    LARGEST_BODY_BYTES,
+    LARGEST_INLINE_BYTES,
+    Answer,
+    Deferred,
+    Environ,
+    Headers,
+    Representation,
+    Response,
+    SharedSlice,
+    finished,
+    negotiated,
+    represent,
+    resolved,
+)
 from reviews import Dataset, ReviewList, search, since
 from snapshot import SETTLE_SECONDS, Snapshot, Stamp, build_snapshot, file_stamps, load_program, read_files
 from strict_json import encode
@@ -47,9 +63,6 @@ log = logging.getLogger("reviewsd")
 
 
 # ---- Requests and responses: WSGI on one side, values on the other ----
-
-# A response, or a function that makes it and takes too long for a thread that others wait for.
-Answer = Response | Callable[[], Response]
 
 CONTENT_LENGTH = re.compile(r"[0-9]{1,18}")
 # RFC 3986 sections 3.2.2 and 3.2.3, but not empty and without commas, which join repeated headers.
@@ -80,7 +93,8 @@ class Request:
     def header(self, name: str) -> str | None:
         """The value of a header by its lower-case name, None when it is absent."""
         key = name.upper().replace("-", "_")
-        value: str | None = self.environ.get(key if key.startswith("CONTENT_") else f"HTTP_{key}")
+        is_unprefixed = key in ("CONTENT_TYPE", "CONTENT_LENGTH")  # in WSGI
+        value: str | None = self.environ.get(key if is_unprefixed else f"HTTP_{key}")
         return value
 
     def query_pairs(self) -> list[tuple[str, str]]:
@@ -95,13 +109,20 @@ class Request:
         for ever when it is asked for another.
         """
         is_chunked = "HTTP_TRANSFER_ENCODING" in self.environ
-        length = self.environ.get("CONTENT_LENGTH") or str(LARGEST_BODY_BYTES + 1 if is_chunked else 0)
+        length = LARGEST_BODY_BYTES + 1 if is_chunked and not self.content_length() else self.content_length()
+        content: bytes = self.environ["wsgi.input"].read(length)
+        if len(content) > LARGEST_BODY_BYTES:
+            raise TOO_LARGE
+        return content
+
+    def content_length(self) -> int:
+        """The bytes that the head announces. Raises HttpError: 400, and 413 for too many."""
+        length = self.environ.get("CONTENT_LENGTH") or "0"
         if not CONTENT_LENGTH.fullmatch(length):
             raise HttpError(400, "The Content-Length is not a number of bytes.")
-        content: bytes = self.environ["wsgi.input"].read(min(int(length), LARGEST_BODY_BYTES + 1))
-        if len(content) > LARGEST_BODY_BYTES:
-            raise HttpError(413, f"The body is larger than {LARGEST_BODY_BYTES} bytes.")
-        return content
+        if int(length) > LARGEST_BODY_BYTES:
+            raise TOO_LARGE
+        return int(length)
 
 
 @dataclass(eq=False)
@@ -112,6 +133,9 @@ class HttpError(Exception):
     detail: str
     headers: Headers = ()
     members: dict[str, Any] = field(default_factory=dict)  # of the error object, beside the usual
+
+
+TOO_LARGE = HttpError(413, f"The body is larger than {LARGEST_BODY_BYTES} bytes.")
 
 
 def error_response(application: Application, request: Request, error: HttpError) -> Response:
@@ -134,7 +158,7 @@ def uncacheable_response(status: int, content_type: str, body: bytes, headers: H
 
 Kind = dict[str, Any]  # arguments of `represent`, beside the body, the time and the compression
 JSON_KIND: Kind = {"content_type": representations.JSON_TYPE}
-LARGEST_INLINE_BYTES = 256 * 1024  # to join, hash and pack more would hold up everybody
+LONGEST_INLINE_TEXT = 2000  # characters of a question; folding and finding more would block the event loop
 
 
 class Content(NamedTuple):
@@ -162,13 +186,46 @@ def search_answer(application: Application, snapshot: Snapshot, request: Request
     def found() -> ReviewList:
         return search(snapshot.dataset, query_from_pairs(parameters, request.query_pairs()))
 
-    return kept_answer(snapshot, request, request.query_string, found)
+    return answer_to_text(
+        request.query_string, lambda: kept_answer(snapshot, request, request.query_string, found)
+    )
+
+
+def answer_to_text(text: str | bytes, make: Callable[[], Answer], is_slow: bool = False) -> Answer:
+    """What `make` answers to a question, on a worker if `text`, or something else, makes it slow."""
+    return Deferred(lambda: resolved(make())) if is_slow or len(text) > LONGEST_INLINE_TEXT else make()
 
 
 def since_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """The reviews of a day and later."""
-    day = request.path.removeprefix(links.SINCE_PATH)
-    return kept_answer(snapshot, request, "", lambda: since(snapshot.dataset, day))
+    """The reviews of a day and later: slices of the document that has all of them, which take no memory."""
+    takes_gzip = representations.accepts_gzip(request.header("accept-encoding") or "")
+    key = (request.path, "", takes_gzip)
+    if kept := snapshot.computed.get(key):
+        return since_response(kept, request)
+    found = since(snapshot.dataset, request.path.removeprefix(links.SINCE_PATH))
+    digest = hashlib.sha256(snapshot.dataset.reviews_digest + found.head).hexdigest()
+    body, kind = SharedSlice(*found), JSON_KIND | {"digest": digest, "gzip_level": None}
+    plain = represent(body, last_modified=snapshot.last_modified, **kind)
+
+    def make() -> Response:
+        made = snapshot.computed.get(key)  # meanwhile, for an earlier request
+        if made is None:
+            level = representations.COMPUTED_GZIP_LEVEL
+            made = representations.with_gzip(plain, level) if takes_gzip else plain
+            snapshot.computed.keep(key, made)
+        return since_response(made, request)
+
+    is_quick = not takes_gzip or len(body) <= LARGEST_INLINE_BYTES
+    return make() if is_quick else Deferred(make, since_response(plain, request))
+
+
+def since_response(representation: Representation, request: Request) -> Response:
+    """The response with a representation whose plain body takes no memory."""
+    response = negotiated(representation, request.header)
+    if isinstance(response.body, SharedSlice):
+        return response._replace(shared=True)
+    plain = negotiated(representation._replace(gzip=None), request.header, shared=True)
+    return response._replace(instead=plain) if response.body else response
 
 
 def kept_answer(
@@ -179,6 +236,7 @@ def kept_answer(
     key = (request.path, query, with_gzip)
     if kept := snapshot.computed.get(key):
         return negotiated(kept, request.header)
+
     found = find()
 
     def make() -> Response:
@@ -189,7 +247,7 @@ def kept_answer(
             snapshot.computed.keep(key, made)
         return negotiated(made, request.header)
 
-    return make() if found.size_bytes <= LARGEST_INLINE_BYTES else make
+    return make() if found.size_bytes <= LARGEST_INLINE_BYTES else Deferred(make)
 
 
 def list_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
@@ -198,19 +256,23 @@ def list_answer(application: Application, snapshot: Snapshot, request: Request) 
     parameters = application.program.contract.list_parameters
     given = [(name, value) for name, value in request.query_pairs() if name in parameters]
 
-    def content() -> Content:
+    def content(query: Query) -> Content:
         found = search(dataset, query)
         if query.offset and not found.reviews:
             raise BadQuery([Issue("page", "", f"the last page is {page.last_page(found)}")])
         make = partial(page.list_page, templates, dataset, urls, query, found)
         return Content(found.size_bytes, make)
 
-    try:
-        query = query_of_page(parameters, given, page.PAGE_SIZE)
-        return kept_answer(snapshot, request, str(query), content, page_kind(application))
-    except BadQuery as bad:
-        body = page.wrong_list_page(templates, dataset, urls, given, bad)
-        return uncacheable_response(400, representations.HTML_TYPE, body, application.program.page_headers)
+    def listed() -> Answer:
+        kind = page_kind(application)
+        try:
+            query = query_of_page(parameters, given, page.PAGE_SIZE)
+            return kept_answer(snapshot, request, str(query), partial(content, query), kind)
+        except BadQuery as bad:
+            body = page.wrong_list_page(templates, dataset, urls, given, bad)
+            return uncacheable_response(400, representations.HTML_TYPE, body, kind["policy"])
+
+    return answer_to_text(request.query_string, listed)
 
 
 def review_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
@@ -266,9 +328,10 @@ def utc_text(seconds: float) -> str:
 def mcp_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
     """The MCP endpoint's response; it judges method, origin and everything else itself."""
     body = request.body() if request.method == "POST" else b""
+
     handle = partial(application.mcp.handle, request.method, request.header, body, snapshot.toolbox)
     is_batch = body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")  # after a byte order mark, too
-    return handle if is_batch else handle()  # a batch may cost ten searches
+    return answer_to_text(body, handle, is_slow=is_batch)  # a batch may cost ten searches
 
 
 def mcp_refusal(application: Application, request: Request, error: HttpError) -> Response:
@@ -294,6 +357,18 @@ def text_response(status: int, text: str, headers: Headers) -> Response:
     return uncacheable_response(status, representations.TEXT_TYPE, f"{text}\n".encode(), headers)
 
 
+def slash_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
+    """The way to the list from its path with a slash at the end."""
+    query = f"?{request.query_string}" if request.query_string else ""
+    location = ("Location", application.urls.review_list + query)
+    return Response(308, (CACHEABLE, *representations.CORS, location), b"")
+
+
+def server_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
+    """What may be sent to the server as a whole (RFC 9110 section 9.3.7)."""
+    return options_response(", ".join(SERVER_METHODS))
+
+
 def unknown_path_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
     """Raises HttpError 404."""
     detail = f"There is nothing at {echo(request.path)}. {links.CONTRACT_PATH} lists what there is."
@@ -303,6 +378,7 @@ def unknown_path_answer(application: Application, snapshot: Snapshot, request: R
 # ---- Routes: one table ----
 
 READ_METHODS = ("GET", "HEAD", "OPTIONS")
+SERVER_METHODS = ("GET", "HEAD", "POST", "DELETE", "OPTIONS")
 EVERY_METHOD = ()  # the handler judges the method itself
 
 
@@ -318,15 +394,19 @@ class Route:
 ROUTES: dict[str, Route] = {
     **{path: Route(READ_METHODS, fixed_answer) for path in (*links.FIXED_PATHS, links.HOME_PATH)},
     links.SEARCH_PATH: Route(READ_METHODS, search_answer),
-    links.SINCE_PATH: Route(READ_METHODS, since_answer),  # and everything below it
+    links.SINCE_PATH: Route(READ_METHODS, since_answer),
     links.REVIEW_LIST_PATH: Route(READ_METHODS, list_answer),
-    links.REVIEW_PATH: Route(READ_METHODS, review_answer),  # likewise
+    links.REVIEW_PATH: Route(READ_METHODS, slash_answer),
+    "*": Route(("OPTIONS",), server_answer),
     links.HEALTH_PATH: Route(READ_METHODS, health_answer),
     links.MCP_PATH: Route(EVERY_METHOD, mcp_answer, mcp_refusal),
     links.MCP_PATH + "/": Route(EVERY_METHOD, mcp_answer, mcp_refusal),  # as some clients are told it
     links.HUB_PATH: Route(("POST", "OPTIONS"), hub_answer, hub_refusal),
 }
-OPEN_ROUTES = {path: ROUTES[path] for path in (links.SINCE_PATH, links.REVIEW_PATH)}
+OPEN_ROUTES = {  # by the beginning of their paths
+    links.SINCE_PATH: ROUTES[links.SINCE_PATH],
+    links.REVIEW_PATH: Route(READ_METHODS, review_answer),
+}
 NOWHERE = Route(EVERY_METHOD, unknown_path_answer)
 STORE_PATHS = frozenset({links.HUB_PATH})  # their answers wait for the disk
 
@@ -338,19 +418,23 @@ def route_of(path: str) -> Route:
 
 
 def routed_answer(application: Application, request: Request, route: Route) -> Answer:
-    """What the handler answers. Raises HttpError 400 for a bad `Host` or query, and 405."""
+    """What the handler answers. Raises HttpError: 400 for a bad `Host`, 404, 405, 413; and BadQuery."""
     check_host(request)
     allow = ", ".join(route.methods)
     if route.methods and request.method not in route.methods:
         raise HttpError(405, f"{echo(request.method)} is not among {allow}.", (("Allow", allow),))
-    if route.methods and request.method == "OPTIONS":
+    if route.methods:
+        request.content_length()
+    if route.methods == READ_METHODS and request.method == "OPTIONS":
         return options_response(allow)
-    try:
-        return route.handler(application, application.snapshot, request)
-    except BadQuery as bad:
-        wrong = "One parameter is" if len(bad.issues) == 1 else f"{len(bad.issues)} parameters are"
-        issues = [asdict(issue) for issue in bad.issues]
-        raise HttpError(400, f"{wrong} wrong. See issues.", members={"issues": issues}) from None
+    return route.handler(application, application.snapshot, request)
+
+
+def bad_query_error(bad: BadQuery) -> HttpError:
+    """The error of a request whose parameters are wrong."""
+    wrong = "One parameter is" if bad.wrong_count == 1 else f"{bad.wrong_count} parameters are"
+    issues = [asdict(issue) for issue in bad.issues]
+    return HttpError(400, f"{wrong} wrong. See issues.", members={"issues": issues})
 
 
 def check_host(request: Request) -> None:
@@ -369,12 +453,17 @@ def options_response(allow: str) -> Response:
     return Response(204, (*representations.CORS, ("Allow", allow), *preflight), b"")
 
 
+NO_SNIFFING = ("X-Content-Type-Options", "nosniff")
+
+
 def complete(request: Request, response: Response) -> Response:
     """With Content-Length where there is one (RFC 9110 section 8.6), without a body for HEAD."""
-    headers, body = response.headers, response.body
-    if response.status not in (204, 304):
-        headers = (*headers, ("Content-Length", str(len(body))))
-    return response._replace(headers=headers, body=b"" if request.method == "HEAD" else body)
+    status, headers, body, shared, _ = response
+    if status in (204, 304):
+        headers = (*headers, NO_SNIFFING)
+    else:
+        headers = (*headers, NO_SNIFFING, ("Content-Length", str(len(body))))
+    return Response(status, headers, b"" if request.method == "HEAD" else body, shared)
 
 
 # ---- Application: any thread ----
@@ -417,7 +506,7 @@ class Application:
         """Tell the hub the current contents of the topics."""
         if self.hub:
             current = [(path, self.snapshot.fixed[path]) for path in links.TOPIC_PATHS]
-            topics = [Topic(path, it.content_type, it.identity.body, it.digest) for path, it in current]
+            topics = [Topic(path, it.content_type, it.identity.body[:], it.digest) for path, it in current]
             self.hub.publish({topic.path: topic for topic in topics})
 
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -425,9 +514,9 @@ class Application:
         if self.look_seconds and self._looking_process != os.getpid():
             self._look_from_now_on(self.look_seconds)
         answer = self.respond(environ)
-        response = answer() if callable(answer) else answer
+        response = resolved(answer)
         start_response(f"{response.status} {HTTPStatus(response.status).phrase}", list(response.headers))
-        return [response.body]
+        return [response.body[:]]
 
     def _look_from_now_on(self, interval_seconds: float) -> None:
         """Watch the files in this process; in another one the server may have loaded them, long ago."""
@@ -443,24 +532,28 @@ class Application:
         request = Request(environ)
         route = route_of(request.path)
         answer = self._guarded(request, route, lambda: routed_answer(self, request, route))
-        return (lambda: self._guarded(request, route, answer)) if callable(answer) else answer
+        if isinstance(answer, Deferred):
+            answer = answer._replace(make=partial(self._guarded, request, route, answer.make))
+        return finished(answer, partial(complete, request))
 
     def refuse(self, environ: Environ, status: int, detail: str, headers: Headers = ()) -> Response:
         """The response to a request that the server cannot hand over."""
         request, error = Request(environ), HttpError(status, detail, headers)
         return complete(request, route_of(request.path).refuse(self, request, error))
 
-    def _guarded(self, request: Request, route: Route, make: Callable[[], Answer]) -> Any:
+    def _guarded(self, request: Request, route: Route, make: Callable[[], Any]) -> Any:
+        """What `make` returns, or the response to what it raises."""
         try:
-            answer = make()
+            return make()
+        except BadQuery as bad:
+            return route.refuse(self, request, bad_query_error(bad))
         except HttpError as error:
-            answer = route.refuse(self, request, error)
+            return route.refuse(self, request, error)
         except Exception:
             request_id = secrets.token_hex(8)
             log.exception("request %s: %s %r failed", request_id, request.method, request.path)
             detail = f"This is our fault. It was logged as request {request_id}."
-            answer = route.refuse(self, request, HttpError(500, detail, members={"request_id": request_id}))
-        return answer if callable(answer) else complete(request, answer)
+            return route.refuse(self, request, HttpError(500, detail, members={"request_id": request_id}))
 
 
 # ---- Reload: one thread looks at the files, builds, and swaps by one assignment ----
@@ -563,4 +656,5 @@ class Reloader:
 def loaded_text(dataset: Dataset) -> str:
     """What was loaded, in one line for the log."""
     left_out = f", {dataset.unverified_count} unverified left out" if dataset.unverified_count else ""
-    return f"{len(dataset.reviews)} reviews of {dataset.business['name']}{left_out}"
+    count = page.counted(len(dataset.reviews), "review")
+    return printable(f"{count} of {dataset.business['name']}{left_out}")

@@ -51,8 +51,11 @@ class BadData(ValueError):
     """The data files cannot be served; `faults` says why, in the order of the documents."""
 
     def __init__(self, faults: Sequence[Fault]):
-        super().__init__(f"{len(faults)} fault(s) in the data files")
+        super().__init__(faults)
         self.faults = tuple(faults)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
 
     def lines(self, most: int = 50) -> list[str]:
         """One line a fault, at most `most`, then one line that counts the rest."""
@@ -66,7 +69,7 @@ class BadData(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What a caller may give: `kind` is "text", "date", "number" or "integer"."""
+    """What a caller may give: `kind` is "text", "name" (of a person), "date", "number" or "integer"."""
 
     name: str
     kind: str
@@ -117,7 +120,9 @@ LIMITS = ("default", "minimum", "maximum")
 
 def _parameter(declared: dict[str, Json]) -> Parameter:
     schema = declared["schema"]
-    text_kind = "date" if schema.get("format") == "date" else "text"
+    text_kind = schema.get("format") or (
+        "name" if "pattern" in schema else "text"
+    )  # names alone have a pattern
     kind = text_kind if schema["type"] == "string" else schema["type"]
     limits = {keyword: schema[keyword] for keyword in LIMITS if keyword in schema}
     return Parameter(declared["name"], kind, declared["description"], **limits)

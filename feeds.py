@@ -29,7 +29,7 @@ def json_feed(dataset: Dataset, links: Links) -> bytes:
         "title": f"Reviews of {name}",
         "home_page_url": dataset.business.get("url") or links.home,
         "feed_url": links.json_feed,
-        "description": f"The {NEWEST_REVIEWS} newest verified customer reviews of {name}.",
+        "description": _description(dataset),
     }
     if links.hub:
         feed["hubs"] = [{"type": "WebSub", "url": links.hub}]
@@ -73,7 +73,7 @@ def atom_feed(dataset: Dataset, links: Links, updated_when_empty: datetime) -> b
     feed = ET.Element("feed", {"xmlns": "http://www.w3.org/2005/Atom"})
     _element(feed, "id", f"{tag}:reviews")
     _element(feed, "title", f"Reviews of {name}")
-    _element(feed, "subtitle", f"The {NEWEST_REVIEWS} newest verified customer reviews of {name}.")
+    _element(feed, "subtitle", _description(dataset))
     _element(feed, "updated", max(modified, key=_instant, default=f"{updated_when_empty:%Y-%m-%dT%H:%M:%SZ}"))
     _element(feed, "link", rel="self", type="application/atom+xml", href=links.atom_feed)
     if links.hub:
@@ -110,7 +110,12 @@ def _xml(text: str) -> str:
     return text.translate(NOT_IN_XML).replace("\r\n", "\n").replace("\r", "\n")
 
 
-# ---- Words and times: what is said of a review ----
+# ---- Words and times: what is said of the feed and of a review ----
+
+
+def _description(dataset: Dataset) -> str:
+    newest = "All" if len(dataset.newest) < NEWEST_REVIEWS else f"The {NEWEST_REVIEWS} newest"
+    return f"{newest} verified customer reviews of {dataset.business['name']}."
 
 
 def review_title(review: Mapping[str, Json]) -> str:

@@ -23,17 +23,24 @@ import re
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from http import HTTPStatus
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from werkzeug.datastructures import MIMEAccept
-from werkzeug.http import parse_accept_header
-
 from mcp_tools import TOOLS, Toolbox
 from query import echo, nearest
-from representations import JSON_TYPE, Headers, Response
+from representations import (
+    JSON_TYPE,
+    LARGEST_INLINE_BYTES,
+    Answer,
+    Deferred,
+    Headers,
+    Response,
+    finished,
+    media_weight,
+    weights,
+)
+from reviews import ReviewList
 from strict_json import Json, NotJson, decode
 
 # The value of a request's header by its lower-case name: latin-1, without blanks around it (RFC 9110 section
@@ -91,10 +98,16 @@ def json_response(body: bytes, headers: Headers = (), status: int = HTTPStatus.O
 
 
 def event_response(response: Response) -> Response:
-    """`response` as a stream of one event, for clients that take nothing else; its JSON is one line."""
+    """`response` as a stream of one event, for clients that take nothing else; its JSON is one line.
+
+    A response that is no 200 stays as it is.
+    """
+    if response.status != HTTPStatus.OK:
+        return response
     headers = dict(response.headers) | {"Content-Type": EVENT_TYPE}
     headers["X-Accel-Buffering"] = "no"  # or nginx may buffer it [R28 basic/transports/streamable-http]
-    return Response(response.status, tuple(headers.items()), b"event: message\ndata: %s\n\n" % response.body)
+    body = b"event: message\ndata: %s\n\n" % response.body[:]
+    return Response(response.status, tuple(headers.items()), body)
 
 
 def rpc_error_response(error: RpcError, request_id: Json) -> Response:
@@ -102,12 +115,30 @@ def rpc_error_response(error: RpcError, request_id: Json) -> Response:
 
 
 def success(request_id: str | int, result: Mapping[str, Json]) -> bytes:
-    """A JSON-RPC response, encoded. The `structuredContent` of a tool is encoded in `result` already."""
+    """A JSON-RPC response, encoded.
+
+    The `structuredContent` of a tool is JSON already; `content` repeats it for clients that read text only.
+    """
     members = dict(result)
-    structured: bytes | None = members.pop("structuredContent", None)
-    response = encoded({"jsonrpc": "2.0", "id": request_id, "result": members})
+    structured: bytes | ReviewList | None = members.pop("structuredContent", None)
+    if structured is None:
+        return encoded({"jsonrpc": "2.0", "id": request_id, "result": members})
+    document = structured.encoded() if isinstance(structured, ReviewList) else structured
+    content = {"content": [{"type": "text", "text": document.decode()}]}
+    response = encoded({"jsonrpc": "2.0", "id": request_id, "result": content | members})
     # Two braces end a response, that of the result and its own.
-    return response if structured is None else response[:-2] + b',"structuredContent":%s}}' % structured
+    return response[:-2] + b',"structuredContent":%s}}' % document
+
+
+def success_answer(request_id: str | int, result: Mapping[str, Json], headers: Headers = ()) -> Answer:
+    """The HTTP response of a JSON-RPC response, deferred where it is large."""
+    structured: bytes | ReviewList = result.get("structuredContent", b"")
+    size = structured.size_bytes if isinstance(structured, ReviewList) else len(structured)
+
+    def make() -> Response:
+        return json_response(success(request_id, result), headers)
+
+    return make() if 2 * size <= LARGEST_INLINE_BYTES else Deferred(make)
 
 
 def failure(request_id: Json, error: RpcError) -> bytes:
@@ -125,8 +156,9 @@ def encoded(response: dict[str, Json]) -> bytes:
 # ---- Header fields: which web pages may call, what the caller sends and takes ----
 
 ALLOWED_METHODS = "POST, DELETE, OPTIONS"
-EXPOSED_HEADERS = "Mcp-Session-Id, MCP-Protocol-Version"
-TAKEN_HEADERS = f"Content-Type, Accept, Authorization, Last-Event-ID, {EXPOSED_HEADERS}, Mcp-Method, Mcp-Name"
+SESSION_HEADERS = "Mcp-Session-Id, MCP-Protocol-Version"
+EXPOSED_HEADERS = f"{SESSION_HEADERS}, Retry-After"
+TAKEN_HEADERS = f"Content-Type, Accept, Authorization, Last-Event-ID, {SESSION_HEADERS}, Mcp-Method, Mcp-Name"
 PREFLIGHT = (
     ("Allow", ALLOWED_METHODS),
     ("Access-Control-Allow-Methods", ALLOWED_METHODS),
@@ -170,16 +202,15 @@ def check_content(header: Header) -> None:
         raise RpcError("send the body without a Content-Encoding", status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
 
 
-@lru_cache(maxsize=256)
 def wants_events(accept: str) -> bool:
     """Whether the caller takes events but no JSON. Raises RpcError (406) when it takes neither.
 
     Clients must list both [all revisions]; proxies and older clients list one, `*/*` or nothing.
     """
-    accepted = MIMEAccept([(name.partition(";")[0], weight) for name, weight in parse_accept_header(accept)])
-    if not accepted or accepted.quality(JSON_TYPE) > 0:
+    accepted = weights(accept)
+    if not accepted or media_weight(accepted, JSON_TYPE) > 0:
         return False
-    if accepted.quality(EVENT_TYPE) > 0:
+    if media_weight(accepted, EVENT_TYPE) > 0:
         return True
     raise RpcError(f"accept {JSON_TYPE} or {EVENT_TYPE}", status=HTTPStatus.NOT_ACCEPTABLE)
 
@@ -429,16 +460,16 @@ class McpEndpoint:
         self._sessions = Sessions(settings.session_key)
         self._initialize_methods = INITIALIZE_METHODS | {"initialize": self._initialize}
 
-    def handle(self, method: str, header: Header, body: bytes, toolbox: Toolbox) -> Response:
-        """The response to one request, whatever it holds; the caller has limited the size of `body`."""
+    def handle(self, method: str, header: Header, body: bytes, toolbox: Toolbox) -> Answer:
+        """The answer to one request, whatever it holds; the caller has limited the size of `body`."""
         cors = cors_headers(header("origin"), self._own_origin, self._allowed_origins)
         try:
             if not cors:
                 raise RpcError("this Origin may not call", status=HTTPStatus.FORBIDDEN, headers=(VARY,))
-            response = self._respond(method, header, body, toolbox)
+            answer = self._respond(method, header, body, toolbox)
         except RpcError as error:
-            response = rpc_error_response(error, None)
-        return response._replace(headers=response.headers + cors)
+            answer = rpc_error_response(error, None)
+        return finished(answer, lambda response: response._replace(headers=response.headers + cors))
 
     def refusal(self, status: HTTPStatus, message: str, header: Header) -> Response:
         """The response when the server ends a request without `handle`: too large a body, a fault of ours."""
@@ -447,7 +478,7 @@ class McpEndpoint:
         cors = cors_headers(header("origin"), self._own_origin, self._allowed_origins)
         return response._replace(headers=response.headers + cors)
 
-    def _respond(self, method: str, header: Header, body: bytes, toolbox: Toolbox) -> Response:
+    def _respond(self, method: str, header: Header, body: bytes, toolbox: Toolbox) -> Answer:
         if method == "POST":
             return self._post(header, body, toolbox)
         if method == "OPTIONS":
@@ -461,7 +492,7 @@ class McpEndpoint:
         wanted = "this is an MCP endpoint: POST a JSON-RPC message to it"
         raise RpcError(wanted, status=HTTPStatus.METHOD_NOT_ALLOWED, headers=(("Allow", ALLOWED_METHODS),))
 
-    def _post(self, header: Header, body: bytes, toolbox: Toolbox) -> Response:
+    def _post(self, header: Header, body: bytes, toolbox: Toolbox) -> Answer:
         check_content(header)
         as_events = wants_events(header("accept") or "")
         try:
@@ -471,16 +502,16 @@ class McpEndpoint:
             raise RpcError(f"Parse error: {reason}", PARSE_ERROR) from None
         try:
             if isinstance(document, list):
-                response = self._batch(document, header, toolbox)
+                answer: Answer = self._batch(document, header, toolbox)
             elif is_stateless(document, header):
-                response = self._stateless(read_message(document), header, toolbox)
+                answer = self._stateless(read_message(document), header, toolbox)
             else:
-                response = self._initialize_era(read_message(document), header, toolbox)
+                answer = self._initialize_era(read_message(document), header, toolbox)
         except RpcError as error:
-            response = rpc_error_response(error, id_of(document))
-        return event_response(response) if as_events and response.status == HTTPStatus.OK else response
+            answer = rpc_error_response(error, id_of(document))
+        return finished(answer, event_response) if as_events else answer
 
-    def _stateless(self, message: RpcMessage, header: Header, toolbox: Toolbox) -> Response:
+    def _stateless(self, message: RpcMessage, header: Header, toolbox: Toolbox) -> Answer:
         if message.method is None:
             raise RpcError("expected a request: nothing was asked that this could answer")
         check_claims(message, header)
@@ -489,9 +520,9 @@ class McpEndpoint:
         check_headers(message, header)
         result = result_of(STATELESS_METHODS, toolbox, message)
         head = {"resultType": "complete", "_meta": {SERVER_INFO: self._server_info(toolbox)}}
-        return json_response(success(message.id, head | result | CACHING.get(message.method, {})))
+        return success_answer(message.id, head | result | CACHING.get(message.method, {}))
 
-    def _initialize_era(self, message: RpcMessage, header: Header, toolbox: Toolbox) -> Response:
+    def _initialize_era(self, message: RpcMessage, header: Header, toolbox: Toolbox) -> Answer:
         shakes_hands = message.method == "initialize"
         if not shakes_hands:
             self._session_version(header)
@@ -505,7 +536,7 @@ class McpEndpoint:
         headers: Headers = ()
         if shakes_hands:
             headers = (("Mcp-Session-Id", self._sessions.start(result["protocolVersion"])),)
-        return json_response(success(message.id, result), headers)
+        return success_answer(message.id, result, headers)
 
     def _initialize(self, toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
         """Agree to the version asked for if it has a handshake, else to the newest [R11 basic/lifecycle]."""

@@ -16,7 +16,7 @@ import reviews
 from contract import Contract, Parameter, Schema, resolve
 from insights import ENTITY_KINDS
 from query import BadQuery, Issue, Query, echo, fold, read_arguments
-from reviews import Dataset
+from reviews import Dataset, ReviewList
 from strict_json import Json, encode
 
 # ---- Schemas: the pieces of which output schemas are made ----
@@ -97,9 +97,9 @@ ID_OR_LABEL = "Id or label as in get_insights_summary, in any case."
 ASPECT = Parameter("aspect", "text", ID_OR_LABEL, required=True)
 SERVICE = Parameter("service", "text", ID_OR_LABEL, required=True)
 NAME_WORDS = "Words of the name in any order and case; a surname is enough."
-NAME = Parameter("name", "text", NAME_WORDS, required=True)
+NAME = Parameter("name", "name", NAME_WORDS, required=True)
 FAQ_WORDS = "Only questions or answers that hold these words, as one piece, in any case. Absent: all."
-Function = Callable[..., bytes]
+Function = Callable[..., bytes | ReviewList]
 
 
 class Tool(NamedTuple):
@@ -107,7 +107,7 @@ class Tool(NamedTuple):
 
     In `description`, `{business}` stands for the name of the business, `{reviews}` and `{insights}` for what
     ABOUT says of them. `output` is a schema whose references lead into the contract. `function` takes a
-    Dataset and the arguments by name, returns an encoded JSON object and may raise BadQuery.
+    Dataset and the arguments by name, returns a JSON object, encoded or not yet, and may raise BadQuery.
     """
 
     name: str
@@ -156,18 +156,18 @@ def get_business(dataset: Dataset) -> bytes:
 
 
 @tool("Search reviews", component("SearchResult"))  # takes the search parameters of the contract
-def search_reviews(dataset: Dataset, **filters: Any) -> bytes:
+def search_reviews(dataset: Dataset, **filters: Any) -> ReviewList:
     """Find verified customer reviews of {business} by words, stars, dates, and the person or service
     mentioned. Every filter given must hold; without any, all reviews match. Newest first; `matched` counts
     all that match, `returned` those in this answer, and `offset` leads to the next ones. {reviews}"""
-    return reviews.search(dataset, Query(**filters)).encoded()
+    return reviews.search(dataset, Query(**filters))
 
 
 @tool("Newest reviews", component("SearchResult"), LIMIT)
-def get_recent_reviews(dataset: Dataset, limit: int) -> bytes:
+def get_recent_reviews(dataset: Dataset, limit: int) -> ReviewList:
     """The newest verified customer reviews of {business}, newest first; `matched` counts all there are.
     {reviews}"""
-    return reviews.search(dataset, Query(limit=limit)).encoded()
+    return reviews.search(dataset, Query(limit=limit))
 
 
 @tool("One review", component("Review"), REVIEW_ID)
@@ -266,7 +266,7 @@ def input_schema(parameters: Parameters) -> Schema:
 def _parameter_schema(parameter: Parameter) -> Schema:
     kind = parameter.kind
     possible = {
-        "type": "string" if kind in ("text", "date") else kind,
+        "type": "string" if kind in ("text", "name", "date") else kind,
         "format": "date" if kind == "date" else None,
         "description": parameter.description,
         "minimum": parameter.minimum if math.isfinite(parameter.minimum) else None,
@@ -309,8 +309,10 @@ class Toolbox(NamedTuple):
     declarations: tuple[dict[str, Json], ...]  # the entries of tools/list, in its order
 
     def call(self, name: str, arguments: Mapping[str, Json]) -> dict[str, Json]:
-        """The result of a call of one of TOOLS: `content`, `isError` and, unless that is true,
-        `structuredContent`, which is encoded already."""
+        """The result of a call of one of TOOLS: `isError`, with `content` if true, else `structuredContent`.
+
+        The latter is encoded, or a list that can be. The encoder adds the `content` that repeats it as text.
+        """
         given = {key: value for key, value in arguments.items() if key not in N8N_EXTRAS}
         try:
             values = read_arguments(self.parameters[name], given)
@@ -318,9 +320,7 @@ class Toolbox(NamedTuple):
         except BadQuery as bad:  # said so that a model can correct itself (MCP 2025-11-25, server/tools)
             text = "\n".join([f"{name} was not run. Correct this and call it again:", *map(str, bad.issues)])
             return {"content": [{"type": "text", "text": text}], "isError": True}
-        # The text is for clients that do not read the structured content: the same JSON.
-        content = [{"type": "text", "text": structured.decode()}]
-        return {"content": content, "isError": False, "structuredContent": structured}
+        return {"isError": False, "structuredContent": structured}
 
 
 def toolbox_of(contract: Contract, dataset: Dataset) -> Toolbox:

@@ -17,18 +17,18 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from itertools import chain, groupby, islice, pairwise
+from itertools import chain, groupby, islice
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
 from feeds import review_content, review_title
 from links import Links
-from query import BadQuery, Query, occurrences
+from query import BadQuery, Query
 from reviews import WEB_URL, Dataset, Review, ReviewList, calendar_day, service_labels
 from strict_json import SURROGATE, Json, Object, decode
 
@@ -38,6 +38,8 @@ MOST_NAME = 80  # characters of a name or a label
 MOST_LINE = 200  # of a question, a quotation or a line of an address
 MOST_TEXT = 1000  # of a review, a reply, an answer or a summary
 MOST_URL = 500  # a longer address is not linked
+MOST_MARKED = 100  # characters of the words marked in a text: the time grows with both lengths
+NOTHING = "(?!)"  # a regular expression that matches nowhere
 FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")  # what HTML does not allow
 # Explicit directions can reach beyond an inline element; blocks end them anyway (UAX 9, section 3.3.2).
 DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
@@ -55,22 +57,21 @@ def prose(value: Json, most: int | None = MOST_TEXT) -> str:
 
 
 def marked(value: Json, words: str) -> Markup:
-    """Any value as text of several lines, in HTML, with a `mark` around what the search finds for `words`.
+    """Any value as text of several lines, in HTML, with a `mark` around `words`, in any case, as one piece.
 
-    If the first occurrence is beyond the length of `prose`, the beginning is left out instead of the end.
+    If they first occur beyond the length of `prose`, the beginning is left out instead of the end. Nothing is
+    marked for more than MOST_MARKED characters.
     """
-    text = FORBIDDEN.sub("", prose(value, None))
-    found = occurrences(text, words)
-    start = 0
-    if found and found[0][1] >= MOST_TEXT:
-        start = found[0][0] - MOST_TEXT // 4
-        start = max(start, text.find(" ", start, found[0][0]) + 1)  # at a word
-    end = len(text) if len(text) - start <= MOST_TEXT else start + MOST_TEXT - 1
-    edges = [start, *chain.from_iterable((at, min(to, end)) for at, to in found if at < end), end]
-    between = "\0"  # in no text any more; escaping hundreds of pieces one by one takes a millisecond a page
-    pieces = str(escape(between.join(text[at:to] for at, to in pairwise(edges)))).split(between)
-    pieces[1::2] = [f"<mark>{piece}</mark>" for piece in pieces[1::2]]
-    return Markup("".join(["…" * (start > 0), *pieces, "…" * (end < len(text))]))  # noqa: S704, escaped above
+    text, start = FORBIDDEN.sub("", prose(value, None)), 0
+    at = text.lower().find(words.lower())
+    if at >= 0 and at + len(words) >= MOST_TEXT:
+        start = at - MOST_TEXT // 4
+        start = max(start, text.find(" ", start, at) + 1)  # at a word
+    shown = _shortened(text[start:], MOST_TEXT)
+    wanted = re.escape(words) if words and len(words) <= MOST_MARKED else NOTHING
+    pieces = map(escape, re.split(f"((?:{wanted})+)", shown, flags=re.IGNORECASE))  # what touches is one
+    marked = "".join(f"<mark>{piece}</mark>" if at % 2 else piece for at, piece in enumerate(pieces))
+    return Markup(f"…{marked}" if start else marked)  # noqa: S704, escaped above
 
 
 def _shortened(text: str, most: int | None) -> str:
@@ -111,7 +112,8 @@ MOST_REVIEWS = 12
 MOST_NAMED = 6  # people and services of one review
 MOST_HOURS = 14
 MOST_AREAS = 12
-MOST_MONTHS = 60
+MOST_MONTHS = 60  # in the chart
+MOST_YEARS = 15  # in words, each whole; one more line has all years before
 MOST_CHOICES = 60  # of people or services in the form
 MOST_IN_SITEMAP = 49_990  # reviews; a sitemap has at most 50,000 addresses
 PAGE_SIZE = 20  # reviews in a page of the list
@@ -169,9 +171,14 @@ def trend(monthly: Iterable[Object]) -> dict[str, Json]:
     """The chart of ratings by month, in shares of its width (x) and height (y); empty for too few months.
 
     `levels` are (stars, y), `januaries` (year, x), `dots` (x, y, radius in pixels), `line` the points (x, y)
-    of the average of twelve months; `years`, which are told in words, (year, average rating, reviews).
+    of the average of twelve months. Told in words are `years`, newest last, and the years `before` them
+    together, None without any: (year or first year after, average rating, reviews). `is_whole`: no month is
+    left out of the chart.
     """
-    months = _last_months(monthly)
+    every_month = _rated_months(monthly)
+    months = [each for each in every_month if each.number > every_month[-1].number - MOST_MONTHS][
+        -MOST_MONTHS:
+    ]
     if len(months) < 3:  # which are no trend
         return {}
     first, last, most = months[0].number, months[-1].number, max(month.reviews for month in months)
@@ -180,25 +187,33 @@ def trend(monthly: Iterable[Object]) -> dict[str, Json]:
     x = [(month.number - first) / width for month in months]
     y = [(5 - month.average) / height for month in months]
     radius = [2 + 3 * math.sqrt(month.reviews / most) for month in months]
-    recent = [[near for near in months if 0 <= month.number - near.number < 12] for month in months]
-    years = [(year, list(found)) for year, found in groupby(months, lambda month: month.number // 12)]
+    recent = [[near for near in every_month if 0 <= month.number - near.number < 12] for month in months]
+    years = [(year, list(found)) for year, found in groupby(every_month, lambda month: month.number // 12)]
+    earlier, years = list(chain.from_iterable(found for _, found in years[:-MOST_YEARS])), years[-MOST_YEARS:]
     return {
         "levels": [(stars, (5 - stars) / height) for stars in range(lowest, 6)],
         "januaries": [(at // 12, (at - first) / width) for at in range(first, last + 1) if at % 12 == 0],
         "dots": list(zip(x, y, radius, strict=True)),
         "line": list(zip(x, [(5 - _average(near)) / height for near in recent], strict=True)),
-        "years": [(year, _average(found), sum(month.reviews for month in found)) for year, found in years],
+        "is_whole": len(months) == len(every_month),
+        "years": [(year, *_figures(found)) for year, found in years],
+        "before": (years[0][0], *_figures(earlier)) if earlier else None,
     }
 
 
-def _last_months(monthly: Iterable[Object]) -> list[Month]:
-    """The last months with reviews, oldest first."""
+def _rated_months(monthly: Iterable[Object]) -> list[Month]:
+    """The months with reviews, oldest first."""
     months = []
     for entry in sorted(monthly, key=lambda entry: entry["month"]):
         year, month = map(int, entry["month"].split("-"))
         if (average := entry["average_rating"]) is not None:
             months.append(Month(year * 12 + month - 1, capped(entry["review_count"]) or 1, average))
-    return [month for month in months if month.number > months[-1].number - MOST_MONTHS][-MOST_MONTHS:]
+    return months
+
+
+def _figures(months: Sequence[Month]) -> tuple[float, int]:
+    """The average rating and the number of reviews of several months."""
+    return _average(months), sum(month.reviews for month in months)
 
 
 def _average(months: Sequence[Month]) -> float:
@@ -471,7 +486,7 @@ def _sitemap_entry(address: str, day: str) -> str:
 
 def robots_text(links: Links) -> bytes:
     """robots.txt (RFC 9309), `text/plain`: everything may be read but the endpoints that take POST only."""
-    posted = [links.path(url) for url in (links.mcp, links.hub) if url]
+    posted = [urlsplit(url).path for url in (links.mcp, links.hub) if url]
     return "".join(
         [
             "User-agent: *\n",
@@ -499,5 +514,4 @@ def page_headers(templates: Environment) -> tuple[tuple[str, str], ...]:
         ("Content-Security-Policy", policy),
         ("Cross-Origin-Opener-Policy", "same-origin"),
         ("Referrer-Policy", "strict-origin-when-cross-origin"),
-        ("X-Content-Type-Options", "nosniff"),
     )

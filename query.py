@@ -13,17 +13,16 @@ import json
 import math
 import re
 import unicodedata
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from itertools import accumulate, groupby, islice
+from itertools import groupby
 from typing import Any
 
 from contract import Parameter
 from strict_json import SURROGATE, Json
 
-MOST_PARAMETERS = 50  # that are read in one request, so that the list of issues stays short
+MOST_ISSUES = 50  # that one answer lists; the others are counted
 MOST_ECHOED = 200  # characters of a wrong value repeated in its issue
 
 
@@ -58,11 +57,15 @@ class Issue:
 
 
 class BadQuery(ValueError):
-    """The caller must change the request; `issues` stand in the order of the parameters given."""
+    """The caller must change the request.
 
-    def __init__(self, issues: Sequence[Issue]):
+    `issues` stand in the order of the parameters given; `wrong_count` counts those that are not listed, too.
+    """
+
+    def __init__(self, issues: Sequence[Issue], wrong_count: int | None = None):
         super().__init__("; ".join(map(str, issues)))
         self.issues = tuple(issues)
+        self.wrong_count = len(issues) if wrong_count is None else wrong_count
 
 
 class BadValue(ValueError):
@@ -125,20 +128,25 @@ def read_arguments(parameters: Mapping[str, Parameter], arguments: Mapping[str, 
 
 def _read(known: Mapping[str, Parameter], given: Mapping[str, list[Json]]) -> dict[str, Any]:
     values: dict[str, Any] = {name: parameter.default for name, parameter in known.items()}
-    issues = []
-    for name, texts in islice(given.items(), MOST_PARAMETERS):
+    issues: list[Issue] = []
+    unlisted_count = 0
+    for name, texts in given.items():
+        if name not in known and len(issues) >= MOST_ISSUES:
+            unlisted_count += 1
+            continue
         try:
             if (value := _read_parameter(known, name, texts)) is not None:
                 values[name] = value
         except BadValue as bad:
             issues.append(Issue(echo(name), echo(texts[-1]), str(bad)))
-    if len(given) > MOST_PARAMETERS:
-        issues.append(Issue(None, "", f"{len(given)} different parameters given, {len(known)} are known"))
     for name, parameter in known.items():
         if parameter.required and given.get(name, [None])[0] in (None, ""):
             issues.append(Issue(name, "", "is required"))
     if issues:
-        raise BadQuery(issues)
+        wrong_count = len(issues) + unlisted_count
+        if unlisted_count:
+            issues.append(Issue(None, "", f"{unlisted_count} more parameters are unknown"))
+        raise BadQuery(issues, wrong_count)
     return values
 
 
@@ -178,6 +186,12 @@ def _read_text(parameter: Parameter, value: Json) -> str:
     return value
 
 
+def _read_name(parameter: Parameter, value: Json) -> str:
+    if not name_words(text := _read_text(parameter, value)):
+        raise BadValue("expected at least one word of a name")
+    return text
+
+
 def _read_integer(parameter: Parameter, value: Json) -> int:
     wanted = "a whole number such as 5"
     number = _number(parameter, value, WHOLE, wanted)
@@ -211,6 +225,7 @@ def _brief(number: float) -> str:
 
 READERS: dict[str, Callable[[Parameter, Json], Any]] = {
     "text": _read_text,
+    "name": _read_name,
     "date": lambda parameter, value: read_day(_read_text(parameter, value)),
     "number": lambda parameter, value: _number(parameter, value, DECIMAL, "a number such as 4 or 4.5"),
     "integer": _read_integer,
@@ -232,47 +247,6 @@ def canonically_ordered(text: str) -> str:
     parts = "".join(unicodedata.normalize("NFD", character) for character in text)
     runs = groupby(parts, key=lambda part: unicodedata.combining(part) > 0)
     return "".join(part for _, run in runs for part in sorted(run, key=unicodedata.combining))
-
-
-def occurrences(text: str, words: str) -> list[tuple[int, int]]:
-    """Where the search finds `words` in `text`: (start, end) in characters of `text`, in order and apart.
-
-    A range has every character whose folded form an occurrence touches.
-    """
-    wanted, folded = fold(words), fold(text)
-    if not wanted or wanted not in folded:
-        return []
-    ends = accumulate(len(before) + len(wanted) for before in folded.split(wanted)[:-1])
-    found = [(end - len(wanted), end) for end in ends]  # in characters of `folded`
-    is_by_character = text.casefold() == folded and unicodedata.is_normalized("NFC", text)
-    if len(text) != len(folded) or not is_by_character:  # else both have the same positions
-        cuts, folded_cuts = _cuts(text)
-        found = [(bisect_right(folded_cuts, at) - 1, bisect_left(folded_cuts, end)) for at, end in found]
-        found = [(cuts[first], cuts[last]) for first, last in found]
-    apart: list[tuple[int, int]] = []
-    for start, end in found:
-        if apart and start <= apart[-1][1]:
-            start, _ = apart.pop()
-        apart.append((start, end))
-    return apart
-
-
-def _cuts(text: str) -> tuple[list[int], list[int]]:
-    """Places in `text` between which its parts, folded each, make the folded text; and the same in that."""
-    cuts, folded_cuts = [0], [0]
-    for at in range(1, len(text) + 1):
-        if at == len(text) or text[at].isascii() or not _joins(text, cuts[-1], at):
-            part = text[cuts[-1] : at]
-            folded_cuts.append(folded_cuts[-1] + (1 if part.isascii() else len(fold(part))))
-            cuts.append(at)
-    return cuts, folded_cuts
-
-
-def _joins(text: str, start: int, at: int) -> bool:
-    """Whether normalization changes the character at `at` together with those from `start` on."""
-    if unicodedata.combining(unicodedata.normalize("NFD", text[at])[0]):
-        return True
-    return fold(text[start : at + 1]) != fold(text[start:at]) + fold(text[at])
 
 
 def name_words(name: str) -> frozenset[str]:

@@ -15,11 +15,12 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain
-from typing import Any
+from hashlib import sha256
+from itertools import accumulate, chain, repeat
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from contract import BadData, Complaints, Contract, Fault, FileForm, shown
+from contract import BadData, Complaints, Contract, Fault, FileForm, printable, shown
 from insights import ENTITY_KINDS, counted, mean, name_complaints
 from links import Links
 from query import BadQuery, BadValue, Issue, Query, echo, fold, name_words, read_day
@@ -28,6 +29,7 @@ from strict_json import Json, JsonPath, NotJson, Object, decode, encode, encode_
 REVIEWS_FILE = "reviews.json"
 INSIGHTS_FILE = "insights.json"
 NEWEST_REVIEWS = 50  # in the feeds and on the page
+MOST_CONTAINERS = 2_000_000  # objects and arrays in a file; ten times as many need more than a gigabyte
 
 
 # ---- Rules: what a schema cannot say ----
@@ -153,6 +155,7 @@ class Review:
     technicians: tuple[str, ...]  # names as written
     services: tuple[str, ...]  # ids as written
     json: memoryview  # of its part of `Dataset.reviews_json`
+    end: int  # of that part, in bytes from the start
     changed_day: str  # the later one of its day and its reply's
 
 
@@ -169,6 +172,7 @@ class Dataset:
     technicians: Mapping[str, frozenset[str]]  # each known name, and its folded words
     services: Mapping[str, frozenset[str]]  # each known id or label, folded, and the ids that it stands for
     reviews_json: bytes  # the whole document
+    reviews_digest: bytes  # SHA-256 of the encoded reviews alone
     insights_json: bytes
     unverified_count: int
     warnings: tuple[str, ...]
@@ -194,11 +198,9 @@ def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None, l
     frame = {key: value for key, value in document.items() if key != "reviews"} | {"aggregate_rating": rating}
     encoded = [encode(review) for review in served]
     reviews_json = _joined(frame, encoded)
-    starts = accumulate(
-        (len(each) + len(",") for each in encoded), initial=len(_joined(frame, ())) - len("]}")
-    )
-    parts = [memoryview(reviews_json)[at : at + len(each)] for at, each in zip(starts, encoded, strict=False)]
-    reviews = tuple(map(_review, served, parts))
+    first = len(_joined(frame, ())) - len("]}")
+    starts = list(accumulate((len(each) + len(",") for each in encoded), initial=first))
+    reviews = tuple(map(_review, served, repeat(memoryview(reviews_json)), starts, map(len, encoded)))
     return Dataset(
         business=document["business"],
         aggregate_rating=rating,
@@ -209,9 +211,10 @@ def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None, l
         technicians=_technicians(reviews, insights),
         services=_services(reviews, insights),
         reviews_json=reviews_json,
+        reviews_digest=sha256(memoryview(reviews_json)[first:]).digest(),
         insights_json=encode_by_members(insights, 2),  # `per_review` is large
         unverified_count=len(document["reviews"]) - len(reviews),
-        warnings=tuple(_warnings(insights, rating, served, insights_file is None)),
+        warnings=tuple(map(printable, _warnings(insights, rating, served, insights_file is None))),
     )
 
 
@@ -219,6 +222,8 @@ def read_file(
     file: str, data: bytes, form: FileForm, complaints: Callable[[Json], Complaints]
 ) -> tuple[dict[str, Json], list[Fault]]:
     """The completed document, and every fault in document order; of sense only where the form is right."""
+    if data.count(b"{") + data.count(b"[") > MOST_CONTAINERS:
+        return {}, [Fault(file, (), f"has more than {MOST_CONTAINERS:,} objects and arrays")]
     try:
         document = decode(data)
     except NotJson as error:
@@ -230,11 +235,13 @@ def read_file(
     return {} if found else form.complete(document), [Fault(file, path, reason) for path, reason in found]
 
 
-def _review(review: Object, json: memoryview) -> Review:
+def _review(review: Object, document: memoryview, start: int, size: int) -> Review:
     day, text = sys.intern(calendar_day(review)), fold(review["text"] or "")
     technicians, services = (tuple(map(sys.intern, review[f"mentioned_{key}"])) for key in NAMED_KINDS)
     changed_day = sys.intern(max(day, str((review["owner_reply"] or {}).get("date") or "")[:10]))
-    return Review(review["id"], day, review["rating"], text, technicians, services, json, changed_day)
+    end = start + size
+    named = technicians, services
+    return Review(review["id"], day, review["rating"], text, *named, document[start:end], end, changed_day)
 
 
 def _technicians(reviews: Iterable[Review], insights: Object) -> dict[str, frozenset[str]]:
@@ -319,13 +326,18 @@ def matching(dataset: Dataset, query: Query) -> Reviews:
     first, last, reviews = 0, len(dataset.reviews), dataset.reviews
     if (until := query.until) is not None:
         first = bisect_left(reviews, True, key=lambda review: review.day <= until)
-    if (since := query.since) is not None:
-        last = bisect_left(reviews, True, key=lambda review: review.day < since)
+    if query.since is not None:
+        last = count_since(reviews, query.since)
     matches: Reviews = reviews[first:last]
     for name, passing in FILTERS.items():
         if (value := getattr(query, name)) is not None:
             matches = passing(dataset, matches, value)
     return matches
+
+
+def count_since(reviews: Reviews, day: str) -> int:
+    """How many of `reviews`, newest first, are of `day` or later."""
+    return bisect_left(reviews, True, key=lambda review: review.day < day)
 
 
 # ---- Lists: the answers of search and since ----
@@ -360,7 +372,19 @@ def search(dataset: Dataset, query: Query) -> ReviewList:
     return ReviewList({"matched": len(matches), "returned": len(chosen)}, chosen)
 
 
-def since(dataset: Dataset, day: str) -> ReviewList:
+class SinceList(NamedTuple):
+    """The pieces of an object whose last member is `reviews`; `part` is a part of `Dataset.reviews_json`."""
+
+    head: bytes
+    part: memoryview
+    tail: bytes
+
+    def encoded(self) -> bytes:
+        """The object as JSON."""
+        return b"".join(self)
+
+
+def since(dataset: Dataset, day: str) -> SinceList:
     """`{"since", "returned", "reviews"}`: the reviews of `day` and later, newest first.
 
     Raises BadQuery when `day` is no calendar day.
@@ -369,5 +393,7 @@ def since(dataset: Dataset, day: str) -> ReviewList:
         read_day(day)
     except BadValue as bad:
         raise BadQuery([Issue("date", echo(day), str(bad))]) from None
-    chosen = matching(dataset, Query(since=day))
-    return ReviewList({"since": day, "returned": len(chosen)}, chosen)
+    reviews, count = dataset.reviews, count_since(dataset.reviews, day)
+    empty = _joined({"since": day, "returned": count}, ())
+    start, end = (reviews[0].end - len(reviews[0].json), reviews[count - 1].end) if count else (0, 0)
+    return SinceList(empty[:-2], memoryview(dataset.reviews_json)[start:end], empty[-2:])

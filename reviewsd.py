@@ -8,13 +8,17 @@ Sections: Parts - Files - Command line
 
 from __future__ import annotations
 
+import sys
+
+if sys.platform == "win32":
+    sys.exit("reviewsd runs on Linux, and for local use on macOS; on Windows it needs WSL")
+
 import argparse
 import asyncio
 import logging
 import os
 import signal
 import stat
-import sys
 import threading
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -28,13 +32,14 @@ from app import STORE_PATHS, VERSION, Application, Reloader, loaded_text, utc_te
 from callbacks import CallbackClient
 from contract import BadData
 from hub import Hub, HubSettings
-from hub_store import HubUnavailable, Listing, list_subscriptions
+from hub_store import STORE_FILE_NAME, HubUnavailable, Listing, list_subscriptions
 from insights import ENTITY_KINDS
 from links import links_below
 from logs import start_log
 from mcp_rpc import SESSION_KEY_BYTES, McpEndpoint, McpSettings, new_session_key
+from page import counted
 from reviews import Dataset
-from settings import BadSetting, Settings, add_flags, flag_name, read_settings, setting_text
+from settings import BadSetting, Settings, add_flags, flag_name, read_settings, setting_text, variable_name
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA = 0, 1, 78  # 78 is EX_CONFIG of sysexits.h; argparse exits with 2
 SESSION_KEY_FILE_NAME = "mcp-session-key"
@@ -52,7 +57,11 @@ def create_app(settings: Settings | None = None, session_key: bytes | None = Non
     It watches its files, and names a hub only if `no_hub` says that another instance runs one. The default
     `session_key` is that of `read_session_key`. Raises BadData and BadSetting.
     """
-    settings = settings or read_settings({}, os.environ)[0]
+    if settings is None:
+        settings, _ = read_settings({}, os.environ)
+        if not settings.base_url:
+            variable, url = variable_name("base_url"), public_url(settings)
+            log.warning("%s is not set: feeds, topics and links begin with %s", variable, url)
     key = session_key or read_session_key(settings)
     application = application_of(settings, key, with_hub=settings.no_hub)
     application.look_seconds = settings.reload_interval
@@ -172,7 +181,7 @@ def run(settings: Settings) -> NoReturn:
     Raises BadData, BadSetting and serving.CannotListen before that.
     """
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until `serve` hears it: it must not end a start
-    serving.most_connections()  # fails before anything is opened
+    descriptors = serving.descriptor_limit()  # fails before anything is opened
     public_url(settings)
     check_files(settings)
     if settings.uds:
@@ -199,10 +208,24 @@ def run(settings: Settings) -> NoReturn:
         serving.notify("READY=1", f"STATUS=Serving {loaded}")
 
     sys.setswitchinterval(SWITCH_SECONDS)
-    bridge = serving.Bridge(application, STORE_PATHS)
+    limits = serving_limits(application, descriptors)
+    bridge = serving.Bridge(application, STORE_PATHS, limits.own_bytes)
     served = serving.AccessLog(bridge) if settings.access_log else bridge
     stop_hub = application.hub.stop if application.hub else lambda timeout_seconds: None
-    asyncio.run(serve_and_leave(serving.serve(served, place, ready, reloader.wake, stop_hub)))
+    service = serving.serve(served, place, limits.connections, ready, reloader.wake, stop_hub)
+    asyncio.run(serve_and_leave(service))
+
+
+def serving_limits(application: Application, descriptors: int) -> serving.Limits:
+    """How much is served at once with the data that are loaded; logs what bounds it."""
+    dataset, memory_bytes = application.snapshot.dataset, serving.memory_limit_bytes()
+    data_bytes = len(dataset.reviews_json) + len(dataset.insights_json)
+    limits = serving.limits_of(memory_bytes, serving.resident_bytes(), data_bytes, descriptors)
+    if limits.connections < descriptors:
+        log.info("memory of %d MB allows %d connections", memory_bytes // 1_000_000, limits.connections)
+    elif descriptors < serving.MOST_FILES - serving.SPARE_DESCRIPTORS:
+        log.info("the limit of open files allows %d connections", descriptors)
+    return limits
 
 
 async def serve_and_leave(service: Coroutine[Any, Any, None]) -> NoReturn:
@@ -233,11 +256,14 @@ def summary(dataset: Dataset) -> Iterator[str]:
         yield f"  from {dataset.reviews[-1].day} to {dataset.reviews[0].day}"
     distribution = sorted(rating["distribution"].items(), reverse=True)
     stars = ", ".join(f"{count} x {star}" for star, count in distribution)
-    yield f"  {rating['rating_value']} stars of 5 over {rating['review_count']} reviews: {stars}"
-    counted = [f"{len(insights[key])} {key}" for key in ("aspects", "topics", "faq")]
-    counted += [f"{len(insights['entities'][kind])} {kind.replace('_', ' ')}" for kind in ENTITY_KINDS]
-    yield f"Insights of {insights['generated_at'] or 'no date'} from {insights['review_count']} reviews"
-    yield f"  {', '.join(counted)}"
+    if rating["rating_value"] is not None:
+        rated = counted(rating["review_count"], "review")
+        yield f"  {rating['rating_value']:g} stars of 5 over {rated}: {stars}"
+    parts = [f"{len(insights[key])} {key}" for key in ("aspects", "topics", "faq")]
+    parts += [f"{len(insights['entities'][kind])} {kind.replace('_', ' ')}" for kind in ENTITY_KINDS]
+    origin = counted(insights["review_count"], "review")
+    yield f"Insights of {insights['generated_at'] or 'no date'} from {origin}"
+    yield f"  {', '.join(parts)}"
     for warning in dataset.warnings:
         yield f"warning: {warning}"
 
@@ -257,8 +283,10 @@ def get(settings: Settings, path: str) -> int:
 
 def subscriptions(settings: Settings) -> int:
     """Print what the hub keeps; callbacks by host, since paths may be secret. Raises HubUnavailable."""
-    lines = [listing_text(listing) for listing in list_subscriptions(settings.state_dir)]
-    return put("\n".join(lines or ["no subscriptions"]))
+    listings, store = list_subscriptions(settings.state_dir), settings.state_dir / STORE_FILE_NAME
+    if not listings and not store.exists():
+        raise HubUnavailable(store, f"there is no store of subscriptions; see {flag_name('state_dir')}")
+    return put("\n".join(map(listing_text, listings)) or "no subscriptions")
 
 
 def listing_text(listing: Listing) -> str:

@@ -5,7 +5,8 @@ or a function that makes one and takes longer. Everything runs on the asyncio lo
 slow functions and paths that wait for a disk have threads of their own, with bounded queues. Of Granian only
 documented names are used, so that any release of it can be taken on the day it appears.
 
-Sections: Addresses - Requests - Worker threads - Bridge - Access log - Service manager - Serving
+Sections: Addresses - Limits - Linux - Requests - Worker threads - Bridge - Access log - Service manager -
+Serving
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import Any, NamedTuple, NoReturn, Protocol, TypeVar
 from urllib.parse import unquote_to_bytes
 
-from representations import LARGEST_BODY_BYTES, Environ, Headers, Response
+from representations import LARGEST_BODY_BYTES, Answer, Body, Deferred, Environ, Headers, Response, finished
 
 # Granian's allocator reads this when it is loaded; without it, what a crowd has taken is kept (jemalloc(3)).
 os.environ.setdefault("_RJEM_MALLOC_CONF", "background_thread:true,dirty_decay_ms:500,muzzy_decay_ms:0")
@@ -51,18 +52,17 @@ BEFORE_STOP_SECONDS = 2  # for what ends while the port is still open
 STOP_SECONDS = 2.5  # for running requests after that
 
 LARGEST_HEAD_BYTES = 16 * 1024
+MOST_BODY_PIECES = 4000  # each costs some 50 us; clients send chunks of kilobytes
 LARGE_BYTES = 64 * 1024  # larger responses are sent in parts and counted
-PART_BYTES = 8 * 1024  # Granian holds up to eight parts of each response
 MOST_LARGE_RESPONSES = 1000
-MOST_OWN_BYTES = 64 * 1024 * 1024  # of large bodies that no snapshot holds
+FEW_LARGE_RESPONSES = 16  # up to which parts are large
+SMALL_PART_BYTES, LARGE_PART_BYTES = 8 * 1024, 64 * 1024
+PARTS_OF_A_BODY = 8  # Granian takes up to six parts that the peer has not; the last must wait, to be counted
+STRETCH_BYTES = 512 * 1024  # of a body that are sent at once; then other requests have their turn
 MOST_STORE_JOBS = 100  # that wait for the disk
 MOST_SLOW_JOBS = 9  # one that runs and eight that wait
-SEND_BUFFER_BYTES = 32 * 1024  # of the kernel, for each connection
 WAITING_CONNECTIONS = 4096  # that the kernel has accepted and Granian has not
 MOST_LOGGED_PATH_BYTES = 1024  # the journal splits a line of 48 KiB
-SPARE_DESCRIPTORS = 64  # for files, logs and the interpreter
-MOST_FILES = 65536  # to be open at once
-FEWEST_FILES = SPARE_DESCRIPTORS + 16  # or nobody can be served
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 log = logging.getLogger("reviewsd.serving")
@@ -79,8 +79,8 @@ T = TypeVar("T")
 class Application(Protocol):
     """What is served."""
 
-    def respond(self, environ: Environ) -> Response | Callable[[], Response]:
-        """The response to a request, or a function that makes it on another thread. Raises nothing."""
+    def respond(self, environ: Environ) -> Answer:
+        """The answer to a request, a refusal if its head announces too large a body. Raises nothing."""
 
     def refuse(self, environ: Environ, status: int, detail: str, headers: Headers = ()) -> Response:
         """The response to a request that is not handed over, for the reason `detail`."""
@@ -130,31 +130,101 @@ def clear_path(path: Path) -> None:
             raise CannotListen(f"cannot listen on {path}: {error.strerror or error}") from None
 
 
+# ---- Limits: how many connections descriptors and memory allow ----
+
+SPARE_DESCRIPTORS = 64  # for files, logs and the interpreter
+MOST_FILES = 65536  # to be open at once
+FEWEST_FILES = SPARE_DESCRIPTORS + 16  # or nobody can be served
+CONNECTION_BYTES = (
+    93_000  # with 64 KiB that the peer does not take: 84,400 of ours and 8,200 of TCP, measured
+)
+RELOAD_FACTOR = 8  # bytes that a reload takes for a moment for each byte of data, measured
+LARGE_PARTS_BYTES = FEW_LARGE_RESPONSES * 5 * LARGE_PART_BYTES  # that Granian holds beside all that
+
+
+class Limits(NamedTuple):
+    """How much is served at once."""
+
+    connections: int
+    own_bytes: int = 64 * 1024 * 1024  # of large bodies that no snapshot holds
+
+
+def descriptor_limit() -> int:
+    """As many connections as there are descriptors to spare: one more, and accepting fails in a busy loop.
+
+    Sets the limit of open files accordingly. Raises CannotListen when it is too low to serve anybody.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    except (OSError, ValueError):  # macOS has a lower limit that it does not tell
+        limit = soft
+    if limit < FEWEST_FILES:
+        raise CannotListen(f"the limit of {limit} open files is too low: at least {FEWEST_FILES} are needed")
+    return limit - SPARE_DESCRIPTORS
+
+
+def limits_of(memory_bytes: int, resident_bytes: int, data_bytes: int, descriptors: int) -> Limits:
+    """What fits into `memory_bytes` beside this process and a reload of `data_bytes`."""
+    own_bytes = min(Limits(0).own_bytes, memory_bytes // 64)
+    taken_bytes = resident_bytes + RELOAD_FACTOR * data_bytes + own_bytes + LARGE_PARTS_BYTES
+    in_memory = max(FEWEST_FILES - SPARE_DESCRIPTORS, (memory_bytes - taken_bytes) // CONNECTION_BYTES)
+    return Limits(min(descriptors, in_memory), own_bytes)
+
+
+# ---- Linux: what other systems do not have, and do without ----
+
+LISTENER_OPTIONS = (  # that accepted connections inherit (socket(7), tcp(7))
+    ("SOL_SOCKET", "SO_SNDBUF", 64 * 1024),
+    ("SOL_SOCKET", "SO_RCVBUF", 16 * 1024),
+    ("IPPROTO_TCP", "TCP_NOTSENT_LOWAT", 4096),  # a peer that reads nothing holds 8 KB of the send buffer
+    ("IPPROTO_TCP", "TCP_USER_TIMEOUT", STALLED_SECONDS * 1000),
+)
+DESCRIPTORS = Path("/proc/self/fd")
+STATM = Path("/proc/self/statm")
+CONTROL_GROUPS = Path("/proc/self/cgroup")
+GROUP_ROOT = Path("/sys/fs/cgroup")
+
+
 def tune_listener(address: Any) -> None:
-    """Bound what a peer that does not read costs; accepted connections inherit both options.
+    """Bound what a peer that does not read, or that sends more than is read, costs.
 
     Granian does not offer these options, so they are set on a duplicate of its listening descriptor. Files
     are left alone: a duplicate of the hub's would keep its claim on a store that it has closed.
     """
-    for descriptor in [int(path.name) for path in Path("/proc/self/fd").iterdir() if path.is_socket()]:
+    descriptors = DESCRIPTORS.iterdir() if DESCRIPTORS.is_dir() else ()
+    for descriptor in [int(path.name) for path in descriptors if path.is_socket()]:
         with suppress(OSError), socket.fromfd(descriptor, socket.AF_INET, socket.SOCK_STREAM) as duplicate:
             is_listener = duplicate.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
             if is_listener and duplicate.getsockname() == address:
-                duplicate.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
-                duplicate.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STALLED_SECONDS * 1000)
+                for level, option, value in LISTENER_OPTIONS:
+                    duplicate.setsockopt(getattr(socket, level), getattr(socket, option), value)
 
 
-def most_connections() -> int:
-    """As many as there are descriptors to spare: one more, and accepting would fail in a busy loop.
+def resident_bytes() -> int:
+    """The memory that this process has for itself: what it shares are files, which can be read again."""
+    if not STATM.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in bytes on macOS
+    _, resident_pages, shared_pages, *_ = map(int, STATM.read_text().split())
+    return (resident_pages - shared_pages) * resource.getpagesize()
 
-    Sets the limit of open files accordingly. Raises CannotListen when it is too low to serve anybody.
-    """
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    limit = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
-    if limit < FEWEST_FILES:
-        raise CannotListen(f"the limit of {hard} open files is too low: at least {FEWEST_FILES} are needed")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
-    return limit - SPARE_DESCRIPTORS
+
+def memory_limit_bytes() -> int:
+    """What the machine has, or less where a control group allows less; version 1 or 2 (cgroups(7))."""
+    found = [os.sysconf("SC_PHYS_PAGES") * resource.getpagesize()]
+    for line in CONTROL_GROUPS.read_text().splitlines() if CONTROL_GROUPS.exists() else ():
+        _, controllers, path = line.split(":", 2)
+        if "memory" in controllers.split(","):
+            group, name = GROUP_ROOT / "memory" / path.lstrip("/"), "memory.limit_in_bytes"
+        elif not controllers:
+            group, name = GROUP_ROOT / path.lstrip("/"), "memory.max"
+        else:
+            continue
+        for directory in (group, *group.parents):
+            with suppress(OSError, ValueError):  # no such file, no limit
+                found.append(int((directory / name).read_text()))
+    return min(found)
 
 
 # ---- Requests: from an ASGI scope to a WSGI environment (PEP 3333) ----
@@ -178,7 +248,10 @@ class Disconnected(Exception):
 
 
 def environ_of(scope: Scope) -> Environ:
-    """The WSGI environment of a request; a header given twice is joined by commas (RFC 9110 section 5.3)."""
+    """The WSGI environment of a request; a header given twice is joined by commas (RFC 9110 section 5.3).
+
+    A name with an underscore is left out: in WSGI it could not be told from one with a hyphen.
+    """
     environ: Environ = {
         "REQUEST_METHOD": scope["method"],
         "PATH_INFO": unquote_to_bytes(scope["raw_path"]).decode("latin-1"),
@@ -187,6 +260,8 @@ def environ_of(scope: Scope) -> Environ:
         "wsgi.input": io.BytesIO(),
     }
     for name, raw in scope["headers"]:
+        if b"_" in name:
+            continue
         key = name.decode("latin-1").upper().replace("-", "_")
         key = key if name in (b"content-type", b"content-length") else f"HTTP_{key}"
         value = raw.decode("latin-1")
@@ -194,24 +269,41 @@ def environ_of(scope: Scope) -> Environ:
     return environ
 
 
+def announces_too_much(environ: Environ) -> bool:
+    """Whether the head announces a larger body than is read."""
+    if "CONTENT_LENGTH" not in environ:
+        return False
+    length = environ["CONTENT_LENGTH"].rpartition(",")[2].strip()  # equal ones may be repeated
+    return length.isdecimal() and (len(length) > 18 or int(length) > LARGEST_BODY_BYTES)
+
+
 async def add_body(environ: Environ, receive: Receive) -> None:
-    """Collect the body, if there is one (RFC 9112 section 6.3). Raises Refused."""
+    """Collect the body, if there is one (RFC 9112 section 6.3). Raises Refused and Disconnected."""
     if "CONTENT_LENGTH" not in environ and "HTTP_TRANSFER_ENCODING" not in environ:
         return
-    body, more = bytearray(), True
+    body, more, pieces = bytearray(), True, 0
     try:
         async with asyncio.timeout(BODY_SECONDS):
-            while more and len(body) <= LARGEST_BODY_BYTES:
+            while more and len(body) <= LARGEST_BODY_BYTES and pieces <= MOST_BODY_PIECES:
                 message = await receive()
-                if message["type"] == "http.disconnect":  # the peer has gone, or sent what is no body
-                    raise Refused(400, "The body is incomplete or its framing is wrong.", CLOSE)
+                if message["type"] == "http.disconnect":
+                    raise incomplete(environ)
                 body += message["body"]
-                more = message["more_body"]
+                more, pieces = message["more_body"], pieces + 1
     except TimeoutError:
         raise Refused(408, f"The body did not arrive within {BODY_SECONDS} seconds.", CLOSE) from None
     if len(body) > LARGEST_BODY_BYTES:
         raise Refused(413, f"The body is larger than {LARGEST_BODY_BYTES} bytes.", CLOSE)
+    if more:
+        raise Refused(400, f"The body has more than {MOST_BODY_PIECES} pieces.", CLOSE)
     environ |= {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
+
+
+def incomplete(environ: Environ) -> Exception:
+    """What is wrong when a body ends early: chunks may be malformed, a body of a known length only cut."""
+    if "HTTP_TRANSFER_ENCODING" in environ:
+        return Refused(400, "The body is incomplete or its framing is wrong.", CLOSE)
+    return Disconnected()
 
 
 # ---- Worker threads: for what must not hold up the loop ----
@@ -224,6 +316,10 @@ class WorkerThread:
         self._executor = ThreadPoolExecutor(1, name)
         self._most_jobs = most_jobs
         self._jobs = 0
+
+    def is_idle(self) -> bool:
+        """Whether a job would run at once."""
+        return self._jobs == 0
 
     async def run(self, job: Callable[[], T], receive: Receive) -> T:
         """What `job` returns; it is not begun when the peer that waits for it has gone.
@@ -259,10 +355,14 @@ async def wait_until_gone(receive: Receive) -> None:
 class Bridge:
     """The ASGI application (without lifespan) that Granian calls, on the loop."""
 
-    def __init__(self, application: Application, store_paths: frozenset[str]):
-        """Requests to `store_paths` wait for the disk and are answered on a thread of their own."""
+    def __init__(self, application: Application, store_paths: frozenset[str], most_own_bytes: int):
+        """Requests to `store_paths` wait for the disk and are answered on a thread of their own.
+
+        `most_own_bytes` are those of large bodies that no snapshot holds, while they are being sent.
+        """
         self._application = application
         self._store_paths = store_paths
+        self._most_own_bytes = most_own_bytes
         self._store_thread = WorkerThread("store", MOST_STORE_JOBS)
         self._slow_thread = WorkerThread("slow", MOST_SLOW_JOBS)
         self._large_responses = 0  # that are being sent
@@ -273,58 +373,84 @@ class Bridge:
         # Where this returns before the response is complete, Granian ends the connection.
         with suppress(Disconnected, TimeoutError):
             try:
-                await add_body(environ, receive)
                 await self._send(await self._response(environ, receive), receive, send)
             except Refused as refused:
                 refusal = self._application.refuse(environ, refused.status, refused.detail, refused.headers)
                 await self._send(refusal, receive, send)
 
     async def _response(self, environ: Environ, receive: Receive) -> Response:
+        answer = await self._answer(environ, receive)
+        if not isinstance(answer, Deferred):
+            return answer
+        if answer.instead and not self._slow_thread.is_idle():
+            return answer.instead
+        return await self._slow_thread.run(answer.make, receive)
+
+    async def _answer(self, environ: Environ, receive: Receive) -> Answer:
         respond = partial(self._application.respond, environ)
+        if announces_too_much(environ):
+            return finished(respond(), lambda refusal: refusal._replace(headers=refusal.headers + CLOSE))
+        await add_body(environ, receive)
         in_store = environ["PATH_INFO"] in self._store_paths
-        answer = await self._store_thread.run(respond, receive) if in_store else respond()
-        return await self._slow_thread.run(answer, receive) if callable(answer) else answer
+        return await self._store_thread.run(respond, receive) if in_store else respond()
 
     async def _send(self, response: Response, receive: Receive, send: Send) -> None:
+        own_bytes = 0 if response.shared or len(response.body) <= LARGE_BYTES else len(response.body)
         headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
         headers.append(SERVER_HEADER)
         head = {"type": "http.response.start", "status": response.status, "headers": headers}
         if len(response.body) <= LARGE_BYTES:
             await send(head)  # Granian holds the body until the peer has taken it
-            return await send({"type": "http.response.body", "body": response.body, "more_body": False})
-        own_bytes = 0 if response.shared else len(response.body)
-        if self._large_responses >= MOST_LARGE_RESPONSES or self._own_bytes + own_bytes > MOST_OWN_BYTES:
+            return await send({"type": "http.response.body", "body": response.body[:], "more_body": False})
+        is_full = self._own_bytes + own_bytes > self._most_own_bytes
+        if is_full and response.instead:
+            return await self._send(response.instead, receive, send)
+        if is_full or self._large_responses >= MOST_LARGE_RESPONSES:
             raise Refused(503, "Too many large responses are being sent.", TRY_AGAIN)
         self._large_responses += 1
         self._own_bytes += own_bytes
         try:
-            async with asyncio.timeout(RESPONSE_SECONDS):
-                await send(head)
-                await send_in_parts(response.body, receive, send)
+            part_bytes = size_of_parts(len(response.body), self._large_responses)
+            await send(head)
+            await send_in_parts(response.body, part_bytes, receive, send)
         finally:
             self._large_responses -= 1
             self._own_bytes -= own_bytes
 
 
-async def send_in_parts(body: bytes, receive: Receive, send: Send) -> None:
+def size_of_parts(body_bytes: int, large_responses: int) -> int:
+    """The bytes of each part of a large body: many small parts bound the memory, few large ones are fast."""
+    if large_responses > FEW_LARGE_RESPONSES:
+        return SMALL_PART_BYTES
+    return max(SMALL_PART_BYTES, min(body_bytes // PARTS_OF_A_BODY, LARGE_PART_BYTES))
+
+
+async def send_in_parts(body: Body, part_bytes: int, receive: Receive, send: Send) -> None:
     """Send a body in parts, of which Granian holds a few.
 
     Raises TimeoutError for a peer that stalls, and Disconnected for one that has gone: Granian takes every
     part for it at once, so that others would have to wait for all of them.
     """
-    gone = asyncio.ensure_future(wait_until_gone(receive))
+    loop = asyncio.get_running_loop()
+    begun_at = stretch_begun_at = loop.time()
+    gone: asyncio.Future[None] | None = None
     try:
-        for start in range(0, len(body), PART_BYTES):
-            end = start + PART_BYTES
-            async with asyncio.timeout(PART_SECONDS):
+        async with asyncio.timeout(PART_SECONDS) as deadline:
+            for start in range(0, len(body), part_bytes):
+                end = start + part_bytes
                 part = {"body": body[start:end], "more_body": end < len(body)}
                 await send({"type": "http.response.body", **part})
-            if end % LARGE_BYTES == 0:  # a switch of tasks after each part would cost a third of the rate
+                if start // STRETCH_BYTES == end // STRETCH_BYTES and loop.time() < stretch_begun_at + 1:
+                    continue
+                gone = gone or asyncio.ensure_future(wait_until_gone(receive))
                 await asyncio.sleep(0)
                 if gone.done():
                     raise Disconnected
+                stretch_begun_at = loop.time()
+                deadline.reschedule(min(stretch_begun_at + PART_SECONDS, begun_at + RESPONSE_SECONDS))
     finally:
-        gone.cancel()
+        if gone:
+            gone.cancel()
 
 
 # ---- Access log ----
@@ -412,9 +538,14 @@ async def ask_ourselves(address: Any) -> None:
 
 
 async def serve(
-    bridge: AsgiApp, place: Place, ready: Action, hangup: Action, before_stop: Callable[[float], None]
+    bridge: AsgiApp,
+    place: Place,
+    connections: int,
+    ready: Action,
+    hangup: Action,
+    before_stop: Callable[[float], None],
 ) -> None:
-    """Serve at `place` until SIGTERM or SIGINT; then finish requests.
+    """Serve so many connections at once at `place` until SIGTERM or SIGINT; then finish requests.
 
     Calls `ready` after one answered request, `hangup` at each SIGHUP, and `before_stop` on another thread
     while the port is still open, with the seconds for which it is waited for. Main thread. Raises
@@ -422,7 +553,7 @@ async def serve(
     """
     loop, stop_asked = asyncio.get_running_loop(), asyncio.Event()
     handle_signals(loop, stop_asked.set, hangup)
-    server, address = embedded_server(bridge, place)
+    server, address = embedded_server(bridge, place, connections)
     umask = os.umask(0o117)  # of a Unix socket
     running = loop.create_task(server.serve())
     try:
@@ -457,7 +588,9 @@ def handle_signals(loop: asyncio.AbstractEventLoop, stop: Action, hangup: Action
             signal.signal(number, signal.SIG_DFL)
         loop.call_soon_threadsafe(stop)
 
-    woken, waking = os.pipe2(os.O_NONBLOCK)
+    woken, waking = os.pipe()
+    os.set_blocking(woken, False)
+    os.set_blocking(waking, False)
     signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
     loop.add_reader(woken, os.read, woken, 4096)
     for number in STOP_SIGNALS:
@@ -465,11 +598,8 @@ def handle_signals(loop: asyncio.AbstractEventLoop, stop: Action, hangup: Action
     signal.signal(signal.SIGHUP, lambda *_: loop.call_soon_threadsafe(hangup))
 
 
-def embedded_server(bridge: AsgiApp, place: Place) -> tuple[Server, Any]:
-    """Granian's server for `place`, and the address at which it will listen. Raises CannotListen."""
-    connections = most_connections()
-    if connections < MOST_FILES - SPARE_DESCRIPTORS:
-        log.info("the limit of open files allows %d connections", connections)
+def embedded_server(bridge: AsgiApp, place: Place, connections: int) -> tuple[Server, Any]:
+    """Granian's server for `place`, and the address at which it will listen."""
     address: Any = str(place)
     where: dict[str, Any] = {"uds": place}
     if isinstance(place, socket.socket):

@@ -139,6 +139,11 @@ def flag_name(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
+def opposite_flag_name(name: str) -> str:
+    """The flag that turns a switch off, for example --no-access-log or --hub."""
+    return flag_name(name.removeprefix("no_") if name.startswith("no_") else f"no_{name}")
+
+
 def variable_name(name: str) -> str:
     """The environment variable of a setting."""
     return "REVIEWSD_" + name.upper()
@@ -167,13 +172,19 @@ def setting_text(value: Any) -> str:
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Give `parser` a flag for each setting; its help names the default and the variable."""
+    """Give `parser` a flag for each setting, and one more that turns a switch off.
+
+    The help of a flag names the default and the variable.
+    """
     for declared in fields(Settings):
         description, read = declared.metadata["description"], declared.metadata["read"]
         variables = " or ".join(_variable_names(declared.name))
         default = f"default {setting_text(declared.default)}, " if declared.default else ""
         form = FLAG_FORMS.get(read, {"metavar": "X"})
         parser.add_argument(flag_name(declared.name), help=f"{description} ({default}{variables})", **form)
+        if read is _switch:
+            opposite, help = opposite_flag_name(declared.name), f"the opposite of {flag_name(declared.name)}"
+            parser.add_argument(opposite, dest=declared.name, action="store_const", const="off", help=help)
 
 
 def read_settings(flags: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[Settings, dict[str, str]]:

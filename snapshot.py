@@ -35,6 +35,7 @@ from strict_json import decode, encode
 # ---- Files: bytes from the disk, each with the time of its last change ----
 
 DATA_FILES = (REVIEWS_FILE, INSIGHTS_FILE)
+LARGEST_FILE_BYTES = 64 * 1024 * 1024  # some 70,000 reviews
 READ_ATTEMPTS = 5
 SETTLE_SECONDS = 0.05  # between two attempts at a file that somebody is writing
 
@@ -71,6 +72,8 @@ def read_unchanging(path: Path) -> tuple[bytes, float]:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
             raise OSError(None, "it is not a regular file")
+        if found.st_size > LARGEST_FILE_BYTES:
+            raise OSError(None, f"it is larger than {LARGEST_FILE_BYTES // 1024**2} MiB")
         # A FIFO that has just been put there would wait for a writer.
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             if stamp(os.fstat(file.fileno())) == stamp(found):
@@ -158,8 +161,9 @@ class Computed:
 
     def keep(self, key: ComputedKey, representation: Representation) -> None:
         """Keep `representation`, unless it alone is too large."""
-        gzip_bytes = len(representation.gzip.body) if representation.gzip else 0
-        cost_bytes = len(representation.identity.body) + gzip_bytes + len(key[1]) + 2048  # headers, objects
+        bodies = [coding.body for coding in (representation.identity, representation.gzip) if coding]
+        own_bytes = sum(len(body) for body in bodies if isinstance(body, bytes))
+        cost_bytes = own_bytes + len(key[1]) + 2048  # headers, objects
         with self._lock:
             if self._bytes + cost_bytes > self._most_bytes:
                 self._kept, self._bytes = {}, 0

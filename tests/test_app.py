@@ -3,11 +3,13 @@
 What it says over HTTP is in `test_http.py`, what it does when files change in `test_reload.py`.
 """
 
+import gzip
 import io
 import json
 import logging
 import re
 import string
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,9 +24,11 @@ from services import SAMPLE
 from small_files import review
 
 import app
+import links
 import representations
 import reviewsd
 from app import Application
+from representations import Answer, Deferred, Response, resolved
 from settings import Settings
 
 APP = reviewsd.temporary_app(Settings(data=SAMPLE))
@@ -92,9 +96,7 @@ def test_the_address_of_a_review_leads_to_it_whatever_its_id(ids: list[str]) -> 
         assert json.loads(body) == served
 
 
-@pytest.mark.parametrize(
-    "path", ["/reviews/", "/reviews/nobody", "/reviews/\xff", "/reviews/01K5FFH1CJKPYMT78VAF8E32YN/"]
-)
+@pytest.mark.parametrize("path", ["/reviews/nobody", "/reviews/\xff", "/reviews/01K5FFH1CJKPYMT78VAF8E32YN/"])
 def test_where_no_review_is_a_page_or_json_says_so(path: str) -> None:
     for kind, accept in (("text/html; charset=utf-8", "*/*"), ("application/json", "application/json")):
         status, headers, body = call(APP, "GET", path, ACCEPT=accept)
@@ -250,26 +252,76 @@ def test_an_unexpected_exception_is_logged_once_and_answered_with_its_id(
 # ---- Large answers ----
 
 
-def test_a_large_answer_is_made_by_who_can_wait_for_it_and_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def made(answer: Answer) -> Response:
+    """The response of an answer that must be deferred."""
+    assert isinstance(answer, Deferred)
+    return answer.make()
+
+
+def environ(path: str, query: str = "", **variables: str) -> dict[str, str]:
+    return {"REQUEST_METHOD": "GET", "PATH_INFO": path, "QUERY_STRING": query, "HTTP_HOST": "a"} | variables
+
+
+def test_a_large_answer_is_made_on_a_worker_and_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app, "LARGEST_INLINE_BYTES", 1000)
     application = reviewsd.temporary_app(Settings(data=SAMPLE))
-    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/api/reviews/since/2020-01-01", "HTTP_HOST": "a"}
-    operations = APP.program.contract.document["paths"]["/api/reviews/since/{date}"]
+    operations = APP.program.contract.document["paths"]["/api/reviews/search"]
     for method in ("GET", "HEAD"):
-        make = application.respond(environ | {"REQUEST_METHOD": method})
-        assert callable(make)
+        answer = application.respond(environ(links.SEARCH_PATH, "limit=100") | {"REQUEST_METHOD": method})
+        assert isinstance(answer, Deferred)
         assert "503" in operations[method.lower()]["responses"], "too many may wait"
-    make = application.respond(environ)
-    assert callable(make)
-    made = make()
-    assert made.status == 200
-    assert len(json.loads(made.body)["reviews"]) == 160
-    kept = application.respond(environ)
-    assert not callable(kept), "it need not be made again"
-    assert kept == made
+    response = made(application.respond(environ(links.SEARCH_PATH, "limit=100")))
+    assert response.status == 200
+    assert len(json.loads(response.body[:])["reviews"]) == 100
+    assert application.respond(environ(links.SEARCH_PATH, "limit=100")) == response, (
+        "it need not be made again"
+    )
 
 
-def test_a_batch_is_answered_by_who_can_wait_for_it() -> None:
+@pytest.mark.parametrize("name", ["query", "mentions_technician", "mentions_service"])
+def test_a_question_of_thousands_of_characters_is_answered_on_a_worker(name: str) -> None:
+    for path in (links.SEARCH_PATH, links.REVIEW_LIST_PATH):
+        assert isinstance(APP.respond(environ(path, f"{name}={'x' * 1900}")), Response)
+        assert made(APP.respond(environ(path, f"{name}={'x' * 2000}"))).status == 200
+        assert made(APP.respond(environ(path, f"{name}={'x' * 2000}&rating=x"))).status == 400
+    body = json.dumps({"jsonrpc": "2.0", "id": "x" * 2000, "method": "ping"}).encode()
+    post = environ("/mcp", CONTENT_TYPE="application/json", CONTENT_LENGTH=str(len(body)))
+    assert made(APP.respond(post | {"REQUEST_METHOD": "POST", "wsgi.input": io.BytesIO(body)})).status == 200
+
+
+def test_all_reviews_since_a_day_are_sent_as_slices_and_packed_while_a_worker_is_free(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(app, "LARGEST_INLINE_BYTES", 1000)
+    application = reviewsd.temporary_app(Settings(data=SAMPLE))
+    asked = environ(links.SINCE_PATH + "2020-01-01")
+    plain = application.respond(asked)
+    assert isinstance(plain, Response)
+    assert plain.shared, "it takes no memory of its own"
+    answer = application.respond(asked | {"HTTP_ACCEPT_ENCODING": "gzip"})
+    assert isinstance(answer, Deferred)
+    assert answer.instead == plain, "nobody waits for gzip"
+    packed = answer.make()
+    assert gzip.decompress(packed.body[:]) == plain.body[:]
+    assert packed.instead == plain, "memory that is short does not matter"
+    assert application.respond(asked | {"HTTP_ACCEPT_ENCODING": "gzip"}) == packed, "it is kept"
+
+
+def test_the_tag_of_since_changes_with_the_reviews_the_day_and_the_coding_alone() -> None:
+    def tags(reviews: bytes, day: str) -> list[str]:
+        application = reviewsd.temporary_app(Settings(data=SAMPLE))
+        dataset = replace(application.snapshot.dataset, reviews_digest=reviews)
+        application.snapshot = application.snapshot._replace(dataset=dataset)
+        asked = environ(links.SINCE_PATH + day)
+        found = [application.respond(asked | {"HTTP_ACCEPT_ENCODING": coding}) for coding in ("", "gzip")]
+        return [dict(each.headers)["ETag"] for each in found if isinstance(each, Response)]
+
+    known = [*tags(b"a", "2026-10-01"), *tags(b"a", "2026-10-02"), *tags(b"b", "2026-10-01")]
+    assert len(set(known)) == 6
+    assert tags(b"a", "2026-10-01") == known[:2]
+
+
+def test_a_batch_is_answered_on_a_worker() -> None:
     ping = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
     head = {"REQUEST_METHOD": "POST", "PATH_INFO": "/mcp", "HTTP_HOST": "a"}
     head |= {"CONTENT_TYPE": "application/json", "HTTP_MCP_PROTOCOL_VERSION": "2025-03-26"}
@@ -277,8 +329,8 @@ def test_a_batch_is_answered_by_who_can_wait_for_it() -> None:
     for body, waits in ((ping, False), (batch, True), (b"\xef\xbb\xbf" + batch, True)):
         framing = {"CONTENT_LENGTH": str(len(body)), "wsgi.input": io.BytesIO(body)}
         answer = APP.respond(head | framing)
-        assert callable(answer) == waits
-        assert (answer() if callable(answer) else answer).status == 200
+        assert isinstance(answer, Deferred) == waits
+        assert resolved(answer).status == 200
 
 
 def test_a_fault_while_a_large_answer_is_made_is_told_like_any_other(
@@ -287,6 +339,6 @@ def test_a_fault_while_a_large_answer_is_made_is_told_like_any_other(
     monkeypatch.setattr(app, "LARGEST_INLINE_BYTES", 1000)
     monkeypatch.setattr(app, "represent", lambda *arguments, **form: 1 / 0)
     application = reviewsd.temporary_app(Settings(data=SAMPLE))
-    status, _, body = call(application, "GET", "/api/reviews/since/2020-01-01")
+    status, _, body = call(application, "GET", "/api/reviews/search", "limit=100")
     assert (status, json.loads(body)["status"]) == (500, 500)
     assert len(caplog.records) == 1

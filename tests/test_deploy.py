@@ -112,7 +112,8 @@ def nginx_command(directory: Path, secure: int, plain: int, behind: dict[str, st
     user = "user root;" if os.geteuid() == 0 else ""
     (directory / "nginx.conf").write_text(
         f"{user} daemon off; pid {directory}/pid; error_log stderr; events {{}}\n"
-        f"http {{ access_log off; {temporary} {text} }}\n"
+        # A test says whose address it speaks for.
+        f"http {{ access_log off; set_real_ip_from 127.0.0.1; real_ip_header X-Test-Client; {temporary} {text} }}\n"
     )
     command = [nginx, "-p", str(directory), "-c", str(directory / "nginx.conf")]
     tested = subprocess.run([*command, "-t"], check=True, capture_output=True, text=True, timeout=60)
@@ -272,6 +273,28 @@ def test_requests_to_mcp_and_to_the_hub_have_limits_of_their_own(site: Site) -> 
                 break
     assert (status, headers["retry-after"]) == (429, "5")
     assert site.ask("/api/websub/hub", b"hub.mode=none", content_type=FORM_TYPE)[0] == 400
+
+
+@pytest.mark.parametrize(
+    ("clients", "is_one"),
+    [(("2001:db8:1:2::1", "2001:db8:1:2:ffff::9"), True), (("2001:db8:1:3::1", "2001:db8:1:4::1"), False),
+     (("192.0.2.1", "192.0.2.2"), False), (("2001:db8::1", "2001:db8:0:1::1"), False)],
+)  # fmt: skip
+def test_limits_count_an_address_of_ipv4_and_a_64_of_ipv6(
+    site: Site, clients: tuple[str, str], is_one: bool
+) -> None:
+    def ask(client: str) -> int:
+        return exchange(connection, "/mcp", PING, **JSON_TYPE, x_test_client=client)[0]
+
+    with closing(site.connection()) as connection:
+        while ask(clients[0]) != 429:
+            pass
+        assert (429 in [ask(clients[1]) for _ in range(50)]) == is_one
+
+
+def test_reads_have_a_generous_limit() -> None:
+    assert "limit_req_zone $reviewsd_client zone=reviewsd_reads:10m rate=200r/s;" in SHIPPED
+    assert re.search(r"location / \{\s+limit_req zone=reviewsd_reads burst=1000 nodelay;", SHIPPED)
 
 
 @pytest.mark.parametrize("proxy", PROXIES)

@@ -46,14 +46,16 @@ def service(request: pytest.FixtureRequest) -> Iterator[Address]:
 @pytest.mark.parametrize("path", READABLE)
 def test_every_read_is_dated_tagged_typed_and_cacheable(service: Address, path: str) -> None:
     get, head = fetch(service, path), fetch(service, path, "HEAD")
+    computed = get.headers["etag"] if "/since/" in path else f'"{hashlib.sha256(get.body).hexdigest()}"'
     expected = {
-        "etag": f'"{hashlib.sha256(get.body).hexdigest()}"',
+        "etag": computed,
         "content-type": "application/atom+xml" if path == "/feed.xml" else "application/json",
         "content-length": str(len(get.body)),
         "cache-control": "public, max-age=60",
         "vary": "Accept-Encoding",
         "access-control-allow-origin": "*",
-        "access-control-expose-headers": "ETag, Last-Modified, Link",
+        "access-control-expose-headers": "ETag, Last-Modified, Link, Retry-After",
+        "x-content-type-options": "nosniff",
     }
     if path in TOPICS:
         expected["link"] = f'<{BASE_URL}/api/websub/hub>; rel="hub", <{BASE_URL}{path}>; rel="self"'
@@ -120,7 +122,7 @@ def test_a_review_is_a_page_or_json_and_so_is_its_absence(service: Address) -> N
     assert answer.headers["vary"] == "Accept, Accept-Encoding"
     assert fetch(service, path, Accept="application/json", If_None_Match=answer.headers["etag"]).status == 304
     validate(json.loads(answer.body), "Review")
-    for missing in (path + "/", path + "%20", "/reviews/", "/reviews/%ff"):
+    for missing in (path + "/", path + "%20", "/reviews/%ff"):
         error = assert_error(fetch(service, missing, Accept="application/json"), 404)
         assert "No review has the id" in error["detail"]
         for absent in (fetch(service, missing), fetch(service, missing, "HEAD")):
@@ -129,6 +131,8 @@ def test_a_review_is_a_page_or_json_and_so_is_its_absence(service: Address) -> N
 
 
 # ---- Conditional requests: RFC 9110 section 13 ----
+
+LATE = "Fri, 31 Dec 9999 23:59:59 GMT"
 
 
 @pytest.mark.parametrize("path", READABLE)
@@ -144,15 +148,18 @@ def test_a_known_tag_gives_304_with_the_headers_that_matter(service: Address, pa
 
 @pytest.mark.parametrize(
     ("header", "value", "status"),
-    [("if_none_match", value, 304) for value in ("{}", "W/{}", '"other", {}', '"a","b" , W/{},"c"', "*")]
+    [("if_modified_since", LATE, 304)]
+    + [("if_none_match", value, 304) for value in ("{}", "W/{}", '"other", {}', '"a","b" , W/{},"c"', "*")]
     + [("if_none_match", odd, 200) for odd in ('"other"', 'W/"other"', "nonsense", '"', ",", '"' * 500)]
-    + [("if_modified_since", "Fri, 31 Dec 9999 23:59:59 GMT", 304)]
     + [
         ("if_modified_since", f"{day} GMT", 200)
         for day in ("Thu, 01 Jan 1970 00:00:00", "Sat, 99 Foo 2026 0")
     ]
     + [("if_modified_since", odd, 200) for odd in ("Mon, 01 Jan 0001 00:00:00 +1400", "yesterday", "0")]
-    + [("if_modified_since", f"1 Jan {odd}", 200) for odd in ("2026 0:0 +99999999999999", f"{'9' * 20} 0:0")],
+    + [("if_modified_since", f"1 Jan {odd}", 200) for odd in ("2026 0:0 +99999999999999", f"{'9' * 20} 0:0")]
+    + [("if_modified_since", f"{LATE}, {LATE}", 200), ("if_modified_since", "31 Dec 9999", 200)]
+    + [("if_modified_since", f"Friday, 31-Dec-{year} 23:59:59 GMT", 304) for year in (68,)]
+    + [("if_modified_since", "Fri Dec 31 23:59:59 9999", 304)],
 )
 def test_a_list_of_tags_or_a_date_matches_or_counts_for_nothing(
     service: Address, header: str, value: str, status: int
@@ -192,9 +199,10 @@ def test_gzip_comes_when_asked_for_and_unpacks_to_the_same_bytes(service: Addres
 
 @pytest.mark.parametrize(
     ("accept", "coding"),
-    [(accept, "gzip") for accept in ("gzip", "GZIP", "*", "identity;q=0.5, gzip")]
-    + [(accept, None) for accept in ("gzip;q=0", "identity, gzip;q=0.5", "br", "*;q=0")]
-    + [(accept, None) for accept in ("gzip;q=nonsense", ",;=")],
+    [(accept, "gzip") for accept in ("gzip", "GZIP", "*", "identity;q=0.5, gzip", "gzip ; Q=0.123456")]
+    + [(accept, None) for accept in ("gzip;q=0", "identity, gzip;q=0.5", "br", "*;q=0", "gzip;q=0, *")]
+    + [(accept, None) for accept in ("gzip;q=nonsense", "gzip;q=-1", "gzip;q=2", "gzip;q=", ",;=")]
+    + [("gzip," + "x" * 5000, "gzip"), ("x" * 990 + ", gzip;q=0.5", None), ("x" * 5000 + ", gzip", None)],
 )
 def test_accept_encoding_is_obeyed(service: Address, accept: str, coding: str | None) -> None:
     answer = fetch(service, "/reviews.json", Accept_Encoding=accept)
@@ -302,6 +310,45 @@ def test_a_missing_or_repeated_host_is_one_issue(service: Address, fields: str, 
 )  # fmt: skip
 def test_every_form_of_a_host_is_served(service: Address, host: str) -> None:
     assert fetch(service, "/healthz", Host=host).status == 200
+
+
+def test_the_list_with_a_slash_leads_to_the_list(service: Address) -> None:
+    for method in ("GET", "HEAD"):
+        answer = fetch(service, "/reviews/?query=back", method)
+        assert (answer.status, answer.headers["location"]) == (308, f"{BASE_URL}/reviews?query=back")
+    assert fetch(service, "/reviews/").headers["location"] == f"{BASE_URL}/reviews"
+    assert fetch(service, "/reviews/", "POST").status == 405
+
+
+def test_a_name_without_a_word_is_an_issue(service: Address) -> None:
+    (issue,) = assert_error(search(service, "mentions_technician=,"), 400)["issues"]
+    assert issue["message"] == "expected at least one word of a name"
+
+
+def test_all_that_is_wrong_is_counted(service: Address) -> None:
+    error = assert_error(search(service, "&".join(f"p{number}=x" for number in range(60))), 400)
+    assert error["detail"] == "60 parameters are wrong. See issues."
+    assert error["issues"][-1]["message"] == "10 more parameters are unknown"
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/nothing", "/reviews", "/reviews/x", "/mcp", "/api/websub/hub", "/healthz"]
+)
+def test_every_answer_is_of_the_type_that_it_says(service: Address, path: str) -> None:
+    for method in ("GET", "POST", "HEAD", "OPTIONS", "BREW"):
+        assert fetch(service, path, method).headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_post_with_a_content_coding_is_415(service: Address) -> None:
+    assert post_mcp(service, content_encoding="gzip").status == 415
+    assert post_mcp(service, content_encoding="identity").status == 200
+
+
+def test_the_server_as_a_whole_says_what_it_takes() -> None:
+    with daemon() as service:
+        answer = exchange(service, "OPTIONS * HTTP/1.1\r\nHost: a\r\n")
+        assert (answer.status, answer.headers["allow"]) == (204, "GET, HEAD, POST, DELETE, OPTIONS")
+        assert exchange(service, "GET * HTTP/1.1\r\nHost: a\r\n").status in (400, 405)
 
 
 def test_http_1_0_may_do_without_a_host(service: Address) -> None:
@@ -480,9 +527,69 @@ def test_every_operation_answers_with_the_headers_and_the_type_it_declares(
     declared = CONTRACT["paths"][template][method]["responses"][str(answer.status)]
     if "$ref" in declared:
         declared = CONTRACT["components"]["responses"][declared["$ref"].rsplit("/", 1)[1]]
-    assert {name.lower() for name in declared["headers"]} - {"content-encoding"} <= set(answer.headers)
+    assert_declared(declared, answer)
     if method == "get":
         assert next(iter(declared["content"])) == answer.headers["content-type"]
+
+
+OF_THE_SERVER = {"server", "date", "connection"}
+
+
+def assert_declared(declared: Any, answer: Response) -> None:
+    """Every header of the answer is declared, with this value, and every required one is there."""
+    headers = {name.lower(): resolved(header) for name, header in declared["headers"].items()}
+    assert set(answer.headers) - OF_THE_SERVER - {"content-type"} <= set(headers)
+    assert {name for name, header in headers.items() if header["required"]} <= set(answer.headers)
+    for name in set(headers) & set(answer.headers):
+        value: Any = answer.headers[name]
+        schema = headers[name]["schema"]
+        Draft202012Validator(schema).validate(int(value) if schema.get("type") == "integer" else value)
+
+
+def resolved(value: Any) -> Any:
+    """`value`, or the component that it refers to."""
+    if "$ref" not in value:
+        return value
+    _, _, kind, name = value["$ref"].split("/")
+    return CONTRACT["components"][kind][name]
+
+
+ERRORS = [
+    ("/api/reviews/search", "get", {"path": "/api/reviews/search?limit=x"}),
+    ("/api/reviews/search", "head", {"path": "/api/reviews/search?limit=x"}),
+    ("/reviews", "get", {"path": "/reviews?page=x"}),
+    ("/reviews/{id}", "get", {"path": "/reviews/x"}),
+    ("/reviews/{id}", "get", {"path": "/reviews/x", "Accept": "application/json"}),
+    ("/reviews.json", "get", {"method": "PUT"}),
+    ("/reviews.json", "get", {"If_None_Match": "*"}),
+    ("/feed.xml", "get", {"If_None_Match": "*", "Accept_Encoding": "gzip"}),
+    ("/", "get", {"Accept": "application/json"}),
+    ("/mcp", "post", {"body": b"{}"}),
+    ("/mcp", "post", {"body": b'{"jsonrpc":"2.0","method":"x"}', "Content_Type": "application/json"}),
+    (
+        "/mcp",
+        "post",
+        {"body": b'{"jsonrpc":"2.0","id":1,"method":"ping"}', "Content_Type": "application/json"},
+    ),
+    ("/mcp", "post", {"body": b"{", "Content_Type": "application/json"}),
+    ("/mcp", "post", {"body": b"{}", "Origin": "https://evil.example"}),
+    ("/mcp", "post", {"body": b"{}", "Content_Type": "application/json", "Accept": "image/png"}),
+    ("/mcp", "post", {"body": b"x" * 70_000}),
+    ("/mcp", "delete", {"method": "GET"}),
+    ("/mcp", "options", {"method": "OPTIONS", "Origin": BASE_URL}),
+    ("/api/websub/hub", "post", {"body": b"x"}),
+    ("/api/websub/hub", "post", {"body": b"hub.mode=x", "Content_Type": "application/x-www-form-urlencoded"}),
+    ("/api/websub/hub", "post", {"body": b"x" * 70_000}),
+    ("/api/websub/hub", "post", {"method": "PUT"}),
+]
+
+
+@pytest.mark.parametrize(("template", "method", "sent"), ERRORS)
+def test_every_header_of_an_answer_is_in_the_contract(
+    service: Address, template: str, method: str, sent: dict[str, Any]
+) -> None:
+    answer = fetch(service, **({"path": template, "method": method.upper()} | sent))
+    assert_declared(resolved(CONTRACT["paths"][template][method]["responses"][str(answer.status)]), answer)
 
 
 # ---- Health ----

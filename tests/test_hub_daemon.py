@@ -266,7 +266,8 @@ def test_the_operator_sees_hosts_and_states_and_never_callbacks(lab: Lab, data: 
     state = tmp_path / "state"
     command = daemon_command("--subscriptions", "--state-dir", str(state))
     empty = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert (empty.returncode, empty.stdout, empty.stderr) == (0, "no subscriptions\n", "")
+    nowhere = f"{state}/websub.sqlite3: there is no store of subscriptions; see --state-dir\n"
+    assert (empty.returncode, empty.stdout, empty.stderr) == (1, "", nowhere)
     assert not state.exists()
     with running(lab, data, state) as service:
         subscribe(lab, service, secret="do-not-tell")

@@ -22,6 +22,8 @@ from page_samples import LINKS
 from services import Address, daemon
 from tools import missing
 
+from mcp_rpc import success
+
 # ---- Environments ----
 
 REQUIREMENTS = {"v1": "mcp>=1.30,<2", "v2": "mcp>=2.3,<3"}
@@ -109,8 +111,9 @@ def test_a_client_connects_lists_the_tools_calls_each_and_can_correct_itself(
         for tool, arguments in CALLS.items():
             called = call(tool, arguments)
             assert called["isError"] is False, called
-            answer = TOOLBOX.call(tool, arguments)["structuredContent"].decode()
-            assert called["structured"] == json.loads(answer.replace(LINKS.base_url, service.base_url))
+            answer = success(1, TOOLBOX.call(tool, arguments)).decode()
+            expected = json.loads(answer.replace(LINKS.base_url, service.base_url))["result"]
+            assert called["structured"] == expected["structuredContent"]
             assert [json.loads(text) for text in called["texts"]] == [called["structured"]]
         wrong = call("search_reviews", {"rating": 7, "querry": "back"})
         assert wrong["isError"] is True

@@ -19,7 +19,7 @@ from mcp_sample import BUSINESS, CALLS, CONTRACT, DECLARED, TOOLBOX, Object, too
 
 from mcp_rpc import LARGEST_BATCH_ANSWER, MOST_ENDED, McpEndpoint, McpSettings, Sessions
 from mcp_tools import TOOLS, Toolbox, toolbox_of
-from representations import Response
+from representations import Deferred, Response, resolved
 
 HANDSHAKE_VERSIONS = ["2025-03-26", "2025-06-18", "2025-11-25"]
 STATELESS = "2026-07-28"
@@ -50,7 +50,7 @@ def send(
     usual = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
     sent_headers = usual | {name.replace("_", "-"): value for name, value in headers.items()}
     sent = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return to.handle(method, sent_headers.get, sent, toolbox)
+    return resolved(to.handle(method, sent_headers.get, sent, toolbox))
 
 
 def request(method: str, params: Any = None, id: Any = 1) -> Object:
@@ -148,8 +148,10 @@ def test_requests_are_served_before_the_client_says_that_it_is_initialized(versi
 
 @pytest.mark.parametrize("tool", CALLS)
 def test_a_call_is_answered_by_its_tool(tool: str) -> None:
-    called = TOOLBOX.call(tool, CALLS[tool])
-    expected = called | {"structuredContent": json.loads(called["structuredContent"])}
+    structured = TOOLBOX.call(tool, CALLS[tool])["structuredContent"]
+    text = (structured if isinstance(structured, bytes) else structured.encoded()).decode()
+    content = [{"type": "text", "text": text}]  # for clients that do not read the structured content
+    expected = {"content": content, "isError": False, "structuredContent": json.loads(text)}
     assert result(send(call(tool, CALLS[tool]))) == expected
     assert result(send(call(tool, {"no such": 1}))) == TOOLBOX.call(tool, {"no such": 1})
     for nothing in ({}, {"arguments": None}):
@@ -414,6 +416,18 @@ def test_an_answer_that_would_not_fit_is_given_to_its_message_alone(missing: int
     assert result(send(body, toolbox=toolbox))["structuredContent"]["matched"] == 10
 
 
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+def test_a_large_answer_is_made_on_a_worker(accept: str) -> None:
+    body, headers = json.dumps(call("search_reviews")).encode(), {"content-type": "application/json"}
+    for characters, is_large in ((12_000, False), (14_000, True)):
+        toolbox = toolbox_of_texts(characters)
+        answered = ENDPOINT.handle("POST", (headers | {"accept": accept}).get, body, toolbox)
+        assert isinstance(answered, Deferred) == is_large
+        assert resolved(answered) == send(call("search_reviews"), toolbox=toolbox, accept=accept)
+        assert dict(resolved(answered).headers)["Content-Type"] == accept
+        assert dict(resolved(answered).headers)["Access-Control-Allow-Origin"]
+
+
 # ---- Messages ----
 
 
@@ -568,7 +582,7 @@ def test_known_pages_may_call_and_read_every_answer(origin: str) -> None:
     for method in METHODS:
         response = send(request("ping"), method=method, to=LISTING, origin=origin)
         assert response.status != 403
-        assert cors(response) == [origin, "Mcp-Session-Id, MCP-Protocol-Version"]
+        assert cors(response) == [origin, "Mcp-Session-Id, MCP-Protocol-Version, Retry-After"]
         assert header(response, "Vary") == "Origin"
 
 

@@ -158,7 +158,7 @@ def test_a_failure_that_may_pass_is_told_once_and_the_load_tried_again_at_the_ne
     reloader.look(forced=False)
     assert application.reload_error is None
     assert application.snapshot is not before
-    assert told[-2:] == ["READY=1", "STATUS=Serving 1 reviews of X"]
+    assert told[-2:] == ["READY=1", "STATUS=Serving 1 review of X"]
 
 
 def test_what_is_no_regular_file_makes_the_service_stale_until_it_is_one(reloader: Reloader) -> None:

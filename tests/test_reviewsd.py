@@ -270,7 +270,7 @@ def test_a_terminal_that_cannot_show_a_name_gets_escapes(tmp_path: Path, argumen
             assert "\\udcff" in done.stdout
 
 
-@pytest.mark.parametrize("arguments", [["--check"], ["--get", "/reviews.json"], ["--subscriptions"]])
+@pytest.mark.parametrize("arguments", [["--check"], ["--get", "/reviews.json"]])
 @pytest.mark.parametrize("output", ["gone", "full", "closed"])
 def test_standard_output_that_takes_nothing_is_one_line_and_status_1(
     tmp_path: Path, arguments: list[str], output: str

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import http.client
 import inspect
+import itertools
 import json
 import os
 import re
@@ -26,7 +27,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 import tools
@@ -71,7 +71,7 @@ SERVE = """
 port = serving.claim_port("127.0.0.1", 0)
 number = port.getsockname()[1]
 ready, hangup = lambda: print(number, flush=True), lambda: None
-asyncio.run(serving.serve(served, port, ready, hangup, before_stop))
+asyncio.run(serving.serve(served, port, 1000, ready, hangup, before_stop))
 serving.leave(0)
 """
 
@@ -79,7 +79,7 @@ serving.leave(0)
 @contextmanager
 def stub_service(definitions: str) -> Iterator[tuple[Address, Any]]:
     """A process that serves `served`, an ASGI application, as defined there together with `before_stop`."""
-    imports = "import asyncio, threading, serving\nfrom representations import Response\n"
+    imports = "import asyncio, threading, serving\nfrom representations import Deferred, Response\n"
     command = [sys.executable, "-c", imports + definitions + SERVE]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         try:
@@ -183,11 +183,50 @@ def test_pipelined_requests_are_answered_in_order(service: Address) -> None:
 
 def test_a_body_above_the_limit_is_413(service: Address) -> None:
     limit = serving.LARGEST_BODY_BYTES
-    assert fetch(service, "/", "POST", b"x" * limit).status == 405
-    assert fetch(service, "/", "POST", b"x" * (limit + 1)).status == 413
+    assert fetch(service, "/mcp", "POST", b"x" * limit).status == 415
+    assert fetch(service, "/mcp", "POST", b"x" * (limit + 1)).status == 413
     chunk = b"4000\r\n" + b"x" * 0x4000 + b"\r\n"
     head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
     assert exchange(service, head + chunk * 5).split(b" ", 2)[1] == b"413"
+
+
+@pytest.mark.parametrize(
+    ("begun", "status"),
+    [("POST /mcp", 413), ("GET /reviews.json", 413), ("OPTIONS /reviews.json", 413), ("GET /mcp", 405),
+     ("POST /api/websub/hub", 413), ("POST /reviews.json", 405), ("PUT /nothing", 404)],
+)  # fmt: skip
+@pytest.mark.parametrize("fields", ["", "Expect: 100-continue\r\n"])
+@pytest.mark.parametrize("length", ["1000000000000", "65537", "9" * 18])
+def test_a_body_that_announces_too_much_is_refused_at_once_and_never_read(
+    service: Address, begun: str, status: int, fields: str, length: str
+) -> None:
+    head = f"{begun} HTTP/1.1\r\nHost: a\r\n{fields}Content-Length: {length}\r\n\r\n"
+    with connect(service) as connection:
+        connection.settimeout(serving.BODY_SECONDS / 2)
+        connection.sendall(head.encode())
+        answer = connection.makefile("rb").read()
+    assert answer.split(b" ", 2)[1] == str(status).encode()
+    assert b"100 Continue" not in answer
+
+
+def test_a_body_in_thousands_of_pieces_is_400_and_the_end_of_the_connection(service: Address) -> None:
+    head = b"POST /mcp HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"
+    head += b"Content-Type: application/json\r\n\r\n"
+    body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+    few, many = serving.MOST_BODY_PIECES - 100, serving.MOST_BODY_PIECES + 100
+    for blanks, status in ((few, b"200"), (many, b"400")):
+        pieces = b"1\r\n \r\n" * (blanks - len(body)) + b"".join(b"1\r\n%c\r\n" % byte for byte in body)
+        answer = exchange(service, head + pieces + b"0\r\n\r\n")
+        assert answer.split(b" ", 2)[1] == status
+        assert (b"connection: close" in answer.lower()) == (status == b"400")
+
+
+def test_a_name_with_an_underscore_is_no_other_name(service: Address) -> None:
+    tag = fetch(service, "/reviews.json").headers["etag"].encode()
+    for field in (b"If_None_Match: " + tag, b"Accept_Encoding: gzip"):
+        answer = exchange(service, b"GET /reviews.json HTTP/1.1\r\nHost: a\r\n%s\r\n\r\n" % field)
+        assert answer.split(b" ", 2)[1] == b"200"
+        assert b"content-encoding" not in answer.partition(b"\r\n\r\n")[0]
 
 
 @pytest.mark.parametrize("path", [b"/", b"/api/reviews/search"])
@@ -256,7 +295,7 @@ HALF_BODY = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx"
 
 def allow_descriptors() -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4 * CROWD, hard), hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(5 * CROWD, hard), hard))
 
 
 def test_gets_are_answered_while_thousands_dawdle() -> None:
@@ -296,16 +335,57 @@ def test_a_slow_reader_still_gets_everything(service: Address) -> None:
     assert received.partition(b"\r\n\r\n")[2] == whole
 
 
-def test_fewer_connections_than_wished_are_told(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+MEGABYTE = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("memory_bytes", "resident_bytes", "data_bytes", "descriptors", "connections"),
+    [
+        (512 * 2**20, 45 * MEGABYTE, MEGABYTE // 5, 20_000, 5125),  # the sample
+        (512 * 2**20, 110 * MEGABYTE, 9 * MEGABYTE, 20_000, 3669),  # 10,000 reviews
+        (2**30, 45 * MEGABYTE, MEGABYTE // 5, 65_472, 10_807),
+        (2**40, 45 * MEGABYTE, MEGABYTE // 5, 65_472, 65_472),
+        (2**20, 45 * MEGABYTE, MEGABYTE // 5, 20_000, 16),
+    ],
+)
+def test_connections_are_bounded_by_memory_and_by_descriptors(
+    memory_bytes: int, resident_bytes: int, data_bytes: int, descriptors: int, connections: int
 ) -> None:
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (128, 128))
-    monkeypatch.setattr(resource, "setrlimit", lambda *_: None)
-    monkeypatch.setattr(serving, "Server", server := Mock())
-    with caplog.at_level("INFO"):
-        serving.embedded_server(Mock(), Path("socket"))
-    assert server.call_args.kwargs["backpressure"] == 64
-    assert caplog.messages == ["the limit of open files allows 64 connections"]
+    limits = serving.limits_of(memory_bytes, resident_bytes, data_bytes, descriptors)
+    assert limits.connections == connections
+    assert limits.own_bytes == min(64 * 2**20, memory_bytes // 64)
+
+
+@pytest.mark.parametrize(
+    ("membership", "files", "limit"),
+    [
+        ("0::/a/b\n", {"a/memory.max": "700\n", "a/b/memory.max": "max\n"}, 700),
+        ("0::/a/b\n", {"a/memory.max": "700\n", "a/b/memory.max": "600\n"}, 600),
+        ("0::/\n", {"memory.max": "500\n"}, 500),  # in a container
+        ("4:cpu:/x\n3:memory:/a\n0::/\n", {"memory/a/memory.limit_in_bytes": "800\n"}, 800),
+        ("3:memory:/gone\n", {"memory/memory.limit_in_bytes": "400\n"}, 400),
+        ("3:memory:/a\n", {"memory/a/memory.limit_in_bytes": f"{2**70}\n"}, None),
+    ],
+)
+def test_the_limit_of_memory_is_the_least_of_the_control_groups_or_that_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, membership: str, files: dict[str, str], limit: int | None
+) -> None:
+    for name, text in {"membership": membership, **files}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(serving, "CONTROL_GROUPS", tmp_path / "membership")
+    monkeypatch.setattr(serving, "GROUP_ROOT", tmp_path)
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert serving.memory_limit_bytes() == limit or (limit is None and machine)
+
+
+def test_fewer_connections_than_wished_are_told() -> None:
+    command = ["sh", "-c", 'ulimit -n 128; exec "$@"', "sh", *daemon_command("--port", "0", "--no-hub")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        lines = list(itertools.takewhile(lambda line: "listens on" not in line, process.stderr))
+        process.terminate()
+    assert lines[-1].endswith("INFO the limit of open files allows 64 connections\n")
 
 
 @pytest.mark.parametrize("limit", ["-n 80", "-n 128", "-S -n 40"])
@@ -350,7 +430,7 @@ WHOLE_BATCH = (
 
 
 def test_a_crowd_that_reads_nothing_is_survived_in_a_small_control_group(tmp_path: Path) -> None:
-    """2,000 connections on 2 MB of reviews, 3,000 whose 1 KB asks for 1 MiB each, 512 MiB of memory."""
+    """1,800 connections on 2 MB of reviews, 2,700 whose 1 KB asks for 1 MiB each, 512 MiB of memory."""
     tools.needs("a control group")
     review = {"author": "Ann", "rating": 5, "date": "2026-01-01", "text": "x" * 1900}
     many = {"business": {"name": "X"}, "reviews": [{"id": str(number), **review} for number in range(1000)]}
@@ -364,7 +444,7 @@ def test_a_crowd_that_reads_nothing_is_survived_in_a_small_control_group(tmp_pat
         assert len(fetch(service, "/reviews.json").body) > 2_000_000
         before = resident_kilobytes(service)
         with ExitStack() as crowd:
-            wanted = [WHOLE_GET, WHOLE_BATCH, WHOLE_BATCH, WHOLE_GET, WHOLE_BATCH] * 1000
+            wanted = [WHOLE_GET, WHOLE_BATCH, WHOLE_BATCH, WHOLE_GET, WHOLE_BATCH] * 900
             peers = [crowd.enter_context(ask_without_reading(service, each)) for each in wanted]
             assert fetch(service, "/robots.txt").status == 200
             statuses = Counter(peer.recv(12)[9:] for peer in peers)
@@ -377,22 +457,50 @@ def test_a_crowd_that_reads_nothing_is_survived_in_a_small_control_group(tmp_pat
         assert process.poll() is None
 
 
+def test_answers_that_granian_holds_are_bounded_by_the_number_of_connections() -> None:
+    """7,000 connections that ask for 64 KiB each and read nothing, 512 MiB of memory."""
+    tools.needs("a control group")
+    allow_descriptors()
+    with ExitStack() as stack:
+        group = stack.enter_context(tools.memory_group(512 * 1024**2))
+        into_group = f"echo $$ > {group}/cgroup.procs; "
+        service, process = stack.enter_context(running("--no-hub", limits=into_group))
+        assert 60_000 < len(fetch(service, "/").body) <= serving.LARGE_BYTES
+        before = resident_kilobytes(service)
+        with ExitStack() as crowd:
+            answered = select.poll()
+            for _ in range(7000):
+                peer = crowd.enter_context(ask_without_reading(service, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"))
+                answered.register(peer, select.POLLIN)
+            deadline = time.monotonic() + serving.STALLED_SECONDS
+            while len(answered.poll(0)) < 5000 and time.monotonic() < deadline:
+                time.sleep(0.1)
+            assert len(answered.poll(0)) >= 5000
+        deadline = time.monotonic() + 120
+        while resident_kilobytes(service) > before + 60_000:
+            assert time.monotonic() < deadline, "its memory does not come back"
+            time.sleep(0.1)
+        assert fetch(service, "/robots.txt").status == 200
+        assert process.poll() is None
+
+
 class Stub:
-    """An application that says how large its body is to be, and whether it is shared."""
+    """An application that says how large its body is to be, and whether it is shared, or may be replaced."""
 
     def respond(self, environ: dict[str, Any]) -> Response:
         _, shared, size = environ["PATH_INFO"].split("/")
-        return Response(200, (), b"x" * int(size), shared == "shared")
+        instead = Response(203, (), b"x" * 100_000, True) if shared == "either" else None
+        return Response(200, (), b"x" * int(size), shared == "shared", instead)
 
     def refuse(self, environ: Any, status: int, detail: str, headers: Any = ()) -> Response:
         return Response(status, headers, detail.encode())
 
 
-def statuses_of_unread(*paths: str) -> list[int]:
+def statuses_of_unread(*paths: str, own_bytes: int = 2**26) -> list[int]:
     """The statuses of requests whose peers take the head and nothing of the body, one after the other."""
 
     async def ask_all() -> list[int]:
-        bridge, statuses = serving.Bridge(Stub(), frozenset()), []
+        bridge, statuses = serving.Bridge(Stub(), frozenset(), own_bytes), []
 
         async def take_head(message: dict[str, Any]) -> None:
             if message["type"] == "http.response.start":
@@ -419,10 +527,25 @@ def test_large_responses_are_bounded_in_number(monkeypatch: pytest.MonkeyPatch) 
     assert statuses_of_unread(large, large, large, small) == [200, 200, 503, 200]
 
 
-def test_memory_that_only_responses_hold_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "MOST_OWN_BYTES", 200_000)
+def test_memory_that_only_responses_hold_is_bounded() -> None:
     paths = ("/own/100000", "/shared/900000", "/own/100001", "/own/100000", "/own/65537", "/own/65536")
-    assert statuses_of_unread(*paths) == [200, 200, 503, 200, 503, 200]
+    assert statuses_of_unread(*paths, own_bytes=200_000) == [200, 200, 503, 200, 503, 200]
+
+
+def test_what_takes_no_memory_is_sent_instead_of_what_does() -> None:
+    paths = ("/own/200000", "/either/100000", "/own/100000")
+    assert statuses_of_unread(*paths, own_bytes=200_000) == [200, 203, 503]
+
+
+@pytest.mark.parametrize(
+    ("body_bytes", "large_responses", "part_bytes"),
+    [(65537, 1, 8192), (300_000, 1, 37_500), (9_000_000, 16, 65536), (9_000_000, 17, 8192)],
+)
+def test_parts_are_large_while_few_responses_are_and_always_leave_some_to_wait_for(
+    body_bytes: int, large_responses: int, part_bytes: int
+) -> None:
+    assert serving.size_of_parts(body_bytes, large_responses) == part_bytes
+    assert body_bytes > 6 * part_bytes, "Granian takes up to six for a peer that reads nothing"
 
 
 async def stays() -> dict[str, Any]:
@@ -467,7 +590,7 @@ class Stub:
         if path in ("/", "/made"):  # the first is asked by the server itself
             return Response(200, (), f"{len(asked)} asked; made: {made}".encode())
         asked.append(path)
-        return lambda: self.make(path)
+        return Deferred(lambda: self.make(path))
 
     def make(self, path):
         made.append(path)
@@ -475,7 +598,7 @@ class Stub:
             made.append([gone.acquire(timeout=30) for _ in range(8)].count(True))
         return Response(200, (), b"")
 
-bridge, before_stop = serving.Bridge(Stub(), frozenset()), lambda seconds: None
+bridge, before_stop = serving.Bridge(Stub(), frozenset(), 2**26), lambda seconds: None
 
 async def served(scope, receive, send):
     await bridge(scope, receive, send)
@@ -510,8 +633,8 @@ def test_a_response_to_a_peer_that_has_gone_is_not_sent_to_its_end() -> None:
         parts.append(message)
 
     scope = {"method": "GET", "raw_path": b"/shared/9000000", "query_string": b"", "headers": ()}
-    asyncio.run(serving.Bridge(Stub(), frozenset())(scope | {"http_version": "1.1"}, leaves, take))
-    assert len(parts) < 10
+    asyncio.run(serving.Bridge(Stub(), frozenset(), 2**26)(scope | {"http_version": "1.1"}, leaves, take))
+    assert sum(len(part.get("body", b"")) for part in parts) < 2_000_000
 
 
 def test_unread_responses_beyond_the_bound_are_503_and_others_are_answered(tmp_path: Path) -> None:
@@ -579,7 +702,7 @@ def test_the_access_log_has_a_line_a_request_that_nothing_in_it_can_forge() -> N
     assert fourth.startswith(f"127.0.0.1 GET /{'y' * (serving.MOST_LOGGED_PATH_BYTES - 1)} 404 ")
     nothing, half = sorted(rest)  # and none of the watchdog
     assert nothing.startswith("127.0.0.1 GET /nothing 404 ")
-    assert half.startswith("127.0.0.1 POST / 400 ")
+    assert half == "127.0.0.1 POST / 499 0"
 
 
 def test_a_peer_that_left_before_its_response_is_logged_with_499(caplog: pytest.LogCaptureFixture) -> None:
@@ -758,7 +881,7 @@ class Stub:
             asked.set()
         return Response(200, (("Content-Length", "0"),), b"")
 
-served = serving.Bridge(Stub(), frozenset())
+served = serving.Bridge(Stub(), frozenset(), 2**26)
 
 def before_stop(seconds):
     print("stopping", asked.wait(30), flush=True)
@@ -782,7 +905,7 @@ class Stub:
             threading.Timer(1, take_the_signal).start()  # when the loop has nothing to do any more
         return Response(200, (("Content-Length", "0"),), b"")
 
-served = serving.Bridge(Stub(), frozenset())
+served = serving.Bridge(Stub(), frozenset(), 2**26)
 
 def before_stop(seconds):
     print("stopping", flush=True)

@@ -55,7 +55,7 @@ def test_it_agrees_with_the_program() -> None:
     assert set(map(int, service["RestartPreventExitStatus"].split())) == never_mended
     assert int(service["TimeoutStopSec"]) > serving.BEFORE_STOP_SECONDS + serving.STOP_SECONDS
     assert service["SocketBindAllow"] == f"tcp:{Settings().port}"
-    assert int(service["LimitNOFILE"]) >= serving.most_connections() + serving.SPARE_DESCRIPTORS
+    assert int(service["LimitNOFILE"]) >= serving.descriptor_limit() + serving.SPARE_DESCRIPTORS
 
 
 def variables(name: str) -> dict[str, str]:

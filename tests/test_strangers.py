@@ -1,0 +1,233 @@
+"""Whatever 64 KiB a stranger sends, and whatever customers wrote, no request takes long.
+
+Every field of a request, a line each, is filled with every hostile shape, and the processor time of the whole
+process is held below a bound. It is the one timed assertion of the tests: nothing else tells whether time
+grows faster than the length of a request.
+
+Reviews - Shapes - Fields - Claims
+"""
+
+import json
+import os
+import socket
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from services import Address, daemon
+from small_files import review
+
+from links import HUB_PATH, MCP_PATH, REVIEW_LIST_PATH, REVIEW_PATH, SEARCH_PATH, SINCE_PATH
+from mcp_tools import TOOLS
+
+MOST_SECONDS = 0.25
+HEAD_BYTES, FORM_BYTES, BODY_BYTES = 15 * 1024, 16 * 1024, 64 * 1024 - 512
+
+# ---- Reviews: what customers wrote, each text twenty times ----
+
+LONGEST_TEXT = 4096  # that Google takes
+REPEATED = [*"a жİ\u0344\u1112\u202e", "\u1112\u1161\u11ab", "e\u0301", "a\u0301\u0327", "<>&'\"", "ab"]
+TEXTS = [unit * (LONGEST_TEXT // len(unit)) for unit in REPEATED]
+TEXTS += ["ж" * 4000 + "ß", "a" * 2400, "a" * 1249 + "b" + "a" * 1250]
+NAMES = ["A" * 200, "a. " * 60, "\u0344" * 100, ".," * 100]
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
+    hostile = [
+        review(id=f"{number}-{copy}", text=text, mentioned_technicians=NAMES, mentioned_services=NAMES)
+        for number, text in enumerate(TEXTS)
+        for copy in range(20)
+    ]
+    directory: Path = tmp_path_factory.mktemp("hostile")
+    (directory / "reviews.json").write_text(json.dumps({"business": {"name": "X"}, "reviews": hostile}))
+    with daemon(data=directory) as address:
+        yield address
+
+
+# ---- Shapes: what is repeated until a field is full ----
+
+UNITS = list(" ,;=&%/.-:[90\"\\\t+*'<aéßİж😀\u0344\u0301\u1112\ufb03")
+UNITS += [
+    "a ",
+    "a,",
+    "a;",
+    ";q=",
+    "a;q=0.1,",
+    "a=b&",
+    "[:",
+    "1.",
+    '",',
+    'W/"',
+    "=?",
+    "=?base64?",
+    "Mon, ",
+    "%41",
+]
+UNITS += ["e\u0301", "a\u0327\u0301", "\u1112\u1161\u11ab"]
+
+
+def shapes(size: int) -> Iterator[str]:
+    """Texts of `size` bytes, and what they are made of."""
+    for unit in UNITS:
+        yield unit
+        yield cut(unit * size, size)
+        yield cut("a/" + unit * size, HEAD_BYTES - 1) + "a"  # no reader of fields takes blanks away
+    yield "9" * (size - 1) + "x"
+    yield "a" * 600 + "b" + "a" * 600  # which is looked for among equal letters
+    yield cut("".join(f"p{number}=x&" for number in range(size)), size)
+    yield cut("".join(f"mentions_technicia{number}=x&" for number in range(size)), size)
+    yield cut("".join(chr(0x300 + number % 0x50) for number in range(size)), size)  # in no order
+
+
+def cut(text: str, size: int) -> str:
+    """The beginning of a text, of at most so many bytes."""
+    return text.encode()[:size].decode(errors="ignore")
+
+
+# ---- Fields: each makes a request of a text, a line a field ----
+
+
+def whole_request(method: str, path: str, *fields: str, body: bytes = b"") -> bytes:
+    framing = ("Connection: close", f"Content-Length: {len(body)}")
+    return "\r\n".join([f"{method} {path} HTTP/1.1", *fields, *framing, "", ""]).encode() + body
+
+
+def in_path(path: str, text: str) -> bytes:
+    return whole_request("GET", path + quote(text, safe="&=")[:HEAD_BYTES], "Host: a")
+
+
+def in_header(name: str, text: str) -> bytes:
+    host = [] if name == "Host" else ["Host: a"]
+    return whole_request("GET", "/", *host, f"{name}: {cut(text, HEAD_BYTES)}")
+
+
+def in_header_of_mcp(name: str, text: str) -> bytes:
+    usual = {
+        "Content-Type": "application/json",
+        "MCP-Protocol-Version": "2026-07-28",
+        "Mcp-Method": "tools/call",
+    }
+    fields = {"Host": "a", **usual, name: cut(text, HEAD_BYTES)}
+    body = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}'
+    return whole_request("POST", MCP_PATH, *map(": ".join, fields.items()), body=body)
+
+
+def in_form(name: str, text: str) -> bytes:
+    fields = {"hub.mode": "subscribe", "hub.topic": "http://a/feed.xml", "hub.callback": "https://a.example/"}
+    form = "&".join(f"{key}={quote(value, safe='&=')}" for key, value in (fields | {name: text}).items())
+    return posted(HUB_PATH, "application/x-www-form-urlencoded", form.encode()[:FORM_BYTES])
+
+
+def in_message(member: str, text: str) -> bytes:
+    return message({"id": 1, "method": "ping", member: cut(text, BODY_BYTES // 2)})
+
+
+def in_argument(tool: str, name: str, text: str) -> bytes:
+    return call(tool, {name: cut(text, BODY_BYTES // 2)})  # in JSON some characters take two bytes
+
+
+def in_names(text: str) -> bytes:
+    return call("search_reviews", dict.fromkeys(cut(text, BODY_BYTES // 2).split("&"), 1))
+
+
+def call(tool: str, arguments: object) -> bytes:
+    return message({"id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
+
+
+def message(members: dict[str, object]) -> bytes:
+    body = json.dumps({"jsonrpc": "2.0"} | members, ensure_ascii=False).encode()
+    return posted(MCP_PATH, "application/json", body)
+
+
+def posted(path: str, content_type: str, body: bytes) -> bytes:
+    assert len(body) <= 64 * 1024
+    return whole_request("POST", path, "Host: a", f"Content-Type: {content_type}", body=body)
+
+
+PATHS = ["/", SINCE_PATH, REVIEW_PATH, f"{REVIEW_LIST_PATH}?", f"{SEARCH_PATH}?"]
+PARAMETERS = [
+    "query",
+    "rating",
+    "min_rating",
+    "since",
+    "mentions_technician",
+    "mentions_service",
+    "offset",
+    "page",
+]
+PATHS += [f"{path}?{name}=" for path in (SEARCH_PATH, REVIEW_LIST_PATH) for name in PARAMETERS]
+HEADERS = ["Host", "Accept", "Accept-Encoding", "If-None-Match", "If-Modified-Since", "User-Agent"]
+HEADERS_OF_MCP = [
+    "Origin",
+    "Accept",
+    "Content-Type",
+    "Content-Encoding",
+    "MCP-Protocol-Version",
+    "Mcp-Session-Id",
+]
+HEADERS_OF_MCP += ["Mcp-Method", "Mcp-Name"]
+FORM_FIELDS = ["hub.mode", "hub.topic", "hub.callback", "hub.secret", "hub.lease_seconds", "other"]
+ARGUMENTS = [(tool.name, parameter.name) for tool in TOOLS.values() for parameter in tool.parameters]
+ARGUMENTS += [("search_reviews", name) for name in PARAMETERS]
+
+FIELDS: dict[str, Callable[[str], bytes]] = {
+    **{f"GET {path}": partial(in_path, path) for path in PATHS},
+    **{name: partial(in_header, name) for name in HEADERS},
+    **{f"{name} of MCP": partial(in_header_of_mcp, name) for name in HEADERS_OF_MCP},
+    **{name: partial(in_form, name) for name in FORM_FIELDS},
+    **{f"{member} of MCP": partial(in_message, member) for member in ("id", "method", "jsonrpc", "other")},
+    **{" ".join(names): partial(in_argument, *names) for names in ARGUMENTS},
+    "names of arguments": in_names,
+    "body of MCP": lambda text: posted(MCP_PATH, "application/json", text.encode()),
+}
+
+DOCUMENTS = {
+    "a long integer before a string": b'{"a":' + b"1" * 4301 + b' "' + b'\\"' * 30_000,
+    "deep arrays": b"[" * BODY_BYTES,
+    "deep objects": b'{"a":' * (BODY_BYTES // 5),
+    "infinite numbers, deep": b"[" * 60 + b",".join([b"1e999"] * 10_000) + b"]" * 60,
+    "half surrogate pairs, deep": b"[" * 60 + b",".join([b'"\\ud800"'] * 6_000) + b"]" * 60,
+    "integers of 4,300 digits": b"[" + b",".join([b"9" * 4300] * 15) + b"]",
+    "digits after the point": b"[0." + b"1" * 65_000 + b"]",
+    "an exponent": b"[1e" + b"9" * 65_000 + b"]",
+    "empty arrays": b"[" + b",".join([b"[]"] * 21_000) + b"]",
+    "keys": b"{" + b",".join(b'"%d":1' % number for number in range(6_000)) + b"}",
+    "escapes": b'{"jsonrpc":"2.0","id":"' + b"\\u0344" * 10_000 + b'","method":"ping"}',
+    "a batch": b"["
+    + b",".join([call("search_reviews", {"query": "a" * 5000}).rpartition(b"\r\n")[2]] * 10)
+    + b"]",
+}
+
+
+# ---- Claims ----
+
+
+def processor_seconds(service: Address) -> float:
+    fields = Path(f"/proc/{service.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def seconds_of(service: Address, request: bytes) -> float:
+    """The processor time of the service for one request, answered in any way, in steps of 0.01 s."""
+    before = processor_seconds(service)
+    with socket.create_connection(("127.0.0.1", service.port), timeout=60) as connection:
+        connection.sendall(request)
+        assert connection.recv(65536).startswith(b"HTTP/1.1 ")
+        while connection.recv(65536):
+            pass
+    return processor_seconds(service) - before
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_no_shape_of_a_field_takes_long(service: Address, field: str) -> None:
+    for text in shapes(BODY_BYTES):
+        seconds = seconds_of(service, FIELDS[field](text))
+        assert seconds < MOST_SECONDS, (text[:20], len(text))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_no_json_takes_long(service: Address, document: str) -> None:
+    assert seconds_of(service, posted(MCP_PATH, "application/json", DOCUMENTS[document])) < MOST_SECONDS
