@@ -21,6 +21,7 @@ DOCUMENT: dict[str, Any] = json.loads(Path(os.environ["REVIEWS_DATA"], "reviews.
 REVIEWS = DOCUMENT["reviews"]
 REVIEWS.sort(key=lambda r: (r["date"], r["id"]), reverse=True)
 ENTRIES = [(r, date.fromisoformat(r["date"]), (r["text"] or "").casefold()) for r in REVIEWS]
+ENCODED = json.dumps(DOCUMENT, ensure_ascii=False, separators=(",", ":")).encode()
 HEADERS = {"ETag": f'"{hashlib.sha256(repr(REVIEWS).encode()).hexdigest()}"', "Cache-Control": "max-age=60"}
 
 
@@ -40,6 +41,12 @@ sdk = MCPServer("reviews")
 async def reviews_document() -> dict[str, Any]:
     """The business and all its reviews."""
     return DOCUMENT
+
+
+@fastapi_app.get("/reviews.bin")
+async def encoded_document() -> Response:
+    """The same document, encoded once."""
+    return Response(ENCODED, media_type="application/json")
 
 
 @fastapi_app.get("/api/reviews/search")

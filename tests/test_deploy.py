@@ -35,6 +35,7 @@ PING = json.dumps({"jsonrpc": "2.0", "id": 2, "method": "ping"}).encode()
 REQUESTS_PER_SECOND = 200
 CLIENTS = 16
 POST_EVERY = 20  # requests, so that the limit of one address is kept
+OTHER_CLIENTS = "set_real_ip_from 127.0.0.1; real_ip_header X-Test-Client;"  # whose addresses tests may take
 CADDY_REPEATS_POSTS = (2, 11, 4)
 
 
@@ -112,8 +113,7 @@ def nginx_command(directory: Path, secure: int, plain: int, behind: dict[str, st
     user = "user root;" if os.geteuid() == 0 else ""
     (directory / "nginx.conf").write_text(
         f"{user} daemon off; pid {directory}/pid; error_log stderr; events {{}}\n"
-        # A test says whose address it speaks for.
-        f"http {{ access_log off; set_real_ip_from 127.0.0.1; real_ip_header X-Test-Client; {temporary} {text} }}\n"
+        f"http {{ access_log off; {OTHER_CLIENTS} {temporary} {text} }}\n"
     )
     command = [nginx, "-p", str(directory), "-c", str(directory / "nginx.conf")]
     tested = subprocess.run([*command, "-t"], check=True, capture_output=True, text=True, timeout=60)

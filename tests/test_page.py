@@ -291,6 +291,35 @@ def test_a_few_months_are_no_trend_and_months_of_one_value_in_one_place_are(mont
     assert ("trend" in found.sections) is bool(found.all("polyline")) is drawn
 
 
+@pytest.mark.parametrize("months", [3, 60, 61, 180, 240])
+def test_every_year_that_is_shown_counts_all_its_reviews_and_no_review_is_left_out(months: int) -> None:
+    first = 2025 * 12 + 4 - months
+    given = [
+        {"month": f"{at // 12}-{at % 12 + 1:02}", "review_count": 1 + at % 7, "average_rating": 1 + at % 5}
+        for at in range(first, first + months)
+    ]
+    trend = page.trend(given)
+
+    def figures(years: range) -> tuple[float, int]:
+        chosen = [each for each in given if int(each["month"][:4]) in years]
+        count = sum(each["review_count"] for each in chosen)
+        return sum(each["review_count"] * each["average_rating"] for each in chosen) / count, count
+
+    shown = [year for year, _, _ in trend["years"]]
+    assert shown == sorted({int(each["month"][:4]) for each in given})[-page.MOST_YEARS :]
+    for year, average, count in trend["years"]:
+        assert (pytest.approx(average), count) == figures(range(year, year + 1))
+    earlier = range(shown[0])
+    if first // 12 < shown[0]:
+        assert trend["before"] == (shown[0], pytest.approx(figures(earlier)[0]), figures(earlier)[1])
+    else:
+        assert trend["before"] is None
+    assert trend["is_whole"] == (months <= page.MOST_MONTHS)
+    found = read(changed(insights={"temporal": {"trend": "stable", "monthly": given}}))
+    assert ("of the last five years" in found.text) == (months > page.MOST_MONTHS)
+    assert (f"Before {shown[0]}" in found.text) == (trend["before"] is not None)
+
+
 def test_the_line_of_the_trend_is_the_average_of_twelve_months_and_the_chart_spans_sixty() -> None:
     months = [(year, month) for year in range(2015, 2027) for month in range(1, 13)]
     given = [{"month": f"{y}-{m:02}", "review_count": m, "average_rating": 1 + y % 5} for y, m in months]
@@ -654,6 +683,8 @@ def test_robots_may_read_everything_but_what_answers_posts() -> None:
     text = b"User-agent: *\nDisallow: /mcp\nDisallow: /api/websub/hub\nAllow: /\n"
     text += b"Sitemap: https://reviews.example/sitemap.xml\n"
     assert page.robots_text(LINKS) == text
+    below = page.robots_text(links_below("https://r.example/shop")).decode()
+    assert re.findall("Disallow: (.*)", below) == ["/shop/mcp", "/shop/api/websub/hub"]
 
 
 def test_the_icon_is_a_picture_that_stands_alone() -> None:

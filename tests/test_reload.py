@@ -9,6 +9,7 @@ import os
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -20,7 +21,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from services import Address, daemon, fetch, under_gunicorn, under_waitress
+from services import ROOT, Address, daemon, fetch, under_gunicorn, under_waitress
 from werkzeug.test import Client
 
 import app
@@ -321,6 +322,25 @@ def test_a_process_that_was_forked_after_the_load_watches_the_files_from_its_fir
         assert health(service)["reviews"]["count"] == 2
         replace(tmp_path, document("a", "b", "c"))
         wait_for(lambda: health(service)["reviews"]["count"] == 3)
+
+
+def test_bad_data_under_gunicorn_are_told_fault_by_fault_and_a_missing_base_url_is_told(
+    tmp_path: Path,
+) -> None:
+    replace(tmp_path, {"business": {}, "reviews": 1})
+    command = [sys.executable, "-m", "gunicorn", "--preload", "--bind", "127.0.0.1:0", "--no-control-socket"]
+    variables = {"REVIEWSD_DATA": str(tmp_path), "REVIEWSD_STATE_DIR": str(tmp_path / "state")}
+    done = subprocess.run(
+        [*command, "--chdir", str(ROOT), "reviewsd:create_app()"],
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode != 0
+    faults = ("/business: 'name' is a required property", "/reviews: 1 is not an array")
+    assert "\n".join(f"reviews.json {fault}" for fault in faults) in done.stderr
+    assert "REVIEWSD_BASE_URL is not set: feeds, topics and links begin with http://127" in done.stderr
 
 
 def test_a_304_keeps_the_connection_open_under_a_server_that_can(tmp_path: Path) -> None:

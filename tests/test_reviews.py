@@ -117,6 +117,7 @@ def test_technicians_are_known_from_the_insights_and_from_the_reviews() -> None:
 
 # ---- Search: the plain definition. Values overlap on purpose, so that filters admit and refuse often ----
 
+
 WORDS = [
     *("Straße", "STRASSE", "ẞ", "İzmir", "izmir", "Ὀδυσσεύς", "ὈΔΥΣΣΕΎΣ", "σασ", "café", "cafe\u0301"),
     *("ﬁne", "fine", "\u212b", "å", "a\u0323\u0307", "ạ\u0307", "👍🏽", "ᾳ", '"\\', "</x>", "\r\n\x00", "0"),
@@ -395,6 +396,23 @@ def test_a_rating_in_the_file_wins_and_the_operator_hears_that_it_differs() -> N
 
 
 # ---- Refused files: each fault is a line of file, place and reason ----
+
+
+@pytest.mark.parametrize("container", [b"{}", b"[]"])
+def test_a_file_of_millions_of_objects_and_arrays_is_a_fault_before_it_is_parsed(container: bytes) -> None:
+    most = reviews.MOST_CONTAINERS
+    for count, reason in ((most + 1, "has more than 2,000,000 objects and arrays"), (most, "not JSON at")):
+        with pytest.raises(BadData) as caught:
+            reviews.load(small.CONTRACT, container * count, None, small.LINKS)
+        assert caught.value.lines()[0].startswith(f"reviews.json: {reason}")
+
+
+def test_every_fault_is_in_the_text_of_the_error() -> None:
+    with pytest.raises(BadData) as caught:
+        reviews.load(small.CONTRACT, b'{"reviews": 1}', b"[]", small.LINKS)
+    assert str(caught.value).splitlines() == caught.value.lines()
+    assert len(caught.value.lines()) == 3
+
 
 A_URL = " is not an http or https URL"
 A_DATE = " is not a date written YYYY-MM-DD or an RFC 3339 date-time"

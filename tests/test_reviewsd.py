@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from services import ROOT, SAMPLE, daemon_command
+from services import ROOT, SAMPLE, daemon_command, fetch, started
 
 import reviewsd
+from app import loaded_text
 from settings import BadSetting, Settings, flag_name, read_settings, variable_name
 
 MINIMAL = {"business": {"name": "X"}, "reviews": []}
@@ -172,6 +173,50 @@ def test_importing_the_daemon_has_no_side_effect() -> None:
     python = [sys.executable, "-c", "import reviewsd"]
     done = subprocess.run(python, capture_output=True, text=True, timeout=60, cwd=SAMPLE.parent, check=True)
     assert (done.stdout, done.stderr) == ("", "")
+
+
+ELSEWHERE = """
+import os, socket, sys
+from pathlib import Path
+for module, name in ((os, "pipe2"), (socket, "TCP_USER_TIMEOUT"), (socket, "TCP_NOTSENT_LOWAT")):
+    delattr(module, name)
+import reviewsd, serving
+for name in ("DESCRIPTORS", "STATM", "CONTROL_GROUPS", "GROUP_ROOT"):
+    setattr(serving, name, Path("/nowhere"))
+sys.exit(reviewsd.main())
+"""
+
+
+def test_without_what_only_linux_has_the_service_serves_and_stops(tmp_path: Path) -> None:
+    flags = ("--port", "0", "--data", str(SAMPLE), "--state-dir", str(tmp_path))
+    with started([sys.executable, "-c", ELSEWHERE, *flags], PYTHONPATH=str(ROOT)) as service:
+        assert fetch(service, "/reviews.json").status == 200
+
+
+def test_on_windows_one_line_says_what_is_needed() -> None:
+    pretend = "import sys; sys.platform = 'win32'; import reviewsd"
+    done = command(line=[sys.executable, "-c", pretend], cwd=ROOT)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "WSL" in done.stderr
+
+
+def test_check_counts_one_review_and_says_nothing_of_the_stars_of_none(tmp_path: Path) -> None:
+    one = MINIMAL | {"reviews": [{"id": "1", "author": "A", "rating": 5, "date": "2026-01-01"}]}
+    for document, said in ((MINIMAL, "0 reviews of X"), (one, "1 review of X")):
+        (tmp_path / "reviews.json").write_text(json.dumps(document))
+        done = command("--check", "--data", str(tmp_path))
+        assert done.stdout.startswith(f"{said}\n")
+        assert "None" not in done.stdout.partition("Settings:")[0]
+
+
+def test_control_characters_of_the_data_reach_neither_terminal_nor_service_manager(tmp_path: Path) -> None:
+    review = {"id": "1", "author": "A", "rating": 5, "date": "2026-01-01"}
+    named = {"business": {"name": "X\nWATCHDOG=trigger\x1b[2J"}, "reviews": [review]}
+    (tmp_path / "reviews.json").write_text(json.dumps(named))
+    done = command("--check", "--data", str(tmp_path))
+    assert "1 review of X\\u000aWATCHDOG=trigger\\u001b[2J\n" in done.stdout
+    dataset = reviewsd.temporary_app(Settings(data=tmp_path)).snapshot.dataset
+    assert loaded_text(dataset) == "1 review of X\\u000aWATCHDOG=trigger\\u001b[2J", "as systemd is told it"
 
 
 # ---- Operators' mistakes: one sentence each, and no traceback ----

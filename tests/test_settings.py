@@ -1,10 +1,21 @@
 """Settings: where each comes from, and what is said of one that cannot be used."""
 
+import argparse
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from settings import BadSetting, Settings, flag_name, read_settings, setting_text, variable_name
+from settings import (
+    BadSetting,
+    Settings,
+    add_flags,
+    flag_name,
+    opposite_flag_name,
+    read_settings,
+    setting_text,
+    variable_name,
+)
 
 
 def test_a_flag_wins_over_a_variable_and_a_variable_over_the_default() -> None:
@@ -67,6 +78,27 @@ def test_a_list_is_repeated_flags_or_a_variable_with_commas() -> None:
 def test_a_switch_has_a_variable_too(text: str, value: bool) -> None:
     environ = {"REVIEWSD_MCP_REQUIRE_SESSION": text}
     assert read_settings({}, environ)[0].mcp_require_session is value
+
+
+SWITCHES = [declared.name for declared in fields(Settings) if isinstance(declared.default, bool)]
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+def test_a_switch_that_its_variable_turns_on_is_turned_off_by_a_flag(name: str) -> None:
+    parser = argparse.ArgumentParser()
+    add_flags(parser)
+    for flag, value in ((flag_name(name), True), (opposite_flag_name(name), False)):
+        for variable in ("on", "off"):
+            settings, sources = read_settings(
+                vars(parser.parse_args([flag])), {variable_name(name): variable}
+            )
+            assert getattr(settings, name) is value
+            assert sources[name] == flag_name(name)
+
+
+def test_the_flag_that_turns_a_switch_off_says_no_and_that_of_a_no_does_not() -> None:
+    assert opposite_flag_name("access_log") == "--no-access-log"
+    assert opposite_flag_name("no_hub") == "--hub"
 
 
 def test_the_state_directory_is_systemd_s_unless_somebody_says_otherwise() -> None:

@@ -96,6 +96,15 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(
     assert pauses == [snapshot.SETTLE_SECONDS]
 
 
+def test_a_file_that_is_too_large_is_a_fault_and_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "reviews.json").open("wb") as file:
+        file.truncate(snapshot.LARGEST_FILE_BYTES)  # a hole takes no room
+    assert len(snapshot.read_files(tmp_path).reviews) == snapshot.LARGEST_FILE_BYTES
+    with (tmp_path / "reviews.json").open("ab") as file:
+        file.truncate(1_500_000_000_000)
+    assert faults(tmp_path) == ["reviews.json: cannot be read: it is larger than 64 MiB"]
+
+
 def test_a_file_that_never_rests_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stamps = iter(range(100))
     monkeypatch.setattr(snapshot, "stamp", lambda status: next(stamps))
