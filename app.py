@@ -108,8 +108,9 @@ class Request:
         Without a length there is one only if it was sent in chunks (RFC 9112 section 6.3); a server may wait
         for ever when it is asked for another.
         """
-        is_chunked = "HTTP_TRANSFER_ENCODING" in self.environ
-        length = LARGEST_BODY_BYTES + 1 if is_chunked and not self.content_length() else self.content_length()
+        length = self.content_length()
+        if not length and "HTTP_TRANSFER_ENCODING" in self.environ:
+            length = LARGEST_BODY_BYTES + 1
         content: bytes = self.environ["wsgi.input"].read(length)
         if len(content) > LARGEST_BODY_BYTES:
             raise TOO_LARGE

@@ -23,6 +23,7 @@ import re
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from http import HTTPStatus
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -202,6 +203,7 @@ def check_content(header: Header) -> None:
         raise RpcError("send the body without a Content-Encoding", status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
 
 
+@lru_cache(maxsize=256)
 def wants_events(accept: str) -> bool:
     """Whether the caller takes events but no JSON. Raises RpcError (406) when it takes neither.
 

@@ -178,11 +178,8 @@ def weights(field: str) -> Mapping[str, float]:
     malformed weight is left out. A longer field is read up to the last comma in its first MOST_WEIGHED
     characters.
     """
-    return _weights(field if len(field) <= MOST_WEIGHED else field[:MOST_WEIGHED].rpartition(",")[0])
-
-
-@lru_cache(maxsize=256)
-def _weights(field: str) -> Mapping[str, float]:
+    if len(field) > MOST_WEIGHED:
+        field = field[:MOST_WEIGHED].rpartition(",")[0]
     found: dict[str, float] = {}
     for member in field.split(","):
         name, *parameters = (part.strip().lower() for part in member.split(";"))
@@ -198,6 +195,7 @@ def media_weight(accepted: Mapping[str, float], media_type: str) -> float:
     return next((accepted[each] for each in ranges if each in accepted), 0)
 
 
+@lru_cache(maxsize=256)
 def accepts_gzip(accept_encoding: str) -> bool:
     """Whether gzip is acceptable, and preferred no less than the plain bytes (section 12.5.3)."""
     accepted = weights(accept_encoding)
@@ -205,6 +203,7 @@ def accepts_gzip(accept_encoding: str) -> bool:
     return gzip_weight > 0 and gzip_weight >= accepted.get("identity", 0)
 
 
+@lru_cache(maxsize=256)
 def prefers_json(accept: str) -> bool:
     """Whether a client prefers JSON to the page, which needs JSON named in `Accept`."""
     accepted = weights(accept)
