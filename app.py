@@ -379,7 +379,7 @@ def unknown_path_answer(application: Application, snapshot: Snapshot, request: R
 # ---- Routes: one table ----
 
 READ_METHODS = ("GET", "HEAD", "OPTIONS")
-SERVER_METHODS = ("GET", "HEAD", "POST", "DELETE", "OPTIONS")
+SERVER_METHODS = ("GET", "HEAD", "POST", "OPTIONS")
 EVERY_METHOD = ()  # the handler judges the method itself
 
 

@@ -3,26 +3,25 @@
 This module knows JSON-RPC 2.0 and the Model Context Protocol. It knows no tool's name, no data, no server, no
 other route, no file, no thread and no clock; a test calls `McpEndpoint.handle` without a socket.
 
-Two eras of the protocol share the endpoint. *Initialize era*: the client shakes hands once and may carry a
-session id (revisions 2025-03-26, 2025-06-18, 2025-11-25). *Stateless era*: every request claims its revision
-in `params._meta` and repeats it, its method and the tool's name in headers (revision 2026-07-28). All answers
-are whole: no stream stays open. The ids of ended sessions are all that is kept between requests.
+Two eras of the protocol share the endpoint. *Initialize era*: the client shakes hands once (revisions
+2025-03-26, 2025-06-18, 2025-11-25). *Stateless era*: every request claims its revision in `params._meta` and
+repeats it, its method and the tool's name in headers (revision 2026-07-28). All answers are whole: no stream
+stays open, and nothing is kept between requests.
 
 Specification pages are cited as [R28 page], short for revision 2026-07-28 of
 https://modelcontextprotocol.io/specification; R03, R06 and R11 are the three before it.
 
-Sections: Protocol - Answers - Header fields - Messages - Sessions - Methods - Stateless requests - Endpoint
+Sections: Protocol - Answers - Header fields - Messages - Methods - Stateless requests - Endpoint
 """
 
 from __future__ import annotations
 
 import base64
-import hmac
 import json
 import re
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
 from typing import NamedTuple
@@ -60,7 +59,7 @@ CAPABILITIES_CLAIM = "io.modelcontextprotocol/clientCapabilities"
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 
 VERSION_HEADER = "mcp-protocol-version"
-SESSION_HEADER = "mcp-session-id"
+SESSION_ID_BYTES = 32  # of randomness [R11 basic/transports]
 # The parameter that `Mcp-Name` repeats [R28 basic/transports/streamable-http].
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
@@ -156,7 +155,7 @@ def encoded(response: dict[str, Json]) -> bytes:
 
 # ---- Header fields: which web pages may call, what the caller sends and takes ----
 
-ALLOWED_METHODS = "POST, DELETE, OPTIONS"
+ALLOWED_METHODS = "POST, OPTIONS"
 SESSION_HEADERS = "Mcp-Session-Id, MCP-Protocol-Version"
 EXPOSED_HEADERS = f"{SESSION_HEADERS}, Retry-After"
 TAKEN_HEADERS = f"Content-Type, Accept, Authorization, Last-Event-ID, {SESSION_HEADERS}, Mcp-Method, Mcp-Name"
@@ -258,50 +257,6 @@ def meta_of(document: Json) -> dict[str, Json]:
     return meta if isinstance(meta, dict) else {}
 
 
-# ---- Sessions: ids that prove themselves ----
-
-SESSION_KEY_BYTES = 32
-MOST_ENDED = 10_000  # ended sessions remembered; a forgotten one is served again, which does no harm
-
-
-def new_session_key() -> bytes:
-    """A key for `McpSettings.session_key`; instances that share it take each other's sessions."""
-    return secrets.token_bytes(SESSION_KEY_BYTES)
-
-
-class Sessions:
-    """Session ids: unguessable, of visible ASCII [R11 basic/transports], and good after a restart.
-
-    An id is `version.random.signature`. Whoever holds one has shaken hands, and nothing else hangs on it: so
-    none is stored, and only those that were ended are known.
-    """
-
-    def __init__(self, key: bytes):
-        self._key = key
-        self._ended: dict[str, None] = {}  # oldest first
-
-    def start(self, version: str) -> str:
-        """A new id of a session that speaks `version`."""
-        return self._signed(f"{version}.{secrets.token_urlsafe(16)}")
-
-    def version(self, session_id: str) -> str | None:
-        """The version that the session speaks; None for an id that is not ours or was ended."""
-        version, head = session_id.partition(".")[0], session_id.rpartition(".")[0]
-        genuine = hmac.compare_digest(session_id.encode(), self._signed(head).encode())
-        served = genuine and session_id not in self._ended and version in INITIALIZE_VERSIONS
-        return version if served else None
-
-    def end(self, session_id: str) -> None:
-        """Make the session unknown."""
-        self._ended[session_id] = None
-        if len(self._ended) > MOST_ENDED:
-            del self._ended[next(iter(self._ended))]
-
-    def _signed(self, head: str) -> str:
-        signature = base64.urlsafe_b64encode(hmac.digest(self._key, head.encode(), "sha256")).decode()
-        return f"{head}.{signature.rstrip('=')}"
-
-
 # ---- Methods: what a request can ask for, in each era, and batches of requests ----
 
 MOST_BATCHED = 10  # messages; each may cost a search, and nothing else runs meanwhile
@@ -334,7 +289,7 @@ def call_tool(toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
 
 
 TOOL_METHODS = {"tools/list": list_tools, "tools/call": call_tool}
-# `initialize`, which begins a session, is the endpoint's.
+# `initialize`, which names the server, is the endpoint's.
 INITIALIZE_METHODS: dict[str, Method] = TOOL_METHODS | {"ping": lambda toolbox, params: {}}
 STATELESS_METHODS = TOOL_METHODS | {"server/discover": discover}
 # By method [R28 server/utilities/caching].
@@ -446,20 +401,17 @@ class McpSettings:
 
     base_url: str
     allowed_origins: frozenset[str]  # serialized origins, or `*` for every page of the web
-    require_session: bool  # refuse initialize-era requests without a session id, which large clients lose
-    session_key: bytes = field(repr=False)  # SESSION_KEY_BYTES long
     version: str
 
 
 class McpEndpoint:
-    """The endpoint for one set of settings. It keeps the ids of ended sessions, and no data."""
+    """The endpoint for one set of settings. It keeps no data."""
 
     def __init__(self, settings: McpSettings):
         self._settings = settings
         address = urlsplit(settings.base_url)
         self._own_origin = canonical_origin(f"{address.scheme}://{address.netloc}")
         self._allowed_origins = {canonical_origin(origin) for origin in settings.allowed_origins}
-        self._sessions = Sessions(settings.session_key)
         self._initialize_methods = INITIALIZE_METHODS | {"initialize": self._initialize}
 
     def handle(self, method: str, header: Header, body: bytes, toolbox: Toolbox) -> Answer:
@@ -485,12 +437,6 @@ class McpEndpoint:
             return self._post(header, body, toolbox)
         if method == "OPTIONS":
             return Response(HTTPStatus.NO_CONTENT, PREFLIGHT, b"")
-        if method == "DELETE" and header(VERSION_HEADER) not in STATELESS_VERSIONS:
-            if (session_id := header(SESSION_HEADER)) is None:
-                raise RpcError("Mcp-Session-Id: needed to end a session")
-            self._session_version(header)
-            self._sessions.end(session_id)
-            return Response(HTTPStatus.NO_CONTENT, (NO_STORE,), b"")
         wanted = "this is an MCP endpoint: POST a JSON-RPC message to it"
         raise RpcError(wanted, status=HTTPStatus.METHOD_NOT_ALLOWED, headers=(("Allow", ALLOWED_METHODS),))
 
@@ -525,9 +471,6 @@ class McpEndpoint:
         return success_answer(message.id, head | result | CACHING.get(message.method, {}))
 
     def _initialize_era(self, message: RpcMessage, header: Header, toolbox: Toolbox) -> Answer:
-        shakes_hands = message.method == "initialize"
-        if not shakes_hands:
-            self._session_version(header)
         if message.method is None or message.id is None:
             return ACCEPTED
         try:
@@ -535,10 +478,9 @@ class McpEndpoint:
         except RpcError as error:
             error.status = HTTPStatus.OK  # clients of this era take any other for a broken connection
             raise
-        headers: Headers = ()
-        if shakes_hands:
-            headers = (("Mcp-Session-Id", self._sessions.start(result["protocolVersion"])),)
-        return success_answer(message.id, result, headers)
+        # Nothing is kept under the id, so that any that comes is ignored, and any instance may answer.
+        session = (("Mcp-Session-Id", secrets.token_urlsafe(SESSION_ID_BYTES)),)
+        return success_answer(message.id, result, session if message.method == "initialize" else ())
 
     def _initialize(self, toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
         """Agree to the version asked for if it has a handshake, else to the newest [R11 basic/lifecycle]."""
@@ -561,17 +503,7 @@ class McpEndpoint:
             raise RpcError("expected one message: stateless requests cannot be batched")
         if not 1 <= len(documents) <= MOST_BATCHED:
             raise RpcError(f"expected 1 to {MOST_BATCHED} messages in a batch")
-        if self._session_version(header) != BATCH_VERSION:
+        if (header(VERSION_HEADER) or BATCH_VERSION) != BATCH_VERSION:
             raise RpcError(f"expected one message: only {BATCH_VERSION} has batches")
         answer = batch_answer(documents, toolbox)
         return json_response(answer) if answer else ACCEPTED
-
-    def _session_version(self, header: Header) -> str:
-        """The version of an initialize-era request. Raises RpcError unless its session is good."""
-        if (session_id := header(SESSION_HEADER)) is not None:
-            if (version := self._sessions.version(session_id)) is None:
-                raise RpcError("Session not found; send initialize", status=HTTPStatus.NOT_FOUND)
-            return version
-        if self._settings.require_session:
-            raise RpcError("Mcp-Session-Id: missing; send initialize first")
-        return header(VERSION_HEADER) or BATCH_VERSION

@@ -1,6 +1,6 @@
 """The command line: run the service, check the data, answer one request, list the subscriptions.
 
-The parts are put together here: settings, session key, application, hub, server. What they do is decided in
+The parts are put together here: settings, application, hub, server. What they do is decided in
 their own modules.
 
 Sections: Parts - Files - Command line
@@ -21,10 +21,9 @@ import signal
 import stat
 import threading
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any, NoReturn
 
 import serving
@@ -36,13 +35,12 @@ from hub_store import STORE_FILE_NAME, HubUnavailable, Listing, list_subscriptio
 from insights import ENTITY_KINDS
 from links import links_below
 from logs import start_log
-from mcp_rpc import SESSION_KEY_BYTES, McpEndpoint, McpSettings, new_session_key
+from mcp_rpc import McpEndpoint, McpSettings
 from page import counted
 from reviews import Dataset
 from settings import BadSetting, Settings, add_flags, flag_name, read_settings, setting_text, variable_name
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA = 0, 1, 78  # 78 is EX_CONFIG of sysexits.h; argparse exits with 2
-SESSION_KEY_FILE_NAME = "mcp-session-key"
 SWITCH_SECONDS = 0.001  # the longest hold of the interpreter by a reload while a request waits; default 0.005
 
 log = logging.getLogger("reviewsd")
@@ -51,33 +49,26 @@ log = logging.getLogger("reviewsd")
 # ---- Parts: from settings to the parts of the service ----
 
 
-def create_app(settings: Settings | None = None, session_key: bytes | None = None) -> Application:
+def create_app(settings: Settings | None = None) -> Application:
     """The application for any WSGI server, by default with the settings of the environment.
 
-    It watches its files, and names a hub only if `no_hub` says that another instance runs one. The default
-    `session_key` is that of `read_session_key`. Raises BadData and BadSetting.
+    It watches its files, and names a hub only if `no_hub` says that another instance runs one. Raises BadData
+    and BadSetting.
     """
     if settings is None:
         settings, _ = read_settings({}, os.environ)
         if not settings.base_url:
             variable, url = variable_name("base_url"), public_url(settings)
             log.warning("%s is not set: feeds, topics and links begin with %s", variable, url)
-    key = session_key or read_session_key(settings)
-    application = application_of(settings, key, with_hub=settings.no_hub)
+    application = application_of(settings, with_hub=settings.no_hub)
     application.look_seconds = settings.reload_interval
     return application
 
 
-def temporary_app(settings: Settings) -> Application:
-    """An application whose MCP sessions end with the process. Raises BadData and BadSetting."""
-    return application_of(settings, new_session_key())
-
-
-def application_of(settings: Settings, session_key: bytes, with_hub: bool = True) -> Application:
+def application_of(settings: Settings, with_hub: bool = True) -> Application:
     """The application, which names a hub or none, here or elsewhere. Raises BadData and BadSetting."""
     base_url = public_url(settings)
-    origins, require_session = settings.allowed_origin, settings.mcp_require_session
-    mcp = McpEndpoint(McpSettings(base_url, origins, require_session, session_key, VERSION))
+    mcp = McpEndpoint(McpSettings(base_url, settings.allowed_origin, VERSION))
     return Application(settings.data, links_below(base_url, with_hub), mcp)
 
 
@@ -107,47 +98,11 @@ def hub_settings(settings: Settings, base_url: str) -> HubSettings:
         raise BadSetting(f"the settings of the hub contradict each other: {error}") from None
 
 
-def read_session_key(settings: Settings) -> bytes:
-    """The key that signs MCP sessions, made on the first start, so that they survive a restart.
-
-    Where the state directory cannot keep it, sessions end with the process. Raises BadSetting.
-    """
-    path = settings.session_key_file
-    if path is None:
-        path = settings.state_dir / SESSION_KEY_FILE_NAME
-        try:
-            make_file_once(path, new_session_key())
-        except OSError as error:
-            log.warning("%s: %s; MCP sessions will end with this process", path, error.strerror or error)
-            return new_session_key()
-    with named_file("session_key_file", path), path.open("rb") as file:
-        key = file.read(SESSION_KEY_BYTES + 1)
-        if len(key) != SESSION_KEY_BYTES:
-            command = f"head -c {SESSION_KEY_BYTES} /dev/urandom > {path}"
-            raise OSError(f"expected {SESSION_KEY_BYTES} bytes; make one with {command}")
-    return key
-
-
-def make_file_once(path: Path, content: bytes) -> None:
-    """Make `path`, whole and with mode 0600, unless it exists; one of two makers wins. Raises OSError."""
-    if path.exists():
-        return
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=path.parent, prefix=f"{path.name}.") as draft:  # mode 0600
-        draft.write(content)
-        draft.flush()
-        os.fsync(draft.fileno())
-        with suppress(FileExistsError):
-            os.link(draft.name, path)
-
-
 # ---- Files: whether what the settings name can be used ----
 
 
 def check_files(settings: Settings) -> None:
     """Raise BadSetting when a start could not use what the settings name; make nothing."""
-    if settings.session_key_file or os.path.exists(settings.state_dir / SESSION_KEY_FILE_NAME):
-        read_session_key(settings)
     if settings.no_hub:
         return
     path, wanted = settings.state_dir, os.R_OK | os.W_OK | os.X_OK
@@ -190,7 +145,7 @@ def run(settings: Settings) -> NoReturn:
     else:
         place = serving.claim_port(settings.host, settings.port)
         settings = replace(settings, port=place.getsockname()[1])
-    application = application_of(settings, read_session_key(settings))
+    application = application_of(settings)
     for warning in application.snapshot.dataset.warnings:
         log.warning("%s", warning)
     loaded = loaded_text(application.snapshot.dataset)
@@ -242,7 +197,7 @@ async def serve_and_leave(service: Coroutine[Any, Any, None]) -> NoReturn:
 def check(settings: Settings, sources: Mapping[str, str]) -> int:
     """Print what would be served and with which settings. Raises BadData and BadSetting."""
     check_files(settings)
-    lines = [*summary(temporary_app(settings).snapshot.dataset), "\nSettings:"]
+    lines = [*summary(application_of(settings).snapshot.dataset), "\nSettings:"]
     for name, source in sources.items():
         lines.append(f"  {flag_name(name)} {setting_text(getattr(settings, name))} ({source})")
     return put("\n".join(lines))
@@ -272,7 +227,7 @@ def get(settings: Settings, path: str) -> int:
     """Print the body of one answer; EXIT_FAILURE when it is an error. Raises BadData and BadSetting."""
     from werkzeug.test import Client  # here, since it takes some milliseconds that a start need not wait for
 
-    client = Client(temporary_app(settings))
+    client = Client(application_of(settings))
     try:
         response = client.get(path)
     except ValueError as error:

@@ -112,12 +112,6 @@ class Settings:
     allowed_origin: frozenset[str] = _setting(
         frozenset(), "origin whose web pages may call /mcp; may be given more than once; * for all", _origins
     )
-    mcp_require_session: bool = _setting(
-        False, "refuse MCP requests without the session id that initialize gave", _switch
-    )
-    session_key_file: Path | None = _setting(
-        None, "file of 32 random bytes that sign MCP sessions; by default made in the state directory", Path
-    )
     no_hub: bool = _setting(
         False, "run no hub here: another instance at the same public address does", _switch
     )

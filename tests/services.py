@@ -135,7 +135,7 @@ def under_waitress(
     data: Path = SAMPLE, base_url: str = "http://reviews.example", no_hub: bool = True
 ) -> Iterator[Address]:
     """The application under another WSGI server, in a thread; with `no_hub`, another instance runs one."""
-    app = reviewsd.create_app(Settings(data=data, base_url=base_url, no_hub=no_hub), os.urandom(32))
+    app = reviewsd.create_app(Settings(data=data, base_url=base_url, no_hub=no_hub))
     app.look_seconds = None  # the thread that looks would outlive the test
     server = waitress.create_server(app, host="127.0.0.1", port=0)
 

@@ -31,7 +31,7 @@ from app import Application
 from representations import Answer, Deferred, Response, resolved
 from settings import Settings
 
-APP = reviewsd.temporary_app(Settings(data=SAMPLE))
+APP = reviewsd.application_of(Settings(data=SAMPLE))
 
 
 def call(
@@ -84,7 +84,7 @@ def test_the_address_of_a_review_leads_to_it_whatever_its_id(ids: list[str]) -> 
     with TemporaryDirectory() as directory:
         reviews_file = {"business": {"name": "Ann's"}, "reviews": list(map(review, ids))}
         data = write_files(Path(directory), reviews_file)
-        application = reviewsd.temporary_app(Settings(data=data))
+        application = reviewsd.application_of(Settings(data=data))
     for served in json.loads(application.snapshot.dataset.reviews_json)["reviews"]:
         path = served["page_url"].removeprefix("http://127.0.0.1:8080")
         assert re.fullmatch("/reviews/[A-Za-z0-9_.~%-]+", path)
@@ -173,7 +173,7 @@ def test_a_body_without_a_length_is_read_only_if_it_has_chunks(
 
 
 def test_an_answer_that_is_kept_is_the_answer_computed_anew() -> None:
-    fresh = reviewsd.temporary_app(Settings(data=SAMPLE))
+    fresh = reviewsd.application_of(Settings(data=SAMPLE))
     for query in ("", "query=back", "rating=5&limit=100", "mentions_service=massage-therapy"):
         for coding in ("", "gzip"):
             asked = ("GET", "/api/reviews/search", query)
@@ -210,7 +210,7 @@ def test_the_list_and_the_search_find_the_same_for_the_same_values(pairs: list[t
 
 
 def test_what_the_list_does_not_know_is_ignored_and_kept_once() -> None:
-    application = reviewsd.temporary_app(Settings(data=SAMPLE))
+    application = reviewsd.application_of(Settings(data=SAMPLE))
     asked = ("query=back&page=2", "utm_source=x&page=2&fbclid=y&query=back&limit=3&offset=-1&%ff=1&rating=")
     first, second = (call(application, "GET", "/reviews", query) for query in asked)
     assert first == second
@@ -264,7 +264,7 @@ def environ(path: str, query: str = "", **variables: str) -> dict[str, str]:
 
 def test_a_large_answer_is_made_on_a_worker_and_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app, "LARGEST_INLINE_BYTES", 1000)
-    application = reviewsd.temporary_app(Settings(data=SAMPLE))
+    application = reviewsd.application_of(Settings(data=SAMPLE))
     operations = APP.program.contract.document["paths"]["/api/reviews/search"]
     for method in ("GET", "HEAD"):
         answer = application.respond(environ(links.SEARCH_PATH, "limit=100") | {"REQUEST_METHOD": method})
@@ -293,7 +293,7 @@ def test_all_reviews_since_a_day_are_sent_as_slices_and_packed_while_a_worker_is
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(app, "LARGEST_INLINE_BYTES", 1000)
-    application = reviewsd.temporary_app(Settings(data=SAMPLE))
+    application = reviewsd.application_of(Settings(data=SAMPLE))
     asked = environ(links.SINCE_PATH + "2020-01-01")
     plain = application.respond(asked)
     assert isinstance(plain, Response)
@@ -309,7 +309,7 @@ def test_all_reviews_since_a_day_are_sent_as_slices_and_packed_while_a_worker_is
 
 def test_the_tag_of_since_changes_with_the_reviews_the_day_and_the_coding_alone() -> None:
     def tags(reviews: bytes, day: str) -> list[str]:
-        application = reviewsd.temporary_app(Settings(data=SAMPLE))
+        application = reviewsd.application_of(Settings(data=SAMPLE))
         dataset = replace(application.snapshot.dataset, reviews_digest=reviews)
         application.snapshot = application.snapshot._replace(dataset=dataset)
         asked = environ(links.SINCE_PATH + day)
@@ -338,7 +338,7 @@ def test_a_fault_while_a_large_answer_is_made_is_told_like_any_other(
 ) -> None:
     monkeypatch.setattr(app, "LARGEST_INLINE_BYTES", 1000)
     monkeypatch.setattr(app, "represent", lambda *arguments, **form: 1 / 0)
-    application = reviewsd.temporary_app(Settings(data=SAMPLE))
+    application = reviewsd.application_of(Settings(data=SAMPLE))
     status, _, body = call(application, "GET", "/api/reviews/search", "limit=100")
     assert (status, json.loads(body)["status"]) == (500, 500)
     assert len(caplog.records) == 1

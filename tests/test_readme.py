@@ -76,7 +76,7 @@ def test_the_table_of_settings_is_the_program() -> None:
 def test_the_smallest_file_that_loads_does(tmp_path: Path) -> None:
     smallest = re.findall(r"```json\n(.*?)```", README, re.DOTALL)[0]
     (tmp_path / "reviews.json").write_text(smallest)
-    app = reviewsd.temporary_app(Settings(data=tmp_path))
+    app = reviewsd.application_of(Settings(data=tmp_path))
     assert len(app.snapshot.dataset.reviews) == 1
 
 

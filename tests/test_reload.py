@@ -58,7 +58,7 @@ def told() -> list[str]:
 def reloader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: list[str]) -> Reloader:
     monkeypatch.setattr(app.time, "sleep", lambda seconds: None)
     replace(tmp_path, document("a"))
-    application = reviewsd.temporary_app(Settings(data=tmp_path))
+    application = reviewsd.application_of(Settings(data=tmp_path))
     return Reloader(application, 2.0, lambda *states: told.extend(states))
 
 

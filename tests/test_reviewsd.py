@@ -1,6 +1,6 @@
-"""The command line and what it puts together: session key, base URL, settings of the hub, commands.
+"""The command line and what it puts together: base URL, settings of the hub, commands.
 
-Session key - Parts - Commands - Operators' mistakes
+Parts - Commands - Operators' mistakes
 """
 
 import json
@@ -19,39 +19,6 @@ from app import loaded_text
 from settings import BadSetting, Settings, flag_name, read_settings, variable_name
 
 MINIMAL = {"business": {"name": "X"}, "reviews": []}
-
-
-# ---- Session key ----
-
-
-def test_the_key_is_made_once_with_mode_0600_or_shared(tmp_path: Path) -> None:
-    settings = Settings(state_dir=tmp_path / "new" / "state")
-    key = reviewsd.read_session_key(settings)
-    assert len(key) == 32
-    assert reviewsd.read_session_key(settings) == key
-    (file,) = settings.state_dir.iterdir()
-    assert file.stat().st_mode & 0o777 == 0o600
-    sharing = Settings(session_key_file=file, state_dir=tmp_path / "unused")
-    assert reviewsd.read_session_key(sharing) == key
-    assert not sharing.state_dir.exists()
-
-
-@pytest.mark.parametrize("content", [None, b"", b"x" * 31, b"x" * 33])
-def test_a_key_that_cannot_be_used_is_named(tmp_path: Path, content: bytes | None) -> None:
-    file = tmp_path / "key"
-    if content is not None:
-        file.write_bytes(content)
-    with pytest.raises(BadSetting, match=f"--session-key-file {file}: "):
-        reviewsd.read_session_key(Settings(session_key_file=file))
-
-
-def test_without_a_place_for_the_key_the_service_still_serves(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "file").touch()
-    settings = Settings(state_dir=tmp_path / "file" / "state")
-    assert len(reviewsd.read_session_key(settings)) == 32
-    assert "MCP sessions will end with this process" in caplog.text
 
 
 # ---- Parts ----
@@ -215,7 +182,7 @@ def test_control_characters_of_the_data_reach_neither_terminal_nor_service_manag
     (tmp_path / "reviews.json").write_text(json.dumps(named))
     done = command("--check", "--data", str(tmp_path))
     assert "1 review of X\\u000aWATCHDOG=trigger\\u001b[2J\n" in done.stdout
-    dataset = reviewsd.temporary_app(Settings(data=tmp_path)).snapshot.dataset
+    dataset = reviewsd.application_of(Settings(data=tmp_path)).snapshot.dataset
     assert loaded_text(dataset) == "1 review of X\\u000aWATCHDOG=trigger\\u001b[2J", "as systemd is told it"
 
 
@@ -231,11 +198,6 @@ START, CHECK = ["--port", "0"], ["--check"]
         ("--state-dir file", "file is not a directory that this user can write"),
         ("--state-dir file/below", "file is not a directory that this user can write"),
         ("--state-dir nowhere", "nowhere is not a directory that this user can write"),
-        ("--session-key-file none", "No such file or directory"),
-        ("--session-key-file fifo", "not a regular file"),
-        ("--session-key-file /dev/zero", "not a regular file"),
-        ("--session-key-file file", "expected 32 bytes; make one with head -c 32 /dev/urandom > file"),
-        ("--state-dir bad-key", "expected 32 bytes"),
         ("--hub-ca-file none", "No such file or directory"),
         ("--hub-ca-file fifo", "not a regular file"),
         ("--hub-ca-file file", "no certificate or crl found"),
@@ -252,8 +214,6 @@ def test_what_a_setting_names_and_cannot_be_used_is_status_78_at_a_check_as_at_a
     (tmp_path / "file").touch()
     (tmp_path / "nowhere").symlink_to("absent")
     os.mkfifo(tmp_path / "fifo")
-    (tmp_path / "bad-key").mkdir()
-    (tmp_path / "bad-key/mcp-session-key").touch()
     before = sorted(tmp_path.rglob("*"))
     done = command(*arguments, "--data", str(SAMPLE), *setting.split(), cwd=tmp_path)
     assert (done.returncode, done.stdout) == (78, "")

@@ -42,7 +42,7 @@ def test_a_flag_wins_over_a_variable_and_a_variable_over_the_default() -> None:
         ("base_url", 'https://a.example/"><b', "is not a base URL"),
         ("base_url", "https://bücher.example", "is not a base URL"),
         ("allowed_origin", "https://a.example/", "is not an origin: expected for example https://app"),
-        ("mcp_require_session", "perhaps", "'perhaps' is neither on nor off: expected one of on, yes,"),
+        ("no_hub", "perhaps", "'perhaps' is neither on nor off: expected one of on, yes,"),
         ("state_dir", "", "a value is missing"),
         ("log_level", "loud", "'loud' is not a log level: expected one of debug, info, warning, error"),
     ],
@@ -76,8 +76,8 @@ def test_a_list_is_repeated_flags_or_a_variable_with_commas() -> None:
 
 @pytest.mark.parametrize(("text", "value"), [("on", True), ("TRUE", True), ("0", False), ("", False)])
 def test_a_switch_has_a_variable_too(text: str, value: bool) -> None:
-    environ = {"REVIEWSD_MCP_REQUIRE_SESSION": text}
-    assert read_settings({}, environ)[0].mcp_require_session is value
+    environ = {"REVIEWSD_NO_HUB": text}
+    assert read_settings({}, environ)[0].no_hub is value
 
 
 SWITCHES = [declared.name for declared in fields(Settings) if isinstance(declared.default, bool)]
