@@ -16,9 +16,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
-
 from strict_json import Json, JsonPath
 
 Schema = dict[str, Any]  # JSON Schema 2020-12
@@ -143,6 +140,10 @@ class FileForm:
         """Everything that is wrong with the form of `value`: where, and what."""
         if self._accepts(value):
             return
+        from jsonschema import (
+            Draft202012Validator,
+        )  # here, since most starts do without its tenth of a second
+
         for error in Draft202012Validator(self._schema).iter_errors(value):
             yield tuple(error.absolute_path), _reason(error)
 
@@ -193,7 +194,7 @@ REASONS = {
 }
 
 
-def _reason(error: ValidationError) -> str:
+def _reason(error: Any) -> str:
     """What a schema holds against a value; a long or nested value is named, not repeated."""
     wanted: Json = error.validator_value
     if error.validator == "type":

@@ -24,7 +24,7 @@ from contract import BadData, Complaints, Contract, Fault, FileForm, printable, 
 from insights import ENTITY_KINDS, counted, mean, name_complaints
 from links import Links
 from query import BadQuery, BadValue, Issue, Query, echo, fold, name_words, read_day
-from strict_json import Json, JsonPath, NotJson, Object, decode, encode, encode_by_members
+from strict_json import Json, JsonPath, NotJson, Object, decode, encode
 
 REVIEWS_FILE = "reviews.json"
 INSIGHTS_FILE = "insights.json"
@@ -212,7 +212,7 @@ def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None, l
         services=_services(reviews, insights),
         reviews_json=reviews_json,
         reviews_digest=sha256(memoryview(reviews_json)[first:]).digest(),
-        insights_json=encode_by_members(insights, 2),  # `per_review` is large
+        insights_json=encode(insights),
         unverified_count=len(document["reviews"]) - len(reviews),
         warnings=tuple(map(printable, _warnings(insights, rating, served, insights_file is None))),
     )

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_files import CORPUS, GOOD_FILES, any_json, compact, file_bytes
 
-from strict_json import NotJson, decode, encode, encode_by_members
+from strict_json import NotJson, decode, encode
 
 # ---- Reading: the corpus. "..." stands for what depends on the version of Python ----
 
@@ -138,7 +138,6 @@ def test_what_is_read_is_written_compactly_with_its_keys_in_order(value: object)
     except NotJson:
         return
     assert compact(read) == compact(value) == encode(read)
-    assert {encode_by_members(read, levels) for levels in range(4)} == {encode(read)}
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
