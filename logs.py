@@ -1,8 +1,8 @@
-"""Standard error: whoever writes to it queues messages, and one thread writes them.
+"""Logging that never blocks: records are queued, and one thread writes them to standard error.
 
-Standard error may be a pipe whose reader stalls or has gone. Nobody waits for it: a message that does not fit
-into the queue is counted, and the count is written once there is room. In the journal of systemd each line
-begins with its priority. This module knows nothing of the service.
+Standard error may be a pipe whose reader stalls or has gone. A record that does not fit into the queue is
+dropped and counted, and the count is written as soon as there is room. In the journal of systemd each line
+begins with its level. This module knows nothing of the service.
 """
 
 from __future__ import annotations
@@ -12,101 +12,114 @@ import os
 import select
 import sys
 import threading
+import traceback
+from logging.handlers import QueueHandler, QueueListener
+from queue import SimpleQueue
+from typing import Any
 
-MOST_WAITING_BYTES = 2 * 1024 * 1024  # some 20,000 lines; as many again may be in the hands of the thread
-FLUSH_SECONDS = 0.25  # for the last messages of a process that leaves
+MOST_QUEUED_BYTES = 2 * 1024 * 1024  # some 20,000 lines
+FLUSH_SECONDS = 0.25  # for the last records of a process that ends
 
 PRIORITIES = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3}  # sd-daemon(3)
 
 
-class MessageQueue(logging.Handler):
-    """Queues what is logged, and as a text stream what is written. Its methods belong to any thread.
+class BoundedQueueHandler(QueueHandler):
+    """Queues records of up to MOST_QUEUED_BYTES. Any thread."""
 
-    `journal_stream` is $JOURNAL_STREAM: device and inode of the journal's end (systemd.exec(5)).
-    """
+    def __init__(self) -> None:
+        super().__init__(SimpleQueue[Any]())
+        self.setFormatter(logging.Formatter())  # of the message alone; lines are made by the writer
+        self._counting = threading.RLock()  # reentrant, since a finalizer may log at any moment
+        self._queued_bytes = self._dropped_count = 0
+        self._idle = threading.Event()
+        self._idle.set()
 
-    def __init__(self, descriptor: int, encoding: str, journal_stream: str):
-        super().__init__()
-        self._descriptor, self._encoding = descriptor, encoding
-        status = os.fstat(descriptor)  # a process whose output was redirected inherits the variable, too
-        self._in_journal = journal_stream == f"{status.st_dev}:{status.st_ino}"
-        timestamp = "" if self._in_journal else "%(asctime)s "  # the journal has its own
-        self.setFormatter(logging.Formatter(timestamp + "%(levelname)s %(message)s"))
-        # The handler's own lock, since a finalizer may log while its thread queues or writes.
-        self._changed = threading.Condition(self.lock)  # guards what follows
-        self._begun_line = ""
-        self._waiting: list[bytes] = []
-        self._waiting_bytes = 0
-        self._lost_count = 0
-        self._is_writing = False
-        threading.Thread(target=self._write_for_ever, name="log", daemon=True).start()
+    def enqueue(self, record: logging.LogRecord) -> None:
+        """Queue a prepared record, or count it as dropped."""
+        with self._counting:
+            if self._queued_bytes + len(record.msg) > MOST_QUEUED_BYTES:
+                self._dropped_count += 1
+                return
+            self._queued_bytes += len(record.msg)
+            self._idle.clear()
+            self.queue.put_nowait(record)
 
-    def emit(self, record: logging.LogRecord) -> None:
-        """Queue a record; one that cannot be formatted is told as a fault, and never raised."""
-        try:
-            self._put(self.format(record), record.levelno)
-        except Exception:
-            self.handleError(record)
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - of logging.Handler
+        """Log the fault of a record that cannot be formatted; standard error itself could block."""
+        fault = logging.LogRecord(record.name, logging.ERROR, "", 0, traceback.format_exc(), None, None)
+        self.enqueue(self.prepare(fault))
 
-    def write(self, text: str) -> None:
-        """Queue the lines of `text`, without time and level; one that is not complete waits for its rest."""
-        with self._changed:
-            *lines, self._begun_line = (self._begun_line + text).split("\n")
-            for line in lines:
-                self._put(line, logging.ERROR)
+    def take_dropped(self) -> int:
+        """The number of records dropped since the last call."""
+        with self._counting:
+            dropped_count, self._dropped_count = self._dropped_count, 0
+            return dropped_count
+
+    def settle(self, record_bytes: int, dropped_count: int) -> None:
+        """Note that a record left the queue, and that records were dropped."""
+        with self._counting:
+            self._queued_bytes -= record_bytes
+            self._dropped_count += dropped_count
+            if not self._queued_bytes:
+                self._idle.set()
 
     def flush(self, seconds: float | None = FLUSH_SECONDS) -> None:
-        """Return once all is written, or when the time is over; None waits for as long as it takes."""
-        with self._changed:
-            self._changed.wait_for(lambda: not (self._waiting or self._is_writing), seconds)
-
-    def _put(self, text: str, level: int) -> None:
-        message = self._encoded(text, level)
-        with self._changed:
-            if self._waiting_bytes + len(message) > MOST_WAITING_BYTES:
-                self._lost_count += 1
-                return
-            self._waiting.append(message)
-            self._waiting_bytes += len(message)
-            self._changed.notify_all()
-
-    def _encoded(self, text: str, level: int) -> bytes:
-        prefix = f"<{PRIORITIES.get(level, 3)}>" if self._in_journal else ""
-        text = text.replace("\0", "\\x00")  # ends a line of the journal, too
-        lines = "".join(f"{prefix}{line}\n" for line in text.split("\n"))
-        return lines.encode(self._encoding, "backslashreplace")
-
-    def _write_for_ever(self) -> None:
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._waiting)
-                messages, self._waiting, self._waiting_bytes = self._waiting, [], 0
-                lost_count, self._lost_count, self._is_writing = self._lost_count, 0, True
-            notice = self._encoded(f"{lost_count} messages were lost", logging.WARNING) if lost_count else b""
-            try:
-                self._write_whole(b"".join(messages) + notice)
-                lost_count = 0
-            except (OSError, MemoryError):  # no reader, a full disk
-                lost_count += len(messages)
-            with self._changed:
-                self._lost_count += lost_count
-                self._is_writing = False
-                self._changed.notify_all()
-
-    def _write_whole(self, content: bytes) -> None:
-        left = memoryview(content)
-        while left:
-            select.select((), (self._descriptor,), ())  # others may have made it non-blocking
-            left = left[os.write(self._descriptor, left) :]
+        """Return once all is written, or when the time is over."""
+        self._idle.wait(seconds)
 
 
-def start_log() -> MessageQueue:
-    """Send to a queue what is logged, and what Python itself would print to standard error."""
+class LineFormatter(logging.Formatter):
+    """Time, level and message; in the journal the level of each line instead of the time."""
+
+    def __init__(self, in_journal: bool):
+        super().__init__(f"{'' if in_journal else '%(asctime)s '}%(levelname)s %(message)s")
+        self._in_journal = in_journal
+
+    def format(self, record: logging.LogRecord) -> str:
+        prefix = f"<{PRIORITIES.get(record.levelno, 3)}>" if self._in_journal else ""
+        text = super().format(record).replace("\0", "\\x00")  # ends a line of the journal, too
+        return "".join(f"{prefix}{line}\n" for line in text.split("\n"))
+
+
+class DescriptorWriter(QueueListener):
+    """Writes what a BoundedQueueHandler holds to a descriptor, on a thread of its own."""
+
+    def __init__(self, handler: BoundedQueueHandler, descriptor: int, encoding: str, in_journal: bool):
+        super().__init__(handler.queue)
+        self._handler, self._descriptor, self._encoding = handler, descriptor, encoding
+        self._formatter = LineFormatter(in_journal)
+
+    def handle(self, record: logging.LogRecord) -> None:
+        dropped_count = self._handler.take_dropped() + (not self._write(record))
+        if dropped_count and self._write(dropped_notice(dropped_count)):
+            dropped_count = 0
+        self._handler.settle(len(record.msg), dropped_count)
+
+    def _write(self, record: logging.LogRecord) -> bool:
+        """Whether the record was written whole."""
+        try:
+            left = memoryview(self._formatter.format(record).encode(self._encoding, "backslashreplace"))
+            while left:
+                select.select((), (self._descriptor,), ())  # others may have made it non-blocking
+                left = left[os.write(self._descriptor, left) :]
+        except (OSError, MemoryError):  # no reader, a full disk
+            return False
+        return True
+
+
+def dropped_notice(count: int) -> logging.LogRecord:
+    return logging.LogRecord("logs", logging.WARNING, "", 0, f"{count} messages were dropped", None, None)
+
+
+def start_log() -> BoundedQueueHandler:
+    """Send what is logged to standard error, if that is open."""
     if sys.stderr:
         descriptor, encoding = sys.stderr.fileno(), sys.stderr.encoding
-    else:  # it is closed, and a file that was opened later would have its number
+    else:  # a file that is opened later would have its number
         descriptor, encoding = os.open(os.devnull, os.O_WRONLY), "ascii"
-    queue = MessageQueue(descriptor, encoding, os.environ.get("JOURNAL_STREAM", ""))
-    logging.basicConfig(handlers=[queue], force=True)
-    sys.stderr = queue
-    return queue
+    status = os.fstat(descriptor)  # a process whose output was redirected inherits the variable, too
+    in_journal = os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"  # systemd.exec(5)
+    handler = BoundedQueueHandler()
+    DescriptorWriter(handler, descriptor, encoding, in_journal).start()
+    logging.basicConfig(handlers=[handler], force=True)
+    return handler

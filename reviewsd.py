@@ -291,7 +291,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return EXIT_BAD_DATA if isinstance(error, BadSetting) else EXIT_FAILURE
     finally:
-        messages.flush(None)
+        messages.flush()
 
 
 def command_line() -> argparse.ArgumentParser:
