@@ -135,9 +135,7 @@ def clear_path(path: Path) -> None:
 SPARE_DESCRIPTORS = 64  # for files, logs and the interpreter
 MOST_FILES = 65536  # to be open at once
 FEWEST_FILES = SPARE_DESCRIPTORS + 16  # or nobody can be served
-CONNECTION_BYTES = (
-    93_000  # with 64 KiB that the peer does not take: 84,400 of ours and 8,200 of TCP, measured
-)
+CONNECTION_BYTES = 93_000  # measured with 64 KiB that a peer does not take: 84,400 of ours, 8,200 of TCP
 RELOAD_FACTOR = 8  # bytes that a reload takes for a moment for each byte of data, measured
 LARGE_PARTS_BYTES = FEW_LARGE_RESPONSES * 5 * LARGE_PART_BYTES  # that Granian holds beside all that
 
