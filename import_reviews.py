@@ -15,16 +15,16 @@ import io
 import json
 import os
 import re
-import shutil
+import stat
 import sys
 import time
 import zipfile
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
-from typing import TextIO
+from typing import BinaryIO, TextIO
 from zoneinfo import available_timezones
 
 from contract import BadData, Contract, Fault, printable, read_contract
@@ -35,81 +35,109 @@ from exports import (
     TEMPLATE,
     Exports,
     Member,
+    Options,
     Undecided,
+    close,
     one_line,
+    part_of,
+    read_google,
     read_single,
-    read_takeout,
     refused,
 )
-from insights import COUNTED_KEYS, MODEL, counted, outdated
+from insights import COUNTED_KEYS, MODEL, compare_annotations, counted, misspelt, outdated
 from links import Links
-from merging import STATE_FILE, State, Stored, compare_annotations, digest, entry_of, merge, read_state
+from merging import STATE_FILE, State, Stored, author_lines, erasing_lines, merge, read_state
 from reviews import INSIGHTS_FILE, REVIEWS_FILE, editorial_complaints, load, read_file, served_reviews
-from snapshot import read_unchanging, shipped
+from snapshot import read_unchanging, shipped, stamp
 from strict_json import Json, NotJson, decode
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_USAGE, EXIT_BAD_DATA = 0, 1, 2, 78
 EDITORIAL_FILE, SUPPRESSED_FILE = "editorial.json", "suppressed.txt"
 Lines = list[str]  # of the report
+TOLERANCE = timedelta(days=1)  # for dates in the future
 
 # ---- Exports: files, folders and archives, of which only what is needed is read ----
 
 MOST_BYTES = 64 * 1024 * 1024  # of a file, or of a member of an archive
-PART = re.compile(r"(.+)-([0-9]{3})")  # of an archive that Google has split
+TOO_LARGE = f"larger than {MOST_BYTES // 2**20} MiB; no file of reviews is"
+ZIP_SIGNS = (b"PK\x03\x04", b"PK\x05\x06")  # the latter is one without members
 QUIET_SECONDS = 2.0
 
 
-def read_exports(options: argparse.Namespace) -> Exports:
-    """What the files say, in the order in which they are named. Raises BadData and Undecided."""
-    exports, started = Exports(), time.monotonic()
-    wholes = defaultdict[str, list[Path]](list)  # parts by the name of the whole
-    for path in dict.fromkeys(options.files):
-        part = PART.fullmatch(path.stem) if path.is_dir() or _is_archive(path) else None
-        wholes[str(path.with_name(f"{part[1]}-*") if part else path)].append(path)
-    for name, parts in wholes.items():
+def read_exports(paths: Iterable[Path], options: Options) -> Exports:
+    """What the files say; links are skipped and named. Raises BadData and Undecided."""
+    exports, started, parts = Exports(), time.monotonic(), set[tuple[str, str]]()
+    for path in dict.fromkeys(paths):
         if sys.stderr.isatty() and time.monotonic() > started + QUIET_SECONDS:
-            say([f"reading {name} …"], sys.stderr)
-        if parts[0].is_dir() or _is_archive(parts[0]):
-            numbers = sorted(int(part[2]) for path in parts if (part := PART.fullmatch(path.stem)))
-            members = (member for path in parts for member in _members(path))
-            is_whole = numbers == list(range(1, len(numbers) + 1))
-            read_takeout(members, name, options, exports, is_whole=is_whole)
+            say([f"reading {path} …"], sys.stderr)
+        if path.is_symlink():
+            exports.skipped.append(f"{path} is a link; give the file itself")
         else:
-            read_single(_read(parts[0]), name, options, exports)
+            _read_export(path, parts, options, exports)
+    if not exports.known and not exports.records and exports.skipped:
+        raise BadData([Fault(each, (), "skipped") for each in exports.skipped])
+    close(exports)
     return exports
 
 
-def _is_archive(path: Path) -> bool:
+def _read_export(path: Path, parts: set[tuple[str, str]], options: Options, exports: Exports) -> None:
+    if is_folder := path.is_dir():
+        members = _in_folder(path, exports)
+    else:
+        with _opened(path) as file:
+            if file.read(4) not in ZIP_SIGNS:
+                read_single(_content_of(file, path), str(path), options, exports)
+                return
+        members = _in_archive(path)
+    export, number = part = part_of(path.name if is_folder else path.stem)
+    is_other = part in parts and not export.startswith("takeout-")  # in another folder
+    parts.add(part)
+    read_google(members, export if number and not is_other else str(path), number, options, exports)
+
+
+@contextmanager
+def _opened(path: Path, folder: int | None = None) -> Iterator[BinaryIO]:
+    """A regular file that is no link, of an open folder if one is given. Raises BadData."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # a FIFO would wait for a writer
     try:
-        if not path.is_file():
-            raise refused(str(path), "neither a file nor a folder")
-        with open(path, "rb") as file:
-            return file.read(4) in (b"PK\x03\x04", b"PK\x05\x06")  # the latter is one without members
+        descriptor = os.open(path if folder is None else path.name, flags, dir_fd=folder)
     except OSError as error:
         raise refused(str(path), f"cannot be read: {error.strerror}") from None
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise refused(str(path), "neither a file nor a folder")
+        yield file
 
 
-def _read(path: Path) -> bytes:
+def _content_of(file: BinaryIO, path: Path) -> bytes:
+    before = os.fstat(file.fileno())
+    if before.st_size > MOST_BYTES:
+        raise refused(str(path), TOO_LARGE)
+    file.seek(0)
+    content = file.read()
+    if stamp(os.fstat(file.fileno())) != stamp(before):
+        raise refused(str(path), "it changes while it is read; import it when it is whole")
+    return content
+
+
+def _in_folder(path: Path, exports: Exports) -> Iterator[Member]:
+    """The files of a folder that may hold reviews; nothing is reached through a link. Raises BadData."""
+    for folder, folders, names, descriptor in os.fwalk(path):
+        folders.sort()
+        for name in sorted(names):
+            file = Path(folder, name)
+            if file.is_symlink():
+                exports.skipped.append(f"{file} is a link; give the file itself")
+            elif MEMBER.fullmatch(name):
+                with _opened(file, descriptor) as opened:
+                    content = _content_of(opened, file)
+                yield Member(PurePosixPath(file.relative_to(path)), str(file), content)
+
+
+def _in_archive(path: Path) -> Iterator[Member]:
+    """The files of an archive that may hold reviews. Raises BadData."""
     try:
-        if path.stat().st_size <= MOST_BYTES:
-            return read_unchanging(path)[0]
-    except OSError as error:
-        raise refused(str(path), f"cannot be read: {error.strerror or error}") from None
-    raise refused(str(path), TOO_LARGE)
-
-
-TOO_LARGE = f"larger than {MOST_BYTES // 2**20} MiB; no file of reviews is"
-
-
-def _members(path: Path) -> Iterator[Member]:
-    """The files of a folder or an archive that may hold reviews. Raises BadData."""
-    if path.is_dir():
-        for file in sorted(path.rglob("*")):
-            if MEMBER.fullmatch(file.name) and not file.is_symlink():
-                yield Member(PurePosixPath(file.relative_to(path)), str(file), _read(file))
-        return
-    try:
-        with zipfile.ZipFile(path) as archive:
+        with _opened(path) as file, zipfile.ZipFile(file) as archive:
             for info in archive.infolist():
                 inside, name = PurePosixPath(info.filename), f"{path}:{info.filename}"
                 if info.filename in ("xl/workbook.xml", "content.xml"):
@@ -129,21 +157,22 @@ def _members(path: Path) -> Iterator[Member]:
 # ---- Data directory: what is there, and how it is replaced ----
 
 SUPPRESSED_LINE = re.compile("(?:author )?[0-9a-f]{64}")
-SAMPLE_NAME, SAMPLE_ID = "Larkspur Hollow Chiropractic", "01M7F1SV60XJ4PFV38D0FMZ6BZ"  # of the data shipped
+SAMPLE = (b'"Larkspur Hollow Chiropractic"', b"01M7F1SV60XJ4PFV38D0FMZ6BZ")  # its name, and an id of it
 
 
-def read_stored(directory: Path, contract: Contract) -> Stored:
-    """Everything in the directory. Raises BadData, also for the sample, which is never merged with."""
-    reviews, insights = _content(directory / REVIEWS_FILE), _content(directory / INSIGHTS_FILE)
+def read_stored(directory: Path, contract: Contract, *, is_merged: bool) -> Stored:
+    """Everything in the directory. Raises BadData, also for files of the sample, if they are to be merged."""
+    names = (REVIEWS_FILE, INSIGHTS_FILE, EDITORIAL_FILE, STATE_FILE)
+    reviews, insights, _, state = contents = [_content(directory / name) for name in names]
+    for name, content in zip(names, contents, strict=True):
+        if is_merged and content and any(mark in content for mark in SAMPLE):
+            reason = "of the sample, which is never merged with; name another directory: --data my-data"
+            raise refused(str(directory / name), reason)
     document: dict[str, Json] = {}
     if reviews is not None:
         load(contract, reviews, insights, Links())
         document = decode(reviews)
-        ids = {review["id"] for review in document["reviews"]}
-        if document["business"]["name"] == SAMPLE_NAME or SAMPLE_ID in ids:
-            reason = "the sample, which is never merged with; name another directory, such as --data my-data"
-            raise refused(str(directory), reason)
-    state, reviews_digest = _content(directory / STATE_FILE), file_digest(reviews)
+    reviews_digest = file_digest(reviews)
     try:
         known = read_state(None if state is None else decode(state), reviews_digest)
     except NotJson as error:
@@ -152,7 +181,12 @@ def read_stored(directory: Path, contract: Contract) -> Stored:
 
 
 def _content(path: Path) -> bytes | None:
-    return _read(path) if path.exists() else None
+    if not path.exists():
+        return None
+    try:
+        return read_unchanging(path)[0]
+    except OSError as error:
+        raise refused(str(path), f"cannot be read: {error.strerror or error}") from None
 
 
 def file_digest(content: bytes | None) -> str:
@@ -203,11 +237,12 @@ def write(path: Path, content: bytes, *, is_dry: bool) -> None:
             raise OSError(None, "it is not yours to change", str(directory))
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.draft")
+    draft, is_there = path.with_name(f".{path.name}.draft"), path.exists()
     try:
-        with open(draft, "wb") as file:
-            if path.exists():
-                shutil.copymode(path, draft)
+        draft.unlink(missing_ok=True)  # left by a kill, or planted
+        with open(draft, "xb") as file:
+            if is_there:
+                os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -215,12 +250,17 @@ def write(path: Path, content: bytes, *, is_dry: bool) -> None:
     except OSError as error:  # a full disk has no name
         raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
 
 
 def encoded(document: Json) -> bytes:
-    """A data file that people can read."""
-    return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False).encode() + b"\n"
+    """A data file that people can read; the state's keys are sorted, those of others stand as they stood."""
+    is_state = isinstance(document, State)
+    text = json.dumps(
+        document, ensure_ascii=False, indent=1, allow_nan=False, default=vars, sort_keys=is_state
+    )
+    return text.encode() + b"\n"
 
 
 # ---- Import ----
@@ -230,79 +270,88 @@ class NotCounted(BadData):
     """The reviews were imported, but the insights could not be counted."""
 
 
-def run(options: argparse.Namespace, contract: Contract) -> Lines:
+def run(command: argparse.Namespace, contract: Contract) -> Lines:
     """Import the files, or forget a review; write what has changed after the daemon's own check, and count.
 
     The state is written first: after a failure of power between the files nothing looks changed by hand.
     Returns the report. Raises BadData, Undecided and OSError.
     """
-    stored = read_stored(options.data, contract)
-    if options.count:
+    stored, directory = read_stored(command.data, contract, is_merged=not command.count), command.data
+    if command.count:
         if not stored.document:
-            raise refused(REVIEWS_FILE, f"there is none in {options.data}")
-        return count(options, contract, stored.document, stored.state)
-    remember(options, stored.state)
-    forgotten = suppress(options, stored) if options.forget else []
-    stored = stored._replace(suppressed={*stored.suppressed, *forgotten})
-    document, state, lines = merge(stored, read_exports(options), options, contract)
-    lines = [*(f"{SUPPRESSED_FILE}: {line}" for line in forgotten), *lines]
-    path, reviews = options.data / REVIEWS_FILE, encoded(document)
+            raise refused(REVIEWS_FILE, f"there is none in {directory}")
+        return count(command, contract, stored.document, stored.state)
+    options, added = settled(command, stored.state), list[str]()
+    if command.forget:
+        added = erasing_lines(stored, command.forget)
+    elif command.forget_author:
+        added = author_lines(stored, command.forget_author, command.source)
+    suppress_more(command, stored, added)
+    stored = stored._replace(suppressed={*stored.suppressed, *added})
+    document, state, lines = merge(stored, read_exports(command.files, options), options, contract)
+    lines = [*(f"{SUPPRESSED_FILE}: {line}" for line in added), *lines]
+    path, reviews = directory / REVIEWS_FILE, encoded(document)
     if is_changed := document != stored.document:
-        state["replaced"] = stored.reviews_digest
+        state.replaced = stored.reviews_digest
         served = load(contract, reviews, stored.insights, Links())
         lines += [f"warning: {warning}" for warning in served.warnings if stored.insights is not None]
-    write(options.data / STATE_FILE, encoded(state), is_dry=options.dry_run)
+    write(directory / STATE_FILE, encoded(state), is_dry=command.dry_run)
     if is_changed:
-        write(path, reviews, is_dry=options.dry_run)
+        write(path, reviews, is_dry=command.dry_run)
     done = "is written" if is_changed else "stays as it is"
     lines.append(f"{path} {done}: {len(document['reviews'])} reviews.")
     if is_changed:
-        lines.append(f"A running service shows them soon; else start it: reviewsd --data {options.data}")
+        lines.append(f"A running service shows them soon; else start it: reviewsd --data {directory}")
     try:
-        if (options.data / EDITORIAL_FILE).exists() or (stored.insights and state["insights"]):
-            lines += count(options, contract, document, state)
+        if (directory / EDITORIAL_FILE).exists() or (stored.insights and state.insights):
+            lines += count(command, contract, document, state)
     except BadData as bad:
         say(lines, sys.stdout)
         raise NotCounted(bad.faults) from None
     return lines
 
 
-def remember(options: argparse.Namespace, state: State) -> None:
-    """Complete the flags by what earlier commands said. Raises Undecided for another zone."""
-    if options.zone and state["zone"] not in ("", options.zone):
-        question = f"The dates here were written in the zone {state['zone']}, not in {options.zone}."
+def settled(command: argparse.Namespace, state: State) -> Options:
+    """The flags, completed by what earlier commands said. Raises BadData, and Undecided for another zone."""
+    if command.zone and state.zone not in ("", command.zone):
+        question = f"The dates here were written in the zone {state.zone}, not in {command.zone}."
         raise Undecided(question, "Leave --zone out, or import everything anew into an empty directory.")
-    options.zone = options.zone or state["zone"]
-    if options.zone and options.zone not in available_timezones():
-        raise refused(STATE_FILE, f"{options.zone!r} is not a time zone that this machine knows")
-    if options.short_names is None:
-        options.short_names = state["names"] == "short"
+    zone = command.zone or state.zone
+    if zone and zone not in available_timezones():
+        raise refused(STATE_FILE, f"{zone!r} is not a time zone that this machine knows")
+    return Options(
+        zone=zone,
+        source=command.source,
+        columns=command.map,
+        date_order=command.date_order or "",
+        scale=command.scale,
+        avatars=command.avatars,
+        latest_day=(datetime.now(UTC) + TOLERANCE).date().isoformat(),
+        name=command.name,
+        locations=tuple(command.location),
+        short_names=state.names == "short" if command.short_names is None else command.short_names,
+        allow_removals=command.allow_removals,
+    )
 
 
-def suppress(options: argparse.Namespace, stored: Stored) -> Lines:
-    """Add a review to suppressed.txt; its lines there. Raises BadData and OSError."""
-    reviews = {review["id"]: review for review in stored.document.get("reviews", ())}
-    if options.forget not in reviews:
-        raise refused(REVIEWS_FILE, f"no review has the id {options.forget!r}")
-    entry = stored.state["reviews"].get(options.forget) or entry_of(reviews[options.forget])
-    native_ids = entry["native"].values() or [options.forget]
-    lines = [digest(entry["source"], native_id) for native_id in native_ids]
-    path = options.data / SUPPRESSED_FILE
+def suppress_more(command: argparse.Namespace, stored: Stored, lines: Lines) -> None:
+    """Add lines to suppressed.txt. Raises BadData and OSError."""
+    path = command.data / SUPPRESSED_FILE
     before = (_content(path) or b"").decode("utf-8-sig").splitlines()
     added = [line for line in lines if line not in stored.suppressed]
-    write(path, "".join(f"{line}\n" for line in (*before, *added)).encode(), is_dry=options.dry_run)
-    return lines
+    if added:
+        write(path, "".join(f"{line}\n" for line in (*before, *added)).encode(), is_dry=command.dry_run)
 
 
 # ---- Insights ----
 
 
-def count(options: argparse.Namespace, contract: Contract, document: dict[str, Json], state: State) -> Lines:
+def count(command: argparse.Namespace, contract: Contract, document: dict[str, Json], state: State) -> Lines:
     """Make insights.json of `document`, which has the form of reviews.json, and of editorial.json.
 
     An insights.json that is not ours becomes editorial.json before.
     """
-    paths = [options.data / name for name in (EDITORIAL_FILE, STATE_FILE, INSIGHTS_FILE)]
+    paths = [command.data / name for name in (EDITORIAL_FILE, STATE_FILE, INSIGHTS_FILE)]
     editorial, _, old = map(_content, paths)
     before: dict[str, Json] = decode(old) if old is not None else {}
     lines = []
@@ -313,28 +362,27 @@ def count(options: argparse.Namespace, contract: Contract, document: dict[str, J
         editorial = encoded({key: value for key, value in before.items() if key not in COUNTED_KEYS})
         left_out = ", ".join(key for key in before if key in COUNTED_KEYS)
         lines.append(f"{INSIGHTS_FILE} becomes {EDITORIAL_FILE}, without what is counted: {left_out}")
-    elif state["insights"] and file_digest(old) not in ("", *state["insights"].split()):
+    elif state.insights and file_digest(old) not in ("", *state.insights.split()):
         raise refused(INSIGHTS_FILE, f"changed by hand; put that into {EDITORIAL_FILE} and remove this file")
     _, faults = read_file(EDITORIAL_FILE, editorial or b"{}", contract.editorial_file, editorial_complaints)
     if faults:
         raise BadData(faults)
     by_hand: dict[str, Json] = decode(editorial or b"{}")
     reviews = served_reviews(contract.reviews_file.complete(document)["reviews"], {})
-    lines += [
-        f"warning: {Fault(EDITORIAL_FILE, path, reason)}" for path, reason in outdated(reviews, by_hand)
-    ]
-    annotated, changed = compare_annotations(reviews, by_hand.get("per_review") or {}, state["annotated"])
+    doubtful = [*misspelt(by_hand, contract.document), *outdated(reviews, by_hand)]
+    lines += [f"warning: {Fault(EDITORIAL_FILE, path, reason)}" for path, reason in doubtful]
+    annotated, changed = compare_annotations(reviews, by_hand.get("per_review") or {}, state.annotated)
     lines += [f"warning: {id} has changed since its per_review was written" for id in changed]
     insights, passing = counted(reviews, by_hand), ("version", "generated_at")
     new, now = old or b"", datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     if is_changed := insights != {key: value for key, value in before.items() if key not in passing}:
         new = encoded({"version": (before.get("version") or 0) + 1, "generated_at": now} | insights)
         load(contract, encoded(document), new, Links())
-    known = state["insights"] if not is_changed else f"{file_digest(new)} {file_digest(old)}"
-    contents = editorial, encoded(state | {"annotated": annotated, "insights": known}), new
+    known = state.insights if not is_changed else f"{file_digest(new)} {file_digest(old)}"
+    contents = editorial, encoded(replace(state, annotated=annotated, insights=known)), new
     for path, content in zip(paths, contents, strict=True):
         if content is not None:
-            write(path, content, is_dry=options.dry_run)
+            write(path, content, is_dry=command.dry_run)
     done = f"is counted from {len(reviews)} reviews" if is_changed else "stays as it is"
     return [*lines, f"{INSIGHTS_FILE} {done}."]
 
@@ -388,7 +436,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--name", type=one_line, default="", help="what the business is called, where no export says it")
     add("--source", type=one_line, default="", help="where the reviews of a CSV were published: facebook")
     add("--zone", default="", help="time zone of the business, as America/Los_Angeles; remembered")
-    add("--location", default="", help="which location, when an export has several: number or title")
+    where = "which location, when there are several: number or title; may be given more than once"
+    add("--location", action="append", default=[], help=where)
     columns = "columns of a CSV whose header is not the one that --template prints"
     add("--map", action="append", default=[], metavar="FIELD=HEADER,…", help=columns)
     add("--date-order", choices=("dmy", "mdy"), help="what 05/03/2024 means in a CSV")
@@ -396,9 +445,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     short = "“Camille R.” instead of “Camille Roux”; remembered"
     add("--short-names", action=argparse.BooleanOptionalAction, help=short)
     add("--avatars", action="store_true", help="take the addresses of pictures of customers, too")
-    add("--allow-removals", action="store_true", help="remove even more than a tenth of the reviews")
+    add("--allow-removals", action="store_true", help="remove even many reviews")
     add("--count", action="store_true", help="make insights.json of reviews.json and editorial.json")
-    add("--forget", metavar="ID", help="remove a review for good")
+    add("--forget", metavar="ID", help="remove a review for good; its id, or the address of its page")
+    author = "remove all reviews of an author at --source for good"
+    add("--forget-author", type=one_line, metavar="NAME", help=author)
     add("--template", action="store_true", help="print the header of a CSV that needs no --map")
     add("--dry-run", action="store_true", help="say what would be done, and write nothing")
     options = parser.parse_args(arguments)
@@ -407,8 +458,13 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error("--template takes neither FILE nor --data")
     if not options.template and options.data is None:
         parser.error("--data is missing: the directory of reviews.json")
-    if bool(options.files) + options.count + bool(options.forget) + options.template != 1:
-        parser.error("one of FILE, --count, --forget ID and --template is needed")
+    if (
+        sum(
+            map(bool, (options.files, options.count, options.forget, options.forget_author, options.template))
+        )
+        != 1
+    ):
+        parser.error("one of FILE, --count, --forget ID, --forget-author NAME and --template is needed")
     for path in options.files:
         if not os.path.exists(path):  # False for any path that the system does not take
             parser.error(f"there is no file {str(path)!r}")

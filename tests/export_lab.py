@@ -115,6 +115,10 @@ class Shop:
         return json.loads((self.data / "reviews.json").read_bytes())  # type: ignore[no-any-return]
 
     @property
+    def state(self) -> dict[str, Any]:
+        return json.loads((self.data / "import-state.json").read_bytes())  # type: ignore[no-any-return]
+
+    @property
     def reviews(self) -> dict[str, dict[str, Any]]:
         return {review["id"]: review for review in self.document["reviews"]}
 

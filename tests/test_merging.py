@@ -159,8 +159,8 @@ def test_only_what_comes_from_the_location_is_removed(shop: Shop) -> None:
     two = takeout_files([item(n, place="22") for n in range(9)], place="22")
     two |= takeout_files([item(n) for n in range(20, 29)])
     archive = zipped(shop.root / "a.zip", two)
-    for place in ("22", PLACE):
-        shop.take(archive, "--location", place)
+    shop.take(archive, "--location", "22")
+    shop.take(archive, "--location", PLACE, "--location", "22")
     (shop.data / "import-state.json").unlink()
     for _ in range(2):
         shop.take(archive, "--location", PLACE)
@@ -179,8 +179,15 @@ def test_several_locations_are_never_mixed(shop: Shop, capsys: pytest.CaptureFix
     assert list(shop.reviews) == [takeout_id(2)]
     assert shop.document["business"]["name"] == "Twó"
     assert shop.run(written(shop.root / "b", page([item(1)]))) == EXIT_BAD_DATA
-    shop.take(archive, "--location", PLACE)
+    before = shop.files()
+    assert shop.run(archive, "--location", PLACE) == EXIT_BAD_DATA
+    told = capsys.readouterr().err
+    assert f"{PLACE} \"Bó's Bakarí\": 1 reviews here, 0 stored" in told
+    assert "22 'Twó': 1 reviews here, 1 stored" in told
+    assert shop.files() == before
+    shop.take(archive, "--location", PLACE, "--location", "22")
     assert len(shop.reviews) == 2
+    shop.take(archive)  # both are known from now on
 
 
 def test_an_empty_cell_and_an_absent_column_differ(shop: Shop) -> None:
