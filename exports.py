@@ -46,13 +46,13 @@ class Options:
 
     zone: str = ""  # of the business
     source: str = ""  # of a CSV
-    columns: Mapping[str, str] = field(default_factory=dict)  # headers of a CSV by field
-    date_order: str = ""  # "dmy" or "mdy"
+    map: Mapping[str, str] = field(default_factory=dict)  # headers of a CSV by field
+    date_order: str | None = None  # "dmy" or "mdy"
     scale: int | None = None  # the best rating of a CSV
     avatars: bool = False
     latest_day: str = "9999-12-31"  # that a review can be of
     name: str = ""  # of the business
-    locations: tuple[str, ...] = ()  # numbers or titles
+    location: Sequence[str] = ()  # numbers or titles
     short_names: bool = False
     allow_removals: bool = False
 
@@ -589,8 +589,8 @@ def _refuse_swallowed(row: Sequence[str], lines: Sequence[str], delimiter: str, 
 
 def _columns(header: Sequence[str], file: str, options: Options) -> dict[str, int]:
     """The index of the column of each field. Raises Undecided unless each is named just once."""
-    wanted = options.columns or {name: name for name in header if name}
-    known = FIELDS if options.columns else TEMPLATE
+    wanted = options.map or {name: name for name in header if name}
+    known = FIELDS if options.map else TEMPLATE
     faults = {
         "columns that are not of the template": [name for name in wanted if name not in known],
         "no columns named": [name for name in wanted.values() if name not in header],

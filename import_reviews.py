@@ -21,7 +21,7 @@ import time
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, TextIO
@@ -319,19 +319,10 @@ def settled(command: argparse.Namespace, state: State) -> Options:
     zone = command.zone or state.zone
     if zone and zone not in available_timezones():
         raise refused(STATE_FILE, f"{zone!r} is not a time zone that this machine knows")
-    return Options(
-        zone=zone,
-        source=command.source,
-        columns=command.map,
-        date_order=command.date_order or "",
-        scale=command.scale,
-        avatars=command.avatars,
-        latest_day=(datetime.now(UTC) + TOLERANCE).date().isoformat(),
-        name=command.name,
-        locations=tuple(command.location),
-        short_names=state.names == "short" if command.short_names is None else command.short_names,
-        allow_removals=command.allow_removals,
-    )
+    is_short = state.names == "short" if command.short_names is None else command.short_names
+    latest_day = (datetime.now(UTC) + TOLERANCE).date().isoformat()
+    completed = vars(command) | {"zone": zone, "short_names": is_short, "latest_day": latest_day}
+    return Options(**{each.name: completed[each.name] for each in fields(Options)})
 
 
 def suppress_more(command: argparse.Namespace, stored: Stored, lines: Lines) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from contract import BadData, Contract, Fault, FileForm, shown
+from contract import BadData, Contract, Fault, shown
 from exports import (
     ANONYMOUS,
     FORMS,
@@ -68,13 +68,9 @@ class State:
     insights: str = ""  # digest of insights.json as last counted
     replaced: str = ""  # digest of the reviews.json that was to be replaced
     complete: dict[str, str] = field(default_factory=dict)  # time of the newest complete export by location
-    parted: dict[str, str] = field(
-        default_factory=dict
-    )  # locations that came in parts, and an export of those
+    parted: dict[str, str] = field(default_factory=dict)  # an export in several parts by location
     titles: dict[str, str] = field(default_factory=dict)  # of locations
-    hidden: dict[str, str] = field(
-        default_factory=dict
-    )  # line in suppressed.txt by marks of an erased review
+    hidden: dict[str, str] = field(default_factory=dict)  # line of suppressed.txt by marks of what it erased
     annotated: dict[str, str] = field(default_factory=dict)  # digests of annotation and review by id
     exports: dict[str, Export] = field(default_factory=dict)  # of which other parts may come
     reviews: dict[str, Entry] = field(default_factory=dict)
@@ -94,23 +90,15 @@ class Stored(NamedTuple):
 KINDS: dict[str, type[Any]] = {"Entry": Entry, "Export": Export, "State": State}  # by annotation
 
 
-def _schema(annotation: str) -> dict[str, Json]:
-    """The JSON Schema of what a field with this annotation holds."""
-    if kind := KINDS.get(annotation):
-        return {"type": "object", "properties": {each.name: _schema(str(each.type)) for each in fields(kind)}}
-    if annotation == "list[str]":
-        return {"type": "array", "items": {"type": "string"}}
-    is_text, inner = annotation == "str", annotation.removeprefix("dict[str, ")[:-1]
-    return {"type": "string"} if is_text else {"type": "object", "additionalProperties": _schema(inner)}
-
-
-def _made(annotation: str, value: Json) -> Any:
-    """What a field with this annotation holds, of JSON; unknown keys are left out."""
-    if kind := KINDS.get(annotation):
+def _made(annotation: str, value: Json, *path: str) -> Any:
+    """What a field with this annotation holds, of JSON; unknown keys are left out. Raises BadData."""
+    inner, kind = annotation.removeprefix("dict[str, ")[:-1], KINDS.get(annotation)
+    if not isinstance(value, {"str": str, "list[str]": list}.get(annotation, dict)):
+        raise BadData([Fault(STATE_FILE, path, "unexpected; delete the file to have it made anew")])
+    if kind:
         known = {each.name: str(each.type) for each in fields(kind) if each.name in value}
-        return kind(**{name: _made(inner, value[name]) for name, inner in known.items()})
-    inner = annotation.removeprefix("dict[str, ")[:-1]
-    return {key: _made(inner, value[key]) for key in value} if inner in KINDS else value
+        return kind(**{name: _made(inner, value[name], *path, name) for name, inner in known.items()})
+    return {key: _made(inner, value[key], *path, key) for key in value} if inner != annotation[:-1] else value
 
 
 def read_state(document: Json | None, reviews_digest: str) -> State:
@@ -118,14 +106,8 @@ def read_state(document: Json | None, reviews_digest: str) -> State:
 
     The state is written first. Where reviews.json was not replaced after it, the earlier entries hold.
     """
-    if document is None:
-        return State()
-    form = FileForm({"components": {"schemas": {"State": _schema("State")}}}, "State")
-    if found := list(form.complaints(document)):
-        hint = "; delete the file to have it made anew"
-        raise BadData([Fault(STATE_FILE, path, reason + hint) for path, reason in found])
-    state: State = _made("State", document)
-    if "exports" not in document:  # made before parts were known: perhaps each was a part alone
+    state: State = _made("State", document) if document is not None else State()
+    if document and "exports" not in document:  # made before parts were known: each may be a part alone
         folders = {"": sorted({*WHOLE, *state.complete})}
         state.exports, state.complete = {"": Export({"001": ""}, state.complete, folders)}, {}
     if state.replaced == reviews_digest:
@@ -156,7 +138,7 @@ def merge(
     """
     document, state = stored.document, stored.state
     ledger = Ledger(stored, is_short=options.short_names)
-    locations = _chosen_locations(exports, ledger, state, options.locations)
+    locations = _chosen_locations(exports, ledger, state, options.location)
     chosen = [each for each in exports.records if each.location in locations | {""}]
     records = _sound(chosen, exports, contract)
     _refuse_failures(exports.failed, len(records))
@@ -271,7 +253,7 @@ def _in_order(records: Iterable[Record], exports: Mapping[str, Export]) -> list[
 
 # ---- Whole exports: what is not in them was deleted ----
 
-MOST_REMEMBERED = 8  # exports of which another part may come
+MOST_REMEMBERED = 4  # exports of which another part may come
 
 
 @dataclass
@@ -336,16 +318,13 @@ def _remembered(
     whole: Whole, state: State, spoilt: Collection[str], erased: Collection[str]
 ) -> dict[str, Export]:
     """The exports of which another part may come and tell something."""
-    of_use = {
-        key: export
-        for key, export in state.exports.items()
-        if any(time >= whole.newest.get(each, "") for each, time in export.times.items())
+    of_use = state.exports | {
+        key: export for key, export in whole.exports.items() if export.parts and key not in spoilt
     }
-    of_use |= {key: export for key, export in whole.exports.items() if export.parts and key not in spoilt}
     by_time = sorted(of_use, key=lambda key: (max(of_use[key].times.values(), default=""), key))
     return {
         key: replace(of_use[key], ids=[id for id in of_use[key].ids if id not in erased])
-        for key in sorted(by_time[-MOST_REMEMBERED:])
+        for key in by_time[-MOST_REMEMBERED:]
     }
 
 

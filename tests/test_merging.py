@@ -182,7 +182,7 @@ def test_several_locations_are_never_mixed(shop: Shop, capsys: pytest.CaptureFix
     before = shop.files()
     assert shop.run(archive, "--location", PLACE) == EXIT_BAD_DATA
     told = capsys.readouterr().err
-    assert f"{PLACE} \"Bó's Bakarí\": 1 reviews here, 0 stored" in told
+    assert f'{PLACE} "Bó\'s Bakarí": 1 reviews here, 0 stored' in told
     assert "22 'Twó': 1 reviews here, 1 stored" in told
     assert shop.files() == before
     shop.take(archive, "--location", PLACE, "--location", "22")
