@@ -582,8 +582,9 @@ def _refuse_swallowed(row: Sequence[str], lines: Sequence[str], delimiter: str, 
         is_closed = False
     if not is_closed or breaks[longest] > MOST_BREAKS:
         before = sum(breaks[:longest])
-        number = f"{len(lines) - before - 1} lines after it"
-        reason = f'a quote opens here and takes {number} into one cell; close it, or write “""” for a quote'
+        others = len(lines) - before - 1
+        number = f"{others} more line{'s' if others > 1 else ''}"
+        reason = f'a quote opens here and takes {number} into one cell; close it, or write "" for a quote'
         raise refused(f"{file} line {line + before}", reason)
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from plain_definition import folded
 from small_files import ABSENT, CONTRACT, Object
 
-from insights import COUNTED_KEYS, ENTITY_KINDS, MODEL, counted, name_complaints, outdated
+from insights import COUNTED_KEYS, ENTITY_KINDS, MODEL, counted, misspelt, name_complaints, outdated
 from reviews import editorial_complaints, read_file, served_reviews
 
 INSIGHTS_FILE = small.schema_validator("InsightsFile")
@@ -503,3 +503,25 @@ def test_ids_that_are_gone_and_phrases_that_stand_nowhere_are_told() -> None:
     assert list(outdated(reviews, {"pull_quote": "none", "entities": None})) == [
         (("pull_quote",), '"none" stands in no review')
     ]
+
+
+def test_keys_that_are_nearly_known_ones_are_told_with_these_and_others_are_the_owners() -> None:
+    editorial = {
+        "sumary": "Good",
+        "mine": {"summry": 1},
+        "entities": {
+            "technicians": [{"id": "h", "label": "H", "alias": ["x"], "shoe_size": 42}],
+            "service": [],
+        },
+        "faq": [{"question": "?", "answer": "!", "review_id": []}],
+        "per_review": {"a": {"scores": 1}, "summary": {}},
+    }
+    meant = {path: reason.rpartition("is ")[2] for path, reason in misspelt(editorial, CONTRACT.document)}
+    assert meant == {
+        ("sumary",): '"summary" meant?',
+        ("entities", "technicians", 0, "alias"): '"aliases" meant?',
+        ("entities", "service"): '"services" meant?',
+        ("faq", 0, "review_id"): '"review_ids" meant?',
+        ("per_review", "a", "scores"): '"score" meant?',
+    }
+    assert list(misspelt(WRITTEN, CONTRACT.document)) == []
