@@ -93,7 +93,8 @@ KINDS: dict[str, type[Any]] = {"Entry": Entry, "Export": Export, "State": State}
 def _made(annotation: str, value: Json, *path: str) -> Any:
     """What a field with this annotation holds, of JSON; unknown keys are left out. Raises BadData."""
     inner, kind = annotation.removeprefix("dict[str, ")[:-1], KINDS.get(annotation)
-    if not isinstance(value, {"str": str, "list[str]": list}.get(annotation, dict)):
+    is_right = isinstance(value, {"str": str, "list[str]": list}.get(annotation, dict))
+    if not is_right or (annotation == "list[str]" and not all(isinstance(each, str) for each in value)):
         raise BadData([Fault(STATE_FILE, path, "unexpected; delete the file to have it made anew")])
     if kind:
         known = {each.name: str(each.type) for each in fields(kind) if each.name in value}
@@ -607,7 +608,8 @@ def erasing_lines(stored: Stored, id: str) -> list[str]:
     """The lines that keep away the review with this id, or of this address. Raises Undecided."""
     reviews = {review["id"]: review for review in stored.document.get("reviews", ())}
     path = id.partition("/reviews/")[2]
-    for each in (id, unquote(id), unquote(path), unquote(re.split("[?#]", path)[0])):
+    forms = (id, path, re.split("[?#]", path)[0])
+    for each in (*forms, *map(unquote, forms)):
         if review := reviews.get(each):
             entry = stored.state.reviews.get(each) or entry_of(review)
             return [digest(entry.source, native_id) for native_id in entry.native.values() or [each]]

@@ -5,6 +5,7 @@ import io
 import json
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,14 @@ def zipped(path: Path, files: Mapping[str, bytes], compression: int = zipfile.ZI
         for name, content in files.items():
             archive.writestr(name, content)
     return path
+
+
+def parts(root: Path, items: Sequence[Item], count: int, name: str, **where: str) -> list[Path]:
+    """The archives of an export in parts named `name`-001 and so on, each with some of the pages."""
+    files = list(takeout_files(items, **where).items())
+    starts = [-(-n * len(files) // count) for n in range(count + 1)]  # rounded up
+    cut = [files[start:end] for start, end in pairwise(starts)]
+    return [zipped(root / f"{name}-{n + 1:03}.zip", dict(part)) for n, part in enumerate(cut)]
 
 
 def takeout(path: Path, items: Sequence[Item], **where: str) -> Path:
