@@ -124,6 +124,8 @@ class Exports:
     parted: dict[str, str] = field(
         default_factory=dict
     )  # exports with later parts that have reviews, by location
+    with_reviews: set[str] = field(default_factory=set)  # exports that are Google's
+    foreign: dict[str, list[Fault]] = field(default_factory=dict)  # what else is in exports
     titles_by_folder: dict[tuple[str, str], str] = field(default_factory=dict)  # and by export
     known: dict[str, Export] = field(default_factory=dict)
     pages: defaultdict[str, list[Page]] = field(default_factory=lambda: defaultdict(list))  # of the API
@@ -329,7 +331,7 @@ def part_of(name: str) -> tuple[str, str]:
 def read_google(members: Iterable[Member], key: str, number: str, options: Options, exports: Exports) -> None:
     """Add the reviews in the JSON files of a part of the export `key`. Raises BadData and Undecided."""
     export, faults, content = exports.known.setdefault(key, Export()), list[Fault](), hashlib.sha256()
-    is_google, locations = False, set[str]()
+    locations = set[str]()
     for path, file, data in members:
         content.update(hashlib.sha256(f"{path}\n".encode() + data).digest())
         document, name, folder = _json(data, file), path.name.lower(), str(path.parent)
@@ -342,7 +344,7 @@ def read_google(members: Iterable[Member], key: str, number: str, options: Optio
             here = {each.location for each in found} - {""}
             inside |= here | {name} & WHOLE
             locations |= here
-            is_google = True
+            exports.with_reviews.add(key)
         elif name == "data.json" and isinstance(document, dict):
             exports.titles_by_folder[key, folder] = one_line(str(document.get("title") or ""))
             inside.add(name)
@@ -350,8 +352,7 @@ def read_google(members: Iterable[Member], key: str, number: str, options: Optio
             reasons = TABLES["refused_by_key"]
             faults.append(Fault(file, (), next(reasons[sign] for sign in reasons if sign.encode() in data)))
         export.folders[folder] = sorted(inside)
-    if not is_google:
-        raise BadData(faults or [Fault(key, (), TABLES["refused_without_reviews"])])
+    exports.foreign[key] = faults or [Fault(key, (), TABLES["refused_without_reviews"])]
     if number:
         export.parts[number] = content.hexdigest()[:16]
     if number and _position(number) not in FIRST_PARTS:
@@ -460,7 +461,12 @@ def _of_page(document: Mapping[str, Json], found: Sequence[Record], exports: Exp
 
 
 def close(exports: Exports) -> None:
-    """Note what all files say together: newest moments, titles, which pages of the API are complete."""
+    """Note what all files say together: newest moments, titles, which pages of the API are complete.
+
+    Raises BadData for an export of which no part has reviews.
+    """
+    if faults := [exports.foreign[key] for key in exports.foreign if key not in exports.with_reviews]:
+        raise BadData([fault for each in faults for fault in each])
     records = defaultdict[str, list[Record]](list)
     for record in exports.records:
         records[record.export].append(record)
