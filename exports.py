@@ -121,9 +121,7 @@ class Exports:
     skipped: list[str] = field(default_factory=list)  # files
     warnings: list[str] = field(default_factory=list)
     titles: dict[str, str] = field(default_factory=dict)  # of locations
-    parted: dict[str, str] = field(
-        default_factory=dict
-    )  # exports with later parts that have reviews, by location
+    parted: dict[str, str] = field(default_factory=dict)  # exports whose later parts have it, by location
     with_reviews: set[str] = field(default_factory=set)  # exports that are Google's
     foreign: dict[str, list[Fault]] = field(default_factory=dict)  # what else is in exports
     titles_by_folder: dict[tuple[str, str], str] = field(default_factory=dict)  # and by export
@@ -420,18 +418,10 @@ def google_record(item: Mapping[str, Json], position: Fault, export: str, option
     }
     if options.avatars:
         review["author_avatar_url"] = _text(reviewer, "profilePhotoUrl") or None
-    return Record(
-        position=position,
-        form="api" if native_id else "takeout",
-        native_id=native_id or (resource[2] if resource else ""),
-        review=review,
-        created=created.utc,
-        updated=max(created.utc, updated.utc),
-        replied=replied.utc,
-        resource_name=resource_name,
-        location=resource[1] if resource else "",
-        export=export,
-    )
+    location, id_in_name = resource.groups() if resource else ("", "")
+    form, newest = "api" if native_id else "takeout", max(created.utc, updated.utc)
+    ids = native_id or id_in_name, review, created.utc, newest, replied.utc, resource_name, location, export
+    return Record(position, form, *ids)
 
 
 def _text(holder: Mapping[str, Json], key: str) -> str:

@@ -9,22 +9,19 @@ Sections: Exports - Data directory - Import - Insights - Command line
 from __future__ import annotations
 
 import argparse
-import fcntl
 import hashlib
 import io
 import json
 import os
 import re
-import stat
 import sys
 import time
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, TextIO
+from typing import TextIO
 from zoneinfo import available_timezones
 
 from contract import BadData, Contract, Fault, printable, read_contract
@@ -44,11 +41,12 @@ from exports import (
     read_single,
     refused,
 )
+from files import locked, opened, read_whole, write
 from insights import COUNTED_KEYS, MODEL, compare_annotations, counted, misspelt, outdated
 from links import Links
 from merging import STATE_FILE, State, Stored, author_lines, erasing_lines, merge, read_state
 from reviews import INSIGHTS_FILE, REVIEWS_FILE, editorial_complaints, load, read_file, served_reviews
-from snapshot import read_unchanging, shipped, stamp
+from snapshot import read_unchanging, shipped
 from strict_json import Json, NotJson, decode
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_USAGE, EXIT_BAD_DATA = 0, 1, 2, 78
@@ -59,7 +57,6 @@ TOLERANCE = timedelta(days=1)  # for dates in the future
 # ---- Exports: files, folders and archives, of which only what is needed is read ----
 
 MOST_BYTES = 64 * 1024 * 1024  # of a file, or of a member of an archive
-TOO_LARGE = f"larger than {MOST_BYTES // 2**20} MiB; no file of reviews is"
 ZIP_SIGNS = (b"PK\x03\x04", b"PK\x05\x06")  # the latter is one without members
 QUIET_SECONDS = 2.0
 
@@ -70,74 +67,52 @@ def read_exports(paths: Iterable[Path], options: Options) -> Exports:
     for path in dict.fromkeys(paths):
         if sys.stderr.isatty() and time.monotonic() > started + QUIET_SECONDS:
             say([f"reading {path} …"], sys.stderr)
-        if path.is_symlink():
-            exports.skipped.append(f"{path} is a link; give the file itself")
-        else:
+        try:
             _read_export(path, parts, options, exports)
+        except OSError as error:
+            raise refused(str(error.filename or path), f"cannot be read: {error.strerror}") from None
     if not exports.known and not exports.records and exports.skipped:
-        raise BadData([Fault(each, (), "skipped") for each in exports.skipped])
+        raise BadData([Fault(each, (), "nothing else is there") for each in exports.skipped])
     close(exports)
     return exports
 
 
 def _read_export(path: Path, parts: set[tuple[str, str]], options: Options, exports: Exports) -> None:
-    if is_folder := path.is_dir():
-        members = _in_folder(path, exports)
-    else:
-        with _opened(path) as file:
+    """Add what a file or a folder says; `parts` are those that have been read."""
+    if path.is_symlink():
+        exports.skipped.append(f"{path} is a link; give the file itself")
+        return
+    members, name = _in_folder(path, exports), path.name
+    if not path.is_dir():
+        members, name = _in_archive(path), path.stem
+        with opened(path) as file:
             if file.read(4) not in ZIP_SIGNS:
-                read_single(_content_of(file, path), str(path), options, exports)
+                read_single(read_whole(file, path, MOST_BYTES), str(path), options, exports)
                 return
-        members = _in_archive(path)
-    export, number = part = part_of(path.name if is_folder else path.stem)
-    is_other = part in parts and not export.startswith("takeout-")  # in another folder
+    export, number = part = part_of(name)
+    is_other = part in parts and not export.startswith("takeout-")  # it is in another folder
     parts.add(part)
     read_google(members, export if number and not is_other else str(path), number, options, exports)
 
 
-@contextmanager
-def _opened(path: Path, folder: int | None = None) -> Iterator[BinaryIO]:
-    """A regular file that is no link, of an open folder if one is given. Raises BadData."""
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # a FIFO would wait for a writer
-    try:
-        descriptor = os.open(path if folder is None else path.name, flags, dir_fd=folder)
-    except OSError as error:
-        raise refused(str(path), f"cannot be read: {error.strerror}") from None
-    with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise refused(str(path), "neither a file nor a folder")
-        yield file
-
-
-def _content_of(file: BinaryIO, path: Path) -> bytes:
-    before = os.fstat(file.fileno())
-    if before.st_size > MOST_BYTES:
-        raise refused(str(path), TOO_LARGE)
-    file.seek(0)
-    content = file.read()
-    if stamp(os.fstat(file.fileno())) != stamp(before):
-        raise refused(str(path), "it changes while it is read; import it when it is whole")
-    return content
-
-
 def _in_folder(path: Path, exports: Exports) -> Iterator[Member]:
-    """The files of a folder that may hold reviews; nothing is reached through a link. Raises BadData."""
+    """The files of a folder that may hold reviews; nothing is reached through a link. Raises OSError."""
     for folder, folders, names, descriptor in os.fwalk(path):
         folders.sort()
-        for name in sorted(names):
-            file = Path(folder, name)
+        for file in (Path(folder, name) for name in sorted([*folders, *names])):
             if file.is_symlink():
                 exports.skipped.append(f"{file} is a link; give the file itself")
-            elif MEMBER.fullmatch(name):
-                with _opened(file, descriptor) as opened:
-                    content = _content_of(opened, file)
+            elif file.name in names and MEMBER.fullmatch(file.name):
+                with opened(file, descriptor) as member:
+                    content = read_whole(member, file, MOST_BYTES)
                 yield Member(PurePosixPath(file.relative_to(path)), str(file), content)
 
 
 def _in_archive(path: Path) -> Iterator[Member]:
-    """The files of an archive that may hold reviews. Raises BadData."""
-    try:
-        with _opened(path) as file, zipfile.ZipFile(file) as archive:
+    """The files of an archive that may hold reviews. Raises BadData and OSError."""
+    with opened(path) as file:
+        try:
+            archive = zipfile.ZipFile(file)
             for info in archive.infolist():
                 inside, name = PurePosixPath(info.filename), f"{path}:{info.filename}"
                 if info.filename in ("xl/workbook.xml", "content.xml"):
@@ -145,13 +120,13 @@ def _in_archive(path: Path) -> Iterator[Member]:
                 if MEMBER.fullmatch(inside.name):
                     with archive.open(info) as member:
                         if len(data := member.read(MOST_BYTES + 1)) > MOST_BYTES:
-                            raise refused(name, TOO_LARGE)
+                            raise refused(name, f"larger than {MOST_BYTES // 2**20} MiB")
                     yield Member(inside, name, data)
-    except BadData:
-        raise
-    except Exception as error:  # a damaged archive makes zipfile and its decoders raise a dozen kinds
-        reason = f"a damaged or encrypted archive ({error or type(error).__name__}); download it again"
-        raise refused(str(path), reason) from None
+        except BadData:
+            raise
+        except Exception as error:  # a damaged archive makes zipfile and its decoders raise a dozen kinds
+            reason = f"a damaged or encrypted archive ({error or type(error).__name__}); download it again"
+            raise refused(str(path), reason) from None
 
 
 # ---- Data directory: what is there, and how it is replaced ----
@@ -208,50 +183,6 @@ def _suppressed(directory: Path) -> Lines:
                 reason = "expected 64 lower-case hexadecimal digits, or these after “author ”"
                 raise refused(f"{SUPPRESSED_FILE} line {number}", reason)
     return lines
-
-
-@contextmanager
-def locked(directory: Path) -> Iterator[None]:
-    """One import at a time. Raises OSError while there is another."""
-    if not directory.exists():
-        yield
-        return
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        raise OSError(None, "another import is under way", str(directory)) from None
-    finally:
-        os.close(descriptor)
-
-
-def write(path: Path, content: bytes, *, is_dry: bool) -> None:
-    """Replace a file as a whole, unless it has this content, or see whether it may be. Raises OSError."""
-    path = Path(os.path.realpath(path))  # also of links that go in circles, unlike `resolve`
-    if path.exists() and path.read_bytes() == content:
-        return
-    if is_dry:
-        directory = next(each for each in path.parents if each.exists())
-        if not os.access(directory, os.W_OK | os.X_OK):
-            raise OSError(None, "it is not yours to change", str(directory))
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft, is_there = path.with_name(f".{path.name}.draft"), path.exists()
-    try:
-        draft.unlink(missing_ok=True)  # left by a kill, or planted
-        with open(draft, "xb") as file:
-            if is_there:
-                os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    except OSError as error:  # a full disk has no name
-        raise OSError(error.errno, error.strerror, str(path)) from None
-    finally:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
 
 
 def encoded(document: Json) -> bytes:
@@ -449,15 +380,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error("--template takes neither FILE nor --data")
     if not options.template and options.data is None:
         parser.error("--data is missing: the directory of reviews.json")
-    if (
-        sum(
-            map(bool, (options.files, options.count, options.forget, options.forget_author, options.template))
-        )
-        != 1
-    ):
+    tasks = options.files, options.count, options.forget, options.forget_author, options.template
+    if sum(map(bool, tasks)) != 1:
         parser.error("one of FILE, --count, --forget ID, --forget-author NAME and --template is needed")
     for path in options.files:
-        if not os.path.exists(path):  # False for any path that the system does not take
+        if not os.path.lexists(path):  # False for any path that the system does not take
             parser.error(f"there is no file {str(path)!r}")
     if options.zone and options.zone not in available_timezones():
         hint = "expected for example Europe/Berlin" if available_timezones() else "install tzdata"

@@ -281,9 +281,11 @@ def test_links_among_exports_are_skipped_and_named(shop: Shop, capsys: pytest.Ca
     (folder / "reviews-2.json").symlink_to(secret)
     (drop / "link").symlink_to(secret)
     (drop / "elsewhere").symlink_to(shop.root)
+    (drop / "dangling").symlink_to("nowhere")
+    (folder / "up").symlink_to(shop.root)
     shop.take(*sorted(drop.iterdir()), "--name", "B")
     told = capsys.readouterr()
-    for name in ("x/reviews-2.json", "link", "elsewhere"):
+    for name in ("x/reviews-2.json", "x/up", "link", "elsewhere", "dangling"):
         assert f"skipped: {drop / name} is a link" in told.out
     assert "root:" not in told.out + told.err
     assert set(shop.reviews) == {takeout_id(1)}
