@@ -17,7 +17,7 @@ import math
 import re
 import unicodedata
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -322,7 +322,7 @@ def part_of(name: str) -> tuple[str, str]:
 
     The number is empty where there is none. Google writes takeout-<timestamp>Z-001, or -1-001 and -2-001.
     """
-    found = ARCHIVE_NAME.fullmatch(name)
+    found = ARCHIVE_NAME.fullmatch(name := clean(name))
     return (found[1] or found[3], found[2] or found[4] or "") if found else (name, "")
 
 
@@ -331,8 +331,8 @@ def read_google(members: Iterable[Member], key: str, number: str, options: Optio
     export, faults, content = exports.known.setdefault(key, Export()), list[Fault](), hashlib.sha256()
     locations = set[str]()
     for path, file, data in members:
-        content.update(hashlib.sha256(f"{path}\n".encode() + data).digest())
-        document, name, folder = _json(data, file), path.name.lower(), str(path.parent)
+        document, name, folder = _json(data, file), path.name.lower(), clean(str(path.parent))
+        content.update(hashlib.sha256(f"{folder}/{clean(name)}\n".encode() + data).digest())
         inside = set(export.folders.get(folder, ()))
         if (items := _google_items(document)) is not None:
             found = _google_records(items, file, key, options, exports)
@@ -587,11 +587,11 @@ def _refuse_swallowed(row: Sequence[str], lines: Sequence[str], delimiter: str, 
 def _columns(header: Sequence[str], file: str, options: Options) -> dict[str, int]:
     """The index of the column of each field. Raises Undecided unless each is named just once."""
     wanted = options.map or {name: name for name in header if name}
-    known = FIELDS if options.map else TEMPLATE
+    known, counts = FIELDS if options.map else TEMPLATE, Counter(header)
     faults = {
         "columns that are not of the template": [name for name in wanted if name not in known],
-        "no columns named": [name for name in wanted.values() if name not in header],
-        "several columns named": [name for name in wanted.values() if header.count(name) > 1],
+        "no columns named": [name for name in wanted.values() if not counts[name]],
+        "several columns named": [name for name in wanted.values() if counts[name] > 1],
         "no columns for": [name for name in TABLES["required"] if name not in wanted],
     }
     for fault, names in faults.items():

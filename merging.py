@@ -30,7 +30,6 @@ from exports import (
     ReviewInFile,
     Undecided,
     looks_damaged,
-    one_line,
     read_date,
 )
 from query import fold
@@ -333,7 +332,6 @@ def _remembered(
 
 DERIVED_ID = re.compile(r"(.*-[0-9a-f]{24})(?:-[0-9]+)?", re.DOTALL)
 CHANGED = {"rating": "stars changed", "owner_reply": "reply changed"}  # in the report
-E_MAIL = re.compile(r"<?([^\s@<>]+)@[^\s@<>]+\.[^\s@<>]+>?")
 RowKey = tuple[str, str, str, str]  # source, a derived id without its number, digests of text and stars
 
 
@@ -343,9 +341,16 @@ def short_name(author: str) -> str:
     return f"{first} {others[-1][0]}." if others and author != ANONYMOUS else author
 
 
+def _address(word: str) -> list[str]:
+    """What stands before and after the @ of an e-mail address such as “<bob@example.com>”; else empty."""
+    parts = word.strip("<>()[],;:").split("@")
+    return parts if len(parts) == 2 and parts[0] and "." in parts[1][1:-1] else []
+
+
 def without_address(author: str) -> str:
     """The name without an e-mail address; where that is all, what stands before its @."""
-    return one_line(E_MAIL.sub("", author)) or E_MAIL.sub(r"\1", author)
+    words = author.split()
+    return " ".join(word for word in words if not _address(word)) or _address(words[0])[0]
 
 
 def join_key(source: str, utc: str, author: str) -> str:
@@ -663,21 +668,19 @@ def _refuse_removals(removed: set[str], current: Mapping[str, Sequence[Export]],
 def _refuse_twins(ledger: Ledger) -> None:
     """Raise Undecided when what is new looks like stored reviews under other ids."""
     stored, reviews, entries = ledger.stored, ledger.reviews, ledger.entries
-    others = {_person_and_day(entries[id], stored[id]): id for id in stored.keys() - ledger.exported.keys()}
-    new, twins = sorted(reviews.keys() - stored.keys()), []
-    for id in new:
-        other = others.get(_person_and_day(entries[id], reviews[id]))
-        if other and not entries[id].native.keys() & entries[other].native.keys():
-            twins.append(f"{id} and {other}")
+
+    def person_and_day(id: str, review: ReviewInFile) -> tuple[str, str, str]:
+        return entries[id].source, short_name(fold(review["author"])), calendar_day(review)
+
+    others = {person_and_day(id, stored[id]): id for id in stored.keys() - ledger.exported.keys()}
+    new = sorted(reviews.keys() - stored.keys())
+    pairs = [(id, other) for id in new if (other := others.get(person_and_day(id, reviews[id])))]
+    twins = [pair for pair in pairs if not entries[pair[0]].native.keys() & entries[pair[1]].native.keys()]
     if twins and len(twins) >= MOST_TWINS * len(new):
         number = f"{len(twins)} of {len(new)} new reviews"
         question = f"{number} have author and day of a stored one with another id:"
         flag = "If they are others, give another --source; if not, import files of the same kind as before."
-        raise Undecided(question, flag, twins)
-
-
-def _person_and_day(entry: Entry, review: ReviewInFile) -> tuple[str, str, str]:
-    return entry.source, short_name(fold(review["author"])), calendar_day(review)
+        raise Undecided(question, flag, map(" and ".join, twins))
 
 
 # ---- Report ----
@@ -709,7 +712,7 @@ def _details(records: Collection[Record], ledger: Ledger) -> Iterator[str]:
     texts = (f"{record.review['author']}{record.review.get('text')}" for record in records)
     if damaged := sum(map(looks_damaged, texts)):
         yield f"letters of {damaged} reviews look damaged (“BjÃ¸rn”); export them anew"
-    if addresses := sum(E_MAIL.search(record.review["author"]) is not None for record in records):
+    if addresses := sum(any(map(_address, record.review["author"].split())) for record in records):
         yield f"authors named by an e-mail address, of which what stands before the @ is taken: {addresses}"
     by_hand = sorted((id, key) for id, key in ledger.by_hand if id in ledger.reviews)
     yield from (f"changed by hand and kept: {key} of {id}" for id, key in by_hand)

@@ -218,6 +218,18 @@ def test_a_folder_and_parts_are_taken_like_one_archive(shop: Shop) -> None:
     assert other.state["complete"] == shop.state["complete"] == {PLACE: moment(49, fraction="")}
 
 
+def test_names_of_folders_that_are_no_text_are_no_fault(shop: Shop) -> None:
+    folder = Path(os.fsdecode(os.fsencode(shop.root) + b"/x\xff-001"))
+    for name, content in takeout_files([item(1)]).items():
+        path = folder / os.fsdecode(b"\xfe") / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    shop.take(folder)
+    before = shop.files()
+    shop.take(folder)
+    assert shop.files() == before
+
+
 def test_a_long_import_says_on_a_terminal_what_it_reads(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
