@@ -196,7 +196,7 @@ def _chosen_locations(exports: Exports, ledger: Ledger, state: State, wanted: Se
     found = ids.keys() - {""}
     known = ledger.located or ledger.recognised(exports.records)
     meant = [_locations_named(each, titles, found | known) for each in wanted]
-    chosen = set[str]().union(*meant) or found
+    chosen = set[str]().union(*meant) or found | known
     new = chosen & found - known
     is_open = any(len(each) != 1 for each in meant) or bool(found and not chosen & found)
     has_others = bool(known) or len(new) > 1 or ledger.has_google
@@ -209,7 +209,7 @@ def _chosen_locations(exports: Exports, ledger: Ledger, state: State, wanted: Se
             for each in sorted(found | known)
         ]
         raise Undecided(question, flag, seen)
-    return chosen & found
+    return chosen
 
 
 def _locations_named(name: str, titles: Mapping[str, str], locations: Collection[str]) -> set[str]:

@@ -124,7 +124,7 @@ class Rules:
             new.seen[key] = max(new.seen.get(key, -1), export.time(key[0]))
         speaks_for = [
             place
-            for place in {key[0] for key in given}
+            for place in PLACES
             if export.denies(place, new.parted) and export.time(place) == newest[place] and self.knows(place)
         ]
         gone = [

@@ -165,6 +165,16 @@ def test_part_001_alone_removes_and_what_a_later_part_brings_returns_with_its_id
     assert "of 112 reviews" in told and "only part" not in told.lower()
 
 
+def test_the_last_part_of_an_export_speaks_for_locations_that_are_in_other_parts(shop: Shop) -> None:
+    there = [item(n) for n in range(12)], [item(n, place="22") for n in range(20, 32)]
+    both = takeout_files(there[0]) | takeout_files(there[1], place="22")
+    shop.take(zipped(shop.root / "a.zip", both), "--location", PLACE, "--location", "22", "--name", "B")
+    left = takeout_files([item(n) for n in range(1, 13)]), takeout_files(there[1], place="22")
+    for number in (2, 1):  # the first location is in part 002
+        shop.take(zipped(shop.root / f"takeout-20250301T101112Z-00{number}.zip", left[2 - number]))
+    assert len(shop.reviews) == 24 and takeout_id(0) not in shop.reviews
+
+
 def test_the_brake_names_the_possibility_of_other_parts_and_the_reviews(
     shop: Shop, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -334,6 +344,7 @@ def test_after_a_move_reviews_with_the_same_author_moment_and_text_are_the_store
     shop.take(new)
     shop.take(old)
     assert set(shop.reviews) == ids
+    assert shop.state["reviews"][takeout_id(3)]["location"] == "22"
     shop.take(new)
     assert shop.files()["reviews.json"] == before["reviews.json"]
 
