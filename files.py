@@ -22,9 +22,10 @@ def opened(path: Path, folder: int | None = None) -> Iterator[BinaryIO]:
         descriptor = os.open(path if folder is None else path.name, flags, dir_fd=folder)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(None, "it is neither a file nor a folder", str(path))
     with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(None, "it is neither a file nor a folder", str(path))
         yield file
 
 

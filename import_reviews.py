@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
-from typing import TextIO
+from typing import Any, TextIO
 from zoneinfo import available_timezones
 
 from contract import BadData, Contract, Fault, printable, read_contract
@@ -188,10 +188,12 @@ def _suppressed(directory: Path) -> Lines:
 def encoded(document: Json) -> bytes:
     """A data file that people can read; the state's keys are sorted, those of others stand as they stood."""
     is_state = isinstance(document, State)
-    text = json.dumps(
-        document, ensure_ascii=False, indent=1, allow_nan=False, default=vars, sort_keys=is_state
-    )
+    text = json.dumps(document, ensure_ascii=False, indent=1, default=_members, sort_keys=is_state)
     return text.encode() + b"\n"
+
+
+def _members(value: Any) -> dict[str, Json]:
+    return {each.name: getattr(value, each.name) for each in fields(value)}
 
 
 # ---- Import ----

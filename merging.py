@@ -41,7 +41,7 @@ from strict_json import Json, encode
 STATE_FILE = "import-state.json"
 
 
-@dataclass
+@dataclass(slots=True)  # there are as many as reviews
 class Entry:
     """What is known of a review."""
 
