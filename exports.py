@@ -32,7 +32,7 @@ from query import canonically_ordered, fold
 from snapshot import shipped
 from strict_json import SURROGATE, Json, NotJson, decode, encode
 
-TABLES = decode(shipped("exports.json").read_bytes())
+TABLES = decode(shipped("exports.json").read_bytes())  # of words, forms, and reasons to refuse
 
 # ---- Records: the reviews of an export, and what keeps others from being imported ----
 
@@ -348,9 +348,11 @@ def read_google(members: Iterable[Member], key: str, number: str, options: Optio
             inside.add(name)
         else:  # such as the reviews that the owner wrote, in the same archive
             reasons = TABLES["refused_by_key"]
-            faults.append(Fault(file, (), next(reasons[sign] for sign in reasons if sign.encode() in data)))
+            reason = next(reasons[sign] for sign in reasons if sign.encode() in data)
+            faults.append(Fault(file, (), reason.format_map(TABLES)))
         export.folders[folder] = sorted(inside)
-    exports.foreign[key] = faults or [Fault(key, (), TABLES["refused_without_reviews"])]
+    nothing = Fault(key, (), TABLES["refused_without_reviews"].format_map(TABLES))
+    exports.foreign[key] = faults or [nothing]
     if number:
         export.parts[number] = content.hexdigest()[:16]
     if number and _position(number) not in FIRST_PARTS:
@@ -441,10 +443,9 @@ def _member(holder: Mapping[str, Json], key: str, kind: type) -> Any:
 
 def _of_page(document: Mapping[str, Json], found: Sequence[Record], exports: Exports) -> list[Record]:
     """The records of a page as those of the export that it is a part of."""
-    page = Page(
-        document.get("totalReviewCount"), document.get("averageRating"), not document.get("nextPageToken")
-    )
-    key = f"pages of the API with {shown(page.total)} reviews of {shown(page.average)} stars"
+    total, average = document.get("totalReviewCount"), document.get("averageRating")
+    page = Page(total, average, not document.get("nextPageToken"))
+    key = f"pages of the API with {shown(total)} reviews of {shown(average)} stars"
     exports.pages[key].append(page)
     exports.known.setdefault(key, Export())
     return [replace(each, export=key) for each in found]
@@ -477,7 +478,7 @@ def close(exports: Exports) -> None:
 def _lack(pages: Sequence[Page], records: Sequence[Record]) -> str:
     """Why these pages are not all of one location; empty if they are."""
     total, average, _ = pages[0]
-    if not isinstance(total, int) or not isinstance(average, (int, float)):
+    if not isinstance(total, int) or not isinstance(average, (int, float)) or not 0 <= average <= 5:
         return "they do not say how many reviews there are, and their average"
     if (lasts := sum(page.is_last for page in pages)) != 1:
         return f"{lasts} of {len(pages)} have no nextPageToken, and just one should"

@@ -293,25 +293,26 @@ def judge(state: State, exports: Exports, locations: set[str], *, allow_removals
             hint = "import its other parts, too, or say --allow-removals if there are none"
             lines.append(f"{key} removes nothing, since others came in more parts than one; {hint}")
         if export.has_gap():
-            lines.append(f"{key} removes nothing, since of its parts only {', '.join(export.parts)} came")
-    current = {each: [one for one in denying[each] if one.times[each] == newest[each]] for each in denying}
-    return Whole(
-        joined, complete, newest, parted, {each: ones for each, ones in current.items() if ones}, lines
-    )
+            lines.append(
+                f"{key} removes nothing, since of its parts only {', '.join(sorted(export.parts))} came"
+            )
+    current = {
+        each: [one for one in ones if one.times[each] == newest[each]] for each, ones in denying.items()
+    }
+    current = {each: ones for each, ones in current.items() if ones}
+    return Whole(joined, complete, newest, parted, current, lines)
 
 
 def _joined(earlier: Export | None, export: Export) -> Export:
     """An export with the parts of it that came before; a part with other content is of another export."""
-    same = {number: content for number, content in export.parts.items() if earlier is not None}
-    if earlier is None or (earlier.parts | same) != (same | earlier.parts):
+    if earlier is None or any(earlier.parts.get(each, new) != new for each, new in export.parts.items()):
         return export
     times = {each: max(time, earlier.times.get(each, "")) for each, time in export.times.items()}
     folders = {
         each: sorted({*earlier.folders.get(each, ()), *export.folders.get(each, ())})
         for each in earlier.folders | export.folders
     }
-    parts = dict(sorted((earlier.parts | export.parts).items()))
-    return Export(parts, earlier.times | times, folders, earlier.ids)
+    return Export(earlier.parts | export.parts, earlier.times | times, folders, earlier.ids)
 
 
 def _remembered(

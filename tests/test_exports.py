@@ -10,6 +10,7 @@ from export_lab import (
     ROW,
     ZONE,
     Shop,
+    api_item,
     item,
     moment,
     page,
@@ -301,6 +302,16 @@ def test_what_cannot_be_imported_is_refused_in_a_sentence(
     assert shop.run(written(shop.root / "file", content), "--zone", ZONE, "--name", "B") == EXIT_BAD_DATA
     assert words in capsys.readouterr().err
     assert not shop.data.exists()
+
+
+@pytest.mark.parametrize("total", [1, True, None, "1", 10**400, [1], -1])
+@pytest.mark.parametrize("average", [5, None, "5", 10**400, -1, {}])
+def test_whatever_a_page_says_of_all_pages_its_reviews_are_imported(
+    shop: Shop, total: object, average: object
+) -> None:
+    content = page([api_item(1)], totalReviewCount=total, averageRating=average)
+    shop.take(written(shop.root / "p", content), "--name", "B")
+    assert len(shop.reviews) == 1
 
 
 JSON_LIKE = st.recursive(

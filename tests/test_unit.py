@@ -153,3 +153,26 @@ def test_the_import_units_can_be_loaded_and_meet_in_one_directory(tmp_path: Path
     assert "reviewsd-import" not in done.stderr
     assert merged(IMPORT_UNITS[1])["PathChanged"] == ["/srv/reviews-drop"]
     assert "/srv/reviews-drop/*" in merged(IMPORT_UNITS[0])["ExecStart"][0]
+
+
+def test_no_number_of_exports_within_seconds_is_too_many() -> None:
+    """A limit of starts would end the path unit for good (unit-start-limit-hit), as seen in systemd 252."""
+    import_service = merged(IMPORT_UNITS[0])
+    assert import_service["StartLimitIntervalSec"] == ["0"] and "StartLimitBurst" not in import_service
+
+
+@pytest.mark.parametrize(("names", "is_run"), [([], False), (["a"], True), (["dangling", "z"], True)])
+def test_the_import_runs_if_anything_is_there_even_a_link_that_leads_nowhere(
+    tmp_path: Path, names: list[str], is_run: bool
+) -> None:
+    drop = tmp_path / "drop"
+    drop.mkdir()
+    for name in names:
+        (drop / name).symlink_to("nowhere") if name == "dangling" else (drop / name).touch()
+    command = merged(IMPORT_UNITS[0])["ExecStart"][0].replace("$$", "$")
+    command = command.replace("/srv/reviews-drop", str(drop)).replace(
+        "/opt/reviewsd/bin/reviewsd-import", "/bin/echo"
+    )
+    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split()[: len(names)] == [str(drop / name) for name in names]
+    assert bool(done.stdout) == is_run
