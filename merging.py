@@ -151,8 +151,7 @@ def merge(
     removed = ledger.missing(current) - erased
     if not options.allow_removals:
         _refuse_removals(removed, current, ledger)
-    ids_gone = sorted((removed | erased) & ledger.reviews.keys())
-    gone = [ledger.reviews.pop(id) for id in ids_gone]
+    gone = [ledger.reviews.pop(id) for id in sorted((removed | erased) & ledger.reviews.keys())]
     _refuse_twins(ledger)
     titles = {each: title for each, title in exports.titles.items() if each in locations}
     merged = {"business": _business(document, set(titles.values()), options)} | document
@@ -199,7 +198,7 @@ def _chosen_locations(exports: Exports, ledger: Ledger, state: State, wanted: Se
     chosen = set[str]().union(*meant) or found | known
     new = chosen & found - known
     is_open = any(len(each) != 1 for each in meant) or bool(found and not chosen & found)
-    has_others = bool(known) or len(new) > 1 or ledger.has_google
+    has_others = bool(known) or len(new) > 1 or ledger.is_lost
     if is_open or (new and has_others and not (wanted and known <= chosen)):
         question = "Of which location are reviews to be imported? Each is a business of its own:"
         flag = "Name it, by number or title, with --location; to show several as one, each with a --location."
@@ -381,7 +380,7 @@ class Ledger:
         for id, entry in known.items():
             self.entries[id] = replace(entry, native=dict(entry.native), digests=dict(entry.digests))
         self.located = {entry.location for entry in known.values()} - {""}
-        self.has_google = any(self.entries[id].source == "google" for id in self.stored)
+        self.is_lost = not known and any(entry.source == "google" for entry in self.entries.values())
         self.exported = dict[str, str]()  # time of the newest export that has a review, by id
         self.current = set[str]()  # ids of which a record is no older than what is stored
         self.unrated = dict[str, Record]()
@@ -396,13 +395,13 @@ class Ledger:
 
     def recognised(self, records: Iterable[Record]) -> set[str]:
         """The locations of records that are stored, for a state that knows none."""
-        return {
-            each.location
-            for each in records
-            if f"{each.review['source']}-{each.native_id}" in self.entries
-            or join_key(each.review["source"], each.created, each.review["author"])
-            in self._joined.keys() - {""}
-        } - {""}
+        joins, locations = self._joined.keys() - {""}, set[str]()
+        for record in records:
+            source, author = record.review["source"], record.review["author"]
+            is_stored = f"{source}-{record.native_id}" in self.entries
+            if is_stored or join_key(source, record.created, author) in joins:
+                locations.add(record.location)
+        return locations - {""}
 
     # ---- Ids: given once ----
 
@@ -703,7 +702,8 @@ def _report(
     counts = ledger.counts(removed, erased) | {"faulty, skipped": len(exports.failed)}
     yield from (f"{what}: {number}" for what, number in counts.items() if number)
     for review in gone:
-        yield f"{'removed' if review['id'] in removed else 'kept away'}: {told(review)}"
+        if review["id"] in ledger.stored:  # else its author is not named once more
+            yield f"{'removed' if review['id'] in removed else 'kept away'}: {told(review)}"
     yield from (f"skipped: {record.position}no rating" for record in ledger.unrated.values())
     yield from (f"skipped: {each}" for each in (*exports.failed, *exports.skipped))
     yield from exports.warnings

@@ -359,6 +359,12 @@ def test_with_a_lost_state_another_location_is_asked_for_and_the_same_is_not(sho
     assert len(shop.reviews) == 5
 
 
+def test_a_table_of_googles_reviews_says_nothing_of_locations(shop: Shop) -> None:
+    shop.take(shop.csv(["Ann", "5", "2024-01-02", ""]), "--name", "B", "--source", "google")
+    shop.take(takeout(shop.root / "a.zip", [item(n) for n in range(5)]))
+    assert len(shop.reviews) == 6
+
+
 EARLIER = Path(__file__).parent / "data_of_an_earlier_version"
 
 
@@ -538,7 +544,7 @@ def test_a_forgotten_review_stays_away_in_both_forms(shop: Shop, capsys: pytest.
     assert line in capsys.readouterr().out
     assert takeout_id(3) not in shop.files()["import-state.json"].decode()
     shop.take(archive, pages)
-    assert "Ósk Nr3" not in shop.files()["reviews.json"].decode()
+    assert "Ósk Nr3" not in shop.files()["reviews.json"].decode() + capsys.readouterr().out
     assert len(shop.reviews) == 7
     state = shop.files()["import-state.json"].decode()
     assert "Nr" not in state and list(json.loads(state)["hidden"]) == sorted(json.loads(state)["hidden"])
