@@ -169,10 +169,37 @@ def test_the_import_runs_if_anything_is_there_even_a_link_that_leads_nowhere(
     drop.mkdir()
     for name in names:
         (drop / name).symlink_to("nowhere") if name == "dangling" else (drop / name).touch()
-    command = merged(IMPORT_UNITS[0])["ExecStart"][0].replace("$$", "$")
-    command = command.replace("/srv/reviews-drop", str(drop)).replace(
-        "/opt/reviewsd/bin/reviewsd-import", "/bin/echo"
-    )
-    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=True, timeout=60)
+    done = run_import(drop, "/bin/echo")
     assert done.stdout.split()[: len(names)] == [str(drop / name) for name in names]
-    assert bool(done.stdout) == is_run
+    assert (done.returncode, done.stdout.count("--data")) == (0, is_run)
+
+
+def run_import(drop: Path, program: str) -> subprocess.CompletedProcess[str]:
+    """Run the command of the unit for this directory, with another program in place of ours."""
+    command = merged(IMPORT_UNITS[0])["ExecStart"][0].replace("$$", "$")
+    for shipped, ours in (
+        ("/srv/reviews-drop", str(drop)),
+        ("/opt/reviewsd/bin/reviewsd-import", program),
+        ("/bin/sh -c ", ""),
+    ):
+        assert shipped in command
+        command = command.replace(shipped, ours)
+    arguments = ["/bin/sh", "-c", command.strip("'")]
+    return subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_what_arrives_during_an_import_is_imported_after_it_and_a_failure_is_the_status(
+    tmp_path: Path,
+) -> None:
+    drop, importer = tmp_path / "drop", tmp_path / "importer"
+    drop.mkdir()
+    (drop / "a").touch()
+    importer.write_text(f'#!/bin/sh\necho run "$@"\ntouch {drop}/b\n')
+    importer.chmod(0o755)
+    done = run_import(drop, str(importer))
+    assert [line.split()[1:-2] for line in done.stdout.splitlines()] == [
+        [f"{drop}/a"],
+        [f"{drop}/a", f"{drop}/b"],
+    ]
+    importer.write_text("#!/bin/sh\nexit 78\n")
+    assert run_import(drop, str(importer)).returncode == 78
