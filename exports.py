@@ -142,12 +142,13 @@ MOST_SHOWN = 50  # of what a question names
 
 
 class Undecided(ValueError):
-    """Nothing is imported before the owner decides."""
+    """Nothing is imported before the owner decides: a question of the tables, with its values."""
 
-    def __init__(self, question: str, flag: str, seen: Iterable[str] = ()):
+    def __init__(self, question: str, seen: Iterable[str] = (), **values: object):
+        asked, flag = (text.format_map(values) for text in TABLES["questions"][question])
         named = [f"  {each}" for each in seen]
         rest = [f"  and {len(named) - MOST_SHOWN} more"] if len(named) > MOST_SHOWN else []
-        super().__init__(question, *named[:MOST_SHOWN], *rest, flag)
+        super().__init__(asked, *named[:MOST_SHOWN], *rest, flag)
 
     def lines(self) -> list[str]:
         """The question, what was seen, and the flag that decides."""
@@ -223,9 +224,7 @@ def read_date(text: str, options: Options, order: str = "dmy", *, is_utc: bool =
     if ":" not in text and not UNIX_TIME.fullmatch(text):
         return Date(day)
     if not zone:
-        question = f"{shown(text)} is a moment, and its day depends on where the business is."
-        flag = "Say where once: --zone America/Los_Angeles, for example. It is remembered."
-        raise Undecided(question, flag)
+        raise Undecided("zone", moment=shown(text))
     moment = moment.replace(microsecond=0, tzinfo=moment.tzinfo or (UTC if is_utc else ZoneInfo(zone)))
     utc = moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
     return Date(moment.astimezone(ZoneInfo(zone)).isoformat(), utc)
@@ -248,8 +247,7 @@ def order_of(texts: Iterable[str], name: str) -> str:
     day_first = all(int(found[2]) <= 12 for found in slashed.values())
     month_first = all(int(found[1]) <= 12 for found in slashed.values())
     if day_first == month_first and any(int(found[1]) != int(found[2]) for found in slashed.values()):
-        question = f"{name}: is the day or the month first in these dates?"
-        raise Undecided(question, "Say which: --date-order dmy or --date-order mdy.", list(slashed)[:5])
+        raise Undecided("date order", list(slashed)[:5], column=name)
     return "dmy" if day_first else "mdy"
 
 
@@ -277,8 +275,7 @@ def read_stars(text: str, scale: int | None) -> float | None:
     if value > most or (unit.startswith("/") and int(unit[1:]) != most):
         if scale:
             raise BadRecord(f"{shown(text)} is not a rating of 1 to {most}")
-        flag = "Say how many stars are the most: --scale 5 (others are then skipped), 10 or 100."
-        raise Undecided(f"The scale of the rating {shown(text)} is not known.", flag)
+        raise Undecided("scale", rating=shown(text))
     if value == 0:
         return None
     if most != 5:
@@ -597,9 +594,9 @@ def _columns(header: Sequence[str], file: str, options: Options) -> dict[str, in
     }
     for fault, names in faults.items():
         if names:
-            question = f"{file}: {fault} {', '.join(map(shown, names))}. Its columns are:"
-            flag = f"Name the columns with --map author=…,rating=…,date=…; fields are {', '.join(FIELDS)}."
-            raise Undecided(question, flag, [shown(name) for name in header if name])
+            told, fields = ", ".join(map(shown, names)), ", ".join(FIELDS)
+            seen = [shown(name) for name in header if name]
+            raise Undecided("columns", seen, file=file, fault=fault, names=told, fields=fields)
     return {name: header.index(column) for name, column in wanted.items()}
 
 
@@ -629,8 +626,7 @@ def csv_record(
         if not value:
             raise BadRecord(reason)
     if not source:
-        question = f"{position.file}: nothing says where the review was published."
-        raise Undecided(question, "Say where with --source, for example --source facebook.")
+        raise Undecided("source", file=position.file)
     rating = read_stars(cells["rating"], options.scale)
     review: ReviewInFile = {"author": cells["author"], "rating": rating, "date": date.text, "source": source}
     review |= {key: cells[key] or None for key in ("text", "source_url") if key in cells}

@@ -247,8 +247,7 @@ def run(command: argparse.Namespace, contract: Contract) -> Lines:
 def settled(command: argparse.Namespace, state: State) -> Options:
     """The flags, completed by what earlier commands said. Raises BadData, and Undecided for another zone."""
     if command.zone and state.zone not in ("", command.zone):
-        question = f"The dates here were written in the zone {state.zone}, not in {command.zone}."
-        raise Undecided(question, "Leave --zone out, or import everything anew into an empty directory.")
+        raise Undecided("other zone", known=state.zone, zone=command.zone)
     zone = command.zone or state.zone
     if zone and zone not in available_timezones():
         raise refused(STATE_FILE, f"{zone!r} is not a time zone that this machine knows")

@@ -179,8 +179,7 @@ def merge(
 
 def _business(document: Mapping[str, Json], titles: Collection[str], options: Options) -> Json:
     if "business" not in document and not options.name and len(titles) != 1:
-        flag = 'Say it once: --name "Ann\'s Bakery", for example.'
-        raise Undecided("The files do not say what the business is called.", flag, sorted(titles))
+        raise Undecided("name", sorted(titles))
     return {"name": options.name or min(titles, default="")}
 
 
@@ -200,14 +199,12 @@ def _chosen_locations(exports: Exports, ledger: Ledger, state: State, wanted: Se
     is_open = any(len(each) != 1 for each in meant) or bool(found and not chosen & found)
     has_others = bool(known) or len(new) > 1 or ledger.is_lost
     if is_open or (new and has_others and not (wanted and known <= chosen)):
-        question = "Of which location are reviews to be imported? Each is a business of its own:"
-        flag = "Name it, by number or title, with --location; to show several as one, each with a --location."
         stored = Counter(ledger.entries[id].location for id in ledger.stored)
         seen = [
             f"{each} {titles.get(each, '')!r}: {len(ids[each])} reviews here, {stored[each]} stored"
             for each in sorted(found | known)
         ]
-        raise Undecided(question, flag, seen)
+        raise Undecided("location", seen)
     return chosen
 
 
@@ -618,7 +615,7 @@ def erasing_lines(stored: Stored, id: str) -> list[str]:
         if review := reviews.get(each):
             entry = stored.state.reviews.get(each) or entry_of(review)
             return [digest(entry.source, native_id) for native_id in entry.native.values() or [each]]
-    raise Undecided(f"No review has the id {shown(id)}.", "Give the id or the address of its page.")
+    raise Undecided("unknown id", id=shown(id))
 
 
 def author_lines(stored: Stored, name: str, source: str) -> list[str]:
@@ -630,13 +627,11 @@ def author_lines(stored: Stored, name: str, source: str) -> list[str]:
             shown_so[entry.source].add(entry.author)
     sources = {fold(source)} if source else shown_so.keys()
     if len(sources) != 1:
-        question = f"At which source are the reviews of {shown(name)} to be kept away?"
-        raise Undecided(question, "Name it: --source google, for example.", sorted(shown_so))
+        raise Undecided("source of author", sorted(shown_so), name=shown(name))
     (source,) = sources
     authors = shown_so[source] or {digest(source, fold(name))}
     if len(authors) > 1:
-        question = f"{len(authors)} authors are shown as {shown(name)}."
-        raise Undecided(question, "Give the whole name as exports have it, or each review: --forget ID.")
+        raise Undecided("authors alike", number=len(authors), name=shown(name))
     return [f"author {each}" for each in authors]
 
 
@@ -650,19 +645,17 @@ MOST_TWINS = 0.2  # of the new reviews
 
 def _refuse_failures(failed: Sequence[Fault], sound: int) -> None:
     if len(failed) > MOST_FAILED * (total := len(failed) + sound):
-        question = f"{len(failed)} of {total} records are faulty, more than a tenth:"
-        raise Undecided(question, "Mend the file, or export it anew.", map(str, failed))
+        raise Undecided("failures", map(str, failed), failed=len(failed), total=total)
 
 
 def _refuse_removals(removed: set[str], current: Mapping[str, Sequence[Export]], ledger: Ledger) -> None:
     total = sum(ledger.entries[id].location in current for id in ledger.stored)
     is_many = len(removed) > FEW_REMOVED and len(removed) > MOST_REMOVED_SHARE * total
     if is_many or len(removed) > MOST_OF_FEW * total:
-        question = f"{len(removed)} of {total} reviews are not in this export any more and would be removed:"
-        flag = "If they are really gone, say --allow-removals."
-        if any(export.is_first_alone() for exports in current.values() for export in exports):
-            flag = f"Only part 001 of the export is here; if it has others, import these, too. {flag}"
-        raise Undecided(question, flag, [told(ledger.reviews[id]) for id in sorted(removed)])
+        is_part = any(export.is_first_alone() for exports in current.values() for export in exports)
+        seen = [told(ledger.reviews[id]) for id in sorted(removed)]
+        question = "removals by part 001" if is_part else "removals"
+        raise Undecided(question, seen, removed=len(removed), total=total)
 
 
 def _refuse_twins(ledger: Ledger) -> None:
@@ -677,10 +670,7 @@ def _refuse_twins(ledger: Ledger) -> None:
     pairs = [(id, other) for id in new if (other := others.get(person_and_day(id, reviews[id])))]
     twins = [pair for pair in pairs if not entries[pair[0]].native.keys() & entries[pair[1]].native.keys()]
     if twins and len(twins) >= MOST_TWINS * len(new):
-        number = f"{len(twins)} of {len(new)} new reviews"
-        question = f"{number} have author and day of a stored one with another id:"
-        flag = "If they are others, give another --source; if not, import files of the same kind as before."
-        raise Undecided(question, flag, map(" and ".join, twins))
+        raise Undecided("twins", map(" and ".join, twins), twins=len(twins), new=len(new))
 
 
 # ---- Report ----
