@@ -36,7 +36,6 @@ TABLES = decode(shipped("exports.json").read_bytes())  # of words, forms, and re
 
 # ---- Records: the reviews of an export, and what keeps others from being imported ----
 
-FORMS = ("takeout", "api", "csv")  # what gives native ids; the one whose ids are preferred first
 ReviewInFile = dict[str, Json]  # as in reviews.json; of what has no key nothing is known
 
 
@@ -94,13 +93,25 @@ class Export:
         before |= {(group - 1, 1) for group, _ in positions if group > 1}
         return not before <= positions
 
-    def whole_locations(self) -> set[str]:
-        """The locations of which every page is here, if part 001 alone is all."""
-        heads = [set(inside) for inside in self.folders.values() if set(inside) >= WHOLE]
-        return set[str]().union(*heads) - WHOLE if not self.has_gap() else set()
+    def note_whole(self, locations: Iterable[str]) -> None:
+        """Note that every page of these locations is here."""
+        self.folders[""] = sorted({*WHOLE, *locations})
+
+    def whole_times(self) -> dict[str, str]:
+        """The newest moments of the locations of which every page is here, if part 001 alone is all."""
+        whole = [inside for inside in self.folders.values() if {*inside} >= WHOLE and not self.has_gap()]
+        return {each: self.times.get(each, "") for inside in whole for each in inside if each not in WHOLE}
 
 
 WHOLE = {"data.json", "reviews.json"}  # what a folder has of which no page is missing at its head
+
+
+def latest(*times: Mapping[str, str]) -> dict[str, str]:
+    """The latest of the moments of each location."""
+    found = dict[str, str]()
+    for location, time in (pair for each in times for pair in each.items()):
+        found[location] = max(time, found.get(location, ""))
+    return found
 
 
 class Page(NamedTuple):
@@ -230,6 +241,13 @@ def read_date(text: str, options: Options, order: str = "dmy", *, is_utc: bool =
     return Date(moment.astimezone(ZoneInfo(zone)).isoformat(), utc)
 
 
+def utc_of(date: str) -> str:
+    """The moment of a stored date in UTC; empty for a day, and for a form that no export has."""
+    with suppress(BadRecord):
+        return read_date(date, Options(zone="UTC")).utc
+    return ""
+
+
 def _moment(text: str, order: str) -> datetime:
     if UNIX_TIME.fullmatch(text):
         return datetime.fromtimestamp(int(text[:10]), UTC)
@@ -341,7 +359,8 @@ def read_google(members: Iterable[Member], key: str, number: str, options: Optio
             locations |= here
             exports.with_reviews.add(key)
         elif name == "data.json" and isinstance(document, dict):
-            exports.titles_by_folder[key, folder] = one_line(str(document.get("title") or ""))
+            if title := one_line(str(document.get("title") or "")):
+                exports.titles_by_folder[key, folder] = title
             inside.add(name)
         else:  # such as the reviews that the owner wrote, in the same archive
             reasons = TABLES["refused_by_key"]
@@ -455,21 +474,21 @@ def close(exports: Exports) -> None:
     """
     if faults := [exports.foreign[key] for key in exports.foreign if key not in exports.with_reviews]:
         raise BadData([fault for each in faults for fault in each])
+    texts = (f"{each.review['author']}{each.review.get('text')}" for each in exports.records)
+    if damaged := sum(map(looks_damaged, texts)):
+        exports.warnings.append(f"letters of {damaged} reviews look damaged (“BjÃ¸rn”); export them anew")
     records = defaultdict[str, list[Record]](list)
     for record in exports.records:
         records[record.export].append(record)
     for key, export in exports.known.items():
-        for each in records[key]:
-            newest = max(each.updated, each.replied)
-            export.times[each.location] = max(newest, export.times.get(each.location, ""))
-        for folder, inside in export.folders.items():
-            if title := exports.titles_by_folder.get((key, folder)):
-                exports.titles |= dict.fromkeys(set(inside) - WHOLE, title)
+        export.times = latest(*({each.location: max(each.updated, each.replied)} for each in records[key]))
+    for (key, folder), title in exports.titles_by_folder.items():
+        exports.titles |= dict.fromkeys(set(exports.known[key].folders[folder]) - WHOLE, title)
     for key, pages in exports.pages.items():
         if lack := _lack(pages, records[key]):
             exports.warnings.append(f"{key} remove nothing: {lack}")
         else:
-            exports.known[key].folders[key] = sorted({*WHOLE, records[key][0].location})
+            exports.known[key].note_whole({records[key][0].location})
 
 
 def _lack(pages: Sequence[Page], records: Sequence[Record]) -> str:

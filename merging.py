@@ -18,20 +18,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from contract import BadData, Contract, Fault, shown
-from exports import (
-    ANONYMOUS,
-    FORMS,
-    WHOLE,
-    BadRecord,
-    Export,
-    Exports,
-    Options,
-    Record,
-    ReviewInFile,
-    Undecided,
-    looks_damaged,
-    read_date,
-)
+from exports import ANONYMOUS, Export, Exports, Options, Record, ReviewInFile, Undecided, latest, utc_of
 from query import fold
 from reviews import calendar_day, review_complaints, serving_order
 from strict_json import Json, encode
@@ -46,9 +33,7 @@ class Entry:
     """What is known of a review."""
 
     source: str = ""
-    native: dict[str, str] = field(
-        default_factory=dict
-    )  # ids at the source by form, after a move and location
+    native: dict[str, str] = field(default_factory=dict)  # ids at the source by form, once moved by location
     location: str = ""
     join: str = ""  # the same for a review in Takeout and in the API
     author: str = ""  # digest, as in suppressed.txt
@@ -85,6 +70,11 @@ class Stored(NamedTuple):
     state: State  # empty where it was lost
     suppressed: Collection[str]  # lines of suppressed.txt
 
+    @property
+    def reviews(self) -> dict[str, ReviewInFile]:
+        """By id."""
+        return {review["id"]: review for review in self.document.get("reviews", ())}
+
 
 KINDS: dict[str, type[Any]] = {"Entry": Entry, "Export": Export, "State": State}  # by annotation
 
@@ -108,8 +98,8 @@ def read_state(document: Json | None, reviews_digest: str) -> State:
     """
     state: State = _made("State", document) if document is not None else State()
     if document and "exports" not in document:  # made before parts were known: each may be a part alone
-        folders = {"": sorted({*WHOLE, *state.complete})}
-        state.exports, state.complete = {"": Export({"001": ""}, state.complete, folders)}, {}
+        state.exports, state.complete = {"": Export({"001": ""}, state.complete)}, {}
+        state.exports[""].note_whole(state.exports[""].times)
     if state.replaced == reviews_digest:
         state.reviews |= state.earlier
     return state
@@ -142,15 +132,14 @@ def merge(
     chosen = [each for each in exports.records if each.location in locations | {""}]
     records = _sound(chosen, exports, contract)
     _refuse_failures(exports.failed, len(records))
-    whole = judge(state, exports, locations, allow_removals=options.allow_removals)
+    whole = judge(state, exports, locations, ledger.located, allow_removals=options.allow_removals)
     ledger.take_all(_in_order(records, whole.exports), whole)
     if not ledger.located and len(found := {each.location for each in exports.records} - {""}) == 1:
         ledger.assign_location(*found)
     erased, hidden = ledger.erased(state.hidden)
-    current = {each: ones for each, ones in whole.current.items() if each in ledger.located}
-    removed = ledger.missing(current) - erased
+    removed = ledger.missing(whole.current) - erased
     if not options.allow_removals:
-        _refuse_removals(removed, current, ledger)
+        _refuse_removals(removed, whole.current, ledger)
     gone = [ledger.reviews.pop(id) for id in sorted((removed | erased) & ledger.reviews.keys())]
     _refuse_twins(ledger)
     titles = {each: title for each, title in exports.titles.items() if each in locations}
@@ -264,69 +253,70 @@ class Whole:
     lines: list[str]  # of the report
 
 
-def judge(state: State, exports: Exports, locations: set[str], *, allow_removals: bool) -> Whole:
-    """Which exports of these locations are whole.
+def judge(
+    state: State, exports: Exports, locations: set[str], located: set[str], *, allow_removals: bool
+) -> Whole:
+    """Which exports of these locations are whole; `located` are the locations of stored reviews.
 
     Part 001 alone is, unless the location has ever come in more parts; then it has to be allowed.
     """
     joined = {key: _joined(state.exports.get(key), export) for key, export in exports.known.items()}
     parted = state.parted | {each: key for each, key in exports.parted.items() if each in locations}
-    complete, newest, lines = dict(state.complete), dict(state.complete), []
-    for export in state.exports.values():
-        inside = export.whole_locations() - parted.keys() if export.is_first_alone() else set[str]()
-        newest |= {each: max(newest.get(each, ""), export.times.get(each, "")) for each in inside}
-    denying = defaultdict[str, list[Export]](list)
+    alone = [each.whole_times() for each in state.exports.values() if each.is_first_alone()]
+    complete, newest = state.complete, latest(state.complete, *(_without(times, parted) for times in alone))
+    denying, lines = list[tuple[Export, dict[str, str]]](), list[str]()
     for key, export in joined.items():
         if key in exports.spoilt:
             continue
-        inside, is_sure = export.whole_locations() & locations, allow_removals or not export.is_first_alone()
-        may_have_others = set[str]() if is_sure else inside & parted.keys()
-        for each in inside - may_have_others:
-            newest[each] = max(newest.get(each, ""), export.times[each])
-            complete |= {each: max(complete.get(each, ""), export.times[each])} if is_sure else {}
-            denying[each].append(export)
-        if may_have_others:
+        whole = {each: time for each, time in export.whole_times().items() if each in locations}
+        is_sure = allow_removals or not export.is_first_alone()
+        denied = whole if is_sure else _without(whole, parted)
+        denying.append((export, denied))
+        complete, newest = latest(complete, whole if is_sure else {}), latest(newest, denied)
+        if denied != whole:
             hint = "import its other parts, too, or say --allow-removals if there are none"
             lines.append(f"{key} removes nothing, since others came in more parts than one; {hint}")
         if export.has_gap():
-            lines.append(
-                f"{key} removes nothing, since of its parts only {', '.join(sorted(export.parts))} came"
-            )
+            numbers = ", ".join(sorted(export.parts))
+            lines.append(f"{key} removes nothing, since of its parts only {numbers} came")
     current = {
-        each: [one for one in ones if one.times[each] == newest[each]] for each, ones in denying.items()
+        each: ones
+        for each in located & newest.keys()
+        if (ones := [export for export, times in denying if times.get(each) == newest[each]])
     }
-    current = {each: ones for each, ones in current.items() if ones}
     return Whole(joined, complete, newest, parted, current, lines)
+
+
+def _without(times: Mapping[str, str], locations: Collection[str]) -> dict[str, str]:
+    return {each: time for each, time in times.items() if each not in locations}
 
 
 def _joined(earlier: Export | None, export: Export) -> Export:
     """An export with the parts of it that came before; a part with other content is of another export."""
     if earlier is None or any(earlier.parts.get(each, new) != new for each, new in export.parts.items()):
         return export
-    times = {each: max(time, earlier.times.get(each, "")) for each, time in export.times.items()}
-    folders = {
-        each: sorted({*earlier.folders.get(each, ()), *export.folders.get(each, ())})
-        for each in earlier.folders | export.folders
-    }
-    return Export(earlier.parts | export.parts, earlier.times | times, folders, earlier.ids)
+    folders = defaultdict[str, list[str]](list, earlier.folders)
+    for each, inside in export.folders.items():
+        folders[each] = sorted({*folders[each], *inside})
+    return Export(
+        earlier.parts | export.parts, latest(earlier.times, export.times), dict(folders), earlier.ids
+    )
 
 
 def _remembered(
     whole: Whole, state: State, spoilt: Collection[str], erased: Collection[str]
 ) -> dict[str, Export]:
     """The exports of which another part may come and tell something."""
-    of_use = state.exports | {
-        key: export for key, export in whole.exports.items() if export.parts and key not in spoilt
-    }
-    by_time = sorted(of_use, key=lambda key: (max(of_use[key].times.values(), default=""), key))
-    return {
-        key: replace(of_use[key], ids=[id for id in of_use[key].ids if id not in erased])
-        for key in by_time[-MOST_REMEMBERED:]
-    }
+    parts = {key: export for key, export in whole.exports.items() if export.parts and key not in spoilt}
+    known = state.exports | parts
+    by_time = sorted(known, key=lambda key: (max(known[key].times.values(), default=""), key))
+    ids = {key: [id for id in known[key].ids if id not in erased] for key in by_time[-MOST_REMEMBERED:]}
+    return {key: replace(known[key], ids=ids[key]) for key in ids}
 
 
 # ---- Ledger: ids, fields, what is removed ----
 
+FORMS = ("takeout", "api", "csv")  # what gives native ids; the one whose ids are preferred first
 DERIVED_ID = re.compile(r"(.*-[0-9a-f]{24})(?:-[0-9]+)?", re.DOTALL)
 CHANGED = {"rating": "stars changed", "owner_reply": "reply changed"}  # in the report
 RowKey = tuple[str, str, str, str]  # source, a derived id without its number, digests of text and stars
@@ -358,11 +348,8 @@ def join_key(source: str, utc: str, author: str) -> str:
 def entry_of(review: ReviewInFile) -> Entry:
     """What a stored review tells of itself."""
     source, author = fold(review.get("source") or "unknown"), fold(review["author"])
-    try:
-        utc = read_date(review["date"], Options(zone="UTC")).utc
-    except BadRecord:  # a date that the contract takes, and no export has
-        utc = ""
-    return Entry(source, join=join_key(source, utc, author), author=digest(source, author))
+    join = join_key(source, utc_of(review["date"]), author)
+    return Entry(source, join=join, author=digest(source, author))
 
 
 class Ledger:
@@ -370,8 +357,7 @@ class Ledger:
 
     def __init__(self, stored: Stored, *, is_short: bool):
         known, self.suppressed, self.is_short = stored.state.reviews, set(stored.suppressed), is_short
-        reviews = stored.document.get("reviews", ())
-        self.stored: dict[str, ReviewInFile] = {review["id"]: review for review in reviews}
+        self.stored = stored.reviews
         self.reviews = {id: dict(review) for id, review in self.stored.items()}
         self.entries = {id: entry_of(review) for id, review in self.stored.items() if id not in known}
         for id, entry in known.items():
@@ -608,11 +594,10 @@ def _row_key(record: Record) -> RowKey:
 
 def erasing_lines(stored: Stored, id: str) -> list[str]:
     """The lines that keep away the review with this id, or of this address. Raises Undecided."""
-    reviews = {review["id"]: review for review in stored.document.get("reviews", ())}
     path = id.partition("/reviews/")[2]
     forms = (id, path, re.split("[?#]", path)[0])
     for each in (*forms, *map(unquote, forms)):
-        if review := reviews.get(each):
+        if review := stored.reviews.get(each):
             entry = stored.state.reviews.get(each) or entry_of(review)
             return [digest(entry.source, native_id) for native_id in entry.native.values() or [each]]
     raise Undecided("unknown id", id=shown(id))
@@ -621,8 +606,8 @@ def erasing_lines(stored: Stored, id: str) -> list[str]:
 def author_lines(stored: Stored, name: str, source: str) -> list[str]:
     """The line that keeps away all reviews of an author at a source. Raises Undecided."""
     shown_so = defaultdict[str, set[str]](set)  # digests of authors by source
-    for review in stored.document.get("reviews", ()):
-        entry = stored.state.reviews.get(review["id"]) or entry_of(review)
+    for id, review in stored.reviews.items():
+        entry = stored.state.reviews.get(id) or entry_of(review)
         if fold(name) == fold(review["author"]) or entry.author == digest(entry.source, fold(name)):
             shown_so[entry.source].add(entry.author)
     sources = {fold(source)} if source else shown_so.keys()
@@ -700,9 +685,6 @@ def _report(
 
 
 def _details(records: Collection[Record], ledger: Ledger) -> Iterator[str]:
-    texts = (f"{record.review['author']}{record.review.get('text')}" for record in records)
-    if damaged := sum(map(looks_damaged, texts)):
-        yield f"letters of {damaged} reviews look damaged (“BjÃ¸rn”); export them anew"
     if addresses := sum(any(map(_address, record.review["author"].split())) for record in records):
         yield f"authors named by an e-mail address, of which what stands before the @ is taken: {addresses}"
     by_hand = sorted((id, key) for id, key in ledger.by_hand if id in ledger.reviews)
