@@ -23,11 +23,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import product
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from contract import BadData, Fault, shown
+from files import Member
 from query import canonically_ordered, fold
 from snapshot import shipped
 from strict_json import SURROGATE, Json, NotJson, decode, encode
@@ -126,10 +127,11 @@ class Page(NamedTuple):
 class Exports:
     """What all files of a command say."""
 
+    options: Options
     records: list[Record] = field(default_factory=list)
     failed: list[Fault] = field(default_factory=list)  # records that cannot be imported
     spoilt: set[str] = field(default_factory=set)  # exports in which one of these is
-    skipped: list[str] = field(default_factory=list)  # files
+    links: list[Path] = field(default_factory=list)  # which nothing follows
     warnings: list[str] = field(default_factory=list)
     titles: dict[str, str] = field(default_factory=dict)  # of locations
     parted: dict[str, str] = field(default_factory=dict)  # exports whose later parts have it, by location
@@ -219,7 +221,7 @@ class Date(NamedTuple):
     utc: str = ""
 
 
-def read_date(text: str, options: Options, order: str = "dmy", *, is_utc: bool = False) -> Date:
+def read_date(text: str, options: Options, order: str = "dmy", is_utc: bool = False) -> Date:
     """The day or the moment that `text` names, in any known form; empty for no text.
 
     A moment without a zone of its own is one of the business, or of UTC. Raises BadRecord, and Undecided for
@@ -309,18 +311,11 @@ RESOURCE_NAME = re.compile(r"(?:accounts/[^/]+/)?locations/([^/]+)/reviews/([^/]
 ANONYMOUS = "A Google user"  # Google's own words
 GOOGLE_KEYS = {"createTime", "starRating"}  # of a review
 PAGE_KEYS = {"reviews", "averageRating", "totalReviewCount", "nextPageToken"}
-MEMBER = re.compile(r"(?:reviews.*|data)\.json", re.IGNORECASE)  # names in a folder or an archive
+# What is read of a folder or an archive, by its path inside; the last two are of spreadsheets.
+MEMBER = re.compile(r"(?:.*/)?(?:reviews[^/]*|data)\.json|xl/workbook\.xml|content\.xml", re.I | re.DOTALL)
 ARCHIVE_NAME = re.compile(
     r"(takeout-[0-9]{8}T[0-9]{6}Z)(?:-((?:[0-9]+-)?[0-9]{1,3})(?![0-9]))?.*|(.+)-([0-9]{3})", re.DOTALL
 )
-
-
-class Member(NamedTuple):
-    """A file of a folder or an archive: its path inside, its name for the report, its content."""
-
-    path: PurePosixPath
-    file: str
-    data: bytes
 
 
 FIRST_PARTS = {(0, 1), (1, 1)}
@@ -341,16 +336,18 @@ def part_of(name: str) -> tuple[str, str]:
     return (found[1] or found[3], found[2] or found[4] or "") if found else (name, "")
 
 
-def read_google(members: Iterable[Member], key: str, number: str, options: Options, exports: Exports) -> None:
+def read_google(members: Iterable[Member], key: str, number: str, exports: Exports) -> None:
     """Add the reviews in the JSON files of a part of the export `key`. Raises BadData and Undecided."""
     export, faults, content = exports.known.setdefault(key, Export()), list[Fault](), hashlib.sha256()
     locations = set[str]()
     for path, file, data in members:
+        if path.suffix == ".xml":
+            raise refused(file, TABLES["spreadsheet"])
         document, name, folder = _json(data, file), path.name.lower(), clean(str(path.parent))
         content.update(hashlib.sha256(f"{folder}/{clean(name)}\n".encode() + data).digest())
         inside = set(export.folders.get(folder, ()))
         if (items := _google_items(document)) is not None:
-            found = _google_records(items, file, key, options, exports)
+            found = _google_records(items, file, key, exports)
             if "totalReviewCount" in document or any(each.form == "api" for each in found):
                 found = _of_page(document, found, exports)
             exports.records += found
@@ -384,20 +381,15 @@ def _json(data: bytes, file: str) -> Json:
 
 def _google_items(document: Json) -> list[Json] | None:
     """The reviews of a file from Google, none on an empty page; None if it is something else."""
-    if not isinstance(document, dict):
-        return None
-    items = document.get("reviews") or []
-    if not items and document.keys() <= PAGE_KEYS:
-        return []
-    is_google = isinstance(items, list) and any(
-        isinstance(item, dict) and GOOGLE_KEYS & item.keys() for item in items
-    )
-    return items if is_google else None
+    match document:
+        case {"reviews": [*items]} if any(isinstance(each, dict) and GOOGLE_KEYS & each.keys() for each in items):
+            return items
+        case {**members} if members.keys() <= PAGE_KEYS and not members.get("reviews"):
+            return []
+    return None
 
 
-def _google_records(
-    items: Sequence[Json], file: str, export: str, options: Options, exports: Exports
-) -> list[Record]:
+def _google_records(items: Sequence[Json], file: str, key: str, exports: Exports) -> list[Record]:
     """The reviews of a file; those that cannot be imported are noted. Raises Undecided."""
     records = []
     for index, item in enumerate(items):
@@ -405,9 +397,9 @@ def _google_records(
         try:
             if not isinstance(item, dict):
                 raise BadRecord(f"it is {shown(item)} and not an object")
-            records.append(google_record(item, position, export, options))
+            records.append(google_record(item, position, key, exports.options))
         except BadRecord as fault:
-            exports.fail(position, str(fault), export)
+            exports.fail(position, str(fault), key)
     return records
 
 
@@ -420,8 +412,8 @@ def google_record(item: Mapping[str, Json], position: Fault, export: str, option
     reviewer, reply = _member(item, "reviewer", dict), _member(item, "reviewReply", dict)
     author = "" if reviewer.get("isAnonymous") is True else one_line(_text(reviewer, "displayName"))
     created, updated, replied = (
-        read_date(text, options, is_utc=True)
-        for text in (_text(item, "createTime"), _text(item, "updateTime"), _text(reply, "updateTime"))
+        read_date(_text(holder, key), options, is_utc=True)
+        for holder, key in ((item, "createTime"), (item, "updateTime"), (reply, "updateTime"))
     )
     if not created.utc:
         raise BadRecord(f"createTime is {shown(item.get('createTime'))} and not a moment")
@@ -514,6 +506,7 @@ def _lack(pages: Sequence[Page], records: Sequence[Record]) -> str:
 # ---- CSV: the header of the template, or one that --map explains ----
 
 TEMPLATE = tuple(TABLES["template"])
+DateForms = Mapping[str, tuple[str, bool]]  # by field, whether the day is first, and whether it is in UTC
 FIELDS = (*TEMPLATE, *TABLES["only_by_map"])
 SPOILT_ID = re.compile(r"[0-9]+(?:[.,][0-9]+)?E\+[0-9]+|#{3,}", re.IGNORECASE)
 # What letters of other encodings are in cp1252: signs in words, capitals behind small letters, “š” for “ö”.
@@ -525,27 +518,25 @@ MOST_IMPROBABLE = 0.05  # of the characters beyond ASCII
 MOST_BREAKS = 50  # of lines in a cell
 
 
-def read_csv(data: bytes, file: str, options: Options, exports: Exports) -> None:
+def read_csv(data: bytes, file: str, exports: Exports) -> None:
     """Add the rows of a CSV file, whose order does not matter. Raises BadData and Undecided."""
-    (_, header), *rows = _rows(_csv_text(data, file, exports), file)
+    options, ((_, header), *rows) = exports.options, _rows(_csv_text(data, file, exports), file)
     header = [one_line(name) for name in header]
     columns = _columns(header, file, options)
     cells = [_cells(row, columns) if len(row) == len(header) else {} for _, row in rows]
-    orders = {
-        key: options.date_order or order_of((cell.get(key, "") for cell in cells), f"{file}, column {key}")
-        for key in ("date", "reply_date")
-    }
-    in_utc = {key for key in orders if key in columns and "utc" in header[columns[key]].lower()}
+    dates = {}
+    for key in ("date", "reply_date"):
+        order = options.date_order or order_of((cell.get(key, "") for cell in cells), f"{file}, column {key}")
+        dates[key] = order, key in columns and "utc" in header[columns[key]].lower()
     records = []
     for (line, row), cell in zip(rows, cells, strict=True):
         position = Fault(f"{file} line {line}", (), "")
         if SPOILT_ID.fullmatch(cell.get("id", "")):
-            reason = f"a spreadsheet has spoilt the id {shown(cell['id'])}; export it anew"
-            raise refused(position.file, reason)
+            raise refused(position.file, f"a spreadsheet has spoilt the id {shown(cell['id'])}; export it anew")
         try:
             if not cell:
                 raise BadRecord(f"the row has {len(row)} cells and the header {len(header)}")
-            records.append(csv_record(cell, position, orders, in_utc, options))
+            records.append(csv_record(cell, position, dates, options))
         except BadRecord as fault:
             exports.fail(position, str(fault))
     exports.records += sorted(records, key=lambda record: encode(record.review))
@@ -628,13 +619,9 @@ def _cells(row: Sequence[str], columns: Mapping[str, int]) -> dict[str, str]:
     return cells
 
 
-def csv_record(
-    cells: Mapping[str, str], position: Fault, orders: Mapping[str, str], in_utc: set[str], options: Options
-) -> Record:
+def csv_record(cells: Mapping[str, str], position: Fault, dates: DateForms, options: Options) -> Record:
     """A row; an empty `reply` says nothing. Raises BadRecord and Undecided."""
-    date, replied = (
-        read_date(cells.get(key, ""), options, order, is_utc=key in in_utc) for key, order in orders.items()
-    )
+    date, replied = (read_date(cells.get(key, ""), options, *form) for key, form in dates.items())
     verified, source = cells.get("verified", "").lower(), fold(cells.get("source") or options.source)
     truths: dict[str, bool] = TABLES["truths"]
     for value, reason in (
@@ -663,15 +650,13 @@ def csv_record(
 
 # ---- Formats: told by content ----
 
-SPREADSHEET = TABLES["refused_by_first_bytes"]["d0cf11e0"]
 
-
-def read_single(data: bytes, file: str, options: Options, exports: Exports) -> None:
+def read_single(data: bytes, file: str, exports: Exports) -> None:
     """Add the reviews of a single file. Raises BadData and Undecided."""
     for first, reason in TABLES["refused_by_first_bytes"].items():
         if data.startswith(bytes.fromhex(first)):
-            raise refused(file, reason)
+            raise refused(file, reason.format_map(TABLES))
     if data.removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"{", b"[")):
-        read_google([Member(PurePosixPath(), file, data)], file, "", options, exports)
+        read_google([Member(PurePosixPath(), file, data)], file, "", exports)
     else:
-        read_csv(data, file, options, exports)
+        read_csv(data, file, exports)

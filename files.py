@@ -1,4 +1,4 @@
-"""Files: opened without following a link, read whole, replaced at one stroke, one writer at a time.
+"""Files: found and opened without following a link, read whole, replaced at one stroke, one writer at a time.
 
 This module knows no format and no directory of ours. Everything raises OSError with the name of the file.
 """
@@ -7,11 +7,23 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import stat
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import BinaryIO
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, NamedTuple
+
+ZIP_SIGNS = (b"PK\x03\x04", b"PK\x05\x06")  # the latter is one without members
+
+
+class Member(NamedTuple):
+    """A file of a folder or an archive: its path inside, its name for people, its content."""
+
+    path: PurePosixPath
+    file: str
+    data: bytes
 
 
 @contextmanager
@@ -39,6 +51,43 @@ def read_whole(file: BinaryIO, path: Path, most_bytes: int) -> bytes:
     if (after.st_size, after.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
         raise OSError(None, "it changes while it is read", str(path))
     return content
+
+
+def in_folder(folder: Path, wanted: re.Pattern[str], most_bytes: int, links: list[Path]) -> Iterator[Member]:
+    """The files whose path inside is wanted, in order; links are not followed but noted."""
+    for above, folders, names, descriptor in os.fwalk(folder):
+        folders.sort()
+        for path in (Path(above, name) for name in sorted([*folders, *names])):
+            inside = PurePosixPath(path.relative_to(folder))
+            if path.is_symlink():
+                links.append(path)
+            elif path.name in names and wanted.fullmatch(str(inside)):
+                with opened(path, descriptor) as file:
+                    content = read_whole(file, path, most_bytes)
+                yield Member(inside, str(path), content)
+
+
+def is_archive(file: BinaryIO) -> bool:
+    """Whether an open file is a ZIP."""
+    return os.pread(file.fileno(), 4, 0) in ZIP_SIGNS
+
+
+def in_archive(file: BinaryIO, path: Path, wanted: re.Pattern[str], most_bytes: int) -> Iterator[Member]:
+    """The files of an open ZIP whose path inside is wanted."""
+    try:
+        archive = zipfile.ZipFile(file)
+        for info in archive.infolist():
+            if wanted.fullmatch(info.filename):
+                name = f"{path}:{info.filename}"
+                with archive.open(info) as member:
+                    if len(data := member.read(most_bytes + 1)) > most_bytes:
+                        raise OSError(None, f"larger than {most_bytes // 2**20} MiB", name)
+                yield Member(PurePosixPath(info.filename), name, data)
+    except Exception as error:  # a damaged archive makes zipfile and its decoders raise a dozen kinds
+        if getattr(error, "filename", None):  # one of ours
+            raise
+        reason = f"a damaged or encrypted archive ({error or type(error).__name__}); download it again"
+        raise OSError(None, reason, str(path)) from None
 
 
 @contextmanager

@@ -16,11 +16,10 @@ import os
 import re
 import sys
 import time
-import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, TextIO
 from zoneinfo import available_timezones
 
@@ -28,10 +27,8 @@ from contract import BadData, Contract, Fault, printable, read_contract
 from exports import (
     FIELDS,
     MEMBER,
-    SPREADSHEET,
     TEMPLATE,
     Exports,
-    Member,
     Options,
     Undecided,
     close,
@@ -41,7 +38,7 @@ from exports import (
     read_single,
     refused,
 )
-from files import locked, opened, read_whole, write
+from files import in_archive, in_folder, is_archive, locked, opened, read_whole, write
 from insights import COUNTED_KEYS, MODEL, compare_annotations, counted, misspelt, outdated
 from links import Links
 from merging import STATE_FILE, State, Stored, author_lines, erasing_lines, merge, read_state
@@ -57,76 +54,47 @@ TOLERANCE = timedelta(days=1)  # for dates in the future
 # ---- Exports: files, folders and archives, of which only what is needed is read ----
 
 MOST_BYTES = 64 * 1024 * 1024  # of a file, or of a member of an archive
-ZIP_SIGNS = (b"PK\x03\x04", b"PK\x05\x06")  # the latter is one without members
 QUIET_SECONDS = 2.0
 
 
 def read_exports(paths: Iterable[Path], options: Options) -> Exports:
     """What the files say; links are skipped and named. Raises BadData and Undecided."""
-    exports, started, parts = Exports(), time.monotonic(), set[tuple[str, str]]()
+    exports, started, parts = Exports(options), time.monotonic(), set[tuple[str, str]]()
     for path in dict.fromkeys(paths):
         if sys.stderr.isatty() and time.monotonic() > started + QUIET_SECONDS:
             say([f"reading {path} …"], sys.stderr)
         try:
-            _read_export(path, parts, options, exports)
+            _read_export(path, parts, exports)
         except OSError as error:
             raise refused(str(error.filename or path), f"cannot be read: {error.strerror}") from None
-    if not exports.known and not exports.records and exports.skipped:
-        raise BadData([Fault(each, (), "nothing else is there") for each in exports.skipped])
+    if exports.links and not exports.known and not exports.records:
+        raise BadData([Fault(str(each), (), "is a link; give the file itself") for each in exports.links])
     close(exports)
     return exports
 
 
-def _read_export(path: Path, parts: set[tuple[str, str]], options: Options, exports: Exports) -> None:
+def _read_export(path: Path, parts: set[tuple[str, str]], exports: Exports) -> None:
     """Add what a file or a folder says; `parts` are those that have been read."""
     if path.is_symlink():
-        exports.skipped.append(f"{path} is a link; give the file itself")
-        return
-    members, name = _in_folder(path, exports), path.name
-    if not path.is_dir():
-        members, name = _in_archive(path), path.stem
+        exports.links.append(path)
+    elif path.is_dir():
+        members = in_folder(path, MEMBER, MOST_BYTES, exports.links)
+        read_google(members, *_part(path, path.name, parts), exports)
+    else:
         with opened(path) as file:
-            if file.read(4) not in ZIP_SIGNS:
-                read_single(read_whole(file, path, MOST_BYTES), str(path), options, exports)
-                return
+            if is_archive(file):
+                members = in_archive(file, path, MEMBER, MOST_BYTES)
+                read_google(members, *_part(path, path.stem, parts), exports)
+            else:
+                read_single(read_whole(file, path, MOST_BYTES), str(path), exports)
+
+
+def _part(path: Path, name: str, parts: set[tuple[str, str]]) -> tuple[str, str]:
+    """The key of the export of which a folder or an archive is a part, and the number of the part."""
     export, number = part = part_of(name)
     is_other = part in parts and not export.startswith("takeout-")  # it is in another folder
     parts.add(part)
-    read_google(members, export if number and not is_other else str(path), number, options, exports)
-
-
-def _in_folder(path: Path, exports: Exports) -> Iterator[Member]:
-    """The files of a folder that may hold reviews; nothing is reached through a link. Raises OSError."""
-    for folder, folders, names, descriptor in os.fwalk(path):
-        folders.sort()
-        for file in (Path(folder, name) for name in sorted([*folders, *names])):
-            if file.is_symlink():
-                exports.skipped.append(f"{file} is a link; give the file itself")
-            elif file.name in names and MEMBER.fullmatch(file.name):
-                with opened(file, descriptor) as member:
-                    content = read_whole(member, file, MOST_BYTES)
-                yield Member(PurePosixPath(file.relative_to(path)), str(file), content)
-
-
-def _in_archive(path: Path) -> Iterator[Member]:
-    """The files of an archive that may hold reviews. Raises BadData and OSError."""
-    with opened(path) as file:
-        try:
-            archive = zipfile.ZipFile(file)
-            for info in archive.infolist():
-                inside, name = PurePosixPath(info.filename), f"{path}:{info.filename}"
-                if info.filename in ("xl/workbook.xml", "content.xml"):
-                    raise refused(str(path), SPREADSHEET)
-                if MEMBER.fullmatch(inside.name):
-                    with archive.open(info) as member:
-                        if len(data := member.read(MOST_BYTES + 1)) > MOST_BYTES:
-                            raise refused(name, f"larger than {MOST_BYTES // 2**20} MiB")
-                    yield Member(inside, name, data)
-        except BadData:
-            raise
-        except Exception as error:  # a damaged archive makes zipfile and its decoders raise a dozen kinds
-            reason = f"a damaged or encrypted archive ({error or type(error).__name__}); download it again"
-            raise refused(str(path), reason) from None
+    return export if number and not is_other else str(path), number
 
 
 # ---- Data directory: what is there, and how it is replaced ----

@@ -680,7 +680,8 @@ def _report(
         if review["id"] in ledger.stored:  # else its author is not named once more
             yield f"{'removed' if review['id'] in removed else 'kept away'}: {told(review)}"
     yield from (f"skipped: {record.position}no rating" for record in ledger.unrated.values())
-    yield from (f"skipped: {each}" for each in (*exports.failed, *exports.skipped))
+    yield from (f"skipped: {each}" for each in exports.failed)
+    yield from (f"skipped: {link} is a link; give the file itself" for link in exports.links)
     yield from exports.warnings
 
 
