@@ -382,7 +382,9 @@ def _json(data: bytes, file: str) -> Json:
 def _google_items(document: Json) -> list[Json] | None:
     """The reviews of a file from Google, none on an empty page; None if it is something else."""
     match document:
-        case {"reviews": [*items]} if any(isinstance(each, dict) and GOOGLE_KEYS & each.keys() for each in items):
+        case {"reviews": [*items]} if any(
+            isinstance(each, dict) and GOOGLE_KEYS & each.keys() for each in items
+        ):
             return items
         case {**members} if members.keys() <= PAGE_KEYS and not members.get("reviews"):
             return []
@@ -532,7 +534,9 @@ def read_csv(data: bytes, file: str, exports: Exports) -> None:
     for (line, row), cell in zip(rows, cells, strict=True):
         position = Fault(f"{file} line {line}", (), "")
         if SPOILT_ID.fullmatch(cell.get("id", "")):
-            raise refused(position.file, f"a spreadsheet has spoilt the id {shown(cell['id'])}; export it anew")
+            raise refused(
+                position.file, f"a spreadsheet has spoilt the id {shown(cell['id'])}; export it anew"
+            )
         try:
             if not cell:
                 raise BadRecord(f"the row has {len(row)} cells and the header {len(header)}")
