@@ -136,17 +136,16 @@ def merge(
     ledger.take_all(_in_order(records, whole.exports), whole)
     if not ledger.located and len(found := {each.location for each in exports.records} - {""}) == 1:
         ledger.assign_location(*found)
-    erased, hidden = ledger.erased(state.hidden)
-    removed = ledger.missing(whole.current) - erased
+    ledger.erase(state.hidden)
+    ledger.remove(whole.current)
     if not options.allow_removals:
-        _refuse_removals(removed, whole.current, ledger)
-    gone = [ledger.reviews.pop(id) for id in sorted((removed | erased) & ledger.reviews.keys())]
+        _refuse_removals(whole.current, ledger)
     _refuse_twins(ledger)
     titles = {each: title for each, title in exports.titles.items() if each in locations}
     merged = {"business": _business(document, set(titles.values()), options)} | document
     merged["reviews"] = ledger.listed()
     kept = ((id, each) for id, each in ledger.entries.items() if each.digests or each.location)
-    entries = {id: entry for id, entry in kept if id not in erased}
+    entries = {id: entry for id, entry in kept if id not in ledger.erased}
     after = replace(
         state,
         zone=options.zone,
@@ -154,16 +153,14 @@ def merge(
         complete=whole.complete,
         parted=whole.parted,
         titles=state.titles | titles,
-        hidden=hidden,
-        exports=_remembered(whole, state, exports.spoilt, erased),
+        hidden=ledger.hidden,
+        exports=_remembered(whole, state, exports.spoilt, ledger.erased),
         reviews=entries,
     )
     if merged != document:
-        earlier = ((id, entry) for id, entry in state.reviews.items() if id not in erased)
-        after.earlier = {id: entry for id, entry in earlier if entry != entries.get(id)}
-    lines = [*_report(ledger, removed, erased, gone, exports), *whole.lines, *_details(records, ledger)]
-    unmet = sorted(ledger.suppressed.difference(hidden.values()))
-    return merged, after, [*lines, *(f"this line of suppressed.txt matches nobody: {each}" for each in unmet)]
+        changed = {id: entry for id, entry in state.reviews.items() if entry != entries.get(id)}
+        after.earlier = {id: entry for id, entry in changed.items() if id not in ledger.erased}
+    return merged, after, [*_report(ledger, exports), *whole.lines, *_details(records, ledger)]
 
 
 def _business(document: Mapping[str, Json], titles: Collection[str], options: Options) -> Json:
@@ -353,7 +350,10 @@ def entry_of(review: ReviewInFile) -> Entry:
 
 
 class Ledger:
-    """The stored reviews and what is known of each, while records are merged into them."""
+    """The stored reviews and what is known of each, while records are merged into them.
+
+    It gives ids, takes fields that an export has anew, and removes what exports no longer have or is erased.
+    """
 
     def __init__(self, stored: Stored, *, is_short: bool):
         known, self.suppressed, self.is_short = stored.state.reviews, set(stored.suppressed), is_short
@@ -368,6 +368,8 @@ class Ledger:
         self.current = set[str]()  # ids of which a record is no older than what is stored
         self.unrated = dict[str, Record]()
         self.by_hand = set[tuple[str, str]]()  # id and field that differ from the export
+        self.removed, self.erased = dict[str, ReviewInFile](), dict[str, ReviewInFile]()
+        self.hidden = dict[str, str]()  # as in the state
         self._ids = dict[tuple[str, str], str]()  # by source and native id
         self._joined, self._derived = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
         for id, entry in self.entries.items():
@@ -385,8 +387,6 @@ class Ledger:
             if is_stored or join_key(source, record.created, author) in joins:
                 locations.add(record.location)
         return locations - {""}
-
-    # ---- Ids: given once ----
 
     def take_all(self, records: Sequence[Record], whole: Whole) -> None:
         """Take over what records say, and note which reviews each export has."""
@@ -463,8 +463,6 @@ class Ledger:
         text, stars = (digests.get(key, value_digest(review.get(key))) for key in ("text", "rating"))
         return text, stars
 
-    # ---- Fields: what a record says and earlier ones did not ----
-
     def _take(self, id: str, record: Record) -> None:
         entry = self.entries[id]
         if id not in self.reviews:  # new, or one that was removed and returns
@@ -484,7 +482,8 @@ class Ledger:
                 self.reviews[id].setdefault(key, value)
             elif key == "owner_reply":
                 if is_news and (value or entry.replied < record.exported):
-                    self._take_reply(id, record, value)
+                    self._set(id, key, value and _dated(value, self.reviews[id].get(key) or {}))
+                    entry.replied = record.replied
             elif key == "author":
                 if is_news and is_current:
                     entry.author = digest(entry.source, fold(value))
@@ -493,13 +492,6 @@ class Ledger:
             elif is_current:
                 self._set(id, key, value)
         entry.seen = max(entry.seen, record.exported)
-
-    def _take_reply(self, id: str, record: Record, reply: Json) -> None:
-        stored = self.reviews[id].get("owner_reply") or {}
-        if reply and "date" not in reply:
-            reply = reply | {"date": stored.get("date") if stored.get("text") == reply["text"] else None}
-        self._set(id, "owner_reply", reply)
-        self.entries[id].replied = record.replied
 
     def _set(self, id: str, key: str, value: Json) -> None:
         """Set a field as an export has it, unless it was changed by hand."""
@@ -516,27 +508,14 @@ class Ledger:
         else:
             self.by_hand.add((id, key))
 
-    # ---- Removal: what a whole export no longer has, and what was erased for good ----
-
     def assign_location(self, location: str) -> None:
         """Take reviews of Google whose location the lost state knew for those of the only one."""
         for entry in self.entries.values():
             if entry.source == "google":
                 entry.location = entry.location or location
 
-    def missing(self, current: Mapping[str, Sequence[Export]]) -> set[str]:
-        """The reviews that are older than the newest whole exports of their location and in none of them."""
-        missing = set[str]()
-        times = {each: exports[0].times[each] for each, exports in current.items()}
-        present = {each: {id for export in exports for id in export.ids} for each, exports in current.items()}
-        for id in self.reviews:
-            entry = self.entries[id]
-            is_older = max(entry.updated, self.exported.get(id, "")) < times.get(entry.location, "")
-            missing |= {id} if is_older and id not in present[entry.location] else set()
-        return missing
-
-    def erased(self, hidden: Mapping[str, str]) -> tuple[set[str], dict[str, str]]:
-        """The reviews that suppressed.txt means, and what `hidden` becomes."""
+    def erase(self, hidden: Mapping[str, str]) -> None:
+        """Forget the reviews that suppressed.txt means; `hidden` as in the state."""
         lines = {mark: line for mark, line in hidden.items() if line in self.suppressed}
         found, erased = dict(lines), set[str]()
         lines |= {line: line for line in self.suppressed}
@@ -550,9 +529,18 @@ class Ledger:
                     erased.add(id)
                     lines |= {mark: lines.get(mark, means[0]) for mark in marks}
                     found |= {mark: lines[mark] for mark in marks} | {line: line for line in means}
-        return erased, dict(sorted(found.items()))
+        self.hidden = dict(sorted(found.items()))
+        self.erased = {id: self.reviews.pop(id, {}) for id in sorted(erased)}
 
-    # ---- Result: the reviews, and what to say of them ----
+    def remove(self, current: Mapping[str, Sequence[Export]]) -> None:
+        """Remove reviews older than the newest whole exports of their location that are in none of them."""
+        present = {each: {id for export in exports for id in export.ids} for each, exports in current.items()}
+        for id in sorted(self.reviews):
+            entry = self.entries[id]
+            if entry.location in current and id not in present[entry.location]:
+                time = current[entry.location][0].times[entry.location]
+                if max(entry.updated, self.exported.get(id, "")) < time:
+                    self.removed[id] = self.reviews.pop(id)
 
     def listed(self) -> list[ReviewInFile]:
         """The reviews in the order in which they are served; as they stood if none has changed."""
@@ -560,26 +548,11 @@ class Ledger:
             return list(self.stored.values())
         return sorted(self.reviews.values(), key=serving_order, reverse=True)
 
-    def counts(self, removed: set[str], erased: set[str]) -> dict[str, int]:
-        """Numbers of reviews by what happens to them."""
-        stored, merged = self.stored, self.reviews
-        named = self.exported.keys() - self.unrated.keys() - removed - erased
-        changes = Counter(
-            CHANGED.get(key, f"{key} changed")
-            for id in sorted(stored.keys() & merged.keys())
-            for key in merged[id]
-            if stored[id].get(key) != merged[id][key]
-        )
-        return {
-            "new": len(merged.keys() - stored.keys()),
-            **changes,
-            "unchanged": sum(merged[id] == stored[id] for id in named & self.current & stored.keys()),
-            "older than what is stored, left alone": len((named & stored.keys()) - self.current),
-            "deleted since, not taken from an older export": len(named - stored.keys() - self.current),
-            "removed, since a complete export no longer has them": len(removed),
-            "kept away by suppressed.txt": len(erased),
-            "without stars, skipped": len(self.unrated),
-        }
+
+def _dated(reply: dict[str, Json], stored: Mapping[str, Json]) -> Json:
+    """A reply of which the export may not have the date, with the stored date if it says the same."""
+    known = stored.get("date") if stored.get("text") == reply["text"] else None
+    return reply | {"date": reply.get("date", known)}
 
 
 def _row_key(record: Record) -> RowKey:
@@ -633,14 +606,13 @@ def _refuse_failures(failed: Sequence[Fault], sound: int) -> None:
         raise Undecided("failures", map(str, failed), failed=len(failed), total=total)
 
 
-def _refuse_removals(removed: set[str], current: Mapping[str, Sequence[Export]], ledger: Ledger) -> None:
-    total = sum(ledger.entries[id].location in current for id in ledger.stored)
+def _refuse_removals(current: Mapping[str, Sequence[Export]], ledger: Ledger) -> None:
+    removed, total = ledger.removed, sum(ledger.entries[id].location in current for id in ledger.stored)
     is_many = len(removed) > FEW_REMOVED and len(removed) > MOST_REMOVED_SHARE * total
     if is_many or len(removed) > MOST_OF_FEW * total:
         is_part = any(export.is_first_alone() for exports in current.values() for export in exports)
-        seen = [told(ledger.reviews[id]) for id in sorted(removed)]
         question = "removals by part 001" if is_part else "removals"
-        raise Undecided(question, seen, removed=len(removed), total=total)
+        raise Undecided(question, map(told, removed.values()), removed=len(removed), total=total)
 
 
 def _refuse_twins(ledger: Ledger) -> None:
@@ -671,25 +643,45 @@ def told(review: ReviewInFile) -> str:
     return f"{review['author']}, {calendar_day(review)}, “{said}” ({review['id']})"
 
 
-def _report(
-    ledger: Ledger, removed: set[str], erased: set[str], gone: Iterable[ReviewInFile], exports: Exports
-) -> Iterator[str]:
-    counts = ledger.counts(removed, erased) | {"faulty, skipped": len(exports.failed)}
+def _report(ledger: Ledger, exports: Exports) -> Iterator[str]:
+    """Numbers of reviews by what happens to them, and which are not imported."""
+    stored, merged, removed, erased = ledger.stored, ledger.reviews, ledger.removed, ledger.erased
+    named = ledger.exported.keys() - ledger.unrated.keys() - removed.keys() - erased.keys()
+    changes = Counter(
+        CHANGED.get(key, f"{key} changed")
+        for id in sorted(stored.keys() & merged.keys())
+        for key in merged[id]
+        if stored[id].get(key) != merged[id][key]
+    )
+    counts = {
+        "new": len(merged.keys() - stored.keys()),
+        **changes,
+        "unchanged": sum(merged[id] == stored[id] for id in named & ledger.current & stored.keys()),
+        "older than what is stored, left alone": len((named & stored.keys()) - ledger.current),
+        "deleted since, not taken from an older export": len(named - stored.keys() - ledger.current),
+        "removed, since a complete export no longer has them": len(removed),
+        "kept away by suppressed.txt": len(erased),
+        "without stars, skipped": len(ledger.unrated),
+        "faulty, skipped": len(exports.failed),
+    }
     yield from (f"{what}: {number}" for what, number in counts.items() if number)
-    for review in gone:
-        if review["id"] in ledger.stored:  # else its author is not named once more
-            yield f"{'removed' if review['id'] in removed else 'kept away'}: {told(review)}"
+    # The author of what was erased earlier is not named once more.
+    for what, gone in (("removed", removed), ("kept away", erased)):
+        yield from (f"{what}: {told(gone[id])}" for id in gone if id in stored)
     yield from (f"skipped: {record.position}no rating" for record in ledger.unrated.values())
     yield from (f"skipped: {each}" for each in exports.failed)
     yield from (f"skipped: {link} is a link; give the file itself" for link in exports.links)
     yield from exports.warnings
+    unmet = sorted(ledger.suppressed.difference(ledger.hidden.values()))
+    yield from (f"this line of suppressed.txt matches nobody: {each}" for each in unmet)
 
 
 def _details(records: Collection[Record], ledger: Ledger) -> Iterator[str]:
-    if addresses := sum(any(map(_address, record.review["author"].split())) for record in records):
+    authors = (record.review["author"] for record in records)
+    if addresses := sum(author != without_address(author) for author in authors):
         yield f"authors named by an e-mail address, of which what stands before the @ is taken: {addresses}"
-    by_hand = sorted((id, key) for id, key in ledger.by_hand if id in ledger.reviews)
-    yield from (f"changed by hand and kept: {key} of {id}" for id, key in by_hand)
+    by_hand = sorted(ledger.by_hand)
+    yield from (f"changed by hand and kept: {key} of {id}" for id, key in by_hand if id in ledger.reviews)
     alike = defaultdict[str, list[str]](list)
     for id, review in sorted(ledger.reviews.items()):
         alike[fold(review.get("text") or "")].append(id)
