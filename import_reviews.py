@@ -23,21 +23,9 @@ from pathlib import Path
 from typing import Any, TextIO
 from zoneinfo import available_timezones
 
+import exports as formats
 from contract import BadData, Contract, Fault, printable, read_contract
-from exports import (
-    FIELDS,
-    MEMBER,
-    TEMPLATE,
-    Exports,
-    Options,
-    Undecided,
-    close,
-    one_line,
-    part_of,
-    read_google,
-    read_single,
-    refused,
-)
+from exports import Exports, Options, Undecided, one_line, refused
 from files import in_archive, in_folder, is_archive, locked, opened, read_whole, write
 from insights import COUNTED_KEYS, MODEL, compare_annotations, counted, misspelt, outdated
 from links import Links
@@ -69,7 +57,7 @@ def read_exports(paths: Iterable[Path], options: Options) -> Exports:
             raise refused(str(error.filename or path), f"cannot be read: {error.strerror}") from None
     if exports.links and not exports.known and not exports.records:
         raise BadData([Fault(str(each), (), "is a link; give the file itself") for each in exports.links])
-    close(exports)
+    formats.close(exports)
     return exports
 
 
@@ -78,20 +66,20 @@ def _read_export(path: Path, parts: set[tuple[str, str]], exports: Exports) -> N
     if path.is_symlink():
         exports.links.append(path)
     elif path.is_dir():
-        members = in_folder(path, MEMBER, MOST_BYTES, exports.links)
-        read_google(members, *_part(path, path.name, parts), exports)
+        members = in_folder(path, formats.MEMBER, MOST_BYTES, exports.links)
+        formats.read_google(members, *_part(path, path.name, parts), exports)
     else:
         with opened(path) as file:
             if is_archive(file):
-                members = in_archive(file, path, MEMBER, MOST_BYTES)
-                read_google(members, *_part(path, path.stem, parts), exports)
+                members = in_archive(file, path, formats.MEMBER, MOST_BYTES)
+                formats.read_google(members, *_part(path, path.stem, parts), exports)
             else:
-                read_single(read_whole(file, path, MOST_BYTES), str(path), exports)
+                formats.read_single(read_whole(file, path, MOST_BYTES), str(path), exports)
 
 
 def _part(path: Path, name: str, parts: set[tuple[str, str]]) -> tuple[str, str]:
     """The key of the export of which a folder or an archive is a part, and the number of the part."""
-    export, number = part = part_of(name)
+    export, number = part = formats.part_of(name)
     is_other = part in parts and not export.startswith("takeout-")  # it is in another folder
     parts.add(part)
     return export if number and not is_other else str(path), number
@@ -182,26 +170,20 @@ def run(command: argparse.Namespace, contract: Contract) -> Lines:
         if not stored.document:
             raise refused(REVIEWS_FILE, f"there is none in {directory}")
         return count(command, contract, stored.document, stored.state)
-    options, added = settled(command, stored.state), list[str]()
-    if command.forget:
-        added = erasing_lines(stored, command.forget)
-    elif command.forget_author:
-        added = author_lines(stored, command.forget_author, command.source)
-    suppress_more(command, stored, added)
-    stored = stored._replace(suppressed={*stored.suppressed, *added})
+    options, erasing = settled(command, stored.state), suppress(command, stored)
+    stored = stored._replace(suppressed={*stored.suppressed, *erasing})
     document, state, lines = merge(stored, read_exports(command.files, options), options, contract)
-    lines = [*(f"{SUPPRESSED_FILE}: {line}" for line in added), *lines]
+    lines = [*(f"{SUPPRESSED_FILE}: {line}" for line in erasing), *lines]
     path, reviews = directory / REVIEWS_FILE, encoded(document)
     if is_changed := document != stored.document:
         state.replaced = stored.reviews_digest
         served = load(contract, reviews, stored.insights, Links())
         lines += [f"warning: {warning}" for warning in served.warnings if stored.insights is not None]
     write(directory / STATE_FILE, encoded(state), is_dry=command.dry_run)
-    if is_changed:
-        write(path, reviews, is_dry=command.dry_run)
     done = "is written" if is_changed else "stays as it is"
     lines.append(f"{path} {done}: {len(document['reviews'])} reviews.")
     if is_changed:
+        write(path, reviews, is_dry=command.dry_run)
         lines.append(f"A running service shows them soon; else start it: reviewsd --data {directory}")
     try:
         if (directory / EDITORIAL_FILE).exists() or (stored.insights and state.insights):
@@ -225,13 +207,17 @@ def settled(command: argparse.Namespace, state: State) -> Options:
     return Options(**{each.name: completed[each.name] for each in fields(Options)})
 
 
-def suppress_more(command: argparse.Namespace, stored: Stored, lines: Lines) -> None:
-    """Add lines to suppressed.txt. Raises BadData and OSError."""
-    path = command.data / SUPPRESSED_FILE
-    before = (_content(path) or b"").decode("utf-8-sig").splitlines()
-    added = [line for line in lines if line not in stored.suppressed]
-    if added:
+def suppress(command: argparse.Namespace, stored: Stored) -> Lines:
+    """The lines that keep away what is to be forgotten, added to suppressed.txt. Raises Undecided, OSError."""
+    lines, path = list[str](), command.data / SUPPRESSED_FILE
+    if command.forget:
+        lines = erasing_lines(stored, command.forget)
+    elif command.forget_author:
+        lines = author_lines(stored, command.forget_author, command.source)
+    if added := [line for line in lines if line not in stored.suppressed]:
+        before = (_content(path) or b"").decode("utf-8-sig").splitlines()
         write(path, "".join(f"{line}\n" for line in (*before, *added)).encode(), is_dry=command.dry_run)
+    return lines
 
 
 # ---- Insights ----
@@ -269,8 +255,8 @@ def count(command: argparse.Namespace, contract: Contract, document: dict[str, J
     if is_changed := insights != {key: value for key, value in before.items() if key not in passing}:
         new = encoded({"version": (before.get("version") or 0) + 1, "generated_at": now} | insights)
         load(contract, encoded(document), new, Links())
-    known = state.insights if not is_changed else f"{file_digest(new)} {file_digest(old)}"
-    contents = editorial, encoded(replace(state, annotated=annotated, insights=known)), new
+        state = replace(state, insights=f"{file_digest(new)} {file_digest(old)}")
+    contents = editorial, encoded(replace(state, annotated=annotated)), new
     for path, content in zip(paths, contents, strict=True):
         if content is not None:
             write(path, content, is_dry=command.dry_run)
@@ -295,7 +281,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, reason = parse(arguments), "Nothing was written."
     try:
         if options.template:
-            say([",".join(TEMPLATE)], sys.stdout)
+            say([",".join(formats.TEMPLATE)], sys.stdout)
             return EXIT_SUCCESS
         contract = read_contract(decode(shipped("data/openapi.json").read_bytes()))
         with locked(options.data):
@@ -321,14 +307,18 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     about = "Bring reviews from owners' exports into the data directory of reviewsd."
     parser = argparse.ArgumentParser("reviewsd-import", description=about)
     add = parser.add_argument
-    exports = "Google Takeout (ZIP, folder or file), saved pages of the Business Profile API, CSV"
-    add("files", nargs="*", type=Path, metavar="FILE", help=exports)
+    add(
+        "files",
+        nargs="*",
+        type=Path,
+        metavar="FILE",
+        help="Takeout (ZIP, folder, file), pages of the API, or CSV",
+    )
     add("--data", type=Path, metavar="DIR", help="directory of reviews.json; a new one is made")
     add("--name", type=one_line, default="", help="what the business is called, where no export says it")
     add("--source", type=one_line, default="", help="where the reviews of a CSV were published: facebook")
     add("--zone", default="", help="time zone of the business, as America/Los_Angeles; remembered")
-    where = "which location, when there are several: number or title; may be given more than once"
-    add("--location", action="append", default=[], help=where)
+    add("--location", action="append", default=[], help="number or title; may be given more than once")
     columns = "columns of a CSV whose header is not the one that --template prints"
     add("--map", action="append", default=[], metavar="FIELD=HEADER,…", help=columns)
     add("--date-order", choices=("dmy", "mdy"), help="what 05/03/2024 means in a CSV")
@@ -339,8 +329,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--allow-removals", action="store_true", help="remove even many reviews")
     add("--count", action="store_true", help="make insights.json of reviews.json and editorial.json")
     add("--forget", metavar="ID", help="remove a review for good; its id, or the address of its page")
-    author = "remove all reviews of an author at --source for good"
-    add("--forget-author", type=one_line, metavar="NAME", help=author)
+    add("--forget-author", type=one_line, metavar="NAME", help="remove all of an author at --source for good")
     add("--template", action="store_true", help="print the header of a CSV that needs no --map")
     add("--dry-run", action="store_true", help="say what would be done, and write nothing")
     options = parser.parse_args(arguments)
@@ -364,11 +353,13 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _map(values: Sequence[str], parser: argparse.ArgumentParser) -> dict[str, str]:
     """Header by field. A flag that is repeated holds one pair each, whose header may have commas."""
     columns: dict[str, str] = {}
-    known = "|".join(FIELDS) if len(values) > 1 else r"\w+"
+    known = "|".join(formats.FIELDS) if len(values) > 1 else r"\w+"
     for pair in (pair for value in values for pair in re.split(rf",(?=(?:{known})=)", value)):
         name, _, header = pair.partition("=")
-        if name not in FIELDS or not header or name in columns:
-            parser.error(f"--map {pair}: expected FIELD=HEADER, each field once, of {', '.join(FIELDS)}")
+        if name not in formats.FIELDS or not header or name in columns:
+            parser.error(
+                f"--map {pair}: expected FIELD=HEADER, each field once, of {', '.join(formats.FIELDS)}"
+            )
         columns[name] = one_line(header)
     return columns
 
