@@ -263,10 +263,10 @@ def _moment(text: str, order: str) -> datetime:
 
 def order_of(texts: Iterable[str], name: str) -> str:
     """Whether the day or the month comes first in a column of dates, "dmy" or "mdy". Raises Undecided."""
-    slashed = {text: found for text in texts if (found := SLASHES.match(text))}
-    day_first = all(int(found[2]) <= 12 for found in slashed.values())
-    month_first = all(int(found[1]) <= 12 for found in slashed.values())
-    if day_first == month_first and any(int(found[1]) != int(found[2]) for found in slashed.values()):
+    slashed = {text: (int(found[1]), int(found[2])) for text in texts if (found := SLASHES.match(text))}
+    day_first = all(second <= 12 for _, second in slashed.values())
+    month_first = all(first <= 12 for first, _ in slashed.values())
+    if day_first == month_first and any(first != second for first, second in slashed.values()):
         raise Undecided("date order", list(slashed)[:5], column=name)
     return "dmy" if day_first else "mdy"
 

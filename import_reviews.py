@@ -208,7 +208,7 @@ def settled(command: argparse.Namespace, state: State) -> Options:
 
 
 def suppress(command: argparse.Namespace, stored: Stored) -> Lines:
-    """The lines that keep away what is to be forgotten, added to suppressed.txt. Raises Undecided, OSError."""
+    """The lines that keep away what is to be forgotten, added to suppressed.txt. Raises Undecided."""
     lines, path = list[str](), command.data / SUPPRESSED_FILE
     if command.forget:
         lines = erasing_lines(stored, command.forget)
@@ -302,36 +302,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_FAILURE
 
 
+KINDS = {"path": Path, "line": one_line, "int": int, "yes or no": argparse.BooleanOptionalAction}  # of flags
+
+
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The flags; exits with EXIT_USAGE where they are wrong."""
     about = "Bring reviews from owners' exports into the data directory of reviewsd."
     parser = argparse.ArgumentParser("reviewsd-import", description=about)
-    add = parser.add_argument
-    add(
-        "files",
-        nargs="*",
-        type=Path,
-        metavar="FILE",
-        help="Takeout (ZIP, folder, file), pages of the API, or CSV",
-    )
-    add("--data", type=Path, metavar="DIR", help="directory of reviews.json; a new one is made")
-    add("--name", type=one_line, default="", help="what the business is called, where no export says it")
-    add("--source", type=one_line, default="", help="where the reviews of a CSV were published: facebook")
-    add("--zone", default="", help="time zone of the business, as America/Los_Angeles; remembered")
-    add("--location", action="append", default=[], help="number or title; may be given more than once")
-    columns = "columns of a CSV whose header is not the one that --template prints"
-    add("--map", action="append", default=[], metavar="FIELD=HEADER,…", help=columns)
-    add("--date-order", choices=("dmy", "mdy"), help="what 05/03/2024 means in a CSV")
-    add("--scale", type=int, choices=(5, 10, 100), help="the best rating in a CSV; default 5")
-    short = "“Camille R.” instead of “Camille Roux”; remembered"
-    add("--short-names", action=argparse.BooleanOptionalAction, help=short)
-    add("--avatars", action="store_true", help="take the addresses of pictures of customers, too")
-    add("--allow-removals", action="store_true", help="remove even many reviews")
-    add("--count", action="store_true", help="make insights.json of reviews.json and editorial.json")
-    add("--forget", metavar="ID", help="remove a review for good; its id, or the address of its page")
-    add("--forget-author", type=one_line, metavar="NAME", help="remove all of an author at --source for good")
-    add("--template", action="store_true", help="print the header of a CSV that needs no --map")
-    add("--dry-run", action="store_true", help="say what would be done, and write nothing")
+    for name, how in formats.TABLES["flags"].items():
+        kinds = {key: KINDS[how[key]] for key in ("type", "action") if how.get(key) in KINDS}
+        parser.add_argument(name, **how | kinds)
     options = parser.parse_args(arguments)
     options.map = _map(options.map, parser)
     if options.template and (options.files or options.data):

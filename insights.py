@@ -293,7 +293,7 @@ def compare_annotations(
     for review in reviews:
         id = review["id"]
         if annotations.get(id):
-            by_hand, said = _digest(annotations[id]), _digest([review["rating"], review["text"]])
+            by_hand, said = value_digest(annotations[id]), value_digest([review["rating"], review["text"]])
             before = known.get(id, "")
             is_outdated = before.startswith(by_hand) and not before.endswith(said)
             annotated[id] = before if is_outdated else f"{by_hand} {said}"
@@ -301,7 +301,8 @@ def compare_annotations(
     return annotated, changed
 
 
-def _digest(value: Json) -> str:
+def value_digest(value: Json) -> str:
+    """What tells whether a value was changed."""
     return hashlib.sha256(encode(value)).hexdigest()[:16]
 
 

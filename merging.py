@@ -19,6 +19,7 @@ from urllib.parse import unquote
 
 from contract import BadData, Contract, Fault, shown
 from exports import ANONYMOUS, Export, Exports, Options, Record, ReviewInFile, Undecided, latest, utc_of
+from insights import value_digest
 from query import fold
 from reviews import calendar_day, review_complaints, serving_order
 from strict_json import Json, encode
@@ -108,11 +109,6 @@ def read_state(document: Json | None, reviews_digest: str) -> State:
 def digest(*lines: str) -> str:
     """SHA-256 of lines joined by LF, as in suppressed.txt: source and native id, or source and author."""
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
-
-
-def value_digest(value: Json) -> str:
-    """What tells whether a field was changed."""
-    return hashlib.sha256(encode(value)).hexdigest()[:16]
 
 
 # ---- Merge ----
