@@ -31,7 +31,7 @@ from contract import BadData, Fault, shown
 from files import Member
 from query import canonically_ordered, fold
 from snapshot import shipped
-from strict_json import SURROGATE, Json, NotJson, decode, encode
+from strict_json import SURROGATE, Json, NotJson, Object, decode, encode
 
 TABLES = decode(shipped("exports.json").read_bytes())  # of words, forms, and reasons to refuse
 
@@ -115,14 +115,6 @@ def latest(*times: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-class Page(NamedTuple):
-    """What a page of the API says of all pages of its location."""
-
-    total: Json
-    average: Json
-    is_last: bool
-
-
 @dataclass
 class Exports:
     """What all files of a command say."""
@@ -139,7 +131,7 @@ class Exports:
     foreign: dict[str, list[Fault]] = field(default_factory=dict)  # what else is in exports
     titles_by_folder: dict[tuple[str, str], str] = field(default_factory=dict)  # and by export
     known: dict[str, Export] = field(default_factory=dict)
-    pages: defaultdict[str, list[Page]] = field(default_factory=lambda: defaultdict(list))  # of the API
+    pages: dict[str, list[Object]] = field(default_factory=dict)  # of the API, without their reviews
 
     def fail(self, record: Fault, reason: str, export: str = "") -> None:
         """Note a record that cannot be imported."""
@@ -454,9 +446,8 @@ def _member(holder: Mapping[str, Json], key: str, kind: type) -> Any:
 def _of_page(document: Mapping[str, Json], found: Sequence[Record], exports: Exports) -> list[Record]:
     """The records of a page as those of the export that it is a part of."""
     total, average = document.get("totalReviewCount"), document.get("averageRating")
-    page = Page(total, average, not document.get("nextPageToken"))
     key = f"pages of the API with {shown(total)} reviews of {shown(average)} stars"
-    exports.pages[key].append(page)
+    exports.pages.setdefault(key, []).append({name: document[name] for name in document if name != "reviews"})
     exports.known.setdefault(key, Export())
     return [replace(each, export=key) for each in found]
 
@@ -485,12 +476,12 @@ def close(exports: Exports) -> None:
             exports.known[key].note_whole({records[key][0].location})
 
 
-def _lack(pages: Sequence[Page], records: Sequence[Record]) -> str:
+def _lack(pages: Sequence[Object], records: Sequence[Record]) -> str:
     """Why these pages are not all of one location; empty if they are."""
-    total, average, _ = pages[0]
+    total, average = pages[0].get("totalReviewCount"), pages[0].get("averageRating")
     if not isinstance(total, int) or not isinstance(average, (int, float)) or not 0 <= average <= 5:
         return "they do not say how many reviews there are, and their average"
-    if (lasts := sum(page.is_last for page in pages)) != 1:
+    if (lasts := sum(not page.get("nextPageToken") for page in pages)) != 1:
         return f"{lasts} of {len(pages)} have no nextPageToken, and just one should"
     locations = {each.location for each in records}
     if len(locations) != 1 or "" in locations:

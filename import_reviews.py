@@ -27,7 +27,7 @@ import exports as formats
 from contract import BadData, Contract, Fault, printable, read_contract
 from exports import Exports, Options, Undecided, one_line, refused
 from files import in_archive, in_folder, is_archive, locked, opened, read_whole, write
-from insights import COUNTED_KEYS, MODEL, compare_annotations, counted, misspelt, outdated
+from insights import COUNTED_KEYS, MODEL, compare_annotations, misspelt, outdated, renewed
 from links import Links
 from merging import STATE_FILE, State, Stored, author_lines, erasing_lines, merge, read_state
 from reviews import INSIGHTS_FILE, REVIEWS_FILE, editorial_complaints, load, read_file, served_reviews
@@ -172,7 +172,7 @@ def run(command: argparse.Namespace, contract: Contract) -> Lines:
         return count(command, contract, stored.document, stored.state)
     options, erasing = settled(command, stored.state), suppress(command, stored)
     stored = stored._replace(suppressed={*stored.suppressed, *erasing})
-    document, state, lines = merge(stored, read_exports(command.files, options), options, contract)
+    document, state, lines = merge(stored, read_exports(command.files, options), contract)
     lines = [*(f"{SUPPRESSED_FILE}: {line}" for line in erasing), *lines]
     path, reviews = directory / REVIEWS_FILE, encoded(document)
     if is_changed := document != stored.document:
@@ -250,10 +250,9 @@ def count(command: argparse.Namespace, contract: Contract, document: dict[str, J
     lines += [f"warning: {Fault(EDITORIAL_FILE, path, reason)}" for path, reason in doubtful]
     annotated, changed = compare_annotations(reviews, by_hand.get("per_review") or {}, state.annotated)
     lines += [f"warning: {id} has changed since its per_review was written" for id in changed]
-    insights, passing = counted(reviews, by_hand), ("version", "generated_at")
-    new, now = old or b"", datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    if is_changed := insights != {key: value for key, value in before.items() if key not in passing}:
-        new = encoded({"version": (before.get("version") or 0) + 1, "generated_at": now} | insights)
+    insights, new = renewed(before, reviews, by_hand, datetime.now(UTC)), old or b""
+    if is_changed := insights != before:
+        new = encoded(insights)
         load(contract, encoded(document), new, Links())
         state = replace(state, insights=f"{file_digest(new)} {file_digest(old)}")
     contents = editorial, encoded(replace(state, annotated=annotated)), new

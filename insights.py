@@ -15,6 +15,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from difflib import get_close_matches
 from statistics import fmean, variance
 
@@ -30,7 +31,7 @@ Annotations = Mapping[str, Object]  # what was found in each review, by its id
 ENTITY_KINDS = ("technicians", "services", "problems", "service_areas")
 NAME_KEYS = dict.fromkeys(ENTITY_KINDS, "id") | {"technicians": "label"}  # how annotations name an entry
 MODEL = "counted from stars; names by alias"
-# What a person wrote under these keys is not kept. The first two are set by the caller of `counted`.
+# What a person wrote under these keys is not kept. The first two are set by the callers of `counted`.
 COUNTED_KEYS = frozenset(
     ("version", "generated_at", "model", "review_count", "date_range", "overall_sentiment", "temporal")
 )
@@ -56,6 +57,15 @@ def counted(reviews: Reviews, editorial: Object | None = None) -> dict[str, Json
         "per_review": annotations,
     }
     return document | {key: by_hand[key] for key in by_hand if key not in COUNTED_KEYS | document.keys()}
+
+
+def renewed(before: Object, reviews: Reviews, editorial: Object, now: datetime) -> Object:
+    """`before`, an InsightsFile or empty, if nothing else would be counted today; else its next version."""
+    document = counted(reviews, editorial)
+    if document == {key: value for key, value in before.items() if key not in ("version", "generated_at")}:
+        return before
+    generated_at = now.strftime("%Y-%m-%dT%H:%M:%SZ")  # `now` is UTC
+    return {"version": (before.get("version") or 0) + 1, "generated_at": generated_at} | document
 
 
 def _entries(

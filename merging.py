@@ -114,21 +114,19 @@ def digest(*lines: str) -> str:
 # ---- Merge ----
 
 
-def merge(
-    stored: Stored, exports: Exports, options: Options, contract: Contract
-) -> tuple[dict[str, Json], State, list[str]]:
+def merge(stored: Stored, exports: Exports, contract: Contract) -> tuple[dict[str, Json], State, list[str]]:
     """The stored reviews, perhaps none, with the exports merged into them; the state; the report.
 
     `exports` are closed. Nothing is removed of a location of which the state, perhaps lost, knows no review.
     Raises Undecided.
     """
-    document, state = stored.document, stored.state
+    document, state, options = stored.document, stored.state, exports.options
     ledger = Ledger(stored, is_short=options.short_names)
-    locations = _chosen_locations(exports, ledger, state, options.location)
+    locations = _chosen_locations(exports, ledger, state.titles | exports.titles)
     chosen = [each for each in exports.records if each.location in locations | {""}]
     records = _sound(chosen, exports, contract)
     _refuse_failures(exports.failed, len(records))
-    whole = judge(state, exports, locations, ledger.located, allow_removals=options.allow_removals)
+    whole = judge(state, exports, locations, ledger.located)
     ledger.take_all(_in_order(records, whole.exports), whole)
     if not ledger.located and len(found := {each.location for each in exports.records} - {""}) == 1:
         ledger.assign_location(*found)
@@ -168,14 +166,17 @@ def _business(document: Mapping[str, Json], titles: Collection[str], options: Op
 # ---- Locations: another one is another business ----
 
 
-def _chosen_locations(exports: Exports, ledger: Ledger, state: State, wanted: Sequence[str]) -> set[str]:
+def _chosen_locations(exports: Exports, ledger: Ledger, titles: Mapping[str, str]) -> set[str]:
     """The locations to be imported. Raises Undecided unless the directory knows them, or all are named."""
-    titles, ids = state.titles | exports.titles, defaultdict[str, set[str]](set)
+    ids, wanted = defaultdict[str, set[str]](set), exports.options.location
     for record in exports.records:
         ids[record.location].add(record.native_id)
     found = ids.keys() - {""}
     known = ledger.located or ledger.recognised(exports.records)
-    meant = [_locations_named(each, titles, found | known) for each in wanted]
+    by_title = defaultdict[str, set[str]](set)
+    for each in found | known:
+        by_title[fold(titles.get(each, ""))].add(each)
+    meant = [{name} & (found | known) or by_title[fold(name)] for name in wanted]
     chosen = set[str]().union(*meant) or found | known
     new = chosen & found - known
     is_open = any(len(each) != 1 for each in meant) or bool(found and not chosen & found)
@@ -188,11 +189,6 @@ def _chosen_locations(exports: Exports, ledger: Ledger, state: State, wanted: Se
         ]
         raise Undecided("location", seen)
     return chosen
-
-
-def _locations_named(name: str, titles: Mapping[str, str], locations: Collection[str]) -> set[str]:
-    """The locations with this number or title."""
-    return {name} & {*locations} or {each for each in locations if fold(titles.get(each, "")) == fold(name)}
 
 
 # ---- Sound records: those that the daemon would serve, in one order ----
@@ -212,21 +208,17 @@ def _sound(records: Iterable[Record], exports: Exports, contract: Contract) -> l
     return sound
 
 
-def _in_order(records: Iterable[Record], exports: Mapping[str, Export]) -> list[Record]:
+def _in_order(records: Collection[Record], exports: Mapping[str, Export]) -> list[Record]:
     """The rows of CSV as they stand, since they have no times, then Google's reviews, oldest export first.
 
     Of equal ones, such as one review in two accounts, the one with the smaller resource name is the last.
     """
-
-    def name_and_content(record: Record) -> tuple[str, bytes]:
-        return record.resource_name, encode(record.review) if record.exported else b""
-
+    rows = [each for each in records if not each.export]
     dated = [
-        replace(each, exported=exports[each.export].times[each.location]) if each.export else each
-        for each in records
+        replace(each, exported=exports[each.export].times[each.location]) for each in records if each.export
     ]
-    by_name = sorted(dated, key=name_and_content, reverse=True)
-    return sorted(by_name, key=lambda each: (each.exported, each.updated))
+    dated.sort(key=lambda each: (each.resource_name, encode(each.review)), reverse=True)
+    return [*rows, *sorted(dated, key=lambda each: (each.exported, each.updated))]
 
 
 # ---- Whole exports: what is not in them was deleted ----
@@ -246,9 +238,7 @@ class Whole:
     lines: list[str]  # of the report
 
 
-def judge(
-    state: State, exports: Exports, locations: set[str], located: set[str], *, allow_removals: bool
-) -> Whole:
+def judge(state: State, exports: Exports, locations: set[str], located: set[str]) -> Whole:
     """Which exports of these locations are whole; `located` are the locations of stored reviews.
 
     Part 001 alone is, unless the location has ever come in more parts; then it has to be allowed.
@@ -262,7 +252,7 @@ def judge(
         if key in exports.spoilt:
             continue
         whole = {each: time for each, time in export.whole_times().items() if each in locations}
-        is_sure = allow_removals or not export.is_first_alone()
+        is_sure = exports.options.allow_removals or not export.is_first_alone()
         denied = whole if is_sure else _without(whole, parted)
         denying.append((export, denied))
         complete, newest = latest(complete, whole if is_sure else {}), latest(newest, denied)
