@@ -303,8 +303,9 @@ RESOURCE_NAME = re.compile(r"(?:accounts/[^/]+/)?locations/([^/]+)/reviews/([^/]
 ANONYMOUS = "A Google user"  # Google's own words
 GOOGLE_KEYS = {"createTime", "starRating"}  # of a review
 PAGE_KEYS = {"reviews", "averageRating", "totalReviewCount", "nextPageToken"}
-# What is read of a folder or an archive, by its path inside; the last two are of spreadsheets.
-MEMBER = re.compile(r"(?:.*/)?(?:reviews[^/]*|data)\.json|xl/workbook\.xml|content\.xml", re.I | re.DOTALL)
+# What is read of a folder, by its path inside; of an archive also what shows that it is a spreadsheet.
+IN_FOLDER = re.compile(r"(?:.*/)?(?:reviews[^/]*|data)\.json", re.IGNORECASE | re.DOTALL)
+IN_ARCHIVE = re.compile(rf"{IN_FOLDER.pattern}|xl/workbook\.xml|content\.xml", IN_FOLDER.flags)
 ARCHIVE_NAME = re.compile(
     r"(takeout-[0-9]{8}T[0-9]{6}Z)(?:-((?:[0-9]+-)?[0-9]{1,3})(?![0-9]))?.*|(.+)-([0-9]{3})", re.DOTALL
 )
@@ -356,8 +357,7 @@ def read_google(members: Iterable[Member], key: str, number: str, exports: Expor
             reason = next(reasons[sign] for sign in reasons if sign.encode() in data)
             faults.append(Fault(file, (), reason.format_map(TABLES)))
         export.folders[folder] = sorted(inside)
-    nothing = Fault(key, (), TABLES["refused_without_reviews"].format_map(TABLES))
-    exports.foreign[key] = faults or [nothing]
+    exports.foreign[key] = faults or [Fault(key, (), TABLES["refused_without_reviews"].format_map(TABLES))]
     if number:
         export.parts[number] = content.hexdigest()[:16]
     if number and _position(number) not in FIRST_PARTS:

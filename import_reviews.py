@@ -16,7 +16,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -56,7 +56,7 @@ def read_exports(paths: Iterable[Path], options: Options) -> Exports:
         except OSError as error:
             raise refused(str(error.filename or path), f"cannot be read: {error.strerror}") from None
     if exports.links and not exports.known and not exports.records:
-        raise BadData([Fault(str(each), (), "is a link; give the file itself") for each in exports.links])
+        raise BadData([Fault(str(each), (), "it is a link; give the file itself") for each in exports.links])
     formats.close(exports)
     return exports
 
@@ -66,12 +66,12 @@ def _read_export(path: Path, parts: set[tuple[str, str]], exports: Exports) -> N
     if path.is_symlink():
         exports.links.append(path)
     elif path.is_dir():
-        members = in_folder(path, formats.MEMBER, MOST_BYTES, exports.links)
+        members = in_folder(path, formats.IN_FOLDER, MOST_BYTES, exports.links)
         formats.read_google(members, *_part(path, path.name, parts), exports)
     else:
         with opened(path) as file:
             if is_archive(file):
-                members = in_archive(file, path, formats.MEMBER, MOST_BYTES)
+                members = in_archive(file, path, formats.IN_ARCHIVE, MOST_BYTES)
                 formats.read_google(members, *_part(path, path.stem, parts), exports)
             else:
                 formats.read_single(read_whole(file, path, MOST_BYTES), str(path), exports)
@@ -155,21 +155,18 @@ def _members(value: Any) -> dict[str, Json]:
 # ---- Import ----
 
 
-class NotCounted(BadData):
-    """The reviews were imported, but the insights could not be counted."""
-
-
-def run(command: argparse.Namespace, contract: Contract) -> Lines:
+def run(command: argparse.Namespace, contract: Contract) -> Iterator[Lines]:
     """Import the files, or forget a review; write what has changed after the daemon's own check, and count.
 
     The state is written first: after a failure of power between the files nothing looks changed by hand.
-    Returns the report. Raises BadData, Undecided and OSError.
+    Yields the reports of the import and of the count. Raises BadData, Undecided and OSError.
     """
     stored, directory = read_stored(command.data, contract, is_merged=not command.count), command.data
     if command.count:
         if not stored.document:
             raise refused(REVIEWS_FILE, f"there is none in {directory}")
-        return count(command, contract, stored.document, stored.state)
+        yield count(command, contract, stored.document, stored.state)
+        return
     options, erasing = settled(command, stored.state), suppress(command, stored)
     stored = stored._replace(suppressed={*stored.suppressed, *erasing})
     document, state, lines = merge(stored, read_exports(command.files, options), contract)
@@ -185,13 +182,9 @@ def run(command: argparse.Namespace, contract: Contract) -> Lines:
     if is_changed:
         write(path, reviews, is_dry=command.dry_run)
         lines.append(f"A running service shows them soon; else start it: reviewsd --data {directory}")
-    try:
-        if (directory / EDITORIAL_FILE).exists() or (stored.insights and state.insights):
-            lines += count(command, contract, document, state)
-    except BadData as bad:
-        say(lines, sys.stdout)
-        raise NotCounted(bad.faults) from None
-    return lines
+    yield lines
+    if (directory / EDITORIAL_FILE).exists() or (stored.insights and state.insights):
+        yield count(command, contract, document, state)
 
 
 def settled(command: argparse.Namespace, state: State) -> Options:
@@ -284,13 +277,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return EXIT_SUCCESS
         contract = read_contract(decode(shipped("data/openapi.json").read_bytes()))
         with locked(options.data):
-            say(run(options, contract), sys.stdout)
+            for lines in run(options, contract):
+                say(lines, sys.stdout)
+                if not options.dry_run:
+                    reason = f"The reviews were imported; {INSIGHTS_FILE} stays as it is."
         if options.dry_run:
             say(["A dry run: nothing was written."], sys.stdout)
         return EXIT_SUCCESS
     except (BadData, Undecided) as fault:
-        if isinstance(fault, NotCounted) and not options.dry_run:
-            reason = f"The reviews were imported; {INSIGHTS_FILE} stays as it is."
         say([*fault.lines(), reason], sys.stderr)
         return EXIT_BAD_DATA
     except OSError as error:
@@ -301,7 +295,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_FAILURE
 
 
-KINDS = {"path": Path, "line": one_line, "int": int, "yes or no": argparse.BooleanOptionalAction}  # of flags
+# What the table of flags cannot say by itself.
+FLAG_KINDS = {"path": Path, "line": one_line, "int": int, "yes or no": argparse.BooleanOptionalAction}
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -309,7 +304,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     about = "Bring reviews from owners' exports into the data directory of reviewsd."
     parser = argparse.ArgumentParser("reviewsd-import", description=about)
     for name, how in formats.TABLES["flags"].items():
-        kinds = {key: KINDS[how[key]] for key in ("type", "action") if how.get(key) in KINDS}
+        kinds = {key: FLAG_KINDS[how[key]] for key in ("type", "action") if how.get(key) in FLAG_KINDS}
         parser.add_argument(name, **how | kinds)
     options = parser.parse_args(arguments)
     options.map = _map(options.map, parser)
