@@ -154,7 +154,7 @@ def merge(stored: Stored, exports: Exports, contract: Contract) -> tuple[dict[st
     if merged != document:
         changed = {id: entry for id, entry in state.reviews.items() if entry != entries.get(id)}
         after.earlier = {id: entry for id, entry in changed.items() if id not in ledger.erased}
-    return merged, after, [*_report(ledger, exports), *whole.lines, *_details(records, ledger)]
+    return merged, after, [*_report(ledger, exports), *_details(records, ledger)]
 
 
 def _business(document: Mapping[str, Json], titles: Collection[str], options: Options) -> Json:
@@ -235,19 +235,19 @@ class Whole:
     newest: dict[str, str]  # likewise, with those of which part 001 came alone and may be all
     parted: dict[str, str]  # as in the state
     current: dict[str, list[Export]]  # the newest ones by location, if they are of this command
-    lines: list[str]  # of the report
 
 
 def judge(state: State, exports: Exports, locations: set[str], located: set[str]) -> Whole:
     """Which exports of these locations are whole; `located` are the locations of stored reviews.
 
-    Part 001 alone is, unless the location has ever come in more parts; then it has to be allowed.
+    Part 001 alone is, unless the location has ever come in more parts; then it has to be allowed. What others
+    lack is added to the warnings.
     """
     joined = {key: _joined(state.exports.get(key), export) for key, export in exports.known.items()}
     parted = state.parted | {each: key for each, key in exports.parted.items() if each in locations}
     alone = [each.whole_times() for each in state.exports.values() if each.is_first_alone()]
     complete, newest = state.complete, latest(state.complete, *(_without(times, parted) for times in alone))
-    denying, lines = list[tuple[Export, dict[str, str]]](), list[str]()
+    denying = list[tuple[Export, dict[str, str]]]()
     for key, export in joined.items():
         if key in exports.spoilt:
             continue
@@ -258,16 +258,17 @@ def judge(state: State, exports: Exports, locations: set[str], located: set[str]
         complete, newest = latest(complete, whole if is_sure else {}), latest(newest, denied)
         if denied != whole:
             hint = "import its other parts, too, or say --allow-removals if there are none"
-            lines.append(f"{key} removes nothing, since others came in more parts than one; {hint}")
+            reason = f"since others came in more parts than one; {hint}"
+            exports.warnings.append(f"{key} removes nothing, {reason}")
         if export.has_gap():
             numbers = ", ".join(sorted(export.parts))
-            lines.append(f"{key} removes nothing, since of its parts only {numbers} came")
+            exports.warnings.append(f"{key} removes nothing, since of its parts only {numbers} came")
     current = {
         each: ones
         for each in located & newest.keys()
         if (ones := [export for export, times in denying if times.get(each) == newest[each]])
     }
-    return Whole(joined, complete, newest, parted, current, lines)
+    return Whole(joined, complete, newest, parted, current)
 
 
 def _without(times: Mapping[str, str], locations: Collection[str]) -> dict[str, str]:

@@ -1,11 +1,13 @@
 """Files are opened without following links, read as one state, and replaced as a whole."""
 
 import os
-from pathlib import Path
+import re
+import zipfile
+from pathlib import Path, PurePosixPath
 
 import pytest
 
-from files import locked, opened, read_whole, write
+from files import in_archive, in_folder, is_archive, locked, opened, read_whole, write
 
 
 def test_what_is_no_regular_file_is_named_and_not_opened(tmp_path: Path) -> None:
@@ -51,6 +53,49 @@ def test_a_file_that_is_too_large_or_is_being_written_is_not_read(tmp_path: Path
     with pytest.raises(OSError, match="changes"):
         read_whole(growing := Growing(), path, 9)  # type: ignore[arg-type]
     growing.file.close()
+
+
+WANTED = re.compile(r"(.*/)?a\.json")
+
+
+def test_what_is_wanted_of_a_folder_is_found_in_order_and_links_are_noted(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    for name in ("z/a.json", "b/a.json", "a.json", "b/other.json"):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    (folder / "b" / "link").symlink_to(tmp_path)
+    (folder / "c").mkdir()
+    (folder / "c" / "a.json").symlink_to("../a.json")
+    links: list[Path] = []
+    found = list(in_folder(folder, WANTED, 10, links))
+    assert [str(each.path) for each in found] == ["a.json", "b/a.json", "z/a.json"]
+    assert all(each.data.decode() == str(each.path) for each in found)
+    assert [each.file for each in found] == [str(folder / each.path) for each in found]
+    assert links == [folder / "b" / "link", folder / "c" / "a.json"]
+    with pytest.raises(OSError, match="larger"):
+        list(in_folder(folder, WANTED, 6, links))
+
+
+def test_an_archive_is_read_where_it_is_wanted_and_named_where_it_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("b/a.json", b"12345")
+        archive.writestr("c.json", b"")
+    with opened(path) as file:
+        assert is_archive(file)
+        (member,) = in_archive(file, path, WANTED, 5)
+        assert member == (PurePosixPath("b/a.json"), f"{path}:b/a.json", b"12345")
+        with pytest.raises(OSError, match="larger") as caught:
+            list(in_archive(file, path, WANTED, 4))
+        assert caught.value.filename == f"{path}:b/a.json"
+    path.write_bytes(path.read_bytes()[:60])
+    with opened(path) as file, pytest.raises(OSError, match="damaged or encrypted") as caught:
+        list(in_archive(file, path, WANTED, 5))
+    assert caught.value.filename == str(path)
+    path.write_bytes(b"{}")
+    with opened(path) as file:
+        assert not is_archive(file)
 
 
 def test_a_file_is_replaced_by_a_new_one_and_a_link_in_its_place_leads_to_it(tmp_path: Path) -> None:

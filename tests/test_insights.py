@@ -5,6 +5,7 @@ The sample - Figures - Months and trend - Mentions - Examples - Merging - Judgem
 
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from plain_definition import folded
 from small_files import ABSENT, CONTRACT, Object
 
-from insights import COUNTED_KEYS, ENTITY_KINDS, MODEL, counted, misspelt, name_complaints, outdated
+from insights import COUNTED_KEYS, ENTITY_KINDS, MODEL, counted, misspelt, name_complaints, outdated, renewed
 from reviews import editorial_complaints, read_file, served_reviews
 
 INSIGHTS_FILE = small.schema_validator("InsightsFile")
@@ -73,6 +74,15 @@ def test_names_by_alias_are_right_in_the_sample() -> None:
 
 
 # ---- Figures ----
+
+
+def test_the_version_grows_only_with_what_is_counted() -> None:
+    then, now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
+    first = renewed({}, SAMPLE, {}, then)
+    assert first == counted(SAMPLE) | {"version": 1, "generated_at": "2026-01-02T03:04:05Z"}
+    assert renewed(first, SAMPLE, {}, now) == first
+    second = renewed(first, SAMPLE[1:], {}, now)
+    assert second == counted(SAMPLE[1:]) | {"version": 2, "generated_at": "2026-02-01T00:00:00Z"}
 
 
 def test_without_reviews_every_figure_is_zero_or_null() -> None:
