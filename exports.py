@@ -332,7 +332,7 @@ def part_of(name: str) -> tuple[str, str]:
 def read_google(members: Iterable[Member], key: str, number: str, exports: Exports) -> None:
     """Add the reviews in the JSON files of a part of the export `key`. Raises BadData and Undecided."""
     export, faults, content = exports.known.setdefault(key, Export()), list[Fault](), hashlib.sha256()
-    locations = set[str]()
+    first = len(exports.records)
     for path, file, data in members:
         if path.suffix == ".xml":
             raise refused(file, TABLES["spreadsheet"])
@@ -344,9 +344,7 @@ def read_google(members: Iterable[Member], key: str, number: str, exports: Expor
             if "totalReviewCount" in document or any(each.form == "api" for each in found):
                 found = _of_page(document, found, exports)
             exports.records += found
-            here = {each.location for each in found} - {""}
-            inside |= here | {name} & WHOLE
-            locations |= here
+            inside |= {each.location for each in found} - {""} | {name} & WHOLE
             exports.with_reviews.add(key)
         elif name == "data.json" and isinstance(document, dict):
             if title := one_line(str(document.get("title") or "")):
@@ -361,7 +359,7 @@ def read_google(members: Iterable[Member], key: str, number: str, exports: Expor
     if number:
         export.parts[number] = content.hexdigest()[:16]
     if number and _position(number) not in FIRST_PARTS:
-        exports.parted |= dict.fromkeys(locations, key)
+        exports.parted |= {each.location: key for each in exports.records[first:] if each.location}
 
 
 def _json(data: bytes, file: str) -> Json:

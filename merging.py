@@ -240,8 +240,8 @@ class Whole:
 def judge(state: State, exports: Exports, locations: set[str], located: set[str]) -> Whole:
     """Which exports of these locations are whole; `located` are the locations of stored reviews.
 
-    Part 001 alone is, unless the location has ever come in more parts; then it has to be allowed. What others
-    lack is added to the warnings.
+    Part 001 alone is, unless the location has ever come in more parts; then it has to be allowed. A warning
+    tells of each export that is not.
     """
     joined = {key: _joined(state.exports.get(key), export) for key, export in exports.known.items()}
     parted = state.parted | {each: key for each, key in exports.parted.items() if each in locations}
