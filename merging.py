@@ -128,8 +128,7 @@ def merge(stored: Stored, exports: Exports, contract: Contract) -> tuple[dict[st
     _refuse_failures(exports.failed, len(records))
     whole = judge(state, exports, locations, ledger.located)
     ledger.take_all(_in_order(records, whole.exports), whole)
-    if not ledger.located and len(found := {each.location for each in exports.records} - {""}) == 1:
-        ledger.assign_location(*found)
+    ledger.assign_location({each.location for each in exports.records} - {""})
     ledger.erase(state.hidden)
     ledger.remove(whole.current)
     if not options.allow_removals:
@@ -138,23 +137,27 @@ def merge(stored: Stored, exports: Exports, contract: Contract) -> tuple[dict[st
     titles = {each: title for each, title in exports.titles.items() if each in locations}
     merged = {"business": _business(document, set(titles.values()), options)} | document
     merged["reviews"] = ledger.listed()
-    kept = ((id, each) for id, each in ledger.entries.items() if each.digests or each.location)
-    entries = {id: entry for id, entry in kept if id not in ledger.erased}
-    after = replace(
-        state,
-        zone=options.zone,
-        names="short" if options.short_names else "full",
-        complete=whole.complete,
-        parted=whole.parted,
-        titles=state.titles | titles,
-        hidden=ledger.hidden,
-        exports=_remembered(whole, state, exports.spoilt, ledger.erased),
-        reviews=entries,
-    )
+    after = _state_after(state, exports, ledger, whole)
+    after.titles = state.titles | titles
     if merged != document:
-        changed = {id: entry for id, entry in state.reviews.items() if entry != entries.get(id)}
+        changed = {id: entry for id, entry in state.reviews.items() if entry != after.reviews.get(id)}
         after.earlier = {id: entry for id, entry in changed.items() if id not in ledger.erased}
     return merged, after, [*_report(ledger, exports), *_details(records, ledger)]
+
+
+def _state_after(state: State, exports: Exports, ledger: Ledger, whole: Whole) -> State:
+    """The state after the import; of what was erased nothing is known."""
+    known = ((id, entry) for id, entry in ledger.entries.items() if entry.digests or entry.location)
+    return replace(
+        state,
+        zone=exports.options.zone,
+        names="short" if exports.options.short_names else "full",
+        complete=whole.complete,
+        parted=whole.parted,
+        hidden=ledger.hidden,
+        exports=_remembered(whole, state, exports.spoilt, ledger.erased),
+        reviews={id: entry for id, entry in known if id not in ledger.erased},
+    )
 
 
 def _business(document: Mapping[str, Json], titles: Collection[str], options: Options) -> Json:
@@ -495,11 +498,11 @@ class Ledger:
         else:
             self.by_hand.add((id, key))
 
-    def assign_location(self, location: str) -> None:
-        """Take reviews of Google whose location the lost state knew for those of the only one."""
-        for entry in self.entries.values():
+    def assign_location(self, found: set[str]) -> None:
+        """Take reviews of Google whose location the lost state knew for those of the only one found."""
+        for entry in self.entries.values() if len(found) == 1 and not self.located else ():
             if entry.source == "google":
-                entry.location = entry.location or location
+                entry.location = entry.location or min(found)
 
     def erase(self, hidden: Mapping[str, str]) -> None:
         """Forget the reviews that suppressed.txt means; `hidden` as in the state."""
