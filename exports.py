@@ -1,38 +1,60 @@
 """Exports of reviews: the contents of files become records.
 
-A format is told by content, never by the name of its file. Nothing is guessed: what a file leaves open
-ends in `Undecided`, which names the flag that settles it. This module is pure: it opens no file, reads no
-clock and does not know which reviews are stored. `options` are the parsed flags of the command.
+A format is told by content; the name of an archive tells only of which export it is a part. Nothing is
+guessed: what a file leaves open ends in `Undecided`, which names the flag that settles it. This module is
+pure: it opens no file but its own tables (`exports.json`), reads no clock and does not know which reviews are
+stored.
 
-Sections: Records - Text - Dates - Stars - Google - CSV - Formats
+Sections: Records - Text - Dates - Stars - Google - Pages - CSV - Formats
 """
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import math
 import re
 import unicodedata
-from argparse import Namespace
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import product
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from contract import BadData, Fault, shown
+from files import Member
 from query import canonically_ordered, fold
-from strict_json import SURROGATE, Json, NotJson, decode, encode
+from snapshot import shipped
+from strict_json import SURROGATE, Json, NotJson, Object, decode, encode
+
+TABLES = decode(shipped("exports.json").read_bytes())  # of words, forms, and reasons to refuse
 
 # ---- Records: the reviews of an export, and what keeps others from being imported ----
 
-FORMS = ("takeout", "api", "csv")  # what gives native ids; the one whose ids are preferred first
 ReviewInFile = dict[str, Json]  # as in reviews.json; of what has no key nothing is known
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the owner said of the files; empty where nothing was said."""
+
+    zone: str = ""  # of the business
+    source: str = ""  # of a CSV
+    map: Mapping[str, str] = field(default_factory=dict)  # headers of a CSV by field
+    date_order: str | None = None  # "dmy" or "mdy"
+    scale: int | None = None  # the best rating of a CSV
+    avatars: bool = False
+    latest_day: str = "9999-12-31"  # that a review can be of
+    name: str = ""  # of the business
+    location: Sequence[str] = ()  # numbers or titles
+    short_names: bool = False
+    allow_removals: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,29 +70,90 @@ class Record:
     replied: str = ""
     resource_name: str = ""
     location: str = ""
+    export: str = ""  # its key in `Exports.known`
     exported: str = ""  # the newest moment that the export has of the location
+
+
+@dataclass
+class Export:
+    """What is known of an export of Google's. What has a part number comes in one command or in several."""
+
+    parts: dict[str, str] = field(default_factory=dict)  # digest of the content by part number
+    times: dict[str, str] = field(default_factory=dict)  # newest moment by location
+    folders: dict[str, list[str]] = field(default_factory=dict)  # locations, and which of WHOLE are there
+    ids: list[str] = field(default_factory=list)  # of reviews, as merged
+
+    def is_first_alone(self) -> bool:
+        """Whether only part 001 has come, which may be all."""
+        return len(self.parts) == 1 and _position(*self.parts) in FIRST_PARTS
+
+    def has_gap(self) -> bool:
+        """Whether a part below another one has not come."""
+        positions = {_position(number) for number in self.parts}
+        before = {(group, number - 1) for group, number in positions if number > 1}
+        before |= {(group - 1, 1) for group, _ in positions if group > 1}
+        return not before <= positions
+
+    def note_whole(self, locations: Iterable[str]) -> None:
+        """Note that every page of these locations is here."""
+        self.folders[""] = sorted({*WHOLE, *locations})
+
+    def whole_times(self) -> dict[str, str]:
+        """The newest moments of the locations of which every page is here, if part 001 alone is all."""
+        whole = [inside for inside in self.folders.values() if {*inside} >= WHOLE and not self.has_gap()]
+        return {each: self.times.get(each, "") for inside in whole for each in inside if each not in WHOLE}
+
+
+WHOLE = {"data.json", "reviews.json"}  # what a folder has of which no page is missing at its head
+
+
+def latest(*times: Mapping[str, str]) -> dict[str, str]:
+    """The latest of the moments of each location."""
+    found = dict[str, str]()
+    for location, time in (pair for each in times for pair in each.items()):
+        found[location] = max(time, found.get(location, ""))
+    return found
 
 
 @dataclass
 class Exports:
     """What all files of a command say."""
 
+    options: Options
     records: list[Record] = field(default_factory=list)
     failed: list[Fault] = field(default_factory=list)  # records that cannot be imported
+    spoilt: set[str] = field(default_factory=set)  # exports in which one of these is
+    links: list[Path] = field(default_factory=list)  # which nothing follows
     warnings: list[str] = field(default_factory=list)
     titles: dict[str, str] = field(default_factory=dict)  # of locations
-    complete: dict[str, str] = field(default_factory=dict)  # newest moment of whole exports, by location
+    parted: dict[str, str] = field(default_factory=dict)  # exports whose later parts have it, by location
+    with_reviews: set[str] = field(default_factory=set)  # exports that are Google's
+    foreign: dict[str, list[Fault]] = field(default_factory=dict)  # what else is in exports
+    titles_by_folder: dict[tuple[str, str], str] = field(default_factory=dict)  # and by export
+    known: dict[str, Export] = field(default_factory=dict)
+    pages: dict[str, list[Object]] = field(default_factory=dict)  # of the API, without their reviews
+
+    def fail(self, record: Fault, reason: str, export: str = "") -> None:
+        """Note a record that cannot be imported."""
+        self.failed.append(replace(record, reason=reason))
+        self.spoilt.add(export)
 
 
 class BadRecord(ValueError):
     """A record cannot be imported; the text says why."""
 
 
-class Undecided(ValueError):
-    """Nothing is imported before the owner decides."""
+MOST_SHOWN = 50  # of what a question names
 
-    def __init__(self, question: str, flag: str, seen: Iterable[str] = ()):
-        super().__init__(question, *(f"  {each}" for each in seen), flag)
+
+class Undecided(ValueError):
+    """Nothing is imported before the owner decides: a question of the tables, with its values."""
+
+    def __init__(self, question: str, seen: Iterable[str] = (), **values: object):
+        asked, flag = (text.format_map(values) for text in TABLES["questions"][question])
+        named = [f"  {each}" for each in seen]
+        rest = [f"  and {len(named) - MOST_SHOWN} more"] if len(named) > MOST_SHOWN else []
+        super().__init__(asked, *named[:MOST_SHOWN], *rest, flag)
 
     def lines(self) -> list[str]:
         """The question, what was seen, and the flag that decides."""
@@ -120,10 +203,7 @@ def looks_damaged(text: str) -> bool:
 
 UNIX_TIME = re.compile(r"[0-9]{10}([0-9]{3})?")  # seconds or milliseconds
 SLASHES = re.compile(r"(\d{1,2})/(\d{1,2})/\d{4}\b")
-ORDERS = {"dmy": "%d/%m/%Y", "mdy": "%m/%d/%Y"}
-DAYS = ("%d.%m.%Y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y")
-HOURS = ("", " %H:%M:%S", " %H:%M", " %I:%M %p", " %I:%M:%S %p")
-YEARS = range(1990, 2100)  # that a review can be of
+EARLIEST_DAY = "1990"  # no review is older
 
 
 class Date(NamedTuple):
@@ -133,25 +213,33 @@ class Date(NamedTuple):
     utc: str = ""
 
 
-def read_date(text: str, zone: str, order: str = "dmy", *, is_utc: bool = False) -> Date:
-    """The day or the moment that `text` names, in any known form.
+def read_date(text: str, options: Options, order: str = "dmy", is_utc: bool = False) -> Date:
+    """The day or the moment that `text` names, in any known form; empty for no text.
 
-    A moment without a zone of its own is one of `zone`, or of UTC. Raises BadRecord, and Undecided for a
-    moment without `zone`.
+    A moment without a zone of its own is one of the business, or of UTC. Raises BadRecord, and Undecided for
+    a moment without the zone of the business.
     """
-    moment = _moment(text, order)
-    if moment.year not in YEARS:
-        raise BadRecord(f"{shown(text)} is not in the years {YEARS.start} to {YEARS.stop - 1}")
+    if not text:
+        return Date()
+    moment, zone = _moment(text, order), options.zone
+    day = moment.date().isoformat()
+    if not EARLIEST_DAY < day <= options.latest_day:
+        reason = "in the future" if day > EARLIEST_DAY else f"older than {EARLIEST_DAY}"
+        raise BadRecord(f"{shown(text)} is {reason}")
     if ":" not in text and not UNIX_TIME.fullmatch(text):
-        return Date(moment.date().isoformat())
+        return Date(day)
     if not zone:
-        question = f"{shown(text)} is a moment, and its day depends on where the business is."
-        raise Undecided(
-            question, "Say where once: --zone America/Los_Angeles, for example. It is remembered."
-        )
+        raise Undecided("zone", moment=shown(text))
     moment = moment.replace(microsecond=0, tzinfo=moment.tzinfo or (UTC if is_utc else ZoneInfo(zone)))
     utc = moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
     return Date(moment.astimezone(ZoneInfo(zone)).isoformat(), utc)
+
+
+def utc_of(date: str) -> str:
+    """The moment of a stored date in UTC; empty for a day, and for a form that no export has."""
+    with suppress(BadRecord):
+        return read_date(date, Options(zone="UTC")).utc
+    return ""
 
 
 def _moment(text: str, order: str) -> datetime:
@@ -159,7 +247,7 @@ def _moment(text: str, order: str) -> datetime:
         return datetime.fromtimestamp(int(text[:10]), UTC)
     with suppress(ValueError):
         return datetime.fromisoformat(re.sub(" UTC$", "Z", text))
-    for day, hour in product((ORDERS[order], *DAYS), HOURS):
+    for day, hour in product((TABLES["days_by_order"][order], *TABLES["days"]), TABLES["hours"]):
         with suppress(ValueError):
             return datetime.strptime(text, day + hour)
     raise BadRecord(f"{shown(text)} is not a date of a known form, or not in the calendar")
@@ -167,18 +255,16 @@ def _moment(text: str, order: str) -> datetime:
 
 def order_of(texts: Iterable[str], name: str) -> str:
     """Whether the day or the month comes first in a column of dates, "dmy" or "mdy". Raises Undecided."""
-    slashed = {text: found for text in texts if (found := SLASHES.match(text))}
-    day_first = all(int(found[2]) <= 12 for found in slashed.values())
-    month_first = all(int(found[1]) <= 12 for found in slashed.values())
-    if day_first == month_first and any(int(found[1]) != int(found[2]) for found in slashed.values()):
-        question = f"{name}: is the day or the month first in these dates?"
-        raise Undecided(question, "Say which: --date-order dmy or --date-order mdy.", list(slashed)[:5])
+    slashed = {text: (int(found[1]), int(found[2])) for text in texts if (found := SLASHES.match(text))}
+    day_first = all(second <= 12 for _, second in slashed.values())
+    month_first = all(first <= 12 for first, _ in slashed.values())
+    if day_first == month_first and any(first != second for first, second in slashed.values()):
+        raise Undecided("date order", list(slashed)[:5], column=name)
     return "dmy" if day_first else "mdy"
 
 
 # ---- Stars: of five ----
 
-WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "recommended": 5, "not recommended": 1}
 NUMBER = re.compile(r"([0-9]{1,3}(?:[.,][0-9]{1,9})?) *(%|/ *(?:5|10|100)|stars?)?", re.IGNORECASE)
 DRAWN = re.compile("(★{1,5})(☆*)")
 
@@ -188,9 +274,9 @@ def read_stars(text: str, scale: int | None) -> float | None:
 
     Raises BadRecord, and Undecided while the scale is not known.
     """
-    most = scale or 5
-    if text.lower() in WORDS:
-        return WORDS[text.lower()]
+    most, word = scale or 5, TABLES["stars"].get(text.lower())
+    if word:
+        return int(word)
     drawn = DRAWN.fullmatch(text.replace("\N{VARIATION SELECTOR-16}", "").replace("⭐", "★"))
     if drawn and (not drawn[2] or len(drawn[0]) == 5):
         return len(drawn[1])
@@ -201,8 +287,7 @@ def read_stars(text: str, scale: int | None) -> float | None:
     if value > most or (unit.startswith("/") and int(unit[1:]) != most):
         if scale:
             raise BadRecord(f"{shown(text)} is not a rating of 1 to {most}")
-        flag = "Say how many stars are the most: --scale 5 (others are then skipped), 10 or 100."
-        raise Undecided(f"The scale of the rating {shown(text)} is not known.", flag)
+        raise Undecided("scale", rating=shown(text))
     if value == 0:
         return None
     if most != 5:
@@ -216,9 +301,101 @@ def read_stars(text: str, scale: int | None) -> float | None:
 
 RESOURCE_NAME = re.compile(r"(?:accounts/[^/]+/)?locations/([^/]+)/reviews/([^/]+)")
 ANONYMOUS = "A Google user"  # Google's own words
+GOOGLE_KEYS = {"createTime", "starRating"}  # of a review
+PAGE_KEYS = {"reviews", "averageRating", "totalReviewCount", "nextPageToken"}
+# What is read of a folder, by its path inside; of an archive also what shows that it is a spreadsheet.
+IN_FOLDER = re.compile(r"(?:.*/)?(?:reviews[^/]*|data)\.json", re.IGNORECASE | re.DOTALL)
+IN_ARCHIVE = re.compile(rf"{IN_FOLDER.pattern}|xl/workbook\.xml|content\.xml", IN_FOLDER.flags)
+ARCHIVE_NAME = re.compile(
+    r"(takeout-[0-9]{8}T[0-9]{6}Z)(?:-((?:[0-9]+-)?[0-9]{1,3})(?![0-9]))?.*|(.+)-([0-9]{3})", re.DOTALL
+)
 
 
-def google_record(item: Mapping[str, Json], position: Fault, options: Namespace) -> Record:
+FIRST_PARTS = {(0, 1), (1, 1)}
+
+
+def _position(number: str) -> tuple[int, int]:
+    """The two numbers of a part, of which the first one may be missing."""
+    group, _, part = number.rpartition("-")
+    return int(group or 0), int(part)
+
+
+def part_of(name: str) -> tuple[str, str]:
+    """The export of which an archive or a folder of this name is a part, and the number of the part.
+
+    The number is empty where there is none. Google writes takeout-<timestamp>Z-001, or -1-001 and -2-001.
+    """
+    found = ARCHIVE_NAME.fullmatch(name := clean(name))
+    return (found[1] or found[3], found[2] or found[4] or "") if found else (name, "")
+
+
+def read_google(members: Iterable[Member], key: str, number: str, exports: Exports) -> None:
+    """Add the reviews in the JSON files of a part of the export `key`. Raises BadData and Undecided."""
+    export, faults, content = exports.known.setdefault(key, Export()), list[Fault](), hashlib.sha256()
+    first = len(exports.records)
+    for path, file, data in members:
+        if path.suffix == ".xml":
+            raise refused(file, TABLES["spreadsheet"])
+        document, name, folder = _json(data, file), path.name.lower(), clean(str(path.parent))
+        content.update(hashlib.sha256(f"{folder}/{clean(name)}\n".encode() + data).digest())
+        inside = set(export.folders.get(folder, ()))
+        if (items := _google_items(document)) is not None:
+            found = _google_records(items, file, key, exports)
+            if "totalReviewCount" in document or any(each.form == "api" for each in found):
+                found = _of_page(document, found, exports)
+            exports.records += found
+            inside |= {each.location for each in found} - {""} | {name} & WHOLE
+            exports.with_reviews.add(key)
+        elif name == "data.json" and isinstance(document, dict):
+            if title := one_line(str(document.get("title") or "")):
+                exports.titles_by_folder[key, folder] = title
+            inside.add(name)
+        else:  # such as the reviews that the owner wrote, in the same archive
+            reasons = TABLES["refused_by_key"]
+            reason = next(reasons[sign] for sign in reasons if sign.encode() in data)
+            faults.append(Fault(file, (), reason.format_map(TABLES)))
+        export.folders[folder] = sorted(inside)
+    exports.foreign[key] = faults or [Fault(key, (), TABLES["refused_without_reviews"].format_map(TABLES))]
+    if number:
+        export.parts[number] = content.hexdigest()[:16]
+    if number and _position(number) not in FIRST_PARTS:
+        exports.parted |= {each.location: key for each in exports.records[first:] if each.location}
+
+
+def _json(data: bytes, file: str) -> Json:
+    try:
+        return decode(data, lone_surrogates=True)
+    except NotJson as error:
+        raise BadData([Fault(file, path, reason) for path, reason in error.faults]) from None
+
+
+def _google_items(document: Json) -> list[Json] | None:
+    """The reviews of a file from Google, none on an empty page; None if it is something else."""
+    match document:
+        case {"reviews": [*items]} if any(
+            isinstance(each, dict) and GOOGLE_KEYS & each.keys() for each in items
+        ):
+            return items
+        case {**members} if members.keys() <= PAGE_KEYS and not members.get("reviews"):
+            return []
+    return None
+
+
+def _google_records(items: Sequence[Json], file: str, key: str, exports: Exports) -> list[Record]:
+    """The reviews of a file; those that cannot be imported are noted. Raises Undecided."""
+    records = []
+    for index, item in enumerate(items):
+        position = Fault(file, ("reviews", index), "")
+        try:
+            if not isinstance(item, dict):
+                raise BadRecord(f"it is {shown(item)} and not an object")
+            records.append(google_record(item, position, key, exports.options))
+        except BadRecord as fault:
+            exports.fail(position, str(fault), key)
+    return records
+
+
+def google_record(item: Mapping[str, Json], position: Fault, export: str, options: Options) -> Record:
     """A review of Takeout, or of the API if it has a `reviewId`. Raises BadRecord and Undecided."""
     resource_name, native_id = _text(item, "name"), _text(item, "reviewId")
     resource = RESOURCE_NAME.fullmatch(resource_name)
@@ -227,15 +404,15 @@ def google_record(item: Mapping[str, Json], position: Fault, options: Namespace)
     reviewer, reply = _member(item, "reviewer", dict), _member(item, "reviewReply", dict)
     author = "" if reviewer.get("isAnonymous") is True else one_line(_text(reviewer, "displayName"))
     created, updated, replied = (
-        read_date(text, options.zone, is_utc=True) if text else Date()
-        for text in (_text(item, "createTime"), _text(item, "updateTime"), _text(reply, "updateTime"))
+        read_date(_text(holder, key), options, is_utc=True)
+        for holder, key in ((item, "createTime"), (item, "updateTime"), (reply, "updateTime"))
     )
     if not created.utc:
         raise BadRecord(f"createTime is {shown(item.get('createTime'))} and not a moment")
     text, answer = original(_text(item, "comment")), original(_text(reply, "comment"))
     review: ReviewInFile = {
         "author": author or ANONYMOUS,
-        "rating": WORDS.get(_text(item, "starRating").lower()),
+        "rating": TABLES["stars"].get(_text(item, "starRating").lower()),
         "date": created.text,
         "text": text if text and text != answer else None,
         "source": "google",
@@ -243,26 +420,10 @@ def google_record(item: Mapping[str, Json], position: Fault, options: Namespace)
     }
     if options.avatars:
         review["author_avatar_url"] = _text(reviewer, "profilePhotoUrl") or None
-    form, location = "api" if native_id else "takeout", resource[1] if resource else ""
-    newest = max(created.utc, updated.utc)
-    native_id = native_id or (resource[2] if resource else "")
-    return Record(
-        position, form, native_id, review, created.utc, newest, replied.utc, resource_name, location
-    )
-
-
-def read_google(items: Sequence[Json], file: str, options: Namespace, exports: Exports) -> list[Record]:
-    """The reviews of a file; those that cannot be imported are noted. Raises Undecided."""
-    records = []
-    for index, item in enumerate(items):
-        position = Fault(file, ("reviews", index), "")
-        try:
-            if not isinstance(item, dict):
-                raise BadRecord(f"it is {shown(item)} and not an object")
-            records.append(google_record(item, position, options))
-        except BadRecord as fault:
-            exports.failed.append(replace(position, reason=str(fault)))
-    return records
+    location, id_in_name = resource.groups() if resource else ("", "")
+    form, newest = "api" if native_id else "takeout", max(created.utc, updated.utc)
+    ids = native_id or id_in_name, review, created.utc, newest, replied.utc, resource_name, location, export
+    return Record(position, form, *ids)
 
 
 def _text(holder: Mapping[str, Json], key: str) -> str:
@@ -277,27 +438,87 @@ def _member(holder: Mapping[str, Json], key: str, kind: type) -> Any:
     return value or kind()
 
 
+# ---- Pages of the API: those with the same totals are one export ----
+
+
+def _of_page(document: Mapping[str, Json], found: Sequence[Record], exports: Exports) -> list[Record]:
+    """The records of a page as those of the export that it is a part of."""
+    total, average = document.get("totalReviewCount"), document.get("averageRating")
+    key = f"pages of the API with {shown(total)} reviews of {shown(average)} stars"
+    exports.pages.setdefault(key, []).append({name: document[name] for name in document if name != "reviews"})
+    exports.known.setdefault(key, Export())
+    return [replace(each, export=key) for each in found]
+
+
+def close(exports: Exports) -> None:
+    """Note what all files say together: newest moments, titles, which pages of the API are complete.
+
+    Raises BadData for an export of which no part has reviews.
+    """
+    if faults := [exports.foreign[key] for key in exports.foreign if key not in exports.with_reviews]:
+        raise BadData([fault for each in faults for fault in each])
+    texts = (f"{each.review['author']}{each.review.get('text')}" for each in exports.records)
+    if damaged := sum(map(looks_damaged, texts)):
+        exports.warnings.append(f"letters of {damaged} reviews look damaged (“BjÃ¸rn”); export them anew")
+    records = defaultdict[str, list[Record]](list)
+    for record in exports.records:
+        records[record.export].append(record)
+    for key, export in exports.known.items():
+        export.times = latest(*({each.location: max(each.updated, each.replied)} for each in records[key]))
+    for (key, folder), title in exports.titles_by_folder.items():
+        exports.titles |= dict.fromkeys(set(exports.known[key].folders[folder]) - WHOLE, title)
+    for key, pages in exports.pages.items():
+        if lack := _lack(pages, records[key]):
+            exports.warnings.append(f"{key} remove nothing: {lack}")
+        else:
+            exports.known[key].note_whole({records[key][0].location})
+
+
+def _lack(pages: Sequence[Object], records: Sequence[Record]) -> str:
+    """Why these pages are not all of one location; empty if they are."""
+    total, average = pages[0].get("totalReviewCount"), pages[0].get("averageRating")
+    if not isinstance(total, int) or not isinstance(average, (int, float)) or not 0 <= average <= 5:
+        return "they do not say how many reviews there are, and their average"
+    if (lasts := sum(not page.get("nextPageToken") for page in pages)) != 1:
+        return f"{lasts} of {len(pages)} have no nextPageToken, and just one should"
+    locations = {each.location for each in records}
+    if len(locations) != 1 or "" in locations:
+        return "they do not name one location"
+    stars = {each.native_id: each.review["rating"] for each in records}
+    if len(stars) != total:
+        return f"they have {len(stars)} reviews"
+    rated = [each for each in stars.values() if each]
+    mean, decimals = math.fsum(rated) / max(1, len(rated)), len(str(float(average)).partition(".")[2])
+    if abs(mean - average) > 0.5 * 10 ** -min(decimals, 3) + 1e-9:  # the precision of Google's figure varies
+        return f"their mean is {mean:.3f}"
+    return ""
+
+
 # ---- CSV: the header of the template, or one that --map explains ----
 
-TEMPLATE = ("id", "author", "rating", "date", "text", "source", "source_url", "reply", "reply_date")
-REQUIRED = ("author", "rating", "date")
-FIELDS = (*TEMPLATE, "verified")  # the last one through --map only
-NOTHING = ("", "nan", "null", "none")  # whole cells that say nothing
-TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+TEMPLATE = tuple(TABLES["template"])
+DateForms = Mapping[str, tuple[str, bool]]  # by field, whether the day is first, and whether it is in UTC
+FIELDS = (*TEMPLATE, *TABLES["only_by_map"])
 SPOILT_ID = re.compile(r"[0-9]+(?:[.,][0-9]+)?E\+[0-9]+|#{3,}", re.IGNORECASE)
+# What letters of other encodings are in cp1252: signs in words, capitals behind small letters, “š” for “ö”.
+IMPROBABLE = re.compile(
+    r"\ufffd|[šž]|[a-zß-ÿ][À-ÖØ-ÞŠŽŒŸ]|[A-Z][ŠŽŒŸ][a-zß-ÿ]|[À-ÖØ-öø-ÿ]{4}"
+    r"|[^\W\d_](?:[€‚ƒ„†‡ˆ‰‹›•˜™¡¢£¤¥¦§¨©¬®¯±´µ¶¸¿×÷]|[°²³·¹º»¼½¾][^\W\d_])"
+)
+MOST_IMPROBABLE = 0.05  # of the characters beyond ASCII
+MOST_BREAKS = 50  # of lines in a cell
 
 
-def read_csv(data: bytes, file: str, options: Namespace, exports: Exports) -> None:
+def read_csv(data: bytes, file: str, exports: Exports) -> None:
     """Add the rows of a CSV file, whose order does not matter. Raises BadData and Undecided."""
-    (_, header), *rows = _rows(_csv_text(data, file, exports), file)
+    options, ((_, header), *rows) = exports.options, _rows(_csv_text(data, file, exports), file)
     header = [one_line(name) for name in header]
     columns = _columns(header, file, options)
     cells = [_cells(row, columns) if len(row) == len(header) else {} for _, row in rows]
-    orders = {
-        key: options.date_order or order_of((cell.get(key, "") for cell in cells), f"{file}, column {key}")
-        for key in ("date", "reply_date")
-    }
-    in_utc = {key for key in orders if key in columns and "utc" in header[columns[key]].lower()}
+    dates = {}
+    for key in ("date", "reply_date"):
+        order = options.date_order or order_of((cell.get(key, "") for cell in cells), f"{file}, column {key}")
+        dates[key] = order, key in columns and "utc" in header[columns[key]].lower()
     records = []
     for (line, row), cell in zip(rows, cells, strict=True):
         position = Fault(f"{file} line {line}", (), "")
@@ -308,29 +529,37 @@ def read_csv(data: bytes, file: str, options: Namespace, exports: Exports) -> No
         try:
             if not cell:
                 raise BadRecord(f"the row has {len(row)} cells and the header {len(header)}")
-            records.append(csv_record(cell, position, orders, in_utc, options))
+            records.append(csv_record(cell, position, dates, options))
         except BadRecord as fault:
-            exports.failed.append(replace(position, reason=str(fault)))
+            exports.fail(position, str(fault))
     exports.records += sorted(records, key=lambda record: encode(record.review))
 
 
 def _csv_text(data: bytes, file: str, exports: Exports) -> str:
-    """The text of a file in UTF-16 with a byte order mark, UTF-8 or cp1252."""
+    """The text of a file in UTF-16 with a byte order mark, UTF-8, or what can be cp1252. Raises BadData."""
     try:
         return data.decode("utf-16" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig")
     except UnicodeError:
-        warning = "not UTF-8; read as cp1252. If letters are wrong, save it as CSV UTF-8"
-        exports.warnings.append(f"{file}: {warning}")
-        return data.decode("cp1252", "replace")
+        text = data.decode("cp1252", "replace")
+    improbable = [found.start() for found in IMPROBABLE.finditer(text)]
+    if len(improbable) > MOST_IMPROBABLE * sum(not character.isascii() for character in text):
+        seen = one_line(text[max(0, improbable[0] - 10) : improbable[0] + 10])
+        raise refused(file, f"not UTF-8, and its letters look damaged (“{seen}”); save it as “CSV UTF-8”")
+    exports.warnings.append(f"{file}: not UTF-8; read as cp1252. If letters are wrong, save it as CSV UTF-8")
+    return text
 
 
 def _rows(text: str, file: str) -> list[tuple[int, list[str]]]:
     """Each row in which anything stands, with the number of its first line. Raises BadData."""
     head = text.lstrip("\n\r").partition("\n")[0]
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=head.count))
+    delimiter, lines = max(",;\t", key=head.count), list(io.StringIO(text, newline=""))
+    csv.field_size_limit(len(text) + 1)  # so that a quote that swallows the file is told as such
+    reader = csv.reader(lines, delimiter=delimiter)
     rows, first_line = [], 1
     try:
         for row in reader:
+            if reader.line_num > first_line:
+                _refuse_swallowed(row, lines[first_line - 1 : reader.line_num], delimiter, file, first_line)
             rows += [(first_line, row)] if any(map(str.strip, row)) else []
             first_line = reader.line_num + 1
     except csv.Error as error:
@@ -340,21 +569,37 @@ def _rows(text: str, file: str) -> list[tuple[int, list[str]]]:
     return rows
 
 
-def _columns(header: Sequence[str], file: str, options: Namespace) -> dict[str, int]:
+def _refuse_swallowed(row: Sequence[str], lines: Sequence[str], delimiter: str, file: str, line: int) -> None:
+    """Raise BadData if a quote that is not closed makes one row, which begins at `line`, of these lines."""
+    breaks = [len(re.findall(r"\r\n?|\n", cell)) for cell in row]
+    longest = breaks.index(max(breaks))
+    try:
+        is_closed = bool(list(csv.reader(lines, delimiter=delimiter, strict=True)))
+    except csv.Error:
+        is_closed = False
+    if not is_closed or breaks[longest] > MOST_BREAKS:
+        before = sum(breaks[:longest])
+        others = len(lines) - before - 1
+        number = f"{others} more line{'s' if others > 1 else ''}"
+        reason = f'a quote opens here and takes {number} into one cell; close it, or write "" for a quote'
+        raise refused(f"{file} line {line + before}", reason)
+
+
+def _columns(header: Sequence[str], file: str, options: Options) -> dict[str, int]:
     """The index of the column of each field. Raises Undecided unless each is named just once."""
-    wanted: dict[str, str] = options.map or {name: name for name in header if name}
-    known = FIELDS if options.map else TEMPLATE
+    wanted = options.map or {name: name for name in header if name}
+    known, counts = FIELDS if options.map else TEMPLATE, Counter(header)
     faults = {
         "columns that are not of the template": [name for name in wanted if name not in known],
-        "no columns named": [name for name in wanted.values() if name not in header],
-        "several columns named": [name for name in wanted.values() if header.count(name) > 1],
-        "no columns for": [name for name in REQUIRED if name not in wanted],
+        "no columns named": [name for name in wanted.values() if not counts[name]],
+        "several columns named": [name for name in wanted.values() if counts[name] > 1],
+        "no columns for": [name for name in TABLES["required"] if name not in wanted],
     }
     for fault, names in faults.items():
         if names:
-            question = f"{file}: {fault} {', '.join(map(shown, names))}. Its columns are:"
-            flag = f"Name the columns with --map author=…,rating=…,date=…; fields are {', '.join(FIELDS)}."
-            raise Undecided(question, flag, [shown(name) for name in header if name])
+            told, fields = ", ".join(map(shown, names)), ", ".join(FIELDS)
+            seen = [shown(name) for name in header if name]
+            raise Undecided("columns", seen, file=file, fault=fault, names=told, fields=fields)
     return {name: header.index(column) for name, column in wanted.items()}
 
 
@@ -363,29 +608,24 @@ def _cells(row: Sequence[str], columns: Mapping[str, int]) -> dict[str, str]:
     cells = {}
     for name, index in columns.items():
         cell = clean(row[index]) if name in ("text", "reply") else one_line(row[index])
-        cells[name] = "" if cell.lower() in NOTHING else re.sub(r"^'(?=[=+@-])", "", cell)
+        cells[name] = "" if cell.lower() in TABLES["empty_cells"] else re.sub(r"^'(?=[=+@-])", "", cell)
     return cells
 
 
-def csv_record(
-    cells: Mapping[str, str], position: Fault, orders: Mapping[str, str], in_utc: set[str], options: Namespace
-) -> Record:
+def csv_record(cells: Mapping[str, str], position: Fault, dates: DateForms, options: Options) -> Record:
     """A row; an empty `reply` says nothing. Raises BadRecord and Undecided."""
-    date, replied = (
-        read_date(cells[key], options.zone, order, is_utc=key in in_utc) if cells.get(key) else Date()
-        for key, order in orders.items()
-    )
+    date, replied = (read_date(cells.get(key, ""), options, *form) for key, form in dates.items())
     verified, source = cells.get("verified", "").lower(), fold(cells.get("source") or options.source)
+    truths: dict[str, bool] = TABLES["truths"]
     for value, reason in (
         (cells["author"], "no author"),
         (date.text, "no date"),
-        (not verified or verified in TRUTHS, f"verified is {shown(verified)}; known are {', '.join(TRUTHS)}"),
+        (not verified or verified in truths, f"verified is {shown(verified)}; known are {', '.join(truths)}"),
     ):
         if not value:
             raise BadRecord(reason)
     if not source:
-        question = f"{position.file}: nothing says where the review was published."
-        raise Undecided(question, "Say where with --source, for example --source facebook.")
+        raise Undecided("source", file=position.file)
     rating = read_stars(cells["rating"], options.scale)
     review: ReviewInFile = {"author": cells["author"], "rating": rating, "date": date.text, "source": source}
     review |= {key: cells[key] or None for key in ("text", "source_url") if key in cells}
@@ -395,7 +635,7 @@ def csv_record(
         if review.get("text") == reply:
             review["text"] = None
     if verified:
-        review["verified"] = TRUTHS[verified]
+        review["verified"] = truths[verified]
     if "recommended" in cells["rating"].lower():
         review["recommended"] = cells["rating"].lower() == "recommended"
     return Record(position, "csv", cells.get("id", ""), review, date.utc, replied=replied.utc)
@@ -403,93 +643,13 @@ def csv_record(
 
 # ---- Formats: told by content ----
 
-TAKEOUT = "at takeout.google.com choose “Google Business Profile” and give the ZIP as it is"
-PLACES = f"from Google's Places API, whose terms forbid keeping reviews; {TAKEOUT}"
-SPREADSHEET = "a spreadsheet; save it as “CSV UTF-8” and import that"
-FIRST_BYTES = {
-    b"\x1f\x8b": "a .tgz archive; unpack it with tar xzf and give the folder, or export as .zip",
-    b"\xd0\xcf\x11\xe0": SPREADSHEET,
-}
-# Keys that tell a JSON document that is refused, with what to do instead.
-REFUSED_KEYS = {
-    b'"features"': f"reviews that you wrote yourself, in Maps; for those of your business, {TAKEOUT}",
-    b'"authorAttribution"': PLACES,
-    b'"author_name"': PLACES,
-    b'"time_created"': "from Yelp's API, whose terms forbid keeping reviews; import a CSV of your own",
-    b"": f"JSON, but not an export that is known; {TAKEOUT}",
-}
-GOOGLE_KEYS = {"createTime", "starRating"}
-PAGE_KEYS = {"reviews", "averageRating", "totalReviewCount", "nextPageToken"}
-MEMBER = re.compile(r"(?:reviews.*|data)\.json", re.IGNORECASE)  # names in a folder or an archive
 
-
-class Member(NamedTuple):
-    """A file of a folder or an archive: its path inside, its name for the report, its content."""
-
-    path: PurePosixPath
-    file: str
-    data: bytes
-
-
-def read_single(data: bytes, file: str, options: Namespace, exports: Exports) -> None:
+def read_single(data: bytes, file: str, exports: Exports) -> None:
     """Add the reviews of a single file. Raises BadData and Undecided."""
-    for first, reason in FIRST_BYTES.items():
-        if data.startswith(first):
-            raise refused(file, reason)
+    for first, reason in TABLES["refused_by_first_bytes"].items():
+        if data.startswith(bytes.fromhex(first)):
+            raise refused(file, reason.format_map(TABLES))
     if data.removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"{", b"[")):
-        read_takeout([Member(PurePosixPath(), file, data)], file, options, exports, is_whole=False)
+        read_google([Member(PurePosixPath(), file, data)], file, "", exports)
     else:
-        read_csv(data, file, options, exports)
-
-
-def read_takeout(
-    members: Iterable[Member], name: str, options: Namespace, exports: Exports, *, is_whole: bool
-) -> None:
-    """Add the reviews in the JSON files of a folder, or of the archives that are the parts of one.
-
-    With `is_whole` it has every review of a location whose folder has data.json and reviews.json. Raises
-    BadData and Undecided.
-    """
-    faults, titles, newest, records = [], {}, dict[str, str](), list[Record]()
-    locations = dict[tuple[PurePosixPath, bool], set[str]]()  # by folder, first page or not
-    for path, file, data in members:
-        document = _json(data, file)
-        if (items := _google_items(document)) is not None:
-            found = read_google(items, file, options, exports)
-            is_first = path.name.lower() == "reviews.json"
-            those = locations.setdefault((path.parent, is_first), set())
-            those |= {each.location for each in found} - {""}
-            records += found
-        elif path.name.lower() == "data.json" and isinstance(document, dict):
-            titles[path.parent] = one_line(str(document.get("title") or ""))
-        else:  # such as the reviews that the owner wrote, in the same archive
-            faults.append(Fault(file, (), next(REFUSED_KEYS[key] for key in REFUSED_KEYS if key in data)))
-    if not locations:
-        raise BadData(faults or [Fault(name, (), f"no reviews of a business in it; {TAKEOUT}")])
-    for record in records:
-        newest[record.location] = max(newest.get(record.location, ""), record.updated, record.replied)
-    exports.records += [replace(each, exported=newest[each.location]) for each in records]
-    for (folder, is_first), those in locations.items():
-        exports.titles |= dict.fromkeys(those, titles[folder]) if titles.get(folder) else {}
-        for each in those if is_whole and is_first and folder in titles else ():
-            exports.complete[each] = max(newest[each], exports.complete.get(each, ""))
-
-
-def _json(data: bytes, file: str) -> Json:
-    try:
-        return decode(data, lone_surrogates=True)
-    except NotJson as error:
-        raise BadData([Fault(file, path, reason) for path, reason in error.faults]) from None
-
-
-def _google_items(document: Json) -> list[Json] | None:
-    """The reviews of a file from Google, none on an empty page; None if it is something else."""
-    if not isinstance(document, dict):
-        return None
-    items = document.get("reviews") or []
-    if not items and document.keys() <= PAGE_KEYS:
-        return []
-    is_google = isinstance(items, list) and any(
-        isinstance(item, dict) and GOOGLE_KEYS & item.keys() for item in items
-    )
-    return items if is_google else None
+        read_csv(data, file, exports)

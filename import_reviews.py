@@ -9,41 +9,27 @@ Sections: Exports - Data directory - Import - Insights - Command line
 from __future__ import annotations
 
 import argparse
-import fcntl
 import hashlib
 import io
 import json
 import os
 import re
-import shutil
 import sys
 import time
-import zipfile
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
-from typing import TextIO
+from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TextIO
 from zoneinfo import available_timezones
 
+import exports as formats
 from contract import BadData, Contract, Fault, printable, read_contract
-from exports import (
-    FIELDS,
-    MEMBER,
-    SPREADSHEET,
-    TEMPLATE,
-    Exports,
-    Member,
-    Undecided,
-    one_line,
-    read_single,
-    read_takeout,
-    refused,
-)
-from insights import COUNTED_KEYS, MODEL, counted, outdated
+from exports import Exports, Options, Undecided, one_line, refused
+from files import in_archive, in_folder, is_archive, locked, opened, read_whole, write
+from insights import COUNTED_KEYS, MODEL, compare_annotations, misspelt, outdated, renewed
 from links import Links
-from merging import STATE_FILE, State, Stored, compare_annotations, digest, entry_of, merge, read_state
+from merging import STATE_FILE, State, Stored, author_lines, erasing_lines, merge, read_state
 from reviews import INSIGHTS_FILE, REVIEWS_FILE, editorial_complaints, load, read_file, served_reviews
 from snapshot import read_unchanging, shipped
 from strict_json import Json, NotJson, decode
@@ -51,99 +37,73 @@ from strict_json import Json, NotJson, decode
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_USAGE, EXIT_BAD_DATA = 0, 1, 2, 78
 EDITORIAL_FILE, SUPPRESSED_FILE = "editorial.json", "suppressed.txt"
 Lines = list[str]  # of the report
+TOLERANCE = timedelta(days=1)  # for dates in the future
 
 # ---- Exports: files, folders and archives, of which only what is needed is read ----
 
 MOST_BYTES = 64 * 1024 * 1024  # of a file, or of a member of an archive
-PART = re.compile(r"(.+)-([0-9]{3})")  # of an archive that Google has split
 QUIET_SECONDS = 2.0
 
 
-def read_exports(options: argparse.Namespace) -> Exports:
-    """What the files say, in the order in which they are named. Raises BadData and Undecided."""
-    exports, started = Exports(), time.monotonic()
-    wholes = defaultdict[str, list[Path]](list)  # parts by the name of the whole
-    for path in dict.fromkeys(options.files):
-        part = PART.fullmatch(path.stem) if path.is_dir() or _is_archive(path) else None
-        wholes[str(path.with_name(f"{part[1]}-*") if part else path)].append(path)
-    for name, parts in wholes.items():
+def read_exports(paths: Iterable[Path], options: Options) -> Exports:
+    """What the files say; links are skipped and named. Raises BadData and Undecided."""
+    exports, started, parts = Exports(options), time.monotonic(), set[tuple[str, str]]()
+    for path in dict.fromkeys(paths):
         if sys.stderr.isatty() and time.monotonic() > started + QUIET_SECONDS:
-            say([f"reading {name} …"], sys.stderr)
-        if parts[0].is_dir() or _is_archive(parts[0]):
-            numbers = sorted(int(part[2]) for path in parts if (part := PART.fullmatch(path.stem)))
-            members = (member for path in parts for member in _members(path))
-            is_whole = numbers == list(range(1, len(numbers) + 1))
-            read_takeout(members, name, options, exports, is_whole=is_whole)
-        else:
-            read_single(_read(parts[0]), name, options, exports)
+            say([f"reading {path} …"], sys.stderr)
+        try:
+            _read_export(path, parts, exports)
+        except OSError as error:
+            raise refused(str(error.filename or path), f"cannot be read: {error.strerror}") from None
+    if exports.links and not exports.known and not exports.records:
+        raise BadData([Fault(str(each), (), "it is a link; give the file itself") for each in exports.links])
+    formats.close(exports)
     return exports
 
 
-def _is_archive(path: Path) -> bool:
-    try:
-        if not path.is_file():
-            raise refused(str(path), "neither a file nor a folder")
-        with open(path, "rb") as file:
-            return file.read(4) in (b"PK\x03\x04", b"PK\x05\x06")  # the latter is one without members
-    except OSError as error:
-        raise refused(str(path), f"cannot be read: {error.strerror}") from None
+def _read_export(path: Path, parts: set[tuple[str, str]], exports: Exports) -> None:
+    """Add what a file or a folder says; `parts` are those that have been read."""
+    if path.is_symlink():
+        exports.links.append(path)
+    elif path.is_dir():
+        members = in_folder(path, formats.IN_FOLDER, MOST_BYTES, exports.links)
+        formats.read_google(members, *_part(path, path.name, parts), exports)
+    else:
+        with opened(path) as file:
+            if is_archive(file):
+                members = in_archive(file, path, formats.IN_ARCHIVE, MOST_BYTES)
+                formats.read_google(members, *_part(path, path.stem, parts), exports)
+            else:
+                formats.read_single(read_whole(file, path, MOST_BYTES), str(path), exports)
 
 
-def _read(path: Path) -> bytes:
-    try:
-        if path.stat().st_size <= MOST_BYTES:
-            return read_unchanging(path)[0]
-    except OSError as error:
-        raise refused(str(path), f"cannot be read: {error.strerror or error}") from None
-    raise refused(str(path), TOO_LARGE)
-
-
-TOO_LARGE = f"larger than {MOST_BYTES // 2**20} MiB; no file of reviews is"
-
-
-def _members(path: Path) -> Iterator[Member]:
-    """The files of a folder or an archive that may hold reviews. Raises BadData."""
-    if path.is_dir():
-        for file in sorted(path.rglob("*")):
-            if MEMBER.fullmatch(file.name) and not file.is_symlink():
-                yield Member(PurePosixPath(file.relative_to(path)), str(file), _read(file))
-        return
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for info in archive.infolist():
-                inside, name = PurePosixPath(info.filename), f"{path}:{info.filename}"
-                if info.filename in ("xl/workbook.xml", "content.xml"):
-                    raise refused(str(path), SPREADSHEET)
-                if MEMBER.fullmatch(inside.name):
-                    with archive.open(info) as member:
-                        if len(data := member.read(MOST_BYTES + 1)) > MOST_BYTES:
-                            raise refused(name, TOO_LARGE)
-                    yield Member(inside, name, data)
-    except BadData:
-        raise
-    except Exception as error:  # a damaged archive makes zipfile and its decoders raise a dozen kinds
-        reason = f"a damaged or encrypted archive ({error or type(error).__name__}); download it again"
-        raise refused(str(path), reason) from None
+def _part(path: Path, name: str, parts: set[tuple[str, str]]) -> tuple[str, str]:
+    """The key of the export of which a folder or an archive is a part, and the number of the part."""
+    export, number = part = formats.part_of(name)
+    is_other = part in parts and not export.startswith("takeout-")  # it is in another folder
+    parts.add(part)
+    return export if number and not is_other else str(path), number
 
 
 # ---- Data directory: what is there, and how it is replaced ----
 
 SUPPRESSED_LINE = re.compile("(?:author )?[0-9a-f]{64}")
-SAMPLE_NAME, SAMPLE_ID = "Larkspur Hollow Chiropractic", "01M7F1SV60XJ4PFV38D0FMZ6BZ"  # of the data shipped
+SAMPLE = (b'"Larkspur Hollow Chiropractic"', b"01M7F1SV60XJ4PFV38D0FMZ6BZ")  # its name, and an id of it
 
 
-def read_stored(directory: Path, contract: Contract) -> Stored:
-    """Everything in the directory. Raises BadData, also for the sample, which is never merged with."""
-    reviews, insights = _content(directory / REVIEWS_FILE), _content(directory / INSIGHTS_FILE)
+def read_stored(directory: Path, contract: Contract, *, is_merged: bool) -> Stored:
+    """Everything in the directory. Raises BadData, also for files of the sample, if they are to be merged."""
+    names = (REVIEWS_FILE, INSIGHTS_FILE, EDITORIAL_FILE, STATE_FILE)
+    reviews, insights, _, state = contents = [_content(directory / name) for name in names]
+    for name, content in zip(names, contents, strict=True):
+        if is_merged and content and any(mark in content for mark in SAMPLE):
+            reason = "of the sample, which is never merged with; name another directory: --data my-data"
+            raise refused(str(directory / name), reason)
     document: dict[str, Json] = {}
     if reviews is not None:
         load(contract, reviews, insights, Links())
         document = decode(reviews)
-        ids = {review["id"] for review in document["reviews"]}
-        if document["business"]["name"] == SAMPLE_NAME or SAMPLE_ID in ids:
-            reason = "the sample, which is never merged with; name another directory, such as --data my-data"
-            raise refused(str(directory), reason)
-    state, reviews_digest = _content(directory / STATE_FILE), file_digest(reviews)
+    reviews_digest = file_digest(reviews)
     try:
         known = read_state(None if state is None else decode(state), reviews_digest)
     except NotJson as error:
@@ -152,7 +112,12 @@ def read_stored(directory: Path, contract: Contract) -> Stored:
 
 
 def _content(path: Path) -> bytes | None:
-    return _read(path) if path.exists() else None
+    if not path.exists():
+        return None
+    try:
+        return read_unchanging(path)[0]
+    except OSError as error:
+        raise refused(str(path), f"cannot be read: {error.strerror or error}") from None
 
 
 def file_digest(content: bytes | None) -> str:
@@ -176,133 +141,87 @@ def _suppressed(directory: Path) -> Lines:
     return lines
 
 
-@contextmanager
-def locked(directory: Path) -> Iterator[None]:
-    """One import at a time. Raises OSError while there is another."""
-    if not directory.exists():
-        yield
-        return
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        raise OSError(None, "another import is under way", str(directory)) from None
-    finally:
-        os.close(descriptor)
-
-
-def write(path: Path, content: bytes, *, is_dry: bool) -> None:
-    """Replace a file as a whole, unless it has this content, or see whether it may be. Raises OSError."""
-    path = Path(os.path.realpath(path))  # also of links that go in circles, unlike `resolve`
-    if path.exists() and path.read_bytes() == content:
-        return
-    if is_dry:
-        directory = next(each for each in path.parents if each.exists())
-        if not os.access(directory, os.W_OK | os.X_OK):
-            raise OSError(None, "it is not yours to change", str(directory))
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.draft")
-    try:
-        with open(draft, "wb") as file:
-            if path.exists():
-                shutil.copymode(path, draft)
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    except OSError as error:  # a full disk has no name
-        raise OSError(error.errno, error.strerror, str(path)) from None
-    finally:
-        draft.unlink(missing_ok=True)
-
-
 def encoded(document: Json) -> bytes:
-    """A data file that people can read."""
-    return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False).encode() + b"\n"
+    """A data file that people can read; the state's keys are sorted, those of others stand as they stood."""
+    is_state = isinstance(document, State)
+    text = json.dumps(document, ensure_ascii=False, indent=1, default=_members, sort_keys=is_state)
+    return text.encode() + b"\n"
+
+
+def _members(value: Any) -> dict[str, Json]:
+    return {each.name: getattr(value, each.name) for each in fields(value)}
 
 
 # ---- Import ----
 
 
-class NotCounted(BadData):
-    """The reviews were imported, but the insights could not be counted."""
-
-
-def run(options: argparse.Namespace, contract: Contract) -> Lines:
+def run(command: argparse.Namespace, contract: Contract) -> Iterator[Lines]:
     """Import the files, or forget a review; write what has changed after the daemon's own check, and count.
 
     The state is written first: after a failure of power between the files nothing looks changed by hand.
-    Returns the report. Raises BadData, Undecided and OSError.
+    Yields the reports of the import and of the count. Raises BadData, Undecided and OSError.
     """
-    stored = read_stored(options.data, contract)
-    if options.count:
+    stored, directory = read_stored(command.data, contract, is_merged=not command.count), command.data
+    if command.count:
         if not stored.document:
-            raise refused(REVIEWS_FILE, f"there is none in {options.data}")
-        return count(options, contract, stored.document, stored.state)
-    remember(options, stored.state)
-    forgotten = suppress(options, stored) if options.forget else []
-    stored = stored._replace(suppressed={*stored.suppressed, *forgotten})
-    document, state, lines = merge(stored, read_exports(options), options, contract)
-    lines = [*(f"{SUPPRESSED_FILE}: {line}" for line in forgotten), *lines]
-    path, reviews = options.data / REVIEWS_FILE, encoded(document)
+            raise refused(REVIEWS_FILE, f"there is none in {directory}")
+        yield count(command, contract, stored.document, stored.state)
+        return
+    options, erasing = settled(command, stored.state), suppress(command, stored)
+    stored = stored._replace(suppressed={*stored.suppressed, *erasing})
+    document, state, lines = merge(stored, read_exports(command.files, options), contract)
+    lines = [*(f"{SUPPRESSED_FILE}: {line}" for line in erasing), *lines]
+    path, reviews = directory / REVIEWS_FILE, encoded(document)
     if is_changed := document != stored.document:
-        state["replaced"] = stored.reviews_digest
+        state.replaced = stored.reviews_digest
         served = load(contract, reviews, stored.insights, Links())
         lines += [f"warning: {warning}" for warning in served.warnings if stored.insights is not None]
-    write(options.data / STATE_FILE, encoded(state), is_dry=options.dry_run)
-    if is_changed:
-        write(path, reviews, is_dry=options.dry_run)
+    write(directory / STATE_FILE, encoded(state), is_dry=command.dry_run)
     done = "is written" if is_changed else "stays as it is"
     lines.append(f"{path} {done}: {len(document['reviews'])} reviews.")
     if is_changed:
-        lines.append(f"A running service shows them soon; else start it: reviewsd --data {options.data}")
-    try:
-        if (options.data / EDITORIAL_FILE).exists() or (stored.insights and state["insights"]):
-            lines += count(options, contract, document, state)
-    except BadData as bad:
-        say(lines, sys.stdout)
-        raise NotCounted(bad.faults) from None
-    return lines
+        write(path, reviews, is_dry=command.dry_run)
+        lines.append(f"A running service shows them soon; else start it: reviewsd --data {directory}")
+    yield lines
+    if (directory / EDITORIAL_FILE).exists() or (stored.insights and state.insights):
+        yield count(command, contract, document, state)
 
 
-def remember(options: argparse.Namespace, state: State) -> None:
-    """Complete the flags by what earlier commands said. Raises Undecided for another zone."""
-    if options.zone and state["zone"] not in ("", options.zone):
-        question = f"The dates here were written in the zone {state['zone']}, not in {options.zone}."
-        raise Undecided(question, "Leave --zone out, or import everything anew into an empty directory.")
-    options.zone = options.zone or state["zone"]
-    if options.zone and options.zone not in available_timezones():
-        raise refused(STATE_FILE, f"{options.zone!r} is not a time zone that this machine knows")
-    if options.short_names is None:
-        options.short_names = state["names"] == "short"
+def settled(command: argparse.Namespace, state: State) -> Options:
+    """The flags, completed by what earlier commands said. Raises BadData, and Undecided for another zone."""
+    if command.zone and state.zone not in ("", command.zone):
+        raise Undecided("other zone", known=state.zone, zone=command.zone)
+    zone = command.zone or state.zone
+    if zone and zone not in available_timezones():
+        raise refused(STATE_FILE, f"{zone!r} is not a time zone that this machine knows")
+    is_short = state.names == "short" if command.short_names is None else command.short_names
+    latest_day = (datetime.now(UTC) + TOLERANCE).date().isoformat()
+    completed = vars(command) | {"zone": zone, "short_names": is_short, "latest_day": latest_day}
+    return Options(**{each.name: completed[each.name] for each in fields(Options)})
 
 
-def suppress(options: argparse.Namespace, stored: Stored) -> Lines:
-    """Add a review to suppressed.txt; its lines there. Raises BadData and OSError."""
-    reviews = {review["id"]: review for review in stored.document.get("reviews", ())}
-    if options.forget not in reviews:
-        raise refused(REVIEWS_FILE, f"no review has the id {options.forget!r}")
-    entry = stored.state["reviews"].get(options.forget) or entry_of(reviews[options.forget])
-    native_ids = entry["native"].values() or [options.forget]
-    lines = [digest(entry["source"], native_id) for native_id in native_ids]
-    path = options.data / SUPPRESSED_FILE
-    before = (_content(path) or b"").decode("utf-8-sig").splitlines()
-    added = [line for line in lines if line not in stored.suppressed]
-    write(path, "".join(f"{line}\n" for line in (*before, *added)).encode(), is_dry=options.dry_run)
+def suppress(command: argparse.Namespace, stored: Stored) -> Lines:
+    """The lines that keep away what is to be forgotten, added to suppressed.txt. Raises Undecided."""
+    lines, path = list[str](), command.data / SUPPRESSED_FILE
+    if command.forget:
+        lines = erasing_lines(stored, command.forget)
+    elif command.forget_author:
+        lines = author_lines(stored, command.forget_author, command.source)
+    if added := [line for line in lines if line not in stored.suppressed]:
+        before = (_content(path) or b"").decode("utf-8-sig").splitlines()
+        write(path, "".join(f"{line}\n" for line in (*before, *added)).encode(), is_dry=command.dry_run)
     return lines
 
 
 # ---- Insights ----
 
 
-def count(options: argparse.Namespace, contract: Contract, document: dict[str, Json], state: State) -> Lines:
+def count(command: argparse.Namespace, contract: Contract, document: dict[str, Json], state: State) -> Lines:
     """Make insights.json of `document`, which has the form of reviews.json, and of editorial.json.
 
     An insights.json that is not ours becomes editorial.json before.
     """
-    paths = [options.data / name for name in (EDITORIAL_FILE, STATE_FILE, INSIGHTS_FILE)]
+    paths = [command.data / name for name in (EDITORIAL_FILE, STATE_FILE, INSIGHTS_FILE)]
     editorial, _, old = map(_content, paths)
     before: dict[str, Json] = decode(old) if old is not None else {}
     lines = []
@@ -313,28 +232,26 @@ def count(options: argparse.Namespace, contract: Contract, document: dict[str, J
         editorial = encoded({key: value for key, value in before.items() if key not in COUNTED_KEYS})
         left_out = ", ".join(key for key in before if key in COUNTED_KEYS)
         lines.append(f"{INSIGHTS_FILE} becomes {EDITORIAL_FILE}, without what is counted: {left_out}")
-    elif state["insights"] and file_digest(old) not in ("", *state["insights"].split()):
+    elif state.insights and file_digest(old) not in ("", *state.insights.split()):
         raise refused(INSIGHTS_FILE, f"changed by hand; put that into {EDITORIAL_FILE} and remove this file")
     _, faults = read_file(EDITORIAL_FILE, editorial or b"{}", contract.editorial_file, editorial_complaints)
     if faults:
         raise BadData(faults)
     by_hand: dict[str, Json] = decode(editorial or b"{}")
     reviews = served_reviews(contract.reviews_file.complete(document)["reviews"], {})
-    lines += [
-        f"warning: {Fault(EDITORIAL_FILE, path, reason)}" for path, reason in outdated(reviews, by_hand)
-    ]
-    annotated, changed = compare_annotations(reviews, by_hand.get("per_review") or {}, state["annotated"])
+    doubtful = [*misspelt(by_hand, contract.document), *outdated(reviews, by_hand)]
+    lines += [f"warning: {Fault(EDITORIAL_FILE, path, reason)}" for path, reason in doubtful]
+    annotated, changed = compare_annotations(reviews, by_hand.get("per_review") or {}, state.annotated)
     lines += [f"warning: {id} has changed since its per_review was written" for id in changed]
-    insights, passing = counted(reviews, by_hand), ("version", "generated_at")
-    new, now = old or b"", datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    if is_changed := insights != {key: value for key, value in before.items() if key not in passing}:
-        new = encoded({"version": (before.get("version") or 0) + 1, "generated_at": now} | insights)
+    insights, new = renewed(before, reviews, by_hand, datetime.now(UTC)), old or b""
+    if is_changed := insights != before:
+        new = encoded(insights)
         load(contract, encoded(document), new, Links())
-    known = state["insights"] if not is_changed else f"{file_digest(new)} {file_digest(old)}"
-    contents = editorial, encoded(state | {"annotated": annotated, "insights": known}), new
+        state = replace(state, insights=f"{file_digest(new)} {file_digest(old)}")
+    contents = editorial, encoded(replace(state, annotated=annotated)), new
     for path, content in zip(paths, contents, strict=True):
         if content is not None:
-            write(path, content, is_dry=options.dry_run)
+            write(path, content, is_dry=command.dry_run)
     done = f"is counted from {len(reviews)} reviews" if is_changed else "stays as it is"
     return [*lines, f"{INSIGHTS_FILE} {done}."]
 
@@ -356,17 +273,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, reason = parse(arguments), "Nothing was written."
     try:
         if options.template:
-            say([",".join(TEMPLATE)], sys.stdout)
+            say([",".join(formats.TEMPLATE)], sys.stdout)
             return EXIT_SUCCESS
         contract = read_contract(decode(shipped("data/openapi.json").read_bytes()))
         with locked(options.data):
-            say(run(options, contract), sys.stdout)
+            for lines in run(options, contract):
+                say(lines, sys.stdout)
+                if not options.dry_run:
+                    reason = f"The reviews were imported; {INSIGHTS_FILE} stays as it is."
         if options.dry_run:
             say(["A dry run: nothing was written."], sys.stdout)
         return EXIT_SUCCESS
     except (BadData, Undecided) as fault:
-        if isinstance(fault, NotCounted) and not options.dry_run:
-            reason = f"The reviews were imported; {INSIGHTS_FILE} stays as it is."
         say([*fault.lines(), reason], sys.stderr)
         return EXIT_BAD_DATA
     except OSError as error:
@@ -377,40 +295,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_FAILURE
 
 
+# What the table of flags cannot say by itself.
+FLAG_KINDS = {"path": Path, "line": one_line, "int": int, "yes or no": argparse.BooleanOptionalAction}
+
+
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The flags; exits with EXIT_USAGE where they are wrong."""
     about = "Bring reviews from owners' exports into the data directory of reviewsd."
     parser = argparse.ArgumentParser("reviewsd-import", description=about)
-    add = parser.add_argument
-    exports = "Google Takeout (ZIP, folder or file), saved pages of the Business Profile API, CSV"
-    add("files", nargs="*", type=Path, metavar="FILE", help=exports)
-    add("--data", type=Path, metavar="DIR", help="directory of reviews.json; a new one is made")
-    add("--name", type=one_line, default="", help="what the business is called, where no export says it")
-    add("--source", type=one_line, default="", help="where the reviews of a CSV were published: facebook")
-    add("--zone", default="", help="time zone of the business, as America/Los_Angeles; remembered")
-    add("--location", default="", help="which location, when an export has several: number or title")
-    columns = "columns of a CSV whose header is not the one that --template prints"
-    add("--map", action="append", default=[], metavar="FIELD=HEADER,…", help=columns)
-    add("--date-order", choices=("dmy", "mdy"), help="what 05/03/2024 means in a CSV")
-    add("--scale", type=int, choices=(5, 10, 100), help="the best rating in a CSV; default 5")
-    short = "“Camille R.” instead of “Camille Roux”; remembered"
-    add("--short-names", action=argparse.BooleanOptionalAction, help=short)
-    add("--avatars", action="store_true", help="take the addresses of pictures of customers, too")
-    add("--allow-removals", action="store_true", help="remove even more than a tenth of the reviews")
-    add("--count", action="store_true", help="make insights.json of reviews.json and editorial.json")
-    add("--forget", metavar="ID", help="remove a review for good")
-    add("--template", action="store_true", help="print the header of a CSV that needs no --map")
-    add("--dry-run", action="store_true", help="say what would be done, and write nothing")
+    for name, how in formats.TABLES["flags"].items():
+        kinds = {key: FLAG_KINDS[how[key]] for key in ("type", "action") if how.get(key) in FLAG_KINDS}
+        parser.add_argument(name, **how | kinds)
     options = parser.parse_args(arguments)
     options.map = _map(options.map, parser)
     if options.template and (options.files or options.data):
         parser.error("--template takes neither FILE nor --data")
     if not options.template and options.data is None:
         parser.error("--data is missing: the directory of reviews.json")
-    if bool(options.files) + options.count + bool(options.forget) + options.template != 1:
-        parser.error("one of FILE, --count, --forget ID and --template is needed")
+    tasks = options.files, options.count, options.forget, options.forget_author, options.template
+    if sum(map(bool, tasks)) != 1:
+        parser.error("one of FILE, --count, --forget ID, --forget-author NAME and --template is needed")
     for path in options.files:
-        if not os.path.exists(path):  # False for any path that the system does not take
+        if not os.path.lexists(path):  # False for any path that the system does not take
             parser.error(f"there is no file {str(path)!r}")
     if options.zone and options.zone not in available_timezones():
         hint = "expected for example Europe/Berlin" if available_timezones() else "install tzdata"
@@ -421,11 +327,13 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _map(values: Sequence[str], parser: argparse.ArgumentParser) -> dict[str, str]:
     """Header by field. A flag that is repeated holds one pair each, whose header may have commas."""
     columns: dict[str, str] = {}
-    known = "|".join(FIELDS) if len(values) > 1 else r"\w+"
+    known = "|".join(formats.FIELDS) if len(values) > 1 else r"\w+"
     for pair in (pair for value in values for pair in re.split(rf",(?=(?:{known})=)", value)):
         name, _, header = pair.partition("=")
-        if name not in FIELDS or not header or name in columns:
-            parser.error(f"--map {pair}: expected FIELD=HEADER, each field once, of {', '.join(FIELDS)}")
+        if name not in formats.FIELDS or not header or name in columns:
+            parser.error(
+                f"--map {pair}: expected FIELD=HEADER, each field once, of {', '.join(formats.FIELDS)}"
+            )
         columns[name] = one_line(header)
     return columns
 

@@ -10,15 +10,18 @@ Sections: Insights - Annotations - Mentions - Figures - Judgement
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from difflib import get_close_matches
 from statistics import fmean, variance
 
-from contract import Complaints, shown
+from contract import Complaints, resolve, shown
 from query import fold
-from strict_json import Json, JsonPath, Object
+from strict_json import Json, JsonPath, Object, encode
 
 Reviews = Sequence[Object]  # verified and in served form, newest first
 Annotations = Mapping[str, Object]  # what was found in each review, by its id
@@ -28,7 +31,7 @@ Annotations = Mapping[str, Object]  # what was found in each review, by its id
 ENTITY_KINDS = ("technicians", "services", "problems", "service_areas")
 NAME_KEYS = dict.fromkeys(ENTITY_KINDS, "id") | {"technicians": "label"}  # how annotations name an entry
 MODEL = "counted from stars; names by alias"
-# What a person wrote under these keys is not kept. The first two are set by the caller of `counted`.
+# What a person wrote under these keys is not kept. The first two are set by the callers of `counted`.
 COUNTED_KEYS = frozenset(
     ("version", "generated_at", "model", "review_count", "date_range", "overall_sentiment", "temporal")
 )
@@ -54,6 +57,15 @@ def counted(reviews: Reviews, editorial: Object | None = None) -> dict[str, Json
         "per_review": annotations,
     }
     return document | {key: by_hand[key] for key in by_hand if key not in COUNTED_KEYS | document.keys()}
+
+
+def renewed(before: Object, reviews: Reviews, editorial: Object, now: datetime) -> Object:
+    """`before`, an InsightsFile or empty, if nothing else would be counted today; else its next version."""
+    document = counted(reviews, editorial)
+    if document == {key: value for key, value in before.items() if key not in ("version", "generated_at")}:
+        return before
+    generated_at = now.strftime("%Y-%m-%dT%H:%M:%SZ")  # `now` is UTC
+    return {"version": (before.get("version") or 0) + 1, "generated_at": generated_at} | document
 
 
 def _entries(
@@ -249,9 +261,68 @@ def outdated(reviews: Reviews, editorial: Object) -> Complaints:
                     yield path, f"{shown(phrase)} stands in no review"
 
 
+def misspelt(editorial: Object, contract: dict[str, Json]) -> Complaints:
+    """Unknown keys of an EditorialFile that are nearly a known one of their place in `contract`."""
+    return _misspelt(editorial, [{"$ref": "#/components/schemas/EditorialFile"}], contract, ())
+
+
+def _misspelt(
+    value: Json, schemas: Iterable[Object], contract: dict[str, Json], path: JsonPath
+) -> Complaints:
+    parts = [part for schema in schemas for part in _parts(schema, contract)]
+    inside = defaultdict[str, list[Object]](list)
+    for part in parts:
+        for key, schema in part.get("properties", {}).items():
+            inside[key].append(schema)
+    items = [part["items"] for part in parts if "items" in part]
+    others = [part["additionalProperties"] for part in parts if "additionalProperties" in part]
+    for key, member in _members(value):
+        if isinstance(key, str) and key not in inside and (near := get_close_matches(key, inside, n=1)):
+            yield (*path, key), f"an unknown key, which nothing reads; is {shown(near[0])} meant?"
+        known = items if isinstance(key, int) else inside.get(key, others)
+        yield from _misspelt(member, known, contract, (*path, key))
+
+
+def _parts(schema: Object, contract: dict[str, Json]) -> Iterator[Object]:
+    """A schema and those that it refers to."""
+    yield schema
+    if "$ref" in schema:
+        yield from _parts(resolve(contract, {"$ref": schema["$ref"]}), contract)
+    for part in schema.get("allOf", ()):
+        yield from _parts(part, contract)
+
+
+def compare_annotations(
+    reviews: Reviews, annotations: Annotations, known: Mapping[str, str]
+) -> tuple[dict[str, str], list[str]]:
+    """Digests of annotation and review by id, and the ids of reviews that changed since their annotation.
+
+    `known` are the digests of before.
+    """
+    annotated, changed = dict[str, str](), list[str]()
+    for review in reviews:
+        id = review["id"]
+        if annotations.get(id):
+            by_hand, said = value_digest(annotations[id]), value_digest([review["rating"], review["text"]])
+            before = known.get(id, "")
+            is_outdated = before.startswith(by_hand) and not before.endswith(said)
+            annotated[id] = before if is_outdated else f"{by_hand} {said}"
+            changed += [id] if is_outdated else []
+    return annotated, changed
+
+
+def value_digest(value: Json) -> str:
+    """What tells whether a value was changed."""
+    return hashlib.sha256(encode(value)).hexdigest()[:16]
+
+
+def _members(value: Json) -> Iterable[tuple[str | int, Json]]:
+    """The keys and values of an object, the indexes and values of an array, nothing of another value."""
+    return value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+
+
 def _nodes(value: Json, path: JsonPath = ()) -> Iterator[tuple[JsonPath, Json]]:
     """Every value inside `value`, with its path, in document order."""
-    steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for step, member in steps:
+    for step, member in _members(value):
         yield (*path, step), member
         yield from _nodes(member, (*path, step))

@@ -262,9 +262,12 @@ def _services(reviews: Iterable[Review], insights: Object) -> dict[str, frozense
 def _warnings(insights: Object, rating: Object, reviews: Sequence[Object], absent: bool) -> Iterator[str]:
     if absent:
         yield f"{INSIGHTS_FILE} is absent: only stars and dates of the reviews are counted"
-    if unknown := sorted(_ids_in_insights(insights).difference(review["id"] for review in reviews)):
+    named = _ids_in_insights(insights)
+    if unknown := sorted(named.difference(review["id"] for review in reviews)):
         some = ", ".join(unknown[:3]) + (", …" if len(unknown) > 3 else "")
         yield f"{INSIGHTS_FILE} speaks of {len(unknown)} review(s) that are not served: {some}"
+    if len(unknown) > len(named) / 2:
+        yield f"{INSIGHTS_FILE} seems to belong to other reviews: most ids in it are not served"
     computed = aggregate_rating(reviews, {})
     if differing := [key for key in RATING_FIGURES if rating[key] != computed[key]]:
         pairs = ", ".join(f"{key} {rating[key]} (the reviews: {computed[key]})" for key in differing)

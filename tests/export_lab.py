@@ -5,6 +5,7 @@ import io
 import json
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,14 @@ def zipped(path: Path, files: Mapping[str, bytes], compression: int = zipfile.ZI
     return path
 
 
+def parts(root: Path, items: Sequence[Item], count: int, name: str, **where: str) -> list[Path]:
+    """The archives of an export in parts named `name`-001 and so on, each with some of the pages."""
+    files = list(takeout_files(items, **where).items())
+    starts = [-(-n * len(files) // count) for n in range(count + 1)]  # rounded up
+    cut = [files[start:end] for start, end in pairwise(starts)]
+    return [zipped(root / f"{name}-{n + 1:03}.zip", dict(part)) for n, part in enumerate(cut)]
+
+
 def takeout(path: Path, items: Sequence[Item], **where: str) -> Path:
     """A ZIP as Google makes it."""
     other = {f"{FOLDER}/businessPersonalization.json": b"{}", "Takeout/archive_browser.html": b"<html>"}
@@ -113,6 +122,10 @@ class Shop:
     @property
     def document(self) -> dict[str, Any]:
         return json.loads((self.data / "reviews.json").read_bytes())  # type: ignore[no-any-return]
+
+    @property
+    def state(self) -> dict[str, Any]:
+        return json.loads((self.data / "import-state.json").read_bytes())  # type: ignore[no-any-return]
 
     @property
     def reviews(self) -> dict[str, dict[str, Any]]:

@@ -1,6 +1,7 @@
 """Exports are told by content and become records; what they leave open stops the import."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from export_lab import (
@@ -9,6 +10,7 @@ from export_lab import (
     ROW,
     ZONE,
     Shop,
+    api_item,
     item,
     moment,
     page,
@@ -148,6 +150,130 @@ def test_csv_is_read_in_each_encoding(shop: Shop, encoding: str, capsys: pytest.
     assert ("cp1252" in capsys.readouterr().out) == (encoding == "cp1252")
 
 
+ROWS = ["author,rating,date,text,source", *(f"A{n},5,2024-01-{n:02},Good,fb" for n in range(1, 21))]
+
+
+def rows(changes: dict[int, str]) -> str:
+    """A table of 20 rows, with these lines instead; the first row is on line 2."""
+    return "".join(f"{changes.get(number, row)}\n" for number, row in enumerate(ROWS, 1))
+
+
+UNCLOSED = {
+    "to the end": ({5: 'Bo,4,2024-02-01,"Fine,fb'}, "line 5", "16 more lines"),
+    "to the next quote": (
+        {3: 'Bo,4,2024-02-01,"Fine,fb', 9: 'Cy,5,2024-02-02,"Good, cheap",fb'},
+        "line 3",
+        "6 more lines",
+    ),
+    "behind a text of several lines": (
+        {3: 'Bo,4,2024-02-01,"Fine\nand\nfar","fb', 9: 'Cy,5,2024-02-02,"Good, cheap",fb'},
+        "line 5",
+        "6 more lines",
+    ),
+    "of all cells": (
+        {3: '"Bo","4","2024-02-01","Fine', 4: '"Cy","5","2024-02-02","Good","fb"'},
+        "line 3",
+        "1 more line",
+    ),
+    "with more lines than a review has": (
+        {3: 'Bo,4,2024-02-01,"' + 60 * "a\n" + '",fb'},
+        "line 3",
+        "60 more lines",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", UNCLOSED)
+def test_a_quote_that_is_not_closed_never_puts_the_words_of_others_into_a_review(
+    shop: Shop, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changes, line, swallowed = UNCLOSED[kind]
+    path = written(shop.root / "a.csv", rows(changes))
+    assert shop.run(path, "--name", "B", "--zone", ZONE) == EXIT_BAD_DATA
+    told = capsys.readouterr().err
+    assert f"a.csv {line}: " in told and swallowed in told
+    assert not shop.data.exists()
+
+
+def test_a_quote_over_half_a_million_characters_is_told_as_such(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(shop.root / "a.csv", rows({2: 'Bo,4,2024-02-01,"Fine,fb', 20: 500_000 * "x"}))
+    assert shop.run(path, "--name", "B") == EXIT_BAD_DATA
+    assert "a.csv line 2: a quote opens here" in capsys.readouterr().err
+
+
+def test_quotes_within_one_line_and_texts_of_many_lines_are_taken_as_they_are(shop: Shop) -> None:
+    lines = {3: 'Bo,4,2024-02-01,"Wow" said I,fb', 4: 'Cy,5,2024-02-02,"' + "a\n" * 40 + 'b ""c""",fb'}
+    shop.take(written(shop.root / "a.csv", rows(lines)), "--name", "B")
+    texts = {review["text"] for review in shop.reviews.values()}
+    assert texts == {"Good", "Wow said I", "a\n" * 40 + 'b "c"'}
+
+
+def test_a_date_of_the_future_is_a_faulty_row_with_a_day_of_tolerance(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    today = datetime.now(UTC).date()
+    days = [today + timedelta(days) for days in (0, 1, 3)]
+    past = [["Ann", "5", f"2024-01-{n:02}", "", ""] for n in range(1, 28)]
+    header = "author rating date reply reply_date"
+    future = [["Bo", "5", f"{day}", "", ""] for day in days]
+    reply = ["Cy", "5", "2024-01-01", "Thanks", "2131-01-01"]
+    shop.take(shop.csv(*past, *future, reply, header=header), "--name", "B", "--source", "fb")
+    told = capsys.readouterr().out
+    assert "a.csv line 31: " in told and "a.csv line 32: " in told and "in the future" in told
+    assert max(review["date"] for review in shop.reviews.values()) == f"{days[1]}"
+    assert len(shop.reviews) == 29
+
+
+def test_a_moment_of_the_future_from_google_is_a_faulty_record(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    later = item(20, createTime="2131-01-01T00:00:00Z", updateTime=None)
+    shop.take(written(shop.root / "a", page([*(item(n) for n in range(12)), later])), "--name", "B")
+    assert len(shop.reviews) == 12
+    assert "/reviews/12: " in capsys.readouterr().out
+
+
+DAMAGED = {
+    "mac_roman": "Zoë Müller",
+    "cp850": "Für José",
+    "cp1251": "Привет",
+    "cp1253": "Καλημέρα",
+    "utf-8": "Bjørn",
+}
+
+
+@pytest.mark.parametrize("encoding", DAMAGED)
+def test_letters_that_cp1252_damages_stop_the_import_and_the_mended_file_adds_no_second_review(
+    shop: Shop, encoding: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [f"{DAMAGED[encoding]},5,2024-01-01,Good,fb", *ROWS[1:8]]
+    text = "\n".join([ROWS[0], *lines])
+    cut = b"\xff" if encoding == "utf-8" else b""  # one byte that UTF-8 does not have
+    path = written(shop.root / "a.csv", text.encode(encoding) + cut)
+    assert shop.run(path, "--name", "B") == EXIT_BAD_DATA
+    assert "save it as “CSV UTF-8”" in capsys.readouterr().err
+    assert not shop.data.exists()
+    shop.take(written(path, text), "--name", "B")
+    assert len(shop.reviews) == 8
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Très bien, “çà et là” – 5 € l’été",
+        "Größe ändert Übliches … ’s ist so",
+        "¿Qué? ¡Años! 20 m²",
+        "Ærø Œuvre",
+    ],
+)
+def test_what_western_languages_write_in_cp1252_is_taken(shop: Shop, text: str) -> None:
+    content = "\n".join([ROWS[0], f'Ann,5,2024-01-01,"{text}",fb']).encode("cp1252")
+    shop.take(written(shop.root / "a.csv", content), "--name", "B")
+    assert shop.only()["text"] == text
+
+
 REFUSED = {
     "maps": (OWN_REVIEWS, "you wrote yourself"),
     "places": (b'{"reviews": [{"name": "places/x", "authorAttribution": {}}]}', "Places"),
@@ -176,6 +302,16 @@ def test_what_cannot_be_imported_is_refused_in_a_sentence(
     assert shop.run(written(shop.root / "file", content), "--zone", ZONE, "--name", "B") == EXIT_BAD_DATA
     assert words in capsys.readouterr().err
     assert not shop.data.exists()
+
+
+@pytest.mark.parametrize("total", [1, True, None, "1", 10**400, [1], -1])
+@pytest.mark.parametrize("average", [5, None, "5", 10**400, -1, {}])
+def test_whatever_a_page_says_of_all_pages_its_reviews_are_imported(
+    shop: Shop, total: object, average: object
+) -> None:
+    content = page([api_item(1)], totalReviewCount=total, averageRating=average)
+    shop.take(written(shop.root / "p", content), "--name", "B")
+    assert len(shop.reviews) == 1
 
 
 JSON_LIKE = st.recursive(

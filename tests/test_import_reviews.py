@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import pytest
 from export_lab import (
     OWN_REVIEWS,
+    PLACE,
     ZONE,
     Shop,
     item,
@@ -213,7 +214,20 @@ def test_a_folder_and_parts_are_taken_like_one_archive(shop: Shop) -> None:
     other = Shop(shop.root / "o")
     other.root.mkdir()
     other.take(*reversed(parts))
-    assert other.files() == whole
+    assert other.files()["reviews.json"] == whole["reviews.json"]
+    assert other.state["complete"] == shop.state["complete"] == {PLACE: moment(49, fraction="")}
+
+
+def test_names_of_folders_that_are_no_text_are_no_fault(shop: Shop) -> None:
+    folder = Path(os.fsdecode(os.fsencode(shop.root) + b"/x\xff-001"))
+    for name, content in takeout_files([item(1)]).items():
+        path = folder / os.fsdecode(b"\xfe") / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    shop.take(folder)
+    before = shop.files()
+    shop.take(folder)
+    assert shop.files() == before
 
 
 def test_a_long_import_says_on_a_terminal_what_it_reads(
@@ -234,6 +248,86 @@ def test_the_sample_is_never_merged_with(shop: Shop, capsys: pytest.CaptureFixtu
     assert "--data my-data" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["reviews.json", "insights.json", "editorial.json"])
+def test_no_file_of_the_sample_is_merged_with(
+    shop: Shop, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.take(written(shop.root / "p", page([item(1)])), "--name", "B")
+    written(shop.data / name, (SAMPLE / name.replace("editorial", "insights")).read_bytes())
+    before = shop.files()
+    assert shop.run(written(shop.root / "q", page([item(2)]))) == EXIT_BAD_DATA
+    assert f"{name}: of the sample" in capsys.readouterr().err
+    assert shop.files() == before
+
+
+def test_counting_is_tried_on_a_copy_of_the_sample(shop: Shop) -> None:
+    shop.data.mkdir()
+    for name in ("reviews.json", "insights.json"):
+        written(shop.data / name, (SAMPLE / name).read_bytes())
+    assert shop.run("--count") == EXIT_SUCCESS
+    assert insights(shop)["review_count"] == 160
+    before = shop.files()
+    assert shop.run("--count") == EXIT_SUCCESS
+    assert shop.files() == before
+
+
+def test_a_key_of_the_editorial_file_that_is_nearly_right_is_a_warning(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.take(written(shop.root / "p", page([item(1)])), "--name", "B")
+    written(shop.data / "editorial.json", json.dumps({"sumary": "Good"}))
+    assert shop.run("--count") == EXIT_SUCCESS
+    told = capsys.readouterr().out
+    assert 'warning: editorial.json /sumary: an unknown key, which nothing reads; is "summary" meant?' in told
+
+
+SECRET = "root:$6$salt"
+
+
+def test_links_among_exports_are_skipped_and_named(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    secret = written(shop.root / "shadow", SECRET)
+    drop = shop.root / "drop"
+    folder = drop / "x"
+    folder.mkdir(parents=True)
+    written(folder / "reviews.json", page([item(1)]))
+    (folder / "reviews-2.json").symlink_to(secret)
+    (drop / "link").symlink_to(secret)
+    (drop / "elsewhere").symlink_to(shop.root)
+    (drop / "dangling").symlink_to("nowhere")
+    (folder / "up").symlink_to(shop.root)
+    shop.take(*sorted(drop.iterdir()), "--name", "B")
+    told = capsys.readouterr()
+    for name in ("x/reviews-2.json", "x/up", "link", "elsewhere", "dangling"):
+        assert f"skipped: {drop / name} is a link" in told.out
+    assert "root:" not in told.out + told.err
+    assert set(shop.reviews) == {takeout_id(1)}
+    assert shop.run(drop / "link", "--zone", ZONE) == EXIT_BAD_DATA
+    told = capsys.readouterr()
+    assert "is a link" in told.err and "root:" not in told.out + told.err
+
+
+def test_a_link_that_takes_the_place_of_a_file_while_it_is_looked_at_is_not_followed(
+    shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = shop.root / "a.json"
+    link.symlink_to(written(shop.root / "shadow", SECRET))
+    monkeypatch.setattr(Path, "is_symlink", lambda path: False)
+    assert shop.run(link, "--zone", ZONE) == EXIT_BAD_DATA
+    told = capsys.readouterr()
+    assert "cannot be read" in told.err and "root:" not in told.out + told.err
+
+
+def test_a_link_in_the_place_of_a_draft_is_not_written_through(shop: Shop) -> None:
+    victim = written(shop.root / "passwd", "root:x:0:0")
+    shop.data.mkdir()
+    for name in (".reviews.json.draft", ".import-state.json.draft"):
+        (shop.data / name).symlink_to(victim)
+    shop.take(written(shop.root / "p", page([item(1)])), "--name", "B")
+    assert victim.read_text() == "root:x:0:0"
+    assert len(shop.reviews) == 1
+    assert sorted(path.name for path in shop.data.iterdir()) == ["import-state.json", "reviews.json"]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -248,6 +342,7 @@ def test_the_sample_is_never_merged_with(shop: Shop, capsys: pytest.CaptureFixtu
         [__file__, "--data", "x", "--map", "author=x,foo=y"],
         [__file__, "--data", "x", "--scale", "7"],
         [__file__, "--data", "x", "--forget", "y"],
+        ["--data", "x", "--forget", "y", "--forget-author", "z"],
         ["--template", "--data", "x"],
     ],
 )

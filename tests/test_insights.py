@@ -5,6 +5,7 @@ The sample - Figures - Months and trend - Mentions - Examples - Merging - Judgem
 
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from plain_definition import folded
 from small_files import ABSENT, CONTRACT, Object
 
-from insights import COUNTED_KEYS, ENTITY_KINDS, MODEL, counted, name_complaints, outdated
+from insights import COUNTED_KEYS, ENTITY_KINDS, MODEL, counted, misspelt, name_complaints, outdated, renewed
 from reviews import editorial_complaints, read_file, served_reviews
 
 INSIGHTS_FILE = small.schema_validator("InsightsFile")
@@ -73,6 +74,15 @@ def test_names_by_alias_are_right_in_the_sample() -> None:
 
 
 # ---- Figures ----
+
+
+def test_the_version_grows_only_with_what_is_counted() -> None:
+    then, now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
+    first = renewed({}, SAMPLE, {}, then)
+    assert first == counted(SAMPLE) | {"version": 1, "generated_at": "2026-01-02T03:04:05Z"}
+    assert renewed(first, SAMPLE, {}, now) == first
+    second = renewed(first, SAMPLE[1:], {}, now)
+    assert second == counted(SAMPLE[1:]) | {"version": 2, "generated_at": "2026-02-01T00:00:00Z"}
 
 
 def test_without_reviews_every_figure_is_zero_or_null() -> None:
@@ -503,3 +513,25 @@ def test_ids_that_are_gone_and_phrases_that_stand_nowhere_are_told() -> None:
     assert list(outdated(reviews, {"pull_quote": "none", "entities": None})) == [
         (("pull_quote",), '"none" stands in no review')
     ]
+
+
+def test_keys_that_are_nearly_known_ones_are_told_with_these_and_others_are_the_owners() -> None:
+    editorial = {
+        "sumary": "Good",
+        "mine": {"summry": 1},
+        "entities": {
+            "technicians": [{"id": "h", "label": "H", "alias": ["x"], "shoe_size": 42}],
+            "service": [],
+        },
+        "faq": [{"question": "?", "answer": "!", "review_id": []}],
+        "per_review": {"a": {"scores": 1}, "summary": {}},
+    }
+    meant = {path: reason.rpartition("is ")[2] for path, reason in misspelt(editorial, CONTRACT.document)}
+    assert meant == {
+        ("sumary",): '"summary" meant?',
+        ("entities", "technicians", 0, "alias"): '"aliases" meant?',
+        ("entities", "service"): '"services" meant?',
+        ("faq", 0, "review_id"): '"review_ids" meant?',
+        ("per_review", "a", "scores"): '"score" meant?',
+    }
+    assert list(misspelt(WRITTEN, CONTRACT.document)) == []

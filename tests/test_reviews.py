@@ -331,9 +331,17 @@ def test_insights_about_unknown_reviews_are_a_warning() -> None:
     }
     document = a_file(review("a"), review("hidden", verified=False))
     said = "insights.json speaks of {} review(s) that are not served: {}"
-    assert loaded(document, insights).warnings == (said.format(6, "hidden, p, q, …"),)
+    of_others = "insights.json seems to belong to other reviews: most ids in it are not served"
+    assert loaded(document, insights).warnings == (said.format(6, "hidden, p, q, …"), of_others)
     three = {"per_review": {"p": {}, "q": {}, "r": {}}}
-    assert loaded(document, three).warnings == (said.format(3, "p, q, r"),)
+    assert loaded(document, three).warnings == (said.format(3, "p, q, r"), of_others)
+
+
+def test_that_most_ids_in_the_insights_are_not_served_is_a_warning_and_half_of_them_is_not() -> None:
+    document = a_file(review("a"), review("b"))
+    for ids, is_told in (("abpq", False), ("abpqr", True), ("ab", False), ("", False)):
+        warnings = loaded(document, {"per_review": {id: {} for id in ids}}).warnings
+        assert any("other reviews" in each for each in warnings) == is_told
 
 
 def digest() -> str:
