@@ -1,4 +1,4 @@
-"""Callback URLs: which of them are allowed, and the one HTTPS client that goes to them.
+"""The one HTTPS client that goes to callbacks.
 
 Callback URLs come from strangers. Therefore no address of a private network is ever contacted, each exchange
 has one deadline and one size limit for everything, and its outcome is described in words of this module. The
@@ -6,7 +6,7 @@ client follows no redirects, uses no proxy, and keeps neither cookies nor connec
 
 This module knows HTTP and TLS. It must not know subscriptions, topics, the store or the hub's settings.
 
-Sections, in order: Callback URLs - Exchanges - Outages - Connections - Client
+Sections, in order: Exchanges - Outages - Connections - Client
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import errno
 import http.client
 import ipaddress
 import math
-import re
 import socket
 import ssl
 import threading
@@ -27,108 +26,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-MAX_CALLBACK_CHARACTERS = 2048
+from hub_values import HTTPS_AUTHORITY, is_public, network_of
+
 MAX_ANSWER_BYTES = 64 * 1024  # head and body of a callback's answer together
-
-
-# ---- Callback URLs -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Callback:
-    """A callback URL that has passed all checks that need no network."""
-
-    url: str  # as sent
-    key: str  # as compared
-    host: str  # lower case, an IPv6 address without its brackets
-
-
-# RFC 3986's characters and no others. urlsplit() silently drops tabs, line ends and leading spaces, so the
-# string is checked as it came, before anything parses it.
-_URL_CHARACTERS = re.compile(r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]+")
-_HTTPS_AUTHORITY = re.compile(r"https://([^/?#]*)", re.IGNORECASE)
-_HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w-]{1,63}(?:\.[\w-]{1,63})*)(?::([0-9]{1,5}))?", re.ASCII)
-
-# Resolvers read a host that ends in a number as an IPv4 address: 127.1, 2130706433, 0x7f.1, 017700000001.
-_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-
-# Escapes of letters, digits, "-", ".", "_" and "~", which RFC 3986 section 2.3 calls unreserved.
-_UNRESERVED_ESCAPE = re.compile(r"%(2D|2E|5F|7E|3[0-9]|[46][1-9A-F]|[57][0-9A])", re.IGNORECASE)
-_SCHEME_AND_AUTHORITY = re.compile(r"\A[^:/?#]+://[^/?#]*")
-
-# Globally routable by the registry, but not one public host: relays, protocol assignments (Teredo is one),
-# documentation, and 6to4, which embeds any IPv4 address.
-_NOT_PUBLIC = "192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"
-_NOT_PUBLIC_NETWORKS = tuple(map(ipaddress.ip_network, _NOT_PUBLIC))
-_UNICAST_V6 = ipaddress.IPv6Network("2000::/3")
-
-
-def parse_callback(url: str, *, allow_private: bool) -> Callback:
-    """Check a callback without the network. Raises ValueError, whose text completes "hub.callback ..."."""
-    if len(url) > MAX_CALLBACK_CHARACTERS:
-        raise ValueError(f"is longer than {MAX_CALLBACK_CHARACTERS} characters")
-    if not _URL_CHARACTERS.fullmatch(url):
-        raise ValueError("is empty or has a character that no URL may have; percent-encode it")
-    if not (https := _HTTPS_AUTHORITY.match(url)):
-        raise ValueError("must be an https:// URL; plain HTTP is not delivered to")
-    if "#" in url:
-        raise ValueError("must not have a fragment (#)")
-    if "@" in https[1]:
-        raise ValueError("must not hold a user name (@)")
-    if not (place := _HOST_AND_PORT.fullmatch(https[1])):
-        raise ValueError("has no usable host and port")
-    host, port = place[1].lower(), int(place[2] or http.client.HTTPS_PORT)
-    if not 0 < port < 65536:
-        raise ValueError("has a port outside 1 to 65535")
-    if not allow_private:
-        _refuse_private(host, port)
-    return Callback(url, comparable(url), host.strip("[]"))
-
-
-def _refuse_private(host: str, port: int) -> None:
-    """Raise ValueError for a host or port that no public callback can have, without asking a resolver."""
-    if port != http.client.HTTPS_PORT and port < 1024:
-        raise ValueError(f"has port {port}; allowed are 443 and 1024 to 65535")
-    address: ipaddress.IPv4Address | ipaddress.IPv6Address | None = None
-    try:
-        if host.startswith("["):
-            address = ipaddress.IPv6Address(host[1:-1])
-        elif _NUMBER.fullmatch(host.rpartition(".")[2]):
-            address = ipaddress.IPv4Address(host)
-    except ValueError:
-        raise ValueError("has a host that is neither a name nor an address written in full") from None
-    if address is not None and not is_public(address):
-        raise ValueError("has an address that is not public")
-    if address is None and ("." not in host or host.endswith(".localhost")):
-        raise ValueError("has a host that is no public name")
-
-
-def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    """Whether an address belongs to a host on the public internet.
-
-    `is_global` alone lets multicast, NAT64, 6to4, IPv4-compatible and site-local addresses through.
-    """
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
-        return is_public(address.ipv4_mapped)
-    if address.version == 6:
-        routable = address in _UNICAST_V6
-    else:
-        routable = address.is_global and not (address.is_multicast or address.is_reserved)
-    return routable and not any(address in network for network in _NOT_PUBLIC_NETWORKS)
-
-
-def network_of(address: str) -> str:
-    """What a stranger has few of: an IPv4 address, or the /64 network of an IPv6 address."""
-    parsed = ipaddress.ip_address(address)
-    if isinstance(parsed, ipaddress.IPv4Address):
-        return address
-    return str(parsed.ipv4_mapped or ipaddress.IPv6Network((int(parsed), 64), strict=False))
-
-
-def comparable(url: str) -> str:
-    """A URL to compare by: unreserved escapes decoded (WebSub 5.1.1), scheme and host in lower case."""
-    decoded = _UNRESERVED_ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), url)
-    return _SCHEME_AND_AUTHORITY.sub(lambda start: start[0].lower(), decoded, count=1)
 
 
 # ---- Exchanges: one request to a callback, and what came back ----------------------------------------------
@@ -346,7 +246,7 @@ class CallbackClient:
         """
         deadline = time.monotonic() + request.timeout_seconds
         try:
-            if not (https := _HTTPS_AUTHORITY.match(request.url)):
+            if not (https := HTTPS_AUTHORITY.match(request.url)):
                 raise CallbackRefused("not an https URL")
             target = "/" + request.url[https.end() :].removeprefix("/")
             with closing(http.client.HTTPSConnection(https[1], context=self._context)) as connection:

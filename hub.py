@@ -12,7 +12,7 @@ server that carries its answers. A callback's URL may be a secret: the log names
 Everything above *Hub* is pure: it has no socket, file, thread or clock; time is an argument.
 All moments (`now`, `..._at`) are seconds since the epoch, all durations seconds.
 
-Sections, in order: Values - Requests - Transitions - Exchanges - Scheduling - Hub
+Sections, in order: Transitions - Exchanges - Scheduling - Hub
 """
 
 from __future__ import annotations
@@ -26,37 +26,33 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from email.utils import parsedate_to_datetime
-from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
-from urllib.parse import parse_qs, quote, urlencode
+from typing import NamedTuple, TypeAlias
+from urllib.parse import quote, urlencode
 
-from callbacks import Callback, CallbackClient, CallbackRequest, CallbackResponse, comparable, parse_callback
-from hub_store import (
-    Occupancy,
+from callbacks import CallbackClient, CallbackRequest, CallbackResponse
+from hub_store import Store, StoreFault
+from hub_values import (
+    FAILURES_THAT_REMOVE,
+    MAX_UNVERIFIED_PER_NETWORK,
+    HubAnswer,
+    HubSettings,
     PendingRequest,
+    RequestRefused,
     Row,
-    Store,
-    StoreFault,
-    Subscriber,
     Subscription,
     SubscriptionState,
+    Topic,
+    admit,
+    read_subscription_request,
 )
 from links import topic_link_header
 
-FORM_TYPE = "application/x-www-form-urlencoded"
-MAX_FORM_BYTES = 16 * 1024
-MAX_FORM_FIELDS = 64
-MAX_SECRET_BYTES = 199  # REC 5.1: "less than 200 bytes"
-MAX_PENDING = 1000
 MAX_NOTICES = 1000  # that wait; when more callbacks are removed at once, the others are not told
-MAX_UNVERIFIED_PER_NETWORK = 50  # pending, and not confirmed within UNCONFIRMED_SECONDS
 UNCONFIRMED_SECONDS = 60.0
-MAX_SUBSCRIPTIONS_PER_HOST = 1000
 MAX_NETWORKS = 20_000  # that are remembered, each for one host
 
-FAILURES_THAT_REMOVE = 3
 RETRY_JITTER = 0.2  # a retry is up to this share later, so that failures with one cause spread out
 MAX_RETRY_AFTER_SECONDS = 3600.0
 OWN_FAULT_SECONDS = 60.0  # until what this machine could not send is tried again
@@ -69,171 +65,6 @@ ENDED_ROW_SECONDS = 86400.0
 TICK_SECONDS = 1.0  # how often the scheduler looks for retries, and a worker tries a busy store again
 
 log = logging.getLogger(__name__)
-
-
-# ---- Values ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Topic:
-    """The current representation of a topic, exactly as GET serves it (identity coding)."""
-
-    path: str  # "/feed.xml"
-    content_type: str
-    body: bytes
-    digest: str  # hex SHA-256 of body
-
-
-@dataclass(frozen=True, slots=True)
-class HubSettings:
-    """What the operator chooses; all durations are seconds. Raises ValueError for contradictions."""
-
-    base_url: str  # without a slash at the end; base_url + path is a topic's URL
-    state_dir: Path
-    user_agent: str
-    lease_seconds: int  # the default lease
-    lease_min: int
-    lease_max: int
-    retry_delays: tuple[float, ...]
-    timeout: float  # of a delivery, from connecting to the end of the answer's head
-    workers: int
-    max_subscriptions: int
-    ca_file: Path | None  # PEM, trusted for callbacks besides the system's certificates; for tests
-    allow_private: bool  # callbacks may have any address and port; for tests
-
-    def __post_init__(self) -> None:
-        if not 0 < self.lease_min <= self.lease_seconds <= self.lease_max:
-            raise ValueError("leases must be 0 < minimum <= default <= maximum")
-        if len(self.retry_delays) != FAILURES_THAT_REMOVE - 1 or min(self.retry_delays) < 0:
-            raise ValueError(f"{FAILURES_THAT_REMOVE - 1} retry delays are needed, each 0 or more")
-        if self.timeout <= 0 or self.workers < 1 or self.max_subscriptions < 1:
-            raise ValueError("timeout, workers and maximum of subscriptions must be positive")
-
-
-@dataclass(frozen=True, slots=True)
-class HubAnswer:
-    """The answer to a POST: one line of text/plain (REC 5.1.2), and the headers that the status needs."""
-
-    status: int
-    text: str
-    headers: tuple[tuple[str, str], ...] = ()
-
-
-class RequestRefused(Exception):
-    """The request is answered with an error status; the reason is for the author of the subscriber."""
-
-    def __init__(self, status: int, reason: str, retry_after_seconds: int | None = None):
-        super().__init__(reason)
-        wait = (("Retry-After", str(retry_after_seconds)),) if retry_after_seconds else ()
-        self.answer = HubAnswer(status, reason, wait)
-
-
-# ---- Requests: the form of a subscriber (REC 5.1) ----------------------------------------------------------
-
-
-def read_subscription_request(
-    content_type: str | None, body: bytes, settings: HubSettings, topics: Mapping[str, Topic], now: float
-) -> PendingRequest:
-    """What a form POST asks for. Raises RequestRefused."""
-    form = read_form(content_type, body)
-    parsers: dict[str, Callable[[str], Any]] = {
-        "hub.mode": parse_mode,
-        "hub.callback": lambda url: parse_callback(url, allow_private=settings.allow_private),
-        "hub.topic": str,
-    }
-    values: dict[str, Any] = {"hub.lease_seconds": settings.lease_seconds, "hub.secret": None}
-    if form.get("hub.mode") == ["subscribe"]:  # REC 5.1: a lease is ignored otherwise
-        parsers |= {"hub.lease_seconds": parse_lease_seconds, "hub.secret": parse_secret}
-    issues = []
-    for name, parse in parsers.items():
-        given = form.get(name, [])
-        try:
-            if len(given) > 1:
-                raise ValueError(f"is given {len(given)} times")
-            if given:
-                values[name] = parse(given[0])
-            elif name not in values:
-                raise ValueError("is missing")
-        except ValueError as fault:
-            issues.append(f"{name} {fault}")
-    if issues:
-        raise RequestRefused(400, "; ".join(issues))
-
-    url, base_url = comparable(values["hub.topic"]), comparable(settings.base_url)
-    path = url.removeprefix(base_url) if url.startswith(base_url) else ""
-    topic = topics.get(path)
-    if topic is None and values["hub.mode"] == "subscribe":
-        known = ", ".join(settings.base_url + path for path in topics)
-        raise RequestRefused(404, f"hub.topic is not a topic of this hub; its topics are {known}")
-    callback: Callback = values["hub.callback"]
-    return PendingRequest(
-        id=None,
-        subscriber=Subscriber(path, callback.key, callback.url, callback.host, values["hub.topic"]),
-        mode=values["hub.mode"],
-        secret=values["hub.secret"],
-        lease_seconds=min(max(values["hub.lease_seconds"], settings.lease_min), settings.lease_max),
-        base_digest=topic.digest if topic else "",
-        requested_at=now,
-    )
-
-
-def read_form(content_type: str | None, body: bytes) -> dict[str, list[str]]:
-    """The values of each field of a form in UTF-8. Raises RequestRefused."""
-    if len(body) > MAX_FORM_BYTES:
-        raise RequestRefused(413, f"the form is larger than {MAX_FORM_BYTES} bytes")
-    if (content_type or "").partition(";")[0].strip().lower() != FORM_TYPE:
-        raise RequestRefused(415, f"Content-Type must be {FORM_TYPE}")
-    try:
-        text = body.decode("utf-8")
-        return parse_qs(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_FORM_FIELDS)
-    except UnicodeError:
-        raise RequestRefused(400, "the form is not UTF-8") from None
-    except ValueError:
-        raise RequestRefused(400, f"the form has more than {MAX_FORM_FIELDS} fields") from None
-
-
-def parse_mode(raw: str) -> str:
-    if raw == "publish":
-        raise ValueError("publish is not needed: this hub sees by itself when its topics change")
-    if raw not in ("subscribe", "unsubscribe"):
-        raise ValueError("must be subscribe or unsubscribe")
-    return raw
-
-
-def parse_lease_seconds(raw: str) -> int:
-    """A positive decimal integer (REC 5.1) of any length; eleven digits exceed every maximum."""
-    digits = raw.lstrip("0")
-    if not (raw.isascii() and raw.isdecimal() and digits):
-        raise ValueError("must be a positive whole number of seconds")
-    return int(digits[:11])
-
-
-def parse_secret(raw: str) -> bytes:
-    """The key of the signatures: the UTF-8 bytes of hub.secret."""
-    secret = raw.encode("utf-8")
-    if not 0 < len(secret) <= MAX_SECRET_BYTES:
-        raise ValueError(f"must have 1 to {MAX_SECRET_BYTES} bytes")
-    return secret
-
-
-def admit(mode: str, taken: Occupancy, unconfirmed: int, max_subscriptions: int) -> None:
-    """Raise RequestRefused when a stranger has nothing to unsubscribe from, or a limit is reached.
-
-    The limits for a host and its network keep strangers from having many requests sent there, and keep a host
-    from using up the limits for all.
-    """
-    if mode == "unsubscribe":
-        raise RequestRefused(404, "hub.callback has no active subscription to hub.topic")
-    unverified = taken.pending_nearby + unconfirmed
-    limits = [
-        (taken.pending, MAX_PENDING, 503, 60, "unverified requests"),
-        (unverified, MAX_UNVERIFIED_PER_NETWORK, 429, 60, "unverified requests of this address"),
-        (taken.subscriptions, max_subscriptions, 503, 3600, "subscriptions"),
-        (taken.subscriptions_of_host, MAX_SUBSCRIPTIONS_PER_HOST, 429, 3600, "subscriptions of this host"),
-    ]
-    for rows, limit, status, retry_after_seconds, what in limits:
-        if rows >= limit:
-            raise RequestRefused(status, f"there are too many {what}; try again later", retry_after_seconds)
 
 
 # ---- Transitions: what may happen to a subscription, and what follows --------------------------------------

@@ -1,11 +1,11 @@
-"""Subscriptions and requests of the hub: the rows, and the one SQLite file that keeps them.
+"""The one SQLite file that keeps the hub's subscriptions and requests.
 
 This module must not know why a row is written or what follows from it (`hub.py` decides that), the content of
 a topic, or HTTP. The published topics arrive as digests: `{path: hex SHA-256 of the current content}`.
 
 All moments (`now`, `..._at`) are seconds since the epoch, all durations seconds.
 
-Sections, in order: Rows - Statements - Store - Listing
+Sections, in order: Statements - Store - Listing
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
+
+from hub_values import Occupancy, PendingRequest, Row, Subscriber, Subscription, SubscriptionState
 
 STORE_FILE_NAME = "websub.sqlite3"
 STORE_BUSY_SECONDS = 0.25  # how long a transaction waits for its turn before it gives up
@@ -39,79 +41,6 @@ class HubUnavailable(Exception):
 
 class StoreFault(Exception):
     """The store cannot be read or written at the moment: full, locked, read-only, closed, gone."""
-
-
-# ---- Rows --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Subscriber:
-    """A callback and a topic. These two together identify a subscription (WebSub section 5.1)."""
-
-    path: str  # of the topic: "/feed.xml"
-    callback_key: str  # the callback in its comparable form
-    callback: str  # as sent
-    host: str  # of the callback
-    topic_url: str  # as sent, and as sent back in hub.topic (WebSub section 5.3)
-
-    @property
-    def key(self) -> tuple[str, str]:
-        return self.path, self.callback_key
-
-
-@dataclass(frozen=True, slots=True)
-class PendingRequest:
-    """A request that waits for its verification, or ("denied") a removal that the callback must be told of.
-
-    A later request of the same subscriber replaces it and has a larger id.
-    """
-
-    id: int | None  # assigned by the store, never reused
-    subscriber: Subscriber
-    mode: Literal["subscribe", "unsubscribe", "denied"]
-    secret: bytes | None
-    lease_seconds: int
-    base_digest: str  # of the topic's content at `requested_at`, which the subscriber is assumed to have
-    requested_at: float
-
-
-@dataclass(frozen=True, slots=True)
-class Subscription:
-    """A verified subscriber."""
-
-    id: int | None  # assigned by the store, never reused
-    subscriber: Subscriber
-    secret: bytes | None
-    created_at: float
-    expires_at: float
-    delivered_digest: str  # of the content that the callback has
-    failures: int = 0  # in a row
-    next_attempt_at: float = 0.0
-    last_attempt_at: float | None = None
-    last_outcome: str = ""
-
-
-Row: TypeAlias = PendingRequest | Subscription  # fields are in the order of the table's columns
-
-
-@dataclass(frozen=True, slots=True)
-class SubscriptionState:
-    """All that is known of a subscriber."""
-
-    subscription: Subscription | None = None
-    pending: PendingRequest | None = None
-
-
-class Occupancy(NamedTuple):
-    """How many rows other subscribers have.
-
-    Requests of confirmed subscribers, notices of removal and ended subscriptions do not count.
-    """
-
-    pending: int
-    pending_nearby: int  # those of the same network
-    subscriptions: int  # active, and those that are requested
-    subscriptions_of_host: int
 
 
 # ---- Statements --------------------------------------------------------------------------------------------

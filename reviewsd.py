@@ -27,8 +27,9 @@ import serving
 from app import STORE_PATHS, VERSION, Application, Reloader, loaded_text, utc_text
 from callbacks import CallbackClient
 from contract import BadData
-from hub import Hub, HubSettings
+from hub import Hub
 from hub_store import HubUnavailable, Listing, list_subscriptions
+from hub_values import HubSettings
 from insights import ENTITY_KINDS
 from links import links_below
 from logs import start_log

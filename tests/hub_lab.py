@@ -24,6 +24,7 @@ import hub
 import reviewsd
 from callbacks import CallbackRequest, CallbackResponse
 from hub_store import list_subscriptions
+from hub_values import HubAnswer, HubSettings, Topic
 from settings import Settings
 
 BASE_URL = "https://reviews.example"
@@ -44,16 +45,16 @@ class Clock:
         return self.now
 
 
-def topics(text: str = "one", **more: str) -> dict[str, hub.Topic]:
+def topics(text: str = "one", **more: str) -> dict[str, Topic]:
     """Both topics; `feed` and `json` tell their contents apart."""
     made = {}
     for path, name, subtype in ((FEED, "feed", "atom+xml"), (JSON_FEED, "json", "json")):
         body = more.get(name, text).encode()
-        made[path] = hub.Topic(path, f"application/{subtype}", body, hashlib.sha256(body).hexdigest())
+        made[path] = Topic(path, f"application/{subtype}", body, hashlib.sha256(body).hexdigest())
     return made
 
 
-def settings(state_dir: Path, **changes: Any) -> hub.HubSettings:
+def settings(state_dir: Path, **changes: Any) -> HubSettings:
     """The daemon's defaults, with changes."""
     return replace(reviewsd.hub_settings(Settings(state_dir=state_dir), BASE_URL), **changes)
 
@@ -120,7 +121,7 @@ class Bench:
         self.sent.append(request)
         return self.on_get(request) if request.method == "GET" else self.on_post(request)
 
-    def post(self, body: bytes, content_type: str | None = FORM) -> hub.HubAnswer:
+    def post(self, body: bytes, content_type: str | None = FORM) -> HubAnswer:
         return self.hub.answer(content_type, body)
 
     def subscribe(self, **fields: str) -> None:

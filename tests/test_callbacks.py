@@ -1,12 +1,11 @@
-"""Callback URLs without the network, and the HTTPS client against real callbacks on 127.0.0.1.
+"""The HTTPS client against real callbacks on 127.0.0.1.
 
-Callback URLs - What callbacks may do to their requests - Outages - Where the client goes
+What callbacks may do to their requests - Outages - Where the client goes
 """
 
 from __future__ import annotations
 
 import errno
-import ipaddress
 import math
 import re
 import socket
@@ -41,66 +40,13 @@ from callbacks import (
     CallbackRequest,
     CallbackResponse,
     Reachability,
-    is_public,
-    network_of,
-    parse_callback,
 )
-
-CORPUS = Path(__file__).parent / "callback_urls"  # one URL a line
 
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Lab]:
     with open_lab(tmp_path) as made:
         yield made
-
-
-# ---- Callback URLs -----------------------------------------------------------------------------------------
-
-USABLE, UNUSABLE, INNER = (
-    (CORPUS / f"{name}.txt").read_text(encoding="utf-8").splitlines()
-    for name in ("usable", "unusable", "inner")
-)
-UNUSABLE += ["", "https://s.example/cb\r\nX: y", "ht\ttps://s.example/cb", "https://s.example/\x00"]
-UNUSABLE += ["https://s.example/" + "a" * 2048, "https://" + "a" * 64 + ".example/cb"]
-
-
-@pytest.mark.parametrize("url", USABLE)
-def test_a_public_https_url_is_a_callback_and_is_kept_to_the_letter(url: str) -> None:
-    assert parse_callback(url, allow_private=False).url == url
-
-
-@pytest.mark.parametrize("url", UNUSABLE + INNER)
-def test_anything_else_is_refused_without_asking_the_network(url: str) -> None:
-    with pytest.raises(ValueError, match=r"^(is|has|must) "):
-        parse_callback(url, allow_private=False)
-
-
-@pytest.mark.parametrize("url", ["https://127.0.0.1:80/", "https://[::1]:8443/", "https://localhost:22/"])
-def test_a_lab_may_allow_private_places_and_every_port(url: str) -> None:
-    assert parse_callback(url, allow_private=True).url == url
-
-
-@pytest.mark.parametrize("url", ["http://localhost/", "https://u@localhost/", "https://localhost:0/", ""])
-def test_a_lab_still_needs_an_https_url(url: str) -> None:
-    with pytest.raises(ValueError, match=r"^(is|has|must) "):
-        parse_callback(url, allow_private=True)
-
-
-@pytest.mark.parametrize(
-    "address", ["1.1.1.1", "8.8.8.8", "192.0.1.1", "2606:4700::1", "::ffff:8.8.8.8", "2001:4860::1"]
-)
-def test_a_public_address_is_public(address: str) -> None:
-    assert is_public(ipaddress.ip_address(address))
-
-
-def test_no_address_of_a_refused_url_is_public() -> None:
-    addresses = []
-    for url in INNER:
-        with suppress(ValueError):  # of names
-            addresses.append(ipaddress.ip_address(url.split("/")[2].strip("[]")))
-    assert len(addresses) > 25
-    assert [address for address in addresses if is_public(address)] == []
 
 
 # ---- What callbacks may do to their requests ---------------------------------------------------------------
@@ -290,20 +236,6 @@ def test_it_is_an_outage_when_three_hosts_in_different_networks_were_tried_and_n
     assert evidence.is_outage(now) == is_outage
     evidence.answered(now)
     assert not evidence.is_outage(now)
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        ("203.0.113.1", "203.0.113.2", False),
-        ("2001:db8:1:2::1", "2001:db8:1:2:ffff::1", True),
-        ("2001:db8:1:2::1", "2001:db8:1:3::1", False),
-        ("::ffff:203.0.113.1", "203.0.113.1", True),
-        ("::ffff:203.0.113.1", "::ffff:203.0.113.2", False),
-    ],
-)
-def test_a_network_is_an_address_of_ipv4_or_64_bits_of_ipv6(one: str, other: str, same: bool) -> None:
-    assert (network_of(one) == network_of(other)) == same
 
 
 def failing(error: OSError) -> Callable[..., socket.socket]:

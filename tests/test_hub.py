@@ -40,17 +40,10 @@ from hub_lab import (
 )
 
 import hub
+import hub_values
 from callbacks import CallbackClient, CallbackRequest, CallbackResponse, Resolve
-from hub_store import (
-    PendingRequest,
-    Row,
-    Store,
-    StoreFault,
-    Subscriber,
-    Subscription,
-    Transaction,
-    list_subscriptions,
-)
+from hub_store import Store, StoreFault, Transaction, list_subscriptions
+from hub_values import HubAnswer, PendingRequest, Row, Subscriber, Subscription
 
 DAY = 86400.0
 
@@ -67,7 +60,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 def test_a_good_request_is_accepted_and_verified_with_its_topic_as_sent_by_any_2xx(bench: Bench) -> None:
     body = form().replace(b"feed.xml", b"%2566eed.xml")  # once decoded: %66eed.xml, that is feed.xml
-    assert bench.post(body) == hub.HubAnswer(202, "accepted; the callback will now be asked to confirm")
+    assert bench.post(body) == HubAnswer(202, "accepted; the callback will now be asked to confirm")
     assert bench.sent == []  # REC 5.1.2: the answer does not wait for the callback
     bench.on_get = echoing(299, "{}")
     bench.work()
@@ -148,8 +141,8 @@ def test_a_lease_is_clamped_and_told(bench: Bench, asked: str | None, granted: i
 def test_requests_that_wait_are_limited_in_all_and_by_host(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hub, "MAX_PENDING", 3)
-    monkeypatch.setattr(hub, "MAX_UNVERIFIED_PER_NETWORK", 2)
+    monkeypatch.setattr(hub_values, "MAX_PENDING", 3)
+    monkeypatch.setattr(hub_values, "MAX_UNVERIFIED_PER_NETWORK", 2)
     answers = [bench.post(form(callback=f"https://S.example:{8000 + n}/")) for n in range(3)]
     answers += [bench.post(form(callback=f"https://t{n}.example/")) for n in range(2)]
     assert [one.status for one in answers] == [202, 202, 429, 202, 503]
@@ -164,8 +157,8 @@ def test_no_limit_keeps_a_confirmed_subscriber_from_renewing_or_leaving(
 ) -> None:
     bench.subscribe()
     bench.subscribe(callback="https://s.example/leaves")
-    monkeypatch.setattr(hub, "MAX_PENDING", 2)
-    monkeypatch.setattr(hub, "MAX_UNVERIFIED_PER_NETWORK", 1)
+    monkeypatch.setattr(hub_values, "MAX_PENDING", 2)
+    monkeypatch.setattr(hub_values, "MAX_UNVERIFIED_PER_NETWORK", 1)
     for name in "st":
         assert bench.post(form(callback=f"https://{name}.example/stranger")).status == 202
     assert bench.post(form(callback="https://u.example/stranger")).status == 503
@@ -214,7 +207,7 @@ def test_a_stranger_cannot_make_the_hub_hammer_a_subscriber(bench: Bench) -> Non
 def test_subscriptions_are_limited_in_all_and_by_host_but_renewals_are_not(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hub, "MAX_SUBSCRIPTIONS_PER_HOST", 2)
+    monkeypatch.setattr(hub_values, "MAX_SUBSCRIPTIONS_PER_HOST", 2)
     bench.settings = settings(bench.settings.state_dir, max_subscriptions=3)
     bench.restart()
     for url in ("https://s.example/1", "https://s.example/2"):
@@ -640,7 +633,7 @@ def test_a_late_result_touches_nothing_else(bench: Bench, then: str) -> None:
 def test_requests_that_cannot_be_stored_are_503(bench: Bench) -> None:
     bench.subscribe()
     bench.hub.stop(1)
-    unavailable = hub.HubAnswer(503, "requests cannot be stored at present", (("Retry-After", "60"),))
+    unavailable = HubAnswer(503, "requests cannot be stored at present", (("Retry-After", "60"),))
     assert bench.post(form()) == unavailable
     with pytest.raises(StoreFault):
         bench.hub.refresh_counts()

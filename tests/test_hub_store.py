@@ -24,16 +24,12 @@ from hub_store import (
     STORE_FILE_NAME,
     HubUnavailable,
     Listing,
-    Occupancy,
     OpenStore,
-    PendingRequest,
     Store,
     StoreFault,
-    Subscriber,
-    Subscription,
-    SubscriptionState,
     list_subscriptions,
 )
+from hub_values import Occupancy, PendingRequest, Subscriber, Subscription, SubscriptionState
 
 NOW = 1_800_000_000.0
 FEED, JSON_FEED = "/feed.xml", "/api/feed.json"
