@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
@@ -44,6 +44,7 @@ class CallbackRequest:
     body: bytes | None
     timeout_seconds: float  # for the whole exchange, from the resolver to the last byte that is read
     read_body_bytes: int  # how much of the answer's body matters
+    confirmed_network: str | None = None  # where the callback confirmed; a stranger's failure proves nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,9 @@ class CallbackResponse:
     outcome: str  # "HTTP 200", "connection refused"; for the log and the operator, not for subscribers
     body: bytes = b""  # only of a success, at most `read_body_bytes`
     retry_after: str | None = None
-    own_fault: bool = False  # nothing was sent, for a reason that lies in this machine or its network
+    network: str = ""  # of the address that answered with a status
+    is_silence: bool = False  # nobody answered, not even with a refusal or with another protocol
+    own_fault: bool = False  # silence for a reason that lies in this machine or its network
 
     @property
     def is_success(self) -> bool:
@@ -65,9 +68,8 @@ class CallbackRefused(Exception):
     """A rule of this module ends the exchange; the text names the rule."""
 
 
-# What is missing is this machine's: descriptors, memory, ports, an interface, an answer of its name server.
-OWN_FAULTS = {(OSError, code) for code in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS)}
-OWN_FAULTS |= {(OSError, errno.ENETDOWN), (OSError, errno.EADDRNOTAVAIL), (socket.gaierror, socket.EAI_AGAIN)}
+# What is missing is this machine's: descriptors, memory, ports, an interface.
+OWN_FAULTS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ENETDOWN, errno.EADDRNOTAVAIL}
 
 # The outcome that an exception stands for: the first class that fits. No outcome quotes a stranger's text.
 FAULTS: dict[type[Exception], str] = {
@@ -89,11 +91,19 @@ FAULTS: dict[type[Exception], str] = {
 # ---- Outages: whether nobody can be reached from here ------------------------------------------------------
 
 EVIDENCE_SECONDS = 600.0
-HOSTS_OF_AN_OUTAGE = 3
-UNREACHABLE = {errno.ENETUNREACH, errno.EHOSTUNREACH}
+NETWORKS_OF_AN_OUTAGE = 3
+OWN_NAME_TIMEOUT_SECONDS = 5.0
+OWN_NAME_SECONDS = 60.0  # how long an answer about the own host is believed
+MAX_ADDRESSES = 4  # that an exchange tries
+SILENCE = {errno.ENETUNREACH, errno.EHOSTUNREACH, socket.EAI_AGAIN}  # those of getaddrinfo are negative
 
 # Addresses far away, of a root name server; nothing is ever sent to them.
 FAR_AWAY = ((socket.AF_INET, "198.41.0.4"), (socket.AF_INET6, "2001:503:ba3e::2:30"))
+
+
+def is_silence(error: Exception) -> bool:
+    """Whether nobody has answered: neither the callback nor, about its name, the name server."""
+    return isinstance(error, TimeoutError) or getattr(error, "errno", None) in SILENCE
 
 
 class Reachability:
@@ -103,27 +113,26 @@ class Reachability:
     """
 
     def __init__(self) -> None:
-        self._tried: dict[str, tuple[str, float]] = {}  # by host: its network, and when
+        self._tried: dict[str, float] = {}  # when, by network
         self._answered_at = -math.inf
         self._lock = threading.Lock()
 
-    def tried(self, host: str, network: str, now: float) -> None:
-        """A connection to a host is about to be made."""
+    def tried(self, network: str, now: float) -> None:
+        """An exchange begins with a callback that has confirmed in this network."""
         with self._lock:
-            self._tried[host] = network, now
+            self._tried[network] = now
 
     def answered(self, now: float) -> None:
-        """A host has answered, if only by refusing a connection."""
+        """Somebody has answered, if only by refusing a connection."""
         with self._lock:
             self._tried, self._answered_at = {}, now
 
     def is_outage(self, now: float) -> bool:
-        """Whether three hosts in different networks were tried, and none has answered."""
+        """Whether three networks of confirmed callbacks were tried, and nobody has answered."""
         start = now - EVIDENCE_SECONDS
         with self._lock:
-            self._tried = {host: trial for host, trial in self._tried.items() if trial[1] > start}
-            networks = {network for network, _ in self._tried.values()}
-            return self._answered_at <= start and len(networks) >= HOSTS_OF_AN_OUTAGE
+            self._tried = {network: at for network, at in self._tried.items() if at > start}
+            return self._answered_at <= start and len(self._tried) >= NETWORKS_OF_AN_OUTAGE
 
 
 def has_default_route() -> bool:
@@ -200,6 +209,17 @@ def resolve_in_time(resolve: Resolve, host: str, deadline: float) -> Sequence[st
     return found.result(seconds_until(deadline))
 
 
+def few_of(addresses: Sequence[str]) -> list[str]:
+    """The addresses to try, in their order: at most four, two of each family where there are both.
+
+    A name can have thousands, and a stranger chooses whose they are.
+    """
+    families = [[one for one in dict.fromkeys(addresses) if (":" in one) == is_v6] for is_v6 in (False, True)]
+    most = MAX_ADDRESSES // 2 if all(families) else MAX_ADDRESSES
+    few = {address for family in families for address in family[:most]}
+    return [address for address in dict.fromkeys(addresses) if address in few]
+
+
 def connect_to_one(addresses: Sequence[str], port: int, deadline: float, enter: Enter) -> socket.socket:
     """A connection to the first address that answers; the time is shared among them. Raises OSError."""
     fault: OSError = socket.gaierror("no address")
@@ -225,10 +245,14 @@ class CallbackClient:
         ca_file: Path | None,
         *,
         allow_private: bool,
+        own_host: str = "",
         resolve: Resolve = system_resolve,
         is_online: Callable[[], bool] = has_default_route,
     ):
-        """`ca_file` (PEM) is trusted besides the system's certificates. Raises OSError if it is unusable."""
+        """`ca_file` (PEM) is trusted besides the system's certificates. Raises OSError if it is unusable.
+
+        `own_host` is a name that the name server must know; "" for none.
+        """
         self._context = ssl.create_default_context()
         self._context.sslsocket_class = DeadlineSocket
         if ca_file is not None:
@@ -238,34 +262,56 @@ class CallbackClient:
         self._resolve = resolve
         self._is_online = is_online
         self._reachability = Reachability()
+        self._own_host = own_host
+        self._own_name = -math.inf, False  # when the own host was last resolved, and whether in vain
+        self._resolving_own_name = threading.Lock()
 
     def send(self, request: CallbackRequest, enter: Enter = lambda network: None) -> CallbackResponse:
         """Make one exchange. A failure is a response without a status, never an exception.
 
         What `enter` raises ends the exchange and is raised here.
         """
-        deadline = time.monotonic() + request.timeout_seconds
+        began = time.monotonic()
+        deadline = began + request.timeout_seconds
+        if request.confirmed_network is not None:
+            self._reachability.tried(request.confirmed_network, began)
         try:
             if not (https := HTTPS_AUTHORITY.match(request.url)):
                 raise CallbackRefused("not an https URL")
             target = "/" + request.url[https.end() :].removeprefix("/")
             with closing(http.client.HTTPSConnection(https[1], context=self._context)) as connection:
                 connection.sock = tls = self._connect(connection.host, connection.port, deadline, enter)
+                network = network_of(tls.getpeername()[0])
                 tls.do_handshake()
                 connection.request(request.method, target, request.body, {**self._headers, **request.headers})
                 with connection.getresponse() as answer:
-                    return read_answer(answer, request.read_body_bytes)
+                    return replace(read_answer(answer, request.read_body_bytes), network=network)
         except CallbackRefused as refusal:
             return CallbackResponse(None, str(refusal))
         except tuple(FAULTS) as error:
             outcome = next(words for kind, words in FAULTS.items() if isinstance(error, kind))
-            return CallbackResponse(None, outcome, own_fault=self._is_own_fault(error))
+            own_fault = type(error) is OSError and error.errno in OWN_FAULTS
+            if own_fault or not is_silence(error):
+                return CallbackResponse(None, outcome, is_silence=own_fault, own_fault=own_fault)
+            return CallbackResponse(None, outcome, is_silence=True, own_fault=self._is_own_fault(error))
 
-    def _is_own_fault(self, error: Exception) -> bool:
-        code = getattr(error, "errno", None)
-        if isinstance(error, TimeoutError) or code in UNREACHABLE:
-            return not self._is_online() or self._reachability.is_outage(time.monotonic())
-        return (type(error), code) in OWN_FAULTS
+    def _is_own_fault(self, silence: Exception) -> bool:
+        if not self._is_online() or self._reachability.is_outage(time.monotonic()):
+            return True
+        return getattr(silence, "errno", None) == socket.EAI_AGAIN and self._is_own_name_unresolved()
+
+    def _is_own_name_unresolved(self) -> bool:
+        """Whether the name server does not answer for the own host either."""
+        with self._resolving_own_name:
+            began = time.monotonic()
+            if self._own_host and began > self._own_name[0] + OWN_NAME_SECONDS:
+                fault: Exception | None = None
+                try:
+                    resolve_in_time(self._resolve, self._own_host, began + OWN_NAME_TIMEOUT_SECONDS)
+                except (OSError, UnicodeError) as error:
+                    fault = error
+                self._own_name = began, fault is not None and is_silence(fault)
+            return self._own_name[1]
 
     def _connect(self, host: str, port: int, deadline: float, enter: Enter) -> DeadlineSocket:
         """Resolve the host once, check every address, and connect to one of exactly these.
@@ -280,12 +326,8 @@ class CallbackClient:
             if not (self._allow_private or is_public(ipaddress.ip_address(address))):
                 raise CallbackRefused(f"{address} is not a public address")
 
-        def tried(network: str) -> None:
-            enter(network)
-            self._reachability.tried(host, network, time.monotonic())
-
         try:
-            plain = connect_to_one(addresses, port, deadline, tried)
+            plain = connect_to_one(few_of(addresses), port, deadline, enter)
         except ConnectionError:
             self._reachability.answered(time.monotonic())
             raise

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import hmac
 import logging
+import math
 import random
 import secrets
 import threading
@@ -28,14 +29,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
+from itertools import product
 from typing import NamedTuple, TypeAlias
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 from callbacks import CallbackClient, CallbackRequest, CallbackResponse
-from hub_store import Store, StoreFault
+from hub_store import PAGE_ROWS, Skipped, Store, StoreFault, Transaction
 from hub_values import (
     FAILURES_THAT_REMOVE,
-    MAX_UNVERIFIED_PER_NETWORK,
+    MAX_UNVERIFIED,
+    UNCONFIRMED_SECONDS,
     HubAnswer,
     HubSettings,
     PendingRequest,
@@ -45,18 +48,21 @@ from hub_values import (
     SubscriptionState,
     Topic,
     admit,
+    denial,
     read_subscription_request,
+    too_many,
 )
 from links import topic_link_header
 
-MAX_NOTICES = 1000  # that wait; when more callbacks are removed at once, the others are not told
-UNCONFIRMED_SECONDS = 60.0
-MAX_NETWORKS = 20_000  # that are remembered, each for one host
+MAX_NETWORKS = 20_000  # that are remembered, each for one host, and keys of slow subscribers
 
 RETRY_JITTER = 0.2  # a retry is up to this share later, so that failures with one cause spread out
 MAX_RETRY_AFTER_SECONDS = 3600.0
 OWN_FAULT_SECONDS = 60.0  # until what this machine could not send is tried again
-MAX_OWN_FAULT_SECONDS = 3600.0  # until a request that it could not verify is dropped
+MAX_OWN_FAULT_SECONDS = 3600.0  # until a subscriber's request that it could not verify is dropped
+MAX_TRIES = 3  # of a request that nobody answers
+TRIES_SECONDS = 120.0  # since the first of them
+SLOW_SECONDS = 2.0  # whose last exchange took longer waits behind the others
 
 # A subscription whose lease has ended is ignored at once, but its row is kept for a day of running time: a
 # clock that jumps and is put right has ended nothing.
@@ -72,7 +78,13 @@ log = logging.getLogger(__name__)
 # An accepted request replaces an earlier pending one and changes nothing else until it is verified (REC 5.1).
 # The end of a lease is no event: the store does not return a subscription whose lease has ended.
 
-Transition: TypeAlias = tuple[SubscriptionState, str]  # the new state, and a line for the log if it changed
+
+class Transition(NamedTuple):
+    """The new state, and if it changed a line for the log."""
+
+    state: SubscriptionState
+    line: str = ""
+    level: int = logging.INFO
 
 
 def verification_ended(
@@ -81,26 +93,36 @@ def verification_ended(
     response: CallbackResponse,
     confirmed: bool,
     sent_at: float,
+    full: str,
 ) -> Transition:
-    """The state after the verification, or the notice of removal, that `request` stands for.
+    """The state after the verification, or the notice, that `request` stands for; `full` is from `too_many`.
 
     A lease begins when the verification was sent (REC 5.3). A renewal keeps the delivered digest, so that no
     content is repeated and no change is skipped. It keeps failures and waiting time, too, or a callback that
     fails could renew itself to the front.
     """
-    if state.pending is None or state.pending.id != request.id:
-        return state, ""  # replaced by a newer request, which gets its own challenge
+    waiting = [one.id for one in state.requests if one.mode == request.mode]
+    # A newer request that replaced this one gets a challenge of its own, but what is confirmed counts.
+    if not waiting or (request.id not in waiting and not confirmed):
+        return Transition(state)
+    others = replace(state, requests=tuple(one for one in state.requests if one.id != request.id))
     if request.mode == "denied":
-        return replace(state, pending=None), f"denied notice: {response.outcome}"
+        return Transition(others, f"denied notice: {response.outcome}")
     if not confirmed:
         reason = f"{response.outcome} without the challenge" if response.is_success else response.outcome
-        return replace(state, pending=None), f"{request.mode} not confirmed: {reason}"
+        return Transition(others, f"{request.mode} not confirmed: {reason}")
     line = f"{request.mode} confirmed: {response.outcome}"
+    newer = tuple(one for one in others.requests if (one.id or 0) > (request.id or 0))
     if request.mode == "unsubscribe":
-        return SubscriptionState(), line
-    who, secret, expires_at = request.subscriber, request.secret, sent_at + request.lease_seconds
+        return Transition(SubscriptionState(None, newer), line)
+    who = replace(request.subscriber, network=response.network)
+    if state.subscription is None and full:
+        notice = denial(who, f"there are too many {full}", sent_at)
+        return Transition(SubscriptionState(None, (notice, *newer)), f"{line}, denied: too many {full}")
+    secret, expires_at = request.secret, sent_at + request.lease_seconds
     old = state.subscription or Subscription(None, who, secret, sent_at, expires_at, request.base_digest)
-    return SubscriptionState(replace(old, subscriber=who, secret=secret, expires_at=expires_at)), line
+    renewed = replace(old, subscriber=who, secret=secret, expires_at=expires_at)
+    return Transition(SubscriptionState(renewed, newer), line)
 
 
 def delivery_ended(
@@ -118,31 +140,54 @@ def delivery_ended(
     """
     old = state.subscription
     if old is None or old.id != subscription.id:
-        return state, ""  # the subscription ended meanwhile
+        return Transition(state)  # the subscription ended meanwhile
     tried = replace(old, last_attempt_at=now, last_outcome=response.outcome)
     content = f"content {digest[:12]}"
     if response.own_fault:
         new = replace(tried, next_attempt_at=now + own_fault_seconds(retry_delays))
-        return replace(state, subscription=new), f"{content} postponed: {response.outcome}"
+        return Transition(replace(state, subscription=new), f"{content} postponed: {response.outcome}")
     if response.is_success:
         new = replace(tried, delivered_digest=digest, failures=0, next_attempt_at=0.0)
-        return replace(state, subscription=new), f"{content} delivered: {response.outcome}"
+        return Transition(replace(state, subscription=new), f"{content} delivered: {response.outcome}")
     if response.status == 410:
-        return replace(state, subscription=None), f"{content} gone: {response.outcome}"
+        removed = replace(state, subscription=None)
+        return Transition(removed, f"{content} gone, removed: {response.outcome}", logging.WARNING)
 
     failures = old.failures + 1
     line = f"delivery failed, {failures} of {FAILURES_THAT_REMOVE}"
     if failures == FAILURES_THAT_REMOVE:
         # REC 7 keeps it until the lease ends, but REC 5.2 permits to deny it at any time with a notice. A
         # pending request to subscribe needs no notice, since its verification follows.
-        asks_anew = state.pending is not None and state.pending.mode == "subscribe"
-        notice = PendingRequest(None, old.subscriber, "denied", None, 0, "", now)
-        pending = state.pending if asks_anew else notice
-        return SubscriptionState(None, pending), f"{line}, removed: {response.outcome}"
+        anew = tuple(one for one in state.requests if one.mode == "subscribe")
+        reason = f"{FAILURES_THAT_REMOVE} deliveries in a row failed; subscribe again to resume"
+        left = anew or (denial(old.subscriber, reason, now),)
+        removed = SubscriptionState(None, left)
+        return Transition(removed, f"{line}, removed: {response.outcome}", logging.WARNING)
     delay_seconds = retry_delays[old.failures] * (1 + RETRY_JITTER * jitter)
     wait_seconds = max(delay_seconds, asked_wait_seconds(response, now))
     new = replace(tried, failures=failures, next_attempt_at=now + wait_seconds)
-    return replace(state, subscription=new), f"{line}: {response.outcome}"
+    return Transition(replace(state, subscription=new), f"{line}: {response.outcome}")
+
+
+class Tries(NamedTuple):
+    """The tries of a request without an answer, and how long its subscriber waits; all in running time."""
+
+    request_id: int | None
+    tries: int
+    first_at: float
+    until: float  # no request of this subscriber is sent before
+
+    def is_last(self, request: PendingRequest, now: float, own_fault: bool) -> bool:
+        """Whether the request is given up without an answer.
+
+        An outage of this machine is waited out for subscribers, not for strangers.
+        """
+        if self.request_id != request.id or not self.tries:
+            return False
+        waited_seconds = now - self.first_at
+        if request.subscriber.network is not None and own_fault:
+            return waited_seconds >= MAX_OWN_FAULT_SECONDS
+        return self.tries >= MAX_TRIES or waited_seconds >= TRIES_SECONDS or request.mode == "denied"
 
 
 def own_fault_seconds(retry_delays: Sequence[float]) -> float:
@@ -170,18 +215,17 @@ def verification(request: PendingRequest, challenge: str, timeout_seconds: float
     """The GET that verifies a request (REC 5.3), or that tells of a removal (REC 5.2)."""
     parameters = {"hub.mode": request.mode, "hub.topic": request.subscriber.topic_url}
     if request.mode == "denied":
-        failed = f"{FAILURES_THAT_REMOVE} deliveries in a row failed"
-        parameters["hub.reason"] = f"{failed}; subscribe again to resume"
+        parameters["hub.reason"] = request.reason
     else:
         parameters["hub.challenge"] = challenge
-    if request.mode == "subscribe":
         parameters["hub.lease_seconds"] = str(request.lease_seconds)
     # REC 5.1.1: the callback's own query stays exactly as it is.
     callback = request.subscriber.callback
     joint = "?" if "?" not in callback else "" if callback.endswith(("?", "&")) else "&"
     url = callback + joint + urlencode(parameters, quote_via=quote, safe="")
     # One byte more than the challenge, so that an answer that only begins with it is recognized.
-    return CallbackRequest("GET", url, {}, None, timeout_seconds, len(challenge) + 1)
+    confirmed_in = request.subscriber.network
+    return CallbackRequest("GET", url, {}, None, timeout_seconds, len(challenge) + 1, confirmed_in)
 
 
 def notification(subscription: Subscription, topic: Topic, settings: HubSettings) -> CallbackRequest:
@@ -189,7 +233,8 @@ def notification(subscription: Subscription, topic: Topic, settings: HubSettings
     headers = {"Content-Type": topic.content_type, "Link": topic_link_header(settings.base_url, topic.path)}
     if subscription.secret is not None:
         headers["X-Hub-Signature"] = "sha256=" + hmac.digest(subscription.secret, topic.body, "sha256").hex()
-    return CallbackRequest("POST", subscription.subscriber.callback, headers, topic.body, settings.timeout, 0)
+    who = subscription.subscriber
+    return CallbackRequest("POST", who.callback, headers, topic.body, settings.timeout, 0, who.network)
 
 
 # ---- Scheduling: what to do next ---------------------------------------------------------------------------
@@ -209,59 +254,125 @@ class Exchange(NamedTuple):
     place: str  # whose share of the workers it takes: a network, or the domain of an unresolved host
 
 
-def lane_of(row: Row, renewals: Collection[tuple[str, str]]) -> str:
-    """The lane of the exchange that is due for a row; `renewals` are the keys of `Transaction.renewals`."""
+def lane_of(row: Row, slow: Collection[str]) -> str:
+    """The lane of the exchange that is due for a row; `slow` are keys of subscribers."""
+    is_slow = row.subscriber.key in slow
     if isinstance(row, Subscription):
-        return "retry" if row.next_attempt_at else "delivery"
+        return "retry" if row.next_attempt_at or is_slow else "delivery"
     if row.mode == "denied":
         return "notice"
-    return "renewal" if row.subscriber.key in renewals else "verification"
+    if row.subscriber.network is None:
+        return "verification"
+    return "retry" if is_slow else "renewal"
 
 
-def is_due(subscription: Subscription, now: float, retry_delays: Sequence[float]) -> bool:
-    """Whether the delay before the next attempt is over, or was computed before the clock was set back."""
-    longest_wait_seconds = max(max(retry_delays) * (1 + RETRY_JITTER), MAX_RETRY_AFTER_SECONDS)
-    return not now < subscription.next_attempt_at <= now + longest_wait_seconds
+def longest_wait_seconds(retry_delays: Sequence[float]) -> float:
+    """Who would have to wait longer than that waits for a clock that was set back, and is due."""
+    return max(max(retry_delays) * (1 + RETRY_JITTER), MAX_RETRY_AFTER_SECONDS)
 
 
-def in_turn(due: Iterable[Exchange], running: Collection[Exchange]) -> list[Exchange]:
-    """By lane, then by how many of the same place run or come before: many callbacks do not delay others."""
-    taken = Counter((exchange.lane, exchange.place) for exchange in running)
-
-    def turn(exchange: Exchange) -> tuple[int, int]:
-        taken[exchange.lane, exchange.place] += 1
-        return list(LANES).index(exchange.lane), taken[exchange.lane, exchange.place]
-
-    return sorted(due, key=turn)
+Position: TypeAlias = tuple[float, int]  # of a row on its pages: when it is due, 0 if always, and its id
+Read: TypeAlias = Callable[[Position, Skipped], Iterable[Exchange]]  # a page of what is due behind a position
+START, MAX_ID = (0.0, 0), 2**63 - 1
 
 
-def workers_per_place(workers: int) -> int:
-    """How many of the workers may be busy with one place."""
-    return max(1, min(MAX_WORKERS_PER_PLACE, workers // 4))
+class Crew:
+    """The exchanges that run and those that are about to, and what there is still room for."""
+
+    def __init__(self, running: Iterable[Exchange], workers: int):
+        self._workers = workers
+        self._max_per_lane = {lane: max(1, int(share * workers)) for lane, share in LANES.items()}
+        self._max_per_place = max(1, min(MAX_WORKERS_PER_PLACE, workers // 4))
+        self.keys: set[str] = set()
+        self.left: list[Exchange] = []  # of slow subscribers, found on pages of other lanes
+        self._lanes: Counter[str] = Counter()
+        self._places: Counter[str] = Counter()
+        self._retries: Counter[str] = Counter()  # by place
+        for exchange in running:
+            self._add(exchange)
+
+    def _add(self, exchange: Exchange) -> None:
+        self.keys.add(exchange.row.subscriber.key)
+        self._lanes[exchange.lane] += 1
+        self._places[exchange.place] += 1
+        self._retries[exchange.place] += exchange.lane == "retry"
+
+    def has_room(self, lane: str) -> bool:
+        return self._lanes[lane] < self._max_per_lane[lane] and self._lanes.total() < self._workers
+
+    def is_crowded(self, place: str) -> bool:
+        """Whether a place has more workers than it may have."""
+        return self._places[place] > self._max_per_place
+
+    def full_places(self, lane: str, only_idle: bool) -> set[str]:
+        """The places that get no worker of this lane; with `only_idle` those that have one."""
+        most = 1 if only_idle else self._max_per_place
+        full = {place for place, count in self._places.items() if count >= most}
+        if lane == "retry":
+            half = max(1, self._max_per_lane[lane] // 2)
+            full |= {place for place, count in self._retries.items() if count >= half}
+        return full
+
+    def take(
+        self, page: Iterable[Exchange], lane: str, waiting: Collection[str], only_idle: bool
+    ) -> Iterator[Exchange]:
+        """The exchanges of a page for which there is room. From then on they belong to the crew."""
+        for exchange in page:
+            key = exchange.row.subscriber.key
+            if key in self.keys or key in waiting:
+                continue
+            if exchange.lane != lane:
+                self.left.append(exchange)
+            elif self.has_room(lane) and exchange.place not in self.full_places(lane, only_idle):
+                self._add(exchange)
+                yield exchange
 
 
-def startable(due: Iterable[Exchange], running: Collection[Exchange], workers: int) -> Iterator[Exchange]:
-    """The due exchanges, in their order, for which there is a worker: one a subscriber, few a place."""
-    max_per_lane = {lane: max(1, int(share * workers)) for lane, share in LANES.items()}
-    keys = {exchange.row.subscriber.key for exchange in running}
-    places = Counter(exchange.place for exchange in running)
-    lanes = Counter(exchange.lane for exchange in running)
-    for exchange in due:
-        row, lane, place = exchange
-        has_room = places[place] < workers_per_place(workers) and lanes[lane] < max_per_lane[lane]
-        if has_room and row.subscriber.key not in keys and lanes.total() < workers:
-            keys.add(row.subscriber.key)
-            places[place] += 1
-            lanes[lane] += 1
-            yield exchange
+def startable(
+    read: Read, position: Position, lane: str, crew: Crew, waiting: Collection[str], only_idle: bool
+) -> Iterator[Exchange]:
+    """The exchanges behind a position that join the crew: page after page, until it is full or none is left.
+
+    `waiting` are keys of subscribers that have no turn now.
+    """
+    while crew.has_room(lane):
+        skipped = crew.full_places(lane, only_idle), crew.keys.union(waiting)
+        page = list(read(position, skipped))
+        yield from crew.take(page, lane, waiting, only_idle)
+        if len(page) < PAGE_ROWS:
+            return
+        last = page[-1].row
+        position = last.next_attempt_at if isinstance(last, Subscription) else 0.0, last.id or 0
 
 
-class Wait(NamedTuple):
-    """How long no request of a subscriber is verified, in running time."""
+class Unconfirmed:
+    """How often each network was tried, and each domain verified, without a confirmation, in the last minute.
 
-    since: float  # when the request with this id began to wait
-    until: float
-    request_id: int | None
+    All times are those of one monotonic clock. Any thread.
+    """
+
+    def __init__(self) -> None:
+        self._at: dict[str, deque[float]] = {}
+        self._lock = threading.Lock()
+
+    def add(self, where: str, now: float) -> None:
+        with self._lock:
+            if len(self._at) >= MAX_NETWORKS:
+                self._at = {each: at for each, at in self._at.items() if at[-1] > now - UNCONFIRMED_SECONDS}
+            self._at.setdefault(where, deque(maxlen=MAX_UNVERIFIED)).append(now)
+
+    def confirm(self, network: str) -> None:
+        """Take back the last try of a network."""
+        with self._lock:
+            if len(at := self._at.get(network, deque())) > 1:
+                at.pop()
+            else:
+                self._at.pop(network, None)
+
+    def count(self, where: str | None, now: float) -> int:
+        with self._lock:
+            at = self._at.get(where or "", deque())
+            return sum(each > now - UNCONFIRMED_SECONDS for each in at)
 
 
 # ---- Hub: the interface for the service, and the threads ---------------------------------------------------
@@ -291,9 +402,11 @@ class Hub:
         self._counts: dict[str, int] = {}
         self._topics: Mapping[str, Topic] = {}
         self._networks: dict[str, str] = {}  # by host, of the address that was tried last
-        self._unconfirmed: deque[tuple[str, float]] = deque(maxlen=10_000)  # the networks, in running time
-        self._waits: dict[tuple[str, str], Wait] = {}  # by the key of the subscriber
+        self._unconfirmed = Unconfirmed()
+        self._tries: dict[tuple[str, bool], Tries] = {}  # by a subscriber's key, and whether it is a request
+        self._slow: set[str] = set()  # keys of subscribers whose last exchange took long
         self._ended_at: dict[int, float] = {}  # when first seen, in running time, by the subscription's id
+        self._thread_refused_at = -math.inf  # when this was logged last, in running time
         self._stopping = threading.Event()
         self._wake = threading.Event()  # for the scheduler: something may be due, or a worker has ended
         self._scheduler = threading.Thread(target=self._schedule, name="hub-scheduler", daemon=True)
@@ -346,15 +459,13 @@ class Hub:
             # Only an accepted request must survive a power cut: all else is found out again.
             with self._store.writing(durable=True) as rows:
                 state = rows.state(request.subscriber, now)
-                if state.subscription:  # no limit concerns it; its lease may end before the verification
-                    request = replace(request, base_digest=state.subscription.delivered_digest)
+                if old := state.subscription:  # no limit concerns it; the lease may end meanwhile
+                    who = replace(request.subscriber, network=old.subscriber.network)
+                    request = replace(request, subscriber=who, base_digest=old.delivered_digest)
                 else:
-                    network, hosts = self._neighbourhood(request.subscriber.host)
-                    taken = rows.occupancy(request.subscriber, hosts, now)
-                    admit(
-                        request.mode, taken, self._unconfirmed_of(network), self._settings.max_subscriptions
-                    )
-                rows.save(state, replace(state, pending=request))
+                    self._admit(request, rows, now)
+                others = (one for one in state.requests if one.mode != request.mode)
+                rows.save(state, replace(state, requests=(*others, request)))
         except RequestRefused as refused:
             return refused.answer
         except StoreFault:
@@ -377,30 +488,31 @@ class Hub:
     def _digests(self) -> dict[str, str]:
         return {path: topic.digest for path, topic in self._topics.items()}
 
-    def _neighbourhood(self, host: str) -> tuple[str, list[str]]:
-        """The network of `host`, and all hosts that are known to be in it. An unknown host is alone."""
-        networks = self._networks.copy()
-        network = networks.setdefault(host, host)
-        return network, [name for name, known in networks.items() if known == network]
-
-    def _unconfirmed_of(self, network: str) -> int:
-        """How many verifications it has not confirmed lately."""
-        start = self._running_time() - UNCONFIRMED_SECONDS
-        return sum(each == network and at > start for each, at in self._unconfirmed.copy())
+    def _admit(self, request: PendingRequest, rows: Transaction, now: float) -> None:
+        """Raise RequestRefused when this request of a stranger reaches a limit."""
+        who, running_time = request.subscriber, self._running_time()
+        network = self._networks.get(who.host)
+        taken = rows.occupancy(replace(who, network=network), now)
+        lately = [self._unconfirmed.count(where, running_time) for where in (f".{who.domain}", network)]
+        admit(request.mode, taken, lately[0], lately[1], self._settings.max_subscriptions)
 
     # The scheduler's thread.
 
     def _schedule(self) -> None:
+        kept_at = -math.inf
         while not self._stopping.is_set():
             looked_at = time.monotonic()
+            steps = [self._start_due]
+            if looked_at - kept_at >= TICK_SECONDS:
+                steps = [self._store.keep_open, self.delete_ended, self.refresh_counts, self._start_due]
+                kept_at = looked_at
             try:
-                self._store.keep_open()
-                for step in (self.delete_ended, self.refresh_counts, self._start_due):
+                for step in steps:
                     with suppress(StoreFault):  # which the store logs
                         step()
             except Exception:
                 log.exception("the hub's scheduler met an unexpected error and goes on")
-            # Events may be frequent, and thousands of rows due: at most half of the time is spent on this.
+            # Events may be frequent: at most half of the time is spent on this.
             self._stopping.wait(time.monotonic() - looked_at)
             self._wake.wait(TICK_SECONDS)
             self._wake.clear()
@@ -408,29 +520,63 @@ class Hub:
     def _start_due(self) -> None:
         # The lock keeps a worker from ending between the two steps: its row is either running or up to date.
         with self._running_lock:
-            for exchange in startable(self.due(), list(self._running.values()), self._settings.workers):
+            for exchange in self.due(list(self._running.values())):
                 worker = threading.Thread(target=self._work, args=(exchange,), name="hub-worker", daemon=True)
-                worker.start()
+                try:
+                    worker.start()
+                except RuntimeError as error:
+                    if self._running_time() - self._thread_refused_at >= OWN_FAULT_SECONDS:
+                        self._thread_refused_at = self._running_time()
+                        log.error("the hub can start no thread, and tries again each second: %s", error)
+                    return
                 self._running[worker] = exchange
 
-    def due(self) -> list[Exchange]:
-        """The exchanges that are due, in the order of their turns. Raises StoreFault."""
-        now, delays, running_time = self._clock(), self._settings.retry_delays, self._running_time()
+    def due(self, running: Collection[Exchange] = ()) -> Iterator[Exchange]:
+        """The exchanges to start beside those that run, in the order of their turns. Raises StoreFault.
+
+        In a lane, requests not yet tried in vain come first, and of these the places without an exchange.
+        """
+        crew, now, tries = Crew(running, self._settings.workers), self._running_time(), self._tries.copy()
+        resting = [who for who, each in tries.items() if now < each.until]
+        turned_away = {key for key, is_request in resting if not is_request}
+        resting_requests = {key for key, is_request in resting if is_request}
+        tried = resting_requests | {key for (key, _), each in tries.items() if each.tries}
         with self._store.reading() as rows:
-            requests, renewals = rows.pending(), rows.renewals(now)
-            behind = [row for row in rows.behind(self._digests(), now) if is_due(row, now, delays)]
-        waits = self._waits.copy()
-        waiting = {key for key, wait in waits.items() if running_time < wait.until}
-        for key in waits.keys() - waiting - {request.subscriber.key for request in requests}:
-            del self._waits[key]
+            for lane, pages in self._pages(rows).items():
+                waits = [turned_away if lane in ("delivery", "retry") else resting_requests]
+                waits = [tried, *waits] if lane == "verification" else waits
+                for waiting, only_idle in product(waits, (True, False)):
+                    if lane == "retry":
+                        yield from crew.take(crew.left, lane, (), only_idle)
+                    for read, start in pages:
+                        yield from startable(read, start, lane, crew, waiting, only_idle)
+
+    def _pages(self, rows: Transaction) -> dict[str, list[tuple[Read, Position]]]:
+        """How the due rows of each lane are read, and from where."""
+        now, slow, networks = self._clock(), self._slow.copy(), self._networks.copy()
+        behind_by = rows.stale(self._digests())
+        late = now + longest_wait_seconds(self._settings.retry_delays)
 
         def exchange(row: Row) -> Exchange:
-            # One wildcard record answers for all names of a domain: unresolved, they share one place.
-            domain = ".".join(row.subscriber.host.rsplit(".", 2)[-2:])
-            return Exchange(row, lane_of(row, renewals), self._networks.get(row.subscriber.host, domain))
+            who = row.subscriber
+            return Exchange(row, lane_of(row, slow), networks.get(who.host) or who.network or who.domain)
 
-        due: list[Row] = [*(row for row in requests if row.subscriber.key not in waiting), *behind]
-        return in_turn(map(exchange, due), list(self._running.values()))
+        def requests(condition: str) -> tuple[Read, Position]:
+            return lambda after, skipped: map(exchange, rows.requests(condition, after[1], skipped)), START
+
+        def behind(after: float, until: float) -> tuple[Read, Position]:
+            def read(after: Position, skipped: Skipped) -> Iterator[Exchange]:
+                return map(exchange, rows.behind(behind_by, now, after, until, skipped))
+
+            return read, (after, MAX_ID)
+
+        return {
+            "renewal": [requests("mode <> 'denied' AND network IS NOT NULL")],
+            "verification": [requests("mode <> 'denied' AND network IS NULL")],
+            "delivery": [behind(-1.0, 0.0)],
+            "retry": [behind(0.0, now), behind(late, math.inf)],
+            "notice": [requests("mode = 'denied'")],
+        }
 
     def refresh_counts(self) -> None:
         """Count anew. Raises StoreFault."""
@@ -440,6 +586,9 @@ class Hub:
     def delete_ended(self) -> None:
         """Delete subscriptions that ended long ago, or whose place is needed. Raises StoreFault."""
         now = self._running_time()
+        for who, tries in self._tries.copy().items():
+            if now > tries.until + MAX_OWN_FAULT_SECONDS:
+                self._tries.pop(who, None)
         with self._store.reading() as rows:
             ended, excess = rows.ended(self._clock()), rows.rows() - self._settings.max_subscriptions
         self._ended_at = {row_id: self._ended_at.get(row_id, now) for row_id in ended}
@@ -474,68 +623,99 @@ class Hub:
                 self._deliver(exchange, row, topic)
 
     def _verify(self, exchange: Exchange, request: PendingRequest) -> None:
-        challenge, sent_at = secrets.token_urlsafe(32), self._clock()
-        response = self._exchange(exchange, verification(request, challenge, self._settings.timeout / 2))
-        delay_seconds = own_fault_seconds(self._settings.retry_delays)
-        if response.own_fault and self._wait(request, delay_seconds) < MAX_OWN_FAULT_SECONDS:
-            return
+        who, challenge, sent_at = request.subscriber, secrets.token_urlsafe(32), self._clock()
+        is_stranger, tries = who.network is None, self._tries.get((who.key, True))
+        if is_stranger and tries and tries.is_last(request, self._running_time(), own_fault=False):
+            response = CallbackResponse(None, "no answer in time")  # and no turn for another try
+        else:
+            asked = verification(request, challenge, self._settings.timeout / 2)
+            response = self._exchange(exchange, asked)
+            if response.is_silence and self._is_tried_again(request, response.own_fault):
+                return
         confirmed = response.is_success and response.body == challenge.encode("ascii")  # REC 5.3.1
-        if not confirmed and request.mode != "denied":
-            host = request.subscriber.host
-            self._unconfirmed.append((self._networks.get(host, host), self._running_time()))
-        if not confirmed and exchange.lane == "renewal":  # no limit refuses renewals, so they take their time
-            self._wait(request, UNCONFIRMED_SECONDS / MAX_UNVERIFIED_PER_NETWORK)
-        self._record(
-            request, sent_at, lambda state: verification_ended(state, request, response, confirmed, sent_at)
-        )
+        if is_stranger:
+            self._tries.pop((who.key, True), None)
+            if not confirmed:
+                self._unconfirmed.add(f".{who.domain}", self._running_time())
+        elif not confirmed and request.mode != "denied":  # no limit refuses these, so they take their time
+            self._rest(request, UNCONFIRMED_SECONDS / MAX_UNVERIFIED)
+        if confirmed:
+            self._unconfirmed.confirm(response.network)
+        max_subscriptions = self._settings.max_subscriptions
 
-    def _wait(self, request: Row, seconds: float) -> float:
-        """Verify no request of this subscriber for so long. Returns how long this one has waited already."""
-        now, key = self._running_time(), request.subscriber.key
-        before = self._waits.get(key)
-        since = before.since if before and before.request_id == request.id else now
-        self._waits[key] = Wait(since, now + seconds, request.id)
-        return now - since
+        def ended(rows: Transaction, state: SubscriptionState) -> Transition:
+            taken = rows.occupancy(replace(who, network=response.network), sent_at)
+            full = too_many(taken, max_subscriptions) if confirmed else ""
+            return verification_ended(state, request, response, confirmed, sent_at, full)
+
+        self._record(request, sent_at, ended)
+
+    def _is_tried_again(self, request: PendingRequest, own_fault: bool) -> bool:
+        """Whether a request that got no answer is kept. Then it rests."""
+        is_stranger = request.subscriber.network is None
+        seconds = own_fault_seconds(self._settings.retry_delays)
+        tries = self._rest(request, seconds / 2 if is_stranger else seconds, is_try=True)
+        return not tries.is_last(request, self._running_time(), own_fault)
+
+    def _rest(self, row: Row, seconds: float, is_try: bool = False) -> Tries:
+        """Send this subscriber no request, or no content, for so long."""
+        now, who, is_request = self._running_time(), row.subscriber, isinstance(row, PendingRequest)
+        before = self._tries.get((who.key, is_request))
+        if before is None or before.request_id != row.id or not before.tries:
+            before = Tries(row.id, 0, now, now)
+        until = now + seconds
+        if who.network is None:  # its time ends with no turn, too
+            until = min(until, before.first_at + TRIES_SECONDS)
+        self._tries[who.key, is_request] = tries = before._replace(tries=before.tries + is_try, until=until)
+        return tries
 
     def _deliver(self, exchange: Exchange, subscription: Subscription, topic: Topic) -> None:
         sent_at = self._clock()
         response = self._exchange(exchange, notification(subscription, topic, self._settings))
+        if response.is_success:
+            self._unconfirmed.confirm(response.network)
         jitter = random.random()  # noqa: S311 - it spreads load and guards nothing
         now, delays = self._clock(), self._settings.retry_delays
         self._record(
             subscription,
             sent_at,
-            lambda state: delivery_ended(state, subscription, topic.digest, response, now, delays, jitter),
+            lambda _, state: delivery_ended(state, subscription, topic.digest, response, now, delays, jitter),
         )
 
     def _exchange(self, exchange: Exchange, request: CallbackRequest) -> CallbackResponse:
         """What the callback answers. Raises TurnedAway."""
+        who, began = exchange.row.subscriber, self._running_time()
         try:
-            return self._send(request, lambda network: self._enter(exchange, network))
+            response = self._send(request, lambda network: self._enter(exchange, network))
         except TurnedAway:
             raise
         except Exception:
             log.exception("an exchange with a callback failed unexpectedly")
-            return CallbackResponse(None, "error in the hub", own_fault=True)
+            return CallbackResponse(None, "error in the hub", is_silence=True, own_fault=True)
+        self._slow.discard(who.key)
+        if self._running_time() - began > SLOW_SECONDS and len(self._slow) < MAX_NETWORKS:
+            self._slow.add(who.key)
+        return response
 
     def _enter(self, exchange: Exchange, network: str) -> None:
         """Take a place in the network of a callback, which is now known. Raises TurnedAway."""
-        host = exchange.row.subscriber.host
+        who, now = exchange.row.subscriber, self._running_time()
         if len(self._networks) >= MAX_NETWORKS:
             self._networks = {}
-        self._networks[host] = network
+        self._networks[who.host] = network
         with self._running_lock:
             if threading.current_thread() in self._running:
                 self._running[threading.current_thread()] = exchange._replace(place=network)
-            places = Counter(each.place for each in self._running.values())
-        if places[network] > workers_per_place(self._settings.workers):
-            raise TurnedAway
-        if exchange.lane == "verification" and self._unconfirmed_of(network) >= MAX_UNVERIFIED_PER_NETWORK:
-            self._wait(exchange.row, UNCONFIRMED_SECONDS)
-            raise TurnedAway
+            if Crew(self._running.values(), self._settings.workers).is_crowded(network):
+                raise TurnedAway
+        if network != who.network:  # where it has confirmed nothing, it may be sent to somebody else
+            if self._unconfirmed.count(network, now) >= MAX_UNVERIFIED:
+                self._rest(exchange.row, UNCONFIRMED_SECONDS)
+                raise TurnedAway
+            self._unconfirmed.add(network, now)
 
     def _record(
-        self, row: Row, sent_at: float, transition: Callable[[SubscriptionState], Transition]
+        self, row: Row, sent_at: float, ended: Callable[[Transaction, SubscriptionState], Transition]
     ) -> None:
         """Store the new state. A lease that ended after the exchange was `sent_at` counts as active.
 
@@ -546,16 +726,14 @@ class Hub:
             try:
                 with self._store.writing() as rows:
                     before = rows.state(row.subscriber, sent_at)
-                    then, line = transition(before)
-                    if then.pending and then.pending.mode == "denied" and rows.notices() >= MAX_NOTICES:
-                        then = replace(then, pending=None)
+                    then, line, level = ended(rows, before)
                     rows.save(before, then)
                 break
             except StoreFault:
                 if self._stopping.wait(TICK_SECONDS):
                     return
         if line:
-            log_event(row, line)
+            log_event(row, line, level)
 
 
 def callback_client(settings: HubSettings) -> CallbackClient:
@@ -564,8 +742,11 @@ def callback_client(settings: HubSettings) -> CallbackClient:
         log.warning("hub: PRIVATE ADDRESSES AND ALL PORTS ARE ALLOWED FOR CALLBACKS; for labs only")
     if settings.ca_file is not None:
         log.warning("hub: certificates in %s are trusted for callbacks; for labs only", settings.ca_file)
-    return CallbackClient(settings.user_agent, settings.ca_file, allow_private=settings.allow_private)
+    own_host = urlsplit(settings.base_url).hostname or ""
+    return CallbackClient(
+        settings.user_agent, settings.ca_file, allow_private=settings.allow_private, own_host=own_host
+    )
 
 
-def log_event(row: Row, line: str) -> None:
-    log.info("hub %s %s: %s", row.subscriber.path, row.subscriber.host, line)
+def log_event(row: Row, line: str, level: int = logging.INFO) -> None:
+    log.log(level, "hub %s %s: %s", row.subscriber.path, row.subscriber.host, line)

@@ -5,7 +5,7 @@ a topic, or HTTP. The published topics arrive as digests: `{path: hex SHA-256 of
 
 All moments (`now`, `..._at`) are seconds since the epoch, all durations seconds.
 
-Sections, in order: Statements - Store - Listing
+Sections, in order: Statements - Store - For the operator
 """
 
 from __future__ import annotations
@@ -17,16 +17,26 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, astuple
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from hub_values import Occupancy, PendingRequest, Row, Subscriber, Subscription, SubscriptionState
+from hub_values import (
+    Occupancy,
+    PendingRequest,
+    Row,
+    Subscriber,
+    Subscription,
+    SubscriptionState,
+    denial,
+    domain_of,
+)
 
 STORE_FILE_NAME = "websub.sqlite3"
 STORE_BUSY_SECONDS = 0.25  # how long a transaction waits for its turn before it gives up
+OPERATOR_SECONDS = 10.0  # the same, of a command
 
 log = logging.getLogger(__name__)
 
@@ -45,28 +55,61 @@ class StoreFault(Exception):
 
 # ---- Statements --------------------------------------------------------------------------------------------
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+MAX_NOTICES = 1000  # that wait; when more subscriptions are removed at once, the others are not told
+PAGE_ROWS = 16
 
 # AUTOINCREMENT: the late result of a deleted row must not apply to a newer row with the same id.
 SCHEMA = f"""
-BEGIN;
 CREATE TABLE subscription (
   id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL, callback_key TEXT NOT NULL,
-  callback TEXT NOT NULL, host TEXT NOT NULL, topic_url TEXT NOT NULL, secret BLOB, created_at REAL NOT NULL,
-  expires_at REAL NOT NULL, delivered_digest TEXT NOT NULL, failures INTEGER NOT NULL,
-  next_attempt_at REAL NOT NULL, last_attempt_at REAL, last_outcome TEXT NOT NULL, UNIQUE (path, callback_key)
+  callback TEXT NOT NULL, host TEXT NOT NULL, domain TEXT NOT NULL, network TEXT NOT NULL,
+  topic_url TEXT NOT NULL, secret BLOB, created_at REAL NOT NULL, expires_at REAL NOT NULL,
+  delivered_digest TEXT NOT NULL, failures INTEGER NOT NULL, next_attempt_at REAL NOT NULL,
+  last_attempt_at REAL, last_outcome TEXT NOT NULL, UNIQUE (path, callback_key)
 );
+CREATE INDEX subscription_by_content ON subscription (path, delivered_digest, next_attempt_at, id, network);
 CREATE INDEX subscription_by_host ON subscription (host, expires_at);
+CREATE INDEX subscription_by_domain ON subscription (domain, expires_at);
+CREATE INDEX subscription_by_network ON subscription (network, expires_at);
 CREATE INDEX subscription_by_end ON subscription (expires_at, failures);
 CREATE TABLE pending (
   id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL, callback_key TEXT NOT NULL,
-  callback TEXT NOT NULL, host TEXT NOT NULL, topic_url TEXT NOT NULL, mode TEXT NOT NULL, secret BLOB,
-  lease_seconds INTEGER NOT NULL, base_digest TEXT NOT NULL, requested_at REAL NOT NULL,
-  UNIQUE (path, callback_key)
+  callback TEXT NOT NULL, host TEXT NOT NULL, domain TEXT NOT NULL, network TEXT,
+  topic_url TEXT NOT NULL, mode TEXT NOT NULL, secret BLOB, lease_seconds INTEGER NOT NULL,
+  base_digest TEXT NOT NULL, requested_at REAL NOT NULL, reason TEXT NOT NULL,
+  UNIQUE (path, callback_key, mode)
 );
 PRAGMA user_version = {SCHEMA_VERSION};
-COMMIT;
 """
+
+# Version 1 kept no networks: until its next renewal a subscription stands under its domain instead.
+FROM_VERSION_1 = f"""
+DROP INDEX subscription_by_host;
+DROP INDEX subscription_by_end;
+ALTER TABLE subscription RENAME TO old_subscription;
+ALTER TABLE pending RENAME TO old_pending;
+{SCHEMA}
+INSERT INTO subscription
+  SELECT id, path, callback_key, callback, host, domain_of(host), domain_of(host), topic_url, secret,
+         created_at, expires_at, delivered_digest, failures, next_attempt_at, last_attempt_at, last_outcome
+  FROM old_subscription;
+INSERT INTO pending
+  SELECT id, path, callback_key, callback, host, domain_of(host),
+         (SELECT domain_of(host) WHERE mode = 'denied' OR EXISTS (
+            SELECT 1 FROM old_subscription AS own
+            WHERE own.path = old_pending.path AND own.callback_key = old_pending.callback_key)),
+         topic_url, mode, secret, lease_seconds, base_digest, requested_at, ''
+  FROM old_pending;
+DROP TABLE old_subscription;
+DROP TABLE old_pending;
+"""  # noqa: S608 - our names
+
+
+# What a page leaves out: two JSON lists, of full places and of the keys of subscribers that have to wait.
+NOT_SKIPPED = """coalesce(network, domain) NOT IN (SELECT value FROM json_each(?))
+  AND path || callback_key NOT IN (SELECT value FROM json_each(?))"""
+Skipped: TypeAlias = tuple[Collection[str], Collection[str]]
 
 
 class Transaction:
@@ -78,77 +121,111 @@ class Transaction:
     def subscriptions(self, where: str, *values: object) -> list[Subscription]:
         """The rows for which an SQL clause holds."""
         rows = self._execute(f"SELECT subscription.* FROM subscription {where}", values)  # noqa: S608 - ours
-        return [Subscription(row[0], Subscriber(*row[1:6]), *row[6:]) for row in rows]
+        return [Subscription(row[0], Subscriber(*row[1:8]), *row[8:]) for row in rows]
 
-    def pending(self, where: str = "", *values: object) -> list[PendingRequest]:
-        """The rows for which an SQL clause holds, oldest first."""
-        rows = self._execute(f"SELECT * FROM pending {where} ORDER BY id", values)  # noqa: S608 - ours
-        return [PendingRequest(row[0], Subscriber(*row[1:6]), *row[6:]) for row in rows]
+    def pending(self, where: str = "", *values: object, limit: int = -1) -> list[PendingRequest]:
+        """The rows for which an SQL clause holds, oldest first; not more than a limit, if it is positive."""
+        statement = f"SELECT * FROM pending {where} ORDER BY id LIMIT {limit}"  # noqa: S608 - ours
+        return [
+            PendingRequest(row[0], Subscriber(*row[1:8]), *row[8:])
+            for row in self._execute(statement, values)
+        ]
 
     def state(self, subscriber: Subscriber, now: float) -> SubscriptionState:
         """What is known of a subscriber, except for a subscription whose lease has ended."""
         where = "WHERE path = ? AND callback_key = ?"
-        active = self.subscriptions(f"{where} AND expires_at > ?", *subscriber.key, now)
-        pending = self.pending(where, *subscriber.key)
-        return SubscriptionState(active[0] if active else None, pending[0] if pending else None)
+        key = subscriber.path, subscriber.callback_key
+        active = self.subscriptions(f"{where} AND expires_at > ?", *key, now)
+        return SubscriptionState(active[0] if active else None, tuple(self.pending(where, *key)))
 
     def save(self, before: SubscriptionState, then: SubscriptionState) -> None:
-        """Write what has changed."""
-        for table in ("subscription", "pending"):
-            old: Row | None = getattr(before, table)
-            new: Row | None = getattr(then, table)
-            if new is not None and new != old:
-                row_id, subscriber, *others = astuple(new)
+        """Write what has changed; of new notices, as many as MAX_NOTICES allows."""
+        subscriptions = [[state.subscription] if state.subscription else [] for state in (before, then)]
+        changes: dict[str, Sequence[Sequence[Row]]] = {
+            "subscription": subscriptions,
+            "pending": (before.requests, then.requests),
+        }
+        for table, (old, new) in changes.items():
+            left = {row.id for row in new}
+            for row in old:
+                if row.id not in left:
+                    self._execute(f"DELETE FROM {table} WHERE id = ?", (row.id,))  # noqa: S608 - our name
+            for row in new:
+                is_notice = isinstance(row, PendingRequest) and row.mode == "denied"
+                if row in old or (is_notice and self.notices() >= MAX_NOTICES):
+                    continue
+                row_id, subscriber, *others = astuple(row)
                 values = (row_id, *subscriber, *others)
                 places = ", ".join("?" * len(values))
-                # REPLACE also deletes an earlier request of the subscriber, or an expired subscription.
+                # REPLACE also deletes an earlier request of this mode, or an expired subscription.
                 self._execute(f"INSERT OR REPLACE INTO {table} VALUES ({places})", values)  # noqa: S608
-            elif new is None and old is not None:
-                self._execute(f"DELETE FROM {table} WHERE id = ?", (old.id,))  # noqa: S608 - our name
 
-    def renewals(self, now: float) -> set[tuple[str, str]]:
-        """The keys of subscribers with an active subscription and a request that waits."""
-        rows = self._execute(
-            "SELECT path, callback_key FROM pending JOIN subscription USING (path, callback_key)"
-            " WHERE expires_at > ?",
-            (now,),
-        )
-        return set(rows)
-
-    def occupancy(self, subscriber: Subscriber, hosts: Collection[str], now: float) -> Occupancy:
-        """What the limits for a request of this subscriber depend on; `hosts` are all in its network."""
+    def occupancy(self, subscriber: Subscriber, now: float) -> Occupancy:
+        """What the limits for a request of this subscriber depend on."""
         row = self._execute(
             """
-            WITH other AS (SELECT host, mode FROM pending
-                           WHERE mode <> 'denied' AND NOT (path = :path AND callback_key = :callback_key)
-                           AND NOT EXISTS (SELECT 1 FROM subscription AS own WHERE own.path = pending.path
-                               AND own.callback_key = pending.callback_key AND own.expires_at > :now)),
-                 taken AS (SELECT host FROM subscription WHERE expires_at > :now
-                           UNION ALL SELECT host FROM other WHERE mode = 'subscribe')
-            SELECT (SELECT count(*) FROM other),
-                   (SELECT count(*) FROM other WHERE host IN (SELECT value FROM json_each(:hosts))),
-                   (SELECT count(*) FROM taken),
-                   (SELECT count(*) FROM taken WHERE host = :host)
+            WITH stranger AS (SELECT domain FROM pending WHERE network IS NULL AND NOT (
+                                path = :path AND callback_key = :callback_key))
+            SELECT (SELECT count(*) FROM stranger), (SELECT count(*) FROM stranger WHERE domain = :domain),
+                   (SELECT count(*) FROM subscription WHERE expires_at > :now),
+                   (SELECT count(*) FROM subscription WHERE host = :host AND expires_at > :now),
+                   (SELECT count(*) FROM subscription WHERE domain = :domain AND expires_at > :now),
+                   (SELECT count(*) FROM subscription WHERE network = :network AND expires_at > :now)
             """,
-            asdict(subscriber) | {"now": now, "hosts": json.dumps(list(hosts))},
+            asdict(subscriber) | {"now": now},
         ).fetchone()
         return Occupancy(*row)
 
     def notices(self) -> int:
-        """How many removed callbacks have not been told yet."""
+        """How many notices wait."""
         return int(self._execute("SELECT count(*) FROM pending WHERE mode = 'denied'").fetchone()[0])
 
-    def behind(self, digests: Mapping[str, str], now: float) -> list[Subscription]:
-        """The active subscriptions without the current content of their topic, longest waiting first.
+    def requests(self, where: str, after_id: int, skipped: Skipped) -> list[PendingRequest]:
+        """A page of the requests for which an SQL condition holds, oldest first."""
+        where = f"WHERE {where} AND id > ? AND {NOT_SKIPPED}"
+        return self.pending(where, after_id, *map(json_list, skipped), limit=PAGE_ROWS)
 
-        Subscriptions to a topic that is not published are not among them.
+    def stale(self, digests: Mapping[str, str]) -> list[tuple[str, str]]:
+        """The paths of published topics, each with a digest that is not current and that subscriptions have.
+
+        Subscriptions with such a pair are behind. There are few pairs, and an index finds each at once.
         """
-        return self.subscriptions(
-            "JOIN json_each(?) AS topic ON topic.key = subscription.path AND topic.value <> delivered_digest"
-            " WHERE expires_at > ? ORDER BY next_attempt_at, subscription.id",
-            json.dumps(digests),
-            now,
+        rows = self._execute(
+            """
+            WITH RECURSIVE topic (path, digest) AS (SELECT key, value FROM json_each(?)),
+            held (path, digest) AS (
+              SELECT path, (SELECT min(delivered_digest) FROM subscription WHERE path = topic.path) FROM topic
+              UNION ALL
+              SELECT path, (SELECT min(delivered_digest) FROM subscription
+                            WHERE path = held.path AND delivered_digest > held.digest)
+              FROM held WHERE held.digest IS NOT NULL)
+            SELECT held.path, held.digest FROM held JOIN topic USING (path) WHERE held.digest <> topic.digest
+            """,
+            (json.dumps(digests),),
         )
+        return list(rows)
+
+    def behind(
+        self,
+        pairs: Iterable[tuple[str, str]],
+        now: float,
+        after: tuple[float, int],
+        until: float,
+        skipped: Skipped,
+    ) -> list[Subscription]:
+        """A page of the active subscriptions that have one of these contents, longest waiting first.
+
+        Their `(next_attempt_at, id)` is greater than `after`, their `next_attempt_at` at most `until`.
+        """
+        found: list[Subscription] = []
+        where = (
+            "WHERE path = ? AND delivered_digest = ? AND (next_attempt_at, id) > (?, ?)"
+            f" AND next_attempt_at <= ? AND expires_at > ? AND {NOT_SKIPPED}"
+            f" ORDER BY next_attempt_at, id LIMIT {PAGE_ROWS}"
+        )
+        for pair in pairs:
+            found += self.subscriptions(where, *pair, *after, until, now, *map(json_list, skipped))
+        return sorted(found, key=lambda row: (row.next_attempt_at, row.id))[:PAGE_ROWS]
 
     def counts(self, digests: Mapping[str, str], now: float) -> dict[str, int]:
         """How many subscriptions are active, failing and behind, and how many requests are pending."""
@@ -173,19 +250,23 @@ class Transaction:
         return int(self._execute("SELECT count(*) FROM subscription").fetchone()[0])
 
 
+def json_list(texts: Iterable[str]) -> str:
+    return json.dumps(list(texts))
+
+
 # ---- Store -------------------------------------------------------------------------------------------------
 
 
 class Connection:
     """An SQLite connection for all threads, one short transaction at a time."""
 
-    def __init__(self, path: Path, begin: str):
+    def __init__(self, path: Path, begin: str, busy_seconds: float = STORE_BUSY_SECONDS):
         """Raises sqlite3.Error."""
         self._lock = threading.Lock()
         self._begin = begin
         self.trouble: str | None = None  # why the last transaction failed
         self.sqlite = sqlite3.connect(
-            path, timeout=STORE_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            path, timeout=busy_seconds, isolation_level=None, check_same_thread=False
         )
 
     @contextmanager
@@ -315,18 +396,31 @@ class Store:
 
 
 def prepare(writer: Connection) -> None:
-    """Create the tables if there are none. Raises sqlite3.Error, or StoreFault for another schema."""
+    """Create the tables, or convert those of version 1, in one transaction.
+
+    Raises sqlite3.Error, or StoreFault for another schema.
+    """
     writer.sqlite.execute("PRAGMA journal_mode = WAL")
-    (version,) = writer.sqlite.execute("PRAGMA user_version").fetchone()
-    if version == 0:
-        writer.sqlite.executescript(SCHEMA)
-    elif version != SCHEMA_VERSION:
-        raise StoreFault(f"made by another version of this program (schema {version})")
+    if script := {0: SCHEMA, 1: FROM_VERSION_1}.get(version_of(writer.sqlite)):
+        writer.sqlite.create_function("domain_of", 1, domain_of)
+        writer.sqlite.executescript(f"BEGIN IMMEDIATE; {script} COMMIT;")
+    refuse_other_version(writer.sqlite)
     # Written, so that a full or locked store fails here and not at a request.
     writer.sqlite.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
-# ---- Listing -----------------------------------------------------------------------------------------------
+def version_of(connection: sqlite3.Connection) -> int:
+    """The version of the schema; 0 before there is one. Raises sqlite3.Error."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def refuse_other_version(connection: sqlite3.Connection) -> None:
+    """Raises StoreFault, or sqlite3.Error, unless the schema is the one of this program."""
+    if (version := version_of(connection)) != SCHEMA_VERSION:
+        raise StoreFault(f"made by another version of this program (schema {version})")
+
+
+# ---- For the operator --------------------------------------------------------------------------------------
 
 
 class Listing(NamedTuple):
@@ -334,6 +428,7 @@ class Listing(NamedTuple):
 
     state: str  # "active", "failing", "ended"; or pending: "subscribe", "unsubscribe", "denied"
     host: str
+    network: str | None
     path: str
     since: float
     expires_at: float | None
@@ -355,16 +450,43 @@ def list_subscriptions(state_dir: Path, *, clock: Callable[[], float] = time.tim
         in_use = path.with_name(f"{path.name}-wal").exists()
         database = f"{path.absolute().as_uri()}?{'mode=ro' if in_use else 'immutable=1'}"
         with closing(sqlite3.connect(database, timeout=STORE_BUSY_SECONDS, uri=True)) as connection:
+            network = "network" if version_of(connection) > 1 else "NULL"
             rows = connection.execute(
-                """
+                f"""
                 SELECT CASE WHEN expires_at <= ? THEN 'ended' WHEN failures THEN 'failing' ELSE 'active' END,
-                       host, path, created_at, expires_at, failures, last_attempt_at, last_outcome
+                       host, {network}, path, created_at, expires_at, failures, last_attempt_at, last_outcome
                 FROM subscription
-                UNION ALL SELECT mode, host, path, requested_at, NULL, 0, NULL, '' FROM pending
-                """,
+                UNION ALL SELECT mode, host, {network}, path, requested_at, NULL, 0, NULL, '' FROM pending
+                """,  # noqa: S608 - our names
                 (clock(),),
             )
             listed = [Listing(*columns) for columns in rows]
     except (OSError, sqlite3.Error) as error:
         raise HubUnavailable(path, str(error)) from error
     return sorted(listed, key=lambda line: (line.expires_at is None, line.path, line.host, line.since))
+
+
+def remove_subscriptions(
+    state_dir: Path, is_meant: Callable[[Subscriber], bool], *, clock: Callable[[], float] = time.time
+) -> list[Subscriber]:
+    """Remove the subscriptions and requests of whoever is meant, and leave a notice for each subscription.
+
+    Returns whose they were. The daemon may be running; it delivers the notices. Raises HubUnavailable.
+    """
+    path, now = state_dir / STORE_FILE_NAME, clock()
+    try:
+        path.stat()  # connecting would make a file
+        with closing(Connection(path, "BEGIN IMMEDIATE", OPERATOR_SECONDS)) as connection:
+            refuse_other_version(connection.sqlite)
+            with connection.transaction(durable=True) as rows:
+                removed = [row for row in rows.subscriptions("") if is_meant(row.subscriber)]
+                asking = [row for row in rows.pending("WHERE mode <> 'denied'") if is_meant(row.subscriber)]
+                for row in removed:
+                    notice = denial(row.subscriber, "removed by the operator of the hub", now)
+                    told = (notice,) if row.expires_at > now else ()
+                    rows.save(SubscriptionState(row), SubscriptionState(None, told))
+                rows.save(SubscriptionState(None, tuple(asking)), SubscriptionState())
+    except (OSError, sqlite3.Error, StoreFault) as error:
+        raise HubUnavailable(path, str(error)) from error
+    whose = [row.subscriber for row in removed] + [row.subscriber for row in asking]
+    return list({subscriber.key: subscriber for subscriber in whose}.values())

@@ -5,7 +5,8 @@ know how anything is stored, sent or scheduled.
 
 All moments (`now`, `..._at`) are seconds since the epoch, all durations seconds.
 
-Sections, in order: Callback URLs - Rows - Settings, topics and answers - Requests - Limits
+Sections, in order: Callback URLs - Networks and domains - Rows - Settings, topics and answers - Requests -
+Limits
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import http.client
 import ipaddress
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -25,8 +27,11 @@ MAX_FORM_BYTES = 16 * 1024
 MAX_FORM_FIELDS = 64
 MAX_SECRET_BYTES = 199  # REC 5.1: "less than 200 bytes"
 MAX_PENDING = 1000
-MAX_UNVERIFIED_PER_NETWORK = 50  # pending, and not confirmed within UNCONFIRMED_SECONDS
-MAX_SUBSCRIPTIONS_PER_HOST = 1000
+MAX_UNVERIFIED = (
+    50  # of a domain: pending, and not confirmed in UNCONFIRMED_SECONDS; of a network: tried in these
+)
+UNCONFIRMED_SECONDS = 60.0
+SHARE = 10  # a host, a network and a domain may each have one of so many subscriptions
 FAILURES_THAT_REMOVE = 3
 
 
@@ -88,17 +93,9 @@ def _refuse_private(host: str, port: int) -> None:
     """Raise ValueError for a host or port that no public callback can have, without asking a resolver."""
     if port != http.client.HTTPS_PORT and port < 1024:
         raise ValueError(f"has port {port}; allowed are 443 and 1024 to 65535")
-    address: ipaddress.IPv4Address | ipaddress.IPv6Address | None = None
-    try:
-        if host.startswith("["):
-            address = ipaddress.IPv6Address(host[1:-1])
-        elif _NUMBER.fullmatch(host.rpartition(".")[2]):
-            address = ipaddress.IPv4Address(host)
-    except ValueError:
-        raise ValueError("has a host that is neither a name nor an address written in full") from None
-    if address is not None and not is_public(address):
-        raise ValueError("has an address that is not public")
-    if address is None and ("." not in host or host.endswith(".localhost")):
+    if host.startswith("[") or _NUMBER.fullmatch(host.rpartition(".")[2]):
+        raise ValueError("has an address for a host; a name is needed")
+    if "." not in host or host.endswith(".localhost"):
         raise ValueError("has a host that is no public name")
 
 
@@ -116,18 +113,53 @@ def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
     return routable and not any(address in network for network in _NOT_PUBLIC_NETWORKS)
 
 
-def network_of(address: str) -> str:
-    """What a stranger has few of: an IPv4 address, or the /64 network of an IPv6 address."""
-    parsed = ipaddress.ip_address(address)
-    if isinstance(parsed, ipaddress.IPv4Address):
-        return address
-    return str(parsed.ipv4_mapped or ipaddress.IPv6Network((int(parsed), 64), strict=False))
-
-
 def comparable(url: str) -> str:
     """A URL to compare by: unreserved escapes decoded (WebSub 5.1.1), scheme and host in lower case."""
     decoded = _UNRESERVED_ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), url)
     return _SCHEME_AND_AUTHORITY.sub(lambda start: start[0].lower(), decoded, count=1)
+
+
+# ---- Networks and domains: what a stranger has few of ------------------------------------------------------
+
+
+def network_of(address: str) -> str:
+    """An IPv4 address, or the /48 network of an IPv6 address."""
+    parsed = ipaddress.ip_address(address)
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return address
+    return str(parsed.ipv4_mapped or ipaddress.IPv6Network((int(parsed), 48), strict=False))
+
+
+def domain_of(host: str) -> str:
+    """The last two labels of a host, or three below suffixes like `co.uk`. An address is its own domain."""
+    labels = host.split(".")
+    if ":" in host or labels[-1].isdigit():
+        return host
+    has_long_suffix = len(labels) > 2 and len(labels[-1]) == 2 and len(labels[-2]) <= 3
+    return ".".join(labels[-3:] if has_long_suffix else labels[-2:])
+
+
+def selector(who: str) -> Callable[[Subscriber], bool]:
+    """Whether a subscriber is meant by a host, a `.domain` with all below it, or a network.
+
+    Raises ValueError for anything else.
+    """
+    with suppress(ValueError):
+        meant = ipaddress.ip_network(who.strip("[]"), strict=False)
+        return lambda subscriber: overlaps(subscriber.network, meant)
+    name = who.lower()
+    if not re.fullmatch(r"\.?[\w-]+(\.[\w-]+)*", name, re.ASCII):
+        raise ValueError(f"{who!r} is neither a host, nor a .domain, nor a network")
+    if name.startswith("."):
+        return lambda subscriber: f".{subscriber.host}".endswith(name)
+    return lambda subscriber: subscriber.host == name
+
+
+def overlaps(network: str | None, other: ipaddress.IPv4Network | ipaddress.IPv6Network) -> bool:
+    """Whether a network, as `network_of` writes it, has an address of another; a domain has none."""
+    with suppress(ValueError):
+        return ipaddress.ip_network(network or "").overlaps(other)
+    return False
 
 
 # ---- Rows --------------------------------------------------------------------------------------------------
@@ -141,18 +173,20 @@ class Subscriber:
     callback_key: str  # the callback in its comparable form
     callback: str  # as sent
     host: str  # of the callback
+    domain: str
+    network: str | None  # where the callback confirmed last; None if it never did
     topic_url: str  # as sent, and as sent back in hub.topic (WebSub section 5.3)
 
     @property
-    def key(self) -> tuple[str, str]:
-        return self.path, self.callback_key
+    def key(self) -> str:
+        return self.path + self.callback_key
 
 
 @dataclass(frozen=True, slots=True)
 class PendingRequest:
-    """A request that waits for its verification, or ("denied") a removal that the callback must be told of.
+    """A request that waits for its verification, or ("denied") what the callback must be told.
 
-    A later request of the same subscriber replaces it and has a larger id.
+    A later request of the same subscriber and mode replaces it and has a larger id.
     """
 
     id: int | None  # assigned by the store, never reused
@@ -162,6 +196,7 @@ class PendingRequest:
     lease_seconds: int
     base_digest: str  # of the topic's content at `requested_at`, which the subscriber is assumed to have
     requested_at: float
+    reason: str = ""  # of a denial
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +220,15 @@ Row: TypeAlias = PendingRequest | Subscription  # fields are in the order of the
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionState:
-    """All that is known of a subscriber."""
+    """All that is known of a subscriber; of each mode there is one request, and the oldest comes first."""
 
     subscription: Subscription | None = None
-    pending: PendingRequest | None = None
+    requests: tuple[PendingRequest, ...] = ()
+
+
+def denial(subscriber: Subscriber, reason: str, now: float) -> PendingRequest:
+    """The notice that the hub refuses or has removed a subscription (REC 5.2)."""
+    return PendingRequest(None, subscriber, "denied", None, 0, "", now, reason)
 
 
 # ---- Settings, topics and answers --------------------------------------------------------------------------
@@ -204,9 +244,17 @@ class Topic:
     digest: str  # hex SHA-256 of body
 
 
+class Contradiction(ValueError):
+    """The values of these fields of HubSettings do not go together; the text says what would do."""
+
+    def __init__(self, fields: tuple[str, ...], would_do: str):
+        super().__init__(would_do)
+        self.fields = fields
+
+
 @dataclass(frozen=True, slots=True)
 class HubSettings:
-    """What the operator chooses; all durations are seconds. Raises ValueError for contradictions."""
+    """What the operator chooses; all durations are seconds. Raises Contradiction."""
 
     base_url: str  # without a slash at the end; base_url + path is a topic's URL
     state_dir: Path
@@ -222,12 +270,17 @@ class HubSettings:
     allow_private: bool  # callbacks may have any address and port; for tests
 
     def __post_init__(self) -> None:
-        if not 0 < self.lease_min <= self.lease_seconds <= self.lease_max:
-            raise ValueError("leases must be 0 < minimum <= default <= maximum")
+        if not 0 < self.lease_min <= self.lease_max:
+            raise Contradiction(("lease_min", "lease_max"), "the first must be at most the second")
+        if not self.lease_min <= self.lease_seconds <= self.lease_max:
+            would_do = f"a default lease from {self.lease_min} to {self.lease_max} would do"
+            raise Contradiction(("lease_seconds", "lease_min", "lease_max"), would_do)
         if len(self.retry_delays) != FAILURES_THAT_REMOVE - 1 or min(self.retry_delays) < 0:
-            raise ValueError(f"{FAILURES_THAT_REMOVE - 1} retry delays are needed, each 0 or more")
-        if self.timeout <= 0 or self.workers < 1 or self.max_subscriptions < 1:
-            raise ValueError("timeout, workers and maximum of subscriptions must be positive")
+            wanted = f"{FAILURES_THAT_REMOVE - 1} delays are needed, for example 60,3600"
+            raise Contradiction(("retry_delays",), wanted)
+        for name in ("timeout", "workers", "max_subscriptions"):
+            if getattr(self, name) <= 0:
+                raise Contradiction((name,), "a positive number is needed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +341,15 @@ def read_subscription_request(
     callback: Callback = values["hub.callback"]
     return PendingRequest(
         id=None,
-        subscriber=Subscriber(path, callback.key, callback.url, callback.host, values["hub.topic"]),
+        subscriber=Subscriber(
+            path,
+            callback.key,
+            callback.url,
+            callback.host,
+            domain_of(callback.host),
+            None,
+            values["hub.topic"],
+        ),
         mode=values["hub.mode"],
         secret=values["hub.secret"],
         lease_seconds=min(max(values["hub.lease_seconds"], settings.lease_min), settings.lease_max),
@@ -340,32 +401,51 @@ def parse_secret(raw: str) -> bytes:
 
 
 class Occupancy(NamedTuple):
-    """How many rows other subscribers have.
+    """How many rows there are besides a subscriber's own.
 
     Requests of confirmed subscribers, notices of removal and ended subscriptions do not count.
     """
 
     pending: int
-    pending_nearby: int  # those of the same network
-    subscriptions: int  # active, and those that are requested
-    subscriptions_of_host: int
+    pending_of_domain: int
+    subscriptions: int
+    of_host: int
+    of_domain: int
+    of_network: int
 
 
-def admit(mode: str, taken: Occupancy, unconfirmed: int, max_subscriptions: int) -> None:
+def too_many(taken: Occupancy, max_subscriptions: int) -> str:
+    """Of which subscriptions there are too many for one more; "" when there is room."""
+    share = max(1, max_subscriptions // SHARE)
+    limits = {
+        "subscriptions": (taken.subscriptions, max_subscriptions),
+        "subscriptions of this host": (taken.of_host, share),
+        "subscriptions of this domain": (taken.of_domain, share),
+        "subscriptions of this address": (taken.of_network, share),
+    }
+    return next((what for what, (rows, limit) in limits.items() if rows >= limit), "")
+
+
+def admit(mode: str, taken: Occupancy, of_domain: int, of_network: int, max_subscriptions: int) -> None:
     """Raise RequestRefused when a stranger has nothing to unsubscribe from, or a limit is reached.
 
-    The limits for a host and its network keep strangers from having many requests sent there, and keep a host
-    from using up the limits for all.
+    `of_domain` and `of_network` are what was not confirmed lately. These limits keep strangers from having
+    many requests sent to somebody, and from using up the limits for all.
     """
     if mode == "unsubscribe":
         raise RequestRefused(404, "hub.callback has no active subscription to hub.topic")
-    unverified = taken.pending_nearby + unconfirmed
-    limits = [
-        (taken.pending, MAX_PENDING, 503, 60, "unverified requests"),
-        (unverified, MAX_UNVERIFIED_PER_NETWORK, 429, 60, "unverified requests of this address"),
-        (taken.subscriptions, max_subscriptions, 503, 3600, "subscriptions"),
-        (taken.subscriptions_of_host, MAX_SUBSCRIPTIONS_PER_HOST, 429, 3600, "subscriptions of this host"),
+    full = too_many(taken, max_subscriptions)
+    refusals = [
+        (taken.pending >= MAX_PENDING, 503, 60, "unverified requests"),
+        (
+            taken.pending_of_domain + of_domain >= MAX_UNVERIFIED,
+            429,
+            60,
+            "unverified requests of this domain",
+        ),
+        (of_network >= MAX_UNVERIFIED, 429, 60, "unverified requests of this address"),
+        (full != "", 503 if full == "subscriptions" else 429, 3600, full),
     ]
-    for rows, limit, status, retry_after_seconds, what in limits:
-        if rows >= limit:
+    for is_reached, status, retry_after_seconds, what in refusals:
+        if is_reached:
             raise RequestRefused(status, f"there are too many {what}; try again later", retry_after_seconds)

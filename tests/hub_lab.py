@@ -87,8 +87,10 @@ def status(code: int | None, **more: Any) -> Answer:
 
 def work(subject: hub.Hub) -> None:
     """Do all that is due now and what follows at once from it, without a thread."""
-    for _ in range(10):
-        for exchange in hub.startable(subject.due(), [], 1000):
+    for _ in range(1000):
+        if not (due := list(subject.due())):
+            break
+        for exchange in due:
             subject.perform(exchange)
     subject.refresh_counts()
 
@@ -117,9 +119,11 @@ class Bench:
 
     def send(self, request: CallbackRequest, enter: Callable[[str], None]) -> CallbackResponse:
         host = urlsplit(request.url).hostname or ""
-        enter(self.networks.get(host, host))
+        network = self.networks.get(host, host)
+        enter(network)
         self.sent.append(request)
-        return self.on_get(request) if request.method == "GET" else self.on_post(request)
+        response = self.on_get(request) if request.method == "GET" else self.on_post(request)
+        return replace(response, network=network)
 
     def post(self, body: bytes, content_type: str | None = FORM) -> HubAnswer:
         return self.hub.answer(content_type, body)
@@ -249,7 +253,8 @@ class Lab(ThreadingHTTPServer):
         self.ca, self.ca_file = trustme.CA(), ca_file
         self.ca.cert_pem.write_to_path(str(ca_file))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.ca.issue_cert("*.lab.example", "localhost", "127.0.0.1").configure_cert(context)
+        names = [f"*.d{number}.example" for number in range(50)]  # of as many domains
+        self.ca.issue_cert("*.lab.example", *names, "localhost", "127.0.0.1").configure_cert(context)
         self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
 
     def handle_error(self, *_: Any) -> None:

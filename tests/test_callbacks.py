@@ -60,8 +60,11 @@ def client(
     )
 
 
-def post(url: str, body: bytes = b"content", timeout_seconds: float = 5.0) -> CallbackRequest:
-    return CallbackRequest("POST", url, {"Content-Type": "text/plain"}, body, timeout_seconds, 0)
+def post(
+    url: str, body: bytes = b"content", timeout_seconds: float = 5.0, confirmed_network: str | None = None
+) -> CallbackRequest:
+    headers = {"Content-Type": "text/plain"}
+    return CallbackRequest("POST", url, headers, body, timeout_seconds, 0, confirmed_network)
 
 
 def raw(data: bytes) -> Behaviour:
@@ -113,6 +116,7 @@ def test_an_exchange_fails_in_time_whatever_the_callback_does(
     response = client(lab).send(post(lab.url("/cb"), timeout_seconds=0.8))
     assert not response.is_success
     assert re.fullmatch(outcome, response.outcome)
+    assert response.is_silence == (outcome == LATE)
     assert not response.own_fault
 
 
@@ -135,7 +139,7 @@ def test_a_body_that_is_read_slowly_ends_in_time(lab: Lab) -> None:
         thread = threading.Thread(target=read_slowly)
         thread.start()
         request = post(f"https://s.lab.example:{server.getsockname()[1]}/", b"x" * 20_000_000, 0.8)
-        assert client(lab).send(request) == CallbackResponse(None, LATE)
+        assert client(lab).send(request) == CallbackResponse(None, LATE, is_silence=True)
         lab.released.set()
         thread.join()
 
@@ -143,7 +147,7 @@ def test_a_body_that_is_read_slowly_ends_in_time(lab: Lab) -> None:
 def test_a_handshake_that_never_comes_ends_in_time(lab: Lab) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         request = post(f"https://s.lab.example:{server.getsockname()[1]}/", timeout_seconds=0.5)
-        assert client(lab).send(request) == CallbackResponse(None, LATE)
+        assert client(lab).send(request) == CallbackResponse(None, LATE, is_silence=True)
 
 
 def test_a_name_that_nobody_resolves_ends_in_time(lab: Lab) -> None:
@@ -152,7 +156,7 @@ def test_a_name_that_nobody_resolves_ends_in_time(lab: Lab) -> None:
         return here(host)
 
     request = post(lab.url("/cb"), timeout_seconds=0.5)
-    assert client(lab, hanging).send(request) == CallbackResponse(None, LATE)
+    assert client(lab, hanging).send(request) == CallbackResponse(None, LATE, is_silence=True)
     assert lab.arrivals == []
 
 
@@ -212,27 +216,26 @@ def test_running_out_of_descriptors_is_our_own_fault(lab: Lab, monkeypatch: pyte
 
 # ---- Outages -----------------------------------------------------------------------------------------------
 
-THREE = {"a": "1.1.1.1", "b": "2.2.2.2", "c": "3.3.3.3"}
+THREE = ["1.1.1.1", "2.2.2.2", "3.3.3.3"]
 
 
 @pytest.mark.parametrize(
-    ("hosts", "answered_at", "now", "is_outage"),
+    ("networks", "answered_at", "now", "is_outage"),
     [
         (THREE, -math.inf, 700, True),
         (THREE, 99, 700, True),
         (THREE, 101, 700, False),
         (THREE, -math.inf, 1200, False),  # too long ago
-        (THREE | {"c": "2.2.2.2"}, -math.inf, 700, False),
-        ({"a": "1.1.1.1", "b": "2.2.2.2"}, -math.inf, 700, False),
+        (["1.1.1.1", "2.2.2.2", "2.2.2.2"], -math.inf, 700, False),
     ],
 )
-def test_it_is_an_outage_when_three_hosts_in_different_networks_were_tried_and_none_answered(
-    hosts: dict[str, str], answered_at: float, now: float, is_outage: bool
+def test_it_is_an_outage_when_three_networks_of_subscribers_were_tried_and_none_answered(
+    networks: list[str], answered_at: float, now: float, is_outage: bool
 ) -> None:
     evidence = Reachability()
     evidence.answered(answered_at)
-    for host, network in hosts.items():
-        evidence.tried(host, network, 600.0)
+    for network in networks:
+        evidence.tried(network, 600.0)
     assert evidence.is_outage(now) == is_outage
     evidence.answered(now)
     assert not evidence.is_outage(now)
@@ -254,8 +257,26 @@ def test_who_cannot_be_reached_is_not_to_blame_for_an_outage_of_ours(
 ) -> None:
     monkeypatch.setattr(socket, "create_connection", failing(OSError(code, "")))
     careful = CallbackClient("lab/1.0", None, allow_private=True, resolve=apart, is_online=lambda: is_online)
-    faults = [careful.send(post(lab.url("/", f"{name}.lab.example"))).own_fault for name in "aaabc"]
-    assert faults == ([False] * 4 + [True] if is_online else [True] * 5)  # the third host makes it an outage
+    tries = [
+        post(lab.url("/"), confirmed_network=network) for network in (None, "a", "a", "b", None, "c", None)
+    ]
+    responses = [careful.send(one) for one in tries]
+    assert all(response.is_silence for response in responses)
+    faults = [response.own_fault for response in responses]
+    assert faults == ([False] * 5 + [True] * 2 if is_online else [True] * 7)  # the third makes it an outage
+
+
+def test_a_try_counts_from_before_the_name_is_resolved_and_any_answer_proves_the_contrary(lab: Lab) -> None:
+    def resolve(host: str) -> list[str]:
+        if host == "s.lab.example":
+            return here(host)
+        raise socket.gaierror(socket.EAI_AGAIN, "")
+
+    subject = client(lab, resolve)
+    tries = [post(lab.url("/", "down.example"), confirmed_network=network) for network in "abc"]
+    assert [subject.send(one).own_fault for one in tries] == [False, False, True]
+    assert subject.send(post(lab.url("/"))).is_success  # a stranger's
+    assert not subject.send(tries[0]).own_fault
 
 
 @pytest.mark.parametrize(
@@ -299,9 +320,28 @@ def test_a_machine_without_a_network_blames_nobody() -> None:
     assert subprocess.run(command, capture_output=True, text=True, cwd=ROOT).stdout == "[True, True]\n"
 
 
-def test_a_name_server_that_does_not_answer_is_our_own_fault(lab: Lab) -> None:
-    mute = failing(socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"))
-    assert client(lab, mute).send(post(lab.url("/"))).own_fault
+@pytest.mark.parametrize("own_host", ["", "reviews.example", "well.example"])
+def test_a_name_server_is_ours_if_it_has_no_answer_for_the_own_host_either(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, own_host: str
+) -> None:
+    asked: list[str] = []
+
+    def resolve(host: str) -> list[str]:
+        asked.append(host)
+        if host == "well.example":
+            return here(host)
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    careful = CallbackClient(
+        "lab/1.0", None, allow_private=True, own_host=own_host, resolve=resolve, is_online=lambda: True
+    )
+    for _ in range(3):
+        response = careful.send(post(lab.url("/")))
+        assert (response.is_silence, response.own_fault) == (True, own_host == "reviews.example")
+    assert asked.count(own_host) == (1 if own_host else 0)  # once a minute
+    monkeypatch.setattr(callbacks, "OWN_NAME_SECONDS", 0.0)
+    careful.send(post(lab.url("/")))
+    assert asked.count(own_host) == (2 if own_host else 0)
 
 
 def test_a_refusal_at_one_address_is_an_answer_whatever_the_other_does(
@@ -336,6 +376,33 @@ def test_every_address_is_entered_before_a_connection_to_it_and_what_ends_that_i
     assert (entered, lab.arrivals) == (["127.0.0.2", "127.0.0.1"], [])
 
 
+V4, V6 = [f"192.0.2.{n}" for n in range(1, 1001)], [f"2001:db8::{n:x}" for n in range(1, 1001)]
+
+
+@pytest.mark.parametrize(
+    ("found", "tried"),
+    [
+        (V4, V4[:4]),
+        (V6, V6[:4]),
+        ([*V6, *V4], [*V6[:2], *V4[:2]]),
+        ([V4[0], *V6], [V4[0], *V6[:2]]),
+        ([V4[0], V6[0], V4[1], V4[2]], [V4[0], V6[0], V4[1]]),
+        ([V4[0]] * 9 + [V4[1]], V4[:2]),
+        ([], []),
+    ],
+)
+def test_an_exchange_tries_four_addresses_two_of_each_family(found: list[str], tried: list[str]) -> None:
+    assert callbacks.few_of(found) == tried
+
+
+def test_a_name_with_a_thousand_addresses_makes_an_exchange_into_four_connections(lab: Lab) -> None:
+    entered: list[str] = []
+    found = [f"127.0.{n // 200}.{n % 200 + 2}" for n in range(1000)]
+    response = client(lab, lambda _: found).send(post(lab.url("/cb")), entered.append)
+    assert entered == found[:4]
+    assert response == CallbackResponse(None, "connection refused")
+
+
 # ---- Where the client goes ---------------------------------------------------------------------------------
 
 
@@ -346,8 +413,11 @@ def test_nobody_there_is_a_failure(lab: Lab) -> None:
     assert response == CallbackResponse(None, "connection refused")
 
 
-def test_a_second_address_is_tried_when_the_first_does_not_answer(lab: Lab) -> None:
-    assert client(lab, lambda _: ["127.0.0.2", "127.0.0.1"]).send(post(lab.url("/cb"))).is_success
+def test_a_second_address_is_tried_when_the_first_does_not_answer_and_the_response_names_its_network(
+    lab: Lab,
+) -> None:
+    response = client(lab, lambda _: ["127.0.0.2", "127.0.0.1"]).send(post(lab.url("/cb")))
+    assert (response.status, response.network) == (200, "127.0.0.1")
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])

@@ -281,8 +281,16 @@ def test_the_operator_sees_hosts_and_states_and_never_callbacks(lab: Lab, data: 
     ("flags", "reason"),
     [
         (["--hub-ca-file", "/nowhere"], "\n--hub-ca-file /nowhere: "),
-        (["--hub-lease-min", "9999999"], "leases must be"),
-        (["--hub-retry-delays", "60"], "2 retry delays are needed"),
+        (
+            ["--hub-lease-min", "9999999"],
+            "\n--hub-lease-min 9999999, --hub-lease-max 2592000: the first must",
+        ),
+        (
+            ["--hub-lease-seconds", "10"],
+            "\n--hub-lease-seconds 10, --hub-lease-min 3600, --hub-lease-max 2592000: a default lease from"
+            " 3600 to 2592000 would do",
+        ),
+        (["--hub-retry-delays", "60"], "\n--hub-retry-delays 60: 2 delays are needed, for example 60,3600"),
         (["--hub-workers", "0"], "--hub-workers: '0' is not a number: expected 1 or more"),
     ],
 )

@@ -1,6 +1,6 @@
-"""Callback URLs and networks: which strangers may name, and what counts as one of them.
+"""Callback URLs, networks and domains: which strangers may name, and what counts as one of them.
 
-Callback URLs - Networks
+Callback URLs - Networks and domains
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hub_values import is_public, network_of, parse_callback
+from hub_values import Subscriber, domain_of, is_public, network_of, parse_callback, selector
 
 CORPUS = Path(__file__).parent / "callback_urls"  # one URL a line
 
@@ -64,7 +64,7 @@ def test_no_address_of_a_refused_url_is_public() -> None:
     assert [address for address in addresses if is_public(address)] == []
 
 
-# ---- Networks ----------------------------------------------------------------------------------------------
+# ---- Networks and domains ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -72,10 +72,62 @@ def test_no_address_of_a_refused_url_is_public() -> None:
     [
         ("203.0.113.1", "203.0.113.2", False),
         ("2001:db8:1:2::1", "2001:db8:1:2:ffff::1", True),
-        ("2001:db8:1:2::1", "2001:db8:1:3::1", False),
+        ("2001:db8:1:2::1", "2001:db8:1:3::1", True),
+        ("2001:db8:1:2::1", "2001:db8:2:2::1", False),
         ("::ffff:203.0.113.1", "203.0.113.1", True),
         ("::ffff:203.0.113.1", "::ffff:203.0.113.2", False),
     ],
 )
-def test_a_network_is_an_address_of_ipv4_or_64_bits_of_ipv6(one: str, other: str, same: bool) -> None:
+def test_a_network_is_an_address_of_ipv4_or_48_bits_of_ipv6(one: str, other: str, same: bool) -> None:
     assert (network_of(one) == network_of(other)) == same
+
+
+@pytest.mark.parametrize(
+    ("host", "domain"),
+    [
+        ("example", "example"),
+        ("s.example", "s.example"),
+        ("a.b.s.example", "s.example"),
+        ("a.b.example.co.uk", "example.co.uk"),
+        ("b.example.com.au", "example.com.au"),
+        ("co.uk", "co.uk"),
+        ("a.b.info.de", "info.de"),
+        ("192.0.2.1", "192.0.2.1"),
+        ("2001:db8::1", "2001:db8::1"),
+    ],
+)
+def test_a_domain_is_two_labels_or_three_below_a_short_suffix(host: str, domain: str) -> None:
+    assert domain_of(host) == domain
+
+
+@pytest.mark.parametrize(
+    ("who", "hosts"),
+    [
+        ("a.s.example", ["a.s.example"]),
+        ("S.example", ["s.example"]),
+        (".s.example", ["s.example", "a.s.example"]),
+        (".example", ["s.example", "a.s.example", "xs.example"]),
+        ("192.0.2.1", ["s.example"]),
+        ("192.0.2.0/24", ["s.example", "xs.example"]),
+        ("2001:db8:1::/48", ["a.s.example"]),
+        ("2001:db8:1:7::7", ["a.s.example"]),
+        ("[2001:db8:1:7::7]", ["a.s.example"]),
+        ("2001:db8:2::", []),
+        ("t.example", []),
+    ],
+)
+def test_an_operator_means_a_host_a_domain_or_a_network(who: str, hosts: list[str]) -> None:
+    networks = {"s.example": "192.0.2.1", "a.s.example": "2001:db8:1::/48", "xs.example": "192.0.2.9"}
+    networks["u.test"] = "u.test"  # converted, and not renewed since
+    is_meant = selector(who)
+    subscribers = [
+        Subscriber("/", f"https://{host}/", f"https://{host}/", host, domain_of(host), network, "")
+        for host, network in networks.items()
+    ]
+    assert [one.host for one in subscribers if is_meant(one)] == hosts
+
+
+@pytest.mark.parametrize("who", ["", ".", "https://s.example/", "192.0.2.0/99", "a b", "*.example", "a..b"])
+def test_anybody_else_cannot_be_meant(who: str) -> None:
+    with pytest.raises(ValueError, match="neither a host"):
+        selector(who)
