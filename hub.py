@@ -279,8 +279,9 @@ START, MAX_ID = (0.0, 0), 2**63 - 1
 class Crew:
     """The exchanges that run and those that are about to, and what there is still room for."""
 
-    def __init__(self, running: Iterable[Exchange], workers: int):
-        self._workers = workers
+    def __init__(self, running: Iterable[Exchange], workers: int, asked: Collection[str] = ()):
+        """`asked` are the domains of strangers that had a turn lately."""
+        self._workers, self._asked = workers, asked
         self._max_per_lane = {lane: max(1, int(share * workers)) for lane, share in LANES.items()}
         self._max_per_place = max(1, min(MAX_WORKERS_PER_PLACE, workers // 4))
         self.keys: set[str] = set()
@@ -305,12 +306,14 @@ class Crew:
         return self._places[place] > self._max_per_place
 
     def full_places(self, lane: str, only_idle: bool) -> set[str]:
-        """The places that get no worker of this lane; with `only_idle` those that have one."""
+        """The places that get no worker of this lane; with `only_idle` those that have one, or had lately."""
         most = 1 if only_idle else self._max_per_place
         full = {place for place, count in self._places.items() if count >= most}
         if lane == "retry":
             half = max(1, self._max_per_lane[lane] // 2)
             full |= {place for place, count in self._retries.items() if count >= half}
+        if lane == "verification" and only_idle:
+            full |= set(self._asked)
         return full
 
     def take(
@@ -404,6 +407,7 @@ class Hub:
         self._networks: dict[str, str] = {}  # by host, of the address that was tried last
         self._unconfirmed = Unconfirmed()
         self._tries: dict[tuple[str, bool], Tries] = {}  # by a subscriber's key, and whether it is a request
+        self._asked: dict[str, float] = {}  # when strangers were verified last, in running time, by domain
         self._slow: set[str] = set()  # keys of subscribers whose last exchange took long
         self._ended_at: dict[int, float] = {}  # when first seen, in running time, by the subscription's id
         self._thread_refused_at = -math.inf  # when this was logged last, in running time
@@ -536,7 +540,9 @@ class Hub:
 
         In a lane, requests not yet tried in vain come first, and of these the places without an exchange.
         """
-        crew, now, tries = Crew(running, self._settings.workers), self._running_time(), self._tries.copy()
+        now, tries = self._running_time(), self._tries.copy()
+        asked = [domain for domain, at in self._asked.copy().items() if now - at < UNCONFIRMED_SECONDS]
+        crew = Crew(running, self._settings.workers, asked)
         resting = [who for who, each in tries.items() if now < each.until]
         turned_away = {key for key, is_request in resting if not is_request}
         resting_requests = {key for key, is_request in resting if is_request}
@@ -589,6 +595,9 @@ class Hub:
         for who, tries in self._tries.copy().items():
             if now > tries.until + MAX_OWN_FAULT_SECONDS:
                 self._tries.pop(who, None)
+        for domain, at in self._asked.copy().items():
+            if now > at + UNCONFIRMED_SECONDS:
+                self._asked.pop(domain, None)
         with self._store.reading() as rows:
             ended, excess = rows.ended(self._clock()), rows.rows() - self._settings.max_subscriptions
         self._ended_at = {row_id: self._ended_at.get(row_id, now) for row_id in ended}
@@ -628,6 +637,8 @@ class Hub:
         if is_stranger and tries and tries.is_last(request, self._running_time(), own_fault=False):
             response = CallbackResponse(None, "no answer in time")  # and no turn for another try
         else:
+            if is_stranger:
+                self._asked[who.domain] = self._running_time()
             asked = verification(request, challenge, self._settings.timeout / 2)
             response = self._exchange(exchange, asked)
             if response.is_silence and self._is_tried_again(request, response.own_fault):

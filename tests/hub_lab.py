@@ -22,7 +22,7 @@ import trustme
 
 import hub
 import reviewsd
-from callbacks import CallbackRequest, CallbackResponse
+from callbacks import CallbackClient, CallbackRequest, CallbackResponse, Resolve
 from hub_store import list_subscriptions
 from hub_values import HubAnswer, HubSettings, Topic
 from settings import Settings
@@ -321,3 +321,34 @@ def left_alone() -> Iterator[int]:
         server.setblocking(False)
         with pytest.raises(BlockingIOError):
             server.accept()
+
+
+@contextmanager
+def running(
+    lab: Lab,
+    state_dir: Path,
+    text: str = "one",
+    resolve: Resolve = apart,
+    **changes: object,
+) -> Iterator[hub.Hub]:
+    """A hub at work, for which every name leads to the lab, by default each to an address of its own."""
+    client = CallbackClient("lab/1.0", lab.ca_file, allow_private=True, resolve=resolve)
+    subject = hub.Hub(settings(state_dir, allow_private=True, **changes), send=client.send)
+    subject.publish(topics(text))
+    subject.start()
+    try:
+        yield subject
+    finally:
+        subject.stop(10)
+
+
+def post(subject: hub.Hub, body: bytes) -> None:
+    assert subject.answer(FORM, body).status == 202
+
+
+def settled(subject: hub.Hub, **counts: int) -> Callable[[], bool]:
+    def holds() -> bool:
+        subject.refresh_counts()
+        return counts.items() <= subject.counts().items()
+
+    return holds

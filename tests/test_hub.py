@@ -10,8 +10,7 @@ import logging
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from email.utils import formatdate
 from pathlib import Path
@@ -35,8 +34,11 @@ from hub_lab import (
     form,
     hang,
     open_lab,
+    post,
     query,
+    running,
     settings,
+    settled,
     status,
     topics,
 )
@@ -44,7 +46,7 @@ from hub_lab import (
 import hub
 import hub_store
 import hub_values
-from callbacks import CallbackClient, CallbackRequest, CallbackResponse, Resolve
+from callbacks import CallbackRequest, CallbackResponse
 from hub_store import Store, StoreFault, Transaction, list_subscriptions
 from hub_values import HubAnswer, PendingRequest, Row, Subscriber, Subscription
 
@@ -806,6 +808,17 @@ def test_the_log_has_a_line_an_event_with_the_host_only(
             "denied notice: HTTP 200",
         )
     ]
+    levels = {record.levelname: record.getMessage() for record in caplog.records}
+    assert levels.keys() == {"INFO", "WARNING"}  # the removal alone, which `-p warning` shows
+    assert "removed" in levels["WARNING"]
+
+
+def test_a_removal_by_410_is_a_warning(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    bench.subscribe()
+    bench.on_post = status(410)
+    bench.change()
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert caplog.messages[0].endswith("gone, removed: HTTP 410")
 
 
 def test_what_is_for_labs_only_is_said_loudly(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -924,33 +937,6 @@ def test_every_exchange_gets_its_turn_with_any_number_of_workers(workers: int) -
 def lab(tmp_path: Path) -> Iterator[Lab]:
     with open_lab(tmp_path, address="") as made:
         yield made
-
-
-@contextmanager
-def running(
-    lab: Lab, state_dir: Path, text: str = "one", resolve: Resolve = apart, **changes: object
-) -> Iterator[hub.Hub]:
-    """A hub at work, for which every name leads to the lab, by default each to an address of its own."""
-    client = CallbackClient("lab/1.0", lab.ca_file, allow_private=True, resolve=resolve)
-    subject = hub.Hub(settings(state_dir, allow_private=True, **changes), send=client.send)
-    subject.publish(topics(text))
-    subject.start()
-    try:
-        yield subject
-    finally:
-        subject.stop(10)
-
-
-def post(subject: hub.Hub, body: bytes) -> None:
-    assert subject.answer(FORM, body).status == 202
-
-
-def settled(subject: hub.Hub, **counts: int) -> Callable[[], bool]:
-    def holds() -> bool:
-        subject.refresh_counts()
-        return counts.items() <= subject.counts().items()
-
-    return holds
 
 
 def test_life_of_a_subscription(lab: Lab, tmp_path: Path) -> None:
