@@ -24,7 +24,7 @@ import random
 import secrets
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -47,6 +47,7 @@ from hub_values import (
     Subscription,
     SubscriptionState,
     Topic,
+    Unconfirmed,
     admit,
     denial,
     read_subscription_request,
@@ -54,14 +55,13 @@ from hub_values import (
 )
 from links import topic_link_header
 
-MAX_NETWORKS = 20_000  # that are remembered, each for one host, and keys of slow subscribers
-
 RETRY_JITTER = 0.2  # a retry is up to this share later, so that failures with one cause spread out
 MAX_RETRY_AFTER_SECONDS = 3600.0
 OWN_FAULT_SECONDS = 60.0  # until what this machine could not send is tried again
 MAX_OWN_FAULT_SECONDS = 3600.0  # until a subscriber's request that it could not verify is dropped
 MAX_TRIES = 3  # of a request that nobody answers
 TRIES_SECONDS = 120.0  # since the first of them
+MAX_REMEMBERED = 20_000  # hosts with their network, and slow subscribers
 SLOW_SECONDS = 2.0  # whose last exchange took longer waits behind the others
 
 # A subscription whose lease has ended is ignored at once, but its row is kept for a day of running time: a
@@ -348,36 +348,6 @@ def startable(
         position = last.next_attempt_at if isinstance(last, Subscription) else 0.0, last.id or 0
 
 
-class Unconfirmed:
-    """How often each network was tried, and each domain verified, without a confirmation, in the last minute.
-
-    All times are those of one monotonic clock. Any thread.
-    """
-
-    def __init__(self) -> None:
-        self._at: dict[str, deque[float]] = {}
-        self._lock = threading.Lock()
-
-    def add(self, where: str, now: float) -> None:
-        with self._lock:
-            if len(self._at) >= MAX_NETWORKS:
-                self._at = {each: at for each, at in self._at.items() if at[-1] > now - UNCONFIRMED_SECONDS}
-            self._at.setdefault(where, deque(maxlen=MAX_UNVERIFIED)).append(now)
-
-    def confirm(self, network: str) -> None:
-        """Take back the last try of a network."""
-        with self._lock:
-            if len(at := self._at.get(network, deque())) > 1:
-                at.pop()
-            else:
-                self._at.pop(network, None)
-
-    def count(self, where: str | None, now: float) -> int:
-        with self._lock:
-            at = self._at.get(where or "", deque())
-            return sum(each > now - UNCONFIRMED_SECONDS for each in at)
-
-
 # ---- Hub: the interface for the service, and the threads ---------------------------------------------------
 
 
@@ -497,7 +467,7 @@ class Hub:
         who, running_time = request.subscriber, self._running_time()
         network = self._networks.get(who.host)
         taken = rows.occupancy(replace(who, network=network), now)
-        lately = [self._unconfirmed.count(where, running_time) for where in (f".{who.domain}", network)]
+        lately = [self._unconfirmed.count(where, running_time) for where in (f".{who.domain}", network or "")]
         admit(request.mode, taken, lately[0], lately[1], self._settings.max_subscriptions)
 
     # The scheduler's thread.
@@ -508,7 +478,7 @@ class Hub:
             looked_at = time.monotonic()
             steps = [self._start_due]
             if looked_at - kept_at >= TICK_SECONDS:
-                steps = [self._store.keep_open, self.delete_ended, self.refresh_counts, self._start_due]
+                steps = [self._store.keep_open, self._forget, self.delete_ended, self.refresh_counts, *steps]
                 kept_at = looked_at
             try:
                 for step in steps:
@@ -559,13 +529,13 @@ class Hub:
 
     def _pages(self, rows: Transaction) -> dict[str, list[tuple[Read, Position]]]:
         """How the due rows of each lane are read, and from where."""
-        now, slow, networks = self._clock(), self._slow.copy(), self._networks.copy()
-        behind_by = rows.stale(self._digests())
+        now, behind_by = self._clock(), rows.stale(self._digests())
         late = now + longest_wait_seconds(self._settings.retry_delays)
 
         def exchange(row: Row) -> Exchange:
             who = row.subscriber
-            return Exchange(row, lane_of(row, slow), networks.get(who.host) or who.network or who.domain)
+            place = self._networks.get(who.host) or who.network or who.domain
+            return Exchange(row, lane_of(row, self._slow), place)
 
         def requests(condition: str) -> tuple[Read, Position]:
             return lambda after, skipped: map(exchange, rows.requests(condition, after[1], skipped)), START
@@ -592,12 +562,6 @@ class Hub:
     def delete_ended(self) -> None:
         """Delete subscriptions that ended long ago, or whose place is needed. Raises StoreFault."""
         now = self._running_time()
-        for who, tries in self._tries.copy().items():
-            if now > tries.until + MAX_OWN_FAULT_SECONDS:
-                self._tries.pop(who, None)
-        for domain, at in self._asked.copy().items():
-            if now > at + UNCONFIRMED_SECONDS:
-                self._asked.pop(domain, None)
         with self._store.reading() as rows:
             ended, excess = rows.ended(self._clock()), rows.rows() - self._settings.max_subscriptions
         self._ended_at = {row_id: self._ended_at.get(row_id, now) for row_id in ended}
@@ -607,6 +571,17 @@ class Hub:
                 for row in rows.subscriptions("WHERE id = ? AND expires_at <= ?", row_id, self._clock()):
                     rows.save(SubscriptionState(row), SubscriptionState())
                     log_event(row, "lease ended")
+
+    def _forget(self) -> None:
+        """Drop what is remembered of strangers and of requests that are decided."""
+        now = self._running_time()
+        for who, tries in self._tries.copy().items():
+            if now > tries.until + MAX_OWN_FAULT_SECONDS:
+                self._tries.pop(who, None)
+        for domain, at in self._asked.copy().items():
+            if now > at + UNCONFIRMED_SECONDS:
+                self._asked.pop(domain, None)
+        self._unconfirmed.forget(now)
 
     # The workers' threads, one for each exchange.
 
@@ -644,19 +619,18 @@ class Hub:
             if response.is_silence and self._is_tried_again(request, response.own_fault):
                 return
         confirmed = response.is_success and response.body == challenge.encode("ascii")  # REC 5.3.1
+        if confirmed and response.network != who.network:
+            self._unconfirmed.confirm(response.network)
         if is_stranger:
             self._tries.pop((who.key, True), None)
             if not confirmed:
                 self._unconfirmed.add(f".{who.domain}", self._running_time())
         elif not confirmed and request.mode != "denied":  # no limit refuses these, so they take their time
             self._rest(request, UNCONFIRMED_SECONDS / MAX_UNVERIFIED)
-        if confirmed:
-            self._unconfirmed.confirm(response.network)
-        max_subscriptions = self._settings.max_subscriptions
 
         def ended(rows: Transaction, state: SubscriptionState) -> Transition:
-            taken = rows.occupancy(replace(who, network=response.network), sent_at)
-            full = too_many(taken, max_subscriptions) if confirmed else ""
+            taken = rows.occupancy(replace(who, network=response.network), sent_at) if confirmed else None
+            full = too_many(taken, self._settings.max_subscriptions) if taken else ""
             return verification_ended(state, request, response, confirmed, sent_at, full)
 
         self._record(request, sent_at, ended)
@@ -683,7 +657,7 @@ class Hub:
     def _deliver(self, exchange: Exchange, subscription: Subscription, topic: Topic) -> None:
         sent_at = self._clock()
         response = self._exchange(exchange, notification(subscription, topic, self._settings))
-        if response.is_success:
+        if response.is_success and response.network != subscription.subscriber.network:
             self._unconfirmed.confirm(response.network)
         jitter = random.random()  # noqa: S311 - it spreads load and guards nothing
         now, delays = self._clock(), self._settings.retry_delays
@@ -704,14 +678,14 @@ class Hub:
             log.exception("an exchange with a callback failed unexpectedly")
             return CallbackResponse(None, "error in the hub", is_silence=True, own_fault=True)
         self._slow.discard(who.key)
-        if self._running_time() - began > SLOW_SECONDS and len(self._slow) < MAX_NETWORKS:
+        if self._running_time() - began > SLOW_SECONDS and len(self._slow) < MAX_REMEMBERED:
             self._slow.add(who.key)
         return response
 
     def _enter(self, exchange: Exchange, network: str) -> None:
         """Take a place in the network of a callback, which is now known. Raises TurnedAway."""
         who, now = exchange.row.subscriber, self._running_time()
-        if len(self._networks) >= MAX_NETWORKS:
+        if len(self._networks) >= MAX_REMEMBERED:
             self._networks = {}
         self._networks[who.host] = network
         with self._running_lock:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import http.client
 import ipaddress
 import re
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -449,3 +450,30 @@ def admit(mode: str, taken: Occupancy, of_domain: int, of_network: int, max_subs
     for is_reached, status, retry_after_seconds, what in refusals:
         if is_reached:
             raise RequestRefused(status, f"there are too many {what}; try again later", retry_after_seconds)
+
+
+class Unconfirmed:
+    """How often each network was tried, and each `.domain` verified, without a confirmation, in a minute.
+
+    All times are those of one monotonic clock. Any thread.
+    """
+
+    def __init__(self) -> None:
+        self._at: dict[str, deque[float]] = {}
+
+    def add(self, where: str, now: float) -> None:
+        self._at.setdefault(where, deque(maxlen=MAX_UNVERIFIED)).append(now)
+
+    def forget(self, now: float) -> None:
+        """Drop what is older than a minute, so that no more is kept than strangers can have tried in one."""
+        for where in self._at.copy():
+            if not self.count(where, now):
+                self._at.pop(where, None)
+
+    def confirm(self, network: str) -> None:
+        """Take back the last try of a network."""
+        with suppress(KeyError, IndexError):
+            self._at[network].pop()
+
+    def count(self, where: str, now: float) -> int:
+        return sum(at > now - UNCONFIRMED_SECONDS for at in self._at.get(where, deque()).copy())

@@ -203,6 +203,16 @@ def test_a_stranger_with_many_names_cannot_make_the_hub_hammer_an_address(bench:
     assert len(bench.sent) == 2 * hub.MAX_UNVERIFIED
 
 
+def test_a_website_that_answers_whatever_it_is_asked_has_confirmed_nothing(bench: Bench) -> None:
+    names = [f"n{number}.example" for number in range(2 * hub.MAX_UNVERIFIED)]
+    bench.networks = dict.fromkeys(names, "203.0.113.7")
+    bench.on_get = status(200)
+    for name in names:
+        bench.post(form(callback=f"https://{name}/"))
+    bench.work()
+    assert len(bench.sent) == hub.MAX_UNVERIFIED
+
+
 def test_a_stranger_cannot_make_the_hub_hammer_a_subscriber(bench: Bench) -> None:
     bench.subscribe()
     bench.on_get = status(404)
