@@ -75,7 +75,8 @@ log = logging.getLogger(__name__)
 
 # ---- Transitions: what may happen to a subscription, and what follows --------------------------------------
 #
-# An accepted request replaces an earlier pending one and changes nothing else until it is verified (REC 5.1).
+# An accepted request replaces an earlier one of its mode and changes nothing else until it is verified (REC
+# 5.1). Requests of both modes wait side by side: who is no subscriber may send them, too.
 # The end of a lease is no event: the store does not return a subscription whose lease has ended.
 
 

@@ -99,7 +99,8 @@ INSERT INTO pending
          (SELECT domain_of(host) WHERE mode = 'denied' OR EXISTS (
             SELECT 1 FROM old_subscription AS own
             WHERE own.path = old_pending.path AND own.callback_key = old_pending.callback_key)),
-         topic_url, mode, secret, lease_seconds, base_digest, requested_at, ''
+         topic_url, mode, secret, lease_seconds, base_digest, requested_at,
+         iif(mode = 'denied', 'deliveries in a row failed; subscribe again to resume', '')
   FROM old_pending;
 DROP TABLE old_subscription;
 DROP TABLE old_pending;

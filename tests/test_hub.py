@@ -988,8 +988,8 @@ def test_forty_hanging_callbacks_of_one_host_delay_nobody(lab: Lab, tmp_path: Pa
     with running(lab, tmp_path, timeout=30.0) as subject:
         for number in range(40):
             lab.on("POST", f"/hang/{number}", hang)
-            post(subject, form(callback=lab.url(f"/hang/{number}", "slow.lab.example")))
-            post(subject, form(callback=lab.url(f"/ok/{number}", f"h{number % 10}.lab.example")))
+            post(subject, form(callback=lab.url(f"/hang/{number}", "slow.d40.example")))
+            post(subject, form(callback=lab.url(f"/ok/{number}", f"h.d{number % 10}.example")))
         lab.wait(settled(subject, active=80, pending=0))
         subject.publish(topics("two"))
         lab.wait(lambda: sum(arrival.path.startswith("/ok/") for arrival in lab.posts()) == 40)
