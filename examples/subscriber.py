@@ -97,9 +97,12 @@ def request(mode: str) -> float:
     return WAIT_SECONDS
 
 
-with urlopen(TOPIC, timeout=30) as feed:
-    links = {rel: url for url, rel in re.findall('<([^>]*)>; rel="(hub|self)"', feed.headers["Link"])}
-    known = {item["id"]: item for item in json.load(feed)["items"]}
+try:
+    with urlopen(TOPIC, timeout=30) as feed:
+        links = {rel: url for url, rel in re.findall('<([^>]*)>; rel="(hub|self)"', feed.headers["Link"])}
+        known = {item["id"]: item for item in json.load(feed)["items"]}
+except OSError as fault:
+    sys.exit(f"{TOPIC}: {fault}")
 tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
 tls.load_cert_chain(CERTIFICATE)
 server = ThreadingHTTPServer(("", urlsplit(CALLBACK).port or 443), Callback)
