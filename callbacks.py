@@ -94,7 +94,6 @@ EVIDENCE_SECONDS = 600.0
 NETWORKS_OF_AN_OUTAGE = 3
 OWN_NAME_TIMEOUT_SECONDS = 5.0
 OWN_NAME_SECONDS = 60.0  # how long an answer about the own host is believed
-MAX_ADDRESSES = 4  # that an exchange tries
 SILENCE = {errno.ENETUNREACH, errno.EHOSTUNREACH, socket.EAI_AGAIN}  # those of getaddrinfo are negative
 
 # Addresses far away, of a root name server; nothing is ever sent to them.
@@ -145,6 +144,8 @@ def has_default_route() -> bool:
 
 
 # ---- Connections: checked addresses only, and one deadline over everything ---------------------------------
+
+MAX_ADDRESSES = 4  # that an exchange tries
 
 Resolve: TypeAlias = Callable[[str], Sequence[str]]  # from a host to its addresses
 Enter: TypeAlias = Callable[[str], None]  # told the network of an address before a connection to it
