@@ -58,6 +58,7 @@ class CallbackResponse:
     network: str = ""  # of the address that answered with a status
     is_silence: bool = False  # nobody answered, not even with a refusal or with another protocol
     own_fault: bool = False  # silence for a reason that lies in this machine or its network
+    seconds: float = 0.0  # that the exchange took
 
     @property
     def is_success(self) -> bool:

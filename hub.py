@@ -29,12 +29,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
-from itertools import product
-from typing import NamedTuple, TypeAlias
+from functools import partial
+from itertools import chain, product
+from typing import NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from callbacks import CallbackClient, CallbackRequest, CallbackResponse
-from hub_store import PAGE_ROWS, Skipped, Store, StoreFault, Transaction
+from hub_store import Skipped, Store, StoreFault, Transaction
 from hub_values import (
     FAILURES_THAT_REMOVE,
     MAX_UNVERIFIED,
@@ -61,8 +62,9 @@ OWN_FAULT_SECONDS = 60.0  # until what this machine could not send is tried agai
 MAX_OWN_FAULT_SECONDS = 3600.0  # until a subscriber's request that it could not verify is dropped
 MAX_TRIES = 3  # of a request that nobody answers
 TRIES_SECONDS = 120.0  # since the first of them
-MAX_REMEMBERED = 20_000  # hosts with their network, and slow subscribers
+MAX_REMEMBERED = 20_000  # hosts with their network
 SLOW_SECONDS = 2.0  # whose last exchange took longer waits behind the others
+LONG_AGO = 1.0  # the `next_attempt_at` of these: as if for a retry that is due
 
 # A subscription whose lease has ended is ignored at once, but its row is kept for a day of running time: a
 # clock that jumps and is put right has ended nothing.
@@ -170,6 +172,16 @@ def delivery_ended(
     return Transition(replace(state, subscription=new), f"{line}: {response.outcome}")
 
 
+def paced(state: SubscriptionState, seconds: float) -> SubscriptionState:
+    """The state after an exchange of so many seconds: whose last one was slow waits behind the others."""
+    old = state.subscription
+    if old is None or old.next_attempt_at > LONG_AGO:  # who waits for a retry is in that lane already
+        return state
+    return replace(
+        state, subscription=replace(old, next_attempt_at=LONG_AGO if seconds > SLOW_SECONDS else 0.0)
+    )
+
+
 class Tries(NamedTuple):
     """The tries of a request without an answer, and how long its subscriber waits; all in running time."""
 
@@ -255,98 +267,46 @@ class Exchange(NamedTuple):
     place: str  # whose share of the workers it takes: a network, or the domain of an unresolved host
 
 
-def lane_of(row: Row, slow: Collection[str]) -> str:
-    """The lane of the exchange that is due for a row; `slow` are keys of subscribers."""
-    is_slow = row.subscriber.key in slow
-    if isinstance(row, Subscription):
-        return "retry" if row.next_attempt_at or is_slow else "delivery"
-    if row.mode == "denied":
-        return "notice"
-    if row.subscriber.network is None:
-        return "verification"
-    return "retry" if is_slow else "renewal"
+def has_room(running: Collection[Exchange], lane: str, workers: int) -> bool:
+    """Whether a lane may have one more of the workers."""
+    in_lane = sum(one.lane == lane for one in running)
+    return len(running) < workers and in_lane < max(1, int(LANES[lane] * workers))
+
+
+def max_per_place(workers: int) -> int:
+    return max(1, min(MAX_WORKERS_PER_PLACE, workers // 4))
+
+
+def full_places(running: Collection[Exchange], lane: str, most: int, workers: int) -> set[str]:
+    """The places that get no further worker: they have `most`, or half of the lane of retries."""
+    counts = Counter(one.place for one in running)
+    retries = Counter(one.place for one in running if one.lane == lane == "retry")
+    half = max(1, int(LANES["retry"] * workers) // 2)
+    return {place for place, count in counts.items() if count >= most or retries[place] >= half}
+
+
+def take(
+    found: Iterable[Exchange], lane: str, running: list[Exchange], most: int, workers: int
+) -> Iterator[Exchange]:
+    """The exchanges of a lane, in their order, for which there is room. They join those that run.
+
+    No more are looked at than the lane has room for. A subscriber has one exchange at a time.
+    """
+    left = iter(found)
+    while has_room(running, lane, workers) and (one := next(left, None)):
+        full = full_places(running, lane, most, workers)
+        if one.place not in full and one.row.subscriber.key not in keys_of(running):
+            running.append(one)
+            yield one
+
+
+def keys_of(running: Iterable[Exchange]) -> set[str]:
+    return {one.row.subscriber.key for one in running}
 
 
 def longest_wait_seconds(retry_delays: Sequence[float]) -> float:
     """Who would have to wait longer than that waits for a clock that was set back, and is due."""
     return max(max(retry_delays) * (1 + RETRY_JITTER), MAX_RETRY_AFTER_SECONDS)
-
-
-Position: TypeAlias = tuple[float, int]  # of a row on its pages: when it is due, 0 if always, and its id
-Read: TypeAlias = Callable[[Position, Skipped], Iterable[Exchange]]  # a page of what is due behind a position
-START, MAX_ID = (0.0, 0), 2**63 - 1
-
-
-class Crew:
-    """The exchanges that run and those that are about to, and what there is still room for."""
-
-    def __init__(self, running: Iterable[Exchange], workers: int, asked: Collection[str] = ()):
-        """`asked` are the domains of strangers that had a turn lately."""
-        self._workers, self._asked = workers, asked
-        self._max_per_lane = {lane: max(1, int(share * workers)) for lane, share in LANES.items()}
-        self._max_per_place = max(1, min(MAX_WORKERS_PER_PLACE, workers // 4))
-        self.keys: set[str] = set()
-        self.left: list[Exchange] = []  # of slow subscribers, found on pages of other lanes
-        self._lanes: Counter[str] = Counter()
-        self._places: Counter[str] = Counter()
-        self._retries: Counter[str] = Counter()  # by place
-        for exchange in running:
-            self._add(exchange)
-
-    def _add(self, exchange: Exchange) -> None:
-        self.keys.add(exchange.row.subscriber.key)
-        self._lanes[exchange.lane] += 1
-        self._places[exchange.place] += 1
-        self._retries[exchange.place] += exchange.lane == "retry"
-
-    def has_room(self, lane: str) -> bool:
-        return self._lanes[lane] < self._max_per_lane[lane] and self._lanes.total() < self._workers
-
-    def is_crowded(self, place: str) -> bool:
-        """Whether a place has more workers than it may have."""
-        return self._places[place] > self._max_per_place
-
-    def full_places(self, lane: str, only_idle: bool) -> set[str]:
-        """The places that get no worker of this lane; with `only_idle` those that have one, or had lately."""
-        most = 1 if only_idle else self._max_per_place
-        full = {place for place, count in self._places.items() if count >= most}
-        if lane == "retry":
-            half = max(1, self._max_per_lane[lane] // 2)
-            full |= {place for place, count in self._retries.items() if count >= half}
-        if lane == "verification" and only_idle:
-            full |= set(self._asked)
-        return full
-
-    def take(
-        self, page: Iterable[Exchange], lane: str, waiting: Collection[str], only_idle: bool
-    ) -> Iterator[Exchange]:
-        """The exchanges of a page for which there is room. From then on they belong to the crew."""
-        for exchange in page:
-            key = exchange.row.subscriber.key
-            if key in self.keys or key in waiting:
-                continue
-            if exchange.lane != lane:
-                self.left.append(exchange)
-            elif self.has_room(lane) and exchange.place not in self.full_places(lane, only_idle):
-                self._add(exchange)
-                yield exchange
-
-
-def startable(
-    read: Read, position: Position, lane: str, crew: Crew, waiting: Collection[str], only_idle: bool
-) -> Iterator[Exchange]:
-    """The exchanges behind a position that join the crew: page after page, until it is full or none is left.
-
-    `waiting` are keys of subscribers that have no turn now.
-    """
-    while crew.has_room(lane):
-        skipped = crew.full_places(lane, only_idle), crew.keys.union(waiting)
-        page = list(read(position, skipped))
-        yield from crew.take(page, lane, waiting, only_idle)
-        if len(page) < PAGE_ROWS:
-            return
-        last = page[-1].row
-        position = last.next_attempt_at if isinstance(last, Subscription) else 0.0, last.id or 0
 
 
 # ---- Hub: the interface for the service, and the threads ---------------------------------------------------
@@ -376,10 +336,9 @@ class Hub:
         self._counts: dict[str, int] = {}
         self._topics: Mapping[str, Topic] = {}
         self._networks: dict[str, str] = {}  # by host, of the address that was tried last
-        self._unconfirmed = Unconfirmed()
+        self._unconfirmed = Unconfirmed()  # of networks
+        self._asked = Unconfirmed()  # of domains of strangers
         self._tries: dict[tuple[str, bool], Tries] = {}  # by a subscriber's key, and whether it is a request
-        self._asked: dict[str, float] = {}  # when strangers were verified last, in running time, by domain
-        self._slow: set[str] = set()  # keys of subscribers whose last exchange took long
         self._ended_at: dict[int, float] = {}  # when first seen, in running time, by the subscription's id
         self._thread_refused_at = -math.inf  # when this was logged last, in running time
         self._stopping = threading.Event()
@@ -468,8 +427,9 @@ class Hub:
         who, running_time = request.subscriber, self._running_time()
         network = self._networks.get(who.host)
         taken = rows.occupancy(replace(who, network=network), now)
-        lately = [self._unconfirmed.count(where, running_time) for where in (f".{who.domain}", network or "")]
-        admit(request.mode, taken, lately[0], lately[1], self._settings.max_subscriptions)
+        of_domain = self._asked.count(who.domain, running_time)
+        of_network = self._unconfirmed.count(network or "", running_time)
+        admit(request.mode, taken, of_domain, of_network, self._settings.max_subscriptions)
 
     # The scheduler's thread.
 
@@ -506,54 +466,52 @@ class Hub:
                     return
                 self._running[worker] = exchange
 
-    def due(self, running: Collection[Exchange] = ()) -> Iterator[Exchange]:
+    def due(self, running: Iterable[Exchange] = ()) -> Iterator[Exchange]:
         """The exchanges to start beside those that run, in the order of their turns. Raises StoreFault.
 
         In a lane, requests not yet tried in vain come first, and of these the places without an exchange.
         """
+        running, workers = list(running), self._settings.workers
         now, tries = self._running_time(), self._tries.copy()
-        asked = [domain for domain, at in self._asked.copy().items() if now - at < UNCONFIRMED_SECONDS]
-        crew = Crew(running, self._settings.workers, asked)
-        resting = [who for who, each in tries.items() if now < each.until]
-        turned_away = {key for key, is_request in resting if not is_request}
-        resting_requests = {key for key, is_request in resting if is_request}
-        tried = resting_requests | {key for (key, _), each in tries.items() if each.tries}
+        resting = {who for who, each in tries.items() if now < each.until}
+        tried = resting.union(who for who, each in tries.items() if each.tries)
+        lately = self._asked.lately(now)
+
+        def skipped(lane: str, waiting: set[tuple[str, bool]], most: int, are_requests: bool) -> Skipped:
+            places = full_places(running, lane, most, workers)
+            if lane == "verification" and most == 1:
+                places |= lately
+            return places, keys_of(running).union(key for key, of in waiting if of == are_requests)
+
         with self._store.reading() as rows:
-            for lane, pages in self._pages(rows).items():
-                waits = [turned_away if lane in ("delivery", "retry") else resting_requests]
-                waits = [tried, *waits] if lane == "verification" else waits
-                for waiting, only_idle in product(waits, (True, False)):
-                    if lane == "retry":
-                        yield from crew.take(crew.left, lane, (), only_idle)
-                    for read, start in pages:
-                        yield from startable(read, start, lane, crew, waiting, only_idle)
+            behind_by = rows.stale(self._digests())
+            for lane in LANES:
+                waits = (tried, resting) if lane == "verification" else (resting,)
+                for waiting, most in product(waits, (1, max_per_place(workers))):
+                    found = self._found(rows, behind_by, lane, partial(skipped, lane, waiting, most))
+                    yield from take(found, lane, running, most, workers)
 
-    def _pages(self, rows: Transaction) -> dict[str, list[tuple[Read, Position]]]:
-        """How the due rows of each lane are read, and from where."""
-        now, behind_by = self._clock(), rows.stale(self._digests())
-        late = now + longest_wait_seconds(self._settings.retry_delays)
-
-        def exchange(row: Row) -> Exchange:
-            who = row.subscriber
-            place = self._networks.get(who.host) or who.network or who.domain
-            return Exchange(row, lane_of(row, self._slow), place)
-
-        def requests(condition: str) -> tuple[Read, Position]:
-            return lambda after, skipped: map(exchange, rows.requests(condition, after[1], skipped)), START
-
-        def behind(after: float, until: float) -> tuple[Read, Position]:
-            def read(after: Position, skipped: Skipped) -> Iterator[Exchange]:
-                return map(exchange, rows.behind(behind_by, now, after, until, skipped))
-
-            return read, (after, MAX_ID)
-
-        return {
-            "renewal": [requests("mode <> 'denied' AND network IS NOT NULL")],
+    def _found(
+        self,
+        rows: Transaction,
+        behind_by: Collection[tuple[str, str]],
+        lane: str,
+        skipped: Callable[[bool], Skipped],
+    ) -> Iterator[Exchange]:
+        """The due exchanges of a lane, read as they are needed."""
+        now, late = self._clock(), self._clock() + longest_wait_seconds(self._settings.retry_delays)
+        requests = partial(rows.requests, skipped=partial(skipped, True))
+        behind = partial(rows.behind, behind_by, now, skipped=partial(skipped, False))
+        found: dict[str, list[Iterator[Row]]] = {
+            "renewal": [requests("mode <> 'denied' AND network IS NOT NULL AND NOT is_slow")],
             "verification": [requests("mode <> 'denied' AND network IS NULL")],
             "delivery": [behind(-1.0, 0.0)],
-            "retry": [behind(0.0, now), behind(late, math.inf)],
+            "retry": [requests("mode <> 'denied' AND is_slow"), behind(0.0, now), behind(late, math.inf)],
             "notice": [requests("mode = 'denied'")],
         }
+        for row in chain(*found[lane]):
+            who = row.subscriber
+            yield Exchange(row, lane, self._networks.get(who.host) or who.network or who.domain)
 
     def refresh_counts(self) -> None:
         """Count anew. Raises StoreFault."""
@@ -579,10 +537,7 @@ class Hub:
         for who, tries in self._tries.copy().items():
             if now > tries.until + MAX_OWN_FAULT_SECONDS:
                 self._tries.pop(who, None)
-        for domain, at in self._asked.copy().items():
-            if now > at + UNCONFIRMED_SECONDS:
-                self._asked.pop(domain, None)
-        self._unconfirmed.forget(now)
+        self._unconfirmed.lately(now)
 
     # The workers' threads, one for each exchange.
 
@@ -614,18 +569,19 @@ class Hub:
             response = CallbackResponse(None, "no answer in time")  # and no turn for another try
         else:
             if is_stranger:
-                self._asked[who.domain] = self._running_time()
+                self._asked.add(who.domain, self._running_time())
             asked = verification(request, challenge, self._settings.timeout / 2)
             response = self._exchange(exchange, asked)
             if response.is_silence and self._is_tried_again(request, response.own_fault):
+                self._record(request, sent_at, response, lambda _, state: Transition(state))
                 return
         confirmed = response.is_success and response.body == challenge.encode("ascii")  # REC 5.3.1
         if confirmed and response.network != who.network:
             self._unconfirmed.confirm(response.network)
         if is_stranger:
             self._tries.pop((who.key, True), None)
-            if not confirmed:
-                self._unconfirmed.add(f".{who.domain}", self._running_time())
+            if confirmed:
+                self._asked.confirm(who.domain)
         elif not confirmed and request.mode != "denied":  # no limit refuses these, so they take their time
             self._rest(request, UNCONFIRMED_SECONDS / MAX_UNVERIFIED)
 
@@ -634,7 +590,7 @@ class Hub:
             full = too_many(taken, self._settings.max_subscriptions) if taken else ""
             return verification_ended(state, request, response, confirmed, sent_at, full)
 
-        self._record(request, sent_at, ended)
+        self._record(request, sent_at, response, ended)
 
     def _is_tried_again(self, request: PendingRequest, own_fault: bool) -> bool:
         """Whether a request that got no answer is kept. Then it rests."""
@@ -665,12 +621,13 @@ class Hub:
         self._record(
             subscription,
             sent_at,
+            response,
             lambda _, state: delivery_ended(state, subscription, topic.digest, response, now, delays, jitter),
         )
 
     def _exchange(self, exchange: Exchange, request: CallbackRequest) -> CallbackResponse:
         """What the callback answers. Raises TurnedAway."""
-        who, began = exchange.row.subscriber, self._running_time()
+        began = self._running_time()
         try:
             response = self._send(request, lambda network: self._enter(exchange, network))
         except TurnedAway:
@@ -678,10 +635,7 @@ class Hub:
         except Exception:
             log.exception("an exchange with a callback failed unexpectedly")
             return CallbackResponse(None, "error in the hub", is_silence=True, own_fault=True)
-        self._slow.discard(who.key)
-        if self._running_time() - began > SLOW_SECONDS and len(self._slow) < MAX_REMEMBERED:
-            self._slow.add(who.key)
-        return response
+        return replace(response, seconds=self._running_time() - began)
 
     def _enter(self, exchange: Exchange, network: str) -> None:
         """Take a place in the network of a callback, which is now known. Raises TurnedAway."""
@@ -692,7 +646,8 @@ class Hub:
         with self._running_lock:
             if threading.current_thread() in self._running:
                 self._running[threading.current_thread()] = exchange._replace(place=network)
-            if Crew(self._running.values(), self._settings.workers).is_crowded(network):
+            here = sum(one.place == network for one in self._running.values())
+            if here > max_per_place(self._settings.workers):
                 raise TurnedAway
         if network != who.network:  # where it has confirmed nothing, it may be sent to somebody else
             if self._unconfirmed.count(network, now) >= MAX_UNVERIFIED:
@@ -701,7 +656,11 @@ class Hub:
             self._unconfirmed.add(network, now)
 
     def _record(
-        self, row: Row, sent_at: float, ended: Callable[[Transaction, SubscriptionState], Transition]
+        self,
+        row: Row,
+        sent_at: float,
+        response: CallbackResponse,
+        ended: Callable[[Transaction, SubscriptionState], Transition],
     ) -> None:
         """Store the new state. A lease that ended after the exchange was `sent_at` counts as active.
 
@@ -713,7 +672,7 @@ class Hub:
                 with self._store.writing() as rows:
                     before = rows.state(row.subscriber, sent_at)
                     then, line, level = ended(rows, before)
-                    rows.save(before, then)
+                    rows.save(before, paced(then, response.seconds))
                 break
             except StoreFault:
                 if self._stopping.wait(TICK_SECONDS):

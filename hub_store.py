@@ -57,7 +57,6 @@ class StoreFault(Exception):
 
 SCHEMA_VERSION = 2
 MAX_NOTICES = 1000  # that wait; when more subscriptions are removed at once, the others are not told
-PAGE_ROWS = 16
 
 # AUTOINCREMENT: the late result of a deleted row must not apply to a newer row with the same id.
 SCHEMA = f"""
@@ -112,12 +111,27 @@ NOT_SKIPPED = """coalesce(network, domain) NOT IN (SELECT value FROM json_each(?
   AND path || callback_key NOT IN (SELECT value FROM json_each(?))"""
 Skipped: TypeAlias = tuple[Collection[str], Collection[str]]
 
+# Rows are read a page at a time, when they are needed; what is skipped may be more by then.
+PAGE_ROWS = 16
+MAX_ID = 2**63 - 1
+IS_SLOW = """EXISTS (SELECT 1 FROM subscription AS own WHERE own.path = pending.path
+                       AND own.callback_key = pending.callback_key AND own.next_attempt_at > 0)"""
+
 
 class Transaction:
     """The statements. Only valid inside the transaction."""
 
     def __init__(self, connection: sqlite3.Connection):
-        self._execute = connection.execute
+        self._connection, self._execute = connection, connection.execute
+
+    def touch(self) -> None:
+        """Write without a change, since a full disk shows only then.
+
+        Raises StoreFault unless the schema is the one of this program.
+        """
+        if (version := version_of(self._connection)) != SCHEMA_VERSION:
+            raise StoreFault(f"made by another version of this program (schema {version})")
+        self._execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     def subscriptions(self, where: str, *values: object) -> list[Subscription]:
         """The rows for which an SQL clause holds."""
@@ -181,10 +195,20 @@ class Transaction:
         """How many notices wait."""
         return int(self._execute("SELECT count(*) FROM pending WHERE mode = 'denied'").fetchone()[0])
 
-    def requests(self, where: str, after_id: int, skipped: Skipped) -> list[PendingRequest]:
-        """A page of the requests for which an SQL condition holds, oldest first."""
-        where = f"WHERE {where} AND id > ? AND {NOT_SKIPPED}"
-        return self.pending(where, after_id, *map(json_list, skipped), limit=PAGE_ROWS)
+    def requests(self, where: str, skipped: Callable[[], Skipped]) -> Iterator[PendingRequest]:
+        """The requests for which an SQL condition holds, oldest first, but those that are skipped by then.
+
+        `is_slow` are those of subscriptions that wait, or have waited, for a retry.
+        """
+        where, after_id = where.replace("is_slow", IS_SLOW), 0
+        while page := self.pending(
+            f"WHERE {where} AND id > ? AND {NOT_SKIPPED}",
+            after_id,
+            *map(json_list, skipped()),
+            limit=PAGE_ROWS,
+        ):
+            yield from page
+            after_id = page[-1].id or 0
 
     def stale(self, digests: Mapping[str, str]) -> list[tuple[str, str]]:
         """The paths of published topics, each with a digest that is not current and that subscriptions have.
@@ -210,23 +234,28 @@ class Transaction:
         self,
         pairs: Iterable[tuple[str, str]],
         now: float,
-        after: tuple[float, int],
+        after: float,
         until: float,
-        skipped: Skipped,
-    ) -> list[Subscription]:
-        """A page of the active subscriptions that have one of these contents, longest waiting first.
+        skipped: Callable[[], Skipped],
+    ) -> Iterator[Subscription]:
+        """The active subscriptions that have one of these contents, but those that are skipped by then.
 
-        Their `(next_attempt_at, id)` is greater than `after`, their `next_attempt_at` at most `until`.
+        Their `next_attempt_at` is greater than `after` and at most `until`; the longest waiting come first.
         """
-        found: list[Subscription] = []
         where = (
             "WHERE path = ? AND delivered_digest = ? AND (next_attempt_at, id) > (?, ?)"
             f" AND next_attempt_at <= ? AND expires_at > ? AND {NOT_SKIPPED}"
             f" ORDER BY next_attempt_at, id LIMIT {PAGE_ROWS}"
         )
-        for pair in pairs:
-            found += self.subscriptions(where, *pair, *after, until, now, *map(json_list, skipped))
-        return sorted(found, key=lambda row: (row.next_attempt_at, row.id))[:PAGE_ROWS]
+        position = after, MAX_ID
+        while True:
+            values = *position, until, now, *map(json_list, skipped())
+            found = [row for pair in pairs for row in self.subscriptions(where, *pair, *values)]
+            page = sorted(found, key=lambda row: (row.next_attempt_at, row.id))[:PAGE_ROWS]
+            if not page:
+                return
+            yield from page
+            position = page[-1].next_attempt_at, page[-1].id or 0
 
     def counts(self, digests: Mapping[str, str], now: float) -> dict[str, int]:
         """How many subscriptions are active, failing and behind, and how many requests are pending."""
@@ -258,167 +287,146 @@ def json_list(texts: Iterable[str]) -> str:
 # ---- Store -------------------------------------------------------------------------------------------------
 
 
-class Connection:
-    """An SQLite connection for all threads, one short transaction at a time."""
-
-    def __init__(self, path: Path, begin: str, busy_seconds: float = STORE_BUSY_SECONDS):
-        """Raises sqlite3.Error."""
-        self._lock = threading.Lock()
-        self._begin = begin
-        self.trouble: str | None = None  # why the last transaction failed
-        self.sqlite = sqlite3.connect(
-            path, timeout=busy_seconds, isolation_level=None, check_same_thread=False
-        )
-
-    @contextmanager
-    def transaction(self, *, durable: bool = False) -> Iterator[Transaction]:
-        """Committed when the block ends, rolled back when it raises. Raises StoreFault.
-
-        A commit survives the end of the process. A `durable` one waits for the disk and survives a power cut.
-        """
-        if not self._lock.acquire(timeout=STORE_BUSY_SECONDS):
-            raise StoreFault("busy")
-        try:
-            self.sqlite.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-            self.sqlite.execute(self._begin)
-            with self.sqlite:  # commits, or rolls back
-                yield Transaction(self.sqlite)
-        except sqlite3.Error as error:
-            self.trouble = str(error)
-            raise StoreFault(self.trouble) from error
-        else:
-            self.trouble = None
-        finally:
-            self._lock.release()
-
-    def close(self) -> None:
-        """Later transactions raise StoreFault."""
-        with self._lock:
-            self.sqlite.close()
-
-
-class OpenStore:
-    """Transactions on the file, in any thread. Reading never waits for a write to reach the disk (WAL)."""
-
-    def __init__(self, state_dir: Path):
-        """Open or create it, in a directory that exists. Raises HubUnavailable if it is unusable, or used
-        by another hub."""
-        self._path = path = state_dir / STORE_FILE_NAME
-        try:
-            with ExitStack() as opened:
-                claim = os.open(state_dir, os.O_RDONLY)
-                opened.callback(os.close, claim)
-                # Two hubs on one store would deliver everything twice. The lock ends with the process.
-                fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # Mode 0600 because of the secrets; SQLite gives its other files the same mode.
-                os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-                self._identity = identity(path)
-                writer = opened.enter_context(closing(Connection(path, "BEGIN IMMEDIATE")))
-                prepare(writer)
-                reader = opened.enter_context(closing(Connection(path, "BEGIN")))
-                reader.sqlite.execute("PRAGMA query_only = ON")
-                self.close = opened.pop_all().close  # later transactions raise StoreFault
-        except BlockingIOError as error:
-            raise HubUnavailable(path, f"another hub uses this directory ({error.strerror})") from error
-        except (OSError, sqlite3.Error, StoreFault) as error:
-            raise HubUnavailable(path, str(error)) from error
-        #: Blocks `with store.writing() as rows` and `with store.reading() as rows`; both raise StoreFault.
-        self.writing, self.reading = writer.transaction, reader.transaction
-        self._writer, self._reader = writer, reader
-
-    @property
-    def trouble(self) -> str | None:
-        """Why its last transactions failed, None if they did not."""
-        return self._writer.trouble or self._reader.trouble
-
-    def is_in_place(self) -> bool:
-        """Whether the file is where it was opened: what is written to a removed one is lost."""
-        with suppress(OSError):
-            return identity(self._path) == self._identity
-        return False
-
-
-def identity(path: Path) -> tuple[int, int]:
-    """Device and inode of a file. Raises OSError."""
-    status = path.stat()
-    return status.st_dev, status.st_ino
-
-
 class Store:
-    """A store that may come late (locked, full, held by another hub) and may fail or go away while in use."""
+    """Transactions on the file, in any thread, each over a connection of its own.
+
+    The file may come late (locked, full, held by another hub), and may fail or go away while in use. Held all
+    the time are the lock of its directory and one idle connection, without which SQLite would write a
+    checkpoint whenever a connection is closed. Reading never waits for a write to reach the disk (WAL).
+    """
 
     def __init__(self, state_dir: Path):
         """Touches no disk; `keep_open` opens it."""
-        self._state_dir = state_dir
-        self._open: OpenStore | None = None
-        self._fault: str | None = None  # as last logged
-
-    @property
-    def trouble(self) -> str | None:
-        """Why nothing can be stored at present, None when it can. Does not wait for the disk."""
-        return store.trouble if (store := self._open) else self._fault or "not open"
+        self.trouble: str | None = "not open"  # why nothing can be stored, as far as it is known
+        self._told: str | None = None  # the trouble that was logged last
+        self._path = state_dir / STORE_FILE_NAME
+        self._held = ExitStack()
+        self._identity: Identity | None = None  # of what is held
+        self._turn = threading.Lock()  # of those that write
 
     def keep_open(self) -> None:
         """Open the store, or open it anew if it fails or went away, and log when trouble changes or ends.
 
         One thread at a time. A directory that went away is not made anew: it may come back.
         """
-        fault = None
-        if (store := self._open) and (fault := store.trouble if store.is_in_place() else "its file is gone"):
-            self.close()
-        if not self._open:
+        if self.trouble or not self._is_in_place():
             try:
-                self._open = OpenStore(self._state_dir)
+                self.open()
             except HubUnavailable as unavailable:
-                fault = str(unavailable)
-        if fault != self._fault:
-            self._fault = fault
-            told = f"store no requests: {fault}" if fault else "store requests again"
-            log.log(logging.ERROR if fault else logging.WARNING, "the hub can %s", told)
+                self.trouble = str(unavailable)
+        if self.trouble != self._told:
+            self._told = self.trouble
+            told = f"store no requests: {self._told}" if self._told else "store requests again"
+            log.log(logging.ERROR if self._told else logging.WARNING, "the hub can %s", told)
 
-    def writing(self, *, durable: bool = False) -> AbstractContextManager[Transaction]:
-        """A block `with store.writing() as rows`; see `Connection.transaction`. Raises StoreFault."""
-        return self._in_place().writing(durable=durable)
+    def open(self) -> None:
+        """Take what is not held yet, in a directory that exists, and see whether the store can be written.
+
+        Raises HubUnavailable if it is unusable, or used by another hub.
+        """
+        try:
+            if not self._is_in_place():
+                self.close()
+                with ExitStack() as held:
+                    directory = os.open(self._path.parent, os.O_RDONLY)
+                    held.callback(os.close, directory)
+                    # Two hubs on one store would deliver everything twice. The lock ends with the process.
+                    fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    # Mode 0600 because of the secrets; SQLite gives its other files the same mode.
+                    self._path.touch(0o600)
+                    prepare(held.enter_context(closing(connect(self._path))))
+                    self._identity, self._held = identity(self._path), held.pop_all()
+            with self.writing() as rows:
+                rows.touch()
+        except BlockingIOError as error:
+            raise HubUnavailable(self._path, f"another hub uses this directory ({error.strerror})") from error
+        except (OSError, sqlite3.Error, StoreFault) as error:
+            raise HubUnavailable(self._path, str(error)) from error
+        self.trouble = None
+
+    @contextmanager
+    def writing(self, *, durable: bool = False) -> Iterator[Transaction]:
+        """A block `with store.writing() as rows`; see `transaction`. Raises StoreFault."""
+        if not self._turn.acquire(timeout=STORE_BUSY_SECONDS):
+            raise StoreFault("busy")
+        try:
+            with self._transaction("BEGIN IMMEDIATE", durable) as rows:
+                yield rows
+        finally:
+            self._turn.release()
 
     def reading(self) -> AbstractContextManager[Transaction]:
         """A block `with store.reading() as rows`. Raises StoreFault."""
-        return self._in_place().reading()
+        return self._transaction("BEGIN", durable=False)
 
-    def _in_place(self) -> OpenStore:
-        if (store := self._open) is None or not store.is_in_place():
+    @contextmanager
+    def _transaction(self, begin: str, durable: bool) -> Iterator[Transaction]:
+        if not self._is_in_place():  # what is written to a removed file is lost
             raise StoreFault("there is no store")
-        return store
+        try:
+            with transaction(self._path, begin, durable=durable) as rows:
+                yield rows
+        except sqlite3.Error as error:
+            self.trouble = str(error)
+            raise StoreFault(self.trouble) from error
+
+    def _is_in_place(self) -> bool:
+        """Whether directory and file are those that are held."""
+        with suppress(OSError):
+            return identity(self._path) == self._identity
+        return False
 
     def close(self) -> None:
         """Later transactions raise StoreFault."""
-        store, self._open = self._open, None
-        if store:
-            store.close()
+        self._identity, self.trouble = None, "not open"
+        self._held.close()
 
 
-def prepare(writer: Connection) -> None:
-    """Create the tables, or convert those of version 1, in one transaction.
+Identity: TypeAlias = tuple[tuple[int, int], ...]
 
-    Raises sqlite3.Error, or StoreFault for another schema.
+
+def identity(path: Path) -> Identity:
+    """Device and inode of a file, and of its directory. Raises OSError."""
+    return tuple((status.st_dev, status.st_ino) for status in (path.stat(), path.parent.stat()))
+
+
+def connect(path: Path, busy_seconds: float = STORE_BUSY_SECONDS) -> sqlite3.Connection:
+    """A connection to a file that exists. Raises sqlite3.Error."""
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=rw",
+        timeout=busy_seconds,
+        isolation_level=None,
+        check_same_thread=False,
+        uri=True,
+    )
+
+
+@contextmanager
+def transaction(
+    path: Path, begin: str, *, durable: bool, busy_seconds: float = STORE_BUSY_SECONDS
+) -> Iterator[Transaction]:
+    """Committed when the block ends, rolled back when it raises. Raises sqlite3.Error.
+
+    A commit survives the end of the process. A `durable` one waits for the disk and survives a power cut.
     """
-    writer.sqlite.execute("PRAGMA journal_mode = WAL")
-    if script := {0: SCHEMA, 1: FROM_VERSION_1}.get(version_of(writer.sqlite)):
-        writer.sqlite.create_function("domain_of", 1, domain_of)
-        writer.sqlite.executescript(f"BEGIN IMMEDIATE; {script} COMMIT;")
-    refuse_other_version(writer.sqlite)
-    # Written, so that a full or locked store fails here and not at a request.
-    writer.sqlite.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    with closing(connect(path, busy_seconds)) as connection:
+        connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+        connection.execute(begin)
+        with connection:  # commits, or rolls back
+            yield Transaction(connection)
+
+
+def prepare(connection: sqlite3.Connection) -> None:
+    """Create the tables, or convert those of version 1, in one transaction. Raises sqlite3.Error."""
+    connection.execute("PRAGMA journal_mode = WAL")
+    if script := {0: SCHEMA, 1: FROM_VERSION_1}.get(version_of(connection)):
+        connection.create_function("domain_of", 1, domain_of)
+        connection.executescript(f"BEGIN IMMEDIATE; {script} COMMIT;")
 
 
 def version_of(connection: sqlite3.Connection) -> int:
     """The version of the schema; 0 before there is one. Raises sqlite3.Error."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-def refuse_other_version(connection: sqlite3.Connection) -> None:
-    """Raises StoreFault, or sqlite3.Error, unless the schema is the one of this program."""
-    if (version := version_of(connection)) != SCHEMA_VERSION:
-        raise StoreFault(f"made by another version of this program (schema {version})")
 
 
 # ---- For the operator --------------------------------------------------------------------------------------
@@ -476,17 +484,16 @@ def remove_subscriptions(
     """
     path, now = state_dir / STORE_FILE_NAME, clock()
     try:
-        path.stat()  # connecting would make a file
-        with closing(Connection(path, "BEGIN IMMEDIATE", OPERATOR_SECONDS)) as connection:
-            refuse_other_version(connection.sqlite)
-            with connection.transaction(durable=True) as rows:
-                removed = [row for row in rows.subscriptions("") if is_meant(row.subscriber)]
-                asking = [row for row in rows.pending("WHERE mode <> 'denied'") if is_meant(row.subscriber)]
-                for row in removed:
-                    notice = denial(row.subscriber, "removed by the operator of the hub", now)
-                    told = (notice,) if row.expires_at > now else ()
-                    rows.save(SubscriptionState(row), SubscriptionState(None, told))
-                rows.save(SubscriptionState(None, tuple(asking)), SubscriptionState())
+        path.stat()  # SQLite would not say that it is missing
+        with transaction(path, "BEGIN IMMEDIATE", durable=True, busy_seconds=OPERATOR_SECONDS) as rows:
+            rows.touch()
+            removed = [row for row in rows.subscriptions("") if is_meant(row.subscriber)]
+            asking = [row for row in rows.pending("WHERE mode <> 'denied'") if is_meant(row.subscriber)]
+            for row in removed:
+                notice = denial(row.subscriber, "removed by the operator of the hub", now)
+                told = (notice,) if row.expires_at > now else ()
+                rows.save(SubscriptionState(row), SubscriptionState(None, told))
+            rows.save(SubscriptionState(None, tuple(asking)), SubscriptionState())
     except (OSError, sqlite3.Error, StoreFault) as error:
         raise HubUnavailable(path, str(error)) from error
     whose = [row.subscriber for row in removed] + [row.subscriber for row in asking]

@@ -453,7 +453,7 @@ def admit(mode: str, taken: Occupancy, of_domain: int, of_network: int, max_subs
 
 
 class Unconfirmed:
-    """How often each network was tried, and each `.domain` verified, without a confirmation, in a minute.
+    """How often each network and domain was tried in a minute without a confirmation.
 
     All times are those of one monotonic clock. Any thread.
     """
@@ -464,16 +464,17 @@ class Unconfirmed:
     def add(self, where: str, now: float) -> None:
         self._at.setdefault(where, deque(maxlen=MAX_UNVERIFIED)).append(now)
 
-    def forget(self, now: float) -> None:
-        """Drop what is older than a minute, so that no more is kept than strangers can have tried in one."""
-        for where in self._at.copy():
-            if not self.count(where, now):
-                self._at.pop(where, None)
-
-    def confirm(self, network: str) -> None:
-        """Take back the last try of a network."""
+    def confirm(self, where: str) -> None:
+        """Take back the last try."""
         with suppress(KeyError, IndexError):
-            self._at[network].pop()
+            self._at[where].pop()
 
     def count(self, where: str, now: float) -> int:
         return sum(at > now - UNCONFIRMED_SECONDS for at in self._at.get(where, deque()).copy())
+
+    def lately(self, now: float) -> set[str]:
+        """The networks and domains that were tried. All others are forgotten."""
+        for where in self._at.copy():
+            if not self.count(where, now):
+                self._at.pop(where, None)
+        return set(self._at)

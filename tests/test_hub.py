@@ -11,7 +11,6 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from email.utils import formatdate
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -48,7 +47,7 @@ import hub_store
 import hub_values
 from callbacks import CallbackRequest, CallbackResponse
 from hub_store import Store, StoreFault, Transaction, list_subscriptions
-from hub_values import HubAnswer, PendingRequest, Row, Subscriber, Subscription
+from hub_values import HubAnswer, Row, Subscriber, Subscription
 
 DAY = 86400.0
 
@@ -850,9 +849,6 @@ def test_settings_that_contradict_each_other_are_refused(tmp_path: Path, name: s
 
 # ---- Scheduling --------------------------------------------------------------------------------------------
 
-STRANGER = Subscriber(FEED, "https://s/", "https://s/", "s", "s", None, BASE_URL + FEED)
-KNOWN = replace(STRANGER, network="192.0.2.1")
-
 
 def exchange(lane: str, place: str, number: int = 0) -> hub.Exchange:
     """One that is due for a row of its own."""
@@ -861,30 +857,15 @@ def exchange(lane: str, place: str, number: int = 0) -> hub.Exchange:
     return hub.Exchange(Subscription(number, who, None, 0.0, 0.0, ""), lane, place)
 
 
-@pytest.mark.parametrize(
-    ("row", "lane", "lane_if_slow"),
-    [
-        (PendingRequest(1, KNOWN, "denied", None, 0, "", 0.0), "notice", "notice"),
-        (PendingRequest(1, STRANGER, "subscribe", None, 0, "", 0.0), "verification", "verification"),
-        (PendingRequest(1, KNOWN, "subscribe", None, 0, "", 0.0), "renewal", "retry"),
-        (PendingRequest(1, KNOWN, "unsubscribe", None, 0, "", 0.0), "renewal", "retry"),
-        (Subscription(1, KNOWN, None, 0.0, 0.0, ""), "delivery", "retry"),
-        (Subscription(1, KNOWN, None, 0.0, 0.0, "", failures=1, next_attempt_at=1.0), "retry", "retry"),
-        (Subscription(1, KNOWN, None, 0.0, 0.0, "", next_attempt_at=1.0), "retry", "retry"),  # postponed
-    ],
-)
-def test_the_lane_of_a_row(row: Row, lane: str, lane_if_slow: str) -> None:
-    assert (hub.lane_of(row, ()), hub.lane_of(row, {row.subscriber.key})) == (lane, lane_if_slow)
-
-
 def taken(
     due: list[hub.Exchange], running: Sequence[hub.Exchange] = (), workers: int = 16
 ) -> list[hub.Exchange]:
     """What a hub with so many workers starts, lane by lane as it does."""
-    crew, started = hub.Crew(running, workers), list[hub.Exchange]()
+    busy, started = list(running), list[hub.Exchange]()
     for lane in hub.LANES:
-        for only_idle in (True, False):
-            started += crew.take([one for one in due if one.lane == lane], lane, (), only_idle)
+        for most in (1, hub.max_per_place(workers)):
+            found = (one for one in due if one.lane == lane)
+            started += hub.take(found, lane, busy, most, workers)
     return started
 
 
@@ -938,6 +919,42 @@ def test_every_exchange_gets_its_turn_with_any_number_of_workers(workers: int) -
         started = taken(left, workers=workers)
         assert 0 < len(started) <= workers
         left = [one for one in left if one not in started]
+
+
+def test_who_was_slow_or_waited_for_a_retry_is_in_the_lane_of_retries_until_it_is_quick(bench: Bench) -> None:
+    def slowly(request: CallbackRequest) -> CallbackResponse:
+        bench.running_time.now += hub.SLOW_SECONDS + 0.1
+        return echo(request)
+
+    def lanes(text: str, *requests: str) -> list[str]:
+        for mode in requests:
+            bench.post(form(mode))
+        bench.publish(text)
+        found = [one.lane for one in bench.hub.due()]
+        bench.work()
+        return found
+
+    bench.subscribe()
+    assert lanes("two") == ["delivery"]
+    bench.on_get = slowly
+    assert lanes("two", "subscribe") == ["renewal"]
+    bench.on_get = echo
+    assert lanes("three") == ["retry"]
+    bench.on_post = slowly
+    assert lanes("four") == ["delivery"]
+    bench.on_get, bench.on_post = status(404), status(204)
+    assert lanes("four", "unsubscribe") == ["retry"]
+    bench.wait(2)
+    bench.on_post = slowly
+    assert lanes("five") == ["delivery"]
+    bench.restart()
+    bench.on_post = OUTAGE
+    assert lanes("six") == ["retry"]
+    bench.wait(60)
+    bench.on_post = status(204)
+    assert lanes("six", "subscribe") == ["retry"]
+    bench.wait(60)
+    assert lanes("seven", "subscribe") == ["renewal"]
 
 
 # ---- Threads -----------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ import pytest
 from hub_lab import FORM, Lab, agree, answer, hang, open_lab
 from services import ROOT, SAMPLE, Address, Response, daemon, daemon_command, fetch
 
-from hub_store import STORE_FILE_NAME, OpenStore
+from hub_store import STORE_FILE_NAME, Store
 
 HUB = "/api/websub/hub"
 ACCEPTED = "accepted; the callback will now be asked to confirm"
@@ -208,7 +208,8 @@ def test_a_store_that_comes_late_or_goes_away_is_told_and_costs_no_promise(
         told: dict[str, str] = json.loads(fetch(service, "/healthz").body)
         return told
 
-    other = OpenStore(state)  # as the instance that is being replaced has it
+    other = Store(state)
+    other.open()  # as the instance that is being replaced has it
     with running(lab, data, state) as service:
         refusal = ask(service, lab.url("/cb", "localhost"))
         assert (refusal.status, refusal.headers["retry-after"]) == (503, "60")

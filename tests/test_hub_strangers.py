@@ -35,7 +35,7 @@ from hub_lab import (
 )
 
 import hub
-from hub_store import Listing, OpenStore, Transaction, list_subscriptions
+from hub_store import Listing, Store, Transaction, list_subscriptions
 from hub_values import Subscriber, Subscription, SubscriptionState
 
 
@@ -293,7 +293,8 @@ def test_a_look_reads_what_can_be_started_and_not_what_is_due_or_waits(
 ) -> None:
     bench = Bench(tmp_path)
     bench.hub.stop(1)
-    store, now = OpenStore(tmp_path), bench.clock.now
+    store, now = Store(tmp_path), bench.clock.now
+    store.open()
     with store.writing() as rows:
         for number in range(3000):
             host = f"h{number}.example"
