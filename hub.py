@@ -427,6 +427,10 @@ class Hub:
         who, running_time = request.subscriber, self._running_time()
         network = self._networks.get(who.host)
         taken = rows.occupancy(replace(who, network=network), now)
+        tries = [each for (_, is_request), each in self._tries.copy().items() if is_request and each.tries]
+        unanswered = [each.request_id for each in tries if running_time < each.until]
+        if taken.is_full and rows.displace(who.domain, unanswered):
+            taken = taken._replace(pending=taken.pending - 1)
         of_domain = self._asked.count(who.domain, running_time)
         of_network = self._unconfirmed.count(network or "", running_time)
         admit(request.mode, taken, of_domain, of_network, self._settings.max_subscriptions)
@@ -477,31 +481,24 @@ class Hub:
         tried = resting.union(who for who, each in tries.items() if each.tries)
         lately = self._asked.lately(now)
 
-        def skipped(lane: str, waiting: set[tuple[str, bool]], most: int, are_requests: bool) -> Skipped:
+        def skip(lane: str, waiting: set[tuple[str, bool]], most: int, are_requests: bool) -> Skipped:
             places = full_places(running, lane, most, workers)
             if lane == "verification" and most == 1:
                 places |= lately
             return places, keys_of(running).union(key for key, of in waiting if of == are_requests)
 
         with self._store.reading() as rows:
-            behind_by = rows.stale(self._digests())
             for lane in LANES:
                 waits = (tried, resting) if lane == "verification" else (resting,)
                 for waiting, most in product(waits, (1, max_per_place(workers))):
-                    found = self._found(rows, behind_by, lane, partial(skipped, lane, waiting, most))
+                    found = self._found(rows, lane, partial(skip, lane, waiting, most))
                     yield from take(found, lane, running, most, workers)
 
-    def _found(
-        self,
-        rows: Transaction,
-        behind_by: Collection[tuple[str, str]],
-        lane: str,
-        skipped: Callable[[bool], Skipped],
-    ) -> Iterator[Exchange]:
+    def _found(self, rows: Transaction, lane: str, skip: Callable[[bool], Skipped]) -> Iterator[Exchange]:
         """The due exchanges of a lane, read as they are needed."""
         now, late = self._clock(), self._clock() + longest_wait_seconds(self._settings.retry_delays)
-        requests = partial(rows.requests, skipped=partial(skipped, True))
-        behind = partial(rows.behind, behind_by, now, skipped=partial(skipped, False))
+        requests = partial(rows.requests, skip=partial(skip, True))
+        behind = partial(rows.behind, self._digests(), now, skip=partial(skip, False))
         found: dict[str, list[Iterator[Row]]] = {
             "renewal": [requests("mode <> 'denied' AND network IS NOT NULL AND NOT is_slow")],
             "verification": [requests("mode <> 'denied' AND network IS NULL")],

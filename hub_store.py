@@ -109,9 +109,10 @@ DROP TABLE old_pending;
 # What a page leaves out: two JSON lists, of full places and of the keys of subscribers that have to wait.
 NOT_SKIPPED = """coalesce(network, domain) NOT IN (SELECT value FROM json_each(?))
   AND path || callback_key NOT IN (SELECT value FROM json_each(?))"""
+#
+# Rows are read a page at a time, when they are needed; more may have to be left out by then.
 Skipped: TypeAlias = tuple[Collection[str], Collection[str]]
-
-# Rows are read a page at a time, when they are needed; what is skipped may be more by then.
+Skip: TypeAlias = Callable[[], Skipped]
 PAGE_ROWS = 16
 MAX_ID = 2**63 - 1
 IS_SLOW = """EXISTS (SELECT 1 FROM subscription AS own WHERE own.path = pending.path
@@ -191,11 +192,31 @@ class Transaction:
         ).fetchone()
         return Occupancy(*row)
 
+    def displace(self, domain: str, unanswered: Iterable[int | None]) -> bool:
+        """Delete a stranger's request to make room for one of this domain. Returns whether there was one.
+
+        It is the newest of the domain with the most requests, if these are more than the ones of this domain
+        will be; otherwise one of the `unanswered`, which have had a turn.
+        """
+        deleted = self._execute(
+            """
+            DELETE FROM pending WHERE id = (
+              SELECT id FROM (
+                SELECT id, count(*) OVER (PARTITION BY domain)
+                           - count(*) FILTER (WHERE domain = :domain) OVER () - 1 AS more
+                FROM pending WHERE network IS NULL)
+              WHERE more > 0 OR id IN (SELECT value FROM json_each(:unanswered))
+              ORDER BY more DESC, id DESC LIMIT 1)
+            """,
+            {"domain": domain, "unanswered": json.dumps(list(unanswered))},
+        )
+        return deleted.rowcount > 0
+
     def notices(self) -> int:
         """How many notices wait."""
         return int(self._execute("SELECT count(*) FROM pending WHERE mode = 'denied'").fetchone()[0])
 
-    def requests(self, where: str, skipped: Callable[[], Skipped]) -> Iterator[PendingRequest]:
+    def requests(self, where: str, skip: Skip) -> Iterator[PendingRequest]:
         """The requests for which an SQL condition holds, oldest first, but those that are skipped by then.
 
         `is_slow` are those of subscriptions that wait, or have waited, for a retry.
@@ -204,13 +225,13 @@ class Transaction:
         while page := self.pending(
             f"WHERE {where} AND id > ? AND {NOT_SKIPPED}",
             after_id,
-            *map(json_list, skipped()),
+            *map(json_list, skip()),
             limit=PAGE_ROWS,
         ):
             yield from page
             after_id = page[-1].id or 0
 
-    def stale(self, digests: Mapping[str, str]) -> list[tuple[str, str]]:
+    def _stale(self, digests: Mapping[str, str]) -> list[tuple[str, str]]:
         """The paths of published topics, each with a digest that is not current and that subscriptions have.
 
         Subscriptions with such a pair are behind. There are few pairs, and an index finds each at once.
@@ -231,14 +252,9 @@ class Transaction:
         return list(rows)
 
     def behind(
-        self,
-        pairs: Iterable[tuple[str, str]],
-        now: float,
-        after: float,
-        until: float,
-        skipped: Callable[[], Skipped],
+        self, digests: Mapping[str, str], now: float, after: float, until: float, skip: Skip
     ) -> Iterator[Subscription]:
-        """The active subscriptions that have one of these contents, but those that are skipped by then.
+        """The active subscriptions whose topic has other content, but those that are skipped by then.
 
         Their `next_attempt_at` is greater than `after` and at most `until`; the longest waiting come first.
         """
@@ -247,9 +263,9 @@ class Transaction:
             f" AND next_attempt_at <= ? AND expires_at > ? AND {NOT_SKIPPED}"
             f" ORDER BY next_attempt_at, id LIMIT {PAGE_ROWS}"
         )
-        position = after, MAX_ID
+        pairs, position = self._stale(digests), (after, MAX_ID)
         while True:
-            values = *position, until, now, *map(json_list, skipped())
+            values = *position, until, now, *map(json_list, skip())
             found = [row for pair in pairs for row in self.subscriptions(where, *pair, *values)]
             page = sorted(found, key=lambda row: (row.next_attempt_at, row.id))[:PAGE_ROWS]
             if not page:

@@ -28,9 +28,7 @@ MAX_FORM_BYTES = 16 * 1024
 MAX_FORM_FIELDS = 64
 MAX_SECRET_BYTES = 199  # REC 5.1: "less than 200 bytes"
 MAX_PENDING = 1000
-MAX_UNVERIFIED = (
-    50  # of a domain: pending, and not confirmed in UNCONFIRMED_SECONDS; of a network: tried in these
-)
+MAX_UNVERIFIED = 50  # of a domain: pending, and tried in UNCONFIRMED_SECONDS; of a network: tried in these
 UNCONFIRMED_SECONDS = 60.0
 SHARE = 10  # a host, a network and a domain may each have one of so many subscriptions
 FAILURES_THAT_REMOVE = 3
@@ -39,13 +37,13 @@ FAILURES_THAT_REMOVE = 3
 # ---- Callback URLs -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Callback:
+class Callback(NamedTuple):
     """A callback URL that has passed all checks that need no network."""
 
-    url: str  # as sent
     key: str  # as compared
+    url: str  # as sent
     host: str  # lower case, an IPv6 address without its brackets
+    domain: str
 
 
 # RFC 3986's characters and no others. urlsplit() silently drops tabs, line ends and leading spaces, so the
@@ -87,7 +85,8 @@ def parse_callback(url: str, *, allow_private: bool) -> Callback:
         raise ValueError("has a port outside 1 to 65535")
     if not allow_private:
         _refuse_private(host, port)
-    return Callback(url, comparable(url), host.strip("[]"))
+    host = host.strip("[]")
+    return Callback(comparable(url), url, host, domain_of(host))
 
 
 def _refuse_private(host: str, port: int) -> None:
@@ -342,15 +341,7 @@ def read_subscription_request(
     callback: Callback = values["hub.callback"]
     return PendingRequest(
         id=None,
-        subscriber=Subscriber(
-            path,
-            callback.key,
-            callback.url,
-            callback.host,
-            domain_of(callback.host),
-            None,
-            values["hub.topic"],
-        ),
+        subscriber=Subscriber(path, *callback, None, values["hub.topic"]),
         mode=values["hub.mode"],
         secret=values["hub.secret"],
         lease_seconds=min(max(values["hub.lease_seconds"], settings.lease_min), settings.lease_max),
@@ -414,6 +405,11 @@ class Occupancy(NamedTuple):
     of_domain: int
     of_network: int
 
+    @property
+    def is_full(self) -> bool:
+        """Whether no stranger's request finds room."""
+        return self.pending >= MAX_PENDING
+
 
 def too_many(taken: Occupancy, max_subscriptions: int) -> str:
     """Of which subscriptions there are too many for one more; "" when there is room."""
@@ -437,7 +433,7 @@ def admit(mode: str, taken: Occupancy, of_domain: int, of_network: int, max_subs
         raise RequestRefused(404, "hub.callback has no active subscription to hub.topic")
     full = too_many(taken, max_subscriptions)
     refusals = [
-        (taken.pending >= MAX_PENDING, 503, 60, "unverified requests"),
+        (taken.is_full, 503, 60, "unverified requests"),
         (
             taken.pending_of_domain + of_domain >= MAX_UNVERIFIED,
             429,

@@ -151,10 +151,8 @@ def test_behind_is_who_has_other_content_than_a_published_topic(store: Store) ->
         before = rows.state(subscriber("later"), NOW)
         assert before.subscription
         rows.save(before, SubscriptionState(replace(before.subscription, next_attempt_at=NOW + 5)))
-        pairs = rows.stale(digests)
-        assert sorted(pairs) == [(JSON_FEED, "json"), (FEED, "old")]
         for until, names in ((NOW, ["other topic"]), (NOW + 5, ["other topic", "later"])):
-            found = rows.behind(pairs, NOW, -1.0, until, lambda: ([], []))
+            found = rows.behind(digests, NOW, -1.0, until, lambda: ([], []))
             assert [row.subscriber.callback.rpartition("/")[2] for row in found] == names
         assert rows.counts(digests, NOW) == {"active": 4, "pending": 1, "failing": 1, "behind": 2}
         assert rows.counts({}, NOW + 60) == {"active": 0, "pending": 1, "failing": 0, "behind": 0}
@@ -172,8 +170,8 @@ def test_what_is_due_is_read_page_by_page_without_full_places_and_running_subscr
     skipped = ["192.0.2.1"], [everybody[0].key]
     wanted = [one for one in everybody[1:] if one.network != "192.0.2.1"]
     with store.reading() as rows:
-        pairs = rows.stale({FEED: "new", JSON_FEED: "new"})
-        found = [list(rows.behind(pairs, NOW, -1.0, math.inf, lambda: skipped))]
+        digests = {FEED: "new", JSON_FEED: "new"}
+        found = [list(rows.behind(digests, NOW, -1.0, math.inf, lambda: skipped))]
         found += [list(rows.requests("mode = 'subscribe'", lambda: skipped))]
     for each in found:
         assert [row.subscriber for row in each] == wanted
@@ -441,6 +439,34 @@ def test_a_store_that_fails_while_in_use_says_so_until_it_works(
         "the hub can store no requests",
         "the hub can store requests again",
     ]
+
+
+def test_a_store_that_was_replaced_takes_nothing_until_it_is_held_with_its_directory(tmp_path: Path) -> None:
+    state_dir, other_dir = tmp_path / "state", tmp_path / "other"
+    state_dir.mkdir()
+    with closing(Store(state_dir)) as store:
+        store.keep_open()
+        put(store, requested(subscriber()))
+        state_dir.rename(other_dir)
+        state_dir.mkdir()
+        opened(state_dir).close()
+        with pytest.raises(StoreFault, match="there is no store"):
+            put(store, requested(subscriber("b")))
+        store.keep_open()
+        assert get(store, subscriber()) == get(store, subscriber("b")) == SubscriptionState()
+        put(store, requested(subscriber("b")))
+        with pytest.raises(HubUnavailable, match="another hub"):
+            opened(state_dir)
+        opened(other_dir).close()  # nobody holds it any more
+
+
+def test_no_checkpoint_is_written_while_a_store_is_open(tmp_path: Path) -> None:
+    with closing(opened(tmp_path)) as store:
+        for name in "abc":
+            before = (tmp_path / STORE_FILE_NAME).read_bytes()
+            put(store, requested(subscriber(name)))
+            assert (tmp_path / STORE_FILE_NAME).read_bytes() == before
+    assert (tmp_path / STORE_FILE_NAME).read_bytes() != before
 
 
 @pytest.mark.parametrize("what", ["the file", "the directory"])

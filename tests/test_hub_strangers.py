@@ -92,6 +92,16 @@ def test_a_thousand_black_holes_delay_no_newcomer(lab: Lab, tmp_path: Path) -> N
         assert subject.counts()["pending"] > 850
 
 
+def test_black_holes_of_25_domains_leave_room_for_newcomers(lab: Lab, tmp_path: Path) -> None:
+    with black_hole() as port, running(lab, tmp_path, timeout=4.0) as subject:
+        for number in range(1000):
+            post(subject, form(callback=f"https://h{number}.black{number % 25}.example:{port}/"))
+        for number in range(10):
+            post(subject, form(callback=lab.url("/honest", f"h.d{number}.example")))
+        lab.wait(settled(subject, active=10))
+        assert subject.counts()["pending"] > 900
+
+
 def test_a_newcomer_that_is_away_for_a_moment_is_asked_again(lab: Lab, tmp_path: Path) -> None:
     broken = threading.Event()
 
