@@ -500,11 +500,11 @@ class Hub:
         requests = partial(rows.requests, skip=partial(skip, True))
         behind = partial(rows.behind, self._digests(), now, skip=partial(skip, False))
         found: dict[str, list[Iterator[Row]]] = {
-            "renewal": [requests("mode <> 'denied' AND network IS NOT NULL AND NOT is_slow")],
-            "verification": [requests("mode <> 'denied' AND network IS NULL")],
+            "renewal": [requests("of subscribers")],
+            "verification": [requests("of strangers")],
             "delivery": [behind(-1.0, 0.0)],
-            "retry": [requests("mode <> 'denied' AND is_slow"), behind(0.0, now), behind(late, math.inf)],
-            "notice": [requests("mode = 'denied'")],
+            "retry": [requests("of slow subscribers"), behind(0.0, now), behind(late, math.inf)],
+            "notice": [requests("notices")],
         }
         for row in chain(*found[lane]):
             who = row.subscriber

@@ -17,7 +17,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, astuple
 from pathlib import Path
@@ -56,6 +56,7 @@ class StoreFault(Exception):
 # ---- Statements --------------------------------------------------------------------------------------------
 
 SCHEMA_VERSION = 2
+TABLES: dict[type[Row], str] = {Subscription: "subscription", PendingRequest: "pending"}
 MAX_NOTICES = 1000  # that wait; when more subscriptions are removed at once, the others are not told
 
 # AUTOINCREMENT: the late result of a deleted row must not apply to a newer row with the same id.
@@ -109,14 +110,22 @@ DROP TABLE old_pending;
 # What a page leaves out: two JSON lists, of full places and of the keys of subscribers that have to wait.
 NOT_SKIPPED = """coalesce(network, domain) NOT IN (SELECT value FROM json_each(?))
   AND path || callback_key NOT IN (SELECT value FROM json_each(?))"""
-#
+
 # Rows are read a page at a time, when they are needed; more may have to be left out by then.
 Skipped: TypeAlias = tuple[Collection[str], Collection[str]]
 Skip: TypeAlias = Callable[[], Skipped]
 PAGE_ROWS = 16
 MAX_ID = 2**63 - 1
-IS_SLOW = """EXISTS (SELECT 1 FROM subscription AS own WHERE own.path = pending.path
-                       AND own.callback_key = pending.callback_key AND own.next_attempt_at > 0)"""
+
+# The kinds of requests; `slow` are those of subscribers that wait, or waited, for a retry.
+SLOW = """EXISTS (SELECT 1 FROM subscription AS own WHERE own.path = pending.path
+                    AND own.callback_key = pending.callback_key AND own.next_attempt_at > 0)"""
+REQUESTS = {
+    "of strangers": "mode <> 'denied' AND network IS NULL",
+    "of subscribers": f"mode <> 'denied' AND network IS NOT NULL AND NOT {SLOW}",
+    "of slow subscribers": f"mode <> 'denied' AND network IS NOT NULL AND {SLOW}",
+    "notices": "mode = 'denied'",
+}
 
 
 class Transaction:
@@ -156,25 +165,19 @@ class Transaction:
 
     def save(self, before: SubscriptionState, then: SubscriptionState) -> None:
         """Write what has changed; of new notices, as many as MAX_NOTICES allows."""
-        subscriptions = [[state.subscription] if state.subscription else [] for state in (before, then)]
-        changes: dict[str, Sequence[Sequence[Row]]] = {
-            "subscription": subscriptions,
-            "pending": (before.requests, then.requests),
-        }
-        for table, (old, new) in changes.items():
-            left = {row.id for row in new}
-            for row in old:
-                if row.id not in left:
-                    self._execute(f"DELETE FROM {table} WHERE id = ?", (row.id,))  # noqa: S608 - our name
-            for row in new:
-                is_notice = isinstance(row, PendingRequest) and row.mode == "denied"
-                if row in old or (is_notice and self.notices() >= MAX_NOTICES):
-                    continue
-                row_id, subscriber, *others = astuple(row)
-                values = (row_id, *subscriber, *others)
-                places = ", ".join("?" * len(values))
-                # REPLACE also deletes an earlier request of this mode, or an expired subscription.
-                self._execute(f"INSERT OR REPLACE INTO {table} VALUES ({places})", values)  # noqa: S608
+        left = {(type(row), row.id) for row in then.rows}
+        for row in before.rows:
+            if (type(row), row.id) not in left:
+                self._execute(f"DELETE FROM {TABLES[type(row)]} WHERE id = ?", (row.id,))  # noqa: S608 - ours
+        for row in then.rows:
+            is_notice = isinstance(row, PendingRequest) and row.mode == "denied"
+            if row in before.rows or (is_notice and self.notices() >= MAX_NOTICES):
+                continue
+            row_id, subscriber, *others = astuple(row)
+            values = (row_id, *subscriber, *others)
+            places = ", ".join("?" * len(values))
+            # REPLACE also deletes an earlier request of this mode, or an expired subscription.
+            self._execute(f"INSERT OR REPLACE INTO {TABLES[type(row)]} VALUES ({places})", values)  # noqa: S608
 
     def occupancy(self, subscriber: Subscriber, now: float) -> Occupancy:
         """What the limits for a request of this subscriber depend on."""
@@ -216,18 +219,10 @@ class Transaction:
         """How many notices wait."""
         return int(self._execute("SELECT count(*) FROM pending WHERE mode = 'denied'").fetchone()[0])
 
-    def requests(self, where: str, skip: Skip) -> Iterator[PendingRequest]:
-        """The requests for which an SQL condition holds, oldest first, but those that are skipped by then.
-
-        `is_slow` are those of subscriptions that wait, or have waited, for a retry.
-        """
-        where, after_id = where.replace("is_slow", IS_SLOW), 0
-        while page := self.pending(
-            f"WHERE {where} AND id > ? AND {NOT_SKIPPED}",
-            after_id,
-            *map(json_list, skip()),
-            limit=PAGE_ROWS,
-        ):
+    def requests(self, kind: str, skip: Skip) -> Iterator[PendingRequest]:
+        """The requests of a kind, oldest first, but those that are skipped by then."""
+        where, after_id = f"WHERE {REQUESTS[kind]} AND id > ? AND {NOT_SKIPPED}", 0
+        while page := self.pending(where, after_id, *map(json_list, skip()), limit=PAGE_ROWS):
             yield from page
             after_id = page[-1].id or 0
 

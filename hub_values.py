@@ -225,6 +225,10 @@ class SubscriptionState:
     subscription: Subscription | None = None
     requests: tuple[PendingRequest, ...] = ()
 
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return (*((self.subscription,) if self.subscription else ()), *self.requests)
+
 
 def denial(subscriber: Subscriber, reason: str, now: float) -> PendingRequest:
     """The notice that the hub refuses or has removed a subscription (REC 5.2)."""

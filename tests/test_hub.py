@@ -487,6 +487,20 @@ def test_only_a_request_to_subscribe_that_waits_already_replaces_the_notice(
     assert len(bench.contents) == (4 if mode == "subscribe" else 3)  # what it missed is still due
 
 
+def test_who_has_subscribed_anew_is_not_told_of_the_removal_before(bench: Bench) -> None:
+    bench.subscribe()
+    bench.on_post, bench.on_get = status(500), OUTAGE
+    bench.change()
+    for _ in range(2):
+        bench.wait(5000)
+    assert bench.states() == [("denied", 0)]
+    bench.on_get = echo
+    bench.post(form())
+    bench.wait(60)
+    assert bench.states() == [("active", 0)]
+    assert bench.gets[-1]["hub.mode"] == "subscribe"
+
+
 def test_notices_that_wait_do_not_grow_without_bound(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub_store, "MAX_NOTICES", 2)
     for number in range(4):
@@ -1015,6 +1029,8 @@ def test_life_of_a_subscription(lab: Lab, tmp_path: Path) -> None:
         post(subject, form(callback=lab.url("/other")))
         lab.wait(settled(subject, active=1, pending=0))
         assert [asked["hub.mode"] for asked in lab.gets()] == ["subscribe", "unsubscribe", "subscribe"]
+        # Specification 4.9: of an unsubscription, too.
+        assert [asked["hub.lease_seconds"] for asked in lab.gets()] == ["7200", "864000", "864000"]
         assert len(lab.posts()) == 1
 
 

@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hub_store import (
+    REQUESTS,
     STORE_FILE_NAME,
     HubUnavailable,
     Listing,
@@ -159,6 +160,21 @@ def test_behind_is_who_has_other_content_than_a_published_topic(store: Store) ->
         assert rows.notices() == 1
 
 
+def test_each_request_is_of_one_kind(store: Store) -> None:
+    quick, slow, ended, new = (subscriber(name) for name in ("quick", "slow", "ended", "new"))
+    put(store, subscribed(slow), subscribed(ended, NOW))
+    put(store, requested(quick), requested(slow), requested(slow, "denied"))
+    put(store, *(requested(replace(one, network=None)) for one in (ended, new)))
+    with store.reading() as rows:
+        found = {kind: [row.id for row in rows.requests(kind, lambda: ([], []))] for kind in REQUESTS}
+    assert found == {
+        "of strangers": [4, 5],
+        "of subscribers": [1],
+        "of slow subscribers": [2],
+        "notices": [3],
+    }
+
+
 def test_what_is_due_is_read_page_by_page_without_full_places_and_running_subscribers(store: Store) -> None:
     everybody = [
         subscriber(str(number), path=path, network=f"192.0.2.{number % 3}")
@@ -172,7 +188,7 @@ def test_what_is_due_is_read_page_by_page_without_full_places_and_running_subscr
     with store.reading() as rows:
         digests = {FEED: "new", JSON_FEED: "new"}
         found = [list(rows.behind(digests, NOW, -1.0, math.inf, lambda: skipped))]
-        found += [list(rows.requests("mode = 'subscribe'", lambda: skipped))]
+        found += [list(rows.requests("of slow subscribers", lambda: skipped))]
     for each in found:
         assert [row.subscriber for row in each] == wanted
 
