@@ -14,13 +14,14 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from subprocess import PIPE, STDOUT
 from urllib.error import HTTPError
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 from urllib.request import Request, urlopen
 
 import pytest
@@ -299,6 +300,16 @@ def test_the_example_prints_what_changes_and_confirms_only_what_it_asked_for(
             lab.wait(lambda: counts(service)["active"] == 0)
 
 
+def answered(url: str, trusting: ssl.SSLContext) -> int:
+    """The status of a GET."""
+    try:
+        with urlopen(url, context=trusting) as response:
+            return int(response.status)
+    except HTTPError as refusal:
+        refusal.close()
+        return refusal.code
+
+
 class FakeHub(BaseHTTPRequestHandler):
     """A topic, and a hub that has a bad day."""
 
@@ -307,11 +318,18 @@ class FakeHub(BaseHTTPRequestHandler):
         self.answer(200, b'{"items": []}', Link=f'<{place}/hub>; rel="hub", <{place}/>; rel="self"')
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
+        form = dict(parse_qsl(self.rfile.read(int(self.headers["Content-Length"])).decode()))
+        self.server.asked_at.append(time.monotonic())
         match next(self.server.days, "fatal"):
             case "away":
                 self.close_connection = True
             case "silent":
+                asked = {"hub.mode": "subscribe", "hub.topic": form["hub.topic"], "hub.challenge": "c"}
+                own = form["hub.callback"]
+                self.server.refused += [
+                    answered(f"{own.rpartition('/')[0]}?{urlencode(asked)}", self.server.trusting),
+                    answered(f"{own}?{urlencode(asked | {'hub.topic': 'another'})}", self.server.trusting),
+                ]
                 self.answer(202, b"accepted")
             case "fatal":
                 self.answer(404, b"not a topic")
@@ -331,6 +349,8 @@ class FakeHub(BaseHTTPRequestHandler):
 
 def test_the_example_waits_for_a_hub_that_is_busy_away_or_late_and_says_so(lab: Lab, tmp_path: Path) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), FakeHub) as fake:
+        fake.asked_at, fake.refused = [], []
+        fake.trusting = ssl.create_default_context(cafile=lab.ca_file)
         fake.days = iter([(429, "1"), (503, "soon"), "away", "silent", (502, "")])
         thread = threading.Thread(target=fake.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
@@ -339,6 +359,8 @@ def test_the_example_waits_for_a_hub_that_is_busy_away_or_late_and_says_so(lab: 
             assert child.wait(60) == 1
         fake.shutdown()
         thread.join()
+    assert fake.asked_at[1] - fake.asked_at[0] >= 1  # as Retry-After says
+    assert fake.refused == [404, 404]  # questions at another address, or about another topic
     assert said[2].startswith("the hub is away: ")
     assert [*said[:2], *said[3:]] == [
         "429 later",
