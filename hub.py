@@ -31,7 +31,7 @@ from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from functools import partial
 from itertools import chain, product
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 from urllib.parse import quote, urlencode, urlsplit
 
 from callbacks import CallbackClient, CallbackRequest, CallbackResponse
@@ -310,6 +310,9 @@ def longest_wait_seconds(retry_delays: Sequence[float]) -> float:
 
 
 # ---- Hub: the interface for the service, and the threads ---------------------------------------------------
+
+
+Ended: TypeAlias = Callable[[Transaction, SubscriptionState], Transition]  # what follows from a response
 
 
 class TurnedAway(Exception):
@@ -615,12 +618,11 @@ class Hub:
             self._unconfirmed.confirm(response.network)
         jitter = random.random()  # noqa: S311 - it spreads load and guards nothing
         now, delays = self._clock(), self._settings.retry_delays
-        self._record(
-            subscription,
-            sent_at,
-            response,
-            lambda _, state: delivery_ended(state, subscription, topic.digest, response, now, delays, jitter),
-        )
+
+        def ended(_: Transaction, state: SubscriptionState) -> Transition:
+            return delivery_ended(state, subscription, topic.digest, response, now, delays, jitter)
+
+        self._record(subscription, sent_at, response, ended)
 
     def _exchange(self, exchange: Exchange, request: CallbackRequest) -> CallbackResponse:
         """What the callback answers. Raises TurnedAway."""
@@ -652,13 +654,7 @@ class Hub:
                 raise TurnedAway
             self._unconfirmed.add(network, now)
 
-    def _record(
-        self,
-        row: Row,
-        sent_at: float,
-        response: CallbackResponse,
-        ended: Callable[[Transaction, SubscriptionState], Transition],
-    ) -> None:
+    def _record(self, row: Row, sent_at: float, response: CallbackResponse, ended: Ended) -> None:
         """Store the new state. A lease that ended after the exchange was `sent_at` counts as active.
 
         While the store cannot be written, the worker waits and nothing is repeated. If the hub stops

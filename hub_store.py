@@ -403,13 +403,8 @@ def identity(path: Path) -> Identity:
 
 def connect(path: Path, busy_seconds: float = STORE_BUSY_SECONDS) -> sqlite3.Connection:
     """A connection to a file that exists. Raises sqlite3.Error."""
-    return sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=rw",
-        timeout=busy_seconds,
-        isolation_level=None,
-        check_same_thread=False,
-        uri=True,
-    )
+    file = f"{path.absolute().as_uri()}?mode=rw"
+    return sqlite3.connect(file, busy_seconds, isolation_level=None, check_same_thread=False, uri=True)
 
 
 @contextmanager
