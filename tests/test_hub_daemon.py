@@ -121,11 +121,11 @@ def test_a_subscriber_gets_what_a_reader_gets(lab: Lab, data: Path, tmp_path: Pa
         for path in ("/feed.xml", "/api/feed.json", "/reviews.json"):
             lab.on("POST", "/cb", answer(204))
             subscribe(lab, service, path)
-            seen = len(lab.posts())
+            before = fetch(service, path).body
             add_review(data, f"new-{path[1:].replace('/', '-')}")
-            lab.wait(lambda seen=seen: len(lab.posts()) > seen)
-            lab.wait(lambda: counts(service)["behind"] == 0)
+            lab.wait(lambda path=path, before=before: fetch(service, path).body != before)
             read = fetch(service, path)
+            lab.wait(lambda read=read: read.body in [post.body for post in lab.posts()])
             delivery = next(post for post in lab.posts() if post.body == read.body)
             assert delivery.headers["Content-Type"] == read.headers["content-type"]
             assert delivery.headers["Link"] == read.headers["link"]
