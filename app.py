@@ -33,7 +33,8 @@ import links
 import page
 import representations
 from contract import BadData, printable
-from hub import Hub, HubAnswer, Topic
+from hub import Hub
+from hub_values import HubAnswer, Topic
 from mcp_rpc import McpEndpoint
 from query import BadQuery, Issue, Query, echo, query_from_pairs, query_of_page
 from representations import (

@@ -1,4 +1,4 @@
-"""Callback URLs: which of them are allowed, and the one HTTPS client that goes to them.
+"""The one HTTPS client that goes to callbacks.
 
 Callback URLs come from strangers. Therefore no address of a private network is ever contacted, each exchange
 has one deadline and one size limit for everything, and its outcome is described in words of this module. The
@@ -6,7 +6,7 @@ client follows no redirects, uses no proxy, and keeps neither cookies nor connec
 
 This module knows HTTP and TLS. It must not know subscriptions, topics, the store or the hub's settings.
 
-Sections, in order: Callback URLs - Exchanges - Outages - Connections - Client
+Sections, in order: Exchanges - Outages - Connections - Client
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import errno
 import http.client
 import ipaddress
 import math
-import re
 import socket
 import ssl
 import threading
@@ -23,112 +22,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-MAX_CALLBACK_CHARACTERS = 2048
+from hub_values import HTTPS_AUTHORITY, is_public, network_of
+
 MAX_ANSWER_BYTES = 64 * 1024  # head and body of a callback's answer together
-
-
-# ---- Callback URLs -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Callback:
-    """A callback URL that has passed all checks that need no network."""
-
-    url: str  # as sent
-    key: str  # as compared
-    host: str  # lower case, an IPv6 address without its brackets
-
-
-# RFC 3986's characters and no others. urlsplit() silently drops tabs, line ends and leading spaces, so the
-# string is checked as it came, before anything parses it.
-_URL_CHARACTERS = re.compile(r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]+")
-_HTTPS_AUTHORITY = re.compile(r"https://([^/?#]*)", re.IGNORECASE)
-_HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w-]{1,63}(?:\.[\w-]{1,63})*)(?::([0-9]{1,5}))?", re.ASCII)
-
-# Resolvers read a host that ends in a number as an IPv4 address: 127.1, 2130706433, 0x7f.1, 017700000001.
-_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-
-# Escapes of letters, digits, "-", ".", "_" and "~", which RFC 3986 section 2.3 calls unreserved.
-_UNRESERVED_ESCAPE = re.compile(r"%(2D|2E|5F|7E|3[0-9]|[46][1-9A-F]|[57][0-9A])", re.IGNORECASE)
-_SCHEME_AND_AUTHORITY = re.compile(r"\A[^:/?#]+://[^/?#]*")
-
-# Globally routable by the registry, but not one public host: relays, protocol assignments (Teredo is one),
-# documentation, and 6to4, which embeds any IPv4 address.
-_NOT_PUBLIC = "192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"
-_NOT_PUBLIC_NETWORKS = tuple(map(ipaddress.ip_network, _NOT_PUBLIC))
-_UNICAST_V6 = ipaddress.IPv6Network("2000::/3")
-
-
-def parse_callback(url: str, *, allow_private: bool) -> Callback:
-    """Check a callback without the network. Raises ValueError, whose text completes "hub.callback ..."."""
-    if len(url) > MAX_CALLBACK_CHARACTERS:
-        raise ValueError(f"is longer than {MAX_CALLBACK_CHARACTERS} characters")
-    if not _URL_CHARACTERS.fullmatch(url):
-        raise ValueError("is empty or has a character that no URL may have; percent-encode it")
-    if not (https := _HTTPS_AUTHORITY.match(url)):
-        raise ValueError("must be an https:// URL; plain HTTP is not delivered to")
-    if "#" in url:
-        raise ValueError("must not have a fragment (#)")
-    if "@" in https[1]:
-        raise ValueError("must not hold a user name (@)")
-    if not (place := _HOST_AND_PORT.fullmatch(https[1])):
-        raise ValueError("has no usable host and port")
-    host, port = place[1].lower(), int(place[2] or http.client.HTTPS_PORT)
-    if not 0 < port < 65536:
-        raise ValueError("has a port outside 1 to 65535")
-    if not allow_private:
-        _refuse_private(host, port)
-    return Callback(url, comparable(url), host.strip("[]"))
-
-
-def _refuse_private(host: str, port: int) -> None:
-    """Raise ValueError for a host or port that no public callback can have, without asking a resolver."""
-    if port != http.client.HTTPS_PORT and port < 1024:
-        raise ValueError(f"has port {port}; allowed are 443 and 1024 to 65535")
-    address: ipaddress.IPv4Address | ipaddress.IPv6Address | None = None
-    try:
-        if host.startswith("["):
-            address = ipaddress.IPv6Address(host[1:-1])
-        elif _NUMBER.fullmatch(host.rpartition(".")[2]):
-            address = ipaddress.IPv4Address(host)
-    except ValueError:
-        raise ValueError("has a host that is neither a name nor an address written in full") from None
-    if address is not None and not is_public(address):
-        raise ValueError("has an address that is not public")
-    if address is None and ("." not in host or host.endswith(".localhost")):
-        raise ValueError("has a host that is no public name")
-
-
-def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    """Whether an address belongs to a host on the public internet.
-
-    `is_global` alone lets multicast, NAT64, 6to4, IPv4-compatible and site-local addresses through.
-    """
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
-        return is_public(address.ipv4_mapped)
-    if address.version == 6:
-        routable = address in _UNICAST_V6
-    else:
-        routable = address.is_global and not (address.is_multicast or address.is_reserved)
-    return routable and not any(address in network for network in _NOT_PUBLIC_NETWORKS)
-
-
-def network_of(address: str) -> str:
-    """What a stranger has few of: an IPv4 address, or the /64 network of an IPv6 address."""
-    parsed = ipaddress.ip_address(address)
-    if isinstance(parsed, ipaddress.IPv4Address):
-        return address
-    return str(parsed.ipv4_mapped or ipaddress.IPv6Network((int(parsed), 64), strict=False))
-
-
-def comparable(url: str) -> str:
-    """A URL to compare by: unreserved escapes decoded (WebSub 5.1.1), scheme and host in lower case."""
-    decoded = _UNRESERVED_ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), url)
-    return _SCHEME_AND_AUTHORITY.sub(lambda start: start[0].lower(), decoded, count=1)
 
 
 # ---- Exchanges: one request to a callback, and what came back ----------------------------------------------
@@ -144,6 +44,7 @@ class CallbackRequest:
     body: bytes | None
     timeout_seconds: float  # for the whole exchange, from the resolver to the last byte that is read
     read_body_bytes: int  # how much of the answer's body matters
+    confirmed_network: str | None = None  # where the callback confirmed; a stranger's failure proves nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +55,10 @@ class CallbackResponse:
     outcome: str  # "HTTP 200", "connection refused"; for the log and the operator, not for subscribers
     body: bytes = b""  # only of a success, at most `read_body_bytes`
     retry_after: str | None = None
-    own_fault: bool = False  # nothing was sent, for a reason that lies in this machine or its network
+    network: str = ""  # of the address that answered with a status
+    is_silence: bool = False  # nobody answered, not even with a refusal or with another protocol
+    own_fault: bool = False  # silence for a reason that lies in this machine or its network
+    seconds: float = 0.0  # that the exchange took
 
     @property
     def is_success(self) -> bool:
@@ -165,9 +69,8 @@ class CallbackRefused(Exception):
     """A rule of this module ends the exchange; the text names the rule."""
 
 
-# What is missing is this machine's: descriptors, memory, ports, an interface, an answer of its name server.
-OWN_FAULTS = {(OSError, code) for code in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS)}
-OWN_FAULTS |= {(OSError, errno.ENETDOWN), (OSError, errno.EADDRNOTAVAIL), (socket.gaierror, socket.EAI_AGAIN)}
+# What is missing is this machine's: descriptors, memory, ports, an interface.
+OWN_FAULTS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ENETDOWN, errno.EADDRNOTAVAIL}
 
 # The outcome that an exception stands for: the first class that fits. No outcome quotes a stranger's text.
 FAULTS: dict[type[Exception], str] = {
@@ -189,11 +92,18 @@ FAULTS: dict[type[Exception], str] = {
 # ---- Outages: whether nobody can be reached from here ------------------------------------------------------
 
 EVIDENCE_SECONDS = 600.0
-HOSTS_OF_AN_OUTAGE = 3
-UNREACHABLE = {errno.ENETUNREACH, errno.EHOSTUNREACH}
+NETWORKS_OF_AN_OUTAGE = 3
+OWN_NAME_TIMEOUT_SECONDS = 5.0
+OWN_NAME_SECONDS = 60.0  # how long an answer about the own host is believed
+SILENCE = {errno.ENETUNREACH, errno.EHOSTUNREACH, socket.EAI_AGAIN}  # those of getaddrinfo are negative
 
 # Addresses far away, of a root name server; nothing is ever sent to them.
 FAR_AWAY = ((socket.AF_INET, "198.41.0.4"), (socket.AF_INET6, "2001:503:ba3e::2:30"))
+
+
+def is_silence(error: Exception) -> bool:
+    """Whether nobody has answered: neither the callback nor, about its name, the name server."""
+    return isinstance(error, TimeoutError) or getattr(error, "errno", None) in SILENCE
 
 
 class Reachability:
@@ -203,27 +113,26 @@ class Reachability:
     """
 
     def __init__(self) -> None:
-        self._tried: dict[str, tuple[str, float]] = {}  # by host: its network, and when
+        self._tried: dict[str, float] = {}  # when, by network
         self._answered_at = -math.inf
         self._lock = threading.Lock()
 
-    def tried(self, host: str, network: str, now: float) -> None:
-        """A connection to a host is about to be made."""
+    def tried(self, network: str, now: float) -> None:
+        """An exchange begins with a callback that has confirmed in this network."""
         with self._lock:
-            self._tried[host] = network, now
+            self._tried[network] = now
 
     def answered(self, now: float) -> None:
-        """A host has answered, if only by refusing a connection."""
+        """Somebody has answered, if only by refusing a connection."""
         with self._lock:
             self._tried, self._answered_at = {}, now
 
     def is_outage(self, now: float) -> bool:
-        """Whether three hosts in different networks were tried, and none has answered."""
+        """Whether three networks of confirmed callbacks were tried, and nobody has answered."""
         start = now - EVIDENCE_SECONDS
         with self._lock:
-            self._tried = {host: trial for host, trial in self._tried.items() if trial[1] > start}
-            networks = {network for network, _ in self._tried.values()}
-            return self._answered_at <= start and len(networks) >= HOSTS_OF_AN_OUTAGE
+            self._tried = {network: at for network, at in self._tried.items() if at > start}
+            return self._answered_at <= start and len(self._tried) >= NETWORKS_OF_AN_OUTAGE
 
 
 def has_default_route() -> bool:
@@ -236,6 +145,8 @@ def has_default_route() -> bool:
 
 
 # ---- Connections: checked addresses only, and one deadline over everything ---------------------------------
+
+MAX_ADDRESSES = 4  # that an exchange tries
 
 Resolve: TypeAlias = Callable[[str], Sequence[str]]  # from a host to its addresses
 Enter: TypeAlias = Callable[[str], None]  # told the network of an address before a connection to it
@@ -300,6 +211,17 @@ def resolve_in_time(resolve: Resolve, host: str, deadline: float) -> Sequence[st
     return found.result(seconds_until(deadline))
 
 
+def few_of(addresses: Sequence[str]) -> list[str]:
+    """The addresses to try, in their order: at most four, two of each family where there are both.
+
+    A name can have thousands, and a stranger chooses whose they are.
+    """
+    families = [[one for one in dict.fromkeys(addresses) if (":" in one) == is_v6] for is_v6 in (False, True)]
+    most = MAX_ADDRESSES // 2 if all(families) else MAX_ADDRESSES
+    few = {address for family in families for address in family[:most]}
+    return [address for address in dict.fromkeys(addresses) if address in few]
+
+
 def connect_to_one(addresses: Sequence[str], port: int, deadline: float, enter: Enter) -> socket.socket:
     """A connection to the first address that answers; the time is shared among them. Raises OSError."""
     fault: OSError = socket.gaierror("no address")
@@ -325,10 +247,14 @@ class CallbackClient:
         ca_file: Path | None,
         *,
         allow_private: bool,
+        own_host: str = "",
         resolve: Resolve = system_resolve,
         is_online: Callable[[], bool] = has_default_route,
     ):
-        """`ca_file` (PEM) is trusted besides the system's certificates. Raises OSError if it is unusable."""
+        """`ca_file` (PEM) is trusted besides the system's certificates. Raises OSError if it is unusable.
+
+        `own_host` is a name that the name server must know; "" for none.
+        """
         self._context = ssl.create_default_context()
         self._context.sslsocket_class = DeadlineSocket
         if ca_file is not None:
@@ -338,34 +264,56 @@ class CallbackClient:
         self._resolve = resolve
         self._is_online = is_online
         self._reachability = Reachability()
+        self._own_host = own_host
+        self._own_name = -math.inf, False  # when the own host was last resolved, and whether in vain
+        self._resolving_own_name = threading.Lock()
 
     def send(self, request: CallbackRequest, enter: Enter = lambda network: None) -> CallbackResponse:
         """Make one exchange. A failure is a response without a status, never an exception.
 
         What `enter` raises ends the exchange and is raised here.
         """
-        deadline = time.monotonic() + request.timeout_seconds
+        began = time.monotonic()
+        deadline = began + request.timeout_seconds
+        if request.confirmed_network is not None:
+            self._reachability.tried(request.confirmed_network, began)
         try:
-            if not (https := _HTTPS_AUTHORITY.match(request.url)):
+            if not (https := HTTPS_AUTHORITY.match(request.url)):
                 raise CallbackRefused("not an https URL")
             target = "/" + request.url[https.end() :].removeprefix("/")
             with closing(http.client.HTTPSConnection(https[1], context=self._context)) as connection:
                 connection.sock = tls = self._connect(connection.host, connection.port, deadline, enter)
+                network = network_of(tls.getpeername()[0])
                 tls.do_handshake()
                 connection.request(request.method, target, request.body, {**self._headers, **request.headers})
                 with connection.getresponse() as answer:
-                    return read_answer(answer, request.read_body_bytes)
+                    return replace(read_answer(answer, request.read_body_bytes), network=network)
         except CallbackRefused as refusal:
             return CallbackResponse(None, str(refusal))
         except tuple(FAULTS) as error:
             outcome = next(words for kind, words in FAULTS.items() if isinstance(error, kind))
-            return CallbackResponse(None, outcome, own_fault=self._is_own_fault(error))
+            own_fault = type(error) is OSError and error.errno in OWN_FAULTS
+            if own_fault or not is_silence(error):
+                return CallbackResponse(None, outcome, is_silence=own_fault, own_fault=own_fault)
+            return CallbackResponse(None, outcome, is_silence=True, own_fault=self._is_own_fault(error))
 
-    def _is_own_fault(self, error: Exception) -> bool:
-        code = getattr(error, "errno", None)
-        if isinstance(error, TimeoutError) or code in UNREACHABLE:
-            return not self._is_online() or self._reachability.is_outage(time.monotonic())
-        return (type(error), code) in OWN_FAULTS
+    def _is_own_fault(self, silence: Exception) -> bool:
+        if not self._is_online() or self._reachability.is_outage(time.monotonic()):
+            return True
+        return getattr(silence, "errno", None) == socket.EAI_AGAIN and self._is_own_name_unresolved()
+
+    def _is_own_name_unresolved(self) -> bool:
+        """Whether the name server does not answer for the own host either."""
+        with self._resolving_own_name:
+            began = time.monotonic()
+            if self._own_host and began > self._own_name[0] + OWN_NAME_SECONDS:
+                fault: Exception | None = None
+                try:
+                    resolve_in_time(self._resolve, self._own_host, began + OWN_NAME_TIMEOUT_SECONDS)
+                except (OSError, UnicodeError) as error:
+                    fault = error
+                self._own_name = began, fault is not None and is_silence(fault)
+            return self._own_name[1]
 
     def _connect(self, host: str, port: int, deadline: float, enter: Enter) -> DeadlineSocket:
         """Resolve the host once, check every address, and connect to one of exactly these.
@@ -380,12 +328,8 @@ class CallbackClient:
             if not (self._allow_private or is_public(ipaddress.ip_address(address))):
                 raise CallbackRefused(f"{address} is not a public address")
 
-        def tried(network: str) -> None:
-            enter(network)
-            self._reachability.tried(host, network, time.monotonic())
-
         try:
-            plain = connect_to_one(addresses, port, deadline, tried)
+            plain = connect_to_one(few_of(addresses), port, deadline, enter)
         except ConnectionError:
             self._reachability.answered(time.monotonic())
             raise

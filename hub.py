@@ -12,55 +12,59 @@ server that carries its answers. A callback's URL may be a secret: the log names
 Everything above *Hub* is pure: it has no socket, file, thread or clock; time is an argument.
 All moments (`now`, `..._at`) are seconds since the epoch, all durations seconds.
 
-Sections, in order: Values - Requests - Transitions - Exchanges - Scheduling - Hub
+Sections, in order: Transitions - Exchanges - Scheduling - Hub
 """
 
 from __future__ import annotations
 
 import hmac
 import logging
+import math
 import random
 import secrets
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from email.utils import parsedate_to_datetime
-from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
-from urllib.parse import parse_qs, quote, urlencode
+from functools import partial
+from itertools import chain, product
+from typing import NamedTuple, TypeAlias
+from urllib.parse import quote, urlencode, urlsplit
 
-from callbacks import Callback, CallbackClient, CallbackRequest, CallbackResponse, comparable, parse_callback
-from hub_store import (
-    Occupancy,
+from callbacks import CallbackClient, CallbackRequest, CallbackResponse
+from hub_store import Skipped, Store, StoreFault, Transaction
+from hub_values import (
+    FAILURES_THAT_REMOVE,
+    MAX_UNVERIFIED,
+    UNCONFIRMED_SECONDS,
+    HubAnswer,
+    HubSettings,
     PendingRequest,
+    RequestRefused,
     Row,
-    Store,
-    StoreFault,
-    Subscriber,
     Subscription,
     SubscriptionState,
+    Topic,
+    Unconfirmed,
+    admit,
+    denial,
+    read_subscription_request,
+    too_many,
 )
 from links import topic_link_header
 
-FORM_TYPE = "application/x-www-form-urlencoded"
-MAX_FORM_BYTES = 16 * 1024
-MAX_FORM_FIELDS = 64
-MAX_SECRET_BYTES = 199  # REC 5.1: "less than 200 bytes"
-MAX_PENDING = 1000
-MAX_NOTICES = 1000  # that wait; when more callbacks are removed at once, the others are not told
-MAX_UNVERIFIED_PER_NETWORK = 50  # pending, and not confirmed within UNCONFIRMED_SECONDS
-UNCONFIRMED_SECONDS = 60.0
-MAX_SUBSCRIPTIONS_PER_HOST = 1000
-MAX_NETWORKS = 20_000  # that are remembered, each for one host
-
-FAILURES_THAT_REMOVE = 3
 RETRY_JITTER = 0.2  # a retry is up to this share later, so that failures with one cause spread out
 MAX_RETRY_AFTER_SECONDS = 3600.0
 OWN_FAULT_SECONDS = 60.0  # until what this machine could not send is tried again
-MAX_OWN_FAULT_SECONDS = 3600.0  # until a request that it could not verify is dropped
+MAX_OWN_FAULT_SECONDS = 3600.0  # until a subscriber's request that it could not verify is dropped
+MAX_TRIES = 3  # of a request that nobody answers
+TRIES_SECONDS = 120.0  # since the first of them
+MAX_REMEMBERED = 20_000  # hosts with their network
+SLOW_SECONDS = 2.0  # whose last exchange took longer waits behind the others
+LONG_AGO = 1.0  # the `next_attempt_at` of these: as if for a retry that is due
 
 # A subscription whose lease has ended is ignored at once, but its row is kept for a day of running time: a
 # clock that jumps and is put right has ended nothing.
@@ -71,177 +75,19 @@ TICK_SECONDS = 1.0  # how often the scheduler looks for retries, and a worker tr
 log = logging.getLogger(__name__)
 
 
-# ---- Values ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Topic:
-    """The current representation of a topic, exactly as GET serves it (identity coding)."""
-
-    path: str  # "/feed.xml"
-    content_type: str
-    body: bytes
-    digest: str  # hex SHA-256 of body
-
-
-@dataclass(frozen=True, slots=True)
-class HubSettings:
-    """What the operator chooses; all durations are seconds. Raises ValueError for contradictions."""
-
-    base_url: str  # without a slash at the end; base_url + path is a topic's URL
-    state_dir: Path
-    user_agent: str
-    lease_seconds: int  # the default lease
-    lease_min: int
-    lease_max: int
-    retry_delays: tuple[float, ...]
-    timeout: float  # of a delivery, from connecting to the end of the answer's head
-    workers: int
-    max_subscriptions: int
-    ca_file: Path | None  # PEM, trusted for callbacks besides the system's certificates; for tests
-    allow_private: bool  # callbacks may have any address and port; for tests
-
-    def __post_init__(self) -> None:
-        if not 0 < self.lease_min <= self.lease_seconds <= self.lease_max:
-            raise ValueError("leases must be 0 < minimum <= default <= maximum")
-        if len(self.retry_delays) != FAILURES_THAT_REMOVE - 1 or min(self.retry_delays) < 0:
-            raise ValueError(f"{FAILURES_THAT_REMOVE - 1} retry delays are needed, each 0 or more")
-        if self.timeout <= 0 or self.workers < 1 or self.max_subscriptions < 1:
-            raise ValueError("timeout, workers and maximum of subscriptions must be positive")
-
-
-@dataclass(frozen=True, slots=True)
-class HubAnswer:
-    """The answer to a POST: one line of text/plain (REC 5.1.2), and the headers that the status needs."""
-
-    status: int
-    text: str
-    headers: tuple[tuple[str, str], ...] = ()
-
-
-class RequestRefused(Exception):
-    """The request is answered with an error status; the reason is for the author of the subscriber."""
-
-    def __init__(self, status: int, reason: str, retry_after_seconds: int | None = None):
-        super().__init__(reason)
-        wait = (("Retry-After", str(retry_after_seconds)),) if retry_after_seconds else ()
-        self.answer = HubAnswer(status, reason, wait)
-
-
-# ---- Requests: the form of a subscriber (REC 5.1) ----------------------------------------------------------
-
-
-def read_subscription_request(
-    content_type: str | None, body: bytes, settings: HubSettings, topics: Mapping[str, Topic], now: float
-) -> PendingRequest:
-    """What a form POST asks for. Raises RequestRefused."""
-    form = read_form(content_type, body)
-    parsers: dict[str, Callable[[str], Any]] = {
-        "hub.mode": parse_mode,
-        "hub.callback": lambda url: parse_callback(url, allow_private=settings.allow_private),
-        "hub.topic": str,
-    }
-    values: dict[str, Any] = {"hub.lease_seconds": settings.lease_seconds, "hub.secret": None}
-    if form.get("hub.mode") == ["subscribe"]:  # REC 5.1: a lease is ignored otherwise
-        parsers |= {"hub.lease_seconds": parse_lease_seconds, "hub.secret": parse_secret}
-    issues = []
-    for name, parse in parsers.items():
-        given = form.get(name, [])
-        try:
-            if len(given) > 1:
-                raise ValueError(f"is given {len(given)} times")
-            if given:
-                values[name] = parse(given[0])
-            elif name not in values:
-                raise ValueError("is missing")
-        except ValueError as fault:
-            issues.append(f"{name} {fault}")
-    if issues:
-        raise RequestRefused(400, "; ".join(issues))
-
-    url, base_url = comparable(values["hub.topic"]), comparable(settings.base_url)
-    path = url.removeprefix(base_url) if url.startswith(base_url) else ""
-    topic = topics.get(path)
-    if topic is None and values["hub.mode"] == "subscribe":
-        known = ", ".join(settings.base_url + path for path in topics)
-        raise RequestRefused(404, f"hub.topic is not a topic of this hub; its topics are {known}")
-    callback: Callback = values["hub.callback"]
-    return PendingRequest(
-        id=None,
-        subscriber=Subscriber(path, callback.key, callback.url, callback.host, values["hub.topic"]),
-        mode=values["hub.mode"],
-        secret=values["hub.secret"],
-        lease_seconds=min(max(values["hub.lease_seconds"], settings.lease_min), settings.lease_max),
-        base_digest=topic.digest if topic else "",
-        requested_at=now,
-    )
-
-
-def read_form(content_type: str | None, body: bytes) -> dict[str, list[str]]:
-    """The values of each field of a form in UTF-8. Raises RequestRefused."""
-    if len(body) > MAX_FORM_BYTES:
-        raise RequestRefused(413, f"the form is larger than {MAX_FORM_BYTES} bytes")
-    if (content_type or "").partition(";")[0].strip().lower() != FORM_TYPE:
-        raise RequestRefused(415, f"Content-Type must be {FORM_TYPE}")
-    try:
-        text = body.decode("utf-8")
-        return parse_qs(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_FORM_FIELDS)
-    except UnicodeError:
-        raise RequestRefused(400, "the form is not UTF-8") from None
-    except ValueError:
-        raise RequestRefused(400, f"the form has more than {MAX_FORM_FIELDS} fields") from None
-
-
-def parse_mode(raw: str) -> str:
-    if raw == "publish":
-        raise ValueError("publish is not needed: this hub sees by itself when its topics change")
-    if raw not in ("subscribe", "unsubscribe"):
-        raise ValueError("must be subscribe or unsubscribe")
-    return raw
-
-
-def parse_lease_seconds(raw: str) -> int:
-    """A positive decimal integer (REC 5.1) of any length; eleven digits exceed every maximum."""
-    digits = raw.lstrip("0")
-    if not (raw.isascii() and raw.isdecimal() and digits):
-        raise ValueError("must be a positive whole number of seconds")
-    return int(digits[:11])
-
-
-def parse_secret(raw: str) -> bytes:
-    """The key of the signatures: the UTF-8 bytes of hub.secret."""
-    secret = raw.encode("utf-8")
-    if not 0 < len(secret) <= MAX_SECRET_BYTES:
-        raise ValueError(f"must have 1 to {MAX_SECRET_BYTES} bytes")
-    return secret
-
-
-def admit(mode: str, taken: Occupancy, unconfirmed: int, max_subscriptions: int) -> None:
-    """Raise RequestRefused when a stranger has nothing to unsubscribe from, or a limit is reached.
-
-    The limits for a host and its network keep strangers from having many requests sent there, and keep a host
-    from using up the limits for all.
-    """
-    if mode == "unsubscribe":
-        raise RequestRefused(404, "hub.callback has no active subscription to hub.topic")
-    unverified = taken.pending_nearby + unconfirmed
-    limits = [
-        (taken.pending, MAX_PENDING, 503, 60, "unverified requests"),
-        (unverified, MAX_UNVERIFIED_PER_NETWORK, 429, 60, "unverified requests of this address"),
-        (taken.subscriptions, max_subscriptions, 503, 3600, "subscriptions"),
-        (taken.subscriptions_of_host, MAX_SUBSCRIPTIONS_PER_HOST, 429, 3600, "subscriptions of this host"),
-    ]
-    for rows, limit, status, retry_after_seconds, what in limits:
-        if rows >= limit:
-            raise RequestRefused(status, f"there are too many {what}; try again later", retry_after_seconds)
-
-
 # ---- Transitions: what may happen to a subscription, and what follows --------------------------------------
 #
-# An accepted request replaces an earlier pending one and changes nothing else until it is verified (REC 5.1).
+# An accepted request replaces an earlier one of its mode and changes nothing else until it is verified (REC
+# 5.1). Requests of both modes wait side by side: who is no subscriber may send them, too.
 # The end of a lease is no event: the store does not return a subscription whose lease has ended.
 
-Transition: TypeAlias = tuple[SubscriptionState, str]  # the new state, and a line for the log if it changed
+
+class Transition(NamedTuple):
+    """The new state, and if it changed a line for the log."""
+
+    state: SubscriptionState
+    line: str = ""
+    level: int = logging.INFO
 
 
 def verification_ended(
@@ -250,26 +96,36 @@ def verification_ended(
     response: CallbackResponse,
     confirmed: bool,
     sent_at: float,
+    full: str,
 ) -> Transition:
-    """The state after the verification, or the notice of removal, that `request` stands for.
+    """The state after the verification, or the notice, that `request` stands for; `full` is from `too_many`.
 
     A lease begins when the verification was sent (REC 5.3). A renewal keeps the delivered digest, so that no
     content is repeated and no change is skipped. It keeps failures and waiting time, too, or a callback that
     fails could renew itself to the front.
     """
-    if state.pending is None or state.pending.id != request.id:
-        return state, ""  # replaced by a newer request, which gets its own challenge
+    waiting = [one.id for one in state.requests if one.mode == request.mode]
+    # A newer request that replaced this one gets a challenge of its own, but what is confirmed counts.
+    if not waiting or (request.id not in waiting and not confirmed):
+        return Transition(state)
+    others = replace(state, requests=tuple(one for one in state.requests if one.id != request.id))
     if request.mode == "denied":
-        return replace(state, pending=None), f"denied notice: {response.outcome}"
+        return Transition(others, f"denied notice: {response.outcome}")
     if not confirmed:
         reason = f"{response.outcome} without the challenge" if response.is_success else response.outcome
-        return replace(state, pending=None), f"{request.mode} not confirmed: {reason}"
+        return Transition(others, f"{request.mode} not confirmed: {reason}")
     line = f"{request.mode} confirmed: {response.outcome}"
+    newer = tuple(one for one in others.requests if (one.id or 0) > (request.id or 0))
     if request.mode == "unsubscribe":
-        return SubscriptionState(), line
-    who, secret, expires_at = request.subscriber, request.secret, sent_at + request.lease_seconds
+        return Transition(SubscriptionState(None, newer), line)
+    who = replace(request.subscriber, network=response.network)
+    if state.subscription is None and full:
+        notice = denial(who, f"there are too many {full}", sent_at)
+        return Transition(SubscriptionState(None, (notice, *newer)), f"{line}, denied: too many {full}")
+    secret, expires_at = request.secret, sent_at + request.lease_seconds
     old = state.subscription or Subscription(None, who, secret, sent_at, expires_at, request.base_digest)
-    return SubscriptionState(replace(old, subscriber=who, secret=secret, expires_at=expires_at)), line
+    renewed = replace(old, subscriber=who, secret=secret, expires_at=expires_at)
+    return Transition(SubscriptionState(renewed, newer), line)
 
 
 def delivery_ended(
@@ -287,31 +143,64 @@ def delivery_ended(
     """
     old = state.subscription
     if old is None or old.id != subscription.id:
-        return state, ""  # the subscription ended meanwhile
+        return Transition(state)  # the subscription ended meanwhile
     tried = replace(old, last_attempt_at=now, last_outcome=response.outcome)
     content = f"content {digest[:12]}"
     if response.own_fault:
         new = replace(tried, next_attempt_at=now + own_fault_seconds(retry_delays))
-        return replace(state, subscription=new), f"{content} postponed: {response.outcome}"
+        return Transition(replace(state, subscription=new), f"{content} postponed: {response.outcome}")
     if response.is_success:
         new = replace(tried, delivered_digest=digest, failures=0, next_attempt_at=0.0)
-        return replace(state, subscription=new), f"{content} delivered: {response.outcome}"
+        return Transition(replace(state, subscription=new), f"{content} delivered: {response.outcome}")
     if response.status == 410:
-        return replace(state, subscription=None), f"{content} gone: {response.outcome}"
+        removed = replace(state, subscription=None)
+        return Transition(removed, f"{content} gone, removed: {response.outcome}", logging.WARNING)
 
     failures = old.failures + 1
     line = f"delivery failed, {failures} of {FAILURES_THAT_REMOVE}"
     if failures == FAILURES_THAT_REMOVE:
         # REC 7 keeps it until the lease ends, but REC 5.2 permits to deny it at any time with a notice. A
         # pending request to subscribe needs no notice, since its verification follows.
-        asks_anew = state.pending is not None and state.pending.mode == "subscribe"
-        notice = PendingRequest(None, old.subscriber, "denied", None, 0, "", now)
-        pending = state.pending if asks_anew else notice
-        return SubscriptionState(None, pending), f"{line}, removed: {response.outcome}"
+        anew = tuple(one for one in state.requests if one.mode == "subscribe")
+        reason = f"{FAILURES_THAT_REMOVE} deliveries in a row failed; subscribe again to resume"
+        left = anew or (denial(old.subscriber, reason, now),)
+        removed = SubscriptionState(None, left)
+        return Transition(removed, f"{line}, removed: {response.outcome}", logging.WARNING)
     delay_seconds = retry_delays[old.failures] * (1 + RETRY_JITTER * jitter)
     wait_seconds = max(delay_seconds, asked_wait_seconds(response, now))
     new = replace(tried, failures=failures, next_attempt_at=now + wait_seconds)
-    return replace(state, subscription=new), f"{line}: {response.outcome}"
+    return Transition(replace(state, subscription=new), f"{line}: {response.outcome}")
+
+
+def paced(state: SubscriptionState, seconds: float) -> SubscriptionState:
+    """The state after an exchange of so many seconds: whose last one was slow waits behind the others."""
+    old = state.subscription
+    if old is None or old.next_attempt_at > LONG_AGO:  # who waits for a retry is in that lane already
+        return state
+    return replace(
+        state, subscription=replace(old, next_attempt_at=LONG_AGO if seconds > SLOW_SECONDS else 0.0)
+    )
+
+
+class Tries(NamedTuple):
+    """The tries of a request without an answer, and how long its subscriber waits; all in running time."""
+
+    request_id: int | None
+    tries: int
+    first_at: float
+    until: float  # no request of this subscriber is sent before
+
+    def is_last(self, request: PendingRequest, now: float, own_fault: bool) -> bool:
+        """Whether the request is given up without an answer.
+
+        An outage of this machine is waited out for subscribers, not for strangers.
+        """
+        if self.request_id != request.id or not self.tries:
+            return False
+        waited_seconds = now - self.first_at
+        if request.subscriber.network is not None and own_fault:
+            return waited_seconds >= MAX_OWN_FAULT_SECONDS
+        return self.tries >= MAX_TRIES or waited_seconds >= TRIES_SECONDS or request.mode == "denied"
 
 
 def own_fault_seconds(retry_delays: Sequence[float]) -> float:
@@ -339,18 +228,17 @@ def verification(request: PendingRequest, challenge: str, timeout_seconds: float
     """The GET that verifies a request (REC 5.3), or that tells of a removal (REC 5.2)."""
     parameters = {"hub.mode": request.mode, "hub.topic": request.subscriber.topic_url}
     if request.mode == "denied":
-        failed = f"{FAILURES_THAT_REMOVE} deliveries in a row failed"
-        parameters["hub.reason"] = f"{failed}; subscribe again to resume"
+        parameters["hub.reason"] = request.reason
     else:
         parameters["hub.challenge"] = challenge
-    if request.mode == "subscribe":
         parameters["hub.lease_seconds"] = str(request.lease_seconds)
     # REC 5.1.1: the callback's own query stays exactly as it is.
     callback = request.subscriber.callback
     joint = "?" if "?" not in callback else "" if callback.endswith(("?", "&")) else "&"
     url = callback + joint + urlencode(parameters, quote_via=quote, safe="")
     # One byte more than the challenge, so that an answer that only begins with it is recognized.
-    return CallbackRequest("GET", url, {}, None, timeout_seconds, len(challenge) + 1)
+    confirmed_in = request.subscriber.network
+    return CallbackRequest("GET", url, {}, None, timeout_seconds, len(challenge) + 1, confirmed_in)
 
 
 def notification(subscription: Subscription, topic: Topic, settings: HubSettings) -> CallbackRequest:
@@ -358,7 +246,8 @@ def notification(subscription: Subscription, topic: Topic, settings: HubSettings
     headers = {"Content-Type": topic.content_type, "Link": topic_link_header(settings.base_url, topic.path)}
     if subscription.secret is not None:
         headers["X-Hub-Signature"] = "sha256=" + hmac.digest(subscription.secret, topic.body, "sha256").hex()
-    return CallbackRequest("POST", subscription.subscriber.callback, headers, topic.body, settings.timeout, 0)
+    who = subscription.subscriber
+    return CallbackRequest("POST", who.callback, headers, topic.body, settings.timeout, 0, who.network)
 
 
 # ---- Scheduling: what to do next ---------------------------------------------------------------------------
@@ -378,62 +267,52 @@ class Exchange(NamedTuple):
     place: str  # whose share of the workers it takes: a network, or the domain of an unresolved host
 
 
-def lane_of(row: Row, renewals: Collection[tuple[str, str]]) -> str:
-    """The lane of the exchange that is due for a row; `renewals` are the keys of `Transaction.renewals`."""
-    if isinstance(row, Subscription):
-        return "retry" if row.next_attempt_at else "delivery"
-    if row.mode == "denied":
-        return "notice"
-    return "renewal" if row.subscriber.key in renewals else "verification"
+def has_room(running: Collection[Exchange], lane: str, workers: int) -> bool:
+    """Whether a lane may have one more of the workers."""
+    in_lane = sum(one.lane == lane for one in running)
+    return len(running) < workers and in_lane < max(1, int(LANES[lane] * workers))
 
 
-def is_due(subscription: Subscription, now: float, retry_delays: Sequence[float]) -> bool:
-    """Whether the delay before the next attempt is over, or was computed before the clock was set back."""
-    longest_wait_seconds = max(max(retry_delays) * (1 + RETRY_JITTER), MAX_RETRY_AFTER_SECONDS)
-    return not now < subscription.next_attempt_at <= now + longest_wait_seconds
-
-
-def in_turn(due: Iterable[Exchange], running: Collection[Exchange]) -> list[Exchange]:
-    """By lane, then by how many of the same place run or come before: many callbacks do not delay others."""
-    taken = Counter((exchange.lane, exchange.place) for exchange in running)
-
-    def turn(exchange: Exchange) -> tuple[int, int]:
-        taken[exchange.lane, exchange.place] += 1
-        return list(LANES).index(exchange.lane), taken[exchange.lane, exchange.place]
-
-    return sorted(due, key=turn)
-
-
-def workers_per_place(workers: int) -> int:
-    """How many of the workers may be busy with one place."""
+def max_per_place(workers: int) -> int:
     return max(1, min(MAX_WORKERS_PER_PLACE, workers // 4))
 
 
-def startable(due: Iterable[Exchange], running: Collection[Exchange], workers: int) -> Iterator[Exchange]:
-    """The due exchanges, in their order, for which there is a worker: one a subscriber, few a place."""
-    max_per_lane = {lane: max(1, int(share * workers)) for lane, share in LANES.items()}
-    keys = {exchange.row.subscriber.key for exchange in running}
-    places = Counter(exchange.place for exchange in running)
-    lanes = Counter(exchange.lane for exchange in running)
-    for exchange in due:
-        row, lane, place = exchange
-        has_room = places[place] < workers_per_place(workers) and lanes[lane] < max_per_lane[lane]
-        if has_room and row.subscriber.key not in keys and lanes.total() < workers:
-            keys.add(row.subscriber.key)
-            places[place] += 1
-            lanes[lane] += 1
-            yield exchange
+def full_places(running: Collection[Exchange], lane: str, most: int, workers: int) -> set[str]:
+    """The places that get no further worker: they have `most`, or half of the lane of retries."""
+    counts = Counter(one.place for one in running)
+    retries = Counter(one.place for one in running if one.lane == lane == "retry")
+    half = max(1, int(LANES["retry"] * workers) // 2)
+    return {place for place, count in counts.items() if count >= most or retries[place] >= half}
 
 
-class Wait(NamedTuple):
-    """How long no request of a subscriber is verified, in running time."""
+def take(
+    found: Iterable[Exchange], lane: str, running: list[Exchange], most: int, workers: int
+) -> Iterator[Exchange]:
+    """The exchanges of a lane, in their order, for which there is room. They join those that run.
 
-    since: float  # when the request with this id began to wait
-    until: float
-    request_id: int | None
+    No more are looked at than the lane has room for. A subscriber has one exchange at a time.
+    """
+    left = iter(found)
+    while has_room(running, lane, workers) and (one := next(left, None)):
+        full = full_places(running, lane, most, workers)
+        if one.place not in full and one.row.subscriber.key not in keys_of(running):
+            running.append(one)
+            yield one
+
+
+def keys_of(running: Iterable[Exchange]) -> set[str]:
+    return {one.row.subscriber.key for one in running}
+
+
+def longest_wait_seconds(retry_delays: Sequence[float]) -> float:
+    """Who would have to wait longer than that waits for a clock that was set back, and is due."""
+    return max(max(retry_delays) * (1 + RETRY_JITTER), MAX_RETRY_AFTER_SECONDS)
 
 
 # ---- Hub: the interface for the service, and the threads ---------------------------------------------------
+
+
+Ended: TypeAlias = Callable[[Transaction, SubscriptionState], Transition]  # what follows from a response
 
 
 class TurnedAway(Exception):
@@ -460,9 +339,11 @@ class Hub:
         self._counts: dict[str, int] = {}
         self._topics: Mapping[str, Topic] = {}
         self._networks: dict[str, str] = {}  # by host, of the address that was tried last
-        self._unconfirmed: deque[tuple[str, float]] = deque(maxlen=10_000)  # the networks, in running time
-        self._waits: dict[tuple[str, str], Wait] = {}  # by the key of the subscriber
+        self._unconfirmed = Unconfirmed()  # of networks
+        self._asked = Unconfirmed()  # of domains of strangers
+        self._tries: dict[tuple[str, bool], Tries] = {}  # by a subscriber's key, and whether it is a request
         self._ended_at: dict[int, float] = {}  # when first seen, in running time, by the subscription's id
+        self._thread_refused_at = -math.inf  # when this was logged last, in running time
         self._stopping = threading.Event()
         self._wake = threading.Event()  # for the scheduler: something may be due, or a worker has ended
         self._scheduler = threading.Thread(target=self._schedule, name="hub-scheduler", daemon=True)
@@ -515,15 +396,13 @@ class Hub:
             # Only an accepted request must survive a power cut: all else is found out again.
             with self._store.writing(durable=True) as rows:
                 state = rows.state(request.subscriber, now)
-                if state.subscription:  # no limit concerns it; its lease may end before the verification
-                    request = replace(request, base_digest=state.subscription.delivered_digest)
+                if old := state.subscription:  # no limit concerns it; the lease may end meanwhile
+                    who = replace(request.subscriber, network=old.subscriber.network)
+                    request = replace(request, subscriber=who, base_digest=old.delivered_digest)
                 else:
-                    network, hosts = self._neighbourhood(request.subscriber.host)
-                    taken = rows.occupancy(request.subscriber, hosts, now)
-                    admit(
-                        request.mode, taken, self._unconfirmed_of(network), self._settings.max_subscriptions
-                    )
-                rows.save(state, replace(state, pending=request))
+                    self._admit(request, rows, now)
+                others = (one for one in state.requests if one.mode != request.mode)
+                rows.save(state, replace(state, requests=(*others, request)))
         except RequestRefused as refused:
             return refused.answer
         except StoreFault:
@@ -546,30 +425,36 @@ class Hub:
     def _digests(self) -> dict[str, str]:
         return {path: topic.digest for path, topic in self._topics.items()}
 
-    def _neighbourhood(self, host: str) -> tuple[str, list[str]]:
-        """The network of `host`, and all hosts that are known to be in it. An unknown host is alone."""
-        networks = self._networks.copy()
-        network = networks.setdefault(host, host)
-        return network, [name for name, known in networks.items() if known == network]
-
-    def _unconfirmed_of(self, network: str) -> int:
-        """How many verifications it has not confirmed lately."""
-        start = self._running_time() - UNCONFIRMED_SECONDS
-        return sum(each == network and at > start for each, at in self._unconfirmed.copy())
+    def _admit(self, request: PendingRequest, rows: Transaction, now: float) -> None:
+        """Raise RequestRefused when this request of a stranger reaches a limit."""
+        who, running_time = request.subscriber, self._running_time()
+        network = self._networks.get(who.host)
+        taken = rows.occupancy(replace(who, network=network), now)
+        tries = [each for (_, is_request), each in self._tries.copy().items() if is_request and each.tries]
+        unanswered = [each.request_id for each in tries if running_time < each.until]
+        if taken.is_full and rows.displace(who.domain, unanswered):
+            taken = taken._replace(pending=taken.pending - 1)
+        of_domain = self._asked.count(who.domain, running_time)
+        of_network = self._unconfirmed.count(network or "", running_time)
+        admit(request.mode, taken, of_domain, of_network, self._settings.max_subscriptions)
 
     # The scheduler's thread.
 
     def _schedule(self) -> None:
+        kept_at = -math.inf
         while not self._stopping.is_set():
             looked_at = time.monotonic()
+            steps = [self._start_due]
+            if looked_at - kept_at >= TICK_SECONDS:
+                steps = [self._store.keep_open, self._forget, self.delete_ended, self.refresh_counts, *steps]
+                kept_at = looked_at
             try:
-                self._store.keep_open()
-                for step in (self.delete_ended, self.refresh_counts, self._start_due):
+                for step in steps:
                     with suppress(StoreFault):  # which the store logs
                         step()
             except Exception:
                 log.exception("the hub's scheduler met an unexpected error and goes on")
-            # Events may be frequent, and thousands of rows due: at most half of the time is spent on this.
+            # Events may be frequent: at most half of the time is spent on this.
             self._stopping.wait(time.monotonic() - looked_at)
             self._wake.wait(TICK_SECONDS)
             self._wake.clear()
@@ -577,29 +462,56 @@ class Hub:
     def _start_due(self) -> None:
         # The lock keeps a worker from ending between the two steps: its row is either running or up to date.
         with self._running_lock:
-            for exchange in startable(self.due(), list(self._running.values()), self._settings.workers):
+            for exchange in self.due(list(self._running.values())):
                 worker = threading.Thread(target=self._work, args=(exchange,), name="hub-worker", daemon=True)
-                worker.start()
+                try:
+                    worker.start()
+                except RuntimeError as error:
+                    if self._running_time() - self._thread_refused_at >= OWN_FAULT_SECONDS:
+                        self._thread_refused_at = self._running_time()
+                        log.error("the hub can start no thread, and tries again each second: %s", error)
+                    return
                 self._running[worker] = exchange
 
-    def due(self) -> list[Exchange]:
-        """The exchanges that are due, in the order of their turns. Raises StoreFault."""
-        now, delays, running_time = self._clock(), self._settings.retry_delays, self._running_time()
+    def due(self, running: Iterable[Exchange] = ()) -> Iterator[Exchange]:
+        """The exchanges to start beside those that run, in the order of their turns. Raises StoreFault.
+
+        In a lane, requests not yet tried in vain come first, and of these the places without an exchange.
+        """
+        running, workers = list(running), self._settings.workers
+        now, tries = self._running_time(), self._tries.copy()
+        resting = {who for who, each in tries.items() if now < each.until}
+        tried = resting.union(who for who, each in tries.items() if each.tries)
+        lately = self._asked.lately(now)
+
+        def skip(lane: str, waiting: set[tuple[str, bool]], most: int, are_requests: bool) -> Skipped:
+            places = full_places(running, lane, most, workers)
+            if lane == "verification" and most == 1:
+                places |= lately
+            return places, keys_of(running).union(key for key, of in waiting if of == are_requests)
+
         with self._store.reading() as rows:
-            requests, renewals = rows.pending(), rows.renewals(now)
-            behind = [row for row in rows.behind(self._digests(), now) if is_due(row, now, delays)]
-        waits = self._waits.copy()
-        waiting = {key for key, wait in waits.items() if running_time < wait.until}
-        for key in waits.keys() - waiting - {request.subscriber.key for request in requests}:
-            del self._waits[key]
+            for lane in LANES:
+                waits = (tried, resting) if lane == "verification" else (resting,)
+                for waiting, most in product(waits, (1, max_per_place(workers))):
+                    found = self._found(rows, lane, partial(skip, lane, waiting, most))
+                    yield from take(found, lane, running, most, workers)
 
-        def exchange(row: Row) -> Exchange:
-            # One wildcard record answers for all names of a domain: unresolved, they share one place.
-            domain = ".".join(row.subscriber.host.rsplit(".", 2)[-2:])
-            return Exchange(row, lane_of(row, renewals), self._networks.get(row.subscriber.host, domain))
-
-        due: list[Row] = [*(row for row in requests if row.subscriber.key not in waiting), *behind]
-        return in_turn(map(exchange, due), list(self._running.values()))
+    def _found(self, rows: Transaction, lane: str, skip: Callable[[bool], Skipped]) -> Iterator[Exchange]:
+        """The due exchanges of a lane, read as they are needed."""
+        now, late = self._clock(), self._clock() + longest_wait_seconds(self._settings.retry_delays)
+        requests = partial(rows.requests, skip=partial(skip, True))
+        behind = partial(rows.behind, self._digests(), now, skip=partial(skip, False))
+        found: dict[str, list[Iterator[Row]]] = {
+            "renewal": [requests("of subscribers")],
+            "verification": [requests("of strangers")],
+            "delivery": [behind(-1.0, 0.0)],
+            "retry": [requests("of slow subscribers"), behind(0.0, now), behind(late, math.inf)],
+            "notice": [requests("notices")],
+        }
+        for row in chain(*found[lane]):
+            who = row.subscriber
+            yield Exchange(row, lane, self._networks.get(who.host) or who.network or who.domain)
 
     def refresh_counts(self) -> None:
         """Count anew. Raises StoreFault."""
@@ -618,6 +530,14 @@ class Hub:
                 for row in rows.subscriptions("WHERE id = ? AND expires_at <= ?", row_id, self._clock()):
                     rows.save(SubscriptionState(row), SubscriptionState())
                     log_event(row, "lease ended")
+
+    def _forget(self) -> None:
+        """Drop what is remembered of strangers and of requests that are decided."""
+        now = self._running_time()
+        for who, tries in self._tries.copy().items():
+            if now > tries.until + MAX_OWN_FAULT_SECONDS:
+                self._tries.pop(who, None)
+        self._unconfirmed.lately(now)
 
     # The workers' threads, one for each exchange.
 
@@ -643,69 +563,98 @@ class Hub:
                 self._deliver(exchange, row, topic)
 
     def _verify(self, exchange: Exchange, request: PendingRequest) -> None:
-        challenge, sent_at = secrets.token_urlsafe(32), self._clock()
-        response = self._exchange(exchange, verification(request, challenge, self._settings.timeout / 2))
-        delay_seconds = own_fault_seconds(self._settings.retry_delays)
-        if response.own_fault and self._wait(request, delay_seconds) < MAX_OWN_FAULT_SECONDS:
-            return
+        who, challenge, sent_at = request.subscriber, secrets.token_urlsafe(32), self._clock()
+        is_stranger, tries = who.network is None, self._tries.get((who.key, True))
+        if is_stranger and tries and tries.is_last(request, self._running_time(), own_fault=False):
+            response = CallbackResponse(None, "no answer in time")  # and no turn for another try
+        else:
+            if is_stranger:
+                self._asked.add(who.domain, self._running_time())
+            asked = verification(request, challenge, self._settings.timeout / 2)
+            response = self._exchange(exchange, asked)
+            if response.is_silence and self._is_tried_again(request, response.own_fault):
+                self._record(request, sent_at, response, lambda _, state: Transition(state))
+                return
         confirmed = response.is_success and response.body == challenge.encode("ascii")  # REC 5.3.1
-        if not confirmed and request.mode != "denied":
-            host = request.subscriber.host
-            self._unconfirmed.append((self._networks.get(host, host), self._running_time()))
-        if not confirmed and exchange.lane == "renewal":  # no limit refuses renewals, so they take their time
-            self._wait(request, UNCONFIRMED_SECONDS / MAX_UNVERIFIED_PER_NETWORK)
-        self._record(
-            request, sent_at, lambda state: verification_ended(state, request, response, confirmed, sent_at)
-        )
+        if confirmed and response.network != who.network:
+            self._unconfirmed.confirm(response.network)
+        if is_stranger:
+            self._tries.pop((who.key, True), None)
+            if confirmed:
+                self._asked.confirm(who.domain)
+        elif not confirmed and request.mode != "denied":  # no limit refuses these, so they take their time
+            self._rest(request, UNCONFIRMED_SECONDS / MAX_UNVERIFIED)
 
-    def _wait(self, request: Row, seconds: float) -> float:
-        """Verify no request of this subscriber for so long. Returns how long this one has waited already."""
-        now, key = self._running_time(), request.subscriber.key
-        before = self._waits.get(key)
-        since = before.since if before and before.request_id == request.id else now
-        self._waits[key] = Wait(since, now + seconds, request.id)
-        return now - since
+        def ended(rows: Transaction, state: SubscriptionState) -> Transition:
+            taken = rows.occupancy(replace(who, network=response.network), sent_at) if confirmed else None
+            full = too_many(taken, self._settings.max_subscriptions) if taken else ""
+            return verification_ended(state, request, response, confirmed, sent_at, full)
+
+        self._record(request, sent_at, response, ended)
+
+    def _is_tried_again(self, request: PendingRequest, own_fault: bool) -> bool:
+        """Whether a request that got no answer is kept. Then it rests."""
+        is_stranger = request.subscriber.network is None
+        seconds = own_fault_seconds(self._settings.retry_delays)
+        tries = self._rest(request, seconds / 2 if is_stranger else seconds, is_try=True)
+        return not tries.is_last(request, self._running_time(), own_fault)
+
+    def _rest(self, row: Row, seconds: float, is_try: bool = False) -> Tries:
+        """Send this subscriber no request, or no content, for so long."""
+        now, who, is_request = self._running_time(), row.subscriber, isinstance(row, PendingRequest)
+        before = self._tries.get((who.key, is_request))
+        if before is None or before.request_id != row.id or not before.tries:
+            before = Tries(row.id, 0, now, now)
+        until = now + seconds
+        if who.network is None:  # its time ends with no turn, too
+            until = min(until, before.first_at + TRIES_SECONDS)
+        self._tries[who.key, is_request] = tries = before._replace(tries=before.tries + is_try, until=until)
+        return tries
 
     def _deliver(self, exchange: Exchange, subscription: Subscription, topic: Topic) -> None:
         sent_at = self._clock()
         response = self._exchange(exchange, notification(subscription, topic, self._settings))
+        if response.is_success and response.network != subscription.subscriber.network:
+            self._unconfirmed.confirm(response.network)
         jitter = random.random()  # noqa: S311 - it spreads load and guards nothing
         now, delays = self._clock(), self._settings.retry_delays
-        self._record(
-            subscription,
-            sent_at,
-            lambda state: delivery_ended(state, subscription, topic.digest, response, now, delays, jitter),
-        )
+
+        def ended(_: Transaction, state: SubscriptionState) -> Transition:
+            return delivery_ended(state, subscription, topic.digest, response, now, delays, jitter)
+
+        self._record(subscription, sent_at, response, ended)
 
     def _exchange(self, exchange: Exchange, request: CallbackRequest) -> CallbackResponse:
         """What the callback answers. Raises TurnedAway."""
+        began = self._running_time()
         try:
-            return self._send(request, lambda network: self._enter(exchange, network))
+            response = self._send(request, lambda network: self._enter(exchange, network))
         except TurnedAway:
             raise
         except Exception:
             log.exception("an exchange with a callback failed unexpectedly")
-            return CallbackResponse(None, "error in the hub", own_fault=True)
+            return CallbackResponse(None, "error in the hub", is_silence=True, own_fault=True)
+        return replace(response, seconds=self._running_time() - began)
 
     def _enter(self, exchange: Exchange, network: str) -> None:
         """Take a place in the network of a callback, which is now known. Raises TurnedAway."""
-        host = exchange.row.subscriber.host
-        if len(self._networks) >= MAX_NETWORKS:
+        who, now = exchange.row.subscriber, self._running_time()
+        if len(self._networks) >= MAX_REMEMBERED:
             self._networks = {}
-        self._networks[host] = network
+        self._networks[who.host] = network
         with self._running_lock:
             if threading.current_thread() in self._running:
                 self._running[threading.current_thread()] = exchange._replace(place=network)
-            places = Counter(each.place for each in self._running.values())
-        if places[network] > workers_per_place(self._settings.workers):
-            raise TurnedAway
-        if exchange.lane == "verification" and self._unconfirmed_of(network) >= MAX_UNVERIFIED_PER_NETWORK:
-            self._wait(exchange.row, UNCONFIRMED_SECONDS)
-            raise TurnedAway
+            here = sum(one.place == network for one in self._running.values())
+            if here > max_per_place(self._settings.workers):
+                raise TurnedAway
+        if network != who.network:  # where it has confirmed nothing, it may be sent to somebody else
+            if self._unconfirmed.count(network, now) >= MAX_UNVERIFIED:
+                self._rest(exchange.row, UNCONFIRMED_SECONDS)
+                raise TurnedAway
+            self._unconfirmed.add(network, now)
 
-    def _record(
-        self, row: Row, sent_at: float, transition: Callable[[SubscriptionState], Transition]
-    ) -> None:
+    def _record(self, row: Row, sent_at: float, response: CallbackResponse, ended: Ended) -> None:
         """Store the new state. A lease that ended after the exchange was `sent_at` counts as active.
 
         While the store cannot be written, the worker waits and nothing is repeated. If the hub stops
@@ -715,16 +664,14 @@ class Hub:
             try:
                 with self._store.writing() as rows:
                     before = rows.state(row.subscriber, sent_at)
-                    then, line = transition(before)
-                    if then.pending and then.pending.mode == "denied" and rows.notices() >= MAX_NOTICES:
-                        then = replace(then, pending=None)
-                    rows.save(before, then)
+                    then, line, level = ended(rows, before)
+                    rows.save(before, paced(then, response.seconds))
                 break
             except StoreFault:
                 if self._stopping.wait(TICK_SECONDS):
                     return
         if line:
-            log_event(row, line)
+            log_event(row, line, level)
 
 
 def callback_client(settings: HubSettings) -> CallbackClient:
@@ -733,8 +680,11 @@ def callback_client(settings: HubSettings) -> CallbackClient:
         log.warning("hub: PRIVATE ADDRESSES AND ALL PORTS ARE ALLOWED FOR CALLBACKS; for labs only")
     if settings.ca_file is not None:
         log.warning("hub: certificates in %s are trusted for callbacks; for labs only", settings.ca_file)
-    return CallbackClient(settings.user_agent, settings.ca_file, allow_private=settings.allow_private)
+    own_host = urlsplit(settings.base_url).hostname or ""
+    return CallbackClient(
+        settings.user_agent, settings.ca_file, allow_private=settings.allow_private, own_host=own_host
+    )
 
 
-def log_event(row: Row, line: str) -> None:
-    log.info("hub %s %s: %s", row.subscriber.path, row.subscriber.host, line)
+def log_event(row: Row, line: str, level: int = logging.INFO) -> None:
+    log.log(level, "hub %s %s: %s", row.subscriber.path, row.subscriber.host, line)

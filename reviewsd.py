@@ -30,8 +30,9 @@ import serving
 from app import STORE_PATHS, VERSION, Application, Reloader, loaded_text, utc_text
 from callbacks import CallbackClient
 from contract import BadData
-from hub import Hub, HubSettings
-from hub_store import STORE_FILE_NAME, HubUnavailable, Listing, list_subscriptions
+from hub import Hub
+from hub_store import STORE_FILE_NAME, HubUnavailable, Listing, list_subscriptions, remove_subscriptions
+from hub_values import Contradiction, HubSettings, selector
 from insights import ENTITY_KINDS
 from links import links_below
 from logs import start_log
@@ -94,8 +95,9 @@ def hub_settings(settings: Settings, base_url: str) -> HubSettings:
     user_agent = f"reviewsd/{VERSION} (+{base_url})"
     try:
         return HubSettings(base_url=base_url, state_dir=settings.state_dir, user_agent=user_agent, **own)
-    except ValueError as error:
-        raise BadSetting(f"the settings of the hub contradict each other: {error}") from None
+    except Contradiction as error:
+        given = [f"{flag_name(f'hub_{name}')} {setting_text(own[name])}" for name in error.fields]
+        raise BadSetting(f"{', '.join(given)}: {error}") from None
 
 
 # ---- Files: whether what the settings name can be used ----
@@ -244,9 +246,22 @@ def subscriptions(settings: Settings) -> int:
     return put("\n".join(map(listing_text, listings)) or "no subscriptions")
 
 
+def unsubscribe(settings: Settings, who: str) -> int:
+    """Remove subscriptions and print whose; EXIT_FAILURE if none. Raises BadSetting and HubUnavailable."""
+    try:
+        is_meant = selector(who)
+    except ValueError as error:
+        raise BadSetting(f"--unsubscribe {error}") from None
+    removed = remove_subscriptions(settings.state_dir, is_meant)
+    put("\n".join([f"removed {one.host} {one.path}" for one in removed] or [f"no subscription of {who}"]))
+    return EXIT_SUCCESS if removed else EXIT_FAILURE
+
+
 def listing_text(listing: Listing) -> str:
     """State, callback's host, topic, times and the last outcome of one subscription or request."""
     parts = [f"{listing.state:11} {listing.host} {listing.path} since {utc_text(listing.since)}"]
+    if listing.network and listing.network != listing.host:
+        parts.append(f"at {listing.network}")
     if listing.expires_at is not None:
         parts.append(f"until {utc_text(listing.expires_at)}")
     if listing.failures:
@@ -283,6 +298,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return get(settings, options["get"])
         if options["subscriptions"]:
             return subscriptions(settings)
+        if options["unsubscribe"] is not None:
+            return unsubscribe(settings, options["unsubscribe"])
         run(settings)
     except BadData as bad:
         print(*bad.lines(), sep="\n", file=sys.stderr)
@@ -304,6 +321,11 @@ def command_line() -> argparse.ArgumentParser:
     add("--check", action="store_true", help="validate data and settings, print a summary and exit")
     add("--get", metavar="PATH", help="print the answer to one request, without a server, and exit")
     add("--subscriptions", action="store_true", help="list the hub's subscriptions and requests, and exit")
+    add(
+        "--unsubscribe",
+        metavar="WHO",
+        help="remove the subscriptions of a host, .domain or network, and exit",
+    )
     add("--version", action="version", version=f"reviewsd {VERSION}")
     return parser
 

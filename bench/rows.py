@@ -10,11 +10,12 @@ import json
 import math
 import signal
 import socket
+import sqlite3
 import subprocess
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -295,18 +296,59 @@ def stop(lab: Lab) -> Iterator[Figure]:
 
 
 def hub(lab: Lab) -> Iterator[Figure]:
-    """A change to 500 subscribers under 50 addresses."""
-    data, subscribers = lab.data(500), Subscribers(lab.scratch)
-    with lab.daemon(data, *subscribers.flags) as ours:
-        subscribers.subscribe(ours.port, [("steady", number, TOPIC) for number in range(500)])
-        with probe(ours) as latencies:
-            began = time.monotonic()
-            change(ours, data)
-            newest = ask(ours.port, TOPIC).body
-            wait_for("delivery to everyone", lambda: list(subscribers.newest.values()).count(newest) == 500)
-            seconds = time.monotonic() - began
-    yield Figure("a change to 500 subscribers", seconds, "s", 15)
-    yield Figure("GET p99 meanwhile", p99(latencies), "ms", 50)
+    """A change to 500, and to 5,000 subscribers under 50 addresses."""
+    data, seconds = lab.data(500), {}
+    for count, budget_s in ((500, 15), (5000, math.inf)):
+        subscribers = Subscribers(lab.scratch)
+        with lab.daemon(data, *subscribers.flags) as ours:
+            subscribers.subscribe(ours.port, [("steady", number, TOPIC) for number in range(count)])
+            with probe(ours) as latencies:
+                began = time.monotonic()
+                change(ours, data)
+                wait_for(
+                    "delivery to everyone",
+                    lambda: subscribers.events["deliveries to steady callbacks"] >= count,  # noqa: B023
+                )
+                seconds[count] = time.monotonic() - began
+            if set(subscribers.newest.values()) != {ask(ours.port, TOPIC).body}:
+                raise BenchError("somebody has other content")
+        yield Figure(f"a change to {count} subscribers", seconds[count], "s", budget_s)
+        yield Figure(f"GET p99 meanwhile, {count}", p99(latencies), "ms", 50)
+    yield Figure("5,000 subscribers beside 500", seconds[5000] / seconds[500], "×", 12)
 
 
-ROWS = (fixed, large, search, mcp, worst, pages, start, reload, memory, unread, slow, stop, hub)
+def waiting(lab: Lab) -> Iterator[Figure]:
+    """10,000 subscriptions that wait for a retry of an hour."""
+    data, seconds = lab.data(500), 10
+    with lab.daemon(data) as ours:
+        pass
+    store = lab.scratch / f"state-{ours.port}" / "websub.sqlite3"
+    with closing(sqlite3.connect(store)) as connection, connection:
+        columns = [name for _, name, *_ in connection.execute("PRAGMA table_info(subscription)")]
+        values = {"path": TOPIC, "delivered_digest": "old", "failures": 1, "created_at": time.time()}
+        values |= {"expires_at": time.time() + 86_400, "next_attempt_at": time.time() + 3600}
+        values |= dict.fromkeys(("topic_url", "last_outcome"), "")
+        for number in range(10_000):
+            host = f"h{number}.example"
+            url = f"https://{host}/"
+            row = values | {
+                "callback": url,
+                "callback_key": url,
+                "host": host,
+                "domain": host,
+                "network": host,
+            }
+            names = [name for name in columns if name in row]
+            statement = (
+                f"INSERT INTO subscription ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+            )
+            connection.execute(statement, [row[name] for name in names])
+    with lab.daemon(data, port=ours.port) as ours:
+        time.sleep(1)
+        before = ours.processor_seconds()
+        time.sleep(seconds)
+        share = (ours.processor_seconds() - before) / seconds
+    yield Figure("processor beside 10,000 that wait for a retry", share * 100, "%", 2)
+
+
+ROWS = (fixed, large, search, mcp, worst, pages, start, reload, memory, unread, slow, stop, hub, waiting)

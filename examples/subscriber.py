@@ -1,8 +1,11 @@
 """A complete WebSub subscriber that prints new reviews: python subscriber.py TOPIC CALLBACK CERTIFICATE
 
 TOPIC        a JSON feed, for example https://reviews.example/api/feed.json
-CALLBACK     the https:// URL of this program as the hub sees it; it listens on that port
+CALLBACK     the https:// URL where the hub reaches this program, which listens on that port;
+             a part that nobody can guess is added to its path
 CERTIFICATE  a PEM file with the private key and the certificate chain for the callback's host
+
+Ctrl-C unsubscribes and ends it.
 """
 
 import hmac
@@ -14,29 +17,44 @@ import ssl
 import sys
 import threading
 import time
+from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.error import HTTPError
 from urllib.parse import parse_qs, urlencode, urlsplit
 from urllib.request import urlopen
 
+if len(sys.argv) != 4:
+    sys.exit(__doc__)
 TOPIC, CALLBACK, CERTIFICATE = sys.argv[1:]
+CALLBACK = f"{CALLBACK.rstrip('/')}/{secrets.token_urlsafe()}"
 SECRET = secrets.token_hex(32)
-leases: queue.SimpleQueue[int] = queue.SimpleQueue()  # in seconds, as granted
+WAIT_SECONDS = 60.0  # for the hub's question, and before the next request unless Retry-After says otherwise
+expected = ""  # the mode of our request, until the hub has asked about it; about anything else it is refused
+confirmed: queue.SimpleQueue[int] = queue.SimpleQueue()  # leases in seconds, as granted
 
 
 class Callback(BaseHTTPRequestHandler):
+    timeout = 30
+
     def do_GET(self) -> None:
         """The hub asks whether we mean it. Other than that it may say goodbye: hub.mode=denied."""
-        asked = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
-        print(asked.get("hub.mode"), asked.get("hub.reason", ""), flush=True)
-        agreed = (asked.get("hub.mode"), asked.get("hub.topic")) == ("subscribe", links["self"])
+        global expected
+        url = urlsplit(self.path)
+        asked = {name: values[0] for name, values in parse_qs(url.query).items()}
+        mode, about = asked.get("hub.mode"), (url.path, asked.get("hub.topic"))
+        ours = about == (urlsplit(CALLBACK).path, links["self"])
+        agreed = ours and mode == expected
+        if agreed:
+            expected = ""
         self.answer(200 if agreed else 404, asked.get("hub.challenge", "") if agreed else "")
         if agreed:
-            leases.put(int(asked["hub.lease_seconds"]))
+            confirmed.put(int(asked.get("hub.lease_seconds", "0")))
+        if agreed or (ours and mode == "denied"):
+            print(mode, asked.get("hub.reason", ""), flush=True)
 
     def do_POST(self) -> None:
         """The hub brings the whole new content of the topic."""
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         signature = "sha256=" + hmac.digest(SECRET.encode(), body, "sha256").hex()
         genuine = hmac.compare_digest(signature.encode(), self.headers.get("X-Hub-Signature", "").encode())
         self.answer(204 if genuine else 403)
@@ -55,19 +73,43 @@ class Callback(BaseHTTPRequestHandler):
         """Print news only."""
 
 
-with urlopen(TOPIC) as feed:
-    links = {rel: url for url, rel in re.findall('<([^>]*)>; rel="(hub|self)"', feed.headers["Link"])}
-    known = {item["id"]: item for item in json.load(feed)["items"]}
+def request(mode: str) -> float:
+    """Ask the hub and wait for its question. In how many seconds to ask again."""
+    global expected
+    form = {"hub.mode": mode, "hub.topic": links["self"], "hub.callback": CALLBACK, "hub.secret": SECRET}
+    while not confirmed.empty():  # what came too late for an earlier request
+        confirmed.get()
+    expected = mode
+    try:
+        with urlopen(links["hub"], urlencode(form).encode(), timeout=30) as accepted:
+            print(accepted.status, accepted.read().decode().strip(), flush=True)
+        return confirmed.get(timeout=WAIT_SECONDS) / 2  # half of the lease is left for further tries
+    except HTTPError as refusal:
+        print(refusal.code, refusal.read().decode().strip(), flush=True)
+        if refusal.code < 500 and refusal.code != 429:
+            sys.exit(1)
+        wait = refusal.headers.get("Retry-After", "")
+        return int(wait) if wait.isdecimal() else WAIT_SECONDS
+    except (OSError, HTTPException) as fault:
+        print("the hub is away:", fault, flush=True)
+    except queue.Empty:
+        print("the hub has not asked in time", flush=True)
+    return WAIT_SECONDS
+
+
+try:
+    with urlopen(TOPIC, timeout=30) as feed:
+        links = {rel: url for url, rel in re.findall('<([^>]*)>; rel="(hub|self)"', feed.headers["Link"])}
+        known = {item["id"]: item for item in json.load(feed)["items"]}
+except OSError as fault:
+    sys.exit(f"{TOPIC}: {fault}")
 tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
 tls.load_cert_chain(CERTIFICATE)
 server = ThreadingHTTPServer(("", urlsplit(CALLBACK).port or 443), Callback)
 server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
 threading.Thread(target=server.serve_forever, daemon=True).start()
-form = {"hub.mode": "subscribe", "hub.topic": links["self"], "hub.callback": CALLBACK, "hub.secret": SECRET}
-while True:
-    try:
-        with urlopen(links["hub"], urlencode(form).encode()) as accepted:
-            print(accepted.status, accepted.read().decode(), flush=True)
-    except HTTPError as refusal:
-        sys.exit(refusal.read().decode())
-    time.sleep(leases.get(timeout=60) / 2)  # then renew
+try:
+    while True:
+        time.sleep(request("subscribe"))
+except KeyboardInterrupt:
+    request("unsubscribe")

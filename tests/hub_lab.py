@@ -22,8 +22,9 @@ import trustme
 
 import hub
 import reviewsd
-from callbacks import CallbackRequest, CallbackResponse
+from callbacks import CallbackClient, CallbackRequest, CallbackResponse, Resolve
 from hub_store import list_subscriptions
+from hub_values import HubAnswer, HubSettings, Topic
 from settings import Settings
 
 BASE_URL = "https://reviews.example"
@@ -44,16 +45,16 @@ class Clock:
         return self.now
 
 
-def topics(text: str = "one", **more: str) -> dict[str, hub.Topic]:
+def topics(text: str = "one", **more: str) -> dict[str, Topic]:
     """Both topics; `feed` and `json` tell their contents apart."""
     made = {}
     for path, name, subtype in ((FEED, "feed", "atom+xml"), (JSON_FEED, "json", "json")):
         body = more.get(name, text).encode()
-        made[path] = hub.Topic(path, f"application/{subtype}", body, hashlib.sha256(body).hexdigest())
+        made[path] = Topic(path, f"application/{subtype}", body, hashlib.sha256(body).hexdigest())
     return made
 
 
-def settings(state_dir: Path, **changes: Any) -> hub.HubSettings:
+def settings(state_dir: Path, **changes: Any) -> HubSettings:
     """The daemon's defaults, with changes."""
     return replace(reviewsd.hub_settings(Settings(state_dir=state_dir), BASE_URL), **changes)
 
@@ -86,8 +87,10 @@ def status(code: int | None, **more: Any) -> Answer:
 
 def work(subject: hub.Hub) -> None:
     """Do all that is due now and what follows at once from it, without a thread."""
-    for _ in range(10):
-        for exchange in hub.startable(subject.due(), [], 1000):
+    for _ in range(1000):
+        if not (due := list(subject.due())):
+            break
+        for exchange in due:
             subject.perform(exchange)
     subject.refresh_counts()
 
@@ -116,11 +119,13 @@ class Bench:
 
     def send(self, request: CallbackRequest, enter: Callable[[str], None]) -> CallbackResponse:
         host = urlsplit(request.url).hostname or ""
-        enter(self.networks.get(host, host))
+        network = self.networks.get(host, host)
+        enter(network)
         self.sent.append(request)
-        return self.on_get(request) if request.method == "GET" else self.on_post(request)
+        response = self.on_get(request) if request.method == "GET" else self.on_post(request)
+        return replace(response, network=network)
 
-    def post(self, body: bytes, content_type: str | None = FORM) -> hub.HubAnswer:
+    def post(self, body: bytes, content_type: str | None = FORM) -> HubAnswer:
         return self.hub.answer(content_type, body)
 
     def subscribe(self, **fields: str) -> None:
@@ -248,7 +253,8 @@ class Lab(ThreadingHTTPServer):
         self.ca, self.ca_file = trustme.CA(), ca_file
         self.ca.cert_pem.write_to_path(str(ca_file))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.ca.issue_cert("*.lab.example", "localhost", "127.0.0.1").configure_cert(context)
+        names = [f"*.d{number}.example" for number in range(50)]  # of as many domains
+        self.ca.issue_cert("*.lab.example", *names, "localhost", "127.0.0.1").configure_cert(context)
         self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
 
     def handle_error(self, *_: Any) -> None:
@@ -315,3 +321,34 @@ def left_alone() -> Iterator[int]:
         server.setblocking(False)
         with pytest.raises(BlockingIOError):
             server.accept()
+
+
+@contextmanager
+def running(
+    lab: Lab,
+    state_dir: Path,
+    text: str = "one",
+    resolve: Resolve = apart,
+    **changes: object,
+) -> Iterator[hub.Hub]:
+    """A hub at work, for which every name leads to the lab, by default each to an address of its own."""
+    client = CallbackClient("lab/1.0", lab.ca_file, allow_private=True, resolve=resolve)
+    subject = hub.Hub(settings(state_dir, allow_private=True, **changes), send=client.send)
+    subject.publish(topics(text))
+    subject.start()
+    try:
+        yield subject
+    finally:
+        subject.stop(10)
+
+
+def post(subject: hub.Hub, body: bytes) -> None:
+    assert subject.answer(FORM, body).status == 202
+
+
+def settled(subject: hub.Hub, **counts: int) -> Callable[[], bool]:
+    def holds() -> bool:
+        subject.refresh_counts()
+        return counts.items() <= subject.counts().items()
+
+    return holds

@@ -1,12 +1,11 @@
-"""Callback URLs without the network, and the HTTPS client against real callbacks on 127.0.0.1.
+"""The HTTPS client against real callbacks on 127.0.0.1.
 
-Callback URLs - What callbacks may do to their requests - Outages - Where the client goes
+What callbacks may do to their requests - Outages - Where the client goes
 """
 
 from __future__ import annotations
 
 import errno
-import ipaddress
 import math
 import re
 import socket
@@ -41,66 +40,13 @@ from callbacks import (
     CallbackRequest,
     CallbackResponse,
     Reachability,
-    is_public,
-    network_of,
-    parse_callback,
 )
-
-CORPUS = Path(__file__).parent / "callback_urls"  # one URL a line
 
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Lab]:
     with open_lab(tmp_path) as made:
         yield made
-
-
-# ---- Callback URLs -----------------------------------------------------------------------------------------
-
-USABLE, UNUSABLE, INNER = (
-    (CORPUS / f"{name}.txt").read_text(encoding="utf-8").splitlines()
-    for name in ("usable", "unusable", "inner")
-)
-UNUSABLE += ["", "https://s.example/cb\r\nX: y", "ht\ttps://s.example/cb", "https://s.example/\x00"]
-UNUSABLE += ["https://s.example/" + "a" * 2048, "https://" + "a" * 64 + ".example/cb"]
-
-
-@pytest.mark.parametrize("url", USABLE)
-def test_a_public_https_url_is_a_callback_and_is_kept_to_the_letter(url: str) -> None:
-    assert parse_callback(url, allow_private=False).url == url
-
-
-@pytest.mark.parametrize("url", UNUSABLE + INNER)
-def test_anything_else_is_refused_without_asking_the_network(url: str) -> None:
-    with pytest.raises(ValueError, match=r"^(is|has|must) "):
-        parse_callback(url, allow_private=False)
-
-
-@pytest.mark.parametrize("url", ["https://127.0.0.1:80/", "https://[::1]:8443/", "https://localhost:22/"])
-def test_a_lab_may_allow_private_places_and_every_port(url: str) -> None:
-    assert parse_callback(url, allow_private=True).url == url
-
-
-@pytest.mark.parametrize("url", ["http://localhost/", "https://u@localhost/", "https://localhost:0/", ""])
-def test_a_lab_still_needs_an_https_url(url: str) -> None:
-    with pytest.raises(ValueError, match=r"^(is|has|must) "):
-        parse_callback(url, allow_private=True)
-
-
-@pytest.mark.parametrize(
-    "address", ["1.1.1.1", "8.8.8.8", "192.0.1.1", "2606:4700::1", "::ffff:8.8.8.8", "2001:4860::1"]
-)
-def test_a_public_address_is_public(address: str) -> None:
-    assert is_public(ipaddress.ip_address(address))
-
-
-def test_no_address_of_a_refused_url_is_public() -> None:
-    addresses = []
-    for url in INNER:
-        with suppress(ValueError):  # of names
-            addresses.append(ipaddress.ip_address(url.split("/")[2].strip("[]")))
-    assert len(addresses) > 25
-    assert [address for address in addresses if is_public(address)] == []
 
 
 # ---- What callbacks may do to their requests ---------------------------------------------------------------
@@ -114,8 +60,11 @@ def client(
     )
 
 
-def post(url: str, body: bytes = b"content", timeout_seconds: float = 5.0) -> CallbackRequest:
-    return CallbackRequest("POST", url, {"Content-Type": "text/plain"}, body, timeout_seconds, 0)
+def post(
+    url: str, body: bytes = b"content", timeout_seconds: float = 5.0, confirmed_network: str | None = None
+) -> CallbackRequest:
+    headers = {"Content-Type": "text/plain"}
+    return CallbackRequest("POST", url, headers, body, timeout_seconds, 0, confirmed_network)
 
 
 def raw(data: bytes) -> Behaviour:
@@ -167,6 +116,7 @@ def test_an_exchange_fails_in_time_whatever_the_callback_does(
     response = client(lab).send(post(lab.url("/cb"), timeout_seconds=0.8))
     assert not response.is_success
     assert re.fullmatch(outcome, response.outcome)
+    assert response.is_silence == (outcome == LATE)
     assert not response.own_fault
 
 
@@ -189,7 +139,7 @@ def test_a_body_that_is_read_slowly_ends_in_time(lab: Lab) -> None:
         thread = threading.Thread(target=read_slowly)
         thread.start()
         request = post(f"https://s.lab.example:{server.getsockname()[1]}/", b"x" * 20_000_000, 0.8)
-        assert client(lab).send(request) == CallbackResponse(None, LATE)
+        assert client(lab).send(request) == CallbackResponse(None, LATE, is_silence=True)
         lab.released.set()
         thread.join()
 
@@ -197,7 +147,7 @@ def test_a_body_that_is_read_slowly_ends_in_time(lab: Lab) -> None:
 def test_a_handshake_that_never_comes_ends_in_time(lab: Lab) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         request = post(f"https://s.lab.example:{server.getsockname()[1]}/", timeout_seconds=0.5)
-        assert client(lab).send(request) == CallbackResponse(None, LATE)
+        assert client(lab).send(request) == CallbackResponse(None, LATE, is_silence=True)
 
 
 def test_a_name_that_nobody_resolves_ends_in_time(lab: Lab) -> None:
@@ -206,7 +156,7 @@ def test_a_name_that_nobody_resolves_ends_in_time(lab: Lab) -> None:
         return here(host)
 
     request = post(lab.url("/cb"), timeout_seconds=0.5)
-    assert client(lab, hanging).send(request) == CallbackResponse(None, LATE)
+    assert client(lab, hanging).send(request) == CallbackResponse(None, LATE, is_silence=True)
     assert lab.arrivals == []
 
 
@@ -266,44 +216,29 @@ def test_running_out_of_descriptors_is_our_own_fault(lab: Lab, monkeypatch: pyte
 
 # ---- Outages -----------------------------------------------------------------------------------------------
 
-THREE = {"a": "1.1.1.1", "b": "2.2.2.2", "c": "3.3.3.3"}
+THREE = ["1.1.1.1", "2.2.2.2", "3.3.3.3"]
 
 
 @pytest.mark.parametrize(
-    ("hosts", "answered_at", "now", "is_outage"),
+    ("networks", "answered_at", "now", "is_outage"),
     [
         (THREE, -math.inf, 700, True),
         (THREE, 99, 700, True),
         (THREE, 101, 700, False),
         (THREE, -math.inf, 1200, False),  # too long ago
-        (THREE | {"c": "2.2.2.2"}, -math.inf, 700, False),
-        ({"a": "1.1.1.1", "b": "2.2.2.2"}, -math.inf, 700, False),
+        (["1.1.1.1", "2.2.2.2", "2.2.2.2"], -math.inf, 700, False),
     ],
 )
-def test_it_is_an_outage_when_three_hosts_in_different_networks_were_tried_and_none_answered(
-    hosts: dict[str, str], answered_at: float, now: float, is_outage: bool
+def test_it_is_an_outage_when_three_networks_of_subscribers_were_tried_and_none_answered(
+    networks: list[str], answered_at: float, now: float, is_outage: bool
 ) -> None:
     evidence = Reachability()
     evidence.answered(answered_at)
-    for host, network in hosts.items():
-        evidence.tried(host, network, 600.0)
+    for network in networks:
+        evidence.tried(network, 600.0)
     assert evidence.is_outage(now) == is_outage
     evidence.answered(now)
     assert not evidence.is_outage(now)
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        ("203.0.113.1", "203.0.113.2", False),
-        ("2001:db8:1:2::1", "2001:db8:1:2:ffff::1", True),
-        ("2001:db8:1:2::1", "2001:db8:1:3::1", False),
-        ("::ffff:203.0.113.1", "203.0.113.1", True),
-        ("::ffff:203.0.113.1", "::ffff:203.0.113.2", False),
-    ],
-)
-def test_a_network_is_an_address_of_ipv4_or_64_bits_of_ipv6(one: str, other: str, same: bool) -> None:
-    assert (network_of(one) == network_of(other)) == same
 
 
 def failing(error: OSError) -> Callable[..., socket.socket]:
@@ -322,8 +257,26 @@ def test_who_cannot_be_reached_is_not_to_blame_for_an_outage_of_ours(
 ) -> None:
     monkeypatch.setattr(socket, "create_connection", failing(OSError(code, "")))
     careful = CallbackClient("lab/1.0", None, allow_private=True, resolve=apart, is_online=lambda: is_online)
-    faults = [careful.send(post(lab.url("/", f"{name}.lab.example"))).own_fault for name in "aaabc"]
-    assert faults == ([False] * 4 + [True] if is_online else [True] * 5)  # the third host makes it an outage
+    tries = [
+        post(lab.url("/"), confirmed_network=network) for network in (None, "a", "a", "b", None, "c", None)
+    ]
+    responses = [careful.send(one) for one in tries]
+    assert all(response.is_silence for response in responses)
+    faults = [response.own_fault for response in responses]
+    assert faults == ([False] * 5 + [True] * 2 if is_online else [True] * 7)  # the third makes it an outage
+
+
+def test_a_try_counts_from_before_the_name_is_resolved_and_any_answer_proves_the_contrary(lab: Lab) -> None:
+    def resolve(host: str) -> list[str]:
+        if host == "s.lab.example":
+            return here(host)
+        raise socket.gaierror(socket.EAI_AGAIN, "")
+
+    subject = client(lab, resolve)
+    tries = [post(lab.url("/", "down.example"), confirmed_network=network) for network in "abc"]
+    assert [subject.send(one).own_fault for one in tries] == [False, False, True]
+    assert subject.send(post(lab.url("/"))).is_success  # a stranger's
+    assert not subject.send(tries[0]).own_fault
 
 
 @pytest.mark.parametrize(
@@ -367,9 +320,28 @@ def test_a_machine_without_a_network_blames_nobody() -> None:
     assert subprocess.run(command, capture_output=True, text=True, cwd=ROOT).stdout == "[True, True]\n"
 
 
-def test_a_name_server_that_does_not_answer_is_our_own_fault(lab: Lab) -> None:
-    mute = failing(socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"))
-    assert client(lab, mute).send(post(lab.url("/"))).own_fault
+@pytest.mark.parametrize("own_host", ["", "reviews.example", "well.example"])
+def test_a_name_server_is_ours_if_it_has_no_answer_for_the_own_host_either(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, own_host: str
+) -> None:
+    asked: list[str] = []
+
+    def resolve(host: str) -> list[str]:
+        asked.append(host)
+        if host == "well.example":
+            return here(host)
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    careful = CallbackClient(
+        "lab/1.0", None, allow_private=True, own_host=own_host, resolve=resolve, is_online=lambda: True
+    )
+    for _ in range(3):
+        response = careful.send(post(lab.url("/")))
+        assert (response.is_silence, response.own_fault) == (True, own_host == "reviews.example")
+    assert asked.count(own_host) == (1 if own_host else 0)  # once a minute
+    monkeypatch.setattr(callbacks, "OWN_NAME_SECONDS", 0.0)
+    careful.send(post(lab.url("/")))
+    assert asked.count(own_host) == (2 if own_host else 0)
 
 
 def test_a_refusal_at_one_address_is_an_answer_whatever_the_other_does(
@@ -404,6 +376,33 @@ def test_every_address_is_entered_before_a_connection_to_it_and_what_ends_that_i
     assert (entered, lab.arrivals) == (["127.0.0.2", "127.0.0.1"], [])
 
 
+V4, V6 = [f"192.0.2.{n}" for n in range(1, 1001)], [f"2001:db8::{n:x}" for n in range(1, 1001)]
+
+
+@pytest.mark.parametrize(
+    ("found", "tried"),
+    [
+        (V4, V4[:4]),
+        (V6, V6[:4]),
+        ([*V6, *V4], [*V6[:2], *V4[:2]]),
+        ([V4[0], *V6], [V4[0], *V6[:2]]),
+        ([V4[0], V6[0], V4[1], V4[2]], [V4[0], V6[0], V4[1]]),
+        ([V4[0]] * 9 + [V4[1]], V4[:2]),
+        ([], []),
+    ],
+)
+def test_an_exchange_tries_four_addresses_two_of_each_family(found: list[str], tried: list[str]) -> None:
+    assert callbacks.few_of(found) == tried
+
+
+def test_a_name_with_a_thousand_addresses_makes_an_exchange_into_four_connections(lab: Lab) -> None:
+    entered: list[str] = []
+    found = [f"127.0.{n // 200}.{n % 200 + 2}" for n in range(1000)]
+    response = client(lab, lambda _: found).send(post(lab.url("/cb")), entered.append)
+    assert entered == found[:4]
+    assert response == CallbackResponse(None, "connection refused")
+
+
 # ---- Where the client goes ---------------------------------------------------------------------------------
 
 
@@ -414,8 +413,11 @@ def test_nobody_there_is_a_failure(lab: Lab) -> None:
     assert response == CallbackResponse(None, "connection refused")
 
 
-def test_a_second_address_is_tried_when_the_first_does_not_answer(lab: Lab) -> None:
-    assert client(lab, lambda _: ["127.0.0.2", "127.0.0.1"]).send(post(lab.url("/cb"))).is_success
+def test_a_second_address_is_tried_when_the_first_does_not_answer_and_the_response_names_its_network(
+    lab: Lab,
+) -> None:
+    response = client(lab, lambda _: ["127.0.0.2", "127.0.0.1"]).send(post(lab.url("/cb")))
+    assert (response.status, response.network) == (200, "127.0.0.1")
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])

@@ -9,21 +9,26 @@ import os
 import shutil
 import signal
 import socket
+import sqlite3
 import ssl
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from subprocess import PIPE, STDOUT
 from urllib.error import HTTPError
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 from urllib.request import Request, urlopen
 
 import pytest
 from hub_lab import FORM, Lab, agree, answer, hang, open_lab
 from services import ROOT, SAMPLE, Address, Response, daemon, daemon_command, fetch
 
-from hub_store import OpenStore
+from hub_store import STORE_FILE_NAME, Store
 
 HUB = "/api/websub/hub"
 ACCEPTED = "accepted; the callback will now be asked to confirm"
@@ -116,11 +121,11 @@ def test_a_subscriber_gets_what_a_reader_gets(lab: Lab, data: Path, tmp_path: Pa
         for path in ("/feed.xml", "/api/feed.json", "/reviews.json"):
             lab.on("POST", "/cb", answer(204))
             subscribe(lab, service, path)
-            seen = len(lab.posts())
+            before = fetch(service, path).body
             add_review(data, f"new-{path[1:].replace('/', '-')}")
-            lab.wait(lambda seen=seen: len(lab.posts()) > seen)
-            lab.wait(lambda: counts(service)["behind"] == 0)
+            lab.wait(lambda path=path, before=before: fetch(service, path).body != before)
             read = fetch(service, path)
+            lab.wait(lambda read=read: read.body in [post.body for post in lab.posts()])
             delivery = next(post for post in lab.posts() if post.body == read.body)
             assert delivery.headers["Content-Type"] == read.headers["content-type"]
             assert delivery.headers["Link"] == read.headers["link"]
@@ -204,7 +209,8 @@ def test_a_store_that_comes_late_or_goes_away_is_told_and_costs_no_promise(
         told: dict[str, str] = json.loads(fetch(service, "/healthz").body)
         return told
 
-    other = OpenStore(state)  # as the instance that is being replaced has it
+    other = Store(state)
+    other.open()  # as the instance that is being replaced has it
     with running(lab, data, state) as service:
         refusal = ask(service, lab.url("/cb", "localhost"))
         assert (refusal.status, refusal.headers["retry-after"]) == (503, "60")
@@ -232,31 +238,145 @@ def test_a_store_that_comes_late_or_goes_away_is_told_and_costs_no_promise(
 # ---- The example ----
 
 
-def test_the_example_subscriber_prints_what_changes(lab: Lab, data: Path, tmp_path: Path) -> None:
-    certificate = tmp_path / "subscriber.pem"
+@contextmanager
+def example(
+    lab: Lab, directory: Path, topic: str, wait_seconds: str = "60.0"
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The example, and the callback that it is given. It may wait for less long than it usually does."""
+    certificate, program = directory / "subscriber.pem", directory / "subscriber.py"
     lab.ca.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(str(certificate))
+    text = (ROOT / "examples" / "subscriber.py").read_text(encoding="utf-8")
+    program.write_text(
+        text.replace("WAIT_SECONDS = 60.0", f"WAIT_SECONDS = {wait_seconds}"), encoding="utf-8"
+    )
     with socket.create_server(("127.0.0.1", 0)) as free:
         callback = f"https://localhost:{free.getsockname()[1]}/websub"
-    with running(lab, data, tmp_path / "state") as service:
+    command = [sys.executable, str(program), topic, callback, str(certificate)]
+    with subprocess.Popen(command, stdout=PIPE, stderr=STDOUT, text=True) as child:
+        try:
+            yield child, callback
+        finally:
+            child.kill()
+
+
+def lines_of(child: subprocess.Popen[str], count: int) -> list[str]:
+    assert child.stdout
+    return [child.stdout.readline().strip() for _ in range(count)]
+
+
+def test_the_example_prints_what_changes_and_confirms_only_what_it_asked_for(
+    lab: Lab, data: Path, tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    with running(lab, data, state) as service:
         topic = service.base_url + "/api/feed.json"
-        command = [sys.executable, f"{ROOT}/examples/subscriber.py", topic, callback, str(certificate)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
-            assert child.stdout
-            lines = child.stdout
-            try:
-                said = {lines.readline() for _ in range(3)}
-                assert said == {f"202 {ACCEPTED}\n", "\n", "subscribe \n"}
-                add_review(data, "new", "good")
-                assert lines.readline() == "new or changed: new good\n"
-                forged = Request(callback, b"{}", {"X-Hub-Signature": "sha256=" + "0" * 64})
-                trusting = ssl.create_default_context(cafile=lab.ca_file)
-                with pytest.raises(HTTPError, match="403") as refusal:
-                    urlopen(forged, context=trusting)
+        with example(lab, tmp_path, topic) as (child, callback):
+            assert sorted(lines_of(child, 2)) == [f"202 {ACCEPTED}", "subscribe"]
+            add_review(data, "new", "good")
+            assert lines_of(child, 1) == ["new or changed: new good"]
+            trusting = ssl.create_default_context(cafile=lab.ca_file)
+            forged = Request(callback, b"{}", {"X-Hub-Signature": "sha256=" + "0" * 64})
+            with closing(sqlite3.connect(state / STORE_FILE_NAME)) as store:
+                ((own,),) = store.execute("SELECT callback FROM subscription")
+            asked = {
+                "hub.mode": "subscribe",
+                "hub.topic": topic,
+                "hub.challenge": "c",
+                "hub.lease_seconds": "9",
+            }
+            for request, code in ((forged, "403"), (f"{own}?{urlencode(asked)}", "404")):
+                with pytest.raises(HTTPError, match=code) as refusal:
+                    urlopen(request, context=trusting)
                 refusal.value.close()
-                add_review(data, "new", "better")
-                assert lines.readline() == "new or changed: new better\n"
-            finally:
-                child.kill()
+            assert own.startswith(f"{callback}/")
+            assert len(own) > len(callback) + 40
+            assert ask(service, own, "/api/feed.json", secret="a stranger's").status == 202
+            lab.wait(lambda: counts(service)["pending"] == 0)
+            add_review(data, "new", "better")
+            assert lines_of(child, 1) == ["new or changed: new better"]
+            child.send_signal(signal.SIGINT)
+            assert sorted(lines_of(child, 2)) == [f"202 {ACCEPTED}", "unsubscribe"]
+            assert child.wait(60) == 0
+            lab.wait(lambda: counts(service)["active"] == 0)
+
+
+def answered(url: str, trusting: ssl.SSLContext) -> int:
+    """The status of a GET."""
+    try:
+        with urlopen(url, context=trusting) as response:
+            return int(response.status)
+    except HTTPError as refusal:
+        refusal.close()
+        return refusal.code
+
+
+class FakeHub(BaseHTTPRequestHandler):
+    """A topic, and a hub that has a bad day."""
+
+    def do_GET(self) -> None:
+        place = f"http://127.0.0.1:{self.server.server_port}"
+        self.answer(200, b'{"items": []}', Link=f'<{place}/hub>; rel="hub", <{place}/>; rel="self"')
+
+    def do_POST(self) -> None:
+        form = dict(parse_qsl(self.rfile.read(int(self.headers["Content-Length"])).decode()))
+        self.server.asked_at.append(time.monotonic())
+        match next(self.server.days, "fatal"):
+            case "away":
+                self.close_connection = True
+            case "silent":
+                asked = {"hub.mode": "subscribe", "hub.topic": form["hub.topic"], "hub.challenge": "c"}
+                own = form["hub.callback"]
+                self.server.refused += [
+                    answered(f"{own.rpartition('/')[0]}?{urlencode(asked)}", self.server.trusting),
+                    answered(f"{own}?{urlencode(asked | {'hub.topic': 'another'})}", self.server.trusting),
+                ]
+                self.answer(202, b"accepted")
+            case "fatal":
+                self.answer(404, b"not a topic")
+            case status, retry_after:
+                self.answer(status, b"later", Retry_After=retry_after)
+
+    def answer(self, status: int, body: bytes, **headers: str) -> None:
+        self.send_response(status)
+        for name, value in ({"Content_Length": str(len(body))} | headers).items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_the_example_waits_for_a_hub_that_is_busy_away_or_late_and_says_so(lab: Lab, tmp_path: Path) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), FakeHub) as fake:
+        fake.asked_at, fake.refused = [], []
+        fake.trusting = ssl.create_default_context(cafile=lab.ca_file)
+        fake.days = iter([(429, "1"), (503, "soon"), "away", "silent", (502, "")])
+        thread = threading.Thread(target=fake.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        with example(lab, tmp_path, f"http://127.0.0.1:{fake.server_port}/", "0.2") as (child, _):
+            said = lines_of(child, 7)
+            assert child.wait(60) == 1
+        fake.shutdown()
+        thread.join()
+    assert fake.asked_at[1] - fake.asked_at[0] >= 1  # as Retry-After says
+    assert fake.refused == [404, 404]  # questions at another address, or about another topic
+    assert said[2].startswith("the hub is away: ")
+    assert [*said[:2], *said[3:]] == [
+        "429 later",
+        "503 later",
+        "202 accepted",
+        "the hub has not asked in time",
+        "502 later",
+        "404 not a topic",
+    ]
+
+
+def test_the_example_says_how_it_is_used() -> None:
+    command = [sys.executable, f"{ROOT}/examples/subscriber.py", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "TOPIC CALLBACK CERTIFICATE" in done.stderr
 
 
 # ---- The operator ----
@@ -278,12 +398,48 @@ def test_the_operator_sees_hosts_and_states_and_never_callbacks(lab: Lab, data: 
         assert secret not in shown
 
 
+def test_the_operator_removes_a_subscriber_beside_the_daemon_and_the_callback_is_told(
+    lab: Lab, data: Path, tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+
+    def remove(who: str) -> subprocess.CompletedProcess[str]:
+        command = daemon_command("--unsubscribe", who, "--state-dir", str(state))
+        return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+    missing = remove("localhost")
+    assert (missing.returncode, missing.stderr.startswith(f"{state}")) == (1, True)
+    with running(lab, data, state) as service:
+        subscribe(lab, service)
+        nobody, wrong = remove("192.0.2.1"), remove("https://localhost/")
+        assert (nobody.returncode, nobody.stdout) == (1, "no subscription of 192.0.2.1\n")
+        assert wrong.returncode == 78
+        assert (
+            wrong.stderr
+            == "--unsubscribe 'https://localhost/' is neither a host, nor a .domain, nor a network\n"
+        )
+        done = remove("127.0.0.1")
+        assert (done.returncode, done.stdout) == (0, "removed localhost /feed.xml\n")
+        lab.wait(lambda: lab.gets()[-1]["hub.mode"] == "denied")
+        assert lab.gets()[-1]["hub.reason"] == "removed by the operator of the hub"
+        lab.wait(lambda: counts(service)["active"] == 0)
+        subscribe(lab, service)  # it may come again
+
+
 @pytest.mark.parametrize(
     ("flags", "reason"),
     [
         (["--hub-ca-file", "/nowhere"], "\n--hub-ca-file /nowhere: "),
-        (["--hub-lease-min", "9999999"], "leases must be"),
-        (["--hub-retry-delays", "60"], "2 retry delays are needed"),
+        (
+            ["--hub-lease-min", "9999999"],
+            "\n--hub-lease-min 9999999, --hub-lease-max 2592000: the first must",
+        ),
+        (
+            ["--hub-lease-seconds", "10"],
+            "\n--hub-lease-seconds 10, --hub-lease-min 3600, --hub-lease-max 2592000: a default lease from"
+            " 3600 to 2592000 would do",
+        ),
+        (["--hub-retry-delays", "60"], "\n--hub-retry-delays 60: 2 delays are needed, for example 60,3600"),
         (["--hub-workers", "0"], "--hub-workers: '0' is not a number: expected 1 or more"),
     ],
 )

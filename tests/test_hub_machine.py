@@ -1,28 +1,37 @@
 """Whatever happens in whatever order: everybody has the newest content in the end, the removed hear nothing.
 
 A stateful property over the transitions and the store, with a clock and callbacks of ours, against a model of
-what a subscriber may expect: a dozen lines that know nothing of digests, rows or lanes.
+what a subscriber may expect, which knows nothing of digests, rows or lanes. Each promise has an example, too.
 """
 
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 import hub_lab as lab
+import pytest
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 import hub
 from callbacks import CallbackRequest, CallbackResponse, Enter
-from hub_store import list_subscriptions
+from hub_store import Listing, list_subscriptions
 
-CALLBACKS = ["https://ann.example/", "https://bob.example/"]
+ANN, WWW_ANN, BOB = CALLBACKS = ["https://ann.example/", "https://www.ann.example/", "https://bob.example/"]
+NETWORKS = {ANN: "192.0.2.1", WWW_ANN: "192.0.2.1", BOB: "192.0.2.2"}
+SHARE = 2  # of the places, for a domain and for a network
 Key = tuple[str, str]  # (path, callback)
-KEYS = st.sampled_from([(lab.FEED, CALLBACKS[0]), (lab.FEED, CALLBACKS[1]), (lab.JSON_FEED, CALLBACKS[0])])
+KEYS = st.sampled_from([(lab.FEED, ANN), (lab.FEED, BOB), (lab.JSON_FEED, ANN), (lab.JSON_FEED, WWW_ANN)])
+MODES = st.sampled_from(["subscribe", "unsubscribe"])
+SILENCE = CallbackResponse(None, "not reachable", is_silence=True)
+OUTAGE = replace(SILENCE, own_fault=True)
 
 
 class Killed(BaseException):
@@ -44,11 +53,15 @@ class HubMachine(RuleBasedStateMachine):
         self.directory = tempfile.TemporaryDirectory()
         self.clock = lab.Clock()
         self.texts = {lab.FEED: "0", lab.JSON_FEED: "0"}
-        self.agrees = dict.fromkeys(CALLBACKS, True)
-        self.answers = dict.fromkeys(CALLBACKS, 204)
+        self.says: dict[str, Literal["yes", "no", "nothing"]] = dict.fromkeys(CALLBACKS, "yes")
+        self.answers: dict[str, int | CallbackResponse] = dict.fromkeys(CALLBACKS, 204)
         self.expectations: dict[Key, Expectation] = {}
         self.requested_with: dict[Key, str] = {}  # the content when the pending request was accepted
+        self.asking: set[Key] = set()  # whose request to subscribe nobody has answered
+        self.unanswered: dict[Key, list[float]] = {}  # when the callback was asked in vain
         self.owed_notices: set[Key] = set()
+        self.possible_notices: set[Key] = set()  # a new request was under way
+        self.meanwhile: tuple[Key, str] | None = None  # a request that comes during the next verification
         self.kill_at: str | None = None
         self.start()
 
@@ -56,7 +69,9 @@ class HubMachine(RuleBasedStateMachine):
 
     def start(self) -> None:
         state_dir = Path(self.directory.name)
-        self.hub = hub.Hub(lab.settings(state_dir), clock=self.clock, running_time=self.clock, send=self.send)
+        settings = lab.settings(state_dir, max_subscriptions=10 * SHARE)
+        self.hub = hub.Hub(settings, clock=self.clock, running_time=self.clock, send=self.send)
+        self.unanswered = {}  # the hub forgets, too
         self.hub.open_store()
         self.publish()
 
@@ -75,7 +90,10 @@ class HubMachine(RuleBasedStateMachine):
         if self.kill_at == "before the exchange":
             self.kill_at = None
             raise Killed
+        callback = request.url.partition("?")[0]
+        enter(NETWORKS[callback])
         reply = self.on_get(request) if request.method == "GET" else self.on_post(request)
+        reply = replace(reply, network=NETWORKS[callback])
         if self.kill_at == "before the record":
             self.kill_at = None
             raise Killed
@@ -87,24 +105,50 @@ class HubMachine(RuleBasedStateMachine):
         callback = request.url.partition("?")[0]
         key = asked["hub.topic"].removeprefix(lab.BASE_URL), callback
         if asked["hub.mode"] == "denied":
-            assert key in self.owed_notices, "nobody is told without a reason"
-            self.note = lambda: self.owed_notices.remove(key)
+            assert key in self.owed_notices | self.possible_notices, "nobody is told without a reason"
+            self.note = lambda: self.forget_notices(key)
             return CallbackResponse(200, "HTTP 200")
-        self.owed_notices.discard(key)
-        if not self.agrees[callback]:
+        had = self.requested_with.get(key, "")
+        if self.meanwhile:
+            (path, other), mode = self.meanwhile
+            self.meanwhile = None
+            self.ask((path, other), mode)
+        if self.says[callback] == "nothing":
+            tries = self.unanswered.setdefault(key, [])
+            tries.append(self.clock.now)
+            assert len(tries) <= 3, "nobody is asked more often"
+            assert key in self.living() or tries[-1] < tries[0] + 120, "no newcomer is asked for longer"
+            self.note = lambda: None
+            return SILENCE
+        self.unanswered.pop(key, None)
+        self.asking -= {key} if asked["hub.mode"] == "subscribe" else set()
+        if self.says[callback] == "no":
             self.note = lambda: None
             return CallbackResponse(404, "HTTP 404")
-        self.note = lambda: self.confirmed(key, asked)
+        self.note = lambda: self.confirmed(key, asked, had)
         return lab.echo(request)
 
-    def confirmed(self, key: Key, asked: dict[str, str]) -> None:
+    def forget_notices(self, key: Key) -> None:
+        self.owed_notices.discard(key)
+        self.possible_notices.discard(key)
+
+    def confirmed(self, key: Key, asked: dict[str, str], had: str) -> None:
         if asked["hub.mode"] == "unsubscribe":
             self.expectations.pop(key, None)
+            self.asking.discard(key)
             return
         old = self.living().get(key)
+        self.forget_notices(key)
+        if not old and self.is_full(key):
+            self.owed_notices.add(key)
+            return
         ends_at = self.clock.now + float(asked["hub.lease_seconds"])
-        has, failures = (old.has, old.failures) if old else (self.requested_with[key], 0)
+        has, failures = (old.has, old.failures) if old else (had, 0)
         self.expectations[key] = Expectation(ends_at, has, failures)
+
+    def is_full(self, key: Key) -> bool:
+        """Whether others have the share of this subscriber's domain, which here is that of its network."""
+        return [NETWORKS[callback] for _, callback in self.living()].count(NETWORKS[key[1]]) >= SHARE
 
     def on_post(self, request: CallbackRequest) -> CallbackResponse:
         path = lab.FEED if "feed.xml" in request.headers["Link"] else lab.JSON_FEED
@@ -112,9 +156,12 @@ class HubMachine(RuleBasedStateMachine):
         assert key in self.living(), "the removed, the ended and strangers hear nothing"
         assert text == self.texts[path], "what is sent is the newest"
         assert text != self.expectations[key].has, "nobody is sent again what the hub knows they have"
-        code = self.answers[request.url]
-        self.note = lambda: self.tried(key, text, code)
-        return CallbackResponse(code, f"HTTP {code}")
+        answer = self.answers[request.url]
+        if not isinstance(answer, int):
+            self.note = lambda: None if answer.own_fault else self.tried(key, text, 0)
+            return answer
+        self.note = lambda: self.tried(key, text, answer)
+        return CallbackResponse(answer, f"HTTP {answer}")
 
     def tried(self, key: Key, text: str, code: int) -> None:
         expectation = self.expectations[key]
@@ -125,7 +172,7 @@ class HubMachine(RuleBasedStateMachine):
         if code == 410 or expectation.failures == 3:
             del self.expectations[key]
         if code != 410 and expectation.failures == 3:
-            self.owed_notices.add(key)
+            (self.possible_notices if key in self.asking else self.owed_notices).add(key)
 
     def living(self) -> dict[Key, Expectation]:
         return {key: what for key, what in self.expectations.items() if what.ends_at > self.clock.now}
@@ -134,32 +181,48 @@ class HubMachine(RuleBasedStateMachine):
 
     @rule(key=KEYS, lease=st.sampled_from(["3600", "864000", "864000"]), at_once=st.booleans())
     def subscribe(self, key: Key, lease: str, at_once: bool) -> None:
-        path, callback = key
-        answer = self.hub.answer(lab.FORM, lab.form(callback=callback, path=path, lease_seconds=lease))
-        assert answer.status in (202, 429)
-        if answer.status == 202:
-            old = self.living().get(key)
-            self.requested_with[key] = old.has if old else self.texts[path]
+        self.ask(key, "subscribe", lease)
         if at_once:
             self.work()
 
     @rule(key=KEYS)
     def unsubscribe(self, key: Key) -> None:
-        answer = self.hub.answer(lab.FORM, lab.form("unsubscribe", callback=key[1], path=key[0]))
-        assert answer.status in ((202, 429) if key in self.living() else (404,))
+        self.ask(key, "unsubscribe")
+
+    @rule(key=KEYS, mode=MODES)
+    def ask_during_the_next_verification(self, key: Key, mode: str) -> None:
+        self.meanwhile = key, mode
+
+    def ask(self, key: Key, mode: str, lease: str = "864000") -> None:
+        path, callback = key
+        answer = self.hub.answer(lab.FORM, lab.form(mode, callback=callback, path=path, lease_seconds=lease))
+        if old := self.living().get(key):
+            assert answer.status == 202, "no limit concerns who is subscribed"
+        elif mode == "unsubscribe":
+            assert answer.status == 404
+        else:
+            assert answer.status in ((429,) if self.is_full(key) else (202, 429))
+        if answer.status == 202:
+            self.unanswered.pop(key, None)
+            if mode == "subscribe":
+                self.asking.add(key)
+                self.requested_with[key] = old.has if old else self.texts[path]
 
     @rule(path=st.sampled_from([lab.FEED, lab.JSON_FEED]), text=st.sampled_from("0123"))
     def change(self, path: str, text: str) -> None:
         self.texts[path] = text
         self.publish()
 
-    @rule(callback=st.sampled_from(CALLBACKS), agrees=st.booleans())
-    def make_up_its_mind(self, callback: str, agrees: bool) -> None:
-        self.agrees[callback] = agrees
+    @rule(callback=st.sampled_from(CALLBACKS), says=st.sampled_from(["yes", "no", "nothing"]))
+    def make_up_its_mind(self, callback: str, says: Literal["yes", "no", "nothing"]) -> None:
+        self.says[callback] = says
 
-    @rule(callback=st.sampled_from(CALLBACKS), code=st.sampled_from([204, 204, 500, 302, 410]))
-    def break_or_mend(self, callback: str, code: int) -> None:
-        self.answers[callback] = code
+    @rule(
+        callback=st.sampled_from(CALLBACKS),
+        answer=st.sampled_from([204, 204, 500, 302, 410, SILENCE, OUTAGE]),
+    )
+    def break_or_mend(self, callback: str, answer: int | CallbackResponse) -> None:
+        self.answers[callback] = answer
         self.work()
 
     @rule(key=KEYS, times=st.integers(1, 3), text=st.sampled_from("0123"), code=st.sampled_from([204, 500]))
@@ -171,7 +234,7 @@ class HubMachine(RuleBasedStateMachine):
             self.time_passes(4320)
         self.answers[callback] = code
 
-    @rule(seconds=st.sampled_from([0, 0, 59, 72, 3600, 4320, 86400]))
+    @rule(seconds=st.sampled_from([0, 0, 30, 59, 72, 3600, 4320, 86400]))
     def time_passes(self, seconds: int) -> None:
         self.clock.now += seconds
         self.work()
@@ -188,15 +251,26 @@ class HubMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_hub_knows_whom_it_serves_and_how_often_they_failed(self) -> None:
-        listed = list_subscriptions(Path(self.directory.name), clock=self.clock)
+        listed = self.listed()
         stored = {(one.path, one.host): one.failures for one in listed if one.state in ("active", "failing")}
         expected = {
             (path, urlsplit(url).hostname): one.failures for (path, url), one in self.living().items()
         }
         assert stored == expected
 
+    @invariant()
+    def nobody_has_more_than_a_share(self) -> None:
+        taken = Counter(NETWORKS[callback] for _, callback in self.living())
+        assert not taken or max(taken.values()) <= SHARE
+
+    def listed(self) -> list[Listing]:
+        return list_subscriptions(Path(self.directory.name), clock=self.clock)
+
+    def states(self) -> list[tuple[str, int]]:
+        return [(one.state, one.failures) for one in self.listed()]
+
     def teardown(self) -> None:
-        self.kill_at = None
+        self.kill_at = self.meanwhile = None
         self.answers = dict.fromkeys(CALLBACKS, 204)
         for _ in range(3):
             self.time_passes(4320)
@@ -210,3 +284,121 @@ class HubMachine(RuleBasedStateMachine):
 
 TestHub = HubMachine.TestCase
 TestHub.settings = hypothesis_settings(max_examples=150, stateful_step_count=30, deadline=None)
+
+
+# ---- The same promises, each by an example -----------------------------------------------------------------
+
+FEED = lab.FEED
+KEY = FEED, ANN
+
+
+@pytest.fixture
+def machine() -> Iterator[HubMachine]:
+    made = HubMachine()
+    yield made
+    made.teardown()
+
+
+def test_410_ends_a_subscription_at_once_and_without_a_notice(machine: HubMachine) -> None:
+    machine.subscribe(KEY, "864000", at_once=True)
+    machine.subscribe((FEED, BOB), "864000", at_once=True)
+    machine.change(FEED, "1")
+    machine.break_or_mend(ANN, 410)
+    assert [(one.host, one.state) for one in machine.listed()] == [("bob.example", "active")]
+
+
+@pytest.mark.parametrize("failure", [500, 302, SILENCE])
+def test_three_failures_in_a_row_end_it_with_a_notice(
+    machine: HubMachine, failure: int | CallbackResponse
+) -> None:
+    machine.subscribe(KEY, "864000", at_once=True)
+    machine.change(FEED, "1")
+    machine.break_or_mend(ANN, failure)
+    for failures in (1, 2):
+        assert machine.states() == [("failing", failures)]
+        machine.clock.now += 4320
+        if failures == 1:
+            machine.work()
+    machine.says[ANN] = "no"  # the answer to the notice does not matter
+    list(map(machine.hub.perform, machine.hub.due()))
+    assert machine.states() == [("denied", 0)]
+    assert machine.owed_notices == {KEY}
+    machine.work()
+    assert machine.states() == []
+
+
+def test_a_success_between_failures_counts_them_anew(machine: HubMachine) -> None:
+    machine.subscribe(KEY, "864000", at_once=True)
+    for text in "12":
+        machine.change(FEED, text)
+        machine.break_or_mend(ANN, 500)
+        machine.time_passes(4320)
+        assert machine.states() == [("failing", 2)]
+        machine.break_or_mend(ANN, 204)
+        machine.time_passes(4320)
+        assert machine.states() == [("active", 0)]
+
+
+def test_a_renewal_keeps_failures_and_waiting_time(machine: HubMachine) -> None:
+    machine.subscribe(KEY, "864000", at_once=True)
+    machine.change(FEED, "1")
+    machine.break_or_mend(ANN, 500)
+    machine.subscribe(KEY, "864000", at_once=True)
+    assert machine.states() == [("failing", 1)]
+
+
+def test_an_outage_of_ours_is_no_failure_however_long(machine: HubMachine) -> None:
+    machine.subscribe(KEY, "864000", at_once=True)
+    machine.change(FEED, "1")
+    machine.break_or_mend(ANN, OUTAGE)
+    for _ in range(5):
+        machine.time_passes(4320)
+    assert machine.states() == [("active", 0)]
+
+
+def test_the_end_of_a_lease_is_the_end(machine: HubMachine) -> None:
+    machine.subscribe(KEY, "3600", at_once=True)
+    machine.time_passes(3600)
+    machine.change(FEED, "1")
+    machine.work()
+    assert machine.states() == [("ended", 0)]
+
+
+def test_a_newcomer_without_an_answer_is_asked_three_times(machine: HubMachine) -> None:
+    machine.says[ANN] = "nothing"
+    machine.subscribe(KEY, "864000", at_once=True)
+    for _ in range(5):
+        machine.time_passes(30)
+    assert len(machine.unanswered[KEY]) == 3
+    assert machine.states() == []
+
+
+def test_nobody_gets_more_than_a_share_and_is_told(machine: HubMachine) -> None:
+    for path, callback in ((FEED, ANN), (lab.JSON_FEED, ANN), (lab.JSON_FEED, WWW_ANN)):
+        machine.subscribe((path, callback), "864000", at_once=False)
+    list(map(machine.hub.perform, machine.hub.due()))
+    assert machine.owed_notices == {(lab.JSON_FEED, WWW_ANN)}
+    machine.work()
+    assert [one.host for one in machine.listed()] == ["ann.example"] * 2
+
+
+def test_requests_of_both_modes_are_kept_and_the_newer_wins(machine: HubMachine) -> None:
+    machine.subscribe(KEY, "864000", at_once=True)
+    machine.unsubscribe(KEY)
+    machine.subscribe(KEY, "864000", at_once=False)
+    assert sorted(state for state, _ in machine.states()) == ["active", "subscribe", "unsubscribe"]
+    machine.work()
+    assert machine.states() == [("active", 0)]
+    machine.subscribe(KEY, "864000", at_once=False)
+    machine.unsubscribe(KEY)
+    machine.work()
+    assert machine.states() == []
+
+
+def test_a_crash_loses_nothing(machine: HubMachine) -> None:
+    machine.subscribe(KEY, "864000", at_once=False)
+    for when in ("before the exchange", "before the record"):
+        machine.be_killed_next_time(when)
+        machine.work()
+    machine.work()
+    assert machine.states() == [("active", 0)]
