@@ -3,8 +3,6 @@
 The document is written by hand and is the one source of the search parameters, of the form of the data files
 and of the defaults of what a file leaves out. This module knows JSON and schemas; it knows no review, no HTTP
 and no file system: it gets a parsed document and parsed files.
-
-Sections: Faults - Contract - Form - Acceptance
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 Neither holds the time of its rendering: the same data give the same bytes. This module turns a dataset into
 bytes; it knows no file, no clock and no HTTP.
-
-Sections: JSON Feed - Atom - Words and times
 """
 
 from __future__ import annotations

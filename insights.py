@@ -4,8 +4,6 @@ The owner's `editorial.json` is any part of the insights, written by a person. A
 `aliases` there, the words by which reviews mention it; its figures are then counted. What else a person wrote
 is kept. This module is pure: it knows no file and no clock, and of a review only `id`, `rating`, `date` and
 `text`. Replies of the owner are never searched.
-
-Sections: Insights - Annotations - Mentions - Figures - Judgement
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 Every word that a model reads about a tool stands in the section *Tools*. This module knows the reviews and
 JSON Schema; it knows no JSON-RPC, no revision of the protocol and no HTTP.
-
-Sections: Schemas - Lookup - Tools - Declarations - Toolbox
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 HTTP and MCP ask by the same parameters, read by the same functions. This module also says when two texts are
 the same to a reader (`fold`). It knows no review, no file and no protocol.
-
-Sections: Query - Reading - Values - Folding
 """
 
 from __future__ import annotations

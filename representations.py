@@ -2,8 +2,6 @@
 
 RFC 9110 is the source: sections 8.8 (validators), 12 (negotiation) and 13 (conditional requests). Everything
 here is a function of bytes and header values; this module knows no path, no data and no server.
-
-Sections: Representations and responses - Requests
 """
 
 from __future__ import annotations

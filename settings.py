@@ -2,8 +2,6 @@
 
 Flags, environment variables, help and the listing of `--check` all come from the fields of `Settings`. This
 module reads texts into values; it knows no file, no socket and no other module of the program.
-
-Sections: Readers - Settings - Reading
 """
 
 from __future__ import annotations

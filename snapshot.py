@@ -2,8 +2,6 @@
 
 Fixed representations are rendered, hashed, packed and dated here; the rest is kept ready to be asked. This
 module reads files; it knows no request and no socket, and the time arrives as an argument.
-
-Sections: Files - Program - Snapshot
 """
 
 from __future__ import annotations
