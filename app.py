@@ -536,7 +536,7 @@ class Application:
         answer = self._guarded(request, route, lambda: routed_answer(self, request, route))
         if isinstance(answer, Deferred):
             answer = answer._replace(make=partial(self._guarded, request, route, answer.make))
-        return finished(answer, partial(complete, request))
+        return finished(answer, lambda response: complete(request, response))
 
     def refuse(self, environ: Environ, status: int, detail: str, headers: Headers = ()) -> Response:
         """The response to a request that the server cannot hand over."""

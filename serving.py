@@ -269,16 +269,12 @@ def environ_of(scope: Scope) -> Environ:
 
 def announces_too_much(environ: Environ) -> bool:
     """Whether the head announces a larger body than is read."""
-    if "CONTENT_LENGTH" not in environ:
-        return False
-    length = environ["CONTENT_LENGTH"].rpartition(",")[2].strip()  # equal ones may be repeated
+    length = environ.get("CONTENT_LENGTH", "").rpartition(",")[2].strip()  # equal ones may be repeated
     return length.isdecimal() and (len(length) > 18 or int(length) > LARGEST_BODY_BYTES)
 
 
 async def add_body(environ: Environ, receive: Receive) -> None:
-    """Collect the body, if there is one (RFC 9112 section 6.3). Raises Refused and Disconnected."""
-    if "CONTENT_LENGTH" not in environ and "HTTP_TRANSFER_ENCODING" not in environ:
-        return
+    """Collect the body of a request that has one. Raises Refused and Disconnected."""
     body, more, pieces = bytearray(), True, 0
     try:
         async with asyncio.timeout(BODY_SECONDS):
@@ -295,6 +291,11 @@ async def add_body(environ: Environ, receive: Receive) -> None:
     if more:
         raise Refused(400, f"The body has more than {MOST_BODY_PIECES} pieces.", CLOSE)
     environ |= {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
+
+
+def with_close(response: Response) -> Response:
+    """`response`, which ends the connection."""
+    return response._replace(headers=response.headers + CLOSE)
 
 
 def incomplete(environ: Environ) -> Exception:
@@ -385,12 +386,14 @@ class Bridge:
         return await self._slow_thread.run(answer.make, receive)
 
     async def _answer(self, environ: Environ, receive: Receive) -> Answer:
-        respond = partial(self._application.respond, environ)
-        if announces_too_much(environ):
-            return finished(respond(), lambda refusal: refusal._replace(headers=refusal.headers + CLOSE))
-        await add_body(environ, receive)
-        in_store = environ["PATH_INFO"] in self._store_paths
-        return await self._store_thread.run(respond, receive) if in_store else respond()
+        respond = self._application.respond
+        if "CONTENT_LENGTH" in environ or "HTTP_TRANSFER_ENCODING" in environ:  # RFC 9112 section 6.3
+            if announces_too_much(environ):
+                return finished(respond(environ), with_close)
+            await add_body(environ, receive)
+        if environ["PATH_INFO"] in self._store_paths:
+            return await self._store_thread.run(partial(respond, environ), receive)
+        return respond(environ)
 
     async def _send(self, response: Response, receive: Receive, send: Send) -> None:
         own_bytes = 0 if response.shared or len(response.body) <= LARGE_BYTES else len(response.body)
