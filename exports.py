@@ -444,7 +444,8 @@ def _member(holder: Mapping[str, Json], key: str, kind: type) -> Any:
 def _of_page(document: Mapping[str, Json], found: Sequence[Record], exports: Exports) -> list[Record]:
     """The records of a page as those of the export that it is a part of."""
     total, average = document.get("totalReviewCount"), document.get("averageRating")
-    key = f"pages of the API with {shown(total)} reviews of {shown(average)} stars"
+    totals = "" if total is average is None else f" with {shown(total)} reviews of {shown(average)} stars"
+    key = f"pages of the API{totals}"
     exports.pages.setdefault(key, []).append({name: document[name] for name in document if name != "reviews"})
     exports.known.setdefault(key, Export())
     return [replace(each, export=key) for each in found]
