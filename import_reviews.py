@@ -6,13 +6,17 @@ it of `merging.py`. Nothing is fetched. The daemon does not import this module: 
 
 from __future__ import annotations
 
+import sys
+
+if sys.platform == "win32":
+    sys.exit("reviewsd-import runs on Linux, and for local use on macOS; on Windows it needs WSL")
+
 import argparse
 import hashlib
 import io
 import json
 import os
 import re
-import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace

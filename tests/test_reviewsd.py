@@ -160,8 +160,9 @@ def test_without_what_only_linux_has_the_service_serves_and_stops(tmp_path: Path
         assert fetch(service, "/reviews.json").status == 200
 
 
-def test_on_windows_one_line_says_what_is_needed() -> None:
-    pretend = "import sys; sys.platform = 'win32'; import reviewsd"
+@pytest.mark.parametrize("module", ["reviewsd", "import_reviews"])
+def test_on_windows_one_line_says_what_is_needed(module: str) -> None:
+    pretend = f"import sys; sys.platform = 'win32'; import {module}"
     done = command(line=[sys.executable, "-c", pretend], cwd=ROOT)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "WSL" in done.stderr
