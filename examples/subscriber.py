@@ -13,6 +13,7 @@ import json
 import queue
 import re
 import secrets
+import signal
 import ssl
 import sys
 import threading
@@ -103,6 +104,7 @@ try:
         known = {item["id"]: item for item in json.load(feed)["items"]}
 except OSError as fault:
     sys.exit(f"{TOPIC}: {fault}")
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has it ignored in the background
 tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
 tls.load_cert_chain(CERTIFICATE)
 server = ThreadingHTTPServer(("", urlsplit(CALLBACK).port or 443), Callback)
