@@ -114,7 +114,7 @@ class Request:
             length = LARGEST_BODY_BYTES + 1
         content: bytes = self.environ["wsgi.input"].read(length)
         if len(content) > LARGEST_BODY_BYTES:
-            raise TOO_LARGE
+            raise too_large()
         return content
 
     def content_length(self) -> int:
@@ -123,7 +123,7 @@ class Request:
         if not CONTENT_LENGTH.fullmatch(length):
             raise HttpError(400, "The Content-Length is not a number of bytes.")
         if int(length) > LARGEST_BODY_BYTES:
-            raise TOO_LARGE
+            raise too_large()
         return int(length)
 
 
@@ -137,7 +137,8 @@ class HttpError(Exception):
     members: dict[str, Any] = field(default_factory=dict)  # of the error object, beside the usual
 
 
-TOO_LARGE = HttpError(413, f"The body is larger than {LARGEST_BODY_BYTES} bytes.")
+def too_large() -> HttpError:
+    return HttpError(413, f"The body is larger than {LARGEST_BODY_BYTES} bytes.")
 
 
 def error_response(application: Application, request: Request, error: HttpError) -> Response:
@@ -238,7 +239,6 @@ def kept_answer(
     key = (request.path, query, with_gzip)
     if kept := snapshot.computed.get(key):
         return negotiated(kept, request.header)
-
     found = find()
 
     def make() -> Response:
@@ -330,7 +330,6 @@ def utc_text(seconds: float) -> str:
 def mcp_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
     """The MCP endpoint's response; it judges method, origin and everything else itself."""
     body = request.body() if request.method == "POST" else b""
-
     handle = partial(application.mcp.handle, request.method, request.header, body, snapshot.toolbox)
     is_batch = body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")  # after a byte order mark, too
     return answer_to_text(body, handle, is_slow=is_batch)  # a batch may cost ten searches
@@ -367,8 +366,10 @@ def slash_answer(application: Application, snapshot: Snapshot, request: Request)
 
 
 def server_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """What may be sent to the server as a whole (RFC 9110 section 9.3.7)."""
-    return options_response(", ".join(SERVER_METHODS))
+    """What may be sent to the server as a whole (RFC 9110 section 9.3.7). Raises HttpError 405."""
+    if request.method == "OPTIONS":
+        return options_response(", ".join(SERVER_METHODS))
+    raise HttpError(405, f"{echo(request.method)} is not among OPTIONS.", (("Allow", "OPTIONS"),))
 
 
 def unknown_path_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
@@ -399,7 +400,7 @@ ROUTES: dict[str, Route] = {
     links.SINCE_PATH: Route(READ_METHODS, since_answer),
     links.REVIEW_LIST_PATH: Route(READ_METHODS, list_answer),
     links.REVIEW_PATH: Route(READ_METHODS, slash_answer),
-    "*": Route(("OPTIONS",), server_answer),
+    "*": Route(EVERY_METHOD, server_answer),
     links.HEALTH_PATH: Route(READ_METHODS, health_answer),
     links.MCP_PATH: Route(EVERY_METHOD, mcp_answer, mcp_refusal),
     links.MCP_PATH + "/": Route(EVERY_METHOD, mcp_answer, mcp_refusal),  # as some clients are told it
@@ -427,7 +428,7 @@ def routed_answer(application: Application, request: Request, route: Route) -> A
         raise HttpError(405, f"{echo(request.method)} is not among {allow}.", (("Allow", allow),))
     if route.methods:
         request.content_length()
-    if route.methods == READ_METHODS and request.method == "OPTIONS":
+    if route.methods and request.method == "OPTIONS":
         return options_response(allow)
     return route.handler(application, application.snapshot, request)
 

@@ -3,12 +3,14 @@
 What it says over HTTP is in `test_http.py`, what it does when files change in `test_reload.py`.
 """
 
+import gc
 import gzip
 import io
 import json
 import logging
 import re
 import string
+import weakref
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -250,6 +252,18 @@ def test_an_unexpected_exception_is_logged_once_and_answered_with_its_id(
 
 
 # ---- Large answers ----
+
+
+def test_nothing_of_a_refused_request_is_kept() -> None:
+    class Input(io.BytesIO):
+        pass
+
+    body = Input(b"x")
+    gone, head = weakref.ref(body), environ("/mcp", CONTENT_LENGTH="70000") | {"REQUEST_METHOD": "POST"}
+    assert resolved(APP.respond(head | {"wsgi.input": body})).status == 413
+    del body
+    gc.collect()
+    assert gone() is None
 
 
 def made(answer: Answer) -> Response:

@@ -344,6 +344,11 @@ def test_a_post_with_a_content_coding_is_415(service: Address) -> None:
     assert post_mcp(service, content_encoding="identity").status == 200
 
 
+def test_the_hub_says_what_it_takes(service: Address) -> None:
+    answer = fetch(service, "/api/websub/hub", "OPTIONS")
+    assert (answer.status, answer.headers["allow"], answer.body) == (204, "POST, OPTIONS", b"")
+
+
 def test_the_server_as_a_whole_says_what_it_takes() -> None:
     with daemon() as service:
         answer = exchange(service, "OPTIONS * HTTP/1.1\r\nHost: a\r\n")
