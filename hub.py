@@ -34,9 +34,10 @@ from itertools import chain, product
 from typing import NamedTuple, TypeAlias
 from urllib.parse import quote, urlencode, urlsplit
 
-from callbacks import CallbackClient, CallbackRequest, CallbackResponse
-from hub_store import Skipped, Store, StoreFault, Transaction
-from hub_values import (
+from reviewslib.links import topic_link_header
+from reviewslib.websub.callbacks import CallbackClient, CallbackRequest, CallbackResponse
+from reviewslib.websub.store import Skipped, Store, StoreFault, Transaction
+from reviewslib.websub.values import (
     FAILURES_THAT_REMOVE,
     MAX_UNVERIFIED,
     UNCONFIRMED_SECONDS,
@@ -54,7 +55,6 @@ from hub_values import (
     read_subscription_request,
     too_many,
 )
-from links import topic_link_header
 
 RETRY_JITTER = 0.2  # a retry is up to this share later, so that failures with one cause spread out
 MAX_RETRY_AFTER_SECONDS = 3600.0

@@ -27,9 +27,11 @@ from http import HTTPStatus
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from mcp_tools import TOOLS, Toolbox
-from query import echo, nearest
-from representations import (
+from reviewslib.dataset.query import echo, nearest
+from reviewslib.dataset.reviews import ReviewList
+from reviewslib.dataset.strict_json import Json, NotJson, decode
+from reviewslib.mcp_tools import TOOLS, Toolbox
+from reviewslib.web.representations import (
     JSON_TYPE,
     LARGEST_INLINE_BYTES,
     Answer,
@@ -40,8 +42,6 @@ from representations import (
     media_weight,
     weights,
 )
-from reviews import ReviewList
-from strict_json import Json, NotJson, decode
 
 # The value of a request's header by its lower-case name: latin-1, without blanks around it (RFC 9110 section
 # 5.5), repeated ones joined by ", "; None without.

@@ -24,20 +24,34 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-import serving
-from app import STORE_PATHS, VERSION, Application, Reloader, loaded_text, utc_text
-from callbacks import CallbackClient
-from contract import BadData
 from hub import Hub
-from hub_store import STORE_FILE_NAME, HubUnavailable, Listing, list_subscriptions, remove_subscriptions
-from hub_values import Contradiction, HubSettings, selector
-from insights import ENTITY_KINDS
-from links import links_below
-from logs import start_log
 from mcp_rpc import McpEndpoint, McpSettings
-from page import counted
-from reviews import Dataset
-from settings import BadSetting, Settings, add_flags, flag_name, read_settings, setting_text, variable_name
+from reviewslib.dataset.contract import BadData
+from reviewslib.dataset.insights import ENTITY_KINDS
+from reviewslib.dataset.reviews import Dataset
+from reviewslib.links import links_below
+from reviewslib.process import serving
+from reviewslib.process.logs import start_log
+from reviewslib.process.settings import (
+    BadSetting,
+    Settings,
+    add_flags,
+    flag_name,
+    read_settings,
+    setting_text,
+    variable_name,
+)
+from reviewslib.web.app import STORE_PATHS, VERSION, Application, Reloader, loaded_text, utc_text
+from reviewslib.web.pages import counted
+from reviewslib.websub.callbacks import CallbackClient
+from reviewslib.websub.store import (
+    STORE_FILE_NAME,
+    HubUnavailable,
+    Listing,
+    list_subscriptions,
+    remove_subscriptions,
+)
+from reviewslib.websub.values import Contradiction, HubSettings, selector
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA = 0, 1, 78  # 78 is EX_CONFIG of sysexits.h; argparse exits with 2
 SWITCH_SECONDS = 0.001  # the longest hold of the interpreter by a reload while a request waits; default 0.005

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import import_reviews
+from reviewslib.importer import command
 
 FOLDER = "Takeout/Google Business Profile"
 PLACE = "11717195200126145618"
@@ -113,11 +113,11 @@ class Shop:
         self.root, self.data = root, root / "data"
 
     def run(self, *arguments: object) -> int:
-        return import_reviews.main([*map(str, arguments), "--data", str(self.data)])
+        return command.main([*map(str, arguments), "--data", str(self.data)])
 
     def take(self, *arguments: object) -> None:
         """An import that succeeds."""
-        assert self.run(*arguments, "--zone", ZONE) == import_reviews.EXIT_SUCCESS
+        assert self.run(*arguments, "--zone", ZONE) == command.EXIT_SUCCESS
 
     @property
     def document(self) -> dict[str, Any]:

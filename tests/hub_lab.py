@@ -22,10 +22,10 @@ import trustme
 
 import hub
 import reviewsd
-from callbacks import CallbackClient, CallbackRequest, CallbackResponse, Resolve
-from hub_store import list_subscriptions
-from hub_values import HubAnswer, HubSettings, Topic
-from settings import Settings
+from reviewslib.process.settings import Settings
+from reviewslib.websub.callbacks import CallbackClient, CallbackRequest, CallbackResponse, Resolve
+from reviewslib.websub.store import list_subscriptions
+from reviewslib.websub.values import HubAnswer, HubSettings, Topic
 
 BASE_URL = "https://reviews.example"
 FEED, JSON_FEED = "/feed.xml", "/api/feed.json"

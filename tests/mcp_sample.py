@@ -5,7 +5,7 @@ from typing import Any
 
 from page_samples import CONTRACT, SAMPLE, dataset_of, sample_dataset
 
-from mcp_tools import Toolbox, toolbox_of
+from reviewslib.mcp_tools import Toolbox, toolbox_of
 
 Object = dict[str, Any]
 

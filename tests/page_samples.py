@@ -4,14 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from contract import read_contract
-from links import links_below
-from reviews import Dataset, load
+from reviewslib.dataset.contract import read_contract
+from reviewslib.dataset.reviews import Dataset, load
+from reviewslib.links import links_below
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLE = ROOT / "data"
 LINKS = links_below("https://reviews.example")
-CONTRACT = read_contract(json.loads((SAMPLE / "openapi.json").read_text(encoding="utf-8")))
+CONTRACT = read_contract(json.loads((ROOT / "reviewslib" / "openapi.json").read_text(encoding="utf-8")))
 
 
 def dataset_of(reviews_file: Any, insights_file: Any = None) -> Dataset:
@@ -97,9 +97,8 @@ def attacking_files() -> tuple[Any, Any]:
 
 
 def write_files(directory: Path, reviews_file: Any, insights_file: Any = None) -> Path:
-    """A data directory with these files and the contract."""
+    """A data directory with these files."""
     for file, value in (("reviews.json", reviews_file), ("insights.json", insights_file)):
         if value is not None:
             (directory / file).write_text(json.dumps(value), encoding="utf-8")
-    (directory / "openapi.json").write_bytes((SAMPLE / "openapi.json").read_bytes())
     return directory

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 import waitress
 
 import reviewsd
-from settings import Settings
+from reviewslib.process.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLE = ROOT / "data"

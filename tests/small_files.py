@@ -16,19 +16,19 @@ from feed_rules import atom_faults, json_feed_faults
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-import feeds
-import reviews
-from contract import read_contract
-from links import links_below
-from query import Query
-from reviews import Dataset
+from reviewslib.dataset import reviews
+from reviewslib.dataset.contract import read_contract
+from reviewslib.dataset.query import Query
+from reviewslib.dataset.reviews import Dataset
+from reviewslib.links import links_below
+from reviewslib.web import feeds
 
 Object = dict[str, Any]
 
 # ---- Contract ----
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENT: Object = json.loads((ROOT / "data" / "openapi.json").read_text(encoding="utf-8"))
+DOCUMENT: Object = json.loads((ROOT / "reviewslib" / "openapi.json").read_text(encoding="utf-8"))
 CONTRACT = read_contract(DOCUMENT)
 PARAMETERS = CONTRACT.search_parameters
 

@@ -7,7 +7,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from files import in_archive, in_folder, is_archive, locked, opened, read_whole, write
+from reviewslib import files
+from reviewslib.files import in_archive, in_folder, is_archive, locked, opened, read_whole, write
 
 
 def test_what_is_no_regular_file_is_named_and_not_opened(tmp_path: Path) -> None:
@@ -29,15 +30,18 @@ def test_a_file_of_an_open_folder_is_opened_there_whatever_its_path_leads_to_by_
     (tmp_path / "other" / "a").write_bytes(b"elsewhere")
     folder.symlink_to("other")
     with opened(folder / "a", descriptor) as file:
-        assert read_whole(file, folder / "a", 4) == b"here"
+        assert read_whole(file, folder / "a") == b"here"
     os.close(descriptor)
 
 
-def test_a_file_that_is_too_large_or_is_being_written_is_not_read(tmp_path: Path) -> None:
+def test_a_file_that_is_too_large_or_is_being_written_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"12345")
-    with opened(path) as file, pytest.raises(OSError, match="larger"):
-        read_whole(file, path, 4)
+    with monkeypatch.context() as patch, opened(path) as file, pytest.raises(OSError, match="larger"):
+        patch.setattr(files, "LARGEST_FILE_BYTES", 4)
+        read_whole(file, path)
 
     class Growing:
         """An open file to which somebody adds while it is read."""
@@ -51,14 +55,16 @@ def test_a_file_that_is_too_large_or_is_being_written_is_not_read(tmp_path: Path
             return self.file.read()
 
     with pytest.raises(OSError, match="changes"):
-        read_whole(growing := Growing(), path, 9)  # type: ignore[arg-type]
+        read_whole(growing := Growing(), path)  # type: ignore[arg-type]
     growing.file.close()
 
 
 WANTED = re.compile(r"(.*/)?a\.json")
 
 
-def test_what_is_wanted_of_a_folder_is_found_in_order_and_links_are_noted(tmp_path: Path) -> None:
+def test_what_is_wanted_of_a_folder_is_found_in_order_and_links_are_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "folder"
     for name in ("z/a.json", "b/a.json", "a.json", "b/other.json"):
         path = folder / name
@@ -68,30 +74,34 @@ def test_what_is_wanted_of_a_folder_is_found_in_order_and_links_are_noted(tmp_pa
     (folder / "c").mkdir()
     (folder / "c" / "a.json").symlink_to("../a.json")
     links: list[Path] = []
-    found = list(in_folder(folder, WANTED, 10, links))
+    found = list(in_folder(folder, WANTED, links))
     assert [str(each.path) for each in found] == ["a.json", "b/a.json", "z/a.json"]
     assert all(each.data.decode() == str(each.path) for each in found)
     assert [each.file for each in found] == [str(folder / each.path) for each in found]
     assert links == [folder / "b" / "link", folder / "c" / "a.json"]
+    monkeypatch.setattr(files, "LARGEST_FILE_BYTES", 6)
     with pytest.raises(OSError, match="larger"):
-        list(in_folder(folder, WANTED, 6, links))
+        list(in_folder(folder, WANTED, links))
 
 
-def test_an_archive_is_read_where_it_is_wanted_and_named_where_it_is_damaged(tmp_path: Path) -> None:
+def test_an_archive_is_read_where_it_is_wanted_and_named_where_it_is_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "a.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("b/a.json", b"12345")
         archive.writestr("c.json", b"")
     with opened(path) as file:
         assert is_archive(file)
-        (member,) = in_archive(file, path, WANTED, 5)
+        (member,) = in_archive(file, path, WANTED)
         assert member == (PurePosixPath("b/a.json"), f"{path}:b/a.json", b"12345")
+        monkeypatch.setattr(files, "LARGEST_FILE_BYTES", 4)
         with pytest.raises(OSError, match="larger") as caught:
-            list(in_archive(file, path, WANTED, 4))
+            list(in_archive(file, path, WANTED))
         assert caught.value.filename == f"{path}:b/a.json"
     path.write_bytes(path.read_bytes()[:60])
     with opened(path) as file, pytest.raises(OSError, match="damaged or encrypted") as caught:
-        list(in_archive(file, path, WANTED, 5))
+        list(in_archive(file, path, WANTED))
     assert caught.value.filename == str(path)
     path.write_bytes(b"{}")
     with opened(path) as file:

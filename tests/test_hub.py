@@ -43,11 +43,10 @@ from hub_lab import (
 )
 
 import hub
-import hub_store
-import hub_values
-from callbacks import CallbackRequest, CallbackResponse
-from hub_store import Store, StoreFault, Transaction, list_subscriptions
-from hub_values import HubAnswer, Row, Subscriber, Subscription
+from reviewslib.websub import store, values
+from reviewslib.websub.callbacks import CallbackRequest, CallbackResponse
+from reviewslib.websub.store import Store, StoreFault, Transaction, list_subscriptions
+from reviewslib.websub.values import HubAnswer, Row, Subscriber, Subscription
 
 DAY = 86400.0
 
@@ -150,8 +149,8 @@ def test_a_lease_is_clamped_and_told(bench: Bench, asked: str | None, granted: i
 def test_requests_that_wait_are_limited_in_all_and_by_host(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hub_values, "MAX_PENDING", 3)
-    monkeypatch.setattr(hub_values, "MAX_UNVERIFIED", 2)
+    monkeypatch.setattr(values, "MAX_PENDING", 3)
+    monkeypatch.setattr(values, "MAX_UNVERIFIED", 2)
     answers = [bench.post(form(callback=f"https://S.example:{8000 + n}/")) for n in range(3)]
     answers += [bench.post(form(callback=f"https://t{n}.example/")) for n in range(3)]
     # The third of all takes the place of the second of a host.
@@ -165,7 +164,7 @@ def test_requests_that_wait_are_limited_in_all_and_by_host(
 def test_who_was_asked_in_vain_makes_room_for_who_was_not_asked_yet(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hub_values, "MAX_PENDING", 3)
+    monkeypatch.setattr(values, "MAX_PENDING", 3)
     bench.on_get = status(None, is_silence=True)
     bench.post(form(callback="https://away.example/"))
     bench.work()
@@ -183,8 +182,8 @@ def test_no_limit_keeps_a_confirmed_subscriber_from_renewing_or_leaving(
 ) -> None:
     bench.subscribe()
     bench.subscribe(callback="https://s.example/leaves")
-    monkeypatch.setattr(hub_values, "MAX_PENDING", 2)
-    monkeypatch.setattr(hub_values, "MAX_UNVERIFIED", 1)
+    monkeypatch.setattr(values, "MAX_PENDING", 2)
+    monkeypatch.setattr(values, "MAX_UNVERIFIED", 1)
     for name in "st":
         assert bench.post(form(callback=f"https://{name}.example/stranger")).status == 202
     assert bench.post(form(callback="https://u.example/stranger")).status == 503
@@ -502,7 +501,7 @@ def test_who_has_subscribed_anew_is_not_told_of_the_removal_before(bench: Bench)
 
 
 def test_notices_that_wait_do_not_grow_without_bound(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub_store, "MAX_NOTICES", 2)
+    monkeypatch.setattr(store, "MAX_NOTICES", 2)
     for number in range(4):
         bench.subscribe(callback=f"https://s{number}.example/")
     bench.on_post = status(500)

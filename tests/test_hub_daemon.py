@@ -28,7 +28,7 @@ import pytest
 from hub_lab import FORM, Lab, agree, answer, hang, open_lab
 from services import ROOT, SAMPLE, Address, Response, daemon, daemon_command, fetch
 
-from hub_store import STORE_FILE_NAME, Store
+from reviewslib.websub.store import STORE_FILE_NAME, Store
 
 HUB = "/api/websub/hub"
 ACCEPTED = "accepted; the callback will now be asked to confirm"

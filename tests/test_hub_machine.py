@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 import hub
-from callbacks import CallbackRequest, CallbackResponse, Enter
-from hub_store import Listing, list_subscriptions
+from reviewslib.websub.callbacks import CallbackRequest, CallbackResponse, Enter
+from reviewslib.websub.store import Listing, list_subscriptions
 
 ANN, WWW_ANN, BOB = CALLBACKS = ["https://ann.example/", "https://www.ann.example/", "https://bob.example/"]
 NETWORKS = {ANN: "192.0.2.1", WWW_ANN: "192.0.2.1", BOB: "192.0.2.2"}

@@ -35,8 +35,8 @@ from hub_lab import (
 )
 
 import hub
-from hub_store import Listing, Store, Transaction, list_subscriptions
-from hub_values import Subscriber, Subscription, SubscriptionState
+from reviewslib.websub.store import Listing, Store, Transaction, list_subscriptions
+from reviewslib.websub.values import Subscriber, Subscription, SubscriptionState
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Where everything is."""
 
-import links
+from reviewslib import links
 
 LINKS = links.links_below("https://reviews.example/shop")
 

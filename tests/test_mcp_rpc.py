@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from mcp_sample import BUSINESS, CALLS, CONTRACT, DECLARED, TOOLBOX, Object, toolbox_with
 
 from mcp_rpc import LARGEST_BATCH_ANSWER, McpEndpoint, McpSettings
-from mcp_tools import TOOLS, Toolbox, toolbox_of
-from representations import Deferred, Response, resolved
+from reviewslib.mcp_tools import TOOLS, Toolbox, toolbox_of
+from reviewslib.web.representations import Deferred, Response, resolved
 
 HANDSHAKE_VERSIONS = ["2025-03-26", "2025-06-18", "2025-11-25"]
 STATELESS = "2026-07-28"

@@ -18,7 +18,7 @@ from jsonschema import Draft202012Validator
 from mcp_sample import BUSINESS, CALLS, CONTRACT, DECLARED, INSIGHTS, REVIEWS, TOOLBOX, Object, toolbox_with
 from page_samples import SAMPLE
 
-from mcp_tools import MOST_LISTED, N8N_EXTRAS, TOOLS, Toolbox
+from reviewslib.mcp_tools import MOST_LISTED, N8N_EXTRAS, TOOLS, Toolbox
 
 every_tool = pytest.mark.parametrize("tool", DECLARED, ids=lambda tool: tool["name"])
 

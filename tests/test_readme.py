@@ -13,9 +13,9 @@ import pytest
 from services import ROOT, daemon
 
 import reviewsd
-import snapshot
-from contract import resolve
-from settings import Settings, flag_name, setting_text, variable_name
+from reviewslib.dataset.contract import resolve
+from reviewslib.process.settings import Settings, flag_name, setting_text, variable_name
+from reviewslib.web import snapshot
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PLACE = "http://127.0.0.1:8080"  # where the README expects the service

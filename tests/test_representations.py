@@ -4,8 +4,8 @@ import gzip
 
 import pytest
 
-import representations
-from representations import represent
+from reviewslib.web import representations
+from reviewslib.web.representations import represent
 
 BODY = b"Reviews, " * 500
 

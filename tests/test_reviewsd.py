@@ -15,8 +15,8 @@ import pytest
 from services import ROOT, SAMPLE, daemon_command, fetch, started
 
 import reviewsd
-from app import loaded_text
-from settings import BadSetting, Settings, flag_name, read_settings, variable_name
+from reviewslib.process.settings import BadSetting, Settings, flag_name, read_settings, variable_name
+from reviewslib.web.app import loaded_text
 
 MINIMAL = {"business": {"name": "X"}, "reviews": []}
 
@@ -147,7 +147,8 @@ import os, socket, sys
 from pathlib import Path
 for module, name in ((os, "pipe2"), (socket, "TCP_USER_TIMEOUT"), (socket, "TCP_NOTSENT_LOWAT")):
     delattr(module, name)
-import reviewsd, serving
+import reviewsd
+from reviewslib.process import serving
 for name in ("DESCRIPTORS", "STATM", "CONTROL_GROUPS", "GROUP_ROOT"):
     setattr(serving, name, Path("/nowhere"))
 sys.exit(reviewsd.main())
@@ -160,7 +161,7 @@ def test_without_what_only_linux_has_the_service_serves_and_stops(tmp_path: Path
         assert fetch(service, "/reviews.json").status == 200
 
 
-@pytest.mark.parametrize("module", ["reviewsd", "import_reviews"])
+@pytest.mark.parametrize("module", ["reviewsd", "reviewslib.importer.command"])
 def test_on_windows_one_line_says_what_is_needed(module: str) -> None:
     pretend = f"import sys; sys.platform = 'win32'; import {module}"
     done = command(line=[sys.executable, "-c", pretend], cwd=ROOT)

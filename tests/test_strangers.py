@@ -19,8 +19,8 @@ import pytest
 from services import Address, daemon
 from small_files import review
 
-from links import HUB_PATH, MCP_PATH, REVIEW_LIST_PATH, REVIEW_PATH, SEARCH_PATH, SINCE_PATH
-from mcp_tools import TOOLS
+from reviewslib.links import HUB_PATH, MCP_PATH, REVIEW_LIST_PATH, REVIEW_PATH, SEARCH_PATH, SINCE_PATH
+from reviewslib.mcp_tools import TOOLS
 
 MOST_SECONDS = 0.25
 HEAD_BYTES, FORM_BYTES, BODY_BYTES = 15 * 1024, 16 * 1024, 64 * 1024 - 512

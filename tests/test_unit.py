@@ -12,8 +12,8 @@ from services import ROOT
 from tools import program
 
 import reviewsd
-import serving
-from settings import Settings, variable_name
+from reviewslib.process import serving
+from reviewslib.process.settings import Settings, variable_name
 
 UNIT = (ROOT / "reviewsd.service").read_text(encoding="utf-8")
 DROP_INS = ["deploy/settings.conf", "deploy/read-instance.conf", "deploy/unix-socket.conf"]

@@ -1,0 +1,1 @@
+"""Reviews and insights as values: what files may hold, and what callers may ask of them."""

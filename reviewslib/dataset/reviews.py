@@ -1,0 +1,402 @@
+"""The datasets in memory: two JSON files become one immutable `Dataset` that answers questions.
+
+Each review is encoded once, when it is loaded; every answer is made of these pieces. This module opens no
+file and no socket, starts no thread, reads no clock and knows nothing of HTTP.
+
+Sections: Rules - Served form - Dataset - Filters - Lists
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import accumulate, chain, repeat
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from reviewslib.dataset.contract import BadData, Complaints, Contract, Fault, FileForm, printable, shown
+from reviewslib.dataset.insights import ENTITY_KINDS, counted, mean, name_complaints
+from reviewslib.dataset.query import BadQuery, BadValue, Issue, Query, echo, fold, name_words, read_day
+from reviewslib.dataset.strict_json import Json, JsonPath, NotJson, Object, decode, encode
+from reviewslib.links import Links
+
+REVIEWS_FILE = "reviews.json"
+INSIGHTS_FILE = "insights.json"
+NEWEST_REVIEWS = 50  # in the feeds and on the page
+MOST_CONTAINERS = 2_000_000  # objects and arrays in a file; ten times as many need more than a gigabyte
+
+
+# ---- Rules: what a schema cannot say ----
+
+DATE_TIME = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt]([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)(\.[0-9]+)?"
+    r"([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+)  # RFC 3339 section 5.6; 60 is a leap second
+WEB_URL = re.compile(r"https?://[^\s/?#\x00-\x1f\x7f-\x9f]+([/?#][^\s\x00-\x1f\x7f-\x9f]*)?", re.IGNORECASE)
+
+
+def review_complaints(document: Json) -> Complaints:
+    """Duplicate ids, dates that do not exist and URLs that are no web addresses; `document` has any form."""
+    if not isinstance(document, dict):
+        return
+    yield from _url_complaints(document.get("business"), ("business",), "url", "image_url")
+    reviews = document.get("reviews")
+    first_use: dict[str, int] = {}
+    for index, review in enumerate(reviews if isinstance(reviews, list) else ()):
+        path = ("reviews", index)
+        yield from _date_complaints(review, path, "date")
+        yield from _url_complaints(review, path, "author_avatar_url", "source_url")
+        if isinstance(review, dict):
+            yield from _date_complaints(review.get("owner_reply"), (*path, "owner_reply"), "date")
+            id = review.get("id")
+            if isinstance(id, str) and (first := first_use.setdefault(id, index)) != index:
+                yield (*path, "id"), f"{shown(id)} is already the id of /reviews/{first}"
+
+
+def insight_complaints(document: Json) -> Complaints:
+    """Dates that do not exist; `document` has any form."""
+    yield from _date_complaints(document, (), "generated_at")
+    if isinstance(document, dict):
+        yield from _date_complaints(document.get("date_range"), ("date_range",), "earliest", "latest")
+
+
+def editorial_complaints(document: Json) -> Complaints:
+    """What a schema cannot say of the owner's editorial.json; `document` has any form."""
+    yield from insight_complaints(document)
+    yield from name_complaints(document)
+
+
+def _date_complaints(holder: Json, path: JsonPath, *keys: str) -> Complaints:
+    for key, text in _texts(holder, keys):
+        try:
+            read_day(text[:10] if DATE_TIME.fullmatch(text) else text)
+        except BadValue as bad:
+            yield (*path, key), f"{shown(text)}: {bad} or an RFC 3339 date-time"
+
+
+def _url_complaints(holder: Json, path: JsonPath, *keys: str) -> Complaints:
+    for key, text in _texts(holder, keys):
+        try:
+            usable = WEB_URL.fullmatch(text) and urlsplit(text).hostname
+        except ValueError:  # brackets without an IPv6 address, a host that normalization (NFKC) changes
+            usable = None
+        if not usable:
+            yield (*path, key), f"{shown(text)} is not an http or https URL"
+
+
+def _texts(holder: Json, keys: Sequence[str]) -> list[tuple[str, str]]:
+    """The strings among the members `keys` of `holder`, if that is an object."""
+    members = [(key, holder.get(key)) for key in keys] if isinstance(holder, dict) else []
+    return [(key, value) for key, value in members if isinstance(value, str)]
+
+
+# ---- Served form: every key there, absence is null, unknown keys untouched after these, `page_url` last ----
+
+NAMED_KINDS = ("technicians", "services")  # that a review mentions
+RATING_FIGURES = ("rating_value", "review_count", "distribution")
+
+
+def calendar_day(review: Object) -> str:
+    """The day of a review as written, YYYY-MM-DD; its time zone never matters."""
+    return str(review["date"])[:10]
+
+
+def serving_order(review: Object) -> tuple[str, str]:
+    """What reviews are sorted by, descending."""
+    return calendar_day(review), review["id"]
+
+
+def served_reviews(
+    reviews: Iterable[dict[str, Json]], annotations: Mapping[str, Object]
+) -> list[dict[str, Json]]:
+    """The verified ones of completed `reviews`, newest calendar day first, then id, both descending.
+
+    People and services that a review does not name are those of its annotation.
+    """
+    served = [review for review in reviews if review["verified"]]
+    for review in served:
+        for key in NAMED_KINDS:
+            if review[f"mentioned_{key}"] is None:
+                review[f"mentioned_{key}"] = annotations.get(review["id"], {}).get(key, [])
+    return sorted(served, key=serving_order, reverse=True)
+
+
+def aggregate_rating(reviews: Sequence[Object], given: Object) -> dict[str, Json]:
+    """The rating of all `reviews`; what the file itself gives wins, since it may speak for more reviews."""
+    ratings = [review["rating"] for review in reviews]
+    stars = Counter(map(math.floor, ratings))
+    computed = {
+        "rating_value": mean(ratings),
+        "review_count": len(ratings),
+        "best_rating": 5,
+        "worst_rating": 1,
+        "distribution": {str(star): stars[star] for star in range(1, 6)},
+    }
+    return computed | {key: value for key, value in given.items() if value is not None or key not in computed}
+
+
+# ---- Dataset: both files, loaded ----
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """A served review: what filters compare, and its encoded form."""
+
+    id: str
+    day: str
+    rating: float
+    folded_text: str  # empty without text
+    technicians: tuple[str, ...]  # names as written
+    services: tuple[str, ...]  # ids as written
+    json: memoryview  # of its part of `Dataset.reviews_json`
+    end: int  # of that part, in bytes from the start
+    changed_day: str  # the later one of its day and its reply's
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """Everything that is served. Immutable; plain values only."""
+
+    business: dict[str, Json]
+    aggregate_rating: dict[str, Json]
+    insights: dict[str, Json]  # without `per_review`, their largest part
+    newest: tuple[Object, ...]  # the first NEWEST_REVIEWS of `reviews`, decoded
+    reviews: tuple[Review, ...]  # newest first
+    reviews_by_id: Mapping[str, Review]
+    technicians: Mapping[str, frozenset[str]]  # each known name, and its folded words
+    services: Mapping[str, frozenset[str]]  # each known id or label, folded, and the ids that it stands for
+    reviews_json: bytes  # the whole document
+    reviews_digest: bytes  # SHA-256 of the encoded reviews alone
+    insights_json: bytes
+    unverified_count: int
+    warnings: tuple[str, ...]
+
+
+def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None, links: Links) -> Dataset:
+    """The dataset of the two files' contents. Raises BadData with every fault of both.
+
+    `links` is where the reviews have their pages. Without an insights file the insights are what can be
+    counted from the reviews.
+    """
+    document, faults = read_file(REVIEWS_FILE, reviews_file, contract.reviews_file, review_complaints)
+    data = b"{}" if insights_file is None else insights_file
+    insights, insight_faults = read_file(INSIGHTS_FILE, data, contract.insights_file, insight_complaints)
+    if faults or insight_faults:
+        raise BadData(faults + insight_faults)
+    served = served_reviews(document["reviews"], insights["per_review"])
+    for review in served:
+        review["page_url"] = links.review_page(review["id"])  # whatever the file says
+    if insights_file is None:
+        insights |= counted(served) | {"generated_at": served[0]["date"] if served else None}
+    rating = aggregate_rating(served, document["aggregate_rating"] or {})
+    frame = {key: value for key, value in document.items() if key != "reviews"} | {"aggregate_rating": rating}
+    encoded = [encode(review) for review in served]
+    reviews_json = _joined(frame, encoded)
+    first = len(_joined(frame, ())) - len("]}")
+    starts = list(accumulate((len(each) + len(",") for each in encoded), initial=first))
+    reviews = tuple(map(_review, served, repeat(memoryview(reviews_json)), starts, map(len, encoded)))
+    return Dataset(
+        business=document["business"],
+        aggregate_rating=rating,
+        insights={key: value for key, value in insights.items() if key != "per_review"},
+        newest=tuple(served[:NEWEST_REVIEWS]),
+        reviews=reviews,
+        reviews_by_id={review.id: review for review in reviews},
+        technicians=_technicians(reviews, insights),
+        services=_services(reviews, insights),
+        reviews_json=reviews_json,
+        reviews_digest=sha256(memoryview(reviews_json)[first:]).digest(),
+        insights_json=encode(insights),
+        unverified_count=len(document["reviews"]) - len(reviews),
+        warnings=tuple(map(printable, _warnings(insights, rating, served, insights_file is None))),
+    )
+
+
+def read_file(
+    file: str, data: bytes, form: FileForm, complaints: Callable[[Json], Complaints]
+) -> tuple[dict[str, Json], list[Fault]]:
+    """The completed document, and every fault in document order; of sense only where the form is right."""
+    if data.count(b"{") + data.count(b"[") > MOST_CONTAINERS:
+        return {}, [Fault(file, (), f"has more than {MOST_CONTAINERS:,} objects and arrays")]
+    try:
+        document = decode(data)
+    except NotJson as error:
+        return {}, [Fault(file, path, reason) for path, reason in error.faults]
+    found = list(form.complaints(document))
+    paths_of_wrong_form = {path for path, _ in found}
+    found += [(path, reason) for path, reason in complaints(document) if path not in paths_of_wrong_form]
+    found.sort(key=lambda complaint: [(isinstance(step, str), step) for step in complaint[0]])
+    return {} if found else form.complete(document), [Fault(file, path, reason) for path, reason in found]
+
+
+def _review(review: Object, document: memoryview, start: int, size: int) -> Review:
+    day, text = sys.intern(calendar_day(review)), fold(review["text"] or "")
+    technicians, services = (tuple(map(sys.intern, review[f"mentioned_{key}"])) for key in NAMED_KINDS)
+    changed_day = sys.intern(max(day, str((review["owner_reply"] or {}).get("date") or "")[:10]))
+    end = start + size
+    named = technicians, services
+    return Review(review["id"], day, review["rating"], text, *named, document[start:end], end, changed_day)
+
+
+def _technicians(reviews: Iterable[Review], insights: Object) -> dict[str, frozenset[str]]:
+    listed = [entry["label"] for entry in insights["entities"]["technicians"]]
+    mentioned = [name for review in reviews for name in review.technicians]
+    return {name: name_words(name) for name in dict.fromkeys(listed + mentioned)}
+
+
+def _services(reviews: Iterable[Review], insights: Object) -> dict[str, frozenset[str]]:
+    labels = [(entry["label"], entry["id"]) for entry in insights["entities"]["services"]]
+    mentioned = dict.fromkeys(service for review in reviews for service in review.services)
+    services: dict[str, frozenset[str]] = {}
+    for name, service in labels + [(service, service) for service in mentioned]:
+        services[fold(name)] = services.get(fold(name), frozenset()) | {service}
+    return services
+
+
+def _warnings(insights: Object, rating: Object, reviews: Sequence[Object], absent: bool) -> Iterator[str]:
+    if absent:
+        yield f"{INSIGHTS_FILE} is absent: only stars and dates of the reviews are counted"
+    named = _ids_in_insights(insights)
+    if unknown := sorted(named.difference(review["id"] for review in reviews)):
+        some = ", ".join(unknown[:3]) + (", …" if len(unknown) > 3 else "")
+        yield f"{INSIGHTS_FILE} speaks of {len(unknown)} review(s) that are not served: {some}"
+    if len(unknown) > len(named) / 2:
+        yield f"{INSIGHTS_FILE} seems to belong to other reviews: most ids in it are not served"
+    computed = aggregate_rating(reviews, {})
+    if differing := [key for key in RATING_FIGURES if rating[key] != computed[key]]:
+        pairs = ", ".join(f"{key} {rating[key]} (the reviews: {computed[key]})" for key in differing)
+        yield f"{REVIEWS_FILE} gives an aggregate_rating of its own: {pairs}"
+
+
+def _ids_in_insights(insights: Object) -> set[str]:
+    entities = (insights["entities"][kind] for kind in ENTITY_KINDS)
+    entries = chain(insights["aspects"], insights["topics"], *entities)
+    named = set(insights["per_review"]).union(*(entry["example_review_ids"] for entry in entries))
+    return named.union(*(entry["review_ids"] for entry in insights["faq"]))
+
+
+def service_labels(dataset: Dataset) -> dict[str, str]:
+    """The labels of services by their ids, as far as the insights have them."""
+    return {entry["id"]: entry["label"] for entry in dataset.insights["entities"]["services"]}
+
+
+# ---- Filters: one after the other, each on what is left ----
+
+
+def technicians_named(dataset: Dataset, value: str) -> list[str]:
+    """Every technician whose name has all the words of `value`."""
+    wanted = name_words(value)
+    return [name for name, words in dataset.technicians.items() if wanted <= words]
+
+
+Reviews = Sequence[Review]
+
+
+def _mentioning_technician(dataset: Dataset, reviews: Reviews, value: str) -> Reviews:
+    meant = set(technicians_named(dataset, value))
+    return [review for review in reviews if not meant.isdisjoint(review.technicians)]
+
+
+def _mentioning_service(dataset: Dataset, reviews: Reviews, value: str) -> Reviews:
+    meant = dataset.services.get(fold(value), frozenset())
+    return [review for review in reviews if not meant.isdisjoint(review.services)]
+
+
+def _with_words(dataset: Dataset, reviews: Reviews, value: str) -> Reviews:
+    folded = fold(value)
+    return [review for review in reviews if folded in review.folded_text]
+
+
+# By the name of the parameter. `since` and `until` are parts of the order, which `matching` takes before. The
+# costliest comes last, when few reviews are left.
+FILTERS: dict[str, Callable[[Dataset, Reviews, Any], Reviews]] = {
+    "rating": lambda dataset, reviews, rating: [each for each in reviews if each.rating == rating],
+    "min_rating": lambda dataset, reviews, rating: [each for each in reviews if each.rating >= rating],
+    "mentions_technician": _mentioning_technician,
+    "mentions_service": _mentioning_service,
+    "query": _with_words,
+}
+
+
+def matching(dataset: Dataset, query: Query) -> Reviews:
+    """The reviews that pass every filter of `query`, newest first."""
+    first, last, reviews = 0, len(dataset.reviews), dataset.reviews
+    if (until := query.until) is not None:
+        first = bisect_left(reviews, True, key=lambda review: review.day <= until)
+    if query.since is not None:
+        last = count_since(reviews, query.since)
+    matches: Reviews = reviews[first:last]
+    for name, passing in FILTERS.items():
+        if (value := getattr(query, name)) is not None:
+            matches = passing(dataset, matches, value)
+    return matches
+
+
+def count_since(reviews: Reviews, day: str) -> int:
+    """How many of `reviews`, newest first, are of `day` or later."""
+    return bisect_left(reviews, True, key=lambda review: review.day < day)
+
+
+# ---- Lists: the answers of search and since ----
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewList:
+    """An object whose last member is `reviews`, not joined yet; `frame` has the members before it."""
+
+    frame: dict[str, Json]
+    reviews: Reviews
+
+    @property
+    def size_bytes(self) -> int:
+        """About how long `encoded` will be."""
+        return sum(len(review.json) for review in self.reviews)
+
+    def encoded(self) -> bytes:
+        """The object as JSON."""
+        return _joined(self.frame, [review.json for review in self.reviews])
+
+
+def _joined(frame: Object, reviews: Iterable[bytes | memoryview]) -> bytes:
+    """The object `frame`, which has members, with one more: `reviews`, which are encoded already."""
+    return encode(frame)[:-1] + b',"reviews":[' + b",".join(reviews) + b"]}"
+
+
+def search(dataset: Dataset, query: Query) -> ReviewList:
+    """`{"matched", "returned", "reviews"}`: `limit` reviews after the first `offset` that match."""
+    matches = matching(dataset, query)
+    chosen = matches[query.offset : query.offset + query.limit]
+    return ReviewList({"matched": len(matches), "returned": len(chosen)}, chosen)
+
+
+class SinceList(NamedTuple):
+    """The pieces of an object whose last member is `reviews`; `part` is a part of `Dataset.reviews_json`."""
+
+    head: bytes
+    part: memoryview
+    tail: bytes
+
+    def encoded(self) -> bytes:
+        """The object as JSON."""
+        return b"".join(self)
+
+
+def since(dataset: Dataset, day: str) -> SinceList:
+    """`{"since", "returned", "reviews"}`: the reviews of `day` and later, newest first.
+
+    Raises BadQuery when `day` is no calendar day.
+    """
+    try:
+        read_day(day)
+    except BadValue as bad:
+        raise BadQuery([Issue("date", echo(day), str(bad))]) from None
+    reviews, count = dataset.reviews, count_since(dataset.reviews, day)
+    empty = _joined({"since": day, "returned": count}, ())
+    start, end = (reviews[0].end - len(reviews[0].json), reviews[count - 1].end) if count else (0, 0)
+    return SinceList(empty[:-2], memoryview(dataset.reviews_json)[start:end], empty[-2:])

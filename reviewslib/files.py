@@ -1,0 +1,189 @@
+"""Files: read whole as one state, dated, found in folders and archives, replaced at one stroke.
+
+This module knows no format and no directory of ours. Everything raises OSError with the name of the file.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import stat
+import time
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, NamedTuple
+
+LARGEST_FILE_BYTES = 64 * 1024 * 1024  # some 70,000 reviews
+READ_ATTEMPTS = 5
+SETTLE_SECONDS = 0.05  # between two attempts at a file that somebody is writing
+NOT_REGULAR = "it is not a regular file"
+ZIP_SIGNS = (b"PK\x03\x04", b"PK\x05\x06")  # the latter is one without members
+
+# ---- One file: its content, and since when it has had it ----
+
+
+class ChangesWhileRead(OSError):
+    """Somebody is writing the file."""
+
+    def __init__(self, path: Path):
+        super().__init__(None, "it changes while it is read", str(path))
+
+
+@contextmanager
+def opened(path: Path, folder: int | None = None, *, follow: bool = False) -> Iterator[BinaryIO]:
+    """A regular file, in the open directory `folder` if one is given; a link only with `follow`."""
+    name = path if folder is None else path.name
+    flags = os.O_RDONLY | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)  # a FIFO would wait for a writer
+    try:
+        if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=follow).st_mode):
+            raise OSError(None, NOT_REGULAR)
+        descriptor = os.open(name, flags, dir_fd=folder)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # it was replaced meanwhile
+            raise OSError(None, NOT_REGULAR, str(path))
+        yield file
+
+
+def read_whole(file: BinaryIO, path: Path) -> bytes:
+    """The content of an open file. Raises ChangesWhileRead."""
+    before = os.fstat(file.fileno())
+    if before.st_size > LARGEST_FILE_BYTES:
+        raise too_large(str(path))
+    file.seek(0)
+    content = file.read()
+    if stamp(os.fstat(file.fileno())) != stamp(before):
+        raise ChangesWhileRead(path)
+    return content
+
+
+def too_large(name: str) -> OSError:
+    return OSError(None, f"it is larger than {LARGEST_FILE_BYTES // 2**20} MiB", name)
+
+
+def read_unchanging(path: Path) -> tuple[bytes, float]:
+    """The content of a file, or of what a link leads to, and its last change; read again while it changes."""
+    for _ in range(READ_ATTEMPTS):
+        with opened(path, follow=True) as file, suppress(ChangesWhileRead):
+            content = read_whole(file, path)
+            if stamp(os.fstat(file.fileno())) == stamp(path.stat()):
+                return content, last_change(path)
+        time.sleep(SETTLE_SECONDS)
+    raise ChangesWhileRead(path)
+
+
+def last_change(path: Path) -> float:
+    """When `path` began to hold what it holds, in seconds since the epoch.
+
+    A copy keeps an old modification time, but not a change time (inode(7)); a link may have been switched.
+    """
+    links_to_it = [each for each in (path, *path.absolute().parents) if each.is_symlink()]
+    found = [path.stat(), *(each.lstat() for each in links_to_it)]
+    return max(moment for status in found for moment in (status.st_mtime, status.st_ctime))
+
+
+Stamp = tuple[int, int, int, int]
+
+
+def stamp(status: os.stat_result) -> Stamp:
+    """What differs when a file was written or replaced, or may be read by others."""
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+
+
+# ---- Folders and archives ----
+
+
+class Member(NamedTuple):
+    """A file of a folder or an archive: its path inside, its name for people, its content."""
+
+    path: PurePosixPath
+    file: str
+    data: bytes
+
+
+def in_folder(folder: Path, wanted: re.Pattern[str], links: list[Path]) -> Iterator[Member]:
+    """The files whose path inside is wanted, in order; links are not followed but noted."""
+    for above, folders, names, descriptor in os.fwalk(folder):
+        folders.sort()
+        for path in (Path(above, name) for name in sorted([*folders, *names])):
+            inside = PurePosixPath(path.relative_to(folder))
+            if path.is_symlink():
+                links.append(path)
+            elif path.name in names and wanted.fullmatch(str(inside)):
+                with opened(path, descriptor) as file:
+                    content = read_whole(file, path)
+                yield Member(inside, str(path), content)
+
+
+def is_archive(file: BinaryIO) -> bool:
+    """Whether an open file is a ZIP."""
+    return os.pread(file.fileno(), 4, 0) in ZIP_SIGNS
+
+
+def in_archive(file: BinaryIO, path: Path, wanted: re.Pattern[str]) -> Iterator[Member]:
+    """The files of an open ZIP whose path inside is wanted."""
+    try:
+        archive = zipfile.ZipFile(file)
+        for info in archive.infolist():
+            if wanted.fullmatch(info.filename):
+                name = f"{path}:{info.filename}"
+                with archive.open(info) as member:
+                    if len(data := member.read(LARGEST_FILE_BYTES + 1)) > LARGEST_FILE_BYTES:
+                        raise too_large(name)
+                yield Member(PurePosixPath(info.filename), name, data)
+    except Exception as error:  # a damaged archive makes zipfile and its decoders raise a dozen kinds
+        if getattr(error, "filename", None):  # one of ours
+            raise
+        reason = f"a damaged or encrypted archive ({error or type(error).__name__}); download it again"
+        raise OSError(None, reason, str(path)) from None
+
+
+# ---- Writing ----
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """One writer at a time; a directory that is not there is nobody's."""
+    if not directory.exists():
+        yield
+        return
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise OSError(None, "another import is under way", str(directory)) from None
+    finally:
+        os.close(descriptor)
+
+
+def write(path: Path, content: bytes, *, is_dry: bool) -> None:
+    """Replace a file as a whole, unless it has this content, or see whether it may be."""
+    path = Path(os.path.realpath(path))  # also of links that go in circles, unlike `resolve`
+    if path.exists() and path.read_bytes() == content:
+        return
+    if is_dry:
+        directory = next(each for each in path.parents if each.exists())
+        if not os.access(directory, os.W_OK | os.X_OK):
+            raise OSError(None, "it is not yours to change", str(directory))
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft, is_there = path.with_name(f".{path.name}.draft"), path.exists()
+    try:
+        draft.unlink(missing_ok=True)  # left by a kill, or a link that somebody planted
+        with open(draft, "xb") as file:
+            if is_there:
+                os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except OSError as error:  # a full disk has no name
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""`reviewsd-import`: exports of reviews become data files."""

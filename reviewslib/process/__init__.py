@@ -1,0 +1,1 @@
+"""How the service runs: its settings, its log, its server."""

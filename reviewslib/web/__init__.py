@@ -1,0 +1,1 @@
+"""What is served over HTTP, from representation to path."""

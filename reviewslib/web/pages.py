@@ -1,0 +1,517 @@
+"""What people and models read: the pages, llms.txt, the sitemap, robots.txt, the icon, schema.org data.
+
+This module computes what is shown and how much of it. The words and the markup around it are the files in
+`templates/`, the style is `page.css` there. The module must not know sockets, the clock, the HTTP server or
+the routes: addresses arrive as `Links`. Text of the data becomes HTML only through Jinja's autoescape
+and `marked`. The same data give the same bytes.
+
+Sections: Text - Figures - Structured data - Templates - Pages of reviews - Documents
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from itertools import chain, groupby, islice
+from pathlib import Path
+from statistics import fmean
+from typing import NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup, escape
+
+from reviewslib.dataset.query import BadQuery, Query
+from reviewslib.dataset.reviews import WEB_URL, Dataset, Review, ReviewList, calendar_day, service_labels
+from reviewslib.dataset.strict_json import SURROGATE, Json, Object, decode
+from reviewslib.links import Links
+from reviewslib.web.feeds import review_content, review_title
+
+# ---- Text: values of the data, cut to a length so that a page stays small whatever the files hold ----
+
+MOST_NAME = 80  # characters of a name or a label
+MOST_LINE = 200  # of a question, a quotation or a line of an address
+MOST_TEXT = 1000  # of a review, a reply, an answer or a summary
+MOST_URL = 500  # a longer address is not linked
+MOST_MARKED = 100  # characters of the words marked in a text: the time grows with both lengths
+NOTHING = "(?!)"  # a regular expression that matches nowhere
+FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")  # what HTML does not allow
+# Explicit directions can reach beyond an inline element; blocks end them anyway (UAX 9, section 3.3.2).
+DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
+WEEK = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+
+
+def line(value: Json, most: int = MOST_NAME) -> str:
+    """Any value as one line of at most so many characters; None becomes ""."""
+    return _shortened(DIRECTIONS.sub("", " ".join(FORBIDDEN.sub(" ", str(value or "")).split())), most)
+
+
+def prose(value: Json, most: int | None = MOST_TEXT) -> str:
+    """Any value as text of several lines, for a block of its own; the whole of it if `most` is None."""
+    return _shortened(str(value or "").replace("\r\n", "\n").replace("\r", "\n").strip(), most)
+
+
+def marked(value: Json, words: str) -> Markup:
+    """Any value as text of several lines, in HTML, with a `mark` around `words`, in any case, as one piece.
+
+    If they first occur beyond the length of `prose`, the beginning is left out instead of the end. Nothing is
+    marked for more than MOST_MARKED characters.
+    """
+    text, start = FORBIDDEN.sub("", prose(value, None)), 0
+    at = text.lower().find(words.lower())
+    if at >= 0 and at + len(words) >= MOST_TEXT:
+        start = at - MOST_TEXT // 4
+        start = max(start, text.find(" ", start, at) + 1)  # at a word
+    shown = _shortened(text[start:], MOST_TEXT)
+    wanted = re.escape(words) if words and len(words) <= MOST_MARKED else NOTHING
+    pieces = map(escape, re.split(f"((?:{wanted})+)", shown, flags=re.IGNORECASE))  # what touches is one
+    marked = "".join(f"<mark>{piece}</mark>" if at % 2 else piece for at, piece in enumerate(pieces))
+    return Markup(f"…{marked}" if start else marked)  # noqa: S704, escaped above
+
+
+def _shortened(text: str, most: int | None) -> str:
+    return text if most is None or len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def markdown(text: str) -> str:
+    """One line of text that Markdown leaves alone."""
+    return re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", text)
+
+
+def web_url(value: Json) -> str:
+    """`value` when it is an http or https URL of sensible length, else ""."""
+    return value if isinstance(value, str) and len(value) <= MOST_URL and WEB_URL.fullmatch(value) else ""
+
+
+def mail_address(value: Json) -> str:
+    """`value` when it is a plain mail address, else ""."""
+    return text if re.fullmatch(r"[\w.+-]+@[\w.-]+", text := line(value, MOST_LINE)) else ""
+
+
+def day_span(days: Sequence[str]) -> str:
+    """Days of the week: "Monday to Thursday" for three or more in a row, else a list."""
+    listed = ", ".join(days)
+    return f"{days[0]} to {days[-1]}" if len(days) > 2 and listed in ", ".join(WEEK) else listed
+
+
+def slug(name: str) -> str:
+    """A name for this service that every MCP client takes and no shell interprets."""
+    return "-".join([*re.findall("[a-z0-9]+", name.lower())[:2], "reviews"])[-40:].strip("-")
+
+
+# ---- Figures: counts and ratings, the entries that are shown, and the trend ----
+
+MOST_TOPICS = 6
+MOST_ENTITIES = 8
+MOST_REVIEWS = 12
+MOST_NAMED = 6  # people and services of one review
+MOST_HOURS = 14
+MOST_AREAS = 12
+MOST_MONTHS = 60  # in the chart
+MOST_YEARS = 15  # in words, each whole; one more line has all years before
+MOST_CHOICES = 60  # of people or services in the form
+MOST_IN_SITEMAP = 49_990  # reviews; a sitemap has at most 50,000 addresses
+PAGE_SIZE = 20  # reviews in a page of the list
+PAGING = ("limit", "offset")  # parameters that are no filters
+
+
+def capped(count: int | None) -> int:
+    """A count that may be absent or absurd."""
+    return min(count or 0, 10**9)
+
+
+def counted(count: int | None, noun: str = "") -> str:
+    """A count in digits, with what it counts if a noun is given: 1,204; 1 review; 1,204 reviews."""
+    plural = "" if count == 1 else "s"
+    return f"{capped(count):,} {noun}{plural}" if noun else f"{capped(count):,}"
+
+
+def figure(rating: float) -> str:
+    """A rating with at most two decimals: 4.48, 4.5, 5."""
+    return f"{round(rating, 2):g}"
+
+
+def by_mentions(entries: Iterable[Object], most: int) -> list[Object]:
+    """The entries mentioned most, most first; none that is known to be mentioned by nobody."""
+    mentioned = (entry for entry in entries if entry["mention_count"] != 0)
+    return sorted(mentioned, key=lambda entry: -capped(entry["mention_count"]))[:most]
+
+
+def aspects(entries: Iterable[Object]) -> list[dict[str, Json]]:
+    """The aspects mentioned most, each with a `bar`, its parts as (class, start, length), and its `width`.
+
+    The bars have one scale and one axis: fault is to its left, praise to its right, neutral follows praise.
+    """
+    shown = by_mentions(entries, 10)
+    kinds = ("negative", "positive", "neutral")
+    counts = [[capped(entry[f"{kind}_count"]) for kind in kinds] for entry in shown]
+    axis = max((fault for fault, _, _ in counts), default=0)
+    width = axis + max((praise + neutral for _, praise, neutral in counts), default=0) or 1
+    aspects = []
+    for entry, (fault, praise, neutral) in zip(shown, counts, strict=True):
+        bar = [("fault", axis - fault, fault), ("praise", axis, praise), ("neutral", axis + praise, neutral)]
+        aspects.append({**entry, "bar": bar, "width": width})
+    return aspects
+
+
+class Month(NamedTuple):
+    """One month with reviews; `number` counts months since the year 0."""
+
+    number: int
+    reviews: int
+    average: float
+
+
+def trend(monthly: Iterable[Object]) -> dict[str, Json]:
+    """The chart of ratings by month, in shares of its width (x) and height (y); empty for too few months.
+
+    `levels` are (stars, y), `januaries` (year, x), `dots` (x, y, radius in pixels), `line` the points (x, y)
+    of the average of twelve months. Told in words are `years`, newest last, and the years `before` them
+    together, None without any: (year or first year after, average rating, reviews). `is_whole`: no month is
+    left out of the chart.
+    """
+    every_month = _rated_months(monthly)
+    months = [each for each in every_month if each.number > every_month[-1].number - MOST_MONTHS][
+        -MOST_MONTHS:
+    ]
+    if len(months) < 3:  # which are no trend
+        return {}
+    first, last, most = months[0].number, months[-1].number, max(month.reviews for month in months)
+    lowest = min(4, math.floor(min(month.average for month in months)))
+    width, height = max(1, last - first), 5 - lowest
+    x = [(month.number - first) / width for month in months]
+    y = [(5 - month.average) / height for month in months]
+    radius = [2 + 3 * math.sqrt(month.reviews / most) for month in months]
+    recent = [[near for near in every_month if 0 <= month.number - near.number < 12] for month in months]
+    years = [(year, list(found)) for year, found in groupby(every_month, lambda month: month.number // 12)]
+    earlier, years = list(chain.from_iterable(found for _, found in years[:-MOST_YEARS])), years[-MOST_YEARS:]
+    return {
+        "levels": [(stars, (5 - stars) / height) for stars in range(lowest, 6)],
+        "januaries": [(at // 12, (at - first) / width) for at in range(first, last + 1) if at % 12 == 0],
+        "dots": list(zip(x, y, radius, strict=True)),
+        "line": list(zip(x, [(5 - _average(near)) / height for near in recent], strict=True)),
+        "is_whole": len(months) == len(every_month),
+        "years": [(year, *_figures(found)) for year, found in years],
+        "before": (years[0][0], *_figures(earlier)) if earlier else None,
+    }
+
+
+def _rated_months(monthly: Iterable[Object]) -> list[Month]:
+    """The months with reviews, oldest first."""
+    months = []
+    for entry in sorted(monthly, key=lambda entry: entry["month"]):
+        year, month = map(int, entry["month"].split("-"))
+        if (average := entry["average_rating"]) is not None:
+            months.append(Month(year * 12 + month - 1, capped(entry["review_count"]) or 1, average))
+    return months
+
+
+def _figures(months: Sequence[Month]) -> tuple[float, int]:
+    """The average rating and the number of reviews of several months."""
+    return _average(months), sum(month.reviews for month in months)
+
+
+def _average(months: Sequence[Month]) -> float:
+    return fmean([month.average for month in months], weights=[month.reviews for month in months])
+
+
+# ---- Structured data: schema.org, for search engines ----
+
+# How a word of the category begins, and the schema.org type of such a business.
+TYPES_BY_WORD = {
+    "chiropract": "MedicalBusiness",  # schema.org/Chiropractic is a system of medicine, not a business
+    "clinic": "MedicalClinic",
+    "dent": "Dentist",
+    "veterinar": "VeterinaryCare",
+    "restaurant": "Restaurant",
+    "baker": "Bakery",
+    "hair": "HairSalon",
+    "plumb": "Plumber",
+    "electrician": "Electrician",
+}
+
+
+CONTEXT = {"@context": "https://schema.org"}
+
+
+def structured_data(dataset: Dataset, links: Links) -> dict[str, Json]:
+    """The business with its rating and the newest reviews."""
+    rating = dataset.aggregate_rating
+    count = capped(rating["review_count"])
+    is_rated = count and rating["rating_value"] is not None
+    return CONTEXT | _business(
+        dataset.business,
+        links,
+        aggregateRating=_rating("AggregateRating", rating["rating_value"], count) if is_rated else None,
+        review=[_review(review) for review in dataset.newest[:MOST_REVIEWS]],
+    )
+
+
+def review_data(review: Object, dataset: Dataset, links: Links) -> dict[str, Json]:
+    """One review, whole, and the business that it is about."""
+    return CONTEXT | _review(review, None) | {"itemReviewed": _business(dataset.business, links)}
+
+
+def _business(business: Object, links: Links, **more: Json) -> dict[str, Json]:
+    address = business.get("address") or {}
+    words = f" {line(business.get('category')).lower()}"
+    known_types = [kind for stem, kind in TYPES_BY_WORD.items() if f" {stem}" in words]
+    return {"@id": links.home + "#business"} | _thing(
+        known_types[0] if known_types else "LocalBusiness",
+        name=line(business["name"]),
+        description=prose(business.get("description")),
+        url=web_url(business.get("url")) or links.home,
+        image=web_url(business.get("image_url")),
+        telephone=line(business.get("telephone")),
+        email=line(business.get("email")),
+        priceRange=line(business.get("price_range")),
+        address=_thing(
+            "PostalAddress",
+            streetAddress=line(address.get("street")),
+            addressLocality=line(address.get("locality")),
+            addressRegion=line(address.get("region")),
+            postalCode=line(address.get("postal_code")),
+            addressCountry=line(address.get("country")),
+        ),
+        geo=_thing("GeoCoordinates", **(business.get("geo") or {})),
+        areaServed=[line(area) for area in (business.get("service_areas") or ())[:MOST_AREAS]],
+        openingHoursSpecification=[_opening(entry) for entry in (business.get("hours") or ())[:MOST_HOURS]],
+        **more,
+    )
+
+
+def _thing(schema_type: str, /, **properties: Json) -> dict[str, Json]:
+    """The properties that are known, with their type; empty when none is."""
+    known = {name: value for name, value in properties.items() if value not in (None, "", [], {})}
+    return {"@type": schema_type} | known if known else {}
+
+
+def _opening(entry: Object) -> dict[str, Json]:
+    days = [day for day in WEEK if day in entry["days"]]
+    return _thing("OpeningHoursSpecification", dayOfWeek=days, opens=entry["opens"], closes=entry["closes"])
+
+
+def _rating(schema_type: str, value: float, count: int | None = None) -> dict[str, Json]:
+    return _thing(schema_type, ratingValue=value, bestRating=5, worstRating=1, reviewCount=count)
+
+
+def _review(review: Object, most: int | None = MOST_TEXT) -> dict[str, Json]:
+    return _thing(
+        "Review",
+        url=review["page_url"],
+        author={"@type": "Person", "name": line(review["author"])},
+        datePublished=calendar_day(review),
+        reviewRating=_rating("Rating", review["rating"]),
+        reviewBody=prose(review["text"], most),
+    )
+
+
+# ---- Templates ----
+
+
+def load_templates(directory: Path) -> Environment:
+    """The templates of a directory, compiled. Raises OSError."""
+    environment = Environment(
+        loader=FileSystemLoader(directory),
+        autoescape=select_autoescape(["html", "svg"]),
+        undefined=StrictUndefined,
+        # What is printed loses the characters that HTML does not allow; a macro's result has lost them.
+        finalize=lambda value: value if isinstance(value, Markup) else FORBIDDEN.sub("", str(value)),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
+    filters = (line, prose, marked, markdown, web_url, mail_address, day_span, counted, figure)
+    environment.filters |= {function.__name__: function for function in filters} | {"shell": shlex.quote}
+    environment.globals |= {"MOST_NAME": MOST_NAME, "MOST_LINE": MOST_LINE, "MOST_TEXT": MOST_TEXT}
+    style = (directory / "page.css").read_text(encoding="utf-8")
+    environment.globals |= {"MOST_NAMED": MOST_NAMED, "style": style}
+    for name in environment.list_templates(extensions=("html", "svg", "txt")):
+        environment.get_template(name)
+    return environment
+
+
+# ---- Pages of reviews: lists of them with a form, and one of them ----
+
+
+def list_page(
+    templates: Environment, dataset: Dataset, links: Links, query: Query, found: ReviewList
+) -> bytes:
+    """A page of the reviews that `query` found, with the form, `text/html; charset=utf-8`."""
+    values = filter_values(query)
+    number, last = query.offset // PAGE_SIZE + 1, last_page(found)
+    return _form_page(
+        templates,
+        dataset,
+        links,
+        values,
+        issues={},
+        matched=found.frame["matched"],
+        reviews=[decode(bytes(review.json)) for review in found.reviews],
+        number=number,
+        last=last,
+        url=list_url(links, values, number),
+        newer=list_url(links, values, number - 1) if number > 1 else "",
+        older=list_url(links, values, number + 1) if number < last else "",
+        looser={name: list_url(links, {k: v for k, v in values.items() if k != name}) for name in values},
+    )
+
+
+def wrong_list_page(
+    templates: Environment, dataset: Dataset, links: Links, given: Iterable[tuple[str, str]], bad: BadQuery
+) -> bytes:
+    """The form as it was filled in with `given`, and what is wrong, `text/html; charset=utf-8`."""
+    values = {name: SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value) for name, value in given if value}
+    issues = {issue.parameter: issue.message for issue in bad.issues}
+    return _form_page(templates, dataset, links, values, issues=issues, url="")
+
+
+def filter_values(query: Query) -> dict[str, str]:
+    """The filters of a query as the form has them, by name in the order of the contract."""
+    asked = [(each.name, getattr(query, each.name)) for each in fields(query) if each.name not in PAGING]
+    return {name: value if isinstance(value, str) else f"{value:.15g}" for name, value in asked if value}
+
+
+def last_page(found: ReviewList) -> int:
+    """The number of the last page of what was found; the first if that is nothing."""
+    matched: int = found.frame["matched"]
+    return max(1, math.ceil(matched / PAGE_SIZE))
+
+
+def list_url(links: Links, values: Mapping[str, str], number: int = 1) -> str:
+    """Where a page of the reviews is that pass these filters."""
+    asked = urlencode({**values, "page": str(number)} if number > 1 else values)
+    return f"{links.review_list}?{asked}" if asked else links.review_list
+
+
+def _form_page(
+    templates: Environment, dataset: Dataset, links: Links, values: Mapping[str, str], **shown: Json
+) -> bytes:
+    """The page of the list; the form offers `choices`, the labels of values by parameter."""
+    labels, services = service_labels(dataset), chain.from_iterable(map(sorted, dataset.services.values()))
+    choices = {
+        "mentions_technician": {name: name for name in _offered(dataset.technicians)},
+        "mentions_service": {id: labels.get(id, id) for id in _offered(services)},
+    }
+    return _rendered(templates, "list.html", dataset, links, **shown, values=values, choices=choices)
+
+
+def _offered(names: Iterable[str]) -> Iterable[str]:
+    return islice((name for name in names if len(name) <= MOST_LINE), MOST_CHOICES)
+
+
+def review_page(templates: Environment, dataset: Dataset, links: Links, review: Review) -> bytes:
+    """The page of one review, whole, `text/html; charset=utf-8`."""
+    shown = decode(bytes(review.json))
+    return _rendered(
+        templates,
+        "review.html",
+        dataset,
+        links,
+        review=shown,
+        title=review_title(shown),
+        description=line(review_content(shown), MOST_LINE),
+        structured_data=review_data(shown, dataset, links),
+    )
+
+
+def no_review_page(templates: Environment, dataset: Dataset, links: Links) -> bytes:
+    """What people read where there is no review, `text/html; charset=utf-8`."""
+    return _rendered(templates, "no_review.html", dataset, links)
+
+
+def _rendered(templates: Environment, name: str, dataset: Dataset, links: Links, **shown: Json) -> bytes:
+    """A template with what all of them need, and what is `shown` by this one."""
+    common = {"business": dataset.business, "count": len(dataset.reviews), "links": links}
+    labels = service_labels(dataset)
+    return templates.get_template(name).render(common, service_labels=labels, **shown).encode()
+
+
+# ---- Documents: the first page, and what is made at load for programs ----
+
+
+def html_page(templates: Environment, dataset: Dataset, links: Links) -> bytes:
+    """The page, `text/html; charset=utf-8`. A section that has nothing to say disappears."""
+    return _rendered(templates, "page.html", dataset, links, **_shown(dataset, links))
+
+
+def llms_text(templates: Environment, dataset: Dataset, links: Links) -> bytes:
+    """The page in Markdown for models (llmstxt.org), `text/plain; charset=utf-8`."""
+    return _rendered(templates, "llms.txt", dataset, links, **_shown(dataset, links))
+
+
+def _shown(dataset: Dataset, links: Links) -> dict[str, Json]:
+    """What the first page and llms.txt have in common."""
+    business, insights, rating = dataset.business, dataset.insights, dataset.aggregate_rating
+    technicians, services = insights["entities"]["technicians"], insights["entities"]["services"]
+    return {
+        "hours": (business.get("hours") or ())[:MOST_HOURS],
+        "areas": (business.get("service_areas") or ())[:MOST_AREAS],
+        "rating": rating,
+        "distribution": [(stars, capped(rating["distribution"][str(stars)])) for stars in (5, 4, 3, 2, 1)],
+        "insights": insights,
+        "aspects": aspects(insights["aspects"]),
+        "topics": by_mentions(insights["topics"], MOST_TOPICS),
+        "trend": trend(insights["temporal"]["monthly"]),
+        "people": by_mentions(technicians, MOST_ENTITIES),
+        "services": by_mentions(services, MOST_ENTITIES),
+        "reviews": dataset.newest[:MOST_REVIEWS],
+        "questions": insights["faq"][:10],
+        "newest_day": calendar_day(dataset.newest[0]) if dataset.newest else "2026-01-01",
+        "slug": slug(business["name"]),
+        "structured_data": structured_data(dataset, links),
+    }
+
+
+def sitemap(dataset: Dataset, links: Links) -> bytes:
+    """The pages for people with the days of their last changes (sitemaps.org), `application/xml`."""
+    newest = max((review.changed_day for review in dataset.reviews), default="")
+    listed = dataset.reviews[:MOST_IN_SITEMAP]
+    pages = [(links.review_page(review.id), review.changed_day) for review in listed]
+    entries = [(links.home, newest), (links.review_list, newest), *pages]
+    head = '<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
+    return "".join([head, *(_sitemap_entry(*entry) for entry in entries), "</urlset>\n"]).encode()
+
+
+def _sitemap_entry(address: str, day: str) -> str:
+    lastmod = f"<lastmod>{day}</lastmod>" if day else ""
+    return f"<url><loc>{escape(address)}</loc>{lastmod}</url>\n"
+
+
+def robots_text(links: Links) -> bytes:
+    """robots.txt (RFC 9309), `text/plain`: everything may be read but the endpoints that take POST only."""
+    posted = [urlsplit(url).path for url in (links.mcp, links.hub) if url]
+    return "".join(
+        [
+            "User-agent: *\n",
+            *(f"Disallow: {path}\n" for path in posted),
+            "Allow: /\n",
+            f"Sitemap: {links.sitemap}\n",
+        ]
+    ).encode()
+
+
+def favicon(templates: Environment) -> bytes:
+    """The icon, `image/svg+xml`."""
+    return templates.get_template("favicon.svg").render().encode()
+
+
+def page_headers(templates: Environment) -> tuple[tuple[str, str], ...]:
+    """What a browser may do with the page: apply its style, and run no script at all."""
+    style = str(templates.globals["style"])
+    style_hash = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = (  # `connect-src` is for auditing tools, which fetch robots.txt from within the page
+        f"default-src 'none'; style-src 'sha256-{style_hash}'; img-src 'self'; connect-src 'self';"
+        " base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+    )
+    return (
+        ("Content-Security-Policy", policy),
+        ("Cross-Origin-Opener-Policy", "same-origin"),
+        ("Referrer-Policy", "strict-origin-when-cross-origin"),
+    )

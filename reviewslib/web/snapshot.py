@@ -1,0 +1,200 @@
+"""A snapshot: everything that is served between two reloads, made at once of the data files.
+
+Fixed representations are rendered, hashed, packed and dated here; the rest is kept ready to be asked. This
+module reads files; it knows no request and no socket, and the time arrives as an argument.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from importlib import resources
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jinja2 import Environment
+
+from reviewslib import links
+from reviewslib.dataset.contract import BadData, Contract, Fault, shipped_contract
+from reviewslib.dataset.reviews import INSIGHTS_FILE, REVIEWS_FILE, Dataset, load
+from reviewslib.dataset.strict_json import encode
+from reviewslib.files import Stamp, last_change, read_unchanging, stamp
+from reviewslib.links import Links, topic_link_header
+from reviewslib.mcp_tools import Toolbox, toolbox_of
+from reviewslib.web import pages, representations
+from reviewslib.web.feeds import atom_feed, json_feed
+from reviewslib.web.representations import Headers, Representation, represent
+
+# ---- Files: bytes from the disk, each with the time of its last change ----
+
+DATA_FILES = (REVIEWS_FILE, INSIGHTS_FILE)
+
+
+class Files(NamedTuple):
+    """The data files, each as it was at one moment; changes are in seconds since the epoch."""
+
+    reviews: bytes
+    reviews_changed: float
+    insights: bytes | None  # None without such a file; then the directory's change stands for its removal
+    insights_changed: float
+
+
+def read_files(directory: Path) -> Files:
+    """The data files. Raises BadData when one cannot be read, or there are no reviews."""
+    faults, files = [], {}
+    for name in DATA_FILES:
+        try:
+            files[name] = read_unchanging(directory / name)
+        except FileNotFoundError:
+            if name == REVIEWS_FILE:
+                faults.append(Fault(name, (), f"there is no such file in {directory}; --data names it"))
+        except OSError as error:
+            faults.append(Fault(name, (), f"cannot be read: {error.strerror or error}"))
+    if faults:
+        raise BadData(faults)
+    insights = files[INSIGHTS_FILE] if INSIGHTS_FILE in files else (None, last_change(directory))
+    return Files(*files[REVIEWS_FILE], *insights)
+
+
+def file_stamps(directory: Path) -> dict[str, Stamp]:
+    """The stamps of the data files that are there, by name."""
+    stamps = {}
+    for name in DATA_FILES:
+        with suppress(OSError):
+            stamps[name] = stamp((directory / name).stat())
+    return stamps
+
+
+# ---- Program: what comes with it and shapes its answers ----
+
+PACKAGE = Path(str(resources.files("reviewslib")))  # with its contract and templates
+
+
+class Program(NamedTuple):
+    """What comes with the program."""
+
+    contract: Contract
+    templates: Environment
+    page_headers: Headers  # of each page for people
+    changed: float  # any of its files, modules included; in seconds since the epoch
+
+
+def load_program() -> Program:
+    """The contract and the templates of this program."""
+    files = (file for file in PACKAGE.rglob("*") if file.is_file() and file.suffix != ".pyc")
+    environment = pages.load_templates(PACKAGE / "web" / "templates")
+    headers = pages.page_headers(environment)
+    return Program(shipped_contract(), environment, headers, max(map(last_change, files)))
+
+
+# ---- Snapshot: representations made at load, and those that requests have made since ----
+
+DIRECTORY = ""  # stands for a path: what `/` answers programs
+ComputedKey = tuple[str, str, bool]  # path, query string, with gzip or without
+Bodies = dict[str, tuple[bytes, str, float]]  # by path: content, media type, change of its data files
+
+
+class Computed:
+    """Representations that requests have made; all are forgotten when they take too much room. Any thread."""
+
+    def __init__(self, most_bytes: int = 8 * 1024 * 1024):
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._kept: dict[ComputedKey, Representation] = {}
+        self._lock = threading.Lock()  # for writers
+
+    def get(self, key: ComputedKey) -> Representation | None:
+        """The representation kept under `key`."""
+        return self._kept.get(key)
+
+    def keep(self, key: ComputedKey, representation: Representation) -> None:
+        """Keep `representation`, unless it alone is too large."""
+        bodies = [coding.body for coding in (representation.identity, representation.gzip) if coding]
+        own_bytes = sum(len(body) for body in bodies if isinstance(body, bytes))
+        cost_bytes = own_bytes + len(key[1]) + 2048  # headers, objects
+        with self._lock:
+            if self._bytes + cost_bytes > self._most_bytes:
+                self._kept, self._bytes = {}, 0
+            if cost_bytes <= self._most_bytes:
+                self._kept[key] = representation
+                self._bytes += cost_bytes
+
+
+class Snapshot(NamedTuple):
+    """All answers of one state of the data. Immutable but for `computed`."""
+
+    dataset: Dataset
+    toolbox: Toolbox
+    fixed: Mapping[str, Representation]  # by path
+    directory: Representation  # what `/` answers programs
+    last_modified: int  # of what is computed from the dataset as a whole
+    computed: Computed
+
+
+def build_snapshot(
+    program: Program, files: Files, urls: Links, previous: Snapshot | None, now: float
+) -> Snapshot:
+    """The snapshot of `files`; content that `previous` served keeps its Last-Modified. Raises BadData."""
+    dataset = load(program.contract, files.reviews, files.insights, urls)
+    content = (dataset.reviews_json, dataset.insights_json)
+    same = previous is not None and content == (previous.dataset.reviews_json, previous.dataset.insights_json)
+    changed = max(program.changed, files.reviews_changed, files.insights_changed)
+    modified = last_modified(changed, now, same, previous)
+    earlier = {**previous.fixed, DIRECTORY: previous.directory} if previous else {}
+    bodies, fixed = fixed_bodies(program, dataset, urls, files, modified), {}
+    for path, (body, content_type, data_changed) in bodies.items():
+        before = earlier.get(path)
+        same = before is not None and body == before.identity.body
+        date = last_modified(max(program.changed, data_changed), now, same, before)
+        link = topic_link_header(urls.base_url, path, bool(urls.hub)) if path in links.TOPIC_PATHS else ""
+        is_by_type = path in (links.HOME_PATH, DIRECTORY)
+        vary = representations.BY_TYPE_TOO if is_by_type else representations.BY_CODING
+        policy = program.page_headers if path == links.HOME_PATH else ()
+        fixed[path] = represent(body, content_type, date, link=link, vary=vary, policy=policy)
+    directory, toolbox = fixed.pop(DIRECTORY), toolbox_of(program.contract, dataset)
+    return Snapshot(dataset, toolbox, fixed, directory, modified, Computed())
+
+
+def fixed_bodies(program: Program, dataset: Dataset, urls: Links, files: Files, modified: int) -> Bodies:
+    """What each fixed path answers, changed at 0 if no data file shapes it; `modified` is the dataset's."""
+    both, templates = max(files.reviews_changed, files.insights_changed), program.templates
+    atom = atom_feed(dataset, urls, datetime.fromtimestamp(modified, UTC))
+    contract = encode(served_contract(program.contract, dataset, urls))
+    of_insights = both if files.insights is None else files.insights_changed  # counted, or read
+    return {
+        links.REVIEWS_PATH: (dataset.reviews_json, representations.JSON_TYPE, both),
+        links.INSIGHTS_PATH: (dataset.insights_json, representations.JSON_TYPE, of_insights),
+        links.JSON_FEED_PATH: (json_feed(dataset, urls), representations.JSON_TYPE, both),
+        links.ATOM_FEED_PATH: (atom, representations.ATOM_TYPE, both),
+        links.CONTRACT_PATH: (contract, representations.JSON_TYPE, files.reviews_changed),
+        links.HOME_PATH: (pages.html_page(templates, dataset, urls), representations.HTML_TYPE, both),
+        DIRECTORY: (encode(urls.directory()), representations.JSON_TYPE, 0),
+        links.LLMS_PATH: (pages.llms_text(templates, dataset, urls), representations.TEXT_TYPE, both),
+        links.SITEMAP_PATH: (pages.sitemap(dataset, urls), representations.XML_TYPE, files.reviews_changed),
+        links.ROBOTS_PATH: (pages.robots_text(urls), representations.TEXT_TYPE, 0),
+        links.ICON_PATH: (pages.favicon(templates), representations.ICON_TYPE, 0),
+    }
+
+
+def served_contract(contract: Contract, dataset: Dataset, urls: Links) -> dict[str, Any]:
+    """The contract with this service's address and the business to write to."""
+    business = dataset.business
+    contact = {key: business[key] for key in ("name", "url", "email") if business.get(key)}
+    return contract.document | {
+        "info": contract.document["info"] | {"contact": contact},
+        "servers": [{"url": urls.base_url, "description": "This service"}],
+    }
+
+
+def last_modified(changed: float, now: float, same: bool, before: Snapshot | Representation | None) -> int:
+    """Since when content has been current, in whole seconds since the epoch; `same` as `before` or not.
+
+    Not in the future (RFC 9110 section 8.8.2.1), and later than the content before it even if that was put
+    back from a copy with an old time: else a client that holds the content between would be told 304.
+    """
+    date = int(min(changed, now))
+    if before is None:
+        return date
+    return before.last_modified if same else max(date, before.last_modified + 1)

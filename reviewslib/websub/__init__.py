@@ -1,0 +1,1 @@
+"""What the hub is made of: values, the client to callbacks, the store."""

@@ -1,0 +1,351 @@
+"""The one HTTPS client that goes to callbacks.
+
+Callback URLs come from strangers. Therefore no address of a private network is ever contacted, each exchange
+has one deadline and one size limit for everything, and its outcome is described in words of this module. The
+client follows no redirects, uses no proxy, and keeps neither cookies nor connections.
+
+This module knows HTTP and TLS. It must not know subscriptions, topics, the store or the hub's settings.
+
+Sections, in order: Exchanges - Outages - Connections - Client
+"""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import ipaddress
+import math
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
+
+from reviewslib.websub.values import HTTPS_AUTHORITY, is_public, network_of
+
+MAX_ANSWER_BYTES = 64 * 1024  # head and body of a callback's answer together
+
+
+# ---- Exchanges: one request to a callback, and what came back ----------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackRequest:
+    """An HTTP request to make."""
+
+    method: Literal["GET", "POST"]
+    url: str
+    headers: Mapping[str, str]
+    body: bytes | None
+    timeout_seconds: float  # for the whole exchange, from the resolver to the last byte that is read
+    read_body_bytes: int  # how much of the answer's body matters
+    confirmed_network: str | None = None  # where the callback confirmed; a stranger's failure proves nothing
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackResponse:
+    """What came back. Without a status, `outcome` says why."""
+
+    status: int | None
+    outcome: str  # "HTTP 200", "connection refused"; for the log and the operator, not for subscribers
+    body: bytes = b""  # only of a success, at most `read_body_bytes`
+    retry_after: str | None = None
+    network: str = ""  # of the address that answered with a status
+    is_silence: bool = False  # nobody answered, not even with a refusal or with another protocol
+    own_fault: bool = False  # silence for a reason that lies in this machine or its network
+    seconds: float = 0.0  # that the exchange took
+
+    @property
+    def is_success(self) -> bool:
+        return self.status is not None and 200 <= self.status < 300
+
+
+class CallbackRefused(Exception):
+    """A rule of this module ends the exchange; the text names the rule."""
+
+
+# What is missing is this machine's: descriptors, memory, ports, an interface.
+OWN_FAULTS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ENETDOWN, errno.EADDRNOTAVAIL}
+
+# The outcome that an exception stands for: the first class that fits. No outcome quotes a stranger's text.
+FAULTS: dict[type[Exception], str] = {
+    TimeoutError: "no complete answer in time",
+    ssl.SSLCertVerificationError: "certificate not valid for this host",
+    ssl.SSLError: "TLS failed",
+    socket.gaierror: "name not resolved",
+    UnicodeError: "name not resolved",
+    ConnectionRefusedError: "connection refused",
+    ConnectionError: "connection closed or reset",
+    http.client.IncompleteRead: "answer ended early",
+    OSError: "not reachable",
+    http.client.HTTPException: "answer is not HTTP",
+    ValueError: "answer cannot be read",
+    OverflowError: "answer cannot be read",  # of a chunk size, in http.client
+}
+
+
+# ---- Outages: whether nobody can be reached from here ------------------------------------------------------
+
+EVIDENCE_SECONDS = 600.0
+NETWORKS_OF_AN_OUTAGE = 3
+OWN_NAME_TIMEOUT_SECONDS = 5.0
+OWN_NAME_SECONDS = 60.0  # how long an answer about the own host is believed
+SILENCE = {errno.ENETUNREACH, errno.EHOSTUNREACH, socket.EAI_AGAIN}  # those of getaddrinfo are negative
+
+# Addresses far away, of a root name server; nothing is ever sent to them.
+FAR_AWAY = ((socket.AF_INET, "198.41.0.4"), (socket.AF_INET6, "2001:503:ba3e::2:30"))
+
+
+def is_silence(error: Exception) -> bool:
+    """Whether nobody has answered: neither the callback nor, about its name, the name server."""
+    return isinstance(error, TimeoutError) or getattr(error, "errno", None) in SILENCE
+
+
+class Reachability:
+    """What the exchanges of the last ten minutes say about this machine's network. Any thread.
+
+    All times are those of time.monotonic().
+    """
+
+    def __init__(self) -> None:
+        self._tried: dict[str, float] = {}  # when, by network
+        self._answered_at = -math.inf
+        self._lock = threading.Lock()
+
+    def tried(self, network: str, now: float) -> None:
+        """An exchange begins with a callback that has confirmed in this network."""
+        with self._lock:
+            self._tried[network] = now
+
+    def answered(self, now: float) -> None:
+        """Somebody has answered, if only by refusing a connection."""
+        with self._lock:
+            self._tried, self._answered_at = {}, now
+
+    def is_outage(self, now: float) -> bool:
+        """Whether three networks of confirmed callbacks were tried, and nobody has answered."""
+        start = now - EVIDENCE_SECONDS
+        with self._lock:
+            self._tried = {network: at for network, at in self._tried.items() if at > start}
+            return self._answered_at <= start and len(self._tried) >= NETWORKS_OF_AN_OUTAGE
+
+
+def has_default_route() -> bool:
+    """Whether the kernel knows a way to the internet, by either family."""
+    for family, address in FAR_AWAY:
+        with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((address, http.client.HTTPS_PORT))
+            return True
+    return False
+
+
+# ---- Connections: checked addresses only, and one deadline over everything ---------------------------------
+
+MAX_ADDRESSES = 4  # that an exchange tries
+
+Resolve: TypeAlias = Callable[[str], Sequence[str]]  # from a host to its addresses
+Enter: TypeAlias = Callable[[str], None]  # told the network of an address before a connection to it
+
+
+class DeadlineSocket(ssl.SSLSocket):
+    """A TLS socket with one deadline and one size limit for everything that is read.
+
+    The timeout of a plain socket starts anew with each byte, so slow bytes could occupy a worker for hours.
+    """
+
+    deadline: float  # time.monotonic(); set before the handshake
+    answer_bytes_left = MAX_ANSWER_BYTES
+
+    def do_handshake(self, block: bool = False) -> None:
+        self.settimeout(seconds_until(self.deadline))
+        super().do_handshake(block)
+
+    def send(self, *args: Any) -> int:
+        self.settimeout(seconds_until(self.deadline))
+        return super().send(*args)
+
+    def recv_into(self, *args: Any) -> int:
+        self.settimeout(seconds_until(self.deadline))
+        count = super().recv_into(*args)
+        self.answer_bytes_left -= count
+        if self.answer_bytes_left < 0:
+            raise CallbackRefused(f"answer is larger than {MAX_ANSWER_BYTES} bytes")
+        return count
+
+
+def seconds_until(deadline: float) -> float:
+    """A positive number. Raises TimeoutError when the deadline (time.monotonic()) has passed."""
+    if (seconds := deadline - time.monotonic()) > 0:
+        return seconds
+    raise TimeoutError
+
+
+def system_resolve(host: str) -> list[str]:
+    """The addresses of a host. Raises OSError or UnicodeError. Only the resolver limits how long it takes."""
+    return [str(place[0]) for *_, place in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
+
+
+def resolve_in_time(resolve: Resolve, host: str, deadline: float) -> Sequence[str]:
+    """What `resolve` returns or raises. Raises TimeoutError at the deadline.
+
+    A resolver cannot be interrupted, so it runs in a thread, which is abandoned at the deadline. The thread
+    ends when the resolver gives up (usually after half a minute), so each worker leaves only a few behind.
+    """
+    found: Future[Sequence[str]] = Future()
+
+    def look_up() -> None:
+        try:
+            found.set_result(resolve(host))
+        except Exception as error:
+            found.set_exception(error)
+
+    try:
+        threading.Thread(target=look_up, name="hub-resolver", daemon=True).start()
+    except RuntimeError as error:
+        raise OSError(errno.ENOMEM, "no thread for the resolver") from error
+    return found.result(seconds_until(deadline))
+
+
+def few_of(addresses: Sequence[str]) -> list[str]:
+    """The addresses to try, in their order: at most four, two of each family where there are both.
+
+    A name can have thousands, and a stranger chooses whose they are.
+    """
+    families = [[one for one in dict.fromkeys(addresses) if (":" in one) == is_v6] for is_v6 in (False, True)]
+    most = MAX_ADDRESSES // 2 if all(families) else MAX_ADDRESSES
+    few = {address for family in families for address in family[:most]}
+    return [address for address in dict.fromkeys(addresses) if address in few]
+
+
+def connect_to_one(addresses: Sequence[str], port: int, deadline: float, enter: Enter) -> socket.socket:
+    """A connection to the first address that answers; the time is shared among them. Raises OSError."""
+    fault: OSError = socket.gaierror("no address")
+    for tried, address in enumerate(addresses):
+        enter(network_of(address))
+        share_seconds = seconds_until(deadline) / (len(addresses) - tried)
+        try:
+            return socket.create_connection((address, port), share_seconds)
+        except OSError as error:
+            fault = fault if isinstance(fault, ConnectionError) else error  # a refusal is an answer
+    raise fault
+
+
+# ---- Client ------------------------------------------------------------------------------------------------
+
+
+class CallbackClient:
+    """Sends requests to callbacks. Any thread may use it."""
+
+    def __init__(
+        self,
+        user_agent: str,
+        ca_file: Path | None,
+        *,
+        allow_private: bool,
+        own_host: str = "",
+        resolve: Resolve = system_resolve,
+        is_online: Callable[[], bool] = has_default_route,
+    ):
+        """`ca_file` (PEM) is trusted besides the system's certificates. Raises OSError if it is unusable.
+
+        `own_host` is a name that the name server must know; "" for none.
+        """
+        self._context = ssl.create_default_context()
+        self._context.sslsocket_class = DeadlineSocket
+        if ca_file is not None:
+            self._context.load_verify_locations(ca_file)
+        self._headers = {"User-Agent": user_agent, "Connection": "close"}
+        self._allow_private = allow_private
+        self._resolve = resolve
+        self._is_online = is_online
+        self._reachability = Reachability()
+        self._own_host = own_host
+        self._own_name = -math.inf, False  # when the own host was last resolved, and whether in vain
+        self._resolving_own_name = threading.Lock()
+
+    def send(self, request: CallbackRequest, enter: Enter = lambda network: None) -> CallbackResponse:
+        """Make one exchange. A failure is a response without a status, never an exception.
+
+        What `enter` raises ends the exchange and is raised here.
+        """
+        began = time.monotonic()
+        deadline = began + request.timeout_seconds
+        if request.confirmed_network is not None:
+            self._reachability.tried(request.confirmed_network, began)
+        try:
+            if not (https := HTTPS_AUTHORITY.match(request.url)):
+                raise CallbackRefused("not an https URL")
+            target = "/" + request.url[https.end() :].removeprefix("/")
+            with closing(http.client.HTTPSConnection(https[1], context=self._context)) as connection:
+                connection.sock = tls = self._connect(connection.host, connection.port, deadline, enter)
+                network = network_of(tls.getpeername()[0])
+                tls.do_handshake()
+                connection.request(request.method, target, request.body, {**self._headers, **request.headers})
+                with connection.getresponse() as answer:
+                    return replace(read_answer(answer, request.read_body_bytes), network=network)
+        except CallbackRefused as refusal:
+            return CallbackResponse(None, str(refusal))
+        except tuple(FAULTS) as error:
+            outcome = next(words for kind, words in FAULTS.items() if isinstance(error, kind))
+            own_fault = type(error) is OSError and error.errno in OWN_FAULTS
+            if own_fault or not is_silence(error):
+                return CallbackResponse(None, outcome, is_silence=own_fault, own_fault=own_fault)
+            return CallbackResponse(None, outcome, is_silence=True, own_fault=self._is_own_fault(error))
+
+    def _is_own_fault(self, silence: Exception) -> bool:
+        if not self._is_online() or self._reachability.is_outage(time.monotonic()):
+            return True
+        return getattr(silence, "errno", None) == socket.EAI_AGAIN and self._is_own_name_unresolved()
+
+    def _is_own_name_unresolved(self) -> bool:
+        """Whether the name server does not answer for the own host either."""
+        with self._resolving_own_name:
+            began = time.monotonic()
+            if self._own_host and began > self._own_name[0] + OWN_NAME_SECONDS:
+                fault: Exception | None = None
+                try:
+                    resolve_in_time(self._resolve, self._own_host, began + OWN_NAME_TIMEOUT_SECONDS)
+                except (OSError, UnicodeError) as error:
+                    fault = error
+                self._own_name = began, fault is not None and is_silence(fault)
+            return self._own_name[1]
+
+    def _connect(self, host: str, port: int, deadline: float, enter: Enter) -> DeadlineSocket:
+        """Resolve the host once, check every address, and connect to one of exactly these.
+
+        The certificate is checked against the name. Each exchange resolves and checks anew, so it is harmless
+        when a name changes its address between two exchanges ("DNS rebinding").
+        """
+        # Without a free descriptor the resolver would report that the name does not exist.
+        socket.socket().close()
+        addresses = resolve_in_time(self._resolve, host, deadline)
+        for address in addresses:
+            if not (self._allow_private or is_public(ipaddress.ip_address(address))):
+                raise CallbackRefused(f"{address} is not a public address")
+
+        try:
+            plain = connect_to_one(few_of(addresses), port, deadline, enter)
+        except ConnectionError:
+            self._reachability.answered(time.monotonic())
+            raise
+        self._reachability.answered(time.monotonic())
+        with plain:  # `tls` takes over its descriptor
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            tls = self._context.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
+        tls = cast(DeadlineSocket, tls)  # the context's sslsocket_class
+        tls.deadline = deadline
+        return tls
+
+
+def read_answer(answer: http.client.HTTPResponse, body_bytes: int) -> CallbackResponse:
+    """The part of an answer that is used. Raises IncompleteRead when less arrives than was announced."""
+    wanted_bytes = body_bytes if 200 <= answer.status < 300 else 0
+    body = answer.read(wanted_bytes) if wanted_bytes else b""
+    if answer.length and len(body) < wanted_bytes:
+        raise http.client.IncompleteRead(body, answer.length)
+    return CallbackResponse(answer.status, f"HTTP {answer.status}", body, answer.headers.get("Retry-After"))

@@ -1,0 +1,203 @@
+"""The contract is a valid, complete document, and what the program takes from it is what it says.
+
+The document - Parameters - Faults - Form - Completion
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
+
+import pytest
+import small_files as small
+from hypothesis import given, settings
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import validate
+from small_files import CONTRACT, DOCUMENT, Object
+
+from reviewslib import links
+from reviewslib.dataset.contract import BadData, Fault, FileForm, acceptance, read_contract, resolve, shown
+from reviewslib.dataset.query import Query
+from reviewslib.dataset.reviews import FILTERS
+from reviewslib.web import app, pages
+
+SCHEMAS: Object = DOCUMENT["components"]["schemas"]
+
+# ---- The document ----
+
+
+def test_it_is_valid_openapi_3_1() -> None:
+    assert DOCUMENT["openapi"] == "3.1.0"
+    validate(DOCUMENT)
+
+
+def media_types(value: Any, path: str = "") -> Iterator[tuple[str, Object]]:
+    """Every media type object of the document, with its place."""
+    for key, member in small.members_of(value):
+        if key == "content":
+            yield from ((f"{path}/content/{name}", media) for name, media in member.items())
+        if key not in ("example", "examples", "schemas"):  # data and fields may have members of that name
+            yield from media_types(member, f"{path}/{key}")
+
+
+MEDIA_TYPES = dict(media_types(DOCUMENT))
+assert len(MEDIA_TYPES) > 10
+
+
+@pytest.mark.parametrize("place", MEDIA_TYPES)
+def test_every_body_has_examples_and_they_validate(place: str) -> None:
+    media = MEDIA_TYPES[place]
+    examples = [resolve(DOCUMENT, example)["value"] for example in media.get("examples", {}).values()]
+    examples += [media["example"]] if "example" in media else []
+    assert examples
+    for example in examples:
+        Draft202012Validator(media["schema"] | {"components": DOCUMENT["components"]}).validate(example)
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_every_schema_and_every_field_is_described(name: str) -> None:
+    schema = SCHEMAS[name]
+    bases = [resolve(DOCUMENT, part).get("properties", {}) for part in schema.get("allOf", [])]
+    assert schema["description"]
+    for key, member in schema.get("properties", {}).items():
+        assert "description" in member or "$ref" in member or any(key in base for base in bases), key
+
+
+def test_every_path_of_the_contract_is_a_route_and_every_route_of_data_is_in_it() -> None:
+    documented = {re.sub("{.*}", "", path) for path in DOCUMENT["paths"]}
+    assert documented == set(app.ROUTES) - {links.HEALTH_PATH, links.MCP_PATH + "/", "*"}
+
+
+# ---- Parameters ----
+
+
+def test_the_parameters_are_the_fields_of_a_query_with_its_defaults_in_its_order() -> None:
+    declared = {name: parameter.default for name, parameter in CONTRACT.search_parameters.items()}
+    assert list(declared) == [field.name for field in fields(Query)]
+    assert declared == {name: getattr(Query(), name) for name in declared}
+    operation = DOCUMENT["paths"]["/api/reviews/search"]["get"]
+    assert all(resolve(DOCUMENT, parameter)["allowEmptyValue"] for parameter in operation["parameters"])
+    assert set(declared) == {*FILTERS, "since", "until", "limit", "offset"}
+
+
+def test_the_list_takes_the_filters_of_the_search_and_a_page() -> None:
+    filters = {name: each for name, each in CONTRACT.search_parameters.items() if name not in pages.PAGING}
+    assert {name: each for name, each in CONTRACT.list_parameters.items() if name != "page"} == filters
+    assert CONTRACT.list_parameters["page"].minimum == CONTRACT.list_parameters["page"].default == 1
+    for method in ("get", "head"):
+        declared = DOCUMENT["paths"]["/reviews"][method]["parameters"]
+        assert [resolve(DOCUMENT, each)["name"] for each in declared] == list(CONTRACT.list_parameters)
+
+
+def test_bounds_and_kinds_come_from_the_document() -> None:
+    changed = json.loads(json.dumps(DOCUMENT))
+    changed["components"]["parameters"]["limit"]["schema"] |= {"maximum": 7, "default": 3}
+    limit = read_contract(changed).search_parameters["limit"]
+    assert (limit.kind, limit.minimum, limit.maximum, limit.default) == ("integer", 1, 7, 3)
+    kinds = {name: parameter.kind for name, parameter in CONTRACT.search_parameters.items()}
+    assert [kinds[name] for name in ("query", "rating", "min_rating", "since")] == [
+        *("text", "integer", "number", "date")
+    ]
+
+
+# ---- Faults ----
+
+
+def test_a_fault_is_one_line_of_file_pointer_and_reason() -> None:
+    assert str(Fault("a.json", (), "is bad")) == "a.json: is bad"
+    assert str(Fault("a.json", ("x", 17, "a/b~c", ""), "is bad")) == "a.json /x/17/a~1b~0c/: is bad"
+    unprintable = Fault("a.json", ("\n\x1b[2J\ud800",), "\r\x7f é\u2028")
+    assert str(unprintable) == "a.json /\\u000a\\u001b[2J\\ud800: \\u000d\\u007f é\\u2028"
+
+
+def test_a_value_is_shown_short_and_on_one_line() -> None:
+    values = {"an array": [1], "an object": {"a": 1}, "null": None, "true": True, '"é\\n"': "é\n"}
+    assert [shown(value) for value in values.values()] == list(values)
+    assert [shown("x" * 78), shown("x" * 79)] == [f'"{"x" * 78}"', f'"{"x" * 79}…']
+
+
+def test_fifty_lines_are_shown_and_the_rest_is_counted() -> None:
+    lines = [f"a.json /{n}: is bad" for n in range(50)]
+    for count, rest in ((50, []), (51, ["and 1 more fault"]), (300, ["and 250 more faults"])):
+        assert BadData([Fault("a.json", (n,), "is bad") for n in range(count)]).lines() == lines + rest
+
+
+# ---- Form: a file has the faults that the schema library finds; what is accepted has none ----
+
+
+def check_complaints(name: str, document: Any) -> None:
+    complaints = list(FileForm(DOCUMENT, name).complaints(document))
+    found = [list(error.absolute_path) for error in small.schema_validator(name).iter_errors(document)]
+    assert sorted(str(list(path)) for path, _ in complaints) == sorted(map(str, found))
+    assert all(small.is_one_printable_line(str(Fault(name, *complaint))) for complaint in complaints)
+
+
+@settings(max_examples=200)
+@given(small.mutations())
+def test_any_form_has_the_faults_that_the_library_finds(files: Object) -> None:
+    check_complaints("ReviewsFile", files.get("reviews"))
+    check_complaints("InsightsFile", files.get("insights"))
+
+
+@pytest.mark.parametrize(("name", "file"), [("ReviewsFile", "reviews"), ("InsightsFile", "insights")])
+def test_good_files_are_accepted_without_the_library_and_others_left_to_it(name: str, file: str) -> None:
+    accepts = acceptance(DOCUMENT, SCHEMAS[name])
+    assert accepts(small.GOOD_FILES[file])
+    for document in (None, [], 5.0, {"business": {}, "per_review": {"a": 1}}):
+        assert not accepts(document)
+        check_complaints(name, document)
+
+
+@pytest.mark.parametrize("value", [None, True, 1, 5.0, 6, 1.5, "", "ab", "abc", [], ["ab"], {}, {"a": "ab"}])
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": ["integer", "null"], "minimum": 1, "maximum": 5},
+        {"type": "string", "minLength": 1, "maxLength": 2, "pattern": "^a"},
+        {"type": "array", "items": {"enum": ["ab", 1]}},
+        {"type": "object", "additionalProperties": {"type": "string"}, "propertyNames": {"maxLength": 1}},
+        {"type": "object", "properties": {"a": {"type": "number"}}, "required": ["a"]},
+        {"properties": {"b": {}}, "additionalProperties": {"type": "null"}},
+        {"additionalProperties": False},
+        {"minimum": 2, "enum": ["abc"]},
+        {},
+    ],
+)
+def test_what_is_accepted_has_no_complaint_of_the_library(schema: Object, value: Any) -> None:
+    assert not acceptance(DOCUMENT, schema)(value) or Draft202012Validator(schema).is_valid(value)
+
+
+@pytest.mark.parametrize("schema", [{"const": 5}, {"type": "integer", "format": "x"}, {"not": {}}])
+def test_what_an_unknown_keyword_speaks_of_is_left_to_the_library(schema: Object) -> None:
+    assert not acceptance(DOCUMENT, schema)(5)
+    assert not acceptance(DOCUMENT, {"items": schema})([5])
+    assert not acceptance(DOCUMENT, {"properties": {"a": schema}})({"a": 5})
+
+
+# ---- Completion ----
+
+
+def test_an_empty_insights_file_becomes_insights_that_say_nothing() -> None:
+    nothing = CONTRACT.insights_file.complete({})
+    small.schema_validator("InsightsDocument").validate(nothing)
+    assert nothing["review_count"] == 0
+    assert nothing["entities"] == {"technicians": [], "services": [], "problems": [], "service_areas": []}
+    assert CONTRACT.insights_file.complete(dict.fromkeys(nothing)) == nothing
+
+
+def test_given_values_and_unknown_keys_stay_and_nulls_become_defaults() -> None:
+    given = {
+        "own": None,
+        "temporal": {"own": None, "trend": "improving"},
+        "aspects": [{"id": "a", "label": "A"}],
+        "per_review": {"a": {"technicians": None, "score": 0.5}},
+        "version": None,
+    }
+    before = json.dumps(given)
+    completed = CONTRACT.insights_file.complete(given)
+    assert completed["version"] == 1
+    assert list(completed["temporal"].items()) == [("monthly", []), ("trend", "improving"), ("own", None)]
+    assert completed["aspects"][0]["top_phrases"] == completed["per_review"]["a"]["technicians"] == []
+    assert list(completed)[-1] == "own"
+    assert json.dumps(given) == before

@@ -1,0 +1,546 @@
+"""Counted insights are what their definitions say, and nothing that a person wrote is lost.
+
+The sample - Figures - Months and trend - Mentions - Examples - Merging - Judgement
+"""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any
+
+import pytest
+import small_files as small
+from hypothesis import given
+from hypothesis import strategies as st
+from plain_definition import folded
+from small_files import ABSENT, CONTRACT, Object
+
+from reviewslib.dataset.insights import (
+    COUNTED_KEYS,
+    ENTITY_KINDS,
+    MODEL,
+    counted,
+    misspelt,
+    name_complaints,
+    outdated,
+    renewed,
+)
+from reviewslib.dataset.reviews import editorial_complaints, read_file, served_reviews
+
+INSIGHTS_FILE = small.schema_validator("InsightsFile")
+FIGURES = ("mention_count", "average_rating", "score")
+
+
+def verified(*reviews: Object) -> list[Any]:
+    """Reviews as they are served."""
+    return served_reviews(CONTRACT.reviews_file.complete(small.a_file(*reviews))["reviews"], {})
+
+
+def rated(*ratings: float, **members: Any) -> list[Any]:
+    """Reviews of so many stars, newest first."""
+    return verified(*(small.review(f"{999 - n}", rating=stars, **members) for n, stars in enumerate(ratings)))
+
+
+def saying(text: str | None, *aliases: str, rating: float = 5) -> Object:
+    """The entry of a person with these aliases, counted in one review."""
+    editorial = entry(aliases=list(aliases))
+    (counted_entry,) = counted(rated(rating, text=text), editorial)["entities"]["technicians"]
+    return counted_entry
+
+
+def entry(kind: str = "technicians", **members: Any) -> Object:
+    """An editorial document of one entry."""
+    return {"entities": {kind: [{"id": "hana", "label": "Hana I."} | members]}}
+
+
+# ---- The sample ----
+
+SAMPLE = verified(*json.loads((small.ROOT / "data" / "reviews.json").read_bytes())["reviews"])
+WRITTEN: Object = json.loads((small.ROOT / "data" / "insights.json").read_bytes())
+
+
+def test_the_sample_counted_from_its_own_annotations_has_its_own_figures() -> None:
+    editorial = {key: value for key, value in WRITTEN.items() if key not in COUNTED_KEYS} | {"entities": {}}
+    for kind, entries in WRITTEN["entities"].items():
+        without = [{key: entry[key] for key in entry if key not in FIGURES} for entry in entries]
+        editorial["entities"][kind] = [entry | {"aliases": []} for entry in reversed(without)]
+    expected = {key: value for key, value in WRITTEN.items() if key not in ("version", "generated_at")}
+    assert counted(SAMPLE, editorial) == expected | {"model": MODEL}
+    assert list(name_complaints(editorial)) == list(outdated(SAMPLE, editorial)) == []
+
+
+def test_names_by_alias_are_right_in_the_sample() -> None:
+    """What is found is meant, and most of what is meant is found."""
+    names = {"tobias-okafor": "Okafor", "wes-pritchard": "Wes", "hana-ishikawa": "Hana"}
+    people = [person for person in WRITTEN["entities"]["technicians"] if person["id"] in names]
+    editorial = {"entities": {"technicians": [one | {"aliases": [names[one["id"]]]} for one in people]}}
+    found = counted(SAMPLE, editorial)["per_review"]
+    for person in people:
+        by_alias = {id for id, note in found.items() if person["label"] in note["technicians"]}
+        by_hand = {id for id, note in WRITTEN["per_review"].items() if person["label"] in note["technicians"]}
+        assert by_alias <= by_hand and len(by_alias) >= 0.7 * len(by_hand), person["id"]
+
+
+# ---- Figures ----
+
+
+def test_the_version_grows_only_with_what_is_counted() -> None:
+    then, now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
+    first = renewed({}, SAMPLE, {}, then)
+    assert first == counted(SAMPLE) | {"version": 1, "generated_at": "2026-01-02T03:04:05Z"}
+    assert renewed(first, SAMPLE, {}, now) == first
+    second = renewed(first, SAMPLE[1:], {}, now)
+    assert second == counted(SAMPLE[1:]) | {"version": 2, "generated_at": "2026-02-01T00:00:00Z"}
+
+
+def test_without_reviews_every_figure_is_zero_or_null() -> None:
+    empty = counted([])
+    assert CONTRACT.insights_file.complete(empty) == CONTRACT.insights_file.complete({"model": MODEL})
+    (person,) = counted([], entry(aliases=["Hana"]))["entities"]["technicians"]
+    assert [person[key] for key in FIGURES] == [0, None, None]
+    assert person["example_review_ids"] == []
+
+
+def test_reviews_alone_give_dates_shares_months_and_a_score_each() -> None:
+    reviews = verified(
+        small.review("a", rating=5, date="2025-03-31T23:59:59-08:00"),
+        small.review("b", rating=3.5, date="2025-01-31"),
+        small.review("c", rating=2, date="2025-01-02"),
+        small.review("hidden", rating=1, date="2020-01-02", verified=False),
+    )
+    assert counted(reviews) == {
+        "model": MODEL,
+        "review_count": 3,
+        "date_range": {"earliest": "2025-01-02", "latest": "2025-03-31"},
+        "overall_sentiment": {"score": 0.25, "positive_pct": 33.3, "neutral_pct": 33.3, "negative_pct": 33.3},
+        "entities": {kind: [] for kind in ENTITY_KINDS},
+        "temporal": {
+            "monthly": [
+                {"month": "2025-01", "review_count": 2, "average_rating": 2.75, "score": -0.12},
+                {"month": "2025-02", "review_count": 0, "average_rating": None, "score": None},
+                {"month": "2025-03", "review_count": 1, "average_rating": 5, "score": 1},
+            ],
+            "trend": "stable",
+        },
+        "per_review": {
+            id: {"score": score, "aspects": []} | {kind: [] for kind in ENTITY_KINDS}
+            for id, score in [("a", 1), ("b", 0.25), ("c", -0.5)]
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("stars", "kind"),
+    [(5, "positive"), (4, "positive"), (3.9, "neutral"), (2.1, "neutral"), (2, "negative"), (1, "negative")],
+)
+def test_the_stars_decide_what_is_positive(stars: float, kind: str) -> None:
+    shares = {f"{each}_pct": 100 * (each == kind) for each in ("positive", "neutral", "negative")}
+    counted_shares = counted(rated(stars), {"per_review": {"999": {"score": -1}}})["overall_sentiment"]
+    assert counted_shares == {"score": -1} | shares
+
+
+def test_means_are_of_exact_sums_and_never_minus_zero() -> None:
+    by_hand = {"per_review": {"999": {"score": 0.1}, "998": {"score": 0.2}, "997": {"score": -0.304}}}
+    score = counted(rated(5, 5, 1), by_hand)["overall_sentiment"]["score"]
+    assert json.dumps(score) == "0.0"
+    assert counted(rated(4.6, 4.6, 4.6))["per_review"]["999"]["score"] == 0.8
+
+
+# ---- Months and trend ----
+
+
+def test_every_month_between_the_first_and_the_last_is_there_across_years() -> None:
+    reviews = verified(small.review("a", date="2024-02-29"), small.review("b", date="2022-11-01"))
+    months = [each["month"] for each in counted(reviews)["temporal"]["monthly"]]
+    assert months == [f"{n // 12}-{n % 12 + 1:02}" for n in range(2022 * 12 + 10, 2024 * 12 + 2)]
+    (alone,) = counted(verified(small.review(date="0001-01-01")))["temporal"]["monthly"]
+    assert alone["month"] == "0001-01"
+
+
+def plain_trend(reviews: Sequence[Object]) -> str:
+    """The definition with exact fractions: d at least 0.1 and at least twice e, at least ten on each side."""
+    months = [int(review["date"][:4]) * 12 + int(review["date"][5:7]) for review in reviews]
+    scores = [(Fraction(str(review["rating"])) - 3) / 2 for review in reviews]
+    newest = max(months, default=0)
+    late = [score for month, score in zip(months, scores, strict=True) if newest - 12 < month]
+    early = [score for month, score in zip(months, scores, strict=True) if newest - 24 < month <= newest - 12]
+    if min(len(late), len(early)) < 10:
+        return "stable"
+    d, squared_e = Fraction(0), Fraction(0)
+    for sign, year in ((1, late), (-1, early)):
+        mean = sum(year) / len(year)
+        d += sign * mean
+        squared_e += sum((score - mean) ** 2 for score in year) / (len(year) - 1) / len(year)
+    if abs(d) < Fraction(1, 10) or d**2 < 4 * squared_e:
+        return "stable"
+    return "improving" if d > 0 else "declining"
+
+
+def in_two_years(late: Sequence[float], early: Sequence[float]) -> list[Any]:
+    """Reviews in the twelve months up to October 2026, one of them in it, and in the twelve before."""
+    dates = ["2026-10-31", *["2025-11-01"] * (len(late) - 1), *["2025-10-31", "2024-11-01"] * len(early)]
+    ratings = [*late, *early]
+    dated = zip(ratings, dates[: len(ratings)], strict=True)
+    return verified(*(small.review(f"{n}", rating=stars, date=day) for n, (stars, day) in enumerate(dated)))
+
+
+@pytest.mark.parametrize(
+    ("late", "early", "trend"),
+    [
+        ([5] * 10, [4] * 10, "improving"),
+        ([4] * 10, [5] * 10, "declining"),
+        ([5] * 9, [4] * 10, "stable"),  # too few
+        ([5] * 10, [4] * 9, "stable"),
+        ([5, 1] * 20, [4, 1] * 20, "stable"),  # within noise
+        ([4.2] * 10, [4] * 10, "improving"),  # 0.1 exactly, though not in binary
+        ([4] * 10, [4.2] * 10, "declining"),
+        ([4.1] * 10, [4] * 10, "stable"),
+    ],
+)
+def test_the_trend_needs_enough_reviews_a_change_and_no_noise(
+    late: list[float], early: list[float], trend: str
+) -> None:
+    assert (
+        counted(in_two_years(late, early))["temporal"]["trend"]
+        == trend
+        == plain_trend(in_two_years(late, early))
+    )
+
+
+STARS = st.lists(st.sampled_from([1, 2, 3, 3.5, 4, 4.5, 5]), min_size=9, max_size=14)
+
+
+@given(late=STARS, early=STARS, written=st.sampled_from([-1, 1]))
+def test_the_trend_is_the_plain_definition_whatever_scores_a_person_wrote(
+    late: list[float], early: list[float], written: int
+) -> None:
+    reviews = in_two_years(late, early)
+    by_hand = {"per_review": {review["id"]: {"score": written} for review in reviews}}
+    assert counted(reviews, by_hand)["temporal"]["trend"] == plain_trend(reviews)
+
+
+# ---- Mentions ----
+
+
+@pytest.mark.parametrize(
+    ("text", "alias", "found"),
+    [
+        ("HANA is a treasure", "hana", True),
+        ("Ask for Hana.", "Hana", True),
+        ("Johanna and Hanako", "Hana", False),
+        ("hana_2", "Hana", False),
+        ("Dr.\n  Okafor", "Dr. Okafor", True),
+        ("dr okafor", "Dr. Okafor", False),
+        ("Zoe\u0308 helped", "Zo\u00eb", True),  # composed and decomposed
+        ("in der STRASSE", "Stra\u00dfe", True),
+        ("C++ (rehab)", "C++", True),
+        ("a.c", "a+c", False),  # no pattern
+        ("石川さんに感謝", "石川", True),  # no spaces
+        ("박한나님 감사합니다", "한나", True),
+        ("Хана помогла", "Хана", True),
+        ("Ханами", "Хана", False),
+        ("Hana I.", "  Hana   I. ", True),
+        (None, "Hana", False),
+    ],
+)
+def test_a_mention_is_an_alias_as_whole_words_in_any_case(text: str | None, alias: str, found: bool) -> None:
+    assert saying(text, alias)["mention_count"] == found
+
+
+def plainly_mentions(text: str, alias: str) -> bool:
+    """Whether the alias stands somewhere in the text with no letter, digit or underscore on either side."""
+    text, alias = (" ".join(folded(each).split()) for each in (text, alias))
+    places = [at for at in range(len(text)) if text.startswith(alias, at)]
+    around = [text[max(0, at - 1) : at] + text[at + len(alias) : at + len(alias) + 1] for at in places]
+    is_unspaced = any(char >= "\u2e80" for char in alias)
+    return any(is_unspaced or not any(char.isalnum() or char == "_" for char in each) for each in around)
+
+
+SIGNS = st.text(st.sampled_from("aAeé\u0301ßsS_9 .-\n石한"), max_size=12)
+
+
+@given(text=SIGNS, alias=SIGNS.filter(str.strip))
+def test_a_mention_is_the_plain_definition(text: str, alias: str) -> None:
+    assert saying(text, alias)["mention_count"] == plainly_mentions(text, alias)
+
+
+def test_the_label_is_no_alias_replies_are_not_searched_and_a_review_mentions_once() -> None:
+    assert saying("Hana I.", "Nobody")["mention_count"] == 0
+    answered = rated(5, text="Good", owner_reply={"text": "Hana thanks you"})
+    assert counted(answered, entry(aliases=["Hana"]))["per_review"]["999"]["technicians"] == []
+    assert saying("Hana, Hana, Ms Ishikawa", "Hana", "Ishikawa")["mention_count"] == 1
+
+
+def test_annotations_name_people_by_label_and_all_else_by_id() -> None:
+    reviews = rated(5, text="Hana")
+    for kind in ENTITY_KINDS:
+        note = counted(reviews, entry(kind, aliases=["Hana"]))["per_review"]["999"]
+        assert note[kind] == ["Hana I." if kind == "technicians" else "hana"]
+
+
+def test_an_entry_has_the_figures_of_its_mentions_and_the_most_mentioned_comes_first() -> None:
+    reviews = verified(
+        *(small.review(f"{n}", rating=n, text=text) for n, text in enumerate(["a b", "b", "b c d"], start=3))
+    )
+    names = [("z", "D", "d"), ("b", "B", "b"), ("a", "D", "d"), ("q", "C", "c"), ("n", "N", "n")]
+    entries = [{"id": id, "label": label, "aliases": [alias]} for id, label, alias in names]
+    found = counted(reviews, {"entities": {"services": entries}})["entities"]["services"]
+    assert [(each["id"], *(each[key] for key in FIGURES)) for each in found] == [
+        *[("b", 3, 4, 0.5), ("q", 1, 5, 1), ("a", 1, 5, 1), ("z", 1, 5, 1), ("n", 0, None, None)]
+    ]
+
+
+# ---- Examples ----
+
+LONG = "Hana " + "x" * 35
+SHORT = LONG[:-1]
+
+
+@pytest.mark.parametrize(
+    ("mentions", "chosen"),
+    [
+        ([(5, LONG)] * 6, "0123"),
+        ([(5, SHORT), *[(5, LONG)] * 6], "1234"),
+        ([(5, SHORT)], ""),
+        ([*[(5, LONG)] * 5, (2, SHORT), (1, LONG)], "0125"),  # the newest negative, however short
+        ([(2, LONG), *[(5, LONG)] * 5, (1, LONG)], "0123"),
+        ([(5, LONG), (1, SHORT)], "01"),
+    ],
+)
+def test_examples_are_the_newest_that_tell_something_and_a_negative_one(
+    mentions: list[tuple[float, str]], chosen: str
+) -> None:
+    reviews = verified(
+        *(small.review(f"{9 - n}", rating=stars, text=text) for n, (stars, text) in enumerate(mentions))
+    )
+    (person,) = counted(reviews, entry(aliases=["Hana"]))["entities"]["technicians"]
+    assert person["example_review_ids"] == [str(9 - int(position)) for position in chosen]
+
+
+# ---- Merging ----
+
+
+@pytest.mark.parametrize(
+    ("by_hand", "found"),
+    [
+        ({"score": 0.4}, {"score": 0.4}),
+        ({"score": 0}, {"score": 0}),
+        ({"score": None}, {"score": 1}),
+        ({"technicians": []}, {"technicians": []}),  # mentions nobody, whatever the words say
+        ({"technicians": None}, {"technicians": ["Hana I."]}),
+        (
+            {"aspects": [{"id": "x", "sentiment": "neutral"}]},
+            {"aspects": [{"id": "x", "sentiment": "neutral"}]},
+        ),
+        ({"own": None}, {"own": None}),
+    ],
+)
+def test_what_a_person_wrote_of_a_review_wins_key_by_key_and_null_means_count(
+    by_hand: Object, found: Object
+) -> None:
+    editorial = entry(aliases=["Hana"]) | {"per_review": {"999": by_hand, "gone": {"score": 1}}}
+    computed = {
+        "score": 1,
+        "aspects": [],
+        "technicians": ["Hana I."],
+        "services": [],
+        "problems": [],
+        "service_areas": [],
+    }
+    document = counted(rated(5, text="Hana"), editorial)
+    assert document["per_review"] == {"999": computed | found}
+    (person,) = document["entities"]["technicians"]
+    count = len(document["per_review"]["999"]["technicians"])
+    score = document["per_review"]["999"]["score"] if count else None
+    assert [person[key] for key in FIGURES] == [count, 5 if count else None, score]
+
+
+@pytest.mark.parametrize(
+    ("given_entry", "kept"),
+    [
+        ({"mention_count": 9, "score": -0.5}, {"mention_count": 9, "score": -0.5}),  # no aliases: untouched
+        ({"aliases": None, "mention_count": 9}, {"mention_count": 9}),
+        ({"aliases": ["Hana"], "mention_count": 9}, {"mention_count": 1, "average_rating": 5, "score": 1}),
+        ({"aliases": ["Hana"], "example_review_ids": ["x"]}, {"example_review_ids": ["x"]}),
+        ({"aliases": ["Hana"], "example_review_ids": []}, {"example_review_ids": []}),
+        ({"aliases": ["Hana"], "example_review_ids": None}, {"example_review_ids": ["999"]}),
+        ({"aliases": ["Hana"], "top_phrases": ["y"], "own": 1}, {"top_phrases": ["y"], "own": 1}),
+    ],
+)
+def test_an_entry_is_counted_where_it_has_aliases_and_keeps_the_rest(
+    given_entry: Object, kept: Object
+) -> None:
+    (found,) = counted(rated(5, text=LONG), entry(**given_entry))["entities"]["technicians"]
+    assert kept.items() <= found.items()
+    assert "aliases" not in found
+    assert found.keys() == {"id", "label", *kept} or "aliases" in given_entry
+
+
+def test_other_keys_are_kept_and_those_that_are_counted_are_not() -> None:
+    by_hand = {
+        "summary": "Good.",
+        "topics": [{"id": "t", "label": "T"}],
+        "own": {"a": [1]},
+        "pull_quote": None,
+    }
+    wrong = dict.fromkeys(COUNTED_KEYS, "by hand")
+    document = counted(rated(5), by_hand | wrong)
+    assert document == counted(rated(5)) | by_hand
+    assert counted(rated(5), None) == counted(rated(5), {}) == counted(rated(5), {"entities": None})
+
+
+ENTRIES = st.lists(
+    st.fixed_dictionaries(
+        {"id": st.sampled_from("abc"), "label": st.sampled_from("ABC")},
+        optional={
+            "aliases": st.none() | st.lists(st.sampled_from(["x", "y z", "石"])),
+            "own": small.any_text,
+        },
+    ),
+    max_size=3,
+)
+EDITORIALS = st.fixed_dictionaries(
+    {"entities": st.none() | st.fixed_dictionaries({}, optional=dict.fromkeys(ENTITY_KINDS, ENTRIES))},
+    optional={"per_review": st.just({"a": {"services": ["b"]}}), "summary": small.any_text},
+)
+
+
+@given(editorial=EDITORIALS, texts=st.lists(st.none() | st.sampled_from(["x", "Y Z", "1石"]), max_size=3))
+def test_whatever_is_counted_has_the_form_of_the_file_and_no_aliases(
+    editorial: Object, texts: list[Any]
+) -> None:
+    reviews = verified(*(small.review("abc"[n], text=text) for n, text in enumerate(texts)))
+    before = json.dumps([reviews, editorial])
+    document = counted(reviews, editorial)
+    INSIGHTS_FILE.validate(document)
+    assert "aliases" not in json.dumps(document)
+    assert json.dumps(counted(reviews, editorial)) == json.dumps(document)
+    assert json.dumps([reviews, editorial]) == before
+
+
+# ---- Judgement ----
+
+TWO = {
+    "entities": {"technicians": [{"id": "a", "label": "A"}, {"id": "b", "label": "B", "aliases": ["Hana"]}]}
+}
+FIRST = "entities/technicians/0"
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "fault_at", "reason"),
+    [
+        (
+            f"{FIRST}/aliases",
+            ["x", " HANA\n"],
+            "entities/technicians/1/aliases/0",
+            f'"Hana" already stands for /{FIRST}',
+        ),
+        (f"{FIRST}/id", "b", "entities/technicians/1/id", f'"b" already stands for /{FIRST}'),
+        (f"{FIRST}/label", "B", "entities/technicians/1/label", f'"B" already stands for /{FIRST}'),
+        ("aspects", [{"aliases": ["x"]}], "aspects/0/aliases", None),
+        ("entities/products", [{"aliases": []}], "entities/products/0/aliases", None),
+        (f"{FIRST}/own", {"aliases": ["x"]}, f"{FIRST}/own/aliases", None),
+        ("aliases", None, "aliases", None),
+    ],
+)
+def test_what_stands_for_two_entries_and_aliases_elsewhere_are_faults(
+    place: str, value: Any, fault_at: str, reason: str | None
+) -> None:
+    editorial = small.changed(TWO, small.steps(place), value)
+    kinds = ", ".join(ENTITY_KINDS)
+    expected = reason or f"aliases belong to entries of {kinds} only"
+    assert list(name_complaints(editorial)) == [(tuple(small.steps(fault_at)), expected)]
+    assert list(name_complaints(TWO)) == []
+
+
+def test_one_name_may_mean_entries_of_two_kinds_and_one_alias_may_be_listed_twice() -> None:
+    entries = [{"id": "a", "label": "A", "aliases": ["x", "X"]}]
+    both = {"entities": {"services": entries, "problems": [*entries, {"id": "b", "label": "A"}]}}
+    assert list(name_complaints(both)) == []
+
+
+@given(value=small.any_json)
+def test_a_document_of_any_form_is_judged(value: Any) -> None:
+    for place in ("entities", "entities/technicians", f"{FIRST}/aliases", f"{FIRST}/id"):
+        list(name_complaints(small.changed(TWO, small.steps(place), value)))
+    list(name_complaints(value))
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "reasons"),
+    [
+        (FIRST + "/aliases", ["Hana"], []),
+        (FIRST + "/aliases", None, []),
+        (FIRST + "/aliases", "Hana", ['"Hana" is not an array or null']),
+        (FIRST + "/aliases", [" \n"], ['" \\n" is not text that is not blank']),
+        (FIRST + "/id", ABSENT, ["'id' is a required property"]),
+        (FIRST + "/label", ABSENT, ["'label' is a required property"]),
+        ("per_review", {"x": {"score": 2}}, ["2 is greater than the maximum of 1"]),
+    ],
+)
+def test_the_form_of_the_editorial_file_is_that_of_the_insights_with_aliases(
+    place: str, value: Any, reasons: list[str]
+) -> None:
+    found = CONTRACT.editorial_file.complaints(small.changed(TWO, small.steps(place), value))
+    assert [reason for _, reason in found] == reasons
+
+
+def test_the_editorial_file_is_read_as_it_is_and_its_faults_are_told_together_under_its_name() -> None:
+    def read(value: Object) -> tuple[Any, list[str]]:
+        data = small.file_bytes(value)
+        document, faults = read_file("editorial.json", data, CONTRACT.editorial_file, editorial_complaints)
+        return document, [str(fault) for fault in faults]
+
+    unfinished = TWO | {"per_review": {"x": {"score": None}}, "faq": None}
+    assert read(unfinished) == (unfinished, [])
+    wrong = small.changed(TWO, small.steps(f"{FIRST}/aliases"), ["hana", 5]) | {"generated_at": "2026-02-30"}
+    assert read(wrong)[1] == [
+        "editorial.json /entities/technicians/0/aliases/1: 5 is not a string",
+        f'editorial.json /entities/technicians/1/aliases/0: "Hana" already stands for /{FIRST}',
+        'editorial.json /generated_at: "2026-02-30": expected a day that the calendar has'
+        " or an RFC 3339 date-time",
+    ]
+
+
+def test_ids_that_are_gone_and_phrases_that_stand_nowhere_are_told() -> None:
+    reviews = rated(5, text="A \u201cnew\u201d door,\nvery  GOOD")
+    editorial = entry(aliases=["x"], example_review_ids=["999", "y"], top_phrases=["very good", "bad"]) | {
+        "pull_quote": "\u201cVery good\u201d",
+        "faq": [{"question": "?", "answer": "!", "review_ids": ["z"]}],
+        "topics": [{"id": "t", "label": "T", "example_review_ids": ["999"]}],
+        "per_review": {"999": {}, "w": {"score": 1}},
+        "own": {"review_ids": [[1], None]},
+    }
+    person = ("entities", "technicians", 0)
+    assert list(outdated(reviews, editorial)) == [
+        ((*person, "example_review_ids", 1), 'no review with the id "y" is served'),
+        ((*person, "top_phrases", 1), '"bad" stands in no review'),
+        (("faq", 0, "review_ids", 0), 'no review with the id "z" is served'),
+        (("per_review", "w"), 'no review with the id "w" is served'),
+    ]
+    assert list(outdated(reviews, {"pull_quote": "none", "entities": None})) == [
+        (("pull_quote",), '"none" stands in no review')
+    ]
+
+
+def test_keys_that_are_nearly_known_ones_are_told_with_these_and_others_are_the_owners() -> None:
+    editorial = {
+        "sumary": "Good",
+        "mine": {"summry": 1},
+        "entities": {
+            "technicians": [{"id": "h", "label": "H", "alias": ["x"], "shoe_size": 42}],
+            "service": [],
+        },
+        "faq": [{"question": "?", "answer": "!", "review_id": []}],
+        "per_review": {"a": {"scores": 1}, "summary": {}},
+    }
+    meant = {path: reason.rpartition("is ")[2] for path, reason in misspelt(editorial, CONTRACT.document)}
+    assert meant == {
+        ("sumary",): '"summary" meant?',
+        ("entities", "technicians", 0, "alias"): '"aliases" meant?',
+        ("entities", "service"): '"services" meant?',
+        ("faq", 0, "review_id"): '"review_ids" meant?',
+        ("per_review", "a", "scores"): '"score" meant?',
+    }
+    assert list(misspelt(WRITTEN, CONTRACT.document)) == []

@@ -1,0 +1,281 @@
+"""What a caller wrote becomes a query, or one issue for everything that is wrong with it.
+
+Right - Wrong - Several issues - Arguments - Anything at all - Folding
+"""
+
+import json
+import unicodedata
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import plain_definition as plain
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from small_files import CONTRACT, PARAMETERS, Object, any_json, any_text
+
+from reviewslib.dataset.contract import Parameter
+from reviewslib.dataset.query import (
+    BadQuery,
+    Query,
+    fold,
+    name_words,
+    query_from_pairs,
+    query_of_page,
+    read_arguments,
+)
+
+NAMES = list(PARAMETERS)
+
+
+def query_of(arguments: Object) -> Query:
+    """What the tool makes of its arguments."""
+    return Query(**read_arguments(PARAMETERS, arguments))
+
+
+def issues_of(question: Callable[[], Any]) -> list[tuple[str | None, str, str]]:
+    with pytest.raises(BadQuery) as refusal:
+        question()
+    return [(issue.parameter, issue.value, issue.message) for issue in refusal.value.issues]
+
+
+def issues_of_pairs(*pairs: tuple[str, str]) -> list[tuple[str | None, str, str]]:
+    return issues_of(lambda: query_from_pairs(PARAMETERS, pairs))
+
+
+def issues_of_arguments(arguments: Object) -> list[tuple[str | None, str, str]]:
+    return issues_of(lambda: query_of(arguments))
+
+
+# ---- Right ----
+
+RIGHT: list[tuple[dict[str, str], Query]] = [
+    ({}, Query()),
+    (dict.fromkeys(NAMES, ""), Query()),
+    ({"limit": "100", "offset": "1000000000"}, Query(limit=100, offset=10**9)),
+    ({"limit": "5.0", "offset": "-0"}, Query(limit=5)),
+    ({"limit": "0" * 400 + "1", "offset": "-0.0"}, Query(limit=1)),
+    ({"rating": "5.0", "min_rating": "4.5"}, Query(rating=5, min_rating=4.5)),
+    ({"since": "2024-02-29", "until": "9999-12-31"}, Query(since="2024-02-29", until="9999-12-31")),
+    ({"since": "0001-01-01", "query": " x\n\x00"}, Query(since="0001-01-01", query=" x\n\x00")),
+    ({"query": "é" * 3000, "mentions_service": "5"}, Query(query="é" * 3000, mentions_service="5")),
+]
+
+
+@pytest.mark.parametrize(("parameters", "query"), RIGHT)
+def test_a_right_query_is_read(parameters: dict[str, str], query: Query) -> None:
+    assert query_from_pairs(PARAMETERS, list(parameters.items())) == query
+    assert query_of(parameters) == query
+
+
+def test_a_page_is_a_limit_and_an_offset() -> None:
+    pages = [("", 0), ("1", 0), ("3", 40), ("1000000", 19_999_980)]
+    for page, offset in pages:
+        pairs = [("page", page), ("query", "x")]
+        assert query_of_page(CONTRACT.list_parameters, pairs, 20) == Query("x", limit=20, offset=offset)
+
+
+@pytest.mark.parametrize("page", ["0", "-1", "1.5", "x", "1000001"])
+def test_a_page_that_is_none_is_an_issue(page: str) -> None:
+    ((parameter, value, _),) = issues_of(
+        lambda: query_of_page(CONTRACT.list_parameters, [("page", page)], 20)
+    )
+    assert (parameter, value) == ("page", page)
+
+
+# ---- Wrong: names of parameters, values between "|" that each refuses, and the message about a value ----
+
+NUMBER = "expected a number such as 4 or 4.5"
+WHOLE = "expected a whole number such as 5"
+NOT_A_DAY = "expected a date written YYYY-MM-DD"
+NO_SUCH_DAY = "expected a day that the calendar has"
+UNKNOWN = f"unknown parameter; known are {', '.join(NAMES)}"
+WRONG = [
+    ("since until", "2025-02-29|2100-02-29|2025-13-01|2025-00-10|2025-04-31|0000-01-01", NO_SUCH_DAY),
+    ("since until", "20250101|2025-W01-1|2025-001|2025-1-1|25-01-01|12025-01-01|-2025-01-01", NOT_A_DAY),
+    ("since until", "2025-01-01\n|2025-01-01 |2025-01-01T00:00Z|２０２５-01-01|٢٠٢٥-01-01| ", NOT_A_DAY),
+    ("since until", "x" * 200, NOT_A_DAY),
+    ("min_rating", "five|1e0|+5| 5|5 |５|٣|5\n|4,5|4.|.5|NaN|nan|inf|0x5|1_0|--1|-|.", NUMBER),
+    (
+        "rating limit offset",
+        "ten|1e3|+5| 5|５|٣|5\n|4.5|4.|²|1_0|\x00|true|null|[]|-|20.00000000000001",
+        WHOLE,
+    ),
+    ("rating min_rating", "0|-0|-4", "{} is below the minimum of 1"),
+    ("rating min_rating", "6|123456", "{} is above the maximum of 5"),
+    ("min_rating", "0.99|-4.5", "{} is below the minimum of 1"),
+    ("min_rating", "5.01", "{} is above the maximum of 5"),
+    ("limit", "0|-0|-7", "{} is below the minimum of 1"),
+    ("limit", "101|101.0", "101 is above the maximum of 100"),
+    ("offset", "-1", "-1 is below the minimum of 0"),
+    ("offset", "1000000001", "1000000001 is above the maximum of 1000000000"),
+    ("limit", "9" * 400, "inf is above the maximum of 100"),
+    ("min_rating", f"-{'9' * 400}.5", "-inf is below the minimum of 1"),
+    ("limt Limit", "5", "unknown parameter; did you mean limit?"),
+    ("technician", "5", "unknown parameter; did you mean mentions_technician?"),
+    ("zzz", "|x", UNKNOWN),
+]
+
+
+@pytest.mark.parametrize(("names", "values", "message"), WRONG)
+def test_a_wrong_value_is_one_issue_that_says_why(names: str, values: str, message: str) -> None:
+    for name in names.split():
+        for value in values.split("|"):
+            echoed = value if len(value) <= 200 else value[:200] + "…"
+            assert issues_of_pairs((name, value)) == [(name, echoed, message.format(value))]
+            assert issues_of_arguments({name: value}) == [(name, echoed, message.format(value))]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bytes_that_are_not_utf_8_are_an_issue_that_can_be_written(name: str) -> None:
+    not_text = b"caf\xe9".decode(errors="surrogateescape")
+    ((parameter, value, _),) = issues_of_pairs((name, not_text))
+    assert (parameter, value) == (name, "caf\ufffd")
+    assert issues_of_pairs((not_text, name)) == [("caf\ufffd", name, UNKNOWN)]
+    assert issues_of_pairs(("query", not_text)) == [("query", "caf\ufffd", "is not valid UTF-8")]
+
+
+# ---- Several issues ----
+
+
+def test_all_issues_come_at_once_in_the_order_given() -> None:
+    pairs = [("offset", "x"), ("limit", "5"), ("color", "red"), ("rating", "9"), ("since", "2025-02-30")]
+    wrong = ["offset", "color", "rating", "since"]
+    assert [name for name, _, _ in issues_of_pairs(*pairs)] == wrong
+    assert [name for name, _, _ in issues_of_pairs(*pairs[::-1])] == wrong[::-1]
+    assert [name for name, _, _ in issues_of_arguments(dict(pairs))] == wrong
+
+
+def test_a_parameter_given_twice_is_one_issue_even_if_both_agree() -> None:
+    assert issues_of_pairs(("limit", "5"), ("rating", "9"), ("limit", "5")) == [
+        ("limit", "5", "given 2 times, expected once"),
+        ("rating", "9", "9 is above the maximum of 5"),
+    ]
+    assert issues_of_pairs(*[("limit", "")] * 3) == [("limit", "", "given 3 times, expected once")]
+    assert issues_of_pairs(("x", "1"), ("x", "2")) == [("x", "2", UNKNOWN)]
+
+
+def test_a_flood_of_parameters_is_a_short_answer() -> None:
+    issues = issues_of_pairs(*((f"p{n}", "x") for n in range(5000)))
+    assert len(issues) == 51
+    assert issues[-1] == (None, "", "4950 more parameters are unknown")
+    assert len(issues_of_pairs(*((f"p{n}", "x") for n in range(50)))) == 50
+
+
+@pytest.mark.parametrize(("unknown", "listed"), [(1, 2), (50, 51), (60, 52)])
+def test_all_that_is_wrong_is_counted_and_known_parameters_are_always_listed(
+    unknown: int, listed: int
+) -> None:
+    given = {f"p{number}": ["x"] for number in range(unknown)} | {"limit": ["x"]}
+    with pytest.raises(BadQuery) as raised:
+        query_from_pairs(PARAMETERS, [(name, value) for name, (value,) in given.items()])
+    assert raised.value.wrong_count == unknown + 1
+    assert len(raised.value.issues) == listed
+    assert "limit" in [issue.parameter for issue in raised.value.issues]
+
+
+@pytest.mark.parametrize("value", [",", " ", ".", ". , .", "\u2003"])
+def test_a_name_has_at_least_one_word(value: str) -> None:
+    message = "expected at least one word of a name"
+    assert issues_of_pairs(("mentions_technician", value)) == [("mentions_technician", value, message)]
+
+
+# ---- Arguments: what JSON can say and a query string cannot ----
+
+
+def test_arguments_may_be_json_numbers_and_null_is_absent() -> None:
+    numbers = {"rating": 4.0, "min_rating": 4.5, "limit": 7.0, "offset": 0, "query": None, "since": None}
+    query = query_of(numbers)
+    assert query == Query(rating=4, min_rating=4.5, limit=7)
+    assert isinstance(query.rating, int)
+    assert issues_of_arguments({"rating": 4.5}) == [("rating", "4.5", WHOLE)]
+    assert issues_of_arguments({"limit": 5, "query": 5}) == [("query", "5", "expected text")]
+    assert issues_of_arguments({"rating": 7}) == [("rating", "7", "7 is above the maximum of 5")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_argument_of_the_wrong_kind_is_an_issue(name: str) -> None:
+    for value in (True, False, [], {}, [5], {"a": 1}, float("nan")):
+        ((parameter, echoed, message),) = issues_of_arguments({name: value})
+        assert (parameter, echoed) == (name, json.dumps(value))
+        assert message.startswith("expected ")
+
+
+@pytest.mark.parametrize("name", ["rating", "min_rating", "limit", "offset"])
+def test_an_argument_without_measure_is_out_of_range(name: str) -> None:
+    for value in (float("inf"), 1e308, 10**400, 10**5000):
+        for signed, complaint in ((value, "above the maximum"), (-value, "below the minimum")):
+            ((parameter, echoed, message),) = issues_of_arguments({name: signed})
+            assert (parameter, len(echoed) <= 201, complaint in message) == (name, True, True)
+
+
+def test_what_is_required_has_an_issue_when_it_is_left_out() -> None:
+    name = Parameter("name", "text", "Whom.", required=True)
+    known = {"name": name, "limit": Parameter("limit", "integer", "How many.", default=3)}
+    assert read_arguments(known, {"name": "Ann"}) == {"name": "Ann", "limit": 3}
+    for missing in ({}, {"name": None}, {"name": ""}):
+        assert issues_of(lambda given=missing: read_arguments(known, given)) == [("name", "", "is required")]
+    assert [name for name, _, _ in issues_of(lambda: read_arguments(known, {"x": 1}))] == ["x", "name"]
+    assert issues_of(lambda: read_arguments({}, {"x": 1})) == [("x", "1", "unknown parameter; none is taken")]
+
+
+# ---- Anything at all ----
+
+any_name = st.sampled_from(NAMES) | st.sampled_from(["limt", "Rating", "q", ""]) | any_text
+any_value = (
+    any_text
+    | st.sampled_from(["", "0", "5", "4.5", "2025-03-01", "x" * 201])
+    | st.from_regex(r"-?[0-9]{1,4}(\.[0-9]{0,3})?", fullmatch=True)
+    | st.from_regex(r"[0-9]{4}-[0-1][0-9]-[0-3][0-9]", fullmatch=True)
+)
+
+
+@settings(max_examples=400)
+@given(st.dictionaries(any_name, any_json | any_value | st.integers(0, 6), max_size=5))
+def test_any_arguments_give_a_query_that_is_read_as_itself_or_short_issues(arguments: Object) -> None:
+    try:
+        query = query_of(arguments)
+    except BadQuery as refusal:
+        assert 0 < len(refusal.issues) <= len(arguments)
+        for issue in refusal.issues:
+            assert f"{issue}{issue.value}".encode()
+            assert max(len(issue.parameter or ""), len(issue.value)) <= 201
+    else:
+        assert query_of(asdict(query)) == query
+
+
+# ---- Folding ----
+
+
+@settings(max_examples=300)
+@given(st.text(max_size=12))
+@example("\u01f0")  # casefold takes it apart; NFC puts it together again
+@example("\u1fb3\u0301")
+def test_folding_is_nfc_casefold_nfc(text: str) -> None:
+    assert fold(text) == plain.folded(text)
+    assert fold(unicodedata.normalize("NFD", text)) == fold(text)
+
+
+@settings(max_examples=100)
+@given(
+    st.text("aeßΐᾳ한\u1100\u1161\u0301\u0302\u0316\u0344\u0345\u0f71\u0f73\u0f81", min_size=1, max_size=12)
+)
+def test_a_long_text_is_folded_as_a_short_one(text: str) -> None:
+    assert fold(text * 300) == plain.folded(text * 300)
+
+
+def test_any_number_of_combining_characters_is_folded() -> None:
+    """`normalize` alone would sort these for minutes."""
+    acute, grave_below = "\u0301" * 200_000, "\u0316" * 200_000
+    assert fold("A" + acute + grave_below) == "á" + grave_below + acute[1:]
+
+
+names = st.sampled_from(["Dr. Tobias Okafor", "Okafor, Ngozi", "DR. JOSÉ ĆALIĆ", "Wes P., LMT", ". ,"])
+parts = st.text(alphabet="drokaftbis.,é\u0301 \t", max_size=8) | st.sampled_from(["okafor", "jose\u0301 Dr"])
+
+
+@settings(max_examples=300)
+@given(names, parts)
+def test_a_name_is_meant_when_it_has_all_the_words(name: str, value: str) -> None:
+    assert (name_words(value) <= name_words(name)) == plain.has_words(name, value)

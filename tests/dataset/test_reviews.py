@@ -1,0 +1,557 @@
+"""Two files become a dataset that answers as the design says, or faults that name file, place and reason.
+
+Expected answers come from small tables and from `plain_definition.py`.
+
+Search: examples - Search: the plain definition - Since - Served form - Rating - Refused files - Any files
+"""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from datetime import date
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unicodedata import normalize
+
+import plain_definition as plain
+import pytest
+import small_files as small
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_files import OKAFOR, Object, a_file, compact, file_bytes, loaded, review, served
+
+from reviewslib.dataset import reviews
+from reviewslib.dataset.contract import BadData
+from reviewslib.dataset.insights import MODEL, counted
+from reviewslib.dataset.query import BadQuery, Query, query_from_pairs
+from reviewslib.dataset.reviews import Dataset
+
+
+def asked(parameters: dict[str, str]) -> Query:
+    return query_from_pairs(small.PARAMETERS, list(parameters.items()))
+
+
+def found(dataset: Dataset, **parameters: str) -> list[str]:
+    """The ids that a search finds, in their order."""
+    return [one["id"] for one in json.loads(small.search_bytes(dataset, asked(parameters)))["reviews"]]
+
+
+def lines_against(reviews_file: bytes, insights_file: bytes) -> list[str]:
+    """What the operator is told about two bad files."""
+    with pytest.raises(BadData) as refusal:
+        reviews.load(small.CONTRACT, reviews_file, insights_file, small.LINKS)
+    return refusal.value.lines()
+
+
+# ---- Search: examples over four reviews and one that is not verified ----
+
+PEOPLE = ["Dr. Anneke Brandt", "Wes P., LMT"]
+FOUR = a_file(
+    review("ana", date="2025-03-01", text="Die Straße zum Café", mentioned_technicians=[OKAFOR]),
+    review("bob", date="2025-03-01T23:30:00-08:00", rating=4.5, mentioned_services=["massage"]),
+    review("cy", date="2024-12-31T23:59:59+14:00", rating=1, text="ὈΔΥΣΣΕΎΣ, İzmir!"),
+    review("eve", date="2025-03-02T00:10:00Z", rating=4, text="", mentioned_technicians=PEOPLE),
+    review("dan", date="2025-03-02", text="Die Straße", mentioned_technicians=[OKAFOR], verified=False),
+)
+FOUR_INSIGHTS = {
+    "entities": {
+        "technicians": [{"id": "t1", "label": OKAFOR}, {"id": "t2", "label": "Dr. Nobody Mentioned"}],
+        "services": [{"id": "massage", "label": "Massage & Größe"}, {"id": "gone", "label": "Gone"}],
+    },
+    "per_review": {
+        "cy": {"technicians": ["José Ćalić"], "services": ["x"]},
+        "ana": {"services": ["gone"]},
+    },
+}
+SEARCHES = [  # a parameter, values that mean the same, and whom they find
+    ("query", "", "eve bob ana cy"),
+    ("query", "strasse|STRASSE|STRAẞE|cafe\u0301|CAFÉ|e z", "ana"),
+    ("query", "ὀδυσσεύς|ὀδυσσεύσ|i\u0307zmir", "cy"),
+    ("query", "cafe|izmir|without words", ""),
+    ("rating", "5|5.0", "ana"),
+    ("rating", "4", "eve"),
+    ("min_rating", "4.5|4.25", "bob ana"),
+    ("since", "2025-03-01|2025-01-01", "eve bob ana"),
+    ("since", "2025-03-03|9999-12-31", ""),
+    ("until", "2025-03-01", "bob ana cy"),
+    ("until", "2024-12-30", ""),
+    ("mentions_technician", "Okafor|tobias okafor|Dr Okafor|Okafor, Tobias|okafor okafor", "ana"),
+    ("mentions_technician", "Dr.|dr", "eve ana"),
+    ("mentions_technician", "wes lmt|LMT.", "eve"),
+    ("mentions_technician", "JOSE\u0301|c\u0301ALIC\u0301", "cy"),
+    ("mentions_technician", "Brandt Wes|Okaf|Nobody", ""),
+    ("mentions_service", "MASSAGE|massage & GRÖSSE|massage & gro\u0308ße", "bob"),
+    ("mentions_service", "gone", "ana"),
+    ("mentions_service", "massag", ""),
+]
+
+
+@pytest.mark.parametrize(("name", "values", "whom"), SEARCHES)
+def test_a_search_finds_exactly_the_reviews_that_pass_newest_first(name: str, values: str, whom: str) -> None:
+    dataset = loaded(FOUR, FOUR_INSIGHTS)
+    for value in values.split("|"):
+        assert found(dataset, **{name: value}) == whom.split(), value
+
+
+def test_limit_and_offset_walk_through_all_matches_once_and_matched_counts_all() -> None:
+    dataset = loaded(a_file(*(review(f"{n:03}") for n in range(130)), review("none", text="x", rating=1)))
+    pages = [Query(rating=5, limit=7, offset=offset) for offset in range(0, 140, 7)]
+    answers = [json.loads(small.search_bytes(dataset, page)) for page in pages]
+    walked = [one["id"] for answer in answers for one in answer["reviews"]]
+    assert walked == [f"{n:03}" for n in reversed(range(130))]
+    assert [answer["returned"] for answer in answers] == [7] * 18 + [4, 0]
+    assert {answer["matched"] for answer in answers} == {130}
+
+
+def test_technicians_are_known_from_the_insights_and_from_the_reviews() -> None:
+    dataset = loaded(FOUR, FOUR_INSIGHTS)
+    assert set(reviews.technicians_named(dataset, "DR")) == {OKAFOR, PEOPLE[0], "Dr. Nobody Mentioned"}
+    assert reviews.technicians_named(dataset, "josé") == ["José Ćalić"]
+    assert reviews.technicians_named(dataset, "someone else") == []
+
+
+# ---- Search: the plain definition. Values overlap on purpose, so that filters admit and refuse often ----
+
+
+WORDS = [
+    *("Straße", "STRASSE", "ẞ", "İzmir", "izmir", "Ὀδυσσεύς", "ὈΔΥΣΣΕΎΣ", "σασ", "café", "cafe\u0301"),
+    *("ﬁne", "fine", "\u212b", "å", "a\u0323\u0307", "ạ\u0307", "👍🏽", "ᾳ", '"\\', "</x>", "\r\n\x00", "0"),
+]
+DATES = [
+    *("2024-12-31", "2024-12-31T23:59:59+14:00", "2025-01-01T00:00:00-12:00", "2025-01-01", "2025-03-01"),
+    *("2025-03-01T23:30:00.25-08:00", "2025-03-01t00:00:00z", "2025-03-02", "0001-01-01", "9999-12-31"),
+]
+TECHNICIANS = [OKAFOR, *PEOPLE, "Okafor, Ngozi", "DR. JOSÉ ĆALIĆ", "dr. jose\u0301 c\u0301alic\u0301"]
+SERVICES = ["massage", "Massage", "rehab", "straße", "STRASSE"]
+LABELS = ["Massage therapy", "REHAB", "massage", "Größe", "gro\u0308sse"]
+IDS = ["a", "b", "B", "é", "e\u0301", "10", "9", "x y", "x/y", "𝄞", "\ue000", "~"]
+RATINGS = [1, 2, 3.5, 4, 4.0, 4.5, 5, 5.0]
+
+
+def some(values: list[str], most: int = 2) -> st.SearchStrategy[list[str]]:
+    return st.lists(st.sampled_from(values), min_size=1, max_size=most, unique=True)
+
+
+@st.composite
+def file_pairs(draw: st.DrawFn) -> tuple[Object, Object]:
+    """Reviews with all that is optional, null or absent, and insights that speak of some of them."""
+    optional = {
+        "verified": st.sampled_from([True, True, None, False]),
+        "owner_reply": st.sampled_from([None, {"text": "Thanks"}]),
+        "x": st.sampled_from([None, {"y": [1.5, None]}]),
+        "page_url": st.sampled_from([None, "https://another.example/"]),  # of another service
+    }
+    required = {
+        "rating": st.sampled_from(RATINGS),
+        "date": st.sampled_from(DATES),
+        "text": some(WORDS, 8).map(" ".join) | st.sampled_from([None, ""]),
+        "mentioned_technicians": some(TECHNICIANS) | st.sampled_from([None, []]),
+        "mentioned_services": some(SERVICES) | st.sampled_from([None, []]),
+    }
+    members = st.fixed_dictionaries(required, optional=optional)
+    ids = draw(st.lists(st.sampled_from(IDS), min_size=3, max_size=8, unique=True))
+    document = a_file(*(review(identifier) | draw(members) for identifier in ids))
+    services = st.fixed_dictionaries({"id": st.sampled_from(SERVICES), "label": st.sampled_from(LABELS)})
+    entities = {
+        "technicians": [{"id": "t", "label": name} for name in draw(some(TECHNICIANS))],
+        "services": draw(st.lists(services, max_size=4)),
+    }
+    mentions = st.fixed_dictionaries({"technicians": some(TECHNICIANS), "services": some(SERVICES)})
+    annotations = draw(st.dictionaries(st.sampled_from([*ids, "unknown"]), mentions, max_size=8))
+    return document, {"entities": entities, "per_review": annotations}
+
+
+def in_other_words(values: list[str]) -> st.SearchStrategy[str]:
+    """One of `values`, its letters in any case and their accents encoded in either way."""
+    forms = (str, str.upper, str.lower, str.swapcase, partial(normalize, "NFC"), partial(normalize, "NFD"))
+    return st.sampled_from([form(value) for value in values for form in forms])
+
+
+VALUES = {
+    "query": in_other_words([*WORDS, *"aefimnorstzσ0 ", "ss", "\u0301", "e s"]),
+    "rating": st.sampled_from(["1", "1.0", "2", "5", "5.00"]),
+    "min_rating": st.sampled_from(["1", "3.49", "3.5", "4.5", "5"]),
+    "since": st.sampled_from(DATES).map(lambda when: when[:10]),
+    "until": st.sampled_from(DATES).map(lambda when: when[:10]),
+    "mentions_technician": in_other_words([*TECHNICIANS, "dr", "Okafor", "Okaf", "LMT.", "wes p"]),
+    "mentions_service": in_other_words([*SERVICES, *LABELS, "GRÖSSE", "none"]),
+    "limit": st.sampled_from(["1", "2", "3", "20", "100", "5.0"]),
+    "offset": st.sampled_from(["0", "-0", "1", "2", "7", "1000000000"]),
+}
+
+
+# Up to three parameters: of more, hardly any would find anything.
+questions = st.sets(st.sampled_from(list(VALUES)), max_size=3).flatmap(
+    lambda names: st.fixed_dictionaries({name: VALUES[name] for name in sorted(names)})
+)
+
+
+def test_search_is_every_review_that_satisfies_every_filter() -> None:
+    seen: Counter[Any] = Counter()
+
+    @settings(max_examples=300)
+    @given(file_pairs(), st.lists(questions, min_size=4, max_size=4))
+    def claim(files: tuple[Object, Object], several: list[dict[str, str]]) -> None:
+        dataset = loaded(*files)
+        for parameters in several:
+            expected = plain.search(served(dataset), files[1], parameters)
+            assert small.search_bytes(dataset, asked(parameters)) == compact(expected)
+            seen.update((name, expected["returned"] > 0) for name in ["any", *parameters])
+
+    claim()
+    found, empty = seen["any", True], seen["any", False]
+    assert min(found, empty) > (found + empty) / 10, seen
+    assert all(seen[name, outcome] for name in VALUES for outcome in (True, False)), seen
+
+
+# ---- Since ----
+
+
+@settings(max_examples=150)
+@given(file_pairs(), VALUES["since"] | st.dates().map(date.isoformat))
+def test_since_is_every_review_of_that_day_and_later(files: tuple[Object, Object], day: str) -> None:
+    dataset = loaded(*files)
+    assert small.since_bytes(dataset, day) == compact(plain.since(served(dataset), day))
+
+
+@pytest.mark.parametrize("day", ["", "2025-02-29", "20250101", "2025-01-01\n", "2025-01-01T00:00Z", "\ud800"])
+def test_since_refuses_what_is_no_day(day: str) -> None:
+    with pytest.raises(BadQuery) as refusal:
+        small.since_bytes(loaded(FOUR), day)
+    (issue,) = refusal.value.issues
+    wanted = "a day that the calendar has" if day == "2025-02-29" else "a date written YYYY-MM-DD"
+    assert (issue.parameter, issue.message) == ("date", f"expected {wanted}")
+    assert issue.value == day.replace("\ud800", "\ufffd")
+
+
+# ---- Served form ----
+
+
+@settings(max_examples=150)
+@given(file_pairs())
+def test_the_served_reviews_are_the_verified_ones_with_every_key(files: tuple[Object, Object]) -> None:
+    dataset, all_reviews = loaded(*files), files[0]["reviews"]
+    expected = plain.served_reviews(all_reviews, files[1])
+    assert served(dataset) == expected == [json.loads(bytes(each.json)) for each in dataset.reviews]
+    assert (len(dataset.reviews), dataset.unverified_count) == (
+        len(expected),
+        len(all_reviews) - len(expected),
+    )
+    assert list(dataset.reviews_by_id) == [one["id"] for one in expected]
+    assert "per_review" not in dataset.insights
+    assert all(each is dataset.reviews_by_id[each.id] for each in dataset.reviews)
+    for document in (dataset.reviews_json, dataset.insights_json):
+        assert compact(json.loads(document)) == document
+
+
+def test_only_four_keys_of_a_review_are_required_and_all_are_served_in_one_order() -> None:
+    dataset = loaded(a_file({"date": "2025-06-01", "zebra": 1, "rating": 5, "author": "Ann", "id": "a"}))
+    assert dataset.reviews[0].json == (
+        b'{"id":"a","author":"Ann","author_avatar_url":null,'
+        b'"rating":5,"date":"2025-06-01","text":null,"source":"unknown","source_url":null,'
+        b'"owner_reply":null,"verified":true,'
+        b'"mentioned_technicians":[],"mentioned_services":[],"zebra":1,"page_url":"https://r.example/reviews/a"}'
+    )
+
+
+def test_null_for_an_optional_key_is_the_same_as_leaving_it_out() -> None:
+    nulls = dict.fromkeys(small.FULL_REVIEW.keys() - {"id", "author", "rating", "date"})
+    insights = {"per_review": {"a": {"technicians": [OKAFOR], "services": ["massage"]}}}
+    assert loaded(a_file(review(**nulls)), insights) == loaded(a_file(review()), insights)
+    assert loaded(a_file(aggregate_rating=None)) == loaded(a_file()) == loaded(a_file(aggregate_rating={}))
+    (one,) = served(loaded(a_file(review(owner_reply={"text": "Thanks"}))))
+    assert one["owner_reply"] == {"text": "Thanks", "date": None}
+
+
+UNKNOWN: Object = {"nothing": None, "deep": [{"a": None, "b": [1.50, 1e-9, 2**70, -0.0]}], "é": "\u2028\x00"}
+
+
+@pytest.mark.parametrize("place", small.OBJECTS)
+def test_unknown_keys_are_served_untouched_even_when_null(place: str) -> None:
+    path = small.steps(place)
+    files = small.changed(small.GOOD_FILES, path, small.node_at(small.GOOD_FILES, path) | UNKNOWN)
+    dataset = loaded(*files.values())
+    documents = {"reviews": json.loads(dataset.reviews_json), "insights": json.loads(dataset.insights_json)}
+    assert UNKNOWN.items() <= small.node_at(documents, path).items()
+
+
+UNUSUAL: list[tuple[str, list[Any]]] = [
+    ("id", ["x" * 200, " /?#%2F é 𝄞 ~", "...", "../.."]),
+    ("author", ["\u202eAnn"]),
+    ("rating", [1, 4.5, 5.0]),
+    ("date", ["2024-02-29", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:60-23:59"]),
+    ("date", ["2016-12-31T23:59:60Z", "2025-06-01t10:00:00.123456789z", "2025-06-01T10:00:00-00:00"]),
+    ("text", ["", "".join(map(chr, range(0x20))) + "\x7f\x85\ufffe\uffff"]),
+    ("source_url", ["http://s.example", "https://s.example:8443/a?b=c&d=é#f", "https://[2001:db8::1]/"]),
+    ("owner_reply", [{"text": "", "date": None}]),
+    ("mentioned_technicians", [["", "  "]]),
+]
+
+
+@pytest.mark.parametrize(("key", "values"), UNUSUAL)
+def test_unusual_values_are_served_as_they_are(key: str, values: list[Any]) -> None:
+    for value in values:
+        dataset = loaded(a_file(review(**{key: value})))
+        assert served(dataset)[0][key] == value
+        small.check_served(dataset)
+
+
+def test_absent_insights_are_a_warning_and_are_counted_from_the_reviews() -> None:
+    reviews = [review("a", date="2025-06-01T08:00:00Z"), review("b", rating=2, date="2025-04-30")]
+    dataset = loaded(a_file(*reviews, review("hidden", verified=False)))
+    assert dataset.warnings == ("insights.json is absent: only stars and dates of the reviews are counted",)
+    said = json.loads(dataset.insights_json)
+    empty = json.loads(loaded(a_file(*reviews), {}).insights_json)
+    assert said == empty | counted(served(dataset)) | {"generated_at": "2025-06-01T08:00:00Z"}
+    assert (list(said), said["version"], said["review_count"]) == (list(empty), 1, 2)
+    assert said | {"per_review": None} == dataset.insights | {"per_review": None}
+    assert loaded(a_file(*reviews), {}).warnings == small.good_dataset().warnings == ()
+    small.check_served(dataset)
+
+
+def test_without_reviews_and_insights_every_figure_is_null_or_zero() -> None:
+    dataset = loaded(a_file())
+    assert json.loads(dataset.insights_json) == json.loads(loaded(a_file(), {"model": MODEL}).insights_json)
+    small.check_served(dataset)
+
+
+def test_insights_about_unknown_reviews_are_a_warning() -> None:
+    entry = {"id": "x", "label": "X"}
+    insights = {
+        "per_review": {"a": {}, "p": {}},
+        "aspects": [entry | {"example_review_ids": ["q"]}],
+        "topics": [entry | {"example_review_ids": ["r", "a"]}],
+        "entities": {"problems": [entry | {"example_review_ids": ["s"]}]},
+        "faq": [{"question": "?", "answer": "!", "review_ids": ["t", "hidden"]}],
+    }
+    document = a_file(review("a"), review("hidden", verified=False))
+    said = "insights.json speaks of {} review(s) that are not served: {}"
+    of_others = "insights.json seems to belong to other reviews: most ids in it are not served"
+    assert loaded(document, insights).warnings == (said.format(6, "hidden, p, q, …"), of_others)
+    three = {"per_review": {"p": {}, "q": {}, "r": {}}}
+    assert loaded(document, three).warnings == (said.format(3, "p, q, r"), of_others)
+
+
+def test_that_most_ids_in_the_insights_are_not_served_is_a_warning_and_half_of_them_is_not() -> None:
+    document = a_file(review("a"), review("b"))
+    for ids, is_told in (("abpq", False), ("abpqr", True), ("ab", False), ("", False)):
+        warnings = loaded(document, {"per_review": {id: {} for id in ids}}).warnings
+        assert any("other reviews" in each for each in warnings) == is_told
+
+
+def digest() -> str:
+    """The hash of every representation of some reviews."""
+    mentions = [{"mentioned_technicians": TECHNICIANS[n % 6 : n % 6 + 2]} for n in range(70)]
+    some_reviews = [review(f"r {n}", text=WORDS[n % 22], **mentions[n]) for n in range(70)]
+    people = {"technicians": [{"id": "t", "label": name} for name in TECHNICIANS]}
+    dataset = loaded(a_file(*some_reviews), small.GOOD_FILES["insights"] | {"entities": people})
+    bodies = [*small.renderings(dataset).values(), small.search_bytes(dataset, asked({"query": "S"}))]
+    return hashlib.sha256(b"|".join(bodies)).hexdigest()
+
+
+@pytest.mark.parametrize("seed", ["0", "4294967295"])
+def test_the_same_data_gives_the_same_bytes_in_every_interpreter(seed: str) -> None:
+    modules = f"{small.ROOT}/tests:{Path(__file__).parent}"
+    environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": modules}
+    script = "import test_reviews; print(test_reviews.digest())"
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, check=True)
+    assert done.stdout.decode().strip() == digest() == digest()
+
+
+# ---- Rating ----
+
+
+@settings(max_examples=200)
+@given(st.lists(st.sampled_from(RATINGS) | st.floats(1, 5), max_size=12))
+def test_the_rating_is_the_mean_of_the_served_reviews(ratings: list[float]) -> None:
+    given_reviews = [review(str(n), rating=rating) for n, rating in enumerate(ratings)]
+    dataset = loaded(a_file(*given_reviews, review("hidden", rating=1, verified=False)), {})
+    rating, mean = dataset.aggregate_rating, plain.mean_rating(given_reviews)
+    if mean is None:
+        assert rating["rating_value"] is None
+    else:
+        assert abs(Fraction(rating["rating_value"]) - mean) <= Fraction("0.005") + Fraction(1, 10**12)
+        assert rating["rating_value"] == round(rating["rating_value"], 2)
+    assert rating["review_count"] == len(ratings) == sum(rating["distribution"].values())
+    assert rating["distribution"] == plain.distribution(given_reviews)
+    assert (rating["best_rating"], rating["worst_rating"]) == (5, 1)
+    assert json.loads(dataset.reviews_json)["aggregate_rating"] == rating
+    assert dataset.warnings == ()
+
+
+def test_a_rating_in_the_file_wins_and_the_operator_hears_that_it_differs() -> None:
+    def with_rating(**given_rating: Any) -> Dataset:
+        return loaded(FOUR | {"aggregate_rating": given_rating}, {})
+
+    computed = loaded(FOUR).aggregate_rating
+    assert computed["distribution"] == {"1": 1, "2": 0, "3": 0, "4": 2, "5": 1}
+    differing = with_rating(rating_value=4.8, review_count=312, best_rating=None)
+    assert differing.aggregate_rating == computed | {"rating_value": 4.8, "review_count": 312}
+    assert differing.warnings == (
+        "reviews.json gives an aggregate_rating of its own: "
+        "rating_value 4.8 (the reviews: 3.62), review_count 312 (the reviews: 4)",
+    )
+    stars = {"1": 0, "2": 0, "3": 0, "4": 0, "5": 4}
+    assert with_rating(distribution=stars).aggregate_rating["distribution"] == stars
+    assert len(with_rating(distribution=stars).warnings) == 1
+    for agreeing in (computed, {"review_count": 4}, {"review_count": 4, "rating_value": None}):
+        assert with_rating(**agreeing).aggregate_rating == computed
+        assert with_rating(**agreeing).warnings == ()
+
+
+# ---- Refused files: each fault is a line of file, place and reason ----
+
+
+@pytest.mark.parametrize("container", [b"{}", b"[]"])
+def test_a_file_of_millions_of_objects_and_arrays_is_a_fault_before_it_is_parsed(container: bytes) -> None:
+    most = reviews.MOST_CONTAINERS
+    for count, reason in ((most + 1, "has more than 2,000,000 objects and arrays"), (most, "not JSON at")):
+        with pytest.raises(BadData) as caught:
+            reviews.load(small.CONTRACT, container * count, None, small.LINKS)
+        assert caught.value.lines()[0].startswith(f"reviews.json: {reason}")
+
+
+def test_every_fault_is_in_the_text_of_the_error() -> None:
+    with pytest.raises(BadData) as caught:
+        reviews.load(small.CONTRACT, b'{"reviews": 1}', b"[]", small.LINKS)
+    assert str(caught.value).splitlines() == caught.value.lines()
+    assert len(caught.value.lines()) == 3
+
+
+A_URL = " is not an http or https URL"
+A_DATE = " is not a date written YYYY-MM-DD or an RFC 3339 date-time"
+NO_DAY = ": expected a day that the calendar has or an RFC 3339 date-time"
+NO_TIME = ": expected a date written YYYY-MM-DD or an RFC 3339 date-time"
+PLAIN_ID = " is not an id: text without control characters, not . or .."
+MORNING = "2025-06-01T10"
+SITE = "https://s.example/"
+# File and place, wrong values, and what the line says after the value.
+FAULTS: list[tuple[str, list[Any], str]] = [
+    ("reviews", [None, 5, [], "reviews"], " is not an object"),
+    ("reviews/business", [None, "x"], " is not an object"),
+    ("reviews/business/name", [""], " is shorter than 1 character(s)"),
+    ("reviews/business/url", ["larkspur.example", "", "http://[x"], A_URL),
+    ("reviews/business/image_url", ["data:image/png;base64,", "https://"], A_URL),
+    ("reviews/business/hours/0/opens", ["25:00"], " is not a time of day, HH:MM"),
+    ("reviews/aggregate_rating", [[], 5], " is not an object or null"),
+    ("reviews/aggregate_rating/review_count", [1.5, True, "1"], " is not a whole number or null"),
+    ("reviews/reviews", [{}, None], " is not an array"),
+    ("reviews/reviews/1", ["x", None], " is not an object"),
+    ("reviews/reviews/0/id", [17, None, ["a"]], " is not a string"),
+    ("reviews/reviews/0/id", ["x" * 201], " is longer than 200 characters"),
+    ("reviews/reviews/0/id", ["a\nb", "ab\n", "\x00", "\x7f", "a\x85", ".", ".."], PLAIN_ID),
+    ("reviews/reviews/1/id", ["01A"], " is already the id of /reviews/0"),
+    ("reviews/reviews/0/rating", [7, 5.0000001, 10**4000], " is greater than the maximum of 5"),
+    ("reviews/reviews/0/rating", [0, 0.99, -3], " is less than the minimum of 1"),
+    ("reviews/reviews/0/rating", ["5", True, None], " is not a number"),
+    ("reviews/reviews/0/date", ["01.06.2025", "2025-06-01\n", "２０２５-06-01", "2025-06-01 10:00Z"], A_DATE),
+    ("reviews/reviews/0/date", [MORNING + end for end in ("", ":00:00", ":00:00Z\n", ":00:00.Z")], A_DATE),
+    ("reviews/reviews/0/date", ["2025-02-29", "0000-01-01", "2025-02-30T10:00:00Z"], NO_DAY),
+    ("reviews/reviews/0/date", [MORNING + end for end in (":60:00Z", ":00:61Z", ":00:00+24:00")], NO_TIME),
+    ("reviews/reviews/0/source_url", ["javascript:alert(1)", "ftp://s.example/", "//s.example/", ""], A_URL),
+    ("reviews/reviews/0/source_url", ["https://", "https:///x", f" {SITE}", "http://@", "http://[x"], A_URL),
+    ("reviews/reviews/0/source_url", [SITE + odd for odd in ("a b", "\n", "\x7f", "\u2028")], A_URL),
+    ("reviews/reviews/0/author_avatar_url", ["javascript:alert(1)", "http://@"], A_URL),
+    ("reviews/reviews/0/owner_reply", ["Thanks"], " is not an object or null"),
+    ("reviews/reviews/0/owner_reply/date", ["2025-02-29"], NO_DAY),
+    ("reviews/reviews/0/verified", ["yes", 1], " is not true or false or null"),
+    ("insights", [[], None], " is not an object"),
+    ("insights/generated_at", ["now"], A_DATE),
+    ("insights/generated_at", ["2025-06-01T25:00:00Z"], NO_TIME),
+    ("insights/date_range/earliest", ["2025-06-31"], NO_DAY),
+    ("insights/date_range/latest", ["2025-06-31"], NO_DAY),
+    ("insights/temporal/trend", ["up"], " is none of ['improving', 'stable', 'declining', None]"),
+]
+
+
+def line(file: str, pointer: str, value: Any, reason: str) -> str:
+    """The line about a value: a nested one is named, a long one cut, what cannot be printed escaped."""
+    shown = {dict: "an object", list: "an array"}.get(type(value)) or json.dumps(value, ensure_ascii=False)
+    shown = shown if len(shown) <= 80 else shown[:80] + "…"
+    escaped = "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in shown)
+    return f"{file}.json{' ' if pointer else ''}{pointer}: {escaped}{reason}"
+
+
+@pytest.mark.parametrize(("place", "values", "reason"), FAULTS)
+def test_a_wrong_value_is_one_line(place: str, values: list[Any], reason: str) -> None:
+    file, slash, pointer = place.partition("/")
+    for value in values:
+        files = small.changed(small.GOOD_FILES, small.steps(place), value)
+        assert lines_against(*map(file_bytes, files.values())) == [line(file, slash + pointer, value, reason)]
+
+
+@pytest.mark.parametrize("name", ["id", "author", "rating", "date"])
+def test_what_is_required_and_left_out_is_a_fault_of_its_holder(name: str) -> None:
+    files = small.changed(small.GOOD_FILES, ["reviews", "reviews", 1, name], small.ABSENT)
+    (line,) = lines_against(*map(file_bytes, files.values()))
+    assert line == f"reviews.json /reviews/1: '{name}' is a required property"
+
+
+def test_faults_of_form_and_of_sense_in_both_files_come_together_in_order() -> None:
+    wrong = [review("3", rating=9, date="2025-02-30"), review("4", rating=True, author=5)]
+    business = {"name": "", "url": "ftp://x"}
+    document = a_file(*(review(str(n)) for n in range(9)), *wrong, business=business)
+    insights = {"version": 0, "faq": [{}], "generated_at": 5}
+    assert lines_against(file_bytes(document), file_bytes(insights)) == [
+        'reviews.json /business/name: "" is shorter than 1 character(s)',
+        'reviews.json /business/url: "ftp://x" is not an http or https URL',
+        f'reviews.json /reviews/9/date: "2025-02-30"{NO_DAY}',
+        'reviews.json /reviews/9/id: "3" is already the id of /reviews/3',
+        "reviews.json /reviews/9/rating: 9 is greater than the maximum of 5",
+        "reviews.json /reviews/10/author: 5 is not a string",
+        'reviews.json /reviews/10/id: "4" is already the id of /reviews/4',
+        "reviews.json /reviews/10/rating: true is not a number",
+        "insights.json /faq/0: 'question' is a required property",
+        "insights.json /faq/0: 'answer' is a required property",
+        "insights.json /generated_at: 5 is not a string or null",
+        "insights.json /version: 0 is less than the minimum of 1",
+    ]
+    assert [line[:8] for line in lines_against(b"{", b"\xff")] == ["reviews.", "insights"]
+
+
+# ---- Any files: a dataset that keeps the contract, or faults; nothing else ----
+
+
+def outcome(reviews_file: bytes, insights_file: bytes) -> str:
+    """What becomes of two files, after checking that it is well-formed."""
+    try:
+        dataset = reviews.load(small.CONTRACT, reviews_file, insights_file, small.LINKS)
+    except BadData as refusal:
+        assert refusal.faults
+        assert all(small.is_one_printable_line(line) for line in refusal.lines())
+        return "refused"
+    small.check_served(dataset)
+    return "served"
+
+
+@pytest.mark.parametrize("path", small.CORPUS, ids=lambda path: path.stem)
+def test_a_broken_file_is_refused_by_its_name_whichever_it_is(path: Path) -> None:
+    broken = path.read_bytes()
+    assert all(line.startswith("reviews.json") for line in lines_against(broken, b"{}"))
+    assert all(line.startswith("insights.json") for line in lines_against(file_bytes(a_file()), broken))
+
+
+def test_a_mutated_file_is_served_or_refused() -> None:
+    seen: Counter[str] = Counter()
+
+    @settings(max_examples=400)
+    @given(small.mutations())
+    def claim(files: Object) -> None:
+        seen[outcome(*(file_bytes(files.get(name)) for name in small.GOOD_FILES))] += 1
+
+    claim()
+    assert min(seen["served"], seen["refused"]) > 20, seen
+
+
+@pytest.mark.parametrize("place", small.OBJECTS)
+def test_the_deepest_nesting_that_is_read_can_be_served(place: str) -> None:
+    path = [*small.steps(place), "x"]
+    for levels, wanted in ((65 - len(path), "served"), (66 - len(path), "refused")):
+        nested = json.loads("[" * levels + "]" * levels)
+        files = small.changed(small.GOOD_FILES, path, nested)
+        assert outcome(*map(file_bytes, files.values())) == wanted

@@ -1,0 +1,258 @@
+"""The sample in `data/` is a real selection of reviews, and its insights agree with them and with themselves.
+
+Everything that `insights.json` counts is recomputed here from `per_review` and `reviews.json`, with nothing
+of the program: a count is a sum over all verified reviews, an average a mean of the exact sum. Figures are
+rounded once, at the end, with `round`: averages and scores to 2 decimals, percentages to 1.
+
+Loading - Reviews - Insights: what they point at - Insights: figures
+"""
+
+import json
+import math
+import re
+import statistics
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+Object = dict[str, Any]
+
+# ---- Loading ----
+
+DATA = Path(__file__).resolve().parents[2] / "data"
+TEXTS = {name: (DATA / name).read_text(encoding="utf-8") for name in ("reviews.json", "insights.json")}
+SAMPLE: Object = json.loads(TEXTS["reviews.json"])
+INSIGHTS: Object = json.loads(TEXTS["insights.json"])
+ALL_REVIEWS: list[Object] = SAMPLE["reviews"]
+VERIFIED: dict[str, Object] = {review["id"]: review for review in ALL_REVIEWS if review["verified"]}
+WRITTEN: dict[str, str] = {id: review["text"] for id, review in VERIFIED.items() if review["text"]}
+PER_REVIEW: dict[str, Object] = INSIGHTS["per_review"]
+ENTITIES: dict[str, list[Object]] = INSIGHTS["entities"]
+KINDS = ["technicians", "services", "problems", "service_areas"]
+
+TAKING_SIDES = 0.25  # a score this far from 0 makes a review positive or negative
+VALUE = {"positive": 1, "neutral": 0, "negative": -1}
+TREND_STEP = 0.1  # how much the stars of the last year must differ from the year before, as a score
+
+
+def mean(numbers: Iterable[float]) -> float:
+    """The plain average, rounded to 2 decimals."""
+    values = list(numbers)
+    return round(math.fsum(values) / len(values), 2)
+
+
+def percentage(part: int, whole: int) -> float:
+    return round(100 * part / whole, 1)
+
+
+def day_of(review: Object) -> str:
+    """The calendar day as written."""
+    return str(review["date"])[:10]
+
+
+def sentiments_about(aspect_id: str) -> dict[str, str]:
+    """For each review that speaks of the aspect, how it does."""
+    mentions = [(id, aspect) for id, note in PER_REVIEW.items() for aspect in note["aspects"]]
+    return {id: aspect["sentiment"] for id, aspect in mentions if aspect["id"] == aspect_id}
+
+
+def mentioning(kind: str, subject: Object) -> list[str]:
+    """The ids of the reviews that mention this person, service, problem, place or topic."""
+    name = subject["label"] if kind == "technicians" else subject["id"]
+    return [id for id, note in PER_REVIEW.items() if name in note[kind]]
+
+
+# The id of every aspect, entity and topic, what is said of it, and the reviews that mention it.
+SUBJECTS: list[tuple[str, Object, list[str]]] = [
+    *((entry["id"], entry, list(sentiments_about(entry["id"]))) for entry in INSIGHTS["aspects"]),
+    *((entry["id"], entry, mentioning(kind, entry)) for kind in KINDS for entry in ENTITIES[kind]),
+    *((entry["id"], entry, mentioning("topics", entry)) for entry in INSIGHTS["topics"]),
+]
+
+
+# ---- Reviews ----
+
+
+def test_there_are_enough_reviews_for_the_fifty_newest_to_be_a_selection() -> None:
+    assert len(VERIFIED) >= 140
+    assert len(ALL_REVIEWS) > len(VERIFIED)
+
+
+def test_every_star_value_occurs_and_most_are_five() -> None:
+    stars = Counter(review["rating"] for review in VERIFIED.values())
+    assert {1, 2, 3, 4, 5, 4.5} == set(stars)
+    assert 0.6 < stars[5] / len(VERIFIED) < 0.8
+
+
+def test_texts_are_short_long_or_missing_and_hold_emoji_and_many_alphabets() -> None:
+    lengths = [len(text.split()) for text in WRITTEN.values()]
+    assert min(lengths) <= 3 and max(lengths) >= 200
+    assert len(VERIFIED) - len(WRITTEN) >= 10
+    assert sum(any(sign >= "\U0001f300" for sign in text) for text in WRITTEN.values()) >= 8
+    assert sum(not review["author"].isascii() for review in VERIFIED.values()) >= 15
+    letters = {letter for text in WRITTEN.values() for letter in text if letter.isalpha()}
+    scripts = {unicodedata.name(letter).split()[0] for letter in letters}
+    assert {"LATIN", "CYRILLIC", "ARABIC", "HEBREW", "HIRAGANA", "CJK", "HANGUL"} <= scripts
+
+
+def test_no_text_and_no_reply_occurs_twice() -> None:
+    replies = [review["owner_reply"]["text"] for review in ALL_REVIEWS if review["owner_reply"]]
+    for texts in (list(WRITTEN.values()), replies):
+        assert len({text.casefold() for text in texts}) == len(texts)
+
+
+def test_the_reviews_span_four_years_newest_first_and_grow_in_number() -> None:
+    order = [(day_of(review), review["id"]) for review in ALL_REVIEWS]
+    assert order == sorted(order, reverse=True)
+    assert len(set(order)) == len({identifier for _, identifier in order}) == len(order)
+    by_year = Counter(day[:4] for day, _ in order)
+    assert list(by_year) == ["2026", "2025", "2024", "2023", "2022"]
+    assert list(by_year.values()) == sorted(by_year.values(), reverse=True)
+
+
+def test_dates_are_real_days_or_moments_with_an_offset_and_some_days_hold_three() -> None:
+    moments = [review["date"] for review in ALL_REVIEWS if len(review["date"]) > 10]
+    assert all(datetime.fromisoformat(moment).tzinfo for moment in moments)
+    assert any(moment.endswith("Z") for moment in moments) and any("-0" in moment[19:] for moment in moments)
+    assert all(date.fromisoformat(day_of(review)) <= date(2026, 11, 15) for review in ALL_REVIEWS)
+    assert {1, 2, 3} == set(Counter(map(day_of, VERIFIED.values())).values())
+
+
+def test_many_reviews_are_answered_after_they_were_written_and_a_few_answers_lack_a_date() -> None:
+    answered = [review for review in ALL_REVIEWS if review["owner_reply"]]
+    dated = [review for review in answered if review["owner_reply"]["date"]]
+    assert len(answered) >= 40
+    assert 0 < len(dated) < len(answered)
+    assert all(day_of(review["owner_reply"]) >= day_of(review) for review in dated)
+
+
+def test_every_address_is_on_a_host_that_cannot_exist() -> None:
+    urls = [url for text in TEXTS.values() for url in re.findall(r"https?://[^\s\"]+", text)]
+    hosts = [urlsplit(url).hostname or "" for url in urls]
+    assert hosts and all(host.endswith(".example") for host in hosts)
+    assert re.fullmatch(r"\+1-503-555-01\d\d", SAMPLE["business"]["telephone"])
+    for key in ("source_url", "author_avatar_url"):
+        assert {True, False} == {review[key] is None for review in ALL_REVIEWS}
+
+
+def test_mentions_given_in_the_file_agree_with_the_insights() -> None:
+    given = [review for review in ALL_REVIEWS if "mentioned_technicians" in review]
+    assert given
+    for review in given:
+        assert review["mentioned_technicians"] == PER_REVIEW[review["id"]]["technicians"]
+        assert review["mentioned_services"] == PER_REVIEW[review["id"]]["services"]
+
+
+# ---- Insights: what they point at ----
+
+
+def test_every_verified_review_is_annotated_and_no_other_is_named() -> None:
+    assert list(PER_REVIEW) == list(VERIFIED)
+    unverified = [review["id"] for review in ALL_REVIEWS if not review["verified"]]
+    assert not [review_id for review_id in unverified if review_id in TEXTS["insights.json"]]
+    for entry in INSIGHTS["faq"]:
+        assert entry["review_ids"] and set(entry["review_ids"]) <= set(VERIFIED)
+
+
+def test_annotations_use_known_names_each_once() -> None:
+    known = {kind: {entity["id"] for entity in ENTITIES[kind]} for kind in KINDS}
+    known |= {kind: {entry["id"] for entry in INSIGHTS[kind]} for kind in ("aspects", "topics")}
+    known["technicians"] = {person["label"] for person in ENTITIES["technicians"]}
+    for review_id, note in PER_REVIEW.items():
+        used = note | {"aspects": [mention["id"] for mention in note["aspects"]]}
+        for kind, names in known.items():
+            assert set(used[kind]) <= names and len(set(used[kind])) == len(used[kind]), review_id
+
+
+def test_scores_follow_the_stars_and_a_rating_without_words_mentions_nothing() -> None:
+    for review_id, note in PER_REVIEW.items():
+        of_stars = (VERIFIED[review_id]["rating"] - 3) / 2
+        assert -1 <= note["score"] <= 1
+        assert abs(note["score"] - of_stars) <= 0.5, review_id
+        if review_id not in WRITTEN:
+            assert note["score"] == of_stars
+            assert not any(note[kind] for kind in ["aspects", "topics", *KINDS]), review_id
+
+
+def test_examples_mention_their_subject_and_hold_its_phrases() -> None:
+    for name, subject, ids in SUBJECTS:
+        examples = subject["example_review_ids"]
+        assert 2 <= len(examples) == len(set(examples)) <= 4, name
+        assert set(examples) <= set(ids), name
+        texts = " ".join(WRITTEN[review_id].casefold() for review_id in examples)
+        assert all(phrase.casefold() in texts for phrase in subject.get("top_phrases", ())), name
+
+
+def test_the_pull_quote_is_an_exact_quotation() -> None:
+    assert any(INSIGHTS["pull_quote"] in text for text in WRITTEN.values())
+
+
+# ---- Insights: figures ----
+
+
+def test_the_insights_cover_all_verified_reviews_between_their_first_and_last_day() -> None:
+    days = [day_of(review) for review in VERIFIED.values()]
+    assert INSIGHTS["review_count"] == len(VERIFIED)
+    assert INSIGHTS["date_range"] == {"earliest": min(days), "latest": max(days)}
+    assert max(days) <= INSIGHTS["generated_at"][:10] <= "2026-11-30"
+
+
+def test_overall_sentiment_is_the_mean_score_and_its_shares_fill_a_hundred() -> None:
+    scores = [note["score"] for note in PER_REVIEW.values()]
+    positive = percentage(sum(score >= TAKING_SIDES for score in scores), len(scores))
+    negative = percentage(sum(score <= -TAKING_SIDES for score in scores), len(scores))
+    assert INSIGHTS["overall_sentiment"] == {
+        "score": mean(scores),
+        "positive_pct": positive,
+        "neutral_pct": round(100 - positive - negative, 1),
+        "negative_pct": negative,
+    }
+
+
+def test_an_aspect_counts_the_reviews_that_speak_of_it() -> None:
+    for aspect in INSIGHTS["aspects"]:
+        sentiments = list(sentiments_about(aspect["id"]).values())
+        counts = {name: sentiments.count(name) for name in VALUE}
+        assert {name: aspect[f"{name}_count"] for name in VALUE} == counts
+        assert aspect["mention_count"] == len(sentiments) == sum(counts.values())
+        assert aspect["positive_pct"] == percentage(counts["positive"], len(sentiments))
+        assert aspect["score"] == mean(VALUE[sentiment] for sentiment in sentiments)
+
+
+def test_an_entity_or_topic_averages_the_reviews_that_mention_it() -> None:
+    for name, subject, ids in SUBJECTS[len(INSIGHTS["aspects"]) :]:
+        assert subject["mention_count"] == len(ids), name
+        assert subject["score"] == mean(PER_REVIEW[review_id]["score"] for review_id in ids), name
+        if subject not in INSIGHTS["topics"]:
+            assert subject["average_rating"] == mean(VERIFIED[review_id]["rating"] for review_id in ids), name
+
+
+def test_lists_are_ordered_by_mentions_then_id() -> None:
+    for items in (INSIGHTS["aspects"], INSIGHTS["topics"], *ENTITIES.values()):
+        assert items == sorted(items, key=lambda item: (-item["mention_count"], item["id"]))
+
+
+def test_every_month_with_reviews_has_its_figures_oldest_first() -> None:
+    months = sorted({day_of(review)[:7] for review in VERIFIED.values()})
+    assert [figures["month"] for figures in INSIGHTS["temporal"]["monthly"]] == months
+    for figures in INSIGHTS["temporal"]["monthly"]:
+        ids = [review_id for review_id, review in VERIFIED.items() if day_of(review)[:7] == figures["month"]]
+        assert figures["review_count"] == len(ids)
+        assert figures["average_rating"] == mean(VERIFIED[review_id]["rating"] for review_id in ids)
+        assert figures["score"] == mean(PER_REVIEW[review_id]["score"] for review_id in ids)
+
+
+def test_the_trend_is_a_change_beyond_noise_of_the_last_twelve_months_against_the_twelve_before() -> None:
+    months = [entry["month"] for entry in INSIGHTS["temporal"]["monthly"]]
+    earlier, latest = (
+        [(review["rating"] - 3) / 2 for review in VERIFIED.values() if day_of(review)[:7] in year]
+        for year in (months[-24:-12], months[-12:])
+    )
+    change = statistics.fmean(latest) - statistics.fmean(earlier)
+    error = math.sqrt(sum(statistics.variance(year) / len(year) for year in (latest, earlier)))
+    is_trend = abs(change) >= max(TREND_STEP, 2 * error)
+    assert INSIGHTS["temporal"]["trend"] == (["declining", "improving"][change > 0] if is_trend else "stable")

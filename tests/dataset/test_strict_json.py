@@ -1,0 +1,146 @@
+"""JSON comes in as RFC 8259 defines it or is refused with place and reason, and goes out compact.
+
+Reading - Bounds - Writing
+"""
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_files import CORPUS, GOOD_FILES, any_json, compact, file_bytes
+
+from reviewslib.dataset.strict_json import NotJson, decode, encode
+
+# ---- Reading: the corpus. "..." stands for what depends on the version of Python ----
+
+NO_VALUE = ["not JSON at line 1 column 1: Expecting value"]
+LONG_INTEGER = ["not usable: it has an integer of more than 4300 digits"]
+TOO_DEEP = ["not usable: arrays or objects are nested more than 64 levels deep"]
+HALF, NO_NUMBER = "holds half a surrogate pair", "is not a number that JSON has"
+REFUSED: dict[str, list[str]] = {
+    **dict.fromkeys(["byte-order-mark-alone", "comment", "empty", "web-page", "zero-bytes"], NO_VALUE),
+    **dict.fromkeys(["long-integer", "long-integer-after-long-string"], LONG_INTEGER),
+    "blank": ["not JSON at line 3 column 1: Expecting value"],
+    "cut-utf-8": ["not UTF-8 at byte 26: unexpected end of data"],
+    "gzip": ["not UTF-8 at byte 1: invalid start byte"],
+    "half-a-pair-above-a-nan": [HALF, f"/\udfff/x nan {NO_NUMBER}"],
+    "half-a-pair-in-a-key": [f"/business {HALF}"],
+    "half-a-pair-in-a-value": [f"/business/name {HALF}", f"/reviews/0/text {HALF}"],
+    "infinity": [f"/business/geo/latitude inf {NO_NUMBER}", f"/business/geo/longitude -inf {NO_NUMBER}"],
+    "latin-1": ["not UTF-8 at byte 26: invalid continuation byte"],
+    "latin-1-after-byte-order-mark": ["not UTF-8 at byte 29: invalid continuation byte"],
+    "leading-zero": ["not JSON at line 1 column 63: Expecting ',' delimiter"],
+    "line-break-in-string": ["not JSON at line 1 column 28: Invalid control character at"],
+    "nan": [f"/business/geo/latitude nan {NO_NUMBER}"],
+    "nested-arrays": TOO_DEEP,
+    "overflowing-float": [f"/reviews/0/rating inf {NO_NUMBER}", f"/reviews/1/rating -inf {NO_NUMBER}"],
+    "overlong-utf-8": ["not UTF-8 at byte 23: invalid start byte"],
+    "python-literals": ["not JSON at line 1 column 23: Expecting value"],
+    "single-quotes": ["not JSON at line 1 column 2: Expecting property name enclosed in double quotes"],
+    "surrogate-as-utf-8": ["not UTF-8 at byte 23: invalid continuation byte"],
+    "trailing-comma": ["not JSON at line ..."],
+    "truncated": ["not JSON at line 2 column 14: Expecting value"],
+    "two-byte-order-marks": ["not JSON at line 1 column 1: ..."],
+    "two-documents": ["not JSON at line 2 column 1: Extra data"],
+    "utf-16": ["not UTF-8 at byte 0: invalid start byte"],
+    "utf-16-big-endian-unmarked": NO_VALUE,
+    "utf-16-little-endian-unmarked": ["not JSON at line 1 column 2: ..."],
+    "utf-32": ["not UTF-8 at byte 0: invalid start byte"],
+}
+NO_OBJECTS = {"array": [{"id": "a"}], "null": None, "number": 5, "string": "reviews"}
+
+
+def faults_of(data: bytes, *, lone_surrogates: bool = False) -> list[str]:
+    """Each fault of `data` as "/place reason", or "reason" of the whole."""
+    with pytest.raises(NotJson) as refusal:
+        decode(data, lone_surrogates=lone_surrogates)
+    places = ["".join(f"/{step}" for step in path) for path, _ in refusal.value.faults]
+    return [f"{place} {why}".strip() for place, (_, why) in zip(places, refusal.value.faults, strict=True)]
+
+
+def test_the_corpus_holds_every_file_of_the_tables_and_no_other() -> None:
+    assert len(REFUSED) > 30
+    assert {path.stem for path in CORPUS} == REFUSED.keys() | NO_OBJECTS.keys()
+
+
+@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
+def test_broken_bytes_are_refused_with_every_place_and_reason(path: Path) -> None:
+    if path.stem in NO_OBJECTS:
+        assert decode(path.read_bytes()) == NO_OBJECTS[path.stem]
+        return
+    for fault, wanted in zip(faults_of(path.read_bytes()), REFUSED[path.stem], strict=True):
+        assert fault == wanted or (wanted.endswith("...") and fault.startswith(wanted.removesuffix("...")))
+
+
+GOOD = compact(GOOD_FILES)
+byte_changes = st.tuples(st.integers(0, 900), st.binary(max_size=2))
+
+
+@settings(max_examples=200)
+@given(
+    st.binary(max_size=40)
+    | st.integers(0, len(GOOD)).map(lambda end: GOOD[:end])
+    | byte_changes.map(lambda change: GOOD[: change[0]] + change[1] + GOOD[change[0] + 1 :])
+)
+def test_any_bytes_are_a_value_that_can_be_written_or_have_faults(data: bytes) -> None:
+    try:
+        value = decode(data)
+    except NotJson as refusal:
+        assert refusal.faults
+        assert all(why and why in str(refusal) for _, why in refusal.faults)
+    else:
+        assert decode(encode(value)) == value
+
+
+def test_a_byte_order_mark_is_no_content() -> None:
+    assert decode(b"\xef\xbb\xbf" + GOOD) == decode(GOOD) == GOOD_FILES
+
+
+def test_lone_surrogates_pass_where_they_are_let_in_and_pairs_everywhere() -> None:
+    assert decode(b'{"\\ud800":["\\uDFFF"]}', lone_surrogates=True) == {"\ud800": ["\udfff"]}
+    assert faults_of(b'["\\udfff",NaN]', lone_surrogates=True)[-1] == f"/1 nan {NO_NUMBER}"
+    assert decode(rb'["\ud83d\ude00 \\ud800"]') == ["😀 \\ud800"]
+
+
+# ---- Bounds ----
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"":', "}")])
+def test_64_levels_are_read_and_more_are_refused_however_many(opening: str, closing: str) -> None:
+    def nested(levels: int) -> bytes:
+        return (opening * levels + "1" + closing * levels).encode()
+
+    assert encode(decode(nested(64))) == nested(64)
+    assert decode(b"[[],%s,1]" % nested(63))
+    for data in (nested(65), nested(1000), nested(200_000), b"[[],%s,1]" % nested(64)):
+        assert faults_of(data) == faults_of(data, lone_surrogates=True) == TOO_DEEP
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_integers_have_at_most_4300_digits(sign: str) -> None:
+    assert decode(f"[{sign}{'9' * 4300}]".encode()) == [int(sign + "9" * 4300)]
+    for number in (sign + "9" * 4301, sign + "9" * 20_000):
+        assert faults_of(f'{{"a\\"":\n\n{number}}}'.encode()) == LONG_INTEGER
+        assert faults_of(f'["{number}",\n"\\"", 1,\n{number}]'.encode()) == LONG_INTEGER
+        assert decode(f'["{number}"]'.encode()) == [number]
+
+
+# ---- Writing ----
+
+
+@settings(max_examples=200)
+@given(any_json)
+def test_what_is_read_is_written_compactly_with_its_keys_in_order(value: object) -> None:
+    try:
+        read = decode(file_bytes(value))
+    except NotJson:
+        return
+    assert compact(read) == compact(value) == encode(read)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_a_number_that_json_lacks_is_never_written(number: float) -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        encode({"a": [number]})

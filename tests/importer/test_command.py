@@ -1,0 +1,451 @@
+"""An owner's export becomes what is served; importing again changes only what has changed."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from export_lab import (
+    OWN_REVIEWS,
+    PLACE,
+    ZONE,
+    Shop,
+    item,
+    moment,
+    page,
+    takeout,
+    takeout_files,
+    takeout_id,
+    written,
+    zipped,
+)
+from hub_lab import FORM, JSON_FEED, open_lab
+from services import SAMPLE, daemon, fetch
+
+from reviewslib.files import LARGEST_FILE_BYTES
+from reviewslib.importer import command
+from reviewslib.importer.command import EXIT_BAD_DATA, EXIT_FAILURE, EXIT_SUCCESS, EXIT_USAGE
+
+# What one real export or another has, by number: the changes of the item, and what is served.
+REAL: dict[int, tuple[dict[str, object], dict[str, object]]] = {
+    1: ({"comment": None, "starRating": "TWO"}, {"rating": 2, "text": None}),
+    2: (
+        {"comment": "(Translated by Google) Nice\n\n(Original)\nFínt", "policyViolation": {"a": [1]}},
+        {"text": "Fínt"},
+    ),
+    3: (
+        {
+            "comment": "Muy bien\n\n(Translated by Google)\nVery good",
+            "updateTime": moment(40),
+            "reviewReply": {
+                "comment": "¡Gracias!\n\n(Translated by Google)\nThanks!",
+                "updateTime": moment(5),
+            },
+        },
+        {"text": "Muy bien", "owner_reply": {"text": "¡Gracias!", "date": "2025-01-06T12:15:00-08:00"}},
+    ),
+    4: (
+        {"reviewer": {"displayName": "أمل 🧡"}, "comment": "رائع 😀"},
+        {"author": "أمل 🧡", "text": "رائع 😀"},
+    ),
+    5: ({"reviewer": {"displayName": "Hidden", "isAnonymous": True}}, {"author": "A Google user"}),
+    6: ({"createTime": "2025-01-07T20:15:00Z", "updateTime": None}, {"date": "2025-01-07T12:15:00-08:00"}),
+}
+
+
+def test_a_takeout_becomes_a_data_set_and_a_second_import_changes_no_byte(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    items = [item(number, **REAL.get(number, ({}, {}))[0]) for number in range(63)]
+    both = takeout_files(items) | takeout_files(
+        [i | {"name": i["name"].replace("/1/", "/2/")} for i in items], "2"
+    )
+    archive = zipped(shop.root / "takeout-20261101T101112Z-001.zip", both)
+    shop.take(archive)
+    assert "new: 63\n" in capsys.readouterr().out
+    assert shop.document["business"] == {"name": "Bó's Bakarí"}
+    for number, (_, served) in REAL.items():
+        plain = {
+            "id": takeout_id(number),
+            "author": f"Ósk Nr{number}",
+            "rating": 5,
+            "date": f"2025-01-{number + 1:02}T12:15:00-08:00",
+            "text": f"Kom aftur, í {number}. skipti",
+            "source": "google",
+            "owner_reply": None,
+        }
+        assert shop.reviews[takeout_id(number)] == plain | served
+    before = shop.files()
+    assert shop.run(archive) == EXIT_SUCCESS
+    assert shop.files() == before
+    assert sorted(before) == ["import-state.json", "reviews.json"]
+
+
+def test_a_kill_between_the_two_files_makes_nothing_look_changed_by_hand(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.take(takeout(shop.root / "a.zip", [item(n) for n in range(5)]))
+    newer = [item(1, comment="new", updateTime=moment(9)), *(item(n) for n in range(2, 7))]
+    archive = takeout(shop.root / "b.zip", newer)
+    write = command.write
+
+    def killed(path: Path, content: bytes, **how: bool) -> None:
+        if path.name == "reviews.json":
+            raise KeyboardInterrupt
+        return write(path, content, **how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(command, "write", killed)
+        with pytest.raises(KeyboardInterrupt):
+            shop.run(archive)
+    shop.take(archive)
+    straight = Shop(shop.root / "straight")
+    straight.root.mkdir()
+    straight.take(shop.root / "a.zip")
+    straight.take(archive)
+    assert shop.files() == straight.files()
+
+
+ALIASES = {"technicians": [{"id": "osk", "label": "Ósk", "aliases": ["skipti"]}]}
+
+
+def insights(shop: Shop) -> dict[str, object]:
+    return json.loads(shop.files()["insights.json"])  # type: ignore[no-any-return]
+
+
+def test_an_import_counts_what_the_owner_lists_and_only_when_it_changes(shop: Shop) -> None:
+    shop.take(written(shop.root / "z", page([item(0)])), "--name", "B")
+    assert "insights.json" not in shop.files()
+    assert shop.run("--count") == EXIT_SUCCESS
+    shop.take(written(shop.root / "a", page([item(1)])))
+    assert insights(shop)["review_count"] == 2
+    written(shop.data / "editorial.json", json.dumps({"entities": ALIASES, "summary": "Good"}))
+    shop.take(written(shop.root / "b", page([item(1), item(2)])))
+    counted = insights(shop)
+    assert (counted["version"], counted["review_count"], counted["summary"]) == (3, 3, "Good")
+    before = shop.files()
+    shop.take(shop.root / "b")
+    assert shop.run("--count", "--short-names") == EXIT_SUCCESS
+    assert shop.files() == before
+    shop.take(written(shop.root / "c", page([item(3)])))
+    assert (insights(shop)["version"], insights(shop)["review_count"]) == (4, 4)
+
+
+def test_insights_of_a_person_become_the_editorial_file(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.take(written(shop.root / "a", page([item(1)])), "--name", "B")
+    by_hand = {"version": 7, "model": "me", "review_count": 9, "summary": "Good", "topics": []}
+    written(shop.data / "insights.json", json.dumps(by_hand))
+    before = shop.files()
+    assert shop.run("--count", "--dry-run") == EXIT_SUCCESS
+    assert shop.files() == before
+    assert shop.run("--count") == EXIT_SUCCESS
+    assert "version, model, review_count" in capsys.readouterr().out
+    assert json.loads(shop.files()["editorial.json"]) == {"summary": "Good", "topics": []}
+    counted = insights(shop)
+    assert (counted["version"], counted["review_count"], counted["summary"]) == (8, 1, "Good")
+    written(shop.data / "insights.json", json.dumps(counted | {"summary": "Best"}))
+    assert shop.run("--count") == EXIT_BAD_DATA
+    assert "changed by hand" in capsys.readouterr().err
+
+
+def test_a_review_that_changed_after_a_person_annotated_it_is_named_until_the_annotation_changes(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def told(score: float, *options: str) -> bool:
+        written(shop.data / "editorial.json", json.dumps({"per_review": {takeout_id(1): {"score": score}}}))
+        assert shop.run("--count", *options) == EXIT_SUCCESS
+        return f"{takeout_id(1)} has changed since" in capsys.readouterr().out
+
+    shop.take(written(shop.root / "a", page([item(1)])), "--name", "B")
+    assert not told(0.5)
+    shop.take(written(shop.root / "b", page([item(1, comment="No!", updateTime=moment(9))])))
+    assert told(0.5) and told(0.5)
+    assert not told(-0.5)
+    assert not told(-0.5)
+
+
+def test_reviews_are_imported_even_if_the_insights_cannot_be_counted(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.take(written(shop.root / "a", page([item(1)])), "--name", "B")
+    written(shop.data / "editorial.json", '{"summary": 5}')
+    assert shop.run(written(shop.root / "b", page([item(1), item(2)]))) == EXIT_BAD_DATA
+    told = capsys.readouterr().err
+    assert "editorial.json /summary" in told and "were imported" in told
+    assert len(shop.reviews) == 2
+
+
+def test_archives_do_no_harm(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    good = takeout_files([item(1)])
+    bomb = zipped(shop.root / "bomb.zip", {"l/reviews.json": b" " * (LARGEST_FILE_BYTES + 1)})
+    cut = written(shop.root / "cut.zip", takeout(shop.root / "t.zip", [item(1)]).read_bytes()[:-40])
+    sheet = zipped(shop.root / "s.xlsx", {"xl/workbook.xml": b"", **good})
+    maps = zipped(shop.root / "m.zip", {"Maps/Reviews.json": OWN_REVIEWS})
+    for path, words in ((bomb, "MiB"), (cut, "damaged"), (sheet, "CSV UTF-8"), (maps, "you wrote yourself")):
+        assert shop.run(path, "--zone", ZONE) == EXIT_BAD_DATA
+        assert words in capsys.readouterr().err
+    climbing = {"../../../l/reviews.json": page([item(2)]), "/l/reviews-x.json": page([item(3)])}
+    both = {"Maps/Reviews.json": OWN_REVIEWS}
+    shop.take(zipped(shop.root / "c.zip", {**good, **climbing, **both}))
+    assert len(shop.reviews) == 3
+    assert sorted(path.name for path in shop.root.iterdir() if path.is_dir()) == ["data"]
+
+
+def test_a_file_named_as_parts_are_is_not_one_of_them(shop: Shop) -> None:
+    part = takeout(shop.root / "t-001.zip", [item(1)])
+    shop.take(written(shop.root / "t", page([item(2)])), part)
+    assert set(shop.reviews) == {takeout_id(1), takeout_id(2)}
+
+
+def test_a_folder_and_parts_are_taken_like_one_archive(shop: Shop) -> None:
+    files = takeout_files([item(n) for n in range(50)])
+    for name, content in files.items():
+        path = shop.root / "x" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    shop.take(shop.root / "x")
+    whole = shop.files()
+    half = list(files.items())
+    parts = [zipped(shop.root / f"t-00{n + 1}.zip", dict(half[n::2])) for n in range(2)]
+    other = Shop(shop.root / "o")
+    other.root.mkdir()
+    other.take(*reversed(parts))
+    assert other.files()["reviews.json"] == whole["reviews.json"]
+    assert other.state["complete"] == shop.state["complete"] == {PLACE: moment(49, fraction="")}
+
+
+def test_names_of_folders_that_are_no_text_are_no_fault(shop: Shop) -> None:
+    folder = Path(os.fsdecode(os.fsencode(shop.root) + b"/x\xff-001"))
+    for name, content in takeout_files([item(1)]).items():
+        path = folder / os.fsdecode(b"\xfe") / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    shop.take(folder)
+    before = shop.files()
+    shop.take(folder)
+    assert shop.files() == before
+
+
+def test_a_long_import_says_on_a_terminal_what_it_reads(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "QUIET_SECONDS", -1)
+    pages = written(shop.root / "p", page([item(1)]))
+    shop.take(pages, "--name", "B")
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    shop.take(pages)
+    assert capsys.readouterr().err == f"reading {pages} …\n"
+
+
+def test_the_sample_is_never_merged_with(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [str(written(shop.root / "p", page([item(1)]))), "--zone", ZONE, "--data", str(SAMPLE)]
+    assert command.main(arguments) == EXIT_BAD_DATA
+    assert "--data my-data" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["reviews.json", "insights.json", "editorial.json"])
+def test_no_file_of_the_sample_is_merged_with(
+    shop: Shop, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.take(written(shop.root / "p", page([item(1)])), "--name", "B")
+    written(shop.data / name, (SAMPLE / name.replace("editorial", "insights")).read_bytes())
+    before = shop.files()
+    assert shop.run(written(shop.root / "q", page([item(2)]))) == EXIT_BAD_DATA
+    assert f"{name}: of the sample" in capsys.readouterr().err
+    assert shop.files() == before
+
+
+def test_counting_is_tried_on_a_copy_of_the_sample(shop: Shop) -> None:
+    shop.data.mkdir()
+    for name in ("reviews.json", "insights.json"):
+        written(shop.data / name, (SAMPLE / name).read_bytes())
+    assert shop.run("--count") == EXIT_SUCCESS
+    assert insights(shop)["review_count"] == 160
+    before = shop.files()
+    assert shop.run("--count") == EXIT_SUCCESS
+    assert shop.files() == before
+
+
+def test_a_key_of_the_editorial_file_that_is_nearly_right_is_a_warning(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.take(written(shop.root / "p", page([item(1)])), "--name", "B")
+    written(shop.data / "editorial.json", json.dumps({"sumary": "Good"}))
+    assert shop.run("--count") == EXIT_SUCCESS
+    told = capsys.readouterr().out
+    assert 'warning: editorial.json /sumary: an unknown key, which nothing reads; is "summary" meant?' in told
+
+
+SECRET = "root:$6$salt"
+
+
+def test_links_among_exports_are_skipped_and_named(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    secret = written(shop.root / "shadow", SECRET)
+    drop = shop.root / "drop"
+    folder = drop / "x"
+    folder.mkdir(parents=True)
+    written(folder / "reviews.json", page([item(1)]))
+    (folder / "reviews-2.json").symlink_to(secret)
+    (drop / "link").symlink_to(secret)
+    (drop / "elsewhere").symlink_to(shop.root)
+    (drop / "dangling").symlink_to("nowhere")
+    (folder / "up").symlink_to(shop.root)
+    shop.take(*sorted(drop.iterdir()), "--name", "B")
+    told = capsys.readouterr()
+    for name in ("x/reviews-2.json", "x/up", "link", "elsewhere", "dangling"):
+        assert f"skipped: {drop / name} is a link" in told.out
+    assert "root:" not in told.out + told.err
+    assert set(shop.reviews) == {takeout_id(1)}
+    assert shop.run(drop / "link", "--zone", ZONE) == EXIT_BAD_DATA
+    told = capsys.readouterr()
+    assert "is a link" in told.err and "root:" not in told.out + told.err
+
+
+def test_a_link_that_takes_the_place_of_a_file_while_it_is_looked_at_is_not_followed(
+    shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = shop.root / "a.json"
+    link.symlink_to(written(shop.root / "shadow", SECRET))
+    monkeypatch.setattr(Path, "is_symlink", lambda path: False)
+    assert shop.run(link, "--zone", ZONE) == EXIT_BAD_DATA
+    told = capsys.readouterr()
+    assert "cannot be read" in told.err and "root:" not in told.out + told.err
+
+
+def test_a_link_in_the_place_of_a_draft_is_not_written_through(shop: Shop) -> None:
+    victim = written(shop.root / "passwd", "root:x:0:0")
+    shop.data.mkdir()
+    for name in (".reviews.json.draft", ".import-state.json.draft"):
+        (shop.data / name).symlink_to(victim)
+    shop.take(written(shop.root / "p", page([item(1)])), "--name", "B")
+    assert victim.read_text() == "root:x:0:0"
+    assert len(shop.reviews) == 1
+    assert sorted(path.name for path in shop.data.iterdir()) == ["import-state.json", "reviews.json"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--data", "x"],
+        ["absent.zip", "--data", "x"],
+        [300 * "a", "--data", "x"],
+        [__file__],
+        [__file__, "--data", "x", "--zone", "Mars/Base"],
+        [__file__, "--data", "x", "--zone", "../x"],
+        [__file__, "--data", "x", "--map", "name=x"],
+        [__file__, "--data", "x", "--map", "author=x,foo=y"],
+        [__file__, "--data", "x", "--scale", "7"],
+        [__file__, "--data", "x", "--forget", "y"],
+        ["--data", "x", "--forget", "y", "--forget-author", "z"],
+        ["--template", "--data", "x"],
+    ],
+)
+def test_wrong_usage_is_status_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit:
+        command.main(arguments)
+    assert exit.value.code == EXIT_USAGE
+
+
+def test_the_zone_is_remembered_and_never_another(shop: Shop) -> None:
+    pages = written(shop.root / "p", page([item(1)]))
+    shop.take(pages, "--name", "B")
+    assert shop.run(pages) == EXIT_SUCCESS
+    assert shop.run(pages, "--zone", "Europe/Oslo") == EXIT_BAD_DATA
+
+
+def test_a_dry_run_leaves_no_trace_and_ends_alike(shop: Shop) -> None:
+    pages = written(shop.root / "p", page([item(1)]))
+    assert shop.run(pages, "--dry-run", "--zone", ZONE) == EXIT_BAD_DATA
+    assert shop.run(pages, "--dry-run", "--zone", ZONE, "--name", "B") == EXIT_SUCCESS
+    assert not shop.data.exists()
+
+
+def test_a_file_keeps_its_mode_and_a_new_one_gets_that_of_the_umask(shop: Shop) -> None:
+    before = os.umask(0o027)
+    try:
+        shop.take(written(shop.root / "p", page([item(1)])), "--name", "B")
+    finally:
+        os.umask(before)
+    path = shop.data / "reviews.json"
+    assert path.stat().st_mode & 0o777 == 0o640
+    path.chmod(0o604)
+    shop.take(written(shop.root / "p", page([item(2)])))
+    assert path.stat().st_mode & 0o777 == 0o604
+
+
+def test_what_cannot_be_written_is_status_1(
+    shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = written(shop.root / "p", page([item(1)]))
+    (shop.data / ".reviews.json.draft").mkdir(parents=True)
+    assert shop.run(pages, "--name", "B", "--zone", ZONE) == EXIT_FAILURE
+    assert "cannot write" in capsys.readouterr().err
+    assert "reviews.json" not in shop.files()
+    for option in ([], ["--dry-run"]):
+        arguments = [str(pages), "--data", str(pages), "--name", "B", "--zone", ZONE, *option]
+        assert command.main(arguments) == EXIT_FAILURE
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert shop.run(pages, "--name", "B", "--zone", ZONE, "--dry-run") == EXIT_FAILURE
+
+
+@pytest.mark.parametrize(
+    ("lack", "told"),
+    [(OSError(28, "No space left on device"), "state.json: No space left"), (MemoryError(), "memory")],
+)
+def test_a_full_disk_or_memory_changes_nothing(
+    shop: Shop,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    lack: Exception,
+    told: str,
+) -> None:
+    def exhausted(_: int) -> None:
+        raise lack
+
+    shop.take(written(shop.root / "p", page([item(1)])), "--name", "B")
+    before = shop.files()
+    monkeypatch.setattr(os, "fsync", exhausted)
+    assert shop.run(written(shop.root / "q", page([item(2)]))) == EXIT_FAILURE
+    assert told in capsys.readouterr().err
+    assert shop.files() == before
+
+
+@pytest.mark.parametrize("stdout", [">&-", "| cat"])
+def test_a_terminal_with_few_letters_or_none_is_no_fault(shop: Shop, stdout: str) -> None:
+    path = shop.csv(["Ann", "5", "2024-01-01", "BjÃ¸rn"])
+    program = f"{sys.executable} -m reviewslib.importer.command"
+    line = f"{program} {path} --data {shop.data} --name É --source ö {stdout}"
+    ran = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", line],
+        env=os.environ | {"PYTHONIOENCODING": "ascii", "LC_ALL": "C"},
+        capture_output=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (EXIT_SUCCESS, b"")
+
+
+def test_from_a_takeout_to_a_subscriber(shop: Shop) -> None:
+    shop.take(takeout(shop.root / "a.zip", [item(1)]))
+    with open_lab(shop.root) as lab:
+        settings = ["--hub-allow-private", "--hub-ca-file", str(lab.ca_file), "--reload-interval", "0.05"]
+        with daemon(*settings, data=shop.data) as service:
+            url = f"https://127.0.0.1:{lab.port}/cb"
+            form = {"hub.mode": "subscribe", "hub.topic": service.base_url + JSON_FEED, "hub.callback": url}
+            assert (
+                fetch(service, "/api/websub/hub", "POST", urlencode(form).encode(), content_type=FORM).status
+                == 202
+            )
+            lab.wait(lab.gets)
+            news = item(2, comment="Splunkunýtt")
+            shop.take(takeout(shop.root / "b.zip", [item(1), news]))
+            lab.wait(lab.posts)
+            assert "Splunkunýtt" in json.loads(lab.posts()[0].body)["items"][0]["content_text"]
+            found = fetch(service, "/api/reviews/search?query=splunku")
+            assert json.loads(found.body)["matched"] == 1

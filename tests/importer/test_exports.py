@@ -1,0 +1,344 @@
+"""Exports are told by content and become records; what they leave open stops the import."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from export_lab import (
+    HEADER,
+    OWN_REVIEWS,
+    ROW,
+    ZONE,
+    Shop,
+    api_item,
+    item,
+    moment,
+    page,
+    table,
+    written,
+)
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reviewslib.importer import command
+from reviewslib.importer.command import EXIT_BAD_DATA, EXIT_SUCCESS
+
+COMMENTS = {
+    "(Translated by Google) Nice\n\n(Original)\nFint": "Fint",
+    "Fint\n\n(Translated by Google)\nNice": "Fint",
+    "Muito bom\n\n(Traduzido pelo Google)\nVery good": "Muito bom",
+    "(Translated by Google) without an original": "(Translated by Google) without an original",
+    "I read (Translated by Google) everywhere": "I read (Translated by Google) everywhere",
+    "a\r\nb\x00\u00a0c\ud800 ": "a\nb c\ufffd",
+    "e\u0301": "é",
+    "🧡 مرحبا": "🧡 مرحبا",
+    "": None,
+    None: None,
+}
+
+
+@pytest.mark.parametrize("comment", COMMENTS)
+def test_comments_and_replies_are_kept_as_they_were_written(shop: Shop, comment: str | None) -> None:
+    reply = {"comment": comment, "updateTime": moment(3)}
+    shop.take(written(shop.root / "a", page([item(1, comment=comment)])), "--name", "B")
+    assert shop.only()["text"] == COMMENTS[comment]
+    shop.take(written(shop.root / "b", page([item(1, comment="else", reviewReply=reply)])))
+    expected = COMMENTS[comment] and {"text": COMMENTS[comment], "date": "2025-01-04T12:15:00-08:00"}
+    assert shop.only()["owner_reply"] == expected
+
+
+DATES = {
+    "2024-03-05": "2024-03-05",
+    "2024-03-05 10:00": "2024-03-05T10:00:00-08:00",
+    "2024-03-05 10:00:00 UTC": "2024-03-05T02:00:00-08:00",
+    "2024-03-05T10:00:00.123456789+0000": "2024-03-05T02:00:00-08:00",
+    "25/03/2024": "2024-03-25",
+    "03/25/2024 09:12 PM": "2024-03-25T21:12:00-07:00",
+    "5.3.2024": "2024-03-05",
+    "Jan 5, 2026": "2026-01-05",
+    "1709632800": "2024-03-05T02:00:00-08:00",
+    "1709632800000": "2024-03-05T02:00:00-08:00",
+    "05/05/2024": "2024-05-05",
+}
+
+
+@pytest.mark.parametrize("written_as", DATES)
+def test_dates_are_read_in_each_known_form(shop: Shop, written_as: str) -> None:
+    shop.take(shop.csv(["Ann", "5", written_as, ""]), "--name", "B", "--source", "fb")
+    assert shop.only()["date"] == DATES[written_as]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ["31/02/2024", "2 months ago", "2024-13-01", "2024-01-01 25:00", "1850-01-01", "99999999999", "05/03/24"],
+)
+def test_what_is_no_date_is_a_failed_row(shop: Shop, cell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [["Ann", "5", f"2024-01-{n:02}", ""] for n in range(1, 20)]
+    shop.take(shop.csv(*rows, ["Bo", "5", cell, ""]), "--name", "B", "--source", "fb")
+    assert "a.csv line 21: " in capsys.readouterr().out
+    assert len(shop.reviews) == 19
+
+
+STARS = [("5", None, 5), ("4,6", None, 4.6), ("FOUR", None, 4), ("4/5", None, 4), ("★★★★☆", None, 4)]
+STARS += [("3 stars", None, 3), ("9", "10", 4.5), ("80%", "100", 4), ("1", "100", 1), ("5", "10", 2.5)]
+
+
+@pytest.mark.parametrize(("cell", "scale", "stars"), STARS)
+def test_stars_are_read_on_each_scale(shop: Shop, cell: str, scale: str | None, stars: float) -> None:
+    options = ["--scale", scale] if scale else []
+    shop.take(shop.csv(["Ann", cell, "2024-01-01", ""]), "--name", "B", "--source", "fb", *options)
+    assert shop.only()["rating"] == stars
+
+
+UNDECIDED = {
+    "--date-order": (["author rating date source", ["Ann", "5", "05/03/2024", "fb"]]),
+    "--scale": (["author rating date source", ["Ann", "8", "2024-01-01", "fb"]]),
+    "--map": (["Customer Stars When", ["Ann", "5", "2024-01-01"]]),
+    "--source": (["author rating date", ["Ann", "5", "2024-01-01"]]),
+    "--zone": (["author rating date source", ["Ann", "5", "2024-01-01 10:00", "fb"]]),
+    "--name": (["author rating date source", ["Ann", "5", "2024-01-01", "fb"]]),
+}
+
+
+@pytest.mark.parametrize("option", UNDECIDED)
+def test_what_is_open_stops_the_import_and_names_the_option(
+    shop: Shop, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    header, row = UNDECIDED[option]
+    name = [] if option == "--name" else ["--name", "B"]
+    assert shop.run(shop.csv(row, header=str(header)), *name) == EXIT_BAD_DATA
+    assert option in capsys.readouterr().err
+    assert not shop.data.exists()
+
+
+def test_our_template_is_imported_as_it_is(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--template"]) == EXIT_SUCCESS
+    header = capsys.readouterr().out
+    assert header == HEADER.replace(" ", ",") + "\n"
+    shop.take(shop.csv(ROW, header=HEADER), "--name", "B")
+    assert shop.only() == {
+        "id": "fb-7",
+        "author": "Ann",
+        "rating": 5,
+        "date": "2024-01-02",
+        "text": "Good",
+        "source": "fb",
+        "source_url": "https://fb.example/7",
+        "owner_reply": {"text": "Thanks", "date": "2024-01-03"},
+    }
+
+
+def test_any_header_is_explained_by_a_map(shop: Shop) -> None:
+    rows = table(
+        "Customer Stars When What Mail Bought",
+        ["Ann", "5", "2024-01-02", "'=1+1", "a@b", "no"],
+        delimiter=";",
+    )
+    path = written(shop.root / "a.csv", rows.encode("utf-8-sig").replace(b"What", b'"What, and why"'))
+    maps = ["author=Customer", "rating=Stars", "date=When", "text=What, and why", "verified=Bought"]
+    shop.take(path, *(f"--map={each}" for each in maps), "--name", "B", "--source", "Shop")
+    review = shop.only()
+    assert (review["text"], review["source"], review["verified"]) == ("=1+1", "shop", False)
+    assert b"a@b" not in shop.files()["reviews.json"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_csv_is_read_in_each_encoding(shop: Shop, encoding: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = table("author rating date text source", ["Åse", "5", "2024-01-01", 'Très "bien"\nici', "fb"])
+    shop.take(written(shop.root / "a.csv", text.encode(encoding)), "--name", "B")
+    assert (shop.only()["author"], shop.only()["text"]) == ("Åse", 'Très "bien"\nici')
+    assert ("cp1252" in capsys.readouterr().out) == (encoding == "cp1252")
+
+
+ROWS = ["author,rating,date,text,source", *(f"A{n},5,2024-01-{n:02},Good,fb" for n in range(1, 21))]
+
+
+def rows(changes: dict[int, str]) -> str:
+    """A table of 20 rows, with these lines instead; the first row is on line 2."""
+    return "".join(f"{changes.get(number, row)}\n" for number, row in enumerate(ROWS, 1))
+
+
+UNCLOSED = {
+    "to the end": ({5: 'Bo,4,2024-02-01,"Fine,fb'}, "line 5", "16 more lines"),
+    "to the next quote": (
+        {3: 'Bo,4,2024-02-01,"Fine,fb', 9: 'Cy,5,2024-02-02,"Good, cheap",fb'},
+        "line 3",
+        "6 more lines",
+    ),
+    "behind a text of several lines": (
+        {3: 'Bo,4,2024-02-01,"Fine\nand\nfar","fb', 9: 'Cy,5,2024-02-02,"Good, cheap",fb'},
+        "line 5",
+        "6 more lines",
+    ),
+    "of all cells": (
+        {3: '"Bo","4","2024-02-01","Fine', 4: '"Cy","5","2024-02-02","Good","fb"'},
+        "line 3",
+        "1 more line",
+    ),
+    "with more lines than a review has": (
+        {3: 'Bo,4,2024-02-01,"' + 60 * "a\n" + '",fb'},
+        "line 3",
+        "60 more lines",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", UNCLOSED)
+def test_a_quote_that_is_not_closed_never_puts_the_words_of_others_into_a_review(
+    shop: Shop, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changes, line, swallowed = UNCLOSED[kind]
+    path = written(shop.root / "a.csv", rows(changes))
+    assert shop.run(path, "--name", "B", "--zone", ZONE) == EXIT_BAD_DATA
+    told = capsys.readouterr().err
+    assert f"a.csv {line}: " in told and swallowed in told
+    assert not shop.data.exists()
+
+
+def test_a_quote_over_half_a_million_characters_is_told_as_such(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(shop.root / "a.csv", rows({2: 'Bo,4,2024-02-01,"Fine,fb', 20: 500_000 * "x"}))
+    assert shop.run(path, "--name", "B") == EXIT_BAD_DATA
+    assert "a.csv line 2: a quote opens here" in capsys.readouterr().err
+
+
+def test_quotes_within_one_line_and_texts_of_many_lines_are_taken_as_they_are(shop: Shop) -> None:
+    lines = {3: 'Bo,4,2024-02-01,"Wow" said I,fb', 4: 'Cy,5,2024-02-02,"' + "a\n" * 40 + 'b ""c""",fb'}
+    shop.take(written(shop.root / "a.csv", rows(lines)), "--name", "B")
+    texts = {review["text"] for review in shop.reviews.values()}
+    assert texts == {"Good", "Wow said I", "a\n" * 40 + 'b "c"'}
+
+
+def test_a_date_of_the_future_is_a_faulty_row_with_a_day_of_tolerance(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    today = datetime.now(UTC).date()
+    days = [today + timedelta(days) for days in (0, 1, 3)]
+    past = [["Ann", "5", f"2024-01-{n:02}", "", ""] for n in range(1, 28)]
+    header = "author rating date reply reply_date"
+    future = [["Bo", "5", f"{day}", "", ""] for day in days]
+    reply = ["Cy", "5", "2024-01-01", "Thanks", "2131-01-01"]
+    shop.take(shop.csv(*past, *future, reply, header=header), "--name", "B", "--source", "fb")
+    told = capsys.readouterr().out
+    assert "a.csv line 31: " in told and "a.csv line 32: " in told and "in the future" in told
+    assert max(review["date"] for review in shop.reviews.values()) == f"{days[1]}"
+    assert len(shop.reviews) == 29
+
+
+def test_a_moment_of_the_future_from_google_is_a_faulty_record(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    later = item(20, createTime="2131-01-01T00:00:00Z", updateTime=None)
+    shop.take(written(shop.root / "a", page([*(item(n) for n in range(12)), later])), "--name", "B")
+    assert len(shop.reviews) == 12
+    assert "/reviews/12: " in capsys.readouterr().out
+
+
+DAMAGED = {
+    "mac_roman": "Zoë Müller",
+    "cp850": "Für José",
+    "cp1251": "Привет",
+    "cp1253": "Καλημέρα",
+    "utf-8": "Bjørn",
+}
+
+
+@pytest.mark.parametrize("encoding", DAMAGED)
+def test_letters_that_cp1252_damages_stop_the_import_and_the_mended_file_adds_no_second_review(
+    shop: Shop, encoding: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [f"{DAMAGED[encoding]},5,2024-01-01,Good,fb", *ROWS[1:8]]
+    text = "\n".join([ROWS[0], *lines])
+    cut = b"\xff" if encoding == "utf-8" else b""  # one byte that UTF-8 does not have
+    path = written(shop.root / "a.csv", text.encode(encoding) + cut)
+    assert shop.run(path, "--name", "B") == EXIT_BAD_DATA
+    assert "save it as “CSV UTF-8”" in capsys.readouterr().err
+    assert not shop.data.exists()
+    shop.take(written(path, text), "--name", "B")
+    assert len(shop.reviews) == 8
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Très bien, “çà et là” – 5 € l’été",
+        "Größe ändert Übliches … ’s ist so",
+        "¿Qué? ¡Años! 20 m²",
+        "Ærø Œuvre",
+    ],
+)
+def test_what_western_languages_write_in_cp1252_is_taken(shop: Shop, text: str) -> None:
+    content = "\n".join([ROWS[0], f'Ann,5,2024-01-01,"{text}",fb']).encode("cp1252")
+    shop.take(written(shop.root / "a.csv", content), "--name", "B")
+    assert shop.only()["text"] == text
+
+
+REFUSED = {
+    "maps": (OWN_REVIEWS, "you wrote yourself"),
+    "places": (b'{"reviews": [{"name": "places/x", "authorAttribution": {}}]}', "Places"),
+    "old places": (b'{"result": {"reviews": [{"author_name": "x"}]}}', "Places"),
+    "yelp": (b'{"reviews": [{"id": "x", "time_created": "2026"}]}', "Yelp"),
+    "json": (b'[{"a": 1}]', "not an export that is known"),
+    "no json": (b'{"reviews": [', "not JSON"),
+    "empty": (b"", "empty"),
+    "gzip": (b"\x1f\x8b\x08", "tgz"),
+    "xls": (b"\xd0\xcf\x11\xe0\xa1", "CSV UTF-8"),
+    "zip": (b"PK\x03\x04 cut", "damaged"),
+    "spoilt": (b"id,author,rating,date,source\n1.17E+17,A,5,2024-01-01,fb\n", "spreadsheet"),
+    "tenth": (page([item(1), {"name": 5}]), "more than a tenth"),
+    "text": (page([item(1), item(2)["name"]]), "and not an object"),
+    "verified": (b"author,rating,date,source,verified\nA,5,2024-01-01,fb,no\n", "--map"),
+    "PK": (b"PK,author,rating,date,source\n7,A,5,2024-01-01,fb\n", "--map"),
+    "page": (b"<!DOCTYPE html>", "DOCTYPE"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_cannot_be_imported_is_refused_in_a_sentence(
+    shop: Shop, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content, words = REFUSED[kind]
+    assert shop.run(written(shop.root / "file", content), "--zone", ZONE, "--name", "B") == EXIT_BAD_DATA
+    assert words in capsys.readouterr().err
+    assert not shop.data.exists()
+
+
+@pytest.mark.parametrize("total", [1, True, None, "1", 10**400, [1], -1])
+@pytest.mark.parametrize("average", [5, None, "5", 10**400, -1, {}])
+def test_whatever_a_page_says_of_all_pages_its_reviews_are_imported(
+    shop: Shop, total: object, average: object
+) -> None:
+    content = page([api_item(1)], totalReviewCount=total, averageRating=average)
+    shop.take(written(shop.root / "p", content), "--name", "B")
+    assert len(shop.reviews) == 1
+
+
+JSON_LIKE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda part: (
+        st.lists(part, max_size=3) | st.dictionaries(st.sampled_from(list(item(1))), part, max_size=4)
+    ),
+    max_leaves=8,
+)
+
+
+@given(change=st.dictionaries(st.sampled_from([*item(1), "reviewReply", "reviewId"]), JSON_LIKE, max_size=4))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+def test_no_json_ends_in_a_traceback(
+    tmp_path_factory: pytest.TempPathFactory, change: dict[str, object]
+) -> None:
+    shop = Shop(tmp_path_factory.mktemp("json"))
+    path = written(shop.root / "p", json.dumps({"reviews": [item(1) | change]}))
+    assert shop.run(path, "--zone", ZONE, "--name", "B") in (EXIT_SUCCESS, EXIT_BAD_DATA)
+
+
+@given(
+    data=st.binary(max_size=60) | st.text('",;\n=ABéid0123456789/ratingdutho', max_size=80).map(str.encode)
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+def test_no_bytes_end_in_a_traceback(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    shop = Shop(tmp_path_factory.mktemp("bytes"))
+    for content in (data, b"author,rating,date\n" + data, b"PK\x03\x04" + data):
+        path = written(shop.root / "p", content)
+        assert shop.run(path, "--zone", ZONE, "--name", "B", "--source", "x") in (EXIT_SUCCESS, EXIT_BAD_DATA)

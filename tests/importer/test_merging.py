@@ -1,0 +1,740 @@
+"""Records of exports become part of the stored reviews: ids for ever, nothing lost, nothing back."""
+
+import json
+import random
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from export_lab import (
+    HEADER,
+    PLACE,
+    ROW,
+    ZONE,
+    Shop,
+    api_item,
+    item,
+    moment,
+    page,
+    parts,
+    takeout,
+    takeout_files,
+    takeout_id,
+    written,
+    zipped,
+)
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reviewslib.importer.command import EXIT_BAD_DATA, EXIT_SUCCESS
+from reviewslib.importer.exports import clean
+from reviewslib.importer.merging import Ledger, digest
+
+
+def test_a_newer_version_replaces_an_older_one_in_either_order(shop: Shop) -> None:
+    reply = {"comment": "Takk", "updateTime": moment(5)}
+    old = takeout(shop.root / "old.zip", [item(n) for n in range(9)])
+    edited = item(1, starRating="TWO", comment="worse", updateTime=moment(40), reviewReply=reply)
+    renamed = item(0, reviewer={"displayName": "Ósk Önnur"})  # for which Google has no time
+    new = takeout(shop.root / "new.zip", [renamed, edited, *(item(n) for n in range(3, 10))])
+    ends = []
+    for number, files in enumerate([[old, new], [new, old]]):
+        one, by_one = Shop(shop.root / f"{number}"), Shop(shop.root / f"{number}a")
+        for each in (one, by_one):
+            each.root.mkdir()
+        one.take(*files)
+        for file in files:
+            by_one.take(file)
+        ends += [one.files()["reviews.json"], by_one.files()["reviews.json"]]
+    assert all(end == ends[0] for end in ends)
+    shop.take(old)
+    shop.take(new, old)
+    assert takeout_id(2) not in shop.reviews
+    changed = shop.reviews[takeout_id(1)]
+    assert (changed["rating"], changed["text"], changed["date"][:10]) == (2, "worse", "2025-01-02")
+    assert changed["owner_reply"]["text"] == "Takk"
+
+
+def test_of_two_versions_of_one_time_the_same_is_taken_in_either_order(shop: Shop) -> None:
+    files = [written(shop.root / text, page([item(1, comment=text)])) for text in ("a", "b")]
+    shop.take(*files, "--name", "B")
+    before = shop.files()
+    shop.take(*reversed(files))
+    assert shop.files() == before
+
+
+def test_a_review_has_one_id_in_takeout_and_in_the_api(shop: Shop) -> None:
+    archive = takeout(shop.root / "t.zip", [item(n) for n in range(5)])
+    pages = written(shop.root / "p.json", page([api_item(n) for n in range(3, 8)]))
+    ids = {takeout_id(n) for n in range(5)} | {f"google-AbFvOq{n:04}" for n in range(5, 8)}
+    shop.take(pages, archive)
+    assert set(shop.reviews) == ids
+    other = Shop(shop.root / "other")
+    other.root.mkdir()
+    other.take(archive)
+    other.take(pages, "--short-names")
+    assert set(other.reviews) == ids
+    assert other.reviews[takeout_id(3)]["author"] == "Ósk N."
+    api_first = Shop(shop.root / "api")
+    api_first.root.mkdir()
+    api_first.take(pages, "--name", "B")
+    api_first.take(archive)
+    assert set(api_first.reviews) == {takeout_id(n) for n in range(3)} | {
+        f"google-AbFvOq{n:04}" for n in range(3, 8)
+    }
+
+
+def test_ids_that_cannot_be_joined_stop_the_import(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    shop.take(takeout(shop.root / "t.zip", [item(n) for n in range(5)]))
+    later = [api_item(n, createTime=moment(n, 9)) for n in range(3, 8)]
+    before = shop.files()
+    assert shop.run(written(shop.root / "p.json", page(later))) == EXIT_BAD_DATA
+    assert "2 of 5 new reviews have author and day of a stored one" in capsys.readouterr().err
+    assert shop.files() == before
+
+
+def test_a_part_removes_nothing_and_a_whole_has_a_brake(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    items = [item(number) for number in range(20)]
+    shop.take(takeout(shop.root / "a.zip", items))
+    left = items[4:]
+    shop.take(written(shop.root / "page.json", page(left)))
+    shop.take(takeout(shop.root / "t-002.zip", left))
+    assert len(shop.reviews) == 20
+    more = [item(number) for number in range(20, 40)]  # of which nothing is stored yet
+    assert shop.run(takeout(shop.root / "b.zip", left + more)) == EXIT_BAD_DATA
+    assert "4 of 20 reviews" in capsys.readouterr().err
+    assert shop.run(takeout(shop.root / "b.zip", left)) == EXIT_BAD_DATA
+    assert "--allow-removals" in capsys.readouterr().err
+    shop.take(takeout(shop.root / "c.zip", items[3:]))
+    assert len(shop.reviews) == 17
+    shop.take(shop.root / "b.zip", "--allow-removals")
+    assert len(shop.reviews) == 16
+    shop.take(shop.root / "a.zip")  # of the same time: they have returned
+    assert len(shop.reviews) == 20
+
+
+NAMES = ["takeout-20250301T101112Z", "takeout-20250301T101112Z-1", "export"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_an_export_in_parts_brings_all_its_reviews_in_any_order_of_commands(
+    shop: Shop, name: str, order: tuple[int, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    archives = parts(shop.root, [item(n) for n in reversed(range(100))], 3, name)
+    for part in order:
+        shop.take(archives[part], "--name", "B")
+        assert "deleted since" not in capsys.readouterr().out
+    assert set(shop.reviews) == {takeout_id(n) for n in range(100)}
+    before = shop.files()
+    for archive in archives:
+        shop.take(archive)
+    assert shop.files() == before
+
+
+def test_part_001_alone_removes_and_what_a_later_part_brings_returns_with_its_id(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pages = written(shop.root / "p.json", page([api_item(n) for n in range(80, 84)]))
+    shop.take(pages, "--name", "B")  # whose ids are kept
+    items = [item(n) for n in reversed(range(120))]
+    shop.take(takeout(shop.root / "takeout-20250201T101112Z-001.zip", items))
+    before = set(shop.reviews)
+    first, second = parts(
+        shop.root, [item(119, updateTime=moment(130)), *items[1:112]], 2, "takeout-20250301T101112Z"
+    )
+    shop.take(first, "--allow-removals")
+    assert set(shop.reviews) < before
+    capsys.readouterr()
+    shop.take(second)
+    assert "deleted since" not in capsys.readouterr().out
+    assert set(shop.reviews) == before - {takeout_id(n) for n in range(8)}
+    third = parts(shop.root, [item(119, updateTime=moment(140)), *items[1:90]], 2, "takeout-20250401T101112Z")
+    before = set(shop.reviews)
+    shop.take(third[0])
+    told = capsys.readouterr().out
+    assert set(shop.reviews) == before
+    assert "takeout-20250401T101112Z removes nothing, since others came in more parts" in told
+    assert shop.run(third[1]) == EXIT_BAD_DATA
+    told = capsys.readouterr().err
+    assert "of 112 reviews" in told and "only part" not in told.lower()
+
+
+def test_the_last_part_of_an_export_speaks_for_locations_that_are_in_other_parts(shop: Shop) -> None:
+    there = [item(n) for n in range(12)], [item(n, place="22") for n in range(20, 32)]
+    both = takeout_files(there[0]) | takeout_files(there[1], place="22")
+    shop.take(zipped(shop.root / "a.zip", both), "--location", PLACE, "--location", "22", "--name", "B")
+    left = takeout_files([item(n) for n in range(1, 13)]), takeout_files(there[1], place="22")
+    for number in (2, 1):  # the first location is in part 002
+        shop.take(zipped(shop.root / f"takeout-20250301T101112Z-00{number}.zip", left[2 - number]))
+    assert len(shop.reviews) == 24 and takeout_id(0) not in shop.reviews
+
+
+def test_the_brake_names_the_possibility_of_other_parts_and_the_reviews(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.take(takeout(shop.root / "takeout-20250201T101112Z-001.zip", [item(n) for n in range(60)]))
+    words = "one two three four five six seven eight nine"
+    first, second = parts(shop.root, [item(n) for n in reversed(range(60))], 2, "takeout-20250301T101112Z")
+    shop.take(
+        written(shop.root / "p", page([item(5, comment=words, updateTime=moment(6)), item(7, comment=None)]))
+    )
+    capsys.readouterr()
+    assert shop.run(first) == EXIT_BAD_DATA
+    told = capsys.readouterr().err
+    assert "Only part 001 of the export is here" in told and "--allow-removals" in told
+    assert "Ósk Nr5, 2025-01-06, “one two three four five six seven eight …”" in told
+    assert "Ósk Nr7, 2025-01-08, “5 stars without words”" in told
+    shop.take(first, second)
+    assert len(shop.reviews) == 60
+
+
+LACKS = {
+    "a gap": (["takeout-20250301T101112Z-001", "takeout-20250301T101112Z-003"]),
+    "no first": (["takeout-20250301T101112Z-002"]),
+    "a group without the first": (["takeout-20250301T101112Z-2-001"]),
+    "a gap in a group": (["takeout-20250301T101112Z-1-001", "takeout-20250301T101112Z-2-002"]),
+    "another name": (["x-002"]),
+}
+
+
+@pytest.mark.parametrize("lack", LACKS)
+def test_an_export_with_a_gap_removes_nothing(
+    shop: Shop, lack: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.take(takeout(shop.root / "a.zip", [item(n) for n in range(30)]))
+    named = [takeout(shop.root / f"{name}.zip", [item(n) for n in range(1, 31)]) for name in LACKS[lack]]
+    shop.take(*named)
+    assert len(shop.reviews) == 31
+    assert "removes nothing, since of its parts only" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "names", [["-001", "-1-001", "-2-001"], ["-1-001", "-2-001", "-2-002"], ["-001 (1)"], [""]]
+)
+def test_what_follows_the_time_of_a_takeout_makes_no_other_export(shop: Shop, names: list[str]) -> None:
+    shop.take(takeout(shop.root / "a.zip", [item(n) for n in range(30)]))
+    left = [item(n) for n in range(1, 31)]
+    for n, name in enumerate(names):
+        cut = left[n :: len(names)]
+        shop.take(takeout(shop.root / f"takeout-20250301T101112Z{name}.zip", cut), "--allow-removals")
+    assert set(shop.reviews) == {takeout_id(n) for n in range(1, 31)}
+
+
+def test_an_export_that_has_the_name_of_an_earlier_one_is_another(shop: Shop) -> None:
+    shop.take(takeout(shop.root / "x-001.zip", [item(n) for n in range(30)]))
+    shop.take(takeout(shop.root / "x-001.zip", [item(n) for n in range(1, 31)]))
+    assert set(shop.reviews) == {takeout_id(n) for n in range(1, 31)}
+
+
+def test_a_part_with_a_faulty_record_removes_nothing(shop: Shop) -> None:
+    shop.take(takeout(shop.root / "a.zip", [item(n) for n in range(30)]))
+    shop.take(takeout(shop.root / "b-001.zip", [*(item(n) for n in range(1, 31)), item(0, createTime="?")]))
+    assert len(shop.reviews) == 31
+
+
+BRAKES = [
+    (1, 1, True),
+    (2, 1, True),
+    (3, 1, False),
+    (3, 3, True),
+    (9, 3, False),
+    (9, 4, True),
+    (40, 4, False),
+]
+
+
+@pytest.mark.parametrize(("stored", "gone", "asks"), BRAKES)
+def test_the_brake_asks_for_many_and_for_more_than_a_third(
+    shop: Shop, stored: int, gone: int, asks: bool
+) -> None:
+    shop.take(
+        shop.csv(*(["Ann", "5", f"2024-01-{n + 1:02}", ""] for n in range(28))),
+        "--name",
+        "B",
+        "--source",
+        "fb",
+    )
+    shop.take(takeout(shop.root / "a.zip", [item(n) for n in range(stored)]))
+    left = takeout(shop.root / "b.zip", [item(n) for n in range(gone, stored + 9)])
+    assert shop.run(left) == (EXIT_BAD_DATA if asks else EXIT_SUCCESS)
+    assert len(shop.reviews) == 28 + (stored if asks else stored + 9 - gone)
+
+
+def test_the_report_names_what_was_removed(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    shop.take(takeout(shop.root / "a.zip", [item(n) for n in range(30)]))
+    shop.take(takeout(shop.root / "b.zip", [item(n) for n in range(1, 31)]))
+    told = capsys.readouterr().out
+    assert f"removed: Ósk Nr0, 2025-01-01, “Kom aftur, í 0. skipti” ({takeout_id(0)})\n" in told
+
+
+def api_pages(shop: Shop, numbers: Sequence[int], *, total: int, average: float, last: int = 1) -> list[Path]:
+    """Two pages of the API, of which the last `last` have no token."""
+    items = [api_item(n, starRating="FOUR" if n % 3 == 0 else "FIVE") for n in numbers]
+    cut = [items[: len(items) // 2], items[len(items) // 2 :]]
+    found = []
+    for n, part in enumerate(cut):
+        token = {"nextPageToken": "t"} if n < 2 - last else {}
+        totals = {"totalReviewCount": total, "averageRating": average}
+        found.append(written(shop.root / f"p{n}.json", page(part, **totals, **token)))
+    return found
+
+
+def test_pages_of_the_api_that_agree_remove_as_a_takeout_does(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.take(*api_pages(shop, range(30), total=30, average=4.7), "--name", "B")
+    old = written(shop.root / "old.json", page([api_item(0)]))
+    pages = api_pages(shop, range(2, 33), total=31, average=4.677419)
+    shop.take(*pages)
+    assert "removed, since a complete export no longer has them: 2\n" in capsys.readouterr().out
+    assert len(shop.reviews) == 31
+    before = shop.files()
+    shop.take(*reversed(pages))
+    shop.take(old)
+    assert shop.files()["reviews.json"] == before["reviews.json"]
+    assert shop.run(*api_pages(shop, range(20, 36), total=16, average=4.7)) == EXIT_BAD_DATA
+    assert "18 of 31 reviews are not in this export" in capsys.readouterr().err
+
+
+DISAGREEING: dict[str, dict[str, Any]] = {
+    "a total that is not reached": {"total": 32, "average": 4.7},
+    "a total that is exceeded": {"total": 30, "average": 4.7},
+    "another mean": {"total": 31, "average": 4.9},
+    "no last page": {"total": 31, "average": 4.7, "last": 0},
+    "two last pages": {"total": 31, "average": 4.7, "last": 2},
+}
+
+
+@pytest.mark.parametrize("kind", DISAGREEING)
+def test_pages_of_the_api_that_disagree_remove_nothing_and_say_so(
+    shop: Shop, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.take(*api_pages(shop, range(30), total=30, average=4.7), "--name", "B")
+    shop.take(*api_pages(shop, range(2, 33), **DISAGREEING[kind]))
+    assert len(shop.reviews) == 33
+    assert "remove nothing: " in capsys.readouterr().out
+
+
+def test_pages_with_different_totals_remove_nothing(shop: Shop) -> None:
+    shop.take(*api_pages(shop, range(30), total=30, average=4.7), "--name", "B")
+    first, _ = api_pages(shop, range(2, 33), total=31, average=4.7)
+    kept = first.read_bytes()
+    _, second = api_pages(shop, range(2, 33), total=31, average=4.6)
+    shop.take(written(first, kept), second)
+    assert len(shop.reviews) == 33
+
+
+def test_after_a_move_reviews_with_the_same_author_moment_and_text_are_the_stored_ones(shop: Shop) -> None:
+    old = takeout(shop.root / "old.zip", [item(n) for n in range(9)])
+    shop.take(old)
+    moved = [item(n, place="22", name=f"accounts/1/locations/22/reviews/New{n}") for n in range(2, 12)]
+    moved[0] |= {"comment": "another"}  # so that it is another one
+    new = takeout(shop.root / "new.zip", moved, place="22")
+    assert shop.run(new) == EXIT_BAD_DATA
+    shop.take(new, "--location", "22", "--location", PLACE)
+    ids = {takeout_id(n) for n in range(9)} | {"google-New2", "google-New9", "google-New10", "google-New11"}
+    assert set(shop.reviews) == ids
+    before = shop.files()
+    shop.take(new)
+    shop.take(old)
+    assert set(shop.reviews) == ids
+    assert shop.state["reviews"][takeout_id(3)]["location"] == "22"
+    shop.take(new)
+    assert shop.files()["reviews.json"] == before["reviews.json"]
+
+
+def test_with_a_lost_state_another_location_is_asked_for_and_the_same_is_not(shop: Shop) -> None:
+    archive = takeout(shop.root / "a.zip", [item(n) for n in range(5)])
+    shop.take(archive)
+    (shop.data / "import-state.json").unlink()
+    other = takeout(shop.root / "b.zip", [item(n, place="22") for n in range(50, 55)], place="22")
+    assert shop.run(other, "--zone", ZONE) == EXIT_BAD_DATA
+    shop.take(archive)
+    assert len(shop.reviews) == 5
+
+
+def test_a_table_of_googles_reviews_says_nothing_of_locations(shop: Shop) -> None:
+    shop.take(shop.csv(["Ann", "5", "2024-01-02", ""]), "--name", "B", "--source", "google")
+    shop.take(takeout(shop.root / "a.zip", [item(n) for n in range(5)]))
+    assert len(shop.reviews) == 6
+
+
+EARLIER = Path(__file__).parent / "data_of_an_earlier_version"
+
+
+def test_a_directory_of_an_earlier_version_is_taken_over_and_what_it_had_lost_returns(shop: Shop) -> None:
+    """It was made of the parts of an export, one by one, pages, a table, an edit by hand and an erasure."""
+    shutil.copytree(EARLIER, shop.data)
+    before = shop.reviews
+    first, second = parts(shop.root, [item(n) for n in reversed(range(30))], 2, "takeout-20250201T101112Z")
+    pages = written(shop.root / "p.json", page([api_item(n) for n in range(27, 32)]))
+    rows = [["Ann", "5", "2024-01-02", "Good"], ["bob@example.com", "4", "2024-01-03", "Fine"]]
+    assert shop.run(shop.csv(*rows), pages, "--source", "fb") == EXIT_SUCCESS
+    (bob,) = (id for id, review in before.items() if review["author"] == "bob@example.com")
+    assert shop.reviews == before | {bob: before[bob] | {"author": "bob"}}
+    for archive in (second, first, second):
+        assert shop.run(archive) == EXIT_SUCCESS
+    ids = {takeout_id(n) for n in range(30) if n != 26} | {"google-AbFvOq0030", "google-AbFvOq0031"}
+    assert {id for id in shop.reviews if id.startswith("google")} == ids
+    assert not {takeout_id(n) for n in range(10)} & before.keys()
+    assert shop.reviews[takeout_id(25)]["text"] == "mended"
+    after = shop.files()
+    assert shop.run(first, second) == EXIT_SUCCESS
+    assert shop.files() == after
+
+
+def test_a_state_with_what_a_later_version_remembers_is_read_and_one_of_another_form_is_refused(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pages = written(shop.root / "p", page([item(1)]))
+    shop.take(pages, "--name", "B")
+    state = shop.state
+    state["reviews"][takeout_id(1)]["has_zone"] = "yes"
+    written(shop.data / "import-state.json", json.dumps(state | {"headers": {"a,b": {"source": "fb"}}}))
+    shop.take(pages)
+    for path, wrong in (
+        ("/reviews", []),
+        ("/zone", {}),
+        ("/exports/x", 5),
+        ("/exports/x/ids", {"ids": [1]}),
+    ):
+        key, _, inner = path[1:].partition("/")
+        document = state | {key: {"x": wrong} if inner else wrong}
+        written(shop.data / "import-state.json", json.dumps(document))
+        assert shop.run(pages) == EXIT_BAD_DATA
+        assert f"import-state.json {path}" in capsys.readouterr().err
+
+
+def test_a_missing_reply_clears_only_one_that_is_older_than_the_export(shop: Shop) -> None:
+    reply = {"comment": "Takk", "updateTime": moment(30)}
+    shop.take(written(shop.root / "a", page([item(1, reviewReply=reply)])), "--name", "B")
+    shop.take(written(shop.root / "b", page([item(1), item(2)])))
+    assert shop.reviews[takeout_id(1)]["owner_reply"]
+    shop.take(written(shop.root / "c", page([item(1), item(50)])))
+    assert shop.reviews[takeout_id(1)]["owner_reply"] is None
+    shop.take(shop.root / "a")
+    assert shop.reviews[takeout_id(1)]["owner_reply"] is None
+
+
+def test_what_was_changed_by_hand_stays(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    shop.take(written(shop.root / "a", page([item(1), item(2)])), "--name", "B")
+    shop.edit(takeout_id(1), text="mended", mine=[1], mentioned_services=["cake"])
+    shop.take(
+        written(shop.root / "b", page([item(1, comment="new", starRating="ONE", updateTime=moment(9))]))
+    )
+    review = shop.reviews[takeout_id(1)]
+    assert (review["text"], review["rating"]) == ("mended", 1)
+    assert (review["mine"], review["mentioned_services"]) == ([1], ["cake"])
+    assert f"changed by hand and kept: text of {takeout_id(1)}" in capsys.readouterr().out
+
+
+def test_short_names_are_remembered(shop: Shop) -> None:
+    shop.take(written(shop.root / "a", page([item(1)])), "--name", "B", "--short-names")
+    shop.take(written(shop.root / "b", page([item(1), item(2)])))
+    assert {review["author"] for review in shop.reviews.values()} == {"Ósk N."}
+    shop.take(shop.root / "b", "--no-short-names")
+    assert {review["author"] for review in shop.reviews.values()} == {"Ósk Nr1", "Ósk Nr2"}
+
+
+def test_without_the_state_ids_stay_and_nothing_is_removed_in_that_run(shop: Shop) -> None:
+    shop.take(takeout(shop.root / "a.zip", [item(n) for n in range(5)]))
+    (shop.data / "import-state.json").unlink()
+    assert shop.run("--count") == EXIT_SUCCESS  # which makes a state, too
+    later = takeout(shop.root / "b.zip", [item(n) for n in range(1, 6)])
+    shop.take(later)
+    assert set(shop.reviews) == {takeout_id(n) for n in range(6)}
+    shop.take(later)
+    assert set(shop.reviews) == {takeout_id(n) for n in range(1, 6)}
+
+
+def test_only_what_comes_from_the_location_is_removed(shop: Shop) -> None:
+    shop.take(shop.csv(["Ann", "5", "2024-01-02", ""]), "--name", "B", "--source", "fb")
+    two = takeout_files([item(n, place="22") for n in range(9)], place="22")
+    two |= takeout_files([item(n) for n in range(20, 29)])
+    archive = zipped(shop.root / "a.zip", two)
+    shop.take(archive, "--location", "22")
+    shop.take(archive, "--location", PLACE, "--location", "22")
+    (shop.data / "import-state.json").unlink()
+    for _ in range(2):
+        shop.take(archive, "--location", PLACE)
+    nameless = takeout_files([api_item(n, name=None) for n in range(29, 32)])
+    shop.take(zipped(shop.root / "b.zip", nameless))
+    assert len(shop.reviews) == 1 + 9 + 9 + 3
+
+
+def test_several_locations_are_never_mixed(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    files = takeout_files([item(1)]) | takeout_files([item(2, place="22")], place="22", title="Twó")
+    archive = zipped(shop.root / "a.zip", files)
+    assert shop.run(archive, "--zone", ZONE) == EXIT_BAD_DATA
+    told = capsys.readouterr().err
+    assert "22 'Twó'" in told and PLACE in told
+    shop.take(archive, "--location", "twó")
+    assert list(shop.reviews) == [takeout_id(2)]
+    assert shop.document["business"]["name"] == "Twó"
+    assert shop.run(written(shop.root / "b", page([item(1)]))) == EXIT_BAD_DATA
+    before = shop.files()
+    assert shop.run(archive, "--location", PLACE) == EXIT_BAD_DATA
+    told = capsys.readouterr().err
+    assert f'{PLACE} "Bó\'s Bakarí": 1 reviews here, 0 stored' in told
+    assert "22 'Twó': 1 reviews here, 1 stored" in told
+    assert shop.files() == before
+    shop.take(archive, "--location", PLACE, "--location", "22")
+    assert len(shop.reviews) == 2
+    shop.take(archive)  # both are known from now on
+
+
+def test_an_empty_cell_and_an_absent_column_differ(shop: Shop) -> None:
+    shop.take(shop.csv(ROW, header=HEADER), "--name", "B")
+    before = shop.only()
+    shop.take(shop.csv(["7", "Ann", "5", "2024-01-02", "fb"], header="id author rating date source"))
+    assert shop.only() == before
+    shop.take(shop.csv([*ROW[:4], "nan", "fb", "", "", ""], header=HEADER))
+    assert shop.only() == before | {"text": None, "source_url": None}
+
+
+def test_rows_without_ids_keep_theirs_when_they_are_edited(shop: Shop) -> None:
+    def bring(*texts: str) -> None:
+        shop.take(
+            shop.csv(*(["Ann", "5", "2024-01-01", text] for text in texts)),
+            "--name",
+            "B",
+            "--source",
+            "fb",
+        )
+
+    bring("one")
+    (first,) = shop.reviews
+    bring("two", "one", "one")
+    assert {id: review["text"] for id, review in shop.reviews.items()} == {first: "one", f"{first}-2": "two"}
+    bring("two", "edited")
+    assert {id: review["text"] for id, review in shop.reviews.items()} == {
+        first: "edited",
+        f"{first}-2": "two",
+    }
+    assert shop.run("--forget", first) == EXIT_SUCCESS
+    bring("edited", "two", "or this is the one")
+    assert {id: review["text"] for id, review in shop.reviews.items()} == {f"{first}-2": "two"}
+    bring("edited")
+    assert {id: review["text"] for id, review in shop.reviews.items()} == {f"{first}-2": "two"}
+
+
+def test_a_text_at_two_sources_is_named(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    long = "The best cinnamon buns of the whole island, says Ann."
+    shop.take(written(shop.root / "g", page([item(1, comment=long), item(2, comment=long)])), "--name", "B")
+    assert "the same text" not in capsys.readouterr().out
+    shop.take(shop.csv(["Ann", "5", "2024-01-01", long.upper()]), "--source", "fb")
+    assert "the same text at several sources: fb-" in capsys.readouterr().out
+
+
+def test_a_forgotten_review_stays_away_in_both_forms(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    archive = takeout(shop.root / "t.zip", [item(n) for n in range(5)])
+    pages = written(shop.root / "p.json", page([api_item(n) for n in range(8)]))
+    shop.take(archive)
+    assert shop.run("--forget", takeout_id(3), "--dry-run") == EXIT_SUCCESS
+    assert takeout_id(3) in shop.reviews and "suppressed.txt" not in shop.files()
+    assert shop.run("--forget", takeout_id(3)) == EXIT_SUCCESS
+    line = digest("google", takeout_id(3).removeprefix("google-"))
+    assert shop.files()["suppressed.txt"].decode() == f"{line}\n"
+    assert line in capsys.readouterr().out
+    assert takeout_id(3) not in shop.files()["import-state.json"].decode()
+    shop.take(archive, pages)
+    assert "Ósk Nr3" not in shop.files()["reviews.json"].decode() + capsys.readouterr().out
+    assert len(shop.reviews) == 7
+    state = shop.files()["import-state.json"].decode()
+    assert "Nr" not in state and list(json.loads(state)["hidden"]) == sorted(json.loads(state)["hidden"])
+    assert shop.run("--forget", "nobody") == EXIT_BAD_DATA
+
+
+def test_an_author_is_suppressed_by_name_whatever_is_shown(shop: Shop) -> None:
+    pages = written(shop.root / "p.json", page([item(n) for n in range(5)]))
+    shop.take(pages, "--name", "B", "--short-names")
+    text = f"# who asked for it\n\nauthor {digest('google', 'ósk nr3')}\n"
+    written(shop.data / "suppressed.txt", text)
+    shop.take(written(shop.root / "q.json", page([item(9)])))
+    assert takeout_id(3) not in shop.reviews
+    shop.take(written(shop.root / "q.json", page([item(3, reviewer={"displayName": "Ósk Önnur"})])))
+    assert takeout_id(3) not in shop.reviews
+    written(shop.data / "suppressed.txt", "Ósk Nr4\n")
+    assert shop.run(pages) == EXIT_BAD_DATA
+
+
+@pytest.mark.parametrize("name", ["Groß", "GROSS", "  groß "])
+def test_an_author_is_forgotten_by_name_in_any_case(
+    shop: Shop, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pages = page([item(1), item(2, reviewer={"displayName": "Groß"})])
+    shop.take(written(shop.root / "p", pages), "--name", "B")
+    before = shop.files()
+    assert shop.run("--forget-author", name, "--dry-run") == EXIT_SUCCESS
+    told = "kept away: Groß, 2025-01-03, “Kom aftur, í 2. skipti”"
+    assert told in capsys.readouterr().out
+    assert shop.files() == before
+    assert shop.run("--forget-author", name) == EXIT_SUCCESS
+    assert told in capsys.readouterr().out
+    assert shop.files()["suppressed.txt"].decode() == f"author {digest('google', 'gross')}\n"
+    shop.take(shop.root / "p")
+    assert set(shop.reviews) == {takeout_id(1)}
+    assert "matches nobody" not in capsys.readouterr().out
+
+
+def test_an_author_at_several_sources_or_under_a_short_name_is_asked_for(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = [
+        item(n, reviewer={"displayName": f"Ann {name}"}) for n, name in ((1, "Roe"), (2, "Ray"), (3, "Lee"))
+    ]
+    shop.take(written(shop.root / "p", page(both)), "--name", "B", "--short-names")
+    shop.take(shop.csv(["Ann Roe", "5", "2024-01-01", ""]), "--source", "fb")
+    for arguments, told in (
+        (["Ann R."], "--source google"),
+        (["Ann R.", "--source", "google"], "2 authors"),
+        (["Bo"], "--source google"),
+    ):
+        assert shop.run("--forget-author", *arguments) == EXIT_BAD_DATA
+        assert told in capsys.readouterr().err
+    assert shop.run("--forget-author", "Ann L.") == EXIT_SUCCESS
+    assert shop.run("--forget-author", "ann roe", "--source", "FB") == EXIT_SUCCESS
+    assert set(shop.reviews) == {takeout_id(1), takeout_id(2)}
+    assert shop.run("--forget-author", "Bo", "--source", "google") == EXIT_SUCCESS
+    assert f"matches nobody: author {digest('google', 'bo')}" in capsys.readouterr().out
+
+
+def test_a_line_that_has_met_its_review_is_told_no_more(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [["Ann", "5", "2024-01-01", "one"], ["Bo", "5", "2024-01-01", "two"]]
+    shop.take(shop.csv(*rows), "--name", "B", "--source", "fb")
+    id = next(id for id, review in shop.reviews.items() if review["author"] == "Ann")
+    assert shop.run("--forget", id) == EXIT_SUCCESS
+    shop.take(shop.csv(rows[1]), "--source", "fb")
+    assert "matches nobody" not in capsys.readouterr().out
+    written(shop.data / "suppressed.txt", f"author {digest('fb', 'Bo')}\n")  # who is folded to bo
+    shop.take(shop.csv(rows[1]), "--source", "fb")
+    assert f"matches nobody: author {digest('fb', 'Bo')}" in capsys.readouterr().out
+
+
+ADDRESSES = [
+    "{}",
+    "/reviews/{}",
+    "https://reviews.example.com/reviews/{}",
+    "http://127.0.0.1:8080/reviews/{}?utm=1#top",
+]
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_a_review_is_forgotten_by_its_address_as_the_browser_has_it(shop: Shop, address: str) -> None:
+    row = ["ä/1 %41?b", "Ann", "5", "2024-01-02", "fb"]
+    path = shop.csv(row, header="id author rating date source")
+    for written_as in ("fb-ä/1 %41?b", "fb-%C3%A4%2F1%20%2541%3Fb", "fb-ä%2F1%20%2541%3Fb"):
+        shop.take(path, "--name", "B")
+        assert set(shop.reviews) == {"fb-ä/1 %41?b"}
+        if "?" in written_as and "#" in address:
+            continue  # a browser encodes it
+        assert shop.run("--forget", address.format(written_as)) == EXIT_SUCCESS
+        assert not shop.reviews
+        (shop.data / "suppressed.txt").unlink()
+
+
+def test_a_name_that_is_an_e_mail_address_is_what_stands_before_the_at(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ["bob@example.com", "Eve Roe <eve@example.com>", "eve at home", "@handle", "ann@home"]
+    rows = [[name, "5", f"2024-01-{n + 1:02}", ""] for n, name in enumerate(names)]
+    google = page([item(1, reviewer={"displayName": "Joe.Q@mail.example.org"})])
+    path = shop.csv(*rows)
+    shop.take(path, written(shop.root / "p", google), "--name", "B", "--source", "fb")
+    assert "what stands before the @ is taken: 3\n" in capsys.readouterr().out
+    authors = {review["author"] for review in shop.reviews.values()}
+    assert authors == {"bob", "Eve Roe", "eve at home", "@handle", "ann@home", "Joe.Q"}
+    assert all(b"example" not in content for content in shop.files().values())
+    before = shop.files()
+    shop.take(path, shop.root / "p", "--source", "fb")
+    assert shop.files() == before
+    assert shop.run("--forget-author", "bob@example.com", "--source", "fb") == EXIT_SUCCESS
+    assert len(shop.reviews) == 5
+
+
+def test_rows_of_one_author_and_day_are_told_apart_in_time_that_grows_with_their_number(shop: Shop) -> None:
+    """Each stored row is looked at a few times, not once for each other row."""
+    looked = Counter[str]()
+    said_by = Ledger._said_by
+
+    def counted(ledger: Ledger, id: str) -> tuple[str, str]:
+        looked["all"] += 1
+        return said_by(ledger, id)
+
+    rows = [["Ann", "5", "2024-01-01", f"text {n}"] for n in range(300)]
+    shop.take(shop.csv(*rows), "--name", "B", "--source", "fb")
+    edited = [[*row[:3], f"edited {row[3]}"] for row in rows[:290]] + rows[290:]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Ledger, "_said_by", counted)
+        shop.take(shop.csv(*edited), "--source", "fb")
+    assert len(shop.reviews) == 300
+    assert looked["all"] <= 4 * 300
+
+
+@given(
+    numbers=st.lists(st.integers(0, 12), min_size=1, max_size=20),
+    edits=st.lists(st.tuples(st.integers(0, 12), st.integers(30, 60)), max_size=6),
+    seed=st.randoms(use_true_random=False),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+def test_the_order_of_files_and_of_reviews_does_not_matter(
+    tmp_path_factory: pytest.TempPathFactory,
+    numbers: list[int],
+    edits: list[tuple[int, int]],
+    seed: random.Random,
+) -> None:
+    root = tmp_path_factory.mktemp("order")
+    items = [item(n) for n in numbers]
+    items += [item(n, comment=f"edit {day}", updateTime=moment(day)) for n, day in edits]
+    items += [api_item(n) for n in numbers[::2]]
+    ends = []
+    for turn in range(2):
+        seed.shuffle(items)
+        cut = seed.randint(0, len(items))
+        files = [
+            written(root / f"{turn}{n}", page(part))
+            for n, part in enumerate((items[:cut], items[cut:]))
+            if part
+        ]
+        shop = Shop(root / f"d{turn}")
+        shop.take(*files, "--name", "B")
+        once = shop.files()
+        shop.take(*reversed(files))
+        assert shop.files() == once
+        ends.append(once["reviews.json"])
+    assert ends[0] == ends[1]
+
+
+IDS, AUTHORS, STARS = (st.sampled_from(values) for values in (["1", "2", ""], ["Ann Lee", "Bo"], "45"))
+TEXTS = st.text("ab é\n\"';,", max_size=4)
+
+
+@given(
+    rows=st.lists(st.tuples(IDS, AUTHORS, STARS, TEXTS), min_size=1, max_size=8),
+    seed=st.randoms(use_true_random=False),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+def test_the_order_of_rows_does_not_matter_and_nothing_is_made_up(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str, str]], seed: random.Random
+) -> None:
+    shop, other = Shop(tmp_path_factory.mktemp("rows")), Shop(tmp_path_factory.mktemp("rows"))
+    table = [[id, author, stars, "2024-01-01", clean(text)] for id, author, stars, text in rows]
+    shuffled = seed.sample(table, len(table))
+    for each, order in ((shop, table), (other, shuffled)):
+        path = each.csv(*order, header="id author rating date text")
+        each.take(path, "--name", "B", "--source", "fb")
+        once = each.files()
+        each.take(path, "--source", "fb")
+        assert each.files() == once
+    assert shop.files() == other.files()
+    said = {(author, int(stars), text or None) for _, author, stars, _, text in table}
+    assert said >= {(each["author"], each["rating"], each["text"]) for each in shop.reviews.values()}
+    assert len(shop.reviews) == len({row[0] or tuple(row) for row in table})

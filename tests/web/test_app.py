@@ -1,0 +1,357 @@
+"""The application without a server: whatever comes, the answer is defined; faults of our own are told.
+
+What it says over HTTP is in `test_http.py`, what it does when files change in `test_reload.py`.
+"""
+
+import gc
+import gzip
+import io
+import json
+import logging
+import re
+import string
+import weakref
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest.mock import Mock
+from urllib.parse import unquote, unquote_to_bytes, urlencode
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from page_samples import write_files
+from services import SAMPLE
+from small_files import review
+
+import reviewsd
+from reviewslib import links
+from reviewslib.process.settings import Settings
+from reviewslib.web import app, representations
+from reviewslib.web.app import Application
+from reviewslib.web.representations import Answer, Deferred, Response, resolved
+
+APP = reviewsd.application_of(Settings(data=SAMPLE))
+
+
+def call(
+    application: Application, method: str, path: str, query: str = "", **headers: str
+) -> tuple[int, dict[str, str], bytes]:
+    """One request as a WSGI server would pass it on; texts of one character a byte."""
+    environ: dict[str, Any] = {"REQUEST_METHOD": method, "PATH_INFO": path, "QUERY_STRING": query}
+    environ |= {"SERVER_PROTOCOL": "HTTP/1.1", "HTTP_HOST": "a", "wsgi.input": io.BytesIO()}
+    environ |= {n if n.startswith("CONTENT_") else f"HTTP_{n}": value for n, value in headers.items()}
+    started: list[Any] = []
+    body = b"".join(application(environ, lambda status, fields: started.extend((status, fields))))
+    return int(started[0][:3]), dict(started[1]), body
+
+
+def assert_defined(answer: tuple[int, dict[str, str], bytes], *allowed: int) -> None:
+    status, headers, body = answer
+    assert status in allowed
+    for name, value in headers.items():
+        assert (name + value).isprintable(), "a header could be split"
+    if status == 400:
+        assert json.loads(body)["issues"]
+
+
+latin = st.text(st.characters(max_codepoint=255), max_size=60)
+names = st.sampled_from(list(APP.program.contract.search_parameters))
+queries = latin | st.lists(st.tuples(names, st.text(string.printable, max_size=12)), max_size=6).map(
+    lambda pairs: "&".join(f"{name}={value}" for name, value in pairs)
+)
+
+
+@given(query=queries, day=latin)
+def test_any_query_string_or_date_segment_gives_200_or_issues(query: str, day: str) -> None:
+    assert_defined(call(APP, "GET", "/api/reviews/search", query), 200, 400)
+    assert_defined(call(APP, "GET", "/api/reviews/since/" + day), 200, 400)
+
+
+@given(path=latin, method=st.sampled_from(["GET", "HEAD", "OPTIONS", "POST", "X"]))
+def test_any_path_and_method_give_a_defined_answer(path: str, method: str) -> None:
+    assert_defined(call(APP, method, path), 200, 204, 404, 405, *([400] if "since" in path else []))
+
+
+ODD_IDS = ["a/b", "/", "?#", "%2F", "a b+c", "é\u0301", "\U0001f600", "...", "../x", "\ufffd", "&<>\"'"]
+ODD_IDS.append("x" * 200)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.sampled_from(ODD_IDS) | st.text(min_size=1, max_size=200), unique=True))
+def test_the_address_of_a_review_leads_to_it_whatever_its_id(ids: list[str]) -> None:
+    ids = [id for id in ids if id not in (".", "..") and not re.search("[\x00-\x1f\x7f-\x9f]", id)]
+    with TemporaryDirectory() as directory:
+        reviews_file = {"business": {"name": "Ann's"}, "reviews": list(map(review, ids))}
+        data = write_files(Path(directory), reviews_file)
+        application = reviewsd.application_of(Settings(data=data))
+    for served in json.loads(application.snapshot.dataset.reviews_json)["reviews"]:
+        path = served["page_url"].removeprefix("http://127.0.0.1:8080")
+        assert re.fullmatch("/reviews/[A-Za-z0-9_.~%-]+", path)
+        decoded = unquote_to_bytes(path).decode("latin-1")
+        for kind, accept in ((representations.HTML_TYPE, "text/html"), (representations.JSON_TYPE,) * 2):
+            status, headers, body = call(application, "GET", decoded, ACCEPT=accept)
+            assert (status, headers["Content-Type"]) == (200, kind)
+            assert headers["Vary"] == "Accept, Accept-Encoding"
+        assert json.loads(body) == served
+
+
+@pytest.mark.parametrize("path", ["/reviews/nobody", "/reviews/\xff", "/reviews/01K5FFH1CJKPYMT78VAF8E32YN/"])
+def test_where_no_review_is_a_page_or_json_says_so(path: str) -> None:
+    for kind, accept in (("text/html; charset=utf-8", "*/*"), ("application/json", "application/json")):
+        status, headers, body = call(APP, "GET", path, ACCEPT=accept)
+        assert (status, headers["Content-Type"], headers["Cache-Control"]) == (404, kind, "no-store")
+        assert headers["Vary"] == "Accept, Accept-Encoding"
+        assert b"no such review" in body or json.loads(body)["status"] == 404
+
+
+tags = latin | st.sampled_from([APP.snapshot.fixed["/reviews.json"].identity.etag, "*", 'W/"x"', '"a", "b"'])
+DATE_PARTS = (
+    ["Mon,", "Monday,", "", "x"],
+    ["1", "31", "0", "-1", "9" * 12],
+    ["Jan", "dec", "13", "x"],
+    ["2026", "1", "0", "9999", "9" * 20, "9" * 5000],
+    ["0:0", "23:59:60", "0.0", "9:9:9:9", "-1:0", f"0:0:{'9' * 20}", ""],
+    ["GMT", "-0000", "+1400", "-9999", f"+{'9' * 14}", f"-{'9' * 400}", "+x", ""],
+)
+dates = latin | st.tuples(*map(st.sampled_from, DATE_PARTS)).map(" ".join)
+
+
+@given(tag=tags, date=dates, coding=latin | st.sampled_from(["gzip", "gzip;q=0.1, identity;q=0.2"]))
+def test_any_conditional_headers_give_200_or_304(tag: str, date: str, coding: str) -> None:
+    headers = {"IF_NONE_MATCH": tag, "IF_MODIFIED_SINCE": date, "ACCEPT_ENCODING": coding, "ACCEPT": coding}
+    for path in ("/reviews.json", "/"):
+        assert_defined(call(APP, "GET", path, **headers), 200, 304)
+
+
+HEADERS = [
+    *("ACCEPT", "ACCEPT_ENCODING", "CONTENT_ENCODING", "CONTENT_LENGTH", "CONTENT_TYPE", "HOST", "ORIGIN"),
+    *("IF_MODIFIED_SINCE", "IF_NONE_MATCH"),
+    *("MCP_METHOD", "MCP_NAME", "MCP_PROTOCOL_VERSION", "MCP_SESSION_ID"),
+]
+PIECES = [
+    *("\"*,;=%'/@:[]<()?-+.01 \t\\"),
+    *("W/", "q=", "q=0.", "9e9", "nan", "a*0*=utf-8''", "charset=", "[::1]", "v1.", "http://", "=?base64?"),
+    *("gzip", "identity", "application/json", "text/html", "text/event-stream"),
+    *("2026-07-28", "2025-06-18", "tools/call", "9" * 5000),
+]
+values = latin | st.lists(st.sampled_from(PIECES)).map("".join)
+PATHS = [*app.ROUTES, "/api/reviews/since/2026-01-01", "/nothing"]
+
+
+def test_no_value_of_a_header_is_a_fault_of_ours(caplog: pytest.LogCaptureFixture) -> None:
+    @settings(max_examples=1000)
+    @given(path=st.sampled_from(PATHS), method=st.sampled_from(["GET", "POST"]), data=st.data())
+    def check(path: str, method: str, data: st.DataObject) -> None:
+        header = data.draw(st.sampled_from(HEADERS))
+        value = data.draw(dates if header == "IF_MODIFIED_SINCE" else values)
+        status, headers, _ = call(APP, method, path, **{header: value})
+        assert 200 <= status < 500
+        assert "".join(map("".join, headers.items())).isprintable(), "a header could be split"
+
+    check()
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("length", ["abc", "-5", "1_0", " 5", "9" * 19, "٣", "5, 5"])
+def test_a_content_length_that_is_none_is_400_under_any_server(length: str) -> None:
+    status, _, body = call(APP, "POST", "/mcp", CONTENT_LENGTH=length)
+    assert status == 400
+    assert json.loads(body)["error"]["message"] == "The Content-Length is not a number of bytes."
+
+
+@pytest.mark.parametrize(("framing", "is_read"), [({}, False), ({"TRANSFER_ENCODING": "chunked"}, True)])
+def test_a_body_without_a_length_is_read_only_if_it_has_chunks(
+    framing: dict[str, str], is_read: bool
+) -> None:
+    """A server may hand over its connection, which never ends."""
+    read: list[int] = []
+    environ = {"REQUEST_METHOD": "POST", "PATH_INFO": "/mcp", "HTTP_HOST": "a"}
+    body = Mock(read=lambda most_bytes: read.append(most_bytes) or b"")
+    APP.respond(environ | {"wsgi.input": body} | {f"HTTP_{name}": each for name, each in framing.items()})
+    assert any(read) is is_read
+
+
+def test_an_answer_that_is_kept_is_the_answer_computed_anew() -> None:
+    fresh = reviewsd.application_of(Settings(data=SAMPLE))
+    for query in ("", "query=back", "rating=5&limit=100", "mentions_service=massage-therapy"):
+        for coding in ("", "gzip"):
+            asked = ("GET", "/api/reviews/search", query)
+            first, kept, other = (call(each, *asked, ACCEPT_ENCODING=coding) for each in (fresh, fresh, APP))
+            assert first == kept == other
+
+
+# ---- The list of reviews for people: what the search finds, a page at a time ----
+
+LIST_NAMES = [name for name in APP.program.contract.list_parameters if name != "page"]
+VALUES = ["", "back", "é", "Okafor", "massage-therapy", "Massage Therapy", "4", "4.5", "5", "7"]
+VALUES += ["2025-06-01", "2026-01-01"]
+
+
+def listed_ids(query: str) -> tuple[int, list[str]]:
+    """The status of the pages of a list, and the ids of all reviews on them."""
+    ids: list[str] = []
+    for number in range(1, 12):
+        status, _, body = call(APP, "GET", "/reviews", f"{query}&page={number}")
+        if status != 200:
+            break
+        ids += [unquote(id) for id in re.findall('<p><a href="[^"]*/reviews/([^"]*)"><time', body.decode())]
+    return (status if number == 1 else 200), ids
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(LIST_NAMES), st.sampled_from(VALUES)), max_size=3))
+def test_the_list_and_the_search_find_the_same_for_the_same_values(pairs: list[tuple[str, str]]) -> None:
+    query, found = urlencode(pairs), []
+    for offset in (0, 100):
+        status, _, body = call(APP, "GET", "/api/reviews/search", f"{query}&limit=100&offset={offset}")
+        found += json.loads(body).get("reviews", [])
+    assert listed_ids(query) == (status, [review["id"] for review in found])
+
+
+def test_what_the_list_does_not_know_is_ignored_and_kept_once() -> None:
+    application = reviewsd.application_of(Settings(data=SAMPLE))
+    asked = ("query=back&page=2", "utm_source=x&page=2&fbclid=y&query=back&limit=3&offset=-1&%ff=1&rating=")
+    first, second = (call(application, "GET", "/reviews", query) for query in asked)
+    assert first == second
+    assert b"utm_source" not in second[2]
+    assert len(vars(application.snapshot.computed)["_kept"]) == 1
+
+
+@given(query=queries)
+def test_any_query_string_gives_a_page(query: str) -> None:
+    status, headers, body = call(APP, "GET", "/reviews", query)
+    assert status in (200, 400)
+    assert headers["Content-Type"] == "text/html; charset=utf-8"
+    assert body.decode().endswith("</html>")
+
+
+def test_a_page_beyond_the_last_names_the_last() -> None:
+    status, headers, body = call(APP, "GET", "/reviews", "page=9")
+    assert (status, headers["Cache-Control"]) == (400, "no-store")
+    assert b"Page: the last page is 8." in body
+    assert call(APP, "GET", "/reviews", "page=8")[0] == 200
+
+
+# ---- Faults of our own ----
+
+
+def test_an_unexpected_exception_is_logged_once_and_answered_with_its_id(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(app, "search", lambda dataset, query: 1 / 0)
+    status, headers, body = call(APP, "GET", "/api/reviews/search", "query=never+asked+before")
+    document = json.loads(body)
+    assert (status, headers["Cache-Control"]) == (500, "no-store")
+    assert b"ZeroDivisionError" not in body
+    logged = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert len(logged) == 1
+    assert document["request_id"] in logged[0].getMessage()
+
+
+# ---- Large answers ----
+
+
+def test_nothing_of_a_refused_request_is_kept() -> None:
+    class Input(io.BytesIO):
+        pass
+
+    body = Input(b"x")
+    gone, head = weakref.ref(body), environ("/mcp", CONTENT_LENGTH="70000") | {"REQUEST_METHOD": "POST"}
+    assert resolved(APP.respond(head | {"wsgi.input": body})).status == 413
+    del body
+    gc.collect()
+    assert gone() is None
+
+
+def made(answer: Answer) -> Response:
+    """The response of an answer that must be deferred."""
+    assert isinstance(answer, Deferred)
+    return answer.make()
+
+
+def environ(path: str, query: str = "", **variables: str) -> dict[str, str]:
+    return {"REQUEST_METHOD": "GET", "PATH_INFO": path, "QUERY_STRING": query, "HTTP_HOST": "a"} | variables
+
+
+def test_a_large_answer_is_made_on_a_worker_and_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "LARGEST_INLINE_BYTES", 1000)
+    application = reviewsd.application_of(Settings(data=SAMPLE))
+    operations = APP.program.contract.document["paths"]["/api/reviews/search"]
+    for method in ("GET", "HEAD"):
+        answer = application.respond(environ(links.SEARCH_PATH, "limit=100") | {"REQUEST_METHOD": method})
+        assert isinstance(answer, Deferred)
+        assert "503" in operations[method.lower()]["responses"], "too many may wait"
+    response = made(application.respond(environ(links.SEARCH_PATH, "limit=100")))
+    assert response.status == 200
+    assert len(json.loads(response.body[:])["reviews"]) == 100
+    assert application.respond(environ(links.SEARCH_PATH, "limit=100")) == response, (
+        "it need not be made again"
+    )
+
+
+@pytest.mark.parametrize("name", ["query", "mentions_technician", "mentions_service"])
+def test_a_question_of_thousands_of_characters_is_answered_on_a_worker(name: str) -> None:
+    for path in (links.SEARCH_PATH, links.REVIEW_LIST_PATH):
+        assert isinstance(APP.respond(environ(path, f"{name}={'x' * 1900}")), Response)
+        assert made(APP.respond(environ(path, f"{name}={'x' * 2000}"))).status == 200
+        assert made(APP.respond(environ(path, f"{name}={'x' * 2000}&rating=x"))).status == 400
+    body = json.dumps({"jsonrpc": "2.0", "id": "x" * 2000, "method": "ping"}).encode()
+    post = environ("/mcp", CONTENT_TYPE="application/json", CONTENT_LENGTH=str(len(body)))
+    assert made(APP.respond(post | {"REQUEST_METHOD": "POST", "wsgi.input": io.BytesIO(body)})).status == 200
+
+
+def test_all_reviews_since_a_day_are_sent_as_slices_and_packed_while_a_worker_is_free(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(app, "LARGEST_INLINE_BYTES", 1000)
+    application = reviewsd.application_of(Settings(data=SAMPLE))
+    asked = environ(links.SINCE_PATH + "2020-01-01")
+    plain = application.respond(asked)
+    assert isinstance(plain, Response)
+    assert plain.shared, "it takes no memory of its own"
+    answer = application.respond(asked | {"HTTP_ACCEPT_ENCODING": "gzip"})
+    assert isinstance(answer, Deferred)
+    assert answer.instead == plain, "nobody waits for gzip"
+    packed = answer.make()
+    assert gzip.decompress(packed.body[:]) == plain.body[:]
+    assert packed.instead == plain, "memory that is short does not matter"
+    assert application.respond(asked | {"HTTP_ACCEPT_ENCODING": "gzip"}) == packed, "it is kept"
+
+
+def test_the_tag_of_since_changes_with_the_reviews_the_day_and_the_coding_alone() -> None:
+    def tags(reviews: bytes, day: str) -> list[str]:
+        application = reviewsd.application_of(Settings(data=SAMPLE))
+        dataset = replace(application.snapshot.dataset, reviews_digest=reviews)
+        application.snapshot = application.snapshot._replace(dataset=dataset)
+        asked = environ(links.SINCE_PATH + day)
+        found = [application.respond(asked | {"HTTP_ACCEPT_ENCODING": coding}) for coding in ("", "gzip")]
+        return [dict(each.headers)["ETag"] for each in found if isinstance(each, Response)]
+
+    known = [*tags(b"a", "2026-10-01"), *tags(b"a", "2026-10-02"), *tags(b"b", "2026-10-01")]
+    assert len(set(known)) == 6
+    assert tags(b"a", "2026-10-01") == known[:2]
+
+
+def test_a_batch_is_answered_on_a_worker() -> None:
+    ping = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
+    head = {"REQUEST_METHOD": "POST", "PATH_INFO": "/mcp", "HTTP_HOST": "a"}
+    head |= {"CONTENT_TYPE": "application/json", "HTTP_MCP_PROTOCOL_VERSION": "2025-03-26"}
+    batch = b"\n[%s, %s]" % (ping, ping.replace(b"1", b"2"))
+    for body, waits in ((ping, False), (batch, True), (b"\xef\xbb\xbf" + batch, True)):
+        framing = {"CONTENT_LENGTH": str(len(body)), "wsgi.input": io.BytesIO(body)}
+        answer = APP.respond(head | framing)
+        assert isinstance(answer, Deferred) == waits
+        assert resolved(answer).status == 200
+
+
+def test_a_fault_while_a_large_answer_is_made_is_told_like_any_other(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(app, "LARGEST_INLINE_BYTES", 1000)
+    monkeypatch.setattr(app, "represent", lambda *arguments, **form: 1 / 0)
+    application = reviewsd.application_of(Settings(data=SAMPLE))
+    status, _, body = call(application, "GET", "/api/reviews/search", "limit=100")
+    assert (status, json.loads(body)["status"]) == (500, 500)
+    assert len(caplog.records) == 1

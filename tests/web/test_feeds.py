@@ -1,0 +1,290 @@
+"""Both feeds tell of the newest reviews as JSON Feed 1.1 and RFC 4287 have it, whatever customers wrote.
+
+What the two specifications demand is written down rule by rule in `feed_rules.py`.
+
+Content - Any text - Ids and addresses - Dates - Readers
+"""
+
+import json
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from datetime import date
+
+import feedparser
+import pytest
+from feed_rules import ATOM, atom_faults, instant
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from small_files import (
+    LINKS,
+    OKAFOR,
+    WHEN_EMPTY,
+    Object,
+    a_file,
+    check_served,
+    good_dataset,
+    loaded,
+    review,
+    served,
+)
+
+from reviewslib.dataset.reviews import Dataset
+from reviewslib.links import Links
+from reviewslib.web import feeds
+
+
+def json_items(dataset: Dataset) -> list[Object]:
+    return json.loads(feeds.json_feed(dataset, LINKS))["items"]
+
+
+def atom(dataset: Dataset, links: Links = LINKS) -> bytes:
+    return feeds.atom_feed(dataset, links, WHEN_EMPTY)
+
+
+def atom_root(dataset: Dataset, links: Links = LINKS) -> ET.Element:
+    return ET.fromstring(atom(dataset, links))
+
+
+def entry_texts(dataset: Dataset, name: str) -> list[str]:
+    """The text of one child of each entry."""
+    return [entry.findtext(f"{ATOM}{name}", "") for entry in atom_root(dataset).iter(f"{ATOM}entry")]
+
+
+# ---- Content ----
+
+JSON_OF_TWO = """\
+{"version":"https://jsonfeed.org/version/1.1","title":"Reviews of Larkspur",\
+"home_page_url":"https://larkspur.example/","feed_url":"https://r.example/api/feed.json",\
+"description":"All verified customer reviews of Larkspur.",\
+"hubs":[{"type":"WebSub","url":"https://r.example/api/websub/hub"}],"items":[\
+{"id":"01A","url":"https://s.example/1","title":"5 stars from Ann B.","content_text":"Good",\
+"date_published":"2025-06-01T00:00:00Z","date_modified":"2025-06-02T09:00:00+02:00",\
+"authors":[{"name":"Ann B.","avatar":"https://a.example/1.png"}],\
+"tags":["Massage therapy","Dr. Tobias Okafor"],"_review":{"rating":5,"verified":true,"source":"google",\
+"owner_reply":{"text":"Thanks","date":"2025-06-02T09:00:00+02:00"}}},\
+{"id":"01B","url":"https://r.example/reviews/01B","title":"4.5 stars from Ann B.",\
+"content_text":"4.5 stars, without words.",\
+"date_published":"2025-05-01T10:00:00Z","date_modified":"2025-05-01T10:00:00Z",\
+"authors":[{"name":"Ann B."}],"tags":["Massage therapy"],\
+"_review":{"rating":4.5,"verified":true,"source":"unknown","owner_reply":null}}]}"""
+ATOM_OF_TWO = """\
+<feed xmlns="http://www.w3.org/2005/Atom"><id>tag:larkspur.example,2026:reviews</id>\
+<title>Reviews of Larkspur</title>\
+<subtitle>All verified customer reviews of Larkspur.</subtitle>\
+<updated>2025-06-02T09:00:00+02:00</updated>\
+<link rel="self" type="application/atom+xml" href="https://r.example/feed.xml" />\
+<link rel="hub" href="https://r.example/api/websub/hub" />\
+<link rel="alternate" href="https://larkspur.example/" />\
+<entry><id>tag:larkspur.example,2026:review/01A</id><title>5 stars from Ann B.</title>\
+<published>2025-06-01T00:00:00Z</published><updated>2025-06-02T09:00:00+02:00</updated>\
+<author><name>Ann B.</name></author><link rel="alternate" href="https://s.example/1" />\
+<category term="Massage therapy" /><category term="Dr. Tobias Okafor" />\
+<content type="text">Good\n\nReply from the owner: Thanks</content></entry>\
+<entry><id>tag:larkspur.example,2026:review/01B</id><title>4.5 stars from Ann B.</title>\
+<published>2025-05-01T10:00:00Z</published><updated>2025-05-01T10:00:00Z</updated>\
+<author><name>Ann B.</name></author><link rel="alternate" href="https://r.example/reviews/01B" />\
+<category term="Massage therapy" />\
+<content type="text">4.5 stars, without words.</content></entry></feed>"""
+
+
+def test_the_feeds_of_two_reviews() -> None:
+    assert feeds.json_feed(good_dataset(), LINKS).decode() == JSON_OF_TWO
+    assert atom(good_dataset()).decode() == "<?xml version='1.0' encoding='utf-8'?>\n" + ATOM_OF_TWO
+
+
+BROKEN = {
+    "<updated>2025-06-02T09:00:00+02:00</updated>": "",
+    "T10:00:00Z</published>": "t10:00:00z</published>",
+    "<name>Ann B.</name>": "",
+    'rel="self"': 'rel="alternate"',
+    "tag:larkspur": "larkspur",
+    ":review/01B": ":review/01A",
+    "<entry>": "<entry><x/>",
+}
+
+
+@pytest.mark.parametrize(("old", "new"), BROKEN.items())
+def test_the_atom_rules_notice_a_broken_feed(old: str, new: str) -> None:
+    assert old in ATOM_OF_TWO
+    assert atom_faults(ET.fromstring(ATOM_OF_TWO)) == []
+    assert atom_faults(ET.fromstring(ATOM_OF_TWO.replace(old, new)))
+
+
+def test_feeds_hold_the_fifty_newest() -> None:
+    days = [date.fromordinal(730000 + (n * 37) % 120).isoformat() for n in range(120)]
+    dataset = loaded(a_file(*(review(f"r{n}", date=day) for n, day in enumerate(days))))
+    newest = [one["id"] for one in served(dataset)[:50]]
+    assert [item["id"] for item in json_items(dataset)] == newest
+    assert [item["date_published"][:10] for item in json_items(dataset)] == sorted(days)[:-51:-1]
+    assert entry_texts(dataset, "id") == [f"tag:r.example,2026:review/{identifier}" for identifier in newest]
+
+
+def test_the_feeds_of_no_reviews_are_valid() -> None:
+    dataset = loaded(a_file())
+    check_served(dataset)
+    assert atom_root(dataset).findtext(f"{ATOM}updated") == "2026-01-02T03:04:05Z"
+    assert json_items(dataset) == []
+
+
+def test_a_title_counts_stars_as_people_do() -> None:
+    for rating, stars in ((1, "1 star"), (1.0, "1 star"), (1.5, "1.5 stars"), (5.0, "5 stars")):
+        dataset = loaded(a_file(review(rating=rating)))
+        assert json_items(dataset)[0]["title"] == f"{stars} from Ann B." == entry_texts(dataset, "title")[0]
+        assert json_items(dataset)[0]["content_text"] == f"{stars}, without words."
+
+
+def test_a_tag_stands_once_however_often_it_is_mentioned() -> None:
+    mentions = {"mentioned_services": ["b", "a", "b"], "mentioned_technicians": ["Ann", "b", "Ann"]}
+    dataset = loaded(a_file(review(**mentions)))
+    terms = [category.get("term") for category in atom_root(dataset).iter(f"{ATOM}category")]
+    assert json_items(dataset)[0]["tags"] == ["b", "a", "Ann"] == terms
+
+
+# ---- Any text ----
+
+HOSTILE = [
+    *("]]>", "<script>alert(1)</script>", "&amp;", "&#0;", "&nbsp;", "<!--", "<![CDATA[x]]>", "<?php", "'\""),
+    *("line\nline", "a\r\nb\rc", "\ttab", "  blanks  ", "\u2028\u0085\x7f", "😀\u200d𝄞", "\u202eabc"),
+]
+FORBIDDEN = [*map(chr, range(9)), "\x0b", "\x0c", *map(chr, range(0x0E, 0x20)), "\ufffe", "\uffff"]
+
+
+def as_xml_carries(text: str) -> str:
+    """`text` without what XML 1.0 section 2.2 forbids, lines ended as section 2.11 reads them."""
+    return "".join(one for one in text if one not in FORBIDDEN).replace("\r\n", "\n").replace("\r", "\n")
+
+
+@settings(max_examples=200)
+@given(st.sampled_from(HOSTILE) | st.text(max_size=20))
+@example("".join(HOSTILE))
+@example("".join(FORBIDDEN) + "\r\x00\n")
+def test_any_text_is_carried_by_both_feeds(text: str) -> None:
+    author, content = f"x{text}", f"{text}x"
+    one = review(author=author, text=content, owner_reply={"text": text}, mentioned_technicians=[text])
+    dataset = loaded(a_file(one, business={"name": author}))
+    check_served(dataset)
+    (item,), root = json_items(dataset), atom_root(dataset)
+    assert (item["content_text"], item["authors"], item["tags"]) == (content, [{"name": author}], [text])
+    assert root.findtext(f"{ATOM}title") == as_xml_carries(f"Reviews of {author}")
+    assert root.findtext(f".//{ATOM}name") == as_xml_carries(author)
+    assert root.findtext(f".//{ATOM}content") == as_xml_carries(f"{content}\n\nReply from the owner: {text}")
+    assert [one.get("term") for one in root.iter(f"{ATOM}category")] == [as_xml_carries(text)]
+
+
+# ---- Ids and addresses ----
+
+any_text = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=6)
+any_id = any_text.filter(lambda id: id not in (".", ".."))
+
+
+@settings(max_examples=150)
+@given(st.lists(any_id, unique=True, max_size=6))
+def test_any_ids_are_unique_and_legal_in_both_feeds(ids: list[str]) -> None:
+    dataset = loaded(a_file(*map(review, ids)))
+    check_served(dataset)
+    assert [item["id"] for item in json_items(dataset)] == sorted(ids, reverse=True)
+
+
+def test_ids_with_blanks_slashes_and_letters_of_all_alphabets_become_tags() -> None:
+    dataset = loaded(a_file(review("a b/c?é#%41~")))
+    assert entry_texts(dataset, "id") == ["tag:r.example,2026:review/a%20b%2Fc%3F%C3%A9%23%2541~"]
+
+
+def test_ids_name_the_host_of_the_business_or_of_the_service() -> None:
+    hosts = {"https://Larkspur.Example:8443/path?x": "larkspur.example", None: "r.example"}
+    hosts |= {"http://user:secret@larkspur.example": "larkspur.example", "http://127.0.0.1/": "127.0.0.1"}
+    hosts |= {"http://[2001:db8::1]/": "localhost", "https://größe.example/": "localhost"}
+    for url, authority in hosts.items():
+        dataset = loaded(a_file(business={"name": "x", "url": url}))
+        assert atom_root(dataset).findtext(f"{ATOM}id") == f"tag:{authority},2026:reviews"
+
+
+def test_a_review_that_was_published_nowhere_else_has_its_page_and_no_hub_is_named_where_none_runs() -> None:
+    dataset = loaded(a_file(review("a"), review("b", source_url="https://s.example/\ufffeb")))
+    assert [item.get("url") for item in json_items(dataset)] == [
+        "https://s.example/\ufffeb",
+        "https://r.example/reviews/a",
+    ]
+    links = [entry.findall(f"{ATOM}link") for entry in atom_root(dataset).iter(f"{ATOM}entry")]
+    assert [[link.get("href") for link in found] for found in links] == [
+        ["https://s.example/b"],
+        ["https://r.example/reviews/a"],
+    ]
+    without_hub = replace(LINKS, hub="")
+    assert "hubs" not in json.loads(feeds.json_feed(dataset, without_hub))
+    relations = [link.get("rel") for link in atom_root(dataset, without_hub).findall(f"{ATOM}link")]
+    assert relations == ["self", "alternate"]
+
+
+# ---- Dates ----
+
+SAME_DAY_OR_NEAR = [
+    ("2025-03-01", "2025-03-01T00:00:00.5Z"),
+    ("2025-03-01T23:00:00+02:00", "2025-03-01T22:00:00Z"),
+    ("2025-03-02T00:30:00+02:00", "2025-03-01T23:00:00Z"),
+    ("2025-03-01T00:00:00Z", "2025-02-28T23:00:00-02:00"),
+    ("2016-12-31T23:59:60Z", "2017-01-01T00:00:01Z"),
+    ("2016-12-31t23:59:58z", "2016-12-31t23:59:60.50z"),
+    ("2025-03-01T00:00:00.1Z", "2025-03-01T00:00:00.10001Z"),
+    ("2025-03-01T00:00:00.5Z", "2025-03-01T00:00:00.5000001Z"),
+    ("0001-01-01T00:00:00+23:59", "0001-01-01T00:00:00+23:58"),
+    ("9999-12-31T23:59:59-23:58", "9999-12-31T23:59:59-23:59"),
+]
+
+
+def check_dates(written: str, reply: str | None) -> None:
+    """Dates are as written, in capitals; an entry is as new as the later of review and reply."""
+    dataset = loaded(a_file(review(date=written, owner_reply={"text": "x", "date": reply})))
+    check_served(dataset)
+    (item,), root = json_items(dataset), atom_root(dataset)
+    whole = [one if len(one) > 10 else f"{one}T00:00:00Z" for one in (written, reply) if one]
+    later = max(whole, key=instant).upper()
+    assert item["date_published"] == whole[0].upper() == root.findtext(f".//{ATOM}published")
+    assert instant(item["date_modified"]) == instant(later)
+    assert {item["date_modified"]} == {updated.text for updated in root.iter(f"{ATOM}updated")}
+
+
+@pytest.mark.parametrize(("earlier", "later"), SAME_DAY_OR_NEAR)
+def test_of_two_dates_the_later_instant_is_updated(earlier: str, later: str) -> None:
+    assert instant(earlier) < instant(later)
+    check_dates(earlier, later)
+    check_dates(later, earlier)
+
+
+offsets = st.sampled_from(["Z", "z", "+00:00", "-00:00", "+14:00", "-12:00", "+23:59", "-23:59", "+05:30"])
+fractions = st.sampled_from(["", ".0", ".5", ".123456", ".999999999"])
+moments = st.builds("{}{:%H:%M:%S}{}{}".format, st.sampled_from("Tt"), st.times(), fractions, offsets)
+days = st.dates(date(2025, 3, 1), date(2025, 3, 3)) | st.sampled_from([date.min, date.max])
+dates = st.builds("{}{}".format, days, st.just("") | moments)
+
+
+@settings(max_examples=250)
+@given(dates, st.none() | dates)
+def test_of_any_two_dates_the_later_instant_is_updated(written: str, reply: str | None) -> None:
+    check_dates(written, reply)
+
+
+def test_the_feed_is_as_new_as_its_newest_entry() -> None:
+    replies = [{"text": "x", "date": day} for day in ("2025-06-03", "2025-06-05", "2025-06-04")]
+    dataset = loaded(a_file(*(review(str(n), owner_reply=reply) for n, reply in enumerate(replies))))
+    assert atom_root(dataset).findtext(f"{ATOM}updated") == "2025-06-05T00:00:00Z"
+
+
+# ---- Readers ----
+
+
+def test_feedparser_reads_the_atom_feed() -> None:
+    texts, people = [None, *HOSTILE], [[OKAFOR], ["José Ćalić"]]
+    members = [{"text": texts[n % 17], "mentioned_technicians": people[n % 2]} for n in range(70)]
+    some_reviews = [review(f"r {n}", source_url=f"https://s.example/{n}", **members[n]) for n in range(70)]
+    dataset = loaded(a_file(*some_reviews))
+    feed, items = feedparser.parse(atom(dataset), sanitize_html=False), json_items(dataset)
+    assert (feed.bozo, feed.version, len(feed.entries)) == (False, "atom10", 50)
+    assert (feed.feed.title, feed.feed.link) == ("Reviews of Larkspur", LINKS.home)
+    assert {link.rel: link.href for link in feed.feed.links}["hub"] == LINKS.hub
+    for entry, item in zip(feed.entries, items, strict=True):
+        assert (entry.title, entry.link, entry.author) == (item["title"], item["url"], "Ann B.")
+        assert (entry.published, entry.updated) == (item["date_published"], item["date_modified"])
+        assert entry.content[0].value == as_xml_carries(item["content_text"]).strip()
+        assert entry.content[0].type == "text/plain"
+        assert [tag.term for tag in entry.tags] == item["tags"]

@@ -1,0 +1,641 @@
+"""HTTP as DESIGN section 4 promises it, spoken over real sockets to both servers that run the application.
+
+Documents - Conditional requests - Codings - Methods and CORS - Errors - Search and since - MCP - The
+contract - Health
+"""
+
+import gzip
+import hashlib
+import http.client
+import json
+import re
+import socket
+from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from services import ROOT, Address, Response, daemon, fetch, under_waitress
+
+BASE_URL = "http://reviews.example"
+TOPICS = ["/reviews.json", "/api/feed.json", "/feed.xml"]
+DOCUMENTS = [*TOPICS, "/insights.json", "/.well-known/openapi.json"]
+COMPUTED = [
+    "/api/reviews/search",
+    "/api/reviews/search?query=back&min_rating=4",
+    "/api/reviews/since/2026-01-01",
+]
+READABLE = DOCUMENTS + COMPUTED
+NEWEST_ID = "01M7F1SV60XJ4PFV38D0FMZ6BZ"
+LISTS, PAGES_OR_JSON = ["/reviews", "/reviews?query=back&page=2"], [f"/reviews/{NEWEST_ID}", "/"]
+PAGES = LISTS + PAGES_OR_JSON
+CONTRACT: dict[str, Any] = json.loads((ROOT / "reviewslib" / "openapi.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module", params=["daemon", "waitress"])
+def service(request: pytest.FixtureRequest) -> Iterator[Address]:
+    start = daemon if request.param == "daemon" else under_waitress
+    with start(base_url=BASE_URL) as address:
+        yield address
+
+
+# ---- Documents ----
+
+
+@pytest.mark.parametrize("path", READABLE)
+def test_every_read_is_dated_tagged_typed_and_cacheable(service: Address, path: str) -> None:
+    get, head = fetch(service, path), fetch(service, path, "HEAD")
+    computed = get.headers["etag"] if "/since/" in path else f'"{hashlib.sha256(get.body).hexdigest()}"'
+    expected = {
+        "etag": computed,
+        "content-type": "application/atom+xml" if path == "/feed.xml" else "application/json",
+        "content-length": str(len(get.body)),
+        "cache-control": "public, max-age=60",
+        "vary": "Accept-Encoding",
+        "access-control-allow-origin": "*",
+        "access-control-expose-headers": "ETag, Last-Modified, Link, Retry-After",
+        "x-content-type-options": "nosniff",
+    }
+    if path in TOPICS:
+        expected["link"] = f'<{BASE_URL}/api/websub/hub>; rel="hub", <{BASE_URL}{path}>; rel="self"'
+    assert get.status == head.status == 200
+    assert {name: get.headers.get(name) for name in expected | {"link": ""}} == {"link": None} | expected
+    assert parsedate_to_datetime(get.headers["last-modified"]) <= parsedate_to_datetime(get.headers["date"])
+    assert head.body == b""
+    assert {**head.headers, "date": ""} == {**get.headers, "date": ""}
+
+
+@pytest.mark.parametrize("path", ["/reviews.json", "/insights.json", "/api/feed.json", *COMPUTED])
+def test_json_is_compact_utf_8(service: Address, path: str) -> None:
+    body = fetch(service, path).body
+    assert body == json.dumps(json.loads(body), ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def test_the_contract_names_this_service_and_its_business(service: Address) -> None:
+    served = json.loads(fetch(service, "/.well-known/openapi.json").body)
+    business = json.loads(fetch(service, "/reviews.json").body)["business"]
+    assert served["servers"][0]["url"] == BASE_URL
+    assert served["info"]["contact"] == {key: business[key] for key in ("name", "url", "email")}
+    assert {**served, "servers": None, "info": None} == {**CONTRACT, "servers": None, "info": None}
+
+
+def test_absolute_urls_never_come_from_the_request(service: Address) -> None:
+    evil = {"Host": "evil.example", "X_Forwarded_Host": "evil.example", "Forwarded": "host=evil.example"}
+    for path in (*DOCUMENTS, "/"):
+        answer = fetch(service, path, **evil)
+        assert "evil.example" not in f"{answer.body!r} {answer.headers}"
+
+
+def test_authorization_and_parameters_of_documents_are_ignored(service: Address) -> None:
+    odd = fetch(service, "/reviews.json?utm_source=x&%ff", Authorization="Bearer nonsense")
+    assert (odd.status, odd.body) == (200, fetch(service, "/reviews.json").body)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_page_is_dated_tagged_cacheable_packed_and_runs_no_script(service: Address, path: str) -> None:
+    get, head = fetch(service, path), fetch(service, path, "HEAD")
+    packed = fetch(service, path, Accept_Encoding="gzip")
+    expected = {
+        "etag": f'"{hashlib.sha256(get.body).hexdigest()}"',
+        "content-type": "text/html; charset=utf-8",
+        "cache-control": "public, max-age=60",
+        "vary": "Accept-Encoding" if path in LISTS else "Accept, Accept-Encoding",
+    }
+    assert {name: get.headers[name] for name in expected} == expected
+    assert "form-action 'self'" in get.headers["content-security-policy"]
+    assert "script-src" not in get.headers["content-security-policy"]
+    assert {**head.headers, "date": ""} == {**get.headers, "date": ""}
+    assert gzip.decompress(packed.body) == get.body
+    for answer in (get, packed):
+        again = fetch(service, path, Accept_Encoding="gzip", If_None_Match=answer.headers["etag"])
+        assert (again.status, again.headers["etag"]) == (304, answer.headers["etag"])
+        assert again.headers["vary"] == expected["vary"]
+    assert fetch(service, path, If_Modified_Since=get.headers["last-modified"]).status == 304
+
+
+def test_a_review_is_a_page_or_json_and_so_is_its_absence(service: Address) -> None:
+    review = json.loads(fetch(service, "/reviews.json").body)["reviews"][0]
+    path = review["page_url"].removeprefix(BASE_URL)
+    answer = fetch(service, path, Accept="application/json")
+    assert json.loads(answer.body) == review
+    assert answer.headers["vary"] == "Accept, Accept-Encoding"
+    assert fetch(service, path, Accept="application/json", If_None_Match=answer.headers["etag"]).status == 304
+    validate(json.loads(answer.body), "Review")
+    for missing in (path + "/", path + "%20", "/reviews/%ff"):
+        error = assert_error(fetch(service, missing, Accept="application/json"), 404)
+        assert "No review has the id" in error["detail"]
+        for absent in (fetch(service, missing), fetch(service, missing, "HEAD")):
+            assert (absent.status, absent.headers["content-type"]) == (404, "text/html; charset=utf-8")
+            assert absent.headers["vary"] == "Accept, Accept-Encoding"
+
+
+# ---- Conditional requests: RFC 9110 section 13 ----
+
+LATE = "Fri, 31 Dec 9999 23:59:59 GMT"
+
+
+@pytest.mark.parametrize("path", READABLE)
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_a_known_tag_gives_304_with_the_headers_that_matter(service: Address, path: str, method: str) -> None:
+    full = fetch(service, path)
+    answer = fetch(service, path, method, If_None_Match=full.headers["etag"])
+    assert (answer.status, answer.body) == (304, b"")
+    for name in ("etag", "last-modified", "cache-control", "vary", "link"):
+        assert answer.headers.get(name) == full.headers.get(name)
+    assert "content-type" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("header", "value", "status"),
+    [("if_modified_since", LATE, 304)]
+    + [("if_none_match", value, 304) for value in ("{}", "W/{}", '"other", {}', '"a","b" , W/{},"c"', "*")]
+    + [("if_none_match", odd, 200) for odd in ('"other"', 'W/"other"', "nonsense", '"', ",", '"' * 500)]
+    + [
+        ("if_modified_since", f"{day} GMT", 200)
+        for day in ("Thu, 01 Jan 1970 00:00:00", "Sat, 99 Foo 2026 0")
+    ]
+    + [("if_modified_since", odd, 200) for odd in ("Mon, 01 Jan 0001 00:00:00 +1400", "yesterday", "0")]
+    + [("if_modified_since", f"1 Jan {odd}", 200) for odd in ("2026 0:0 +99999999999999", f"{'9' * 20} 0:0")]
+    + [("if_modified_since", f"{LATE}, {LATE}", 200), ("if_modified_since", "31 Dec 9999", 200)]
+    + [("if_modified_since", f"Friday, 31-Dec-{year} 23:59:59 GMT", 304) for year in (68,)]
+    + [("if_modified_since", "Fri Dec 31 23:59:59 9999", 304)],
+)
+def test_a_list_of_tags_or_a_date_matches_or_counts_for_nothing(
+    service: Address, header: str, value: str, status: int
+) -> None:
+    tag = fetch(service, "/reviews.json").headers["etag"]
+    assert fetch(service, "/reviews.json", **{header: value.format(tag)}).status == status
+
+
+def test_the_tag_of_either_coding_gives_304_and_is_repeated(service: Address) -> None:
+    packed, plain = (
+        fetch(service, "/reviews.json", Accept_Encoding=coding).headers["etag"] for coding in ("gzip", "")
+    )
+    assert packed != plain
+    for tag in (packed, plain):
+        for coding in ("gzip", ""):
+            answer = fetch(service, "/reviews.json", Accept_Encoding=coding, If_None_Match=tag)
+            assert (answer.status, answer.headers["etag"]) == (304, tag)
+
+
+def test_a_date_counts_only_without_a_tag(service: Address) -> None:
+    date = fetch(service, "/reviews.json").headers["last-modified"]
+    assert fetch(service, "/reviews.json", If_Modified_Since=date).status == 304
+    assert fetch(service, "/reviews.json", If_Modified_Since=date, If_None_Match='"other"').status == 200
+
+
+# ---- Codings ----
+
+
+@pytest.mark.parametrize("path", ["/reviews.json", "/feed.xml", "/api/reviews/search"])
+def test_gzip_comes_when_asked_for_and_unpacks_to_the_same_bytes(service: Address, path: str) -> None:
+    plain, packed = fetch(service, path), fetch(service, path, Accept_Encoding="br, gzip;q=0.8")
+    assert packed.headers["content-encoding"] == "gzip"
+    assert "content-encoding" not in plain.headers
+    assert gzip.decompress(packed.body) == plain.body
+    assert len(packed.body) < len(plain.body)
+
+
+@pytest.mark.parametrize(
+    ("accept", "coding"),
+    [(accept, "gzip") for accept in ("gzip", "GZIP", "*", "identity;q=0.5, gzip", "gzip ; Q=0.123456")]
+    + [(accept, None) for accept in ("gzip;q=0", "identity, gzip;q=0.5", "br", "*;q=0", "gzip;q=0, *")]
+    + [(accept, None) for accept in ("gzip;q=nonsense", "gzip;q=-1", "gzip;q=2", "gzip;q=", ",;=")]
+    + [("gzip," + "x" * 5000, "gzip"), ("x" * 990 + ", gzip;q=0.5", None), ("x" * 5000 + ", gzip", None)],
+)
+def test_accept_encoding_is_obeyed(service: Address, accept: str, coding: str | None) -> None:
+    answer = fetch(service, "/reviews.json", Accept_Encoding=accept)
+    assert answer.headers.get("content-encoding") == coding
+
+
+def test_a_short_answer_is_not_compressed(service: Address) -> None:
+    answer = fetch(service, "/api/reviews/search?query=nowhere+to+be+found", Accept_Encoding="gzip")
+    assert "content-encoding" not in answer.headers
+
+
+# ---- Methods and CORS ----
+
+
+@pytest.mark.parametrize("path", [*READABLE, *PAGES, "/healthz"])
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "TRACE", "BREW"])
+def test_other_methods_are_405_and_say_which_are_allowed(service: Address, path: str, method: str) -> None:
+    answer = fetch(service, path, method)
+    assert answer.headers["allow"] == "GET, HEAD, OPTIONS"
+    assert_error(answer, 405)
+
+
+@pytest.mark.parametrize("path", [*READABLE, *PAGES])
+def test_options_answers_programs_and_browsers(service: Address, path: str) -> None:
+    answer = fetch(
+        service, path, "OPTIONS", Origin="https://site.example", Access_Control_Request_Method="GET"
+    )
+    expected = {
+        "allow": "GET, HEAD, OPTIONS",
+        "access-control-allow-origin": "*",
+        "access-control-allow-methods": "GET, HEAD, OPTIONS",
+        "access-control-allow-headers": "If-None-Match, If-Modified-Since, Authorization, Content-Type",
+        "access-control-max-age": "86400",
+    }
+    assert (answer.status, answer.body) == (204, b"")
+    assert {name: answer.headers[name] for name in expected} == expected
+
+
+# ---- Errors ----
+
+
+def exchange(service: Address, head: str) -> Response:
+    """The response to a request without a body, whose head is written out, but for the empty line."""
+    with socket.create_connection(("127.0.0.1", service.port), timeout=30) as connection:
+        connection.sendall(f"{head}\r\n".encode("latin-1"))
+        with http.client.HTTPResponse(connection) as answer:
+            answer.begin()
+            headers = {name.lower(): value for name, value in answer.getheaders()}
+            return Response(answer.status, headers, answer.read())
+
+
+def assert_error(answer: Response, status: int) -> dict[str, Any]:
+    """The error object of the contract, which nobody may keep."""
+    assert answer.status == status
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["access-control-allow-origin"] == "*"
+    document: dict[str, Any] = json.loads(answer.body)
+    validate(document, "ErrorWithIssues" if status == 400 else "Error")
+    assert document["status"] == status
+    return document
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/nothing", "/reviews.json/", "/API/feed.json", "/api/reviews", "/api/reviews/since",
+     "/.well-known/oauth-protected-resource", "/.well-known/oauth-authorization-server",
+     "/.well-known/openid-configuration", "/..%2f..%2fetc/passwd", "/%00", "/%ff", "/" + "a" * 5000],
+)  # fmt: skip
+def test_unknown_paths_are_404_in_json_for_every_method(service: Address, path: str) -> None:
+    for method in ("GET", "POST", "OPTIONS", "DELETE"):
+        assert "There is nothing at" in assert_error(fetch(service, path, method), 404)["detail"]
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["a/b", "a?b", "a#b", "a b", "a\tb", "user@a", "a:x", "a:80:80", ":80", "a,b", "a, a", "a\\b", "%", "%4",
+     "<a>", "\xe9", "::1", "[::1", "::1]", "[::1]x", "[::1]:x", "[1.2.3.4]", "[1:2]", "[::%1]", "[]", "[v1]",
+     "[v.a]"],
+)  # fmt: skip
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+def test_a_host_that_is_none_is_one_issue_on_every_path(service: Address, host: str, version: str) -> None:
+    for path in ("/api/reviews/search?limit=x", "/api/reviews/since/x", "/", "/nothing"):
+        answer = exchange(service, f"GET {path} HTTP/{version}\r\nHost: {host}\r\n")
+        (issue,) = assert_error(answer, 400)["issues"]
+        assert (issue["parameter"], issue["value"]) == (None, host)
+
+
+@pytest.mark.parametrize(
+    ("fields", "value"),
+    [("", ""), ("Host:\r\n", ""), ("Host: a\r\nHost: a\r\n", "a, a"), ("Host: a\r\nHost:\r\n", "a, ")],
+)
+def test_a_missing_or_repeated_host_is_one_issue(service: Address, fields: str, value: str) -> None:
+    answer = exchange(service, f"GET /api/reviews/search HTTP/1.1\r\n{fields}")
+    (issue,) = assert_error(answer, 400)["issues"]
+    assert (issue["parameter"], issue["value"]) == (None, value)
+    repeated = "The Host header is repeated or not a host."
+    assert issue["message"] == (repeated if value else "The request has no Host header.")
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["a", "A.EXAMPLE.", "a:", "a:80", "127.0.0.1:8080", "[::1]", "[::FFFF:1.2.3.4]:443", "[v1.a:b]", "a_b",
+     "%4a~!$&'()*+;=-"],
+)  # fmt: skip
+def test_every_form_of_a_host_is_served(service: Address, host: str) -> None:
+    assert fetch(service, "/healthz", Host=host).status == 200
+
+
+def test_the_list_with_a_slash_leads_to_the_list(service: Address) -> None:
+    for method in ("GET", "HEAD"):
+        answer = fetch(service, "/reviews/?query=back", method)
+        assert (answer.status, answer.headers["location"]) == (308, f"{BASE_URL}/reviews?query=back")
+    assert fetch(service, "/reviews/").headers["location"] == f"{BASE_URL}/reviews"
+    assert fetch(service, "/reviews/", "POST").status == 405
+
+
+def test_a_name_without_a_word_is_an_issue(service: Address) -> None:
+    (issue,) = assert_error(search(service, "mentions_technician=,"), 400)["issues"]
+    assert issue["message"] == "expected at least one word of a name"
+
+
+def test_all_that_is_wrong_is_counted(service: Address) -> None:
+    error = assert_error(search(service, "&".join(f"p{number}=x" for number in range(60))), 400)
+    assert error["detail"] == "60 parameters are wrong. See issues."
+    assert error["issues"][-1]["message"] == "10 more parameters are unknown"
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/nothing", "/reviews", "/reviews/x", "/mcp", "/api/websub/hub", "/healthz"]
+)
+def test_every_answer_is_of_the_type_that_it_says(service: Address, path: str) -> None:
+    for method in ("GET", "POST", "HEAD", "OPTIONS", "BREW"):
+        assert fetch(service, path, method).headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_post_with_a_content_coding_is_415(service: Address) -> None:
+    assert post_mcp(service, content_encoding="gzip").status == 415
+    assert post_mcp(service, content_encoding="identity").status == 200
+
+
+def test_the_hub_says_what_it_takes(service: Address) -> None:
+    answer = fetch(service, "/api/websub/hub", "OPTIONS")
+    assert (answer.status, answer.headers["allow"], answer.body) == (204, "POST, OPTIONS", b"")
+
+
+def test_the_server_as_a_whole_says_what_it_takes() -> None:
+    with daemon() as service:
+        answer = exchange(service, "OPTIONS * HTTP/1.1\r\nHost: a\r\n")
+        assert (answer.status, answer.headers["allow"]) == (204, "GET, HEAD, POST, OPTIONS")
+        assert exchange(service, "GET * HTTP/1.1\r\nHost: a\r\n").status in (400, 405)
+
+
+def test_http_1_0_may_do_without_a_host(service: Address) -> None:
+    assert exchange(service, "GET /healthz HTTP/1.0\r\n").status == 200
+
+
+# ---- Search and since ----
+
+
+def search(service: Address, query: str) -> Response:
+    return fetch(service, "/api/reviews/search?" + query)
+
+
+def test_search_finds_what_it_is_asked_for(service: Address) -> None:
+    found = json.loads(search(service, "query=BACK&min_rating=4&mentions_technician=Dr+Okafor&limit=3").body)
+    assert found["matched"] >= found["returned"] == len(found["reviews"]) == 3
+    for review in found["reviews"]:
+        assert "back" in review["text"].casefold()
+        assert review["rating"] >= 4
+        assert "Dr. Tobias Okafor" in review["mentioned_technicians"]
+
+
+def test_every_issue_is_named_at_once_in_the_order_given(service: Address) -> None:
+    query = "until=2025-02-30&min_ratin=4&limit=1e2&query=a&query=b&since=&rating=%ff&%ff=1"
+    issues = assert_error(search(service, query), 400)["issues"]
+    assert [(issue["parameter"], issue["value"], issue["message"]) for issue in issues[:4]] == [
+        ("until", "2025-02-30", "expected a day that the calendar has"),
+        ("min_ratin", "4", "unknown parameter; did you mean min_rating?"),
+        ("limit", "1e2", "expected a whole number such as 5"),
+        ("query", "b", "given 2 times, expected once"),
+    ]
+    assert [(issue["parameter"], issue["value"]) for issue in issues[4:]] == [
+        ("rating", "\ufffd"),
+        ("\ufffd", "1"),
+    ]
+
+
+@pytest.mark.parametrize("query", ["query=%ed%a0%80", "limit=" + "9" * 3000, "limit=%EF%BC%95"])
+def test_bad_values_are_400_with_their_issue(service: Address, query: str) -> None:
+    (issue,) = assert_error(search(service, query), 400)["issues"]
+    assert query.startswith(issue["parameter"] + "=")
+
+
+@pytest.mark.parametrize("parameter", ["query", "mentions_technician", "mentions_service"])
+def test_a_text_of_3000_characters_is_a_fair_question(service: Address, parameter: str) -> None:
+    answer = search(service, f"{parameter}={'x' * 3000}")
+    assert (answer.status, json.loads(answer.body)["matched"]) == (200, 0)
+
+
+def test_a_rating_is_whole_and_fractions_are_found_by_the_minimum(service: Address) -> None:
+    assert search(service, "rating=5.0").body == search(service, "rating=5").body
+    (issue,) = assert_error(search(service, "rating=4.5"), 400)["issues"]
+    assert issue == {"parameter": "rating", "value": "4.5", "message": "expected a whole number such as 5"}
+    best = json.loads(search(service, "min_rating=4.5&limit=100").body)["reviews"]
+    assert {review["rating"] for review in best} == {4.5, 5}
+
+
+def test_empty_values_are_absent_values(service: Address) -> None:
+    operation = CONTRACT["paths"]["/api/reviews/search"]["get"]
+    names = [parameter["$ref"].rsplit("/", 1)[1] for parameter in operation["parameters"]]
+    declared = CONTRACT["components"]["parameters"]
+    empty = "&".join(f"{name}=" for name in names if declared[name]["in"] == "query")
+    assert search(service, empty).body == search(service, "").body
+
+
+def test_plus_and_percent_mean_what_forms_make_of_them(service: Address) -> None:
+    spellings = ["query=lower+back", "query=lower%20back", "%71uery=lower%20%62ack", "&&query=lower+back&"]
+    assert len({search(service, spelling).body for spelling in spellings}) == 1
+
+
+@pytest.mark.parametrize("day", ["2026-03-01", "9999-12-31"])
+def test_since_lists_the_day_and_later(service: Address, day: str) -> None:
+    everything = json.loads(fetch(service, "/reviews.json").body)["reviews"]
+    listed = [review for review in everything if review["date"][:10] >= day]
+    answer = json.loads(fetch(service, f"/api/reviews/since/{day}").body)
+    assert answer == {"since": day, "returned": len(listed), "reviews": listed}
+
+
+@pytest.mark.parametrize(
+    "day",
+    ["", "yesterday", "2026-13-01", "2026-02-29", "20260101", "2026-01-01T00:00:00Z", "2026-01-01/x", "%ff"],
+)
+def test_a_day_that_is_none_is_400(service: Address, day: str) -> None:
+    issues = assert_error(fetch(service, "/api/reviews/since/" + day), 400)["issues"]
+    assert [issue["parameter"] for issue in issues] == ["date"]
+
+
+# ---- MCP: what HTTP adds to the endpoint, whose own tests need no server ----
+
+PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+
+
+def post_mcp(service: Address, body: bytes = PING, path: str = "/mcp", **headers: str) -> Response:
+    return fetch(service, path, "POST", body, **({"content_type": "application/json"} | headers))
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
+def test_mcp_answers_with_and_without_a_slash(service: Address, path: str) -> None:
+    answer = post_mcp(service, path=path, mcp_protocol_version=" 2025-06-18\t")  # servers remove the blanks
+    assert (answer.status, answer.body) == (200, b'{"jsonrpc":"2.0","id":1,"result":{}}')
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["access-control-allow-origin"] == BASE_URL
+    assert answer.headers["cache-control"] == "no-store"
+    notified = post_mcp(service, b'{"jsonrpc":"2.0","method":"notifications/initialized"}', path)
+    assert (notified.status, notified.body) == (202, b"")
+    assert "content-type" not in notified.headers
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "PATCH", "BREW"])
+def test_mcp_says_itself_which_methods_it_has(service: Address, method: str) -> None:
+    answer = fetch(service, "/mcp", method)
+    assert (answer.status, answer.headers["allow"]) == (405, "POST, OPTIONS")
+    assert method == "HEAD" or json.loads(answer.body)["jsonrpc"] == "2.0"
+
+
+def test_mcp_answers_a_preflight_and_refuses_strange_pages_bad_hosts_and_what_is_too_large(
+    service: Address,
+) -> None:
+    preflight = fetch(service, "/mcp", "OPTIONS", origin=BASE_URL)
+    assert (preflight.status, preflight.body) == (204, b"")
+    assert post_mcp(service, origin="https://evil.example").status == 403
+    assert json.loads(post_mcp(service, host="a/b").body)["error"]["code"] == -32600
+    large = post_mcp(service, b" " * 65537, origin=BASE_URL)
+    assert large.status == 413
+    assert json.loads(large.body)["error"]["message"] == "The body is larger than 65536 bytes."
+    for answer in (preflight, large):
+        assert answer.headers["access-control-allow-origin"] == BASE_URL
+
+
+# ---- The contract: what is served is what it says ----
+
+SERVED_SCHEMAS = {
+    "/reviews.json": "ReviewsDocument",
+    "/insights.json": "InsightsDocument",
+    "/api/feed.json": "JsonFeed",
+    "/.well-known/openapi.json": "OpenApiDocument",
+    "/api/reviews/search?limit=100": "SearchResult",
+    "/api/reviews/search?query=nothing+at+all": "SearchResult",
+    "/api/reviews/since/2026-01-01": "SinceResult",
+}
+OPERATIONS = [
+    (template, method)
+    for template, operations in CONTRACT["paths"].items()
+    for method in ("get", "head", "options")
+    if method in operations
+]
+
+
+@pytest.mark.parametrize("template", [template for template, method in OPERATIONS if method == "get"])
+def test_a_400_fits_its_declared_schema_which_requires_issues(service: Address, template: str) -> None:
+    answer = fetch(service, template, Host="a/b")
+    document = json.loads(answer.body)
+    name = CONTRACT["paths"][template]["get"]["responses"]["400"]["$ref"].rsplit("/", 1)[1]
+    declared = CONTRACT["components"]["responses"][name]["content"][answer.headers["content-type"]]["schema"]
+    schema = Draft202012Validator(declared | {"components": CONTRACT["components"]})
+    schema.validate(document)
+    assert not schema.is_valid({key: value for key, value in document.items() if key != "issues"})
+
+
+def validate(document: Any, schema: str) -> None:
+    whole = {"$ref": f"#/components/schemas/{schema}", "components": CONTRACT["components"]}
+    Draft202012Validator(whole).validate(document)
+
+
+@pytest.mark.parametrize(("path", "schema"), SERVED_SCHEMAS.items())
+def test_every_answer_validates_against_the_contract(service: Address, path: str, schema: str) -> None:
+    validate(json.loads(fetch(service, path).body), schema)
+
+
+@pytest.mark.parametrize(("template", "method"), OPERATIONS)
+def test_every_operation_answers_with_the_headers_and_the_type_it_declares(
+    service: Address, template: str, method: str
+) -> None:
+    path = template.replace("{date}", "2026-01-01").replace("{id}", NEWEST_ID)
+    answer = fetch(service, path, method.upper())
+    declared = CONTRACT["paths"][template][method]["responses"][str(answer.status)]
+    if "$ref" in declared:
+        declared = CONTRACT["components"]["responses"][declared["$ref"].rsplit("/", 1)[1]]
+    assert_declared(declared, answer)
+    if method == "get":
+        assert next(iter(declared["content"])) == answer.headers["content-type"]
+
+
+OF_THE_SERVER = {"server", "date", "connection"}
+
+
+def assert_declared(declared: Any, answer: Response) -> None:
+    """Every header of the answer is declared, with this value, and every required one is there."""
+    headers = {name.lower(): resolved(header) for name, header in declared["headers"].items()}
+    assert set(answer.headers) - OF_THE_SERVER - {"content-type"} <= set(headers)
+    assert {name for name, header in headers.items() if header["required"]} <= set(answer.headers)
+    for name in set(headers) & set(answer.headers):
+        value: Any = answer.headers[name]
+        schema = headers[name]["schema"]
+        Draft202012Validator(schema).validate(int(value) if schema.get("type") == "integer" else value)
+
+
+def resolved(value: Any) -> Any:
+    """`value`, or the component that it refers to."""
+    if "$ref" not in value:
+        return value
+    _, _, kind, name = value["$ref"].split("/")
+    return CONTRACT["components"][kind][name]
+
+
+ERRORS = [
+    ("/api/reviews/search", "get", {"path": "/api/reviews/search?limit=x"}),
+    ("/api/reviews/search", "head", {"path": "/api/reviews/search?limit=x"}),
+    ("/reviews", "get", {"path": "/reviews?page=x"}),
+    ("/reviews/{id}", "get", {"path": "/reviews/x"}),
+    ("/reviews/{id}", "get", {"path": "/reviews/x", "Accept": "application/json"}),
+    ("/reviews.json", "get", {"method": "PUT"}),
+    ("/reviews.json", "get", {"If_None_Match": "*"}),
+    ("/feed.xml", "get", {"If_None_Match": "*", "Accept_Encoding": "gzip"}),
+    ("/", "get", {"Accept": "application/json"}),
+    ("/mcp", "post", {"body": b"{}"}),
+    ("/mcp", "post", {"body": b'{"jsonrpc":"2.0","method":"x"}', "Content_Type": "application/json"}),
+    (
+        "/mcp",
+        "post",
+        {"body": b'{"jsonrpc":"2.0","id":1,"method":"ping"}', "Content_Type": "application/json"},
+    ),
+    ("/mcp", "post", {"body": b"{", "Content_Type": "application/json"}),
+    ("/mcp", "post", {"body": b"{}", "Origin": "https://evil.example"}),
+    ("/mcp", "post", {"body": b"{}", "Content_Type": "application/json", "Accept": "image/png"}),
+    ("/mcp", "post", {"body": b"x" * 70_000}),
+    ("/mcp", "post", {"method": "GET"}),
+    ("/mcp", "post", {"method": "DELETE"}),
+    ("/mcp", "options", {"method": "OPTIONS", "Origin": BASE_URL}),
+    ("/api/websub/hub", "post", {"body": b"x"}),
+    ("/api/websub/hub", "post", {"body": b"hub.mode=x", "Content_Type": "application/x-www-form-urlencoded"}),
+    ("/api/websub/hub", "post", {"body": b"x" * 70_000}),
+    ("/api/websub/hub", "post", {"method": "PUT"}),
+]
+
+
+@pytest.mark.parametrize(("template", "method", "sent"), ERRORS)
+def test_every_header_of_an_answer_is_in_the_contract(
+    service: Address, template: str, method: str, sent: dict[str, Any]
+) -> None:
+    answer = fetch(service, **({"path": template, "method": method.upper()} | sent))
+    assert_declared(resolved(CONTRACT["paths"][template][method]["responses"][str(answer.status)]), answer)
+
+
+# ---- Health ----
+
+
+def test_health_tells_what_is_served(service: Address) -> None:
+    answer = fetch(service, "/healthz")
+    assert answer.headers["cache-control"] == "no-store"
+    health = json.loads(answer.body)
+    reviews = fetch(service, "/reviews.json")
+    document = json.loads(reviews.body)
+    assert health["status"] == "ok"
+    assert health["reviews"]["count"] == len(document["reviews"])
+    assert health["reviews"]["latest"] == document["reviews"][0]["date"][:10]
+    assert f'"{health["digests"]["/reviews.json"]}"' == reviews.headers["etag"]
+
+
+HTML, JSON = "text/html; charset=utf-8", "application/json"
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [("*/*", HTML), ("text/*", HTML), ("text/html, application/json", HTML), ("application/json;q=0", HTML),
+     ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", HTML),
+     ("application/json;q=0.5, */*", HTML), (JSON, JSON), ("Application/JSON; charset=utf-8", JSON),
+     ("application/json, text/plain, */*", JSON), ("text/html;q=0.5, application/json", JSON)],
+)  # fmt: skip
+def test_the_root_is_a_page_unless_json_is_preferred(service: Address, accept: str, kind: str) -> None:
+    answer = fetch(service, "/", Accept=accept)
+    assert (answer.status, answer.headers["content-type"]) == (200, kind)
+    assert answer.headers["vary"] == "Accept, Accept-Encoding"
+    assert fetch(service, "/", Accept=accept, If_None_Match=answer.headers["etag"]).status == 304
+    assert ("content-security-policy" in answer.headers) == kind.startswith("text/html")
+
+
+def test_the_root_lists_where_everything_is(service: Address) -> None:
+    links = json.loads(fetch(service, "/", Accept="application/json").body)
+    validate(links, "HomeLinks")
+    for url in links.values():
+        assert url.startswith(BASE_URL)
+        path = url.removeprefix(BASE_URL).replace("{date}", "2026-01-01").replace("{id}", NEWEST_ID)
+        assert fetch(service, path).status == (405 if path in ("/mcp", "/api/websub/hub") else 200)
+        assert re.fullmatch("[!-~]+", url)

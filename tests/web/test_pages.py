@@ -1,0 +1,694 @@
+"""The page and the texts for models: all they say comes from the data, nothing from the data is markup."""
+
+import base64
+import hashlib
+import html
+import json
+import re
+import shlex
+import xml.etree.ElementTree as ET
+from dataclasses import asdict, replace
+from html.parser import HTMLParser
+from itertools import pairwise
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import jinja2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from page_samples import (
+    ATTACKS,
+    CONTRACT,
+    LINKS,
+    ROOT,
+    SMALLEST,
+    attacking_files,
+    dataset_of,
+    files_saying,
+    sample_dataset,
+)
+
+from reviewslib.dataset.query import BadQuery, Query, fold, query_of_page
+from reviewslib.dataset.reviews import Dataset, search
+from reviewslib.links import Links, links_below
+from reviewslib.web import pages
+
+TEMPLATES = pages.load_templates(ROOT / "reviewslib" / "web" / "templates")
+SAMPLE = sample_dataset()
+REVIEWS_FILE = json.loads((ROOT / "data" / "reviews.json").read_text(encoding="utf-8"))
+INSIGHTS_FILE = json.loads((ROOT / "data" / "insights.json").read_text(encoding="utf-8"))
+
+
+class Read(HTMLParser):
+    """What a strict reader finds in a page; every element has to be closed where it belongs."""
+
+    def __init__(self, page: str):
+        super().__init__()
+        self.opened: list[tuple[str, dict[str, str]]] = []
+        self.inside: list[str] = []
+        self.texts: list[tuple[str, str]] = []
+        self.feed(page)
+        self.close()
+        assert self.inside == []
+        shown = (text for tag, text in self.texts if tag not in ("script", "style", "title"))
+        self.text = " ".join("".join(shown).split())  # what a visitor sees, on one line
+        self.shapes = {(tag, *sorted(attributes)) for tag, attributes in self.opened}  # names of attributes
+        self.sections = [each["id"] for each in self.all("section") if "id" in each]
+        self.data = json.loads(self.raw("script") or "null")
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert len({name for name, _ in attrs}) == len(attrs), tag
+        self.opened.append((tag, {name: value or "" for name, value in attrs}))
+        if tag not in ("meta", "link", "br", "wbr", "input"):
+            self.inside.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.inside.pop() == tag
+
+    def handle_decl(self, decl: str) -> None:
+        assert (decl, self.opened) == ("doctype html", [])
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append((self.inside[-1] if self.inside else "", data))
+
+    def handle_comment(self, data: str) -> None:
+        raise AssertionError(f"a comment: {data}")
+
+    def all(self, tag: str) -> list[dict[str, str]]:
+        return [attributes for opened, attributes in self.opened if opened == tag]
+
+    def raw(self, tag: str) -> str:
+        return "".join(text for inside, text in self.texts if inside == tag)
+
+
+def html_page(dataset: Dataset, links: Links = LINKS) -> str:
+    return pages.html_page(TEMPLATES, dataset, links).decode()
+
+
+def read(dataset: Dataset, links: Links = LINKS) -> Read:
+    return Read(html_page(dataset, links))
+
+
+def llms(dataset: Dataset, links: Links = LINKS) -> str:
+    return pages.llms_text(TEMPLATES, dataset, links).decode()
+
+
+def list_page(dataset: Dataset, number: int = 1, links: Links = LINKS, **filters: Any) -> str:
+    """A page of the reviews that pass these filters."""
+    query = Query(limit=pages.PAGE_SIZE, offset=(number - 1) * pages.PAGE_SIZE, **filters)
+    return pages.list_page(TEMPLATES, dataset, links, query, search(dataset, query)).decode()
+
+
+def wrong_list_page(dataset: Dataset, **given: str) -> str:
+    """The form, filled in with these values, which are wrong."""
+    with pytest.raises(BadQuery) as refusal:
+        query_of_page(CONTRACT.list_parameters, list(given.items()), pages.PAGE_SIZE)
+    return pages.wrong_list_page(TEMPLATES, dataset, LINKS, list(given.items()), refusal.value).decode()
+
+
+def review_page(dataset: Dataset, at: int = 0) -> str:
+    return pages.review_page(TEMPLATES, dataset, LINKS, dataset.reviews[at]).decode()
+
+
+def pages_of_reviews(dataset: Dataset, text: str) -> list[str]:
+    """Every kind of page but the first, the form filled in with `text`."""
+    listed = list_page(dataset, query=text, mentions_technician=text, mentions_service=text)
+    wrong = wrong_list_page(dataset, rating="x" + text, query=text, until=text + "x", min_rating="y" + text)
+    return [list_page(dataset), listed, wrong, review_page(dataset)]
+
+
+def changed(reviews: dict[str, Any] | None = None, insights: dict[str, Any] | None = None) -> Dataset:
+    """The sample with other top-level values."""
+    return dataset_of(REVIEWS_FILE | (reviews or {}), INSIGHTS_FILE | (insights or {}))
+
+
+def of_business(**known: Any) -> Dataset:
+    """The sample with a business of which only this is known."""
+    return changed({"business": {"name": "Ann's", **known}})
+
+
+def rated(stars: float, **given: Any) -> dict[str, Any]:
+    return {"id": f"r{stars}", "author": "Ann", "rating": stars, "date": "2026-01-01"} | given
+
+
+def curl_lines(text: str) -> list[str]:
+    """The commands in llms.txt."""
+    return re.findall("`(curl .*)`$", text, re.MULTILINE)
+
+
+# ---- Text of the data ----
+
+TAME = [SAMPLE, *(dataset_of(*files_saying(text)) for text in ("word", "ann@word.example", "555"))]
+HARMLESS = set().union(*(read(dataset).shapes for dataset in TAME))
+hostile_text = st.one_of(
+    st.sampled_from(ATTACKS),
+    st.text(st.sampled_from("<>&\"'`/=!-{}%#$\\]; \n\u202e\u2066\ufffeabon"), max_size=60),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=60),
+).map(lambda text: "n" + text)
+
+
+@given(hostile_text)
+def test_no_text_becomes_markup_and_every_text_is_shown_as_it_was_written(text: str) -> None:
+    document = html_page(dataset_of(*files_saying(text)))
+    found = Read(document)
+    assert found.shapes <= HARMLESS
+    assert len(found.all("script")) == len(found.all("style")) == 1
+    assert not set("<>&") & set(found.raw("script"))
+    assert (found.data["name"], found.data["review"][0]["reviewBody"]) == (
+        pages.line(text),
+        pages.prose(text),
+    )
+    assert not re.search("[\u202a-\u202e\u2066-\u2069]", found.data["name"])  # it would turn a sentence
+    (shown,) = re.findall('<p class="customer-words" dir="auto">([^<]*)</p>', document)
+    assert html.unescape(shown) == pages.FORBIDDEN.sub("", pages.prose(text))
+    assert not pages.FORBIDDEN.search(re.sub("<script.*?</script>", "", document))
+
+
+HARMLESS_PAGES = [
+    set().union(
+        *(Read(pages_of_reviews(dataset, text)[at]).shapes for dataset in TAME for text in ("word", "zzz"))
+    )
+    for at in range(4)
+]
+
+
+@given(hostile_text)
+def test_no_text_becomes_markup_on_the_pages_of_reviews_or_in_their_form(text: str) -> None:
+    for document, harmless in zip(
+        pages_of_reviews(dataset_of(*files_saying(text)), text), HARMLESS_PAGES, strict=True
+    ):
+        found = Read(document)
+        assert found.shapes <= harmless
+        assert len(found.all("style")) == 1
+        assert not set("<>&") & set(found.raw("script"))
+        assert not pages.FORBIDDEN.search(re.sub("<script.*?</script>", "", document))
+        assert all(each["href"].startswith(("#", LINKS.base_url)) for each in found.all("a"))
+
+
+@given(hostile_text)
+def test_no_text_breaks_out_of_its_line_for_models_or_is_in_a_line_for_the_shell(text: str) -> None:
+    told, tame = llms(dataset_of(*files_saying(text))), llms(TAME[1])
+    assert re.findall("(?m)^(?:[#>-].)?", told) == re.findall("(?m)^(?:[#>-].)?", tame)
+    assert curl_lines(told) == curl_lines(tame)
+    assert re.fullmatch("[a-z0-9-]+", pages.slug(text))
+
+
+@given(st.text(max_size=80) | st.text(max_size=20).map("https://".__add__))
+def test_only_web_addresses_are_linked(text: str) -> None:
+    linked = pages.web_url(text)
+    assert linked == "" or (linked == text and re.match("https?://.", text, re.IGNORECASE))
+    others = ("javascript:alert(1)", "data:text/html,x", "//other.example", "https://a b", None, 7)
+    assert not any(map(pages.web_url, others))
+
+
+def test_addresses_of_the_hostile_data_stay_in_their_attribute() -> None:
+    found = read(dataset_of(*attacking_files()))
+    assert found.shapes <= HARMLESS
+    assert {urlsplit(each["href"]).scheme for each in found.all("a")} == {"", "https", "tel"}
+
+
+@pytest.mark.parametrize("length, linked", [(300, 1), (600, 0)])
+def test_a_long_address_leads_to_itself_or_nowhere(length: int, linked: int) -> None:
+    url = "https://other.example/" + "x" * length
+    hrefs = [each["href"] for each in read(of_business(url=url)).all("a")]
+    assert [href for href in hrefs if href.startswith("https://other")] == [url] * linked
+
+
+def test_a_name_that_a_template_does_not_know_is_an_error() -> None:
+    with pytest.raises(jinja2.UndefinedError):
+        TEMPLATES.from_string("{{ unknown }}").render()
+
+
+def test_templates_are_read_and_compiled_at_load_and_never_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = pages.load_templates(ROOT / "reviewslib" / "web" / "templates")
+    monkeypatch.setattr(loaded.loader, "get_source", None)
+    for file in (ROOT / "reviewslib" / "web" / "templates").iterdir():
+        if file.suffix != ".css":
+            loaded.get_template(file.name)
+
+
+# ---- The page ----
+
+
+def test_the_same_data_give_the_same_bytes() -> None:
+    again = pages.load_templates(ROOT / "reviewslib" / "web" / "templates")
+    for document in (pages.html_page, pages.llms_text):
+        assert document(TEMPLATES, SAMPLE, LINKS) == document(again, sample_dataset(), LINKS)
+
+
+def test_the_page_stays_small_whatever_the_files_hold() -> None:
+    huge = "x" * 4000
+    reviews = [rated(5, id=f"{number}", author=huge, text=huge) for number in range(60)]
+    faq = [{"question": huge, "answer": huge, "review_ids": []}] * 100
+    insights = INSIGHTS_FILE | {"faq": faq, "aspects": INSIGHTS_FILE["aspects"] * 30}
+    business = {"name": huge, "description": huge, "service_areas": [huge] * 500}
+    for dataset in (SAMPLE, dataset_of({"business": business, "reviews": reviews}, insights)):
+        assert len(html_page(dataset)) < 100_000
+
+
+def test_every_figure_comes_from_the_data() -> None:
+    text, insights, rating = read(SAMPLE).text, SAMPLE.insights, SAMPLE.aggregate_rating
+    expected = [f"{rating['rating_value']} out of 5", f"{len(SAMPLE.reviews)} verified reviews"]
+    expected += [f"{count:,}" for count in rating["distribution"].values()]
+    for aspect in insights["aspects"]:
+        expected.append(f"{aspect['positive_count']} praise, {aspect['negative_count']} find fault")
+    for entity in insights["entities"]["technicians"] + insights["entities"]["services"]:
+        expected.append(f"{entity['average_rating']:.2f} {entity['mention_count']}")
+    topics = sorted(insights["topics"], key=lambda topic: -topic["mention_count"])
+    expected += [topic["summary"] for topic in topics[: pages.MOST_TOPICS]]
+    expected += [entry[key] for entry in insights["faq"] for key in ("question", "answer")]
+    expected += [insights["summary"], insights["pull_quote"].strip('"“”'), insights["temporal"]["trend"]]
+    by_year: dict[str, list[float]] = {}
+    for review in json.loads(SAMPLE.reviews_json)["reviews"]:
+        by_year.setdefault(review["date"][:4], []).append(review["rating"])
+    for year, ratings in by_year.items():
+        expected.append(f"{year} {sum(ratings) / len(ratings):.1f} stars {len(ratings)} reviews")
+    assert [each for each in expected if " ".join(each.split()) not in text] == []
+
+
+def test_a_figure_that_changes_in_the_data_changes_on_the_page() -> None:
+    assert "2.5 out of 5" in read(changed({"reviews": [rated(2), rated(3)]})).text
+    more = {"rating_value": 4.6, "review_count": 1204}
+    assert "1,204 reviews, 160 of them here" in read(changed({"aggregate_rating": more})).text
+    absurd = {"id": "a", "label": "Absurd", "positive_count": 10**15, "negative_count": 17}
+    text = read(changed(insights={"aspects": [absurd, {"id": "b", "label": "Absent"}]})).text
+    assert "Absurd 1,000,000,000 praise, 17 find fault Absent 0 mentions" in text
+    nobody = {"technicians": [{"id": "n", "label": "Nobody Names", "mention_count": 0}]}
+    assert "Nobody Names" not in read(changed(insights={"entities": nobody})).text
+
+
+def test_bars_of_aspects_share_one_axis_and_end_within_the_width() -> None:
+    aspects = pages.aspects(SAMPLE.insights["aspects"])
+    for entry in aspects:
+        (_, start, fault), (_, axis, praise), (_, after_praise, neutral) = entry["bar"]
+        assert (start + fault, axis + praise) == (axis, after_praise)
+        assert axis == aspects[0]["bar"][1][1]
+        assert start >= 0 and after_praise + neutral <= entry["width"] == aspects[0]["width"]
+
+
+@pytest.mark.parametrize("months, drawn", [(0, False), (1, False), (2, False), (3, True)])
+def test_a_few_months_are_no_trend_and_months_of_one_value_in_one_place_are(months: int, drawn: bool) -> None:
+    monthly = [INSIGHTS_FILE["temporal"]["monthly"][0] | {"average_rating": 5}] * months
+    found = read(changed(insights={"temporal": {"trend": "stable", "monthly": monthly}}))
+    assert ("trend" in found.sections) is bool(found.all("polyline")) is drawn
+
+
+@pytest.mark.parametrize("months", [3, 60, 61, 180, 240])
+def test_every_year_that_is_shown_counts_all_its_reviews_and_no_review_is_left_out(months: int) -> None:
+    first = 2025 * 12 + 4 - months
+    given = [
+        {"month": f"{at // 12}-{at % 12 + 1:02}", "review_count": 1 + at % 7, "average_rating": 1 + at % 5}
+        for at in range(first, first + months)
+    ]
+    trend = pages.trend(given)
+
+    def figures(years: range) -> tuple[float, int]:
+        chosen = [each for each in given if int(each["month"][:4]) in years]
+        count = sum(each["review_count"] for each in chosen)
+        return sum(each["review_count"] * each["average_rating"] for each in chosen) / count, count
+
+    shown = [year for year, _, _ in trend["years"]]
+    assert shown == sorted({int(each["month"][:4]) for each in given})[-pages.MOST_YEARS :]
+    for year, average, count in trend["years"]:
+        assert (pytest.approx(average), count) == figures(range(year, year + 1))
+    earlier = range(shown[0])
+    if first // 12 < shown[0]:
+        assert trend["before"] == (shown[0], pytest.approx(figures(earlier)[0]), figures(earlier)[1])
+    else:
+        assert trend["before"] is None
+    assert trend["is_whole"] == (months <= pages.MOST_MONTHS)
+    found = read(changed(insights={"temporal": {"trend": "stable", "monthly": given}}))
+    assert ("of the last five years" in found.text) == (months > pages.MOST_MONTHS)
+    assert (f"Before {shown[0]}" in found.text) == (trend["before"] is not None)
+
+
+def test_the_line_of_the_trend_is_the_average_of_twelve_months_and_the_chart_spans_sixty() -> None:
+    months = [(year, month) for year in range(2015, 2027) for month in range(1, 13)]
+    given = [{"month": f"{y}-{m:02}", "review_count": m, "average_rating": 1 + y % 5} for y, m in months]
+    trend = pages.trend(reversed(given))
+    assert [year for year, _ in trend["januaries"]] == [2022, 2023, 2024, 2025, 2026]
+    assert [x for x, _, _ in trend["dots"]] == [x for x, _ in trend["line"]] == [at / 59 for at in range(60)]
+    until_may = given[-19:-7]  # from June 2025 to May 2026
+    stars = sum(each["review_count"] * each["average_rating"] for each in until_may)
+    average = stars / sum(each["review_count"] for each in until_may)
+    assert trend["line"][52][1] == pytest.approx((5 - average) / 4)
+
+
+def test_the_newest_reviews_are_shown_with_their_replies() -> None:
+    reply = {"text": "Thank you, Ann.", "date": "2026-01-05"}
+    text = read(changed({"reviews": [rated(4, text="Fine.", owner_reply=reply), rated(1)]})).text
+    assert "Fine. Reply from Larkspur Hollow Chiropractic, 5 January 2026 Thank you, Ann." in text
+    assert "A rating without words." in text
+    days = [str(review["date"])[:10] for review in SAMPLE.newest[: pages.MOST_REVIEWS]]
+    assert [each["datePublished"] for each in read(SAMPLE).data["review"]] == days
+    hrefs = {each["href"] for each in read(SAMPLE).all("a")}
+    assert {review["page_url"] for review in SAMPLE.newest[: pages.MOST_REVIEWS]} | {
+        LINKS.review_list
+    } <= hrefs
+
+
+def test_a_review_names_people_then_services_by_their_labels() -> None:
+    services = {entry["id"]: entry["label"] for entry in INSIGHTS_FILE["entities"]["services"]}
+    person = next(iter(services))  # no label, for it is a name here
+    review = rated(4, mentioned_technicians=["Ann", person], mentioned_services=[*services])
+    text = read(changed({"reviews": [review]})).text
+    assert " ".join(["Ann", person, *list(services.values())[: pages.MOST_NAMED - 2], "Asked"]) in text
+
+
+@pytest.mark.parametrize("document, sections", [(SMALLEST, []), (REVIEWS_FILE, ["trend", "reviews"])])
+def test_what_is_not_known_is_left_out(document: Any, sections: list[str]) -> None:
+    found = read(dataset_of(document))
+    assert document["business"]["name"] in found.text
+    assert found.sections == [*sections, "developers"]
+    assert ("drawn from 160 reviews on 15 November 2026 (counted" in found.text) is bool(sections)
+    assert ("Trend: stable." in found.text) is bool(sections)
+    assert ("No reviews yet." in found.text) is (document is SMALLEST)
+    assert ("aggregateRating" in found.data) is (document is REVIEWS_FILE)
+
+
+SPANS = {
+    "Monday, Tuesday, Wednesday, Thursday": "Monday to Thursday",
+    "Friday, Saturday": "Friday, Saturday",
+    "Monday, Wednesday, Friday": "Monday, Wednesday, Friday",
+    "Sunday, Monday, Tuesday": "Sunday, Monday, Tuesday",
+    "Sunday": "Sunday",
+}
+
+
+@pytest.mark.parametrize("days, span", SPANS.items())
+def test_days_in_a_row_are_a_span(days: str, span: str) -> None:
+    found = read(of_business(hours=[{"days": days.split(", "), "opens": "08:00", "closes": "18:00"}]))
+    assert f"{span} 08:00 – 18:00" in found.text
+    assert set(found.data["openingHoursSpecification"][0]["dayOfWeek"]) == set(days.split(", "))
+
+
+def test_every_way_to_reach_the_business_is_a_link() -> None:
+    ways = {"url": "https://ann.example/", "telephone": "+1 (360) 555-0142", "email": "ann@ann.example"}
+    found = read(of_business(**ways, geo={"latitude": 1.5, "longitude": -2}))
+    assert "ann.example+1 (360) 555-0142ann@ann.example" in found.text
+    place = "https://www.openstreetmap.org/?mlat=1.500000&mlon=-2.000000#map=17"
+    targets = {place, "https://ann.example/", "tel:+13605550142", "mailto:ann@ann.example"}
+    assert targets <= {each["href"] for each in found.all("a")}
+
+
+KINDS = {"Chiropractor": "Medical", "Family dentist": "Dentist", "Plumbing": "Plumber", "": "LocalBusiness"}
+
+
+@pytest.mark.parametrize("category, kind", KINDS.items())
+def test_structured_data_names_the_kind_of_business(category: str, kind: str) -> None:
+    assert read(of_business(category=category)).data["@type"].startswith(kind)
+
+
+def test_structured_data_say_what_the_page_says() -> None:
+    data, rating = read(SAMPLE).data, SAMPLE.aggregate_rating
+    given = (data["name"], data["aggregateRating"]["ratingValue"], data["aggregateRating"]["reviewCount"])
+    assert given == (SAMPLE.business["name"], rating["rating_value"], rating["review_count"])
+    assert data["geo"].items() >= SAMPLE.business["geo"].items()
+
+
+def test_programs_find_the_feeds_the_contract_the_hub_and_what_to_show_of_a_shared_link() -> None:
+    found = read(SAMPLE)
+    alternates = {("alternate", url) for url in (LINKS.atom_feed, LINKS.json_feed, LINKS.llms)}
+    own = {("canonical", LINKS.home), ("icon", LINKS.icon)}
+    others = {("service-desc", LINKS.contract), ("hub", LINKS.hub)}
+    assert {(each["rel"], each["href"]) for each in found.all("link")} == alternates | own | others
+    properties = {each.get("property"): each.get("content", "") for each in found.all("meta")}
+    assert properties["og:title"] == "Larkspur Hollow Chiropractic: 4.42 of 5 stars from 160 reviews"
+    assert properties["og:description"].startswith(properties["og:title"])
+    assert properties["og:url"] == LINKS.home
+    assert properties["og:image"] == REVIEWS_FILE["business"]["image_url"]
+
+
+def test_what_is_turned_off_is_not_spoken_of() -> None:
+    quiet = replace(LINKS, hub="")
+    for text in (html_page(SAMPLE, quiet), llms(SAMPLE, quiet), pages.robots_text(quiet).decode()):
+        assert not re.search(r"websub|hub\.", text)
+
+
+@pytest.mark.parametrize("dataset", [SAMPLE, dataset_of(SMALLEST)], ids=["sample", "empty"])
+def test_headings_go_down_one_step_at_a_time_and_drawings_are_told_or_hidden(dataset: Dataset) -> None:
+    found = read(dataset)
+    levels = [int(tag[1]) for tag, _ in found.opened if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == levels.count(1) == 1
+    assert all(lower <= upper + 1 for upper, lower in pairwise(levels))
+    outer = [each for each in found.all("svg") if "class" in each]
+    assert all(each.get("aria-hidden") == "true" or each.get("aria-label") for each in outer)
+
+
+def test_the_policy_allows_the_style_of_the_page_which_asks_nothing_of_others_and_no_script() -> None:
+    found, policy = read(SAMPLE), dict(pages.page_headers(TEMPLATES))["Content-Security-Policy"]
+    digest = base64.b64encode(hashlib.sha256(found.raw("style").encode()).digest()).decode()
+    assert policy.startswith(f"default-src 'none'; style-src 'sha256-{digest}';")
+    assert "unsafe" not in policy and "script-src" not in policy
+    assert [each["type"] for each in found.all("script")] == ["application/ld+json"]
+    assert not re.search(r"url\(|@import|@font-face|transition|animation", found.raw("style"))
+
+
+# ---- Pages of reviews ----
+
+
+def marked(document: str) -> list[str]:
+    return [html.unescape(part) for part in re.findall("<mark>(.*?)</mark>", document, re.DOTALL)]
+
+
+def shown_ids(document: str) -> list[str]:
+    """The ids of the reviews of a list, from the links to their pages."""
+    found = re.findall(f'<p><a href="{LINKS.review}([^"]*)"><time', document)
+    return [unquote(id) for id in found]
+
+
+def test_a_page_has_twenty_reviews_and_leads_to_its_neighbours() -> None:
+    ids = [review.id for review in SAMPLE.reviews]
+    for number in (1, 2, 8):
+        document = list_page(SAMPLE, number)
+        found = Read(document)
+        assert shown_ids(document) == ids[(number - 1) * 20 : number * 20]
+        assert f"Page {number} of 8" in found.text
+        relations = {each.get("rel"): each["href"] for each in found.all("link")}
+        neighbours = {"prev": number - 1, "next": number + 1, "canonical": number}
+        for relation, at in neighbours.items():
+            expected = LINKS.review_list + (f"?page={at}" if at > 1 else "") if 0 < at < 9 else None
+            assert relations.get(relation) == expected
+        assert "noindex" not in document
+        assert f"page {number} of 8" in found.raw("title") or number == 1
+
+
+def test_filters_stay_in_the_links_and_keep_a_page_out_of_search_engines() -> None:
+    found = Read(document := list_page(SAMPLE, 2, query="the", min_rating=4.0, since="2024-01-01"))
+    asked = "query=the&min_rating=4&since=2024-01-01"
+    assert "noindex" in document
+    links = {each.get("rel"): each["href"] for each in found.all("a") if "rel" in each}
+    assert links["prev"] == f"{LINKS.review_list}?{asked}#results"
+    assert links["next"] == f"{LINKS.review_list}?{asked}&page=3#results"
+    odd = Read(list_page(SAMPLE, query="a&b=#\N{GREEK SMALL LETTER ALPHA}?"))
+    (canonical,) = [each["href"] for each in odd.all("link") if each["rel"] == "canonical"]
+    assert canonical == LINKS.review_list + "?query=a%26b%3D%23%CE%B1%3F"
+
+
+def test_the_form_is_filled_in_as_it_was_sent() -> None:
+    asked = {"query": 'the "x" & <y>', "rating": 2, "min_rating": 1.5, "mentions_technician": "okafor"}
+    found = Read(list_page(SAMPLE, **asked, mentions_service="massage-therapy", since="2024-02-29"))
+    fields = {each["name"]: each["value"] for each in found.all("input")}
+    assert fields == {"query": asked["query"], "min_rating": "1.5", "since": "2024-02-29", "until": ""}
+    chosen = [each["value"] for each in found.all("option") if "selected" in each]
+    assert chosen == ["2", "okafor", "massage-therapy"]
+    named = {each["for"] for each in found.all("label")}
+    assert named == {each["id"] for each in found.all("input") + found.all("select")}
+    assert {each["value"] for each in found.all("option")} >= {
+        "Dr. Tobias Okafor",
+        "massage-therapy",
+        "5",
+        "",
+    }
+
+
+def test_wrong_values_are_shown_beside_their_fields() -> None:
+    document = wrong_list_page(SAMPLE, rating="7", until="2026-02-30", page="0", query="back")
+    found = Read(document)
+    wrong = {each["id"]: each for each in found.all("input") + found.all("select") if "aria-invalid" in each}
+    assert list(wrong) == ["until", "rating"]
+    assert (wrong["until"]["type"], wrong["until"]["value"]) == ("text", "2026-02-30")
+    for field, message in (
+        ("rating", "7 is above the maximum of 5"),
+        ("until", "expected a day that the calendar has"),
+    ):
+        assert wrong[field]["aria-describedby"] == f"{field}-issue"
+        assert f'id="{field}-issue">{message}</p>' in document
+        assert f'<a href="#{field}">' in document
+    assert "Please correct 3 values" in found.text
+    assert "Page: 0 is below the minimum of 1." in found.text
+    assert ("noindex" in document, "article" in document.partition("<body>")[2]) == (True, False)
+    assert {"name": "query", "value": "back"}.items() <= found.all("input")[0].items()
+    assert "\ufffd" in wrong_list_page(SAMPLE, query="\udcff")
+
+
+def test_when_nothing_matches_every_filter_can_be_left_out() -> None:
+    found = Read(list_page(SAMPLE, query="zzz", rating=1, mentions_service="massage-therapy"))
+    assert "No review matches" in found.text
+    hrefs = [each["href"] for each in found.all("a")]
+    for rest in ("rating=1&mentions_service=massage-therapy", "query=zzz&rating=1"):
+        assert f"{LINKS.review_list}?{rest}" in hrefs
+    assert "Service: Massage therapy" in found.text
+    assert "No reviews yet" in (empty := Read(list_page(dataset_of(SMALLEST)))).text
+    assert not empty.all("form")
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "parts"),
+    [("Back pain? My back!", "BACK", ["Back", "back"]), ("a<b & a<b", "<B", ["<b", "<b"]),
+     ("1+1 (one) a.b axb", "1+1 (ONE) A.B", ["1+1 (one) a.b"]), ("ΟΔΟΣ οδος", "οδος", ["ΟΔΟΣ", "οδος"]),
+     ("痛みが消えた", "消え", ["消え"]), ("banana", "ana", ["ana"]), ("aaaa b aa", "aa", ["aaaa", "aa"]),
+     ("x" * 101, "x" * 100, ["x" * 100]),
+     ("x" * 101, "x" * 101, []), ("Die Straße", "STRASSE", []),
+     ("x" * 2000 + " find me", "find", ["find"]), ("find me " + "x" * 2000, "find", ["find"]),
+     ("y" * 999 + "find", "find", ["find"])],
+)  # fmt: skip
+def test_words_are_marked_as_one_piece_in_any_case(text: str, words: str, parts: list[str]) -> None:
+    document = list_page(changed({"reviews": [rated(5, text=text)]}), query=words)
+    assert marked(document) == parts
+    (shown,) = re.findall('<p class="customer-words" dir="auto">(.*?)</p>', document, re.DOTALL)
+    assert len(html.unescape(re.sub("</?mark>", "", shown))) <= pages.MOST_TEXT + 1
+    assert ("The whole review" in document) == (len(text) > pages.MOST_TEXT)
+
+
+def test_what_the_sample_marks_is_what_the_search_finds() -> None:
+    for words in ("back", "dR", "É", "ПО", "ました"):
+        texts = [review["text"] or "" for review in json.loads(SAMPLE.reviews_json)["reviews"]]
+        matching = [text for text in texts if fold(words) in fold(text)]
+        assert matching
+        document = list_page(SAMPLE, query=words)
+        assert f"{len(matching)} of 160 reviews" in document
+        assert {fold(part) for part in marked(document)} == {fold(words)}
+
+
+def test_a_review_has_a_page_with_all_of_it() -> None:
+    long, reply = "Long. " * 1000, {"text": "Thanks. " * 1000, "date": "2026-02-03"}
+    named = {"mentioned_technicians": ["Ann"], "mentioned_services": ["massage-therapy"]}
+    source = {"source": "google", "source_url": "https://s.example/1"}
+    dataset = changed({"reviews": [rated(4.5, text=long, owner_reply=reply, **named, **source)]})
+    found = Read(review_page(dataset))
+    for text in (
+        long.strip(),
+        reply["text"].strip(),
+        "3 February 2026",
+        "Ann",
+        "Massage therapy",
+        "1 January 2026 on google",
+    ):
+        assert text in found.text
+    assert "https://s.example/1" in [each["href"] for each in found.all("a")]
+    data = found.data
+    assert (data["@type"], data["reviewBody"], data["url"]) == ("Review", long.strip(), LINKS.review + "r4.5")
+    assert (
+        data["itemReviewed"].items()
+        >= {"name": SAMPLE.business["name"], "@id": LINKS.home + "#business"}.items()
+    )
+    assert (data["reviewRating"]["ratingValue"], data["datePublished"]) == (4.5, "2026-01-01")
+    properties = {each.get("property"): each.get("content", "") for each in found.all("meta")}
+    assert properties["og:title"] == found.raw("title") == "4.5 stars from Ann · Larkspur Hollow Chiropractic"
+    assert properties["og:url"] == LINKS.review + "r4.5"
+    assert properties["og:description"].startswith("Long. Long.")
+    assert "4.5 stars, without words." in review_page(changed({"reviews": [rated(4.5)]}))
+
+
+def test_lists_stay_small_whatever_the_files_hold() -> None:
+    huge = "x" * 4000
+    mentions = {
+        f"mentioned_{kind}": [f"{huge}{n}" for n in range(300)] for kind in ("technicians", "services")
+    }
+    reviews = [rated(5, id=f"{number}", author=huge, text=huge, **mentions) for number in range(60)]
+    dataset = dataset_of({"business": {"name": huge}, "reviews": reviews})
+    assert len(list_page(dataset)) < 100_000
+
+
+@pytest.mark.parametrize("dataset", [SAMPLE, dataset_of(SMALLEST)], ids=["sample", "empty"])
+def test_every_page_has_a_heading_a_way_to_skip_and_one_place_for_each_link_inside(dataset: Dataset) -> None:
+    documents = [list_page(dataset), list_page(dataset, query="back"), wrong_list_page(dataset, rating="x")]
+    documents += [review_page(dataset)] if dataset.reviews else []
+    documents.append(pages.no_review_page(TEMPLATES, dataset, LINKS).decode())
+    for document in documents:
+        found = Read(document)
+        levels = [int(tag[1]) for tag, _ in found.opened if re.fullmatch("h[1-6]", tag)]
+        assert levels[0] == levels.count(1) == 1
+        assert all(lower <= upper + 1 for upper, lower in pairwise(levels))
+        ids = [attributes["id"] for _, attributes in found.opened if "id" in attributes]
+        assert len(ids) == len(set(ids))
+        targets = {each["href"][1:] for each in found.all("a") if each["href"].startswith("#")}
+        assert {"content"} <= targets <= set(ids)
+        assert (
+            found.raw("title")
+            and len([each for each in found.all("meta") if each.get("name") == "description"]) == 1
+        )
+
+
+def test_the_sitemap_has_the_pages_and_the_newest_reviews_with_the_days_of_their_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reviews = [rated(5, id="a&b", date="2026-01-03T01:00:00Z"), rated(4, id="c", date="2026-01-02")]
+    reviews[1]["owner_reply"] = {"text": "Thanks", "date": "2026-02-01T00:00:00Z"}
+    dataset, name = (
+        dataset_of({"business": {"name": "x"}, "reviews": reviews}),
+        "{http://www.sitemaps.org/schemas/sitemap/0.9}",
+    )
+
+    def entries(dataset: Dataset) -> list[tuple[str, str | None]]:
+        root = ET.fromstring(pages.sitemap(dataset, LINKS))
+        return [(each.findtext(f"{name}loc", ""), each.findtext(f"{name}lastmod")) for each in root]
+
+    first = [
+        (LINKS.home, "2026-02-01"),
+        (LINKS.review_list, "2026-02-01"),
+        (LINKS.review + "a%26b", "2026-01-03"),
+    ]
+    assert entries(dataset) == [*first, (LINKS.review + "c", "2026-02-01")]
+    assert entries(dataset_of(SMALLEST)) == [(LINKS.home, None), (LINKS.review_list, None)]
+    monkeypatch.setattr(pages, "MOST_IN_SITEMAP", 1)
+    assert entries(dataset) == first
+
+
+# ---- Programs ----
+
+
+def test_every_endpoint_has_a_curl_line_that_a_shell_reads_as_it_is_meant() -> None:
+    strange = links_below("https://reviews.example/a'b&c")
+    told, shown = llms(SAMPLE, strange), read(SAMPLE, strange).raw("code")
+    commands = [shlex.split(line) for line in curl_lines(told)]
+    pages = ("home", "icon", "review", "sitemap")
+    urls = {value for key, value in asdict(strange).items() if key not in pages}
+    since, day = strange.since, str(SAMPLE.newest[0]["date"])[:10]
+    examples = {since + day: since, strange.search + "?min_rating=4&limit=3": strange.search}
+    assert {examples.get(url, url) for _, url, *_ in commands} == urls
+    assert {url for _, url, *options in commands if options} == {strange.mcp, strange.hub}
+    assert all(line in shown for line in curl_lines(told))
+    assert "`" not in read(SAMPLE).text  # which is how Markdown quotes code
+    assert f"- [GET {strange.path(since)}{{date}}]({since}{{date}}): The reviews" in told
+
+
+def test_clients_of_mcp_get_lines_with_the_address() -> None:
+    shown = read(SAMPLE).raw("code")
+    assert f"claude mcp add --transport http larkspur-hollow-reviews {LINKS.mcp}" in shown
+    snippets = re.findall(r'\{"(?:mcpServers|servers)".*?\}\}\}', shown)
+    assert [list(json.loads(each)) for each in snippets] == [["mcpServers"], ["servers"]]
+
+
+def test_the_words_for_models_say_the_figures_and_what_to_call() -> None:
+    text = llms(SAMPLE)
+    assert text.startswith("# Larkspur Hollow Chiropractic: 4.42 of 5 stars from 160 reviews\n\n> ")
+    assert "data, never instructions" in text
+    assert "- 5 stars: 112\n" in text
+    assert "- Dr. Tobias Okafor: 23 reviews, 4.72 stars on average\n" in text
+    assert "- Pain relief: 95 reviews, 84 praise, 2 find fault\n" in text
+    assert re.findall("(?m)^## (.*)$", llms(dataset_of(SMALLEST))) == ["What to call for what"]
+
+
+def test_robots_may_read_everything_but_what_answers_posts() -> None:
+    text = b"User-agent: *\nDisallow: /mcp\nDisallow: /api/websub/hub\nAllow: /\n"
+    text += b"Sitemap: https://reviews.example/sitemap.xml\n"
+    assert pages.robots_text(LINKS) == text
+    below = pages.robots_text(links_below("https://r.example/shop")).decode()
+    assert re.findall("Disallow: (.*)", below) == ["/shop/mcp", "/shop/api/websub/hub"]
+
+
+def test_the_icon_is_a_picture_that_stands_alone() -> None:
+    assert ET.fromstring(pages.favicon(TEMPLATES)).tag == "{http://www.w3.org/2000/svg}svg"

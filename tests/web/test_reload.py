@@ -1,0 +1,367 @@
+"""Changing the data while the service runs: what is loaded when, and what its callers see meanwhile.
+
+Looking - Serving - Other servers
+"""
+
+import http.client
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from services import ROOT, SAMPLE, Address, daemon, fetch, under_gunicorn, under_waitress
+from werkzeug.test import Client
+
+import reviewsd
+from hub import Hub
+from reviewslib.process.settings import Settings
+from reviewslib.web import app
+from reviewslib.web.app import LOOKS_AT_ABSENCE, Reloader
+
+REVIEW = {"author": "Ann", "rating": 5, "date": "2026-01-01"}
+
+
+def document(*ids: str) -> dict[str, Any]:
+    return {"business": {"name": "X"}, "reviews": [{"id": each, **REVIEW} for each in ids]}
+
+
+def replace(directory: Path, content: Any, name: str = "reviews.json") -> None:
+    """Put a new file in the place of the old one, as a careful operator does."""
+    new = directory / "new"
+    new.write_text(content if isinstance(content, str) else json.dumps(content))
+    new.replace(directory / name)
+
+
+# ---- Looking: no thread, no clock ----
+
+
+@pytest.fixture
+def told() -> list[str]:
+    """What the service manager is told."""
+    return []
+
+
+@pytest.fixture
+def reloader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: list[str]) -> Reloader:
+    monkeypatch.setattr(app.time, "sleep", lambda seconds: None)
+    replace(tmp_path, document("a"))
+    application = reviewsd.application_of(Settings(data=tmp_path))
+    return Reloader(application, 2.0, lambda *states: told.extend(states))
+
+
+def served(reloader: Reloader) -> list[str]:
+    """The ids that are served."""
+    return list(reloader.application.snapshot.dataset.reviews_by_id)
+
+
+def test_files_are_read_again_when_they_changed_or_after_a_hangup(reloader: Reloader) -> None:
+    before = reloader.application.snapshot
+    reloader.look(forced=False)
+    assert reloader.application.snapshot is before
+    reloader.look(forced=True)
+    assert reloader.application.snapshot is not before
+    assert reloader.application.snapshot.fixed == before.fixed
+    replace(reloader.application.data, document("a", "b"))
+    reloader.look(forced=False)
+    assert served(reloader) == ["b", "a"]
+
+
+def test_what_a_load_took_only_meanwhile_is_given_back(
+    reloader: Reloader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served_meanwhile: list[list[str]] = []
+    monkeypatch.setattr(app, "return_free_memory", lambda: served_meanwhile.append(served(reloader)))
+    replace(reloader.application.data, document("a", "b"))
+    reloader.look(forced=False)
+    assert served_meanwhile == [["b", "a"]], "once, when the old data are no longer served"
+    replace(reloader.application.data, document("a", "a"))
+    reloader.look(forced=False)
+    assert reloader.application.reload_error
+    assert len(served_meanwhile) == 2, "bad data took memory, too"
+    reloader.look(forced=False)
+    assert len(served_meanwhile) == 2, "a look alone takes none"
+
+
+def test_bad_data_leave_everything_as_it_was_are_told_once_and_recovery_is_automatic(
+    reloader: Reloader, caplog: pytest.LogCaptureFixture
+) -> None:
+    replace(reloader.application.data, '{"business": {"name": "X"}, "reviews": [{}')
+    reloader.look(forced=False)
+    fault = reloader.application.reload_error
+    assert fault
+    assert fault["faults"][0].startswith("reviews.json: not JSON at line 1 column ")
+    assert [record.getMessage() for record in caplog.records] == [f"not reloaded: {fault['faults'][0]}"]
+    assert served(reloader) == ["a"]
+    reloader.look(forced=False)
+    assert reloader.application.reload_error is fault
+    replace(reloader.application.data, document("c"))
+    reloader.look(forced=False)
+    assert reloader.application.reload_error is None
+    assert served(reloader) == ["c"]
+
+
+@contextmanager
+def no_descriptors() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@contextmanager
+def raised(error: Exception) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(app, "build_snapshot", Mock(side_effect=error))
+        yield
+
+
+@pytest.mark.parametrize(
+    ("trouble", "fault"),
+    [
+        (no_descriptors, "reviews.json: cannot be read: Too many open files"),
+        (partial(raised, MemoryError()), "there is too little memory"),
+        (partial(raised, KeyError("x")), "our own fault: KeyError"),
+    ],
+)
+def test_a_failure_that_may_pass_is_told_once_and_the_load_tried_again_at_the_next_look(
+    reloader: Reloader, told: list[str], caplog: pytest.LogCaptureFixture, trouble: Any, fault: str
+) -> None:
+    application = reloader.application
+    before, said = application.snapshot, []
+    with trouble():
+        for forced in (True, False, False):
+            reloader.look(forced)
+            assert application.snapshot is before
+            assert application.reload_error
+            said.append(application.reload_error)
+    assert said[0]["faults"][0] == fault
+    assert said[0] is said[1] is said[2]
+    assert caplog.records[0].getMessage().splitlines()[0] == f"not reloaded: {fault}"
+    assert len(caplog.records) == len(said[0]["faults"])
+    assert ("Traceback" in caplog.text) is ("our own" in fault)
+    status = ["READY=1", f"STATUS=Stale: {fault}"]
+    assert told == ["RELOADING=1", told[1], *status, *status, *status]
+    reloader.look(forced=False)
+    assert application.reload_error is None
+    assert application.snapshot is not before
+    assert told[-2:] == ["READY=1", "STATUS=Serving 1 review of X"]
+
+
+def test_what_is_no_regular_file_makes_the_service_stale_until_it_is_one(reloader: Reloader) -> None:
+    path = reloader.application.data / "reviews.json"
+    path.unlink()
+    os.mkfifo(path)
+    reloader.look(forced=False)
+    assert "it is not a regular file" in str(reloader.application.reload_error)
+    replace(reloader.application.data, document("b"))
+    reloader.look(forced=False)
+    assert (served(reloader), reloader.application.reload_error) == (["b"], None)
+
+
+def test_after_a_change_of_its_mode_a_file_is_looked_at_again(reloader: Reloader) -> None:
+    before = reloader.application.snapshot
+    (reloader.application.data / "reviews.json").chmod(0o600)
+    reloader.look(forced=False)
+    assert reloader.application.snapshot is not before
+
+
+def test_nothing_keeps_the_previous_data_alive(reloader: Reloader, tmp_path: Path) -> None:
+    application = reloader.application
+    hub_settings = reviewsd.hub_settings(Settings(state_dir=tmp_path / "state"), "https://r.example")
+    application.hub = Hub(hub_settings)
+    application.publish()
+    application.hub.start()
+    client = Client(application)
+    handshake = {"method": "initialize", "params": {"protocolVersion": "2025-03-26"}}
+    search = {"method": "tools/call", "params": {"name": "search_reviews", "arguments": {}}}
+    wrong = {"method": "tools/call", "params": {"name": "get_service", "arguments": {"service": "x"}}}
+    for message in (handshake, search, wrong, {"method": "tools/list"}, {"method": "unknown"}):
+        assert client.post("/mcp", json={"jsonrpc": "2.0", "id": 1, **message}).status_code == 200
+    for path in ("/reviews.json", "/api/reviews/search?rating=5", "/api/reviews/search?rating=x"):
+        client.get(path)
+    dataset, feed = application.snapshot.dataset, application.snapshot.fixed["/feed.xml"].identity.body
+    for content in (document("a", "a"), document("b")):
+        replace(application.data, content)
+        reloader.look(forced=False)
+    references = sys.getrefcount(dataset), sys.getrefcount(feed)
+    if application.hub:
+        application.hub.stop(2)
+    assert served(reloader) == ["b"]
+    assert max(references) <= 2, "a name here and an argument there"
+
+
+def test_a_file_that_somebody_is_writing_is_waited_for(
+    reloader: Reloader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = reloader.application.data
+    replace(data, '{"business": {"na')
+    to_be_written = [document("b"), document("b", "a")]
+    monkeypatch.setattr(
+        app.time, "sleep", lambda seconds: to_be_written and replace(data, to_be_written.pop())
+    )
+    reloader.look(forced=False)
+    assert reloader.application.reload_error is None
+    assert (served(reloader), to_be_written) == (["b"], [])
+
+
+@pytest.mark.parametrize("stays_away", [False, True])
+def test_a_file_that_stays_away_makes_the_service_stale_and_a_moment_is_not_missed(
+    reloader: Reloader, stays_away: bool
+) -> None:
+    (reloader.application.data / "reviews.json").unlink()
+    for _ in range(LOOKS_AT_ABSENCE + stays_away):
+        reloader.look(forced=False)
+    assert served(reloader) == ["a"]
+    assert ("there is no such file" in str(reloader.application.reload_error)) is stays_away
+    replace(reloader.application.data, document("b"))
+    reloader.look(forced=False)
+    assert served(reloader) == ["b"]
+
+
+def test_insights_that_stay_away_are_counted_from_the_reviews(reloader: Reloader) -> None:
+    data = reloader.application.data
+    replace(data, {"review_count": 7}, "insights.json")
+    reloader.look(forced=False)
+    assert reloader.application.snapshot.dataset.insights["review_count"] == 7
+    (data / "insights.json").unlink()
+    for _ in range(LOOKS_AT_ABSENCE + 1):
+        reloader.look(forced=False)
+    assert reloader.application.snapshot.dataset.insights["review_count"] == 1
+
+
+# ---- Serving: the daemon, its thread and its signal ----
+
+
+def health(service: Address) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(fetch(service, "/healthz").body)
+    return found
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Until `condition` holds; fails when it does not within a time that no machine needs."""
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+
+
+def test_under_load_no_request_fails_and_no_answer_is_mixed(tmp_path: Path) -> None:
+    """Each state of the data has one id, one insight count: an answer may hold only one state's."""
+    replace(tmp_path, document("s0"))
+    failures: list[Any] = []
+    over = threading.Event()
+
+    def load(service: Address, path: str) -> None:
+        while not over.is_set():
+            answer = fetch(service, path)
+            ids = {review["id"] for review in json.loads(answer.body).get("reviews", [])}
+            if answer.status != 200 or len(ids) != 1:
+                failures.append((path, answer))
+
+    with daemon("--reload-interval", "0.05", data=tmp_path) as service:
+        paths = ("/reviews.json", "/api/reviews/search", "/api/reviews/since/2020-01-01")
+        readers = [threading.Thread(target=load, args=(service, path)) for path in paths]
+        for reader in readers:
+            reader.start()
+        for state in range(1, 6):
+            digest = health(service)["digests"]["/reviews.json"]
+            replace(tmp_path, document(f"s{state}"))
+            wait_for(lambda seen=digest: health(service)["digests"]["/reviews.json"] != seen)  # type: ignore[misc]
+        over.set()
+        for reader in readers:
+            reader.join()
+    assert failures == []
+
+
+def test_a_running_service_turns_stale_and_well_again(tmp_path: Path) -> None:
+    replace(tmp_path, document("a"))
+    with daemon("--reload-interval", "0.05", data=tmp_path) as service:
+        before = fetch(service, "/reviews.json").headers
+        replace(tmp_path, document("a", "a"))
+        wait_for(lambda: health(service)["status"] == "stale")
+        line = 'reviews.json /reviews/1/id: "a" is already the id of /reviews/0'
+        assert health(service)["last_reload_error"]["faults"] == [line]
+        assert fetch(service, "/reviews.json").headers["etag"] == before["etag"]
+        replace(tmp_path, document("a"))
+        wait_for(lambda: health(service)["status"] == "ok")
+        after = fetch(service, "/reviews.json").headers
+        assert (after["etag"], after["last-modified"]) == (before["etag"], before["last-modified"])
+
+
+def test_a_hangup_signal_loads_at_once(tmp_path: Path) -> None:
+    shutil.copytree(SAMPLE, tmp_path, dirs_exist_ok=True)
+    with daemon("--reload-interval", "3600", data=tmp_path) as service:
+        replace(tmp_path, document("only"))
+        os.kill(service.pid, signal.SIGHUP)
+        wait_for(lambda: health(service)["reviews"]["count"] == 1)
+
+
+# ---- Other servers ----
+
+
+def test_a_process_that_was_forked_after_the_load_watches_the_files_from_its_first_request_on(
+    tmp_path: Path,
+) -> None:
+    replace(tmp_path, document("a"))
+    with under_gunicorn(tmp_path, tmp_path / "state") as service:
+        replace(tmp_path, document("a", "b"))
+        assert health(service)["reviews"]["count"] == 2
+        replace(tmp_path, document("a", "b", "c"))
+        wait_for(lambda: health(service)["reviews"]["count"] == 3)
+
+
+def test_bad_data_under_gunicorn_are_told_fault_by_fault_and_a_missing_base_url_is_told(
+    tmp_path: Path,
+) -> None:
+    replace(tmp_path, {"business": {}, "reviews": 1})
+    command = [sys.executable, "-m", "gunicorn", "--preload", "--bind", "127.0.0.1:0", "--no-control-socket"]
+    variables = {"REVIEWSD_DATA": str(tmp_path), "REVIEWSD_STATE_DIR": str(tmp_path / "state")}
+    done = subprocess.run(
+        [*command, "--chdir", str(ROOT), "reviewsd:create_app()"],
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode != 0
+    faults = ("/business: 'name' is a required property", "/reviews: 1 is not an array")
+    assert "\n".join(f"reviews.json {fault}" for fault in faults) in done.stderr
+    assert "REVIEWSD_BASE_URL is not set: feeds, topics and links begin with http://127" in done.stderr
+
+
+def test_a_304_keeps_the_connection_open_under_a_server_that_can(tmp_path: Path) -> None:
+    replace(tmp_path, document("a"))
+    with under_gunicorn(tmp_path, tmp_path / "state") as service:
+        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
+        connection.connect()
+        socket = connection.sock
+        for method, expected in (("GET", 304), ("HEAD", 304), ("OPTIONS", 204), ("GET", 304)):
+            connection.request(method, "/reviews.json", headers={"If-None-Match": "*"})
+            response = connection.getresponse()
+            assert (response.status, response.read()) == (expected, b"")
+            assert connection.sock is socket, "closed"
+        connection.close()
+
+
+@pytest.mark.parametrize("no_hub", [False, True])
+def test_under_another_server_a_hub_is_named_only_if_another_instance_runs_one(no_hub: bool) -> None:
+    with under_waitress(no_hub=no_hub) as service:
+        for path in ("/reviews.json", "/api/feed.json", "/feed.xml", "/", "/llms.txt", "/robots.txt"):
+            page, directory = (fetch(service, path, Accept=accept) for accept in ("*/*", "application/json"))
+            for answer in (page, directory):
+                names_hub = "websub/hub" in f"{answer.headers.get('link')} {answer.body!r}"
+                assert names_hub is no_hub, path
+        assert fetch(service, "/api/websub/hub", "POST").status == 404

@@ -1,0 +1,491 @@
+"""The HTTPS client against real callbacks on 127.0.0.1.
+
+What callbacks may do to their requests - Outages - Where the client goes
+"""
+
+from __future__ import annotations
+
+import errno
+import math
+import re
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hub_lab import (
+    PATIENCE_SECONDS,
+    Behaviour,
+    Exchange,
+    Lab,
+    answer,
+    apart,
+    hang,
+    here,
+    left_alone,
+    open_lab,
+)
+from services import ROOT
+from tools import NAMESPACE, needs
+
+from reviewslib.websub import callbacks
+from reviewslib.websub.callbacks import (
+    CallbackClient,
+    CallbackRequest,
+    CallbackResponse,
+    Reachability,
+)
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with open_lab(tmp_path) as made:
+        yield made
+
+
+# ---- What callbacks may do to their requests ---------------------------------------------------------------
+
+
+def client(
+    lab: Lab, resolve: Callable[[str], Sequence[str]] = here, allow_private: bool = True
+) -> CallbackClient:
+    return CallbackClient(
+        "lab/1.0", lab.ca_file, allow_private=allow_private, resolve=resolve, is_online=lambda: True
+    )
+
+
+def post(
+    url: str, body: bytes = b"content", timeout_seconds: float = 5.0, confirmed_network: str | None = None
+) -> CallbackRequest:
+    headers = {"Content-Type": "text/plain"}
+    return CallbackRequest("POST", url, headers, body, timeout_seconds, 0, confirmed_network)
+
+
+def raw(data: bytes) -> Behaviour:
+    return lambda exchange: exchange.wfile.write(data) and None
+
+
+def endless(pause_seconds: float, start: bytes, more: bytes) -> Behaviour:
+    """Bytes that never end: each in time, all together not, or too many."""
+
+    def behave(exchange: Exchange) -> None:
+        exchange.wfile.write(start)
+        while not exchange.server.released.wait(pause_seconds):
+            exchange.wfile.write(more)
+
+    return behave
+
+
+drip, pour = partial(endless, 0.1), partial(endless, 0)
+
+OK = b"HTTP/1.1 200 OK\r\n"
+LATE = "no complete answer in time"
+TOO_MUCH = "answer is larger than 65536 bytes|answer is not HTTP"  # whichever bound is met first
+
+
+@pytest.mark.parametrize(
+    ("behave", "outcome"),
+    [
+        (hang, LATE),
+        (drip(b"", b"H"), LATE),
+        (drip(OK, b"A: b\r\n"), LATE),
+        (drip(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), LATE),
+        (pour(OK + b"A: ", b"b" * 1000), TOO_MUCH),
+        (pour(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), TOO_MUCH),
+        (pour(OK, b"A: " + b"b" * 10000 + b"\r\n"), TOO_MUCH),
+        (pour(OK, b"A: b\r\n"), TOO_MUCH),
+        (pour(b"", b"\0" * 1000), TOO_MUCH),
+        (raw(b""), "connection closed or reset"),
+        (Exchange.reset, "connection closed or reset"),
+        (raw(b"SSH-2.0-OpenSSH_9.9\r\n"), "answer is not HTTP"),
+        (raw(b"HTTP/1.1 abc\r\n\r\n"), "answer is not HTTP"),
+        (answer(304), "HTTP 304"),
+        (answer(429), "HTTP 429"),
+    ],
+)
+def test_an_exchange_fails_in_time_whatever_the_callback_does(
+    lab: Lab, behave: Behaviour, outcome: str
+) -> None:
+    lab.on("POST", "/cb", behave)
+    response = client(lab).send(post(lab.url("/cb"), timeout_seconds=0.8))
+    assert not response.is_success
+    assert re.fullmatch(outcome, response.outcome)
+    assert response.is_silence == (outcome == LATE)
+    assert not response.own_fault
+
+
+@pytest.mark.parametrize("endlessly", [pour, drip])
+def test_a_delivery_is_done_at_the_end_of_the_head(lab: Lab, endlessly: Callable[..., Behaviour]) -> None:
+    lab.on("POST", "/cb", endlessly(OK + b"Content-Length: 99999999\r\n\r\n", b"body" * 1000))
+    assert client(lab).send(post(lab.url("/cb"))).is_success
+
+
+def test_a_body_that_is_read_slowly_ends_in_time(lab: Lab) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    lab.ca.issue_cert("s.lab.example").configure_cert(context)
+
+    def read_slowly() -> None:
+        with context.wrap_socket(server.accept()[0], server_side=True) as accepted, suppress(OSError):
+            while accepted.recv(10_000):
+                lab.released.wait(0.05)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=read_slowly)
+        thread.start()
+        request = post(f"https://s.lab.example:{server.getsockname()[1]}/", b"x" * 20_000_000, 0.8)
+        assert client(lab).send(request) == CallbackResponse(None, LATE, is_silence=True)
+        lab.released.set()
+        thread.join()
+
+
+def test_a_handshake_that_never_comes_ends_in_time(lab: Lab) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        request = post(f"https://s.lab.example:{server.getsockname()[1]}/", timeout_seconds=0.5)
+        assert client(lab).send(request) == CallbackResponse(None, LATE, is_silence=True)
+
+
+def test_a_name_that_nobody_resolves_ends_in_time(lab: Lab) -> None:
+    def hanging(host: str) -> list[str]:
+        lab.released.wait(PATIENCE_SECONDS)
+        return here(host)
+
+    request = post(lab.url("/cb"), timeout_seconds=0.5)
+    assert client(lab, hanging).send(request) == CallbackResponse(None, LATE, is_silence=True)
+    assert lab.arrivals == []
+
+
+def no_such_name(_: str) -> list[str]:
+    raise socket.gaierror(-2, "Name or service not known")  # resolvers without a descriptor say the same
+
+
+@pytest.mark.parametrize("resolve", [no_such_name, lambda _: [], lambda _: ("a" * 64).encode("idna")])
+def test_a_name_that_is_none_is_a_failure(lab: Lab, resolve: Callable[[str], Sequence[str]]) -> None:
+    assert client(lab, resolve).send(post(lab.url("/cb"))) == CallbackResponse(None, "name not resolved")
+
+
+@pytest.mark.parametrize(
+    ("behave", "outcome", "body"),
+    [
+        (answer(200, b"x" * 44), "HTTP 200", b"x" * 44),
+        (answer(201, b"x" * 5000), "HTTP 201", b"x" * 44),
+        (answer(404, b"x"), "HTTP 404", b""),
+        (raw(OK + b"\r\nxx"), "HTTP 200", b"xx"),
+        (raw(b"HTTP/1.0 200 OK\r\n\r\nx"), "HTTP 200", b"x"),
+        (raw(b"HTTP/1.1 100 Continue\r\n\r\n" + OK + b"\r\nx"), "HTTP 200", b"x"),
+        (raw(OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nxx\r\n0\r\n\r\n"), "HTTP 200", b"xx"),
+        (raw(OK + b"Content-Encoding: gzip\r\n\r\n\x1f\x8b"), "HTTP 200", b"\x1f\x8b"),
+        (raw(OK + b"Content-Length: 100\r\n\r\nx"), "answer ended early", b""),
+        (raw(OK + b"Content-Length: 9999999999999\r\n\r\n" + b"x" * 43), "answer ended early", b""),
+        (raw(OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nx"), "answer ended early", b""),
+        (raw(OK + b"Transfer-Encoding: chunked\r\n\r\n-1" + b"f" * 20), "answer cannot be read", b""),
+        (pour(OK + b"\r\n", b"x" * 1000), "HTTP 200", b"x" * 44),
+        (pour(OK + b"Content-Length: 64000000\r\n\r\n", b"x" * 1000), "HTTP 200", b"x" * 44),
+        (drip(OK + b"\r\n", b"x"), LATE, b""),
+    ],
+)
+def test_of_an_answer_to_a_get_no_more_is_read_than_is_wanted(
+    lab: Lab, behave: Behaviour, outcome: str, body: bytes
+) -> None:
+    lab.on("GET", "/cb", behave)
+    response = client(lab).send(CallbackRequest("GET", lab.url("/cb"), {}, None, 0.8, 44))
+    assert (response.outcome, response.body) == (outcome, body)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "target"),
+    [("", "/"), ("?", "/?"), ("?a=b", "/?a=b"), ("/a%20b//?", "/a%20b//?"), ("/?&", "/?&")],
+)
+def test_the_callback_is_asked_for_to_the_letter(lab: Lab, suffix: str, target: str) -> None:
+    assert client(lab).send(post(lab.url(suffix))).is_success
+    assert [arrival.target for arrival in lab.arrivals] == [target]
+
+
+def test_running_out_of_descriptors_is_our_own_fault(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(*_: object) -> socket.socket:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(socket, "socket", none_left)
+    assert client(lab, no_such_name).send(post(lab.url("/cb"))).own_fault
+
+
+# ---- Outages -----------------------------------------------------------------------------------------------
+
+THREE = ["1.1.1.1", "2.2.2.2", "3.3.3.3"]
+
+
+@pytest.mark.parametrize(
+    ("networks", "answered_at", "now", "is_outage"),
+    [
+        (THREE, -math.inf, 700, True),
+        (THREE, 99, 700, True),
+        (THREE, 101, 700, False),
+        (THREE, -math.inf, 1200, False),  # too long ago
+        (["1.1.1.1", "2.2.2.2", "2.2.2.2"], -math.inf, 700, False),
+    ],
+)
+def test_it_is_an_outage_when_three_networks_of_subscribers_were_tried_and_none_answered(
+    networks: list[str], answered_at: float, now: float, is_outage: bool
+) -> None:
+    evidence = Reachability()
+    evidence.answered(answered_at)
+    for network in networks:
+        evidence.tried(network, 600.0)
+    assert evidence.is_outage(now) == is_outage
+    evidence.answered(now)
+    assert not evidence.is_outage(now)
+
+
+def failing(error: OSError) -> Callable[..., socket.socket]:
+    """What makes connections, or resolves, and cannot."""
+
+    def fail(*_: object) -> socket.socket:
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize("code", [errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ETIMEDOUT])
+@pytest.mark.parametrize("is_online", [True, False])
+def test_who_cannot_be_reached_is_not_to_blame_for_an_outage_of_ours(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, code: int, is_online: bool
+) -> None:
+    monkeypatch.setattr(socket, "create_connection", failing(OSError(code, "")))
+    careful = CallbackClient("lab/1.0", None, allow_private=True, resolve=apart, is_online=lambda: is_online)
+    tries = [
+        post(lab.url("/"), confirmed_network=network) for network in (None, "a", "a", "b", None, "c", None)
+    ]
+    responses = [careful.send(one) for one in tries]
+    assert all(response.is_silence for response in responses)
+    faults = [response.own_fault for response in responses]
+    assert faults == ([False] * 5 + [True] * 2 if is_online else [True] * 7)  # the third makes it an outage
+
+
+def test_a_try_counts_from_before_the_name_is_resolved_and_any_answer_proves_the_contrary(lab: Lab) -> None:
+    def resolve(host: str) -> list[str]:
+        if host == "s.lab.example":
+            return here(host)
+        raise socket.gaierror(socket.EAI_AGAIN, "")
+
+    subject = client(lab, resolve)
+    tries = [post(lab.url("/", "down.example"), confirmed_network=network) for network in "abc"]
+    assert [subject.send(one).own_fault for one in tries] == [False, False, True]
+    assert subject.send(post(lab.url("/"))).is_success  # a stranger's
+    assert not subject.send(tries[0]).own_fault
+
+
+@pytest.mark.parametrize(
+    ("behave", "outcome", "is_own_fault"),
+    [
+        (hang, LATE, True),
+        (Exchange.reset, "connection closed or reset", False),
+        (answer(500), "HTTP 500", False),
+    ],
+)
+def test_only_silence_is_put_down_to_a_network_that_was_lost_meanwhile(
+    lab: Lab, behave: Behaviour, outcome: str, is_own_fault: bool
+) -> None:
+    lab.on("POST", "/cb", behave)
+    offline = CallbackClient(
+        "lab/1.0", lab.ca_file, allow_private=True, resolve=here, is_online=lambda: False
+    )
+    response = offline.send(post(lab.url("/cb"), timeout_seconds=0.5))
+    assert (response.outcome, response.own_fault) == (outcome, is_own_fault)
+
+
+@pytest.mark.parametrize("code", [errno.ENETDOWN, errno.EADDRNOTAVAIL, errno.EMFILE, errno.ENOMEM])
+def test_what_this_machine_lacks_is_our_own_fault(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    monkeypatch.setattr(socket, "create_connection", failing(OSError(code, "")))
+    assert client(lab).send(post(lab.url("/"))).own_fault
+
+
+IN_A_NAMESPACE = """
+from reviewslib.websub.callbacks import CallbackClient, CallbackRequest
+client = CallbackClient("lab/1.0", None, allow_private=False)
+print([client.send(CallbackRequest("GET", url, {}, None, 5, 0)).own_fault for url in (%r, %r)])
+"""
+
+
+def test_a_machine_without_a_network_blames_nobody() -> None:
+    needs("a network namespace")
+    script = IN_A_NAMESPACE % ("https://1.1.1.1/", "https://[2606:4700::1]/")
+    command = [*NAMESPACE, sys.executable, "-c", script]
+    assert subprocess.run(command, capture_output=True, text=True, cwd=ROOT).stdout == "[True, True]\n"
+
+
+@pytest.mark.parametrize("own_host", ["", "reviews.example", "well.example"])
+def test_a_name_server_is_ours_if_it_has_no_answer_for_the_own_host_either(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, own_host: str
+) -> None:
+    asked: list[str] = []
+
+    def resolve(host: str) -> list[str]:
+        asked.append(host)
+        if host == "well.example":
+            return here(host)
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    careful = CallbackClient(
+        "lab/1.0", None, allow_private=True, own_host=own_host, resolve=resolve, is_online=lambda: True
+    )
+    for _ in range(3):
+        response = careful.send(post(lab.url("/")))
+        assert (response.is_silence, response.own_fault) == (True, own_host == "reviews.example")
+    assert asked.count(own_host) == (1 if own_host else 0)  # once a minute
+    monkeypatch.setattr(callbacks, "OWN_NAME_SECONDS", 0.0)
+    careful.send(post(lab.url("/")))
+    assert asked.count(own_host) == (2 if own_host else 0)
+
+
+def test_a_refusal_at_one_address_is_an_answer_whatever_the_other_does(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = {"127.0.0.1": ConnectionRefusedError(), "127.0.0.2": OSError(errno.ENETUNREACH, "")}
+
+    def connect(place: tuple[str, int], _: float) -> socket.socket:
+        raise faults[place[0]]
+
+    monkeypatch.setattr(socket, "create_connection", connect)
+    careful = CallbackClient(
+        "lab/1.0", None, allow_private=True, resolve=lambda _: list(faults), is_online=lambda: False
+    )
+    assert careful.send(post(lab.url("/"))) == CallbackResponse(None, "connection refused")
+
+
+def test_every_address_is_entered_before_a_connection_to_it_and_what_ends_that_is_passed_on(
+    lab: Lab,
+) -> None:
+    class Full(Exception):
+        pass
+
+    def enter(network: str) -> None:
+        entered.append(network)
+        if network == "127.0.0.1":
+            raise Full
+
+    entered: list[str] = []
+    with pytest.raises(Full):
+        client(lab, lambda _: ["127.0.0.2", "127.0.0.1"]).send(post(lab.url("/cb")), enter)
+    assert (entered, lab.arrivals) == (["127.0.0.2", "127.0.0.1"], [])
+
+
+V4, V6 = [f"192.0.2.{n}" for n in range(1, 1001)], [f"2001:db8::{n:x}" for n in range(1, 1001)]
+
+
+@pytest.mark.parametrize(
+    ("found", "tried"),
+    [
+        (V4, V4[:4]),
+        (V6, V6[:4]),
+        ([*V6, *V4], [*V6[:2], *V4[:2]]),
+        ([V4[0], *V6], [V4[0], *V6[:2]]),
+        ([V4[0], V6[0], V4[1], V4[2]], [V4[0], V6[0], V4[1]]),
+        ([V4[0]] * 9 + [V4[1]], V4[:2]),
+        ([], []),
+    ],
+)
+def test_an_exchange_tries_four_addresses_two_of_each_family(found: list[str], tried: list[str]) -> None:
+    assert callbacks.few_of(found) == tried
+
+
+def test_a_name_with_a_thousand_addresses_makes_an_exchange_into_four_connections(lab: Lab) -> None:
+    entered: list[str] = []
+    found = [f"127.0.{n // 200}.{n % 200 + 2}" for n in range(1000)]
+    response = client(lab, lambda _: found).send(post(lab.url("/cb")), entered.append)
+    assert entered == found[:4]
+    assert response == CallbackResponse(None, "connection refused")
+
+
+# ---- Where the client goes ---------------------------------------------------------------------------------
+
+
+def test_nobody_there_is_a_failure(lab: Lab) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    response = client(lab).send(post(f"https://s.lab.example:{port}/"))
+    assert response == CallbackResponse(None, "connection refused")
+
+
+def test_a_second_address_is_tried_when_the_first_does_not_answer_and_the_response_names_its_network(
+    lab: Lab,
+) -> None:
+    response = client(lab, lambda _: ["127.0.0.2", "127.0.0.1"]).send(post(lab.url("/cb")))
+    assert (response.status, response.network) == (200, "127.0.0.1")
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
+def test_the_system_resolver_and_addresses_work_too(lab: Lab, host: str) -> None:
+    assert client(lab, callbacks.system_resolve).send(post(lab.url("/cb", host))).is_success
+
+
+def test_a_certificate_has_to_be_for_the_name_and_of_a_known_authority(
+    lab: Lab, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with open_lab(tmp_path_factory.mktemp("unknown")) as unknown:
+        for url in (lab.url("/", "s.other.example"), unknown.url("/")):
+            response = client(lab).send(post(url))
+            assert response == CallbackResponse(None, "certificate not valid for this host")
+    assert lab.arrivals == unknown.arrivals == []
+
+
+@pytest.mark.parametrize(
+    "found",
+    ["127.0.0.1", "::1", "::ffff:127.0.0.1", "8.8.8.8 127.0.0.1", "2606:4700::1 10.0.0.1", "fe80::1%1"],
+)
+def test_a_name_with_an_inner_address_is_never_contacted(lab: Lab, found: str) -> None:
+    with left_alone() as port:
+        careful = client(lab, lambda _: found.split(), allow_private=False)
+        response = careful.send(post(f"https://s.lab.example:{port}/cb"))
+    assert response.outcome.endswith(" is not a public address")
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "127.1", "2130706433", "0x7f.1", "0", "[::1]", "[::ffff:7f00:1]", "①②⑦.0.0.1"]
+)
+def test_the_system_resolver_cannot_be_tricked_into_an_inner_address(lab: Lab, host: str) -> None:
+    """Past the checks at the door, as if a row had come into the store some other way."""
+    with left_alone() as port:
+        careful = client(lab, callbacks.system_resolve, allow_private=False)
+        assert careful.send(post(f"https://{host}:{port}/cb")).status is None
+
+
+def test_a_name_is_resolved_once_an_exchange_and_anew_for_the_next(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    went: list[tuple[Sequence[str], int]] = []
+
+    def rebinding(host: str) -> list[str]:
+        asked.append(host)
+        return ["127.0.0.1" if len(asked) > 1 else "8.8.8.8"]
+
+    def connect_to_one(addresses: Sequence[str], port: int, *_: object) -> socket.socket:
+        went.append((addresses, port))
+        return socket.socket()
+
+    # The first answer is public, so the client goes there and nowhere else; tests may not.
+    monkeypatch.setattr(callbacks, "connect_to_one", connect_to_one)
+    careful = client(lab, rebinding, allow_private=False)
+    first, second = (careful.send(post("https://s.lab.example:8443/cb")) for _ in range(2))
+    assert first.status is None
+    assert second.outcome == "127.0.0.1 is not a public address"
+    assert asked == ["s.lab.example"] * 2
+    assert went == [(["8.8.8.8"], 8443)]
+
+
+def test_there_is_no_proxy_no_redirect_and_no_cookie(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab.on("POST", "/cb", answer(302, Location=lab.url("/elsewhere"), Set_Cookie="a=b"))
+    same = client(lab)
+    with left_alone() as port:
+        for name in ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{port}")
+        assert [same.send(post(lab.url("/cb"))).status for _ in range(2)] == [302, 302]
+    assert [arrival.path for arrival in lab.arrivals] == ["/cb", "/cb"]
+    assert "Cookie" not in lab.arrivals[1].headers

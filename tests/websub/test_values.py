@@ -1,0 +1,133 @@
+"""Callback URLs, networks and domains: which strangers may name, and what counts as one of them.
+
+Callback URLs - Networks and domains
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from reviewslib.websub.values import Subscriber, domain_of, is_public, network_of, parse_callback, selector
+
+CORPUS = Path(__file__).parent / "callback_urls"  # one URL a line
+
+
+# ---- Callback URLs -----------------------------------------------------------------------------------------
+
+USABLE, UNUSABLE, INNER = (
+    (CORPUS / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+    for name in ("usable", "unusable", "inner")
+)
+UNUSABLE += ["", "https://s.example/cb\r\nX: y", "ht\ttps://s.example/cb", "https://s.example/\x00"]
+UNUSABLE += ["https://s.example/" + "a" * 2048, "https://" + "a" * 64 + ".example/cb"]
+
+
+@pytest.mark.parametrize("url", USABLE)
+def test_a_public_https_url_is_a_callback_and_is_kept_to_the_letter(url: str) -> None:
+    assert parse_callback(url, allow_private=False).url == url
+
+
+@pytest.mark.parametrize("url", UNUSABLE + INNER)
+def test_anything_else_is_refused_without_asking_the_network(url: str) -> None:
+    with pytest.raises(ValueError, match=r"^(is|has|must) "):
+        parse_callback(url, allow_private=False)
+
+
+@pytest.mark.parametrize("url", ["https://127.0.0.1:80/", "https://[::1]:8443/", "https://localhost:22/"])
+def test_a_lab_may_allow_private_places_and_every_port(url: str) -> None:
+    assert parse_callback(url, allow_private=True).url == url
+
+
+@pytest.mark.parametrize("url", ["http://localhost/", "https://u@localhost/", "https://localhost:0/", ""])
+def test_a_lab_still_needs_an_https_url(url: str) -> None:
+    with pytest.raises(ValueError, match=r"^(is|has|must) "):
+        parse_callback(url, allow_private=True)
+
+
+@pytest.mark.parametrize(
+    "address", ["1.1.1.1", "8.8.8.8", "192.0.1.1", "2606:4700::1", "::ffff:8.8.8.8", "2001:4860::1"]
+)
+def test_a_public_address_is_public(address: str) -> None:
+    assert is_public(ipaddress.ip_address(address))
+
+
+def test_no_address_of_a_refused_url_is_public() -> None:
+    addresses = []
+    for url in INNER:
+        with suppress(ValueError):  # of names
+            addresses.append(ipaddress.ip_address(url.split("/")[2].strip("[]")))
+    assert len(addresses) > 25
+    assert [address for address in addresses if is_public(address)] == []
+
+
+# ---- Networks and domains ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("203.0.113.1", "203.0.113.2", False),
+        ("2001:db8:1:2::1", "2001:db8:1:2:ffff::1", True),
+        ("2001:db8:1:2::1", "2001:db8:1:3::1", True),
+        ("2001:db8:1:2::1", "2001:db8:2:2::1", False),
+        ("::ffff:203.0.113.1", "203.0.113.1", True),
+        ("::ffff:203.0.113.1", "::ffff:203.0.113.2", False),
+    ],
+)
+def test_a_network_is_an_address_of_ipv4_or_48_bits_of_ipv6(one: str, other: str, same: bool) -> None:
+    assert (network_of(one) == network_of(other)) == same
+
+
+@pytest.mark.parametrize(
+    ("host", "domain"),
+    [
+        ("example", "example"),
+        ("s.example", "s.example"),
+        ("a.b.s.example", "s.example"),
+        ("a.b.example.co.uk", "example.co.uk"),
+        ("b.example.com.au", "example.com.au"),
+        ("co.uk", "co.uk"),
+        ("a.b.info.de", "info.de"),
+        ("192.0.2.1", "192.0.2.1"),
+        ("2001:db8::1", "2001:db8::1"),
+    ],
+)
+def test_a_domain_is_two_labels_or_three_below_a_short_suffix(host: str, domain: str) -> None:
+    assert domain_of(host) == domain
+
+
+@pytest.mark.parametrize(
+    ("who", "hosts"),
+    [
+        ("a.s.example", ["a.s.example"]),
+        ("S.example", ["s.example"]),
+        (".s.example", ["s.example", "a.s.example"]),
+        (".example", ["s.example", "a.s.example", "xs.example"]),
+        ("192.0.2.1", ["s.example"]),
+        ("192.0.2.0/24", ["s.example", "xs.example"]),
+        ("2001:db8:1::/48", ["a.s.example"]),
+        ("2001:db8:1:7::7", ["a.s.example"]),
+        ("[2001:db8:1:7::7]", ["a.s.example"]),
+        ("2001:db8:2::", []),
+        ("t.example", []),
+    ],
+)
+def test_an_operator_means_a_host_a_domain_or_a_network(who: str, hosts: list[str]) -> None:
+    networks = {"s.example": "192.0.2.1", "a.s.example": "2001:db8:1::/48", "xs.example": "192.0.2.9"}
+    networks["u.test"] = "u.test"  # converted, and not renewed since
+    is_meant = selector(who)
+    subscribers = [
+        Subscriber("/", f"https://{host}/", f"https://{host}/", host, domain_of(host), network, "")
+        for host, network in networks.items()
+    ]
+    assert [one.host for one in subscribers if is_meant(one)] == hosts
+
+
+@pytest.mark.parametrize("who", ["", ".", "https://s.example/", "192.0.2.0/99", "a b", "*.example", "a..b"])
+def test_anybody_else_cannot_be_meant(who: str) -> None:
+    with pytest.raises(ValueError, match="neither a host"):
+        selector(who)
