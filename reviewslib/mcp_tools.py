@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 from reviewslib.dataset import reviews
 from reviewslib.dataset.contract import Contract, Parameter, Schema, resolve
 from reviewslib.dataset.insights import ENTITY_KINDS
-from reviewslib.dataset.query import BadQuery, Issue, Query, echo, fold, read_arguments
+from reviewslib.dataset.query import BadQuery, Issue, Query, echo, read_arguments
 from reviewslib.dataset.reviews import Dataset, ReviewList
 from reviewslib.dataset.strict_json import Json, encode
+from reviewslib.dataset.text import fold
 
 # ---- Schemas: the pieces of which output schemas are made ----
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -18,8 +17,8 @@ from difflib import get_close_matches
 from statistics import fmean, variance
 
 from reviewslib.dataset.contract import Complaints, resolve, shown
-from reviewslib.dataset.query import fold
 from reviewslib.dataset.strict_json import Json, JsonPath, Object, encode
+from reviewslib.dataset.text import alias_of, folded_words
 
 Reviews = Sequence[Object]  # verified and in served form, newest first
 Annotations = Mapping[str, Object]  # what was found in each review, by its id
@@ -103,14 +102,14 @@ def _examples(mentions: Reviews) -> list[str]:
 def _annotations(reviews: Reviews, entities: Object, by_hand: Object) -> dict[str, Json]:
     """What is found in each review, by its id, every key there; a value that a person wrote replaces it."""
     counted_by_alias = [
-        (kind, entry[NAME_KEYS[kind]], [_alias(alias) for alias in entry["aliases"]])
+        (kind, entry[NAME_KEYS[kind]], [alias_of(alias) for alias in entry["aliases"]])
         for kind in ENTITY_KINDS
         for entry in entities.get(kind) or ()
         if entry.get("aliases")
     ]
     annotations = {}
     for review in reviews:
-        words = _words(review["text"] or "") if counted_by_alias else ""
+        words = folded_words(review["text"] or "") if counted_by_alias else ""
         found: dict[str, Json] = {"score": _score(review["rating"]), "aspects": []}
         found |= {kind: [] for kind in ENTITY_KINDS}
         for kind, name, aliases in counted_by_alias:  # `in` is faster than a search, and mostly False
@@ -120,24 +119,6 @@ def _annotations(reviews: Reviews, entities: Object, by_hand: Object) -> dict[st
         kept = {key: value for key, value in written.items() if value is not None or key not in found}
         annotations[review["id"]] = found | kept
     return annotations
-
-
-# ---- Mentions: an alias as whole words of a text ----
-
-Alias = tuple[str, re.Pattern[str]]
-UNSPACED = "\u2e80"  # from here on scripts write words without spaces between them (Chinese, Japanese)
-
-
-def _words(text: str) -> str:
-    """`text` folded as for the search, its words one space apart."""
-    return " ".join(fold(text).split())
-
-
-def _alias(alias: str) -> Alias:
-    """An alias folded, and what finds it where it is not within a longer word."""
-    words = _words(alias)
-    unspaced = max(words) >= UNSPACED
-    return words, re.compile(re.escape(words) if unspaced else rf"(?<!\w){re.escape(words)}(?!\w)")
 
 
 # ---- Figures: all from the rating and the score of each review ----
@@ -235,7 +216,7 @@ def name_complaints(editorial: Json) -> Complaints:
                 kind in ENTITY_KINDS
             ):
                 if isinstance(value, str) and key in ("aliases", "id", NAME_KEYS[kind]):
-                    first = first_use.setdefault((kind, key, _words(value)), index)
+                    first = first_use.setdefault((kind, key, folded_words(value)), index)
                     if first != index:
                         yield path, f"{shown(value)} already stands for /entities/{kind}/{first}"
             case (*_, "aliases"):
@@ -248,14 +229,14 @@ QUOTATION_MARKS = ' "“”„«»'
 def outdated(reviews: Reviews, editorial: Object) -> Complaints:
     """Ids of reviews that are not served, and phrases that stand in none; `editorial` as in `counted`."""
     ids = {review["id"] for review in reviews}
-    texts = "\n".join(_words(review["text"] or "") for review in reviews)
+    texts = "\n".join(folded_words(review["text"] or "") for review in reviews)
     for path, value in _nodes(editorial):
         match path, value:
             case (("per_review", str(id)), _) | ((*_, "example_review_ids" | "review_ids", int()), str(id)):
                 if id not in ids:
                     yield path, f"no review with the id {shown(id)} is served"
             case (((*_, "top_phrases", int()) | ("pull_quote",)), str(phrase)):
-                if _words(phrase).strip(QUOTATION_MARKS) not in texts:
+                if folded_words(phrase).strip(QUOTATION_MARKS) not in texts:
                     yield path, f"{shown(phrase)} stands in no review"
 
 

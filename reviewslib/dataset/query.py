@@ -1,7 +1,7 @@
 """What a caller wrote becomes a `Query` or the arguments of a tool, or every issue with it at once.
 
-HTTP and MCP ask by the same parameters, read by the same functions. This module also says when two texts are
-the same to a reader (`fold`). It knows no review, no file and no protocol.
+HTTP and MCP ask by the same parameters, read by the same functions. This module knows no review, no file and
+no protocol.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ import difflib
 import json
 import math
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from itertools import groupby
 from typing import Any
 
 from reviewslib.dataset.contract import Parameter
 from reviewslib.dataset.strict_json import SURROGATE, Json
+from reviewslib.dataset.text import name_words
 
 MOST_ISSUES = 50  # that one answer lists; the others are counted
 MOST_ECHOED = 200  # characters of a wrong value repeated in its issue
@@ -228,25 +227,3 @@ READERS: dict[str, Callable[[Parameter, Json], Any]] = {
     "number": lambda parameter, value: _number(parameter, value, DECIMAL, "a number such as 4 or 4.5"),
     "integer": _read_integer,
 }
-
-
-# ---- Folding: when two texts are the same to a reader ----
-
-
-def fold(text: str) -> str:
-    """`text` for comparison without regard to case or to how accents are encoded."""
-    if not unicodedata.is_normalized("NFC", text):
-        text = canonically_ordered(text)  # here: `normalize` sorts combining characters in quadratic time
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
-
-
-def canonically_ordered(text: str) -> str:
-    """`text` in canonical decomposition (NFD), in the time that sorting takes."""
-    parts = "".join(unicodedata.normalize("NFD", character) for character in text)
-    runs = groupby(parts, key=lambda part: unicodedata.combining(part) > 0)
-    return "".join(part for _, run in runs for part in sorted(run, key=unicodedata.combining))
-
-
-def name_words(name: str) -> frozenset[str]:
-    """The folded words of a person's name, without dots and commas at their ends."""
-    return frozenset(filter(None, (word.strip(".,") for word in fold(name).split())))

@@ -22,8 +22,9 @@ from urllib.parse import urlsplit
 
 from reviewslib.dataset.contract import BadData, Complaints, Contract, Fault, FileForm, printable, shown
 from reviewslib.dataset.insights import ENTITY_KINDS, counted, mean, name_complaints
-from reviewslib.dataset.query import BadQuery, BadValue, Issue, Query, echo, fold, name_words, read_day
+from reviewslib.dataset.query import BadQuery, BadValue, Issue, Query, echo, read_day
 from reviewslib.dataset.strict_json import Json, JsonPath, NotJson, Object, decode, encode
+from reviewslib.dataset.text import fold, name_words
 from reviewslib.links import Links
 
 REVIEWS_FILE = "reviews.json"

@@ -29,8 +29,8 @@ from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from reviewslib.dataset.contract import BadData, Fault, shown
-from reviewslib.dataset.query import canonically_ordered, fold
 from reviewslib.dataset.strict_json import SURROGATE, Json, NotJson, Object, decode, encode
+from reviewslib.dataset.text import canonically_ordered, fold
 from reviewslib.files import Member
 
 # Of words and forms, and reasons to refuse.

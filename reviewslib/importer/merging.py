@@ -19,9 +19,9 @@ from urllib.parse import unquote
 
 from reviewslib.dataset.contract import BadData, Contract, Fault, shown
 from reviewslib.dataset.insights import value_digest
-from reviewslib.dataset.query import fold
 from reviewslib.dataset.reviews import calendar_day, review_complaints, serving_order
 from reviewslib.dataset.strict_json import Json, encode
+from reviewslib.dataset.text import fold
 from reviewslib.importer.exports import (
     ANONYMOUS,
     Export,

@@ -29,8 +29,9 @@ from page_samples import (
     sample_dataset,
 )
 
-from reviewslib.dataset.query import BadQuery, Query, fold, query_of_page
+from reviewslib.dataset.query import BadQuery, Query, query_of_page
 from reviewslib.dataset.reviews import Dataset, search
+from reviewslib.dataset.text import fold
 from reviewslib.links import Links, links_below
 from reviewslib.web import pages
 

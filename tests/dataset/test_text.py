@@ -1,0 +1,42 @@
+"""Texts are compared as a reader does, in a time that hostile text does not stretch."""
+
+import unicodedata
+
+import plain_definition as plain
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from reviewslib.dataset.text import fold, name_words
+
+
+@settings(max_examples=300)
+@given(st.text(max_size=12))
+@example("\u01f0")  # casefold takes it apart; NFC puts it together again
+@example("\u1fb3\u0301")
+def test_folding_is_nfc_casefold_nfc(text: str) -> None:
+    assert fold(text) == plain.folded(text)
+    assert fold(unicodedata.normalize("NFD", text)) == fold(text)
+
+
+@settings(max_examples=100)
+@given(
+    st.text("aeßΐᾳ한\u1100\u1161\u0301\u0302\u0316\u0344\u0345\u0f71\u0f73\u0f81", min_size=1, max_size=12)
+)
+def test_a_long_text_is_folded_as_a_short_one(text: str) -> None:
+    assert fold(text * 300) == plain.folded(text * 300)
+
+
+def test_any_number_of_combining_characters_is_folded() -> None:
+    """`normalize` alone would sort these for minutes."""
+    acute, grave_below = "\u0301" * 200_000, "\u0316" * 200_000
+    assert fold("A" + acute + grave_below) == "á" + grave_below + acute[1:]
+
+
+names = st.sampled_from(["Dr. Tobias Okafor", "Okafor, Ngozi", "DR. JOSÉ ĆALIĆ", "Wes P., LMT", ". ,"])
+parts = st.text(alphabet="drokaftbis.,é\u0301 \t", max_size=8) | st.sampled_from(["okafor", "jose\u0301 Dr"])
+
+
+@settings(max_examples=300)
+@given(names, parts)
+def test_a_name_is_meant_when_it_has_all_the_words(name: str, value: str) -> None:
+    assert (name_words(value) <= name_words(name)) == plain.has_words(name, value)
