@@ -36,16 +36,13 @@ from reviewslib.web.representations import (
     LARGEST_INLINE_BYTES,
     Answer,
     Deferred,
+    Header,
     Headers,
     Response,
     finished,
     media_weight,
     weights,
 )
-
-# The value of a request's header by its lower-case name: latin-1, without blanks around it (RFC 9110 section
-# 5.5), repeated ones joined by ", "; None without.
-Header = Callable[[str], str | None]
 
 # ---- Protocol: the names and numbers of the specification ----
 

@@ -21,6 +21,7 @@ import threading
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -29,7 +30,7 @@ from mcp_rpc import McpEndpoint, McpSettings
 from reviewslib.dataset.contract import BadData
 from reviewslib.dataset.insights import ENTITY_KINDS
 from reviewslib.dataset.reviews import Dataset
-from reviewslib.links import links_below
+from reviewslib.links import TOPIC_PATHS, links_below
 from reviewslib.process import serving
 from reviewslib.process.logs import start_log
 from reviewslib.process.settings import (
@@ -41,8 +42,10 @@ from reviewslib.process.settings import (
     setting_text,
     variable_name,
 )
-from reviewslib.web.app import STORE_PATHS, VERSION, Application, Reloader, loaded_text, utc_text
+from reviewslib.web.app import STORE_PATHS, VERSION, Application
 from reviewslib.web.pages import counted
+from reviewslib.web.reload import PollingApplication, Reloader, loaded_text, utc_text
+from reviewslib.web.snapshot import Snapshot
 from reviewslib.websub.callbacks import CallbackClient
 from reviewslib.websub.store import (
     STORE_FILE_NAME,
@@ -51,7 +54,7 @@ from reviewslib.websub.store import (
     list_subscriptions,
     remove_subscriptions,
 )
-from reviewslib.websub.values import Contradiction, HubSettings, selector
+from reviewslib.websub.values import Contradiction, HubSettings, Topic, selector
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA = 0, 1, 78  # 78 is EX_CONFIG of sysexits.h; argparse exits with 2
 SWITCH_SECONDS = 0.001  # the longest hold of the interpreter by a reload while a request waits; default 0.005
@@ -62,7 +65,7 @@ log = logging.getLogger("reviewsd")
 # ---- Parts: from settings to the parts of the service ----
 
 
-def create_app(settings: Settings | None = None) -> Application:
+def create_app(settings: Settings | None = None) -> PollingApplication:
     """The application for any WSGI server, by default with the settings of the environment.
 
     It watches its files, and names a hub only if `no_hub` says that another instance runs one. Raises BadData
@@ -74,15 +77,15 @@ def create_app(settings: Settings | None = None) -> Application:
             variable, url = variable_name("base_url"), public_url(settings)
             log.warning("%s is not set: feeds, topics and links begin with %s", variable, url)
     application = application_of(settings, with_hub=settings.no_hub)
-    application.look_seconds = settings.reload_interval
-    return application
+    return PollingApplication(application, application.reloader, settings.reload_interval)
 
 
 def application_of(settings: Settings, with_hub: bool = True) -> Application:
     """The application, which names a hub or none, here or elsewhere. Raises BadData and BadSetting."""
     base_url = public_url(settings)
     mcp = McpEndpoint(McpSettings(base_url, settings.allowed_origin, VERSION))
-    return Application(settings.data, links_below(base_url, with_hub), mcp)
+    urls = links_below(base_url, with_hub)
+    return Application(Reloader(settings.data, urls), urls, mcp)
 
 
 def public_url(settings: Settings) -> str:
@@ -110,6 +113,13 @@ def hub_settings(settings: Settings, base_url: str) -> HubSettings:
     except Contradiction as error:
         given = [f"{flag_name(f'hub_{name}')} {setting_text(own[name])}" for name in error.fields]
         raise BadSetting(f"{', '.join(given)}: {error}") from None
+
+
+def publish(hub: Hub, snapshot: Snapshot) -> None:
+    """Tell the hub the current contents of the topics."""
+    current = [(path, snapshot.fixed[path]) for path in TOPIC_PATHS]
+    topics = [Topic(path, it.content_type, it.identity.body[:], it.digest) for path, it in current]
+    hub.publish({topic.path: topic for topic in topics})
 
 
 # ---- Files: whether what the settings name can be used ----
@@ -164,23 +174,26 @@ def run(settings: Settings) -> NoReturn:
         log.warning("%s", warning)
     loaded = loaded_text(application.snapshot.dataset)
     log.info("%s", loaded)
+    reloader, hub = application.reloader, None
+    reloader.notify = serving.notify
     if not settings.no_hub:
-        application.hub = Hub(hub_settings(settings, application.urls.base_url))
-        application.publish()
-        application.hub.start()
-    reloader = Reloader(application, settings.reload_interval, serving.notify)
+        application.hub = hub = Hub(hub_settings(settings, application.urls.base_url))
+        reloader.publish = partial(publish, hub)
+        publish(hub, reloader.snapshot)
+        hub.start()
 
     def ready() -> None:
         shown = settings.uds or listening_url(settings)
         log.info("reviewsd %s listens on %s as %s", VERSION, shown, application.urls.base_url)
-        threading.Thread(target=reloader.run, name="reload", daemon=True).start()
+        poll = partial(reloader.run, settings.reload_interval)
+        threading.Thread(target=poll, name="reload", daemon=True).start()
         serving.notify("READY=1", f"STATUS=Serving {loaded}")
 
     sys.setswitchinterval(SWITCH_SECONDS)
     limits = serving_limits(application, descriptors)
     bridge = serving.Bridge(application, STORE_PATHS, limits.own_bytes)
     served = serving.AccessLog(bridge) if settings.access_log else bridge
-    stop_hub = application.hub.stop if application.hub else lambda timeout_seconds: None
+    stop_hub = hub.stop if hub else lambda timeout_seconds: None
     service = serving.serve(served, place, limits.connections, ready, reloader.wake, stop_hub)
     asyncio.run(serve_and_leave(service))
 

@@ -136,8 +136,8 @@ def under_waitress(
 ) -> Iterator[Address]:
     """The application under another WSGI server, in a thread; with `no_hub`, another instance runs one."""
     app = reviewsd.create_app(Settings(data=data, base_url=base_url, no_hub=no_hub))
-    app.look_seconds = None  # the thread that looks would outlive the test
-    server = waitress.create_server(app, host="127.0.0.1", port=0)
+    unpolled = app.application  # the thread that polls would outlive the test
+    server = waitress.create_server(unpolled, host="127.0.0.1", port=0)
 
     def run() -> None:
         with suppress(OSError):  # waitress meets its sockets closed below, wherever its loop is

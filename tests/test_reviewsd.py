@@ -16,7 +16,7 @@ from services import ROOT, SAMPLE, daemon_command, fetch, started
 
 import reviewsd
 from reviewslib.process.settings import BadSetting, Settings, flag_name, read_settings, variable_name
-from reviewslib.web.app import loaded_text
+from reviewslib.web.reload import loaded_text
 
 MINIMAL = {"business": {"name": "X"}, "reviews": []}
 

@@ -1,44 +1,36 @@
 """The application: what each path answers, from one snapshot of the data.
 
-A request takes `Application.snapshot` once and is answered from that immutable object; a reload replaces it
+A request takes the current snapshot once and is answered from that immutable object; a reload replaces it
 by one assignment. Nothing else is shared between threads but the hub. This module knows no socket, signal,
-flag or server: it is a WSGI application (PEP 3333), and `respond` is the same without WSGI's detour.
+flag, file or server: it is a WSGI application (PEP 3333), and `respond` is the same without WSGI's detour.
+Hub and MCP are two protocols to it.
 
-Sections: Requests and responses - Handlers - Routes - Application - Reload
+Sections: Requests and responses - Handlers - Routes - Application
 """
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import hashlib
 import logging
-import os
 import re
 import secrets
-import threading
 import time
-import traceback
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from functools import lru_cache, partial
 from http import HTTPStatus
 from ipaddress import IPv6Address
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl
 
-from hub import Hub
-from mcp_rpc import McpEndpoint
 from reviewslib import links
-from reviewslib.dataset.contract import BadData, printable
 from reviewslib.dataset.query import BadQuery, Issue, Query, echo, query_from_pairs, query_of_page
-from reviewslib.dataset.reviews import Dataset, ReviewList, search, since
+from reviewslib.dataset.reviews import ReviewList, search, since
 from reviewslib.dataset.strict_json import encode
-from reviewslib.files import SETTLE_SECONDS, Stamp
+from reviewslib.mcp_tools import Toolbox
 from reviewslib.web import pages, representations
+from reviewslib.web.reload import Reloader, utc_text
 from reviewslib.web.representations import (
     CACHEABLE,
     LARGEST_BODY_BYTES,
@@ -46,6 +38,7 @@ from reviewslib.web.representations import (
     Answer,
     Deferred,
     Environ,
+    Header,
     Headers,
     Representation,
     Response,
@@ -55,8 +48,7 @@ from reviewslib.web.representations import (
     represent,
     resolved,
 )
-from reviewslib.web.snapshot import Snapshot, build_snapshot, file_stamps, load_program, read_files
-from reviewslib.websub.values import HubAnswer, Topic
+from reviewslib.web.snapshot import Snapshot
 
 VERSION = "1.0.0"
 
@@ -303,7 +295,7 @@ def health_answer(application: Application, snapshot: Snapshot, request: Request
     """How the service is, for monitoring; not part of the contract."""
     dataset, hub = snapshot.dataset, application.hub
     health = {
-        "status": "stale" if application.reload_error else "degraded" if hub and hub.trouble() else "ok",
+        "status": "stale" if application.reloader.error else "degraded" if hub and hub.trouble() else "ok",
         "version": VERSION,
         "uptime_seconds": round(time.monotonic() - application.started_at),
         "reviews": {
@@ -313,18 +305,13 @@ def health_answer(application: Application, snapshot: Snapshot, request: Request
             "latest": dataset.reviews[0].day if dataset.reviews else None,
         },
         "insights": {key: dataset.insights[key] for key in ("review_count", "generated_at")},
-        "hub": hub.trouble() or "here" if hub else HUB_ELSEWHERE.text,
+        "hub": hub.trouble() or "here" if hub else HUB_ELSEWHERE,
         "subscriptions": hub.counts() if hub else None,
         "last_modified": utc_text(snapshot.last_modified),
         "digests": {path: snapshot.fixed[path].digest for path in links.DATA_PATHS},
-        "last_reload_error": application.reload_error,
+        "last_reload_error": application.reloader.error,
     }
     return uncacheable_response(200, representations.JSON_TYPE, encode(health))
-
-
-def utc_text(seconds: float) -> str:
-    """A moment, given in seconds since the epoch, as RFC 3339 has it."""
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def mcp_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
@@ -344,8 +331,9 @@ def mcp_refusal(application: Application, request: Request, error: HttpError) ->
 def hub_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
     """What the hub says to a subscriber; waits for the disk."""
     hub = application.hub
-    said = hub.answer(request.header("content-type"), request.body()) if hub else HUB_ELSEWHERE
-    return text_response(said.status, said.text, said.headers)
+    if hub is None:
+        raise HttpError(404, HUB_ELSEWHERE)
+    return text_response(*hub.answer(request.header("content-type"), request.body()))
 
 
 def hub_refusal(application: Application, request: Request, error: HttpError) -> Response:
@@ -471,64 +459,53 @@ def complete(request: Request, response: Response) -> Response:
 
 # ---- Application: any thread ----
 
-HUB_ELSEWHERE = HubAnswer(404, "the hub does not run on this instance")
+HUB_ELSEWHERE = "the hub does not run on this instance"
+
+
+class HubEndpoint(Protocol):
+    """What requests need of a hub. Any thread."""
+
+    def answer(self, content_type: str | None, body: bytes) -> tuple[int, str, Headers]:
+        """Status, one line of text and more headers, in answer to a POST; waits for the disk."""
+
+    def trouble(self) -> str | None:
+        """Why subscriptions are not kept, None if they are."""
+
+    def counts(self) -> dict[str, int]:
+        """Subscriptions and requests by state."""
+
+
+class McpEndpoint(Protocol):
+    """What requests need of MCP. Any thread."""
+
+    def handle(self, method: str, header: Header, body: bytes, toolbox: Toolbox) -> Answer:
+        """The answer to a request."""
+
+    def refusal(self, status: HTTPStatus, message: str, header: Header) -> Response:
+        """The response to a request that was refused before it was handled."""
 
 
 class Application:
-    """The WSGI application. `snapshot` may be replaced at any time by one assignment."""
+    """The WSGI application."""
 
-    def __init__(self, data: Path, urls: links.Links, mcp: McpEndpoint):
-        """Load everything. Raises BadData."""
-        self.data = data
+    def __init__(self, reloader: Reloader, urls: links.Links, mcp: McpEndpoint):
+        self.reloader = reloader
+        self.program = reloader.program
         self.urls = urls
         self.mcp = mcp
-        self.hub: Hub | None = None
-        self.program = load_program()
-        self.reload_error: dict[str, Any] | None = None  # as `/healthz` shows it
-        self.look_seconds: float | None = None  # between looks at the files; None where others see to that
-        self._looking_process = 0
-        self._begin_to_look = threading.Lock()
+        self.hub: HubEndpoint | None = None
         self.started_at = time.monotonic()
-        self.snapshot = self.load(None)
 
-    def load(self, previous: Snapshot | None) -> Snapshot:
-        """A snapshot of the files as they are now. Raises BadData."""
-        self.judged_stamps: dict[str, Stamp] = {}  # of files whose content was good or bad
-        stamps = file_stamps(self.data)  # before reading: a later change is seen again
-        files = read_files(self.data)
-        self.judged_stamps = stamps
-        # The collector would walk the decoded files and stop every thread: at 10,000 reviews the p99 of GETs
-        # during a reload is 13 ms without it and 39 with it, and the reload takes an eighth less.
-        gc.disable()
-        try:
-            return build_snapshot(self.program, files, self.urls, previous, time.time())
-        finally:
-            gc.enable()
-
-    def publish(self) -> None:
-        """Tell the hub the current contents of the topics."""
-        if self.hub:
-            current = [(path, self.snapshot.fixed[path]) for path in links.TOPIC_PATHS]
-            topics = [Topic(path, it.content_type, it.identity.body[:], it.digest) for path, it in current]
-            self.hub.publish({topic.path: topic for topic in topics})
+    @property
+    def snapshot(self) -> Snapshot:
+        """What is served now; a request takes it once."""
+        return self.reloader.snapshot
 
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         """WSGI, for every server but ours."""
-        if self.look_seconds and self._looking_process != os.getpid():
-            self._look_from_now_on(self.look_seconds)
-        answer = self.respond(environ)
-        response = resolved(answer)
+        response = resolved(self.respond(environ))
         start_response(f"{response.status} {HTTPStatus(response.status).phrase}", list(response.headers))
         return [response.body[:]]
-
-    def _look_from_now_on(self, interval_seconds: float) -> None:
-        """Watch the files in this process; in another one the server may have loaded them, long ago."""
-        with self._begin_to_look:
-            if self._looking_process != os.getpid():
-                reloader = Reloader(self, interval_seconds, lambda *states: None)
-                reloader.look(forced=False)
-                threading.Thread(target=reloader.run, name="reload", daemon=True).start()
-                self._looking_process = os.getpid()
 
     def respond(self, environ: Environ) -> Answer:
         """The answer to the request of a WSGI environment, whatever happens."""
@@ -557,107 +534,3 @@ class Application:
             log.exception("request %s: %s %r failed", request_id, request.method, request.path)
             detail = f"This is our fault. It was logged as request {request_id}."
             return route.refuse(self, request, HttpError(500, detail, members={"request_id": request_id}))
-
-
-# ---- Reload: one thread looks at the files, builds, and swaps by one assignment ----
-
-LOOKS_AT_ABSENCE = 3  # before a vanished file is believed: many programs replace by removing first
-
-
-def return_free_memory() -> None:
-    """Give back to the system what a load took for a moment: at 10,000 reviews 122 MB stay instead of 172."""
-    with suppress(OSError, AttributeError):  # glibc alone has malloc_trim(3)
-        ctypes.CDLL(None).malloc_trim(0)
-
-
-class Reloader:
-    """Keeps an application at the newest files that can be served. All methods but `wake` run on one thread.
-
-    `tell` gets the states that a service manager wants to know, as sd_notify(3) writes them.
-    """
-
-    def __init__(self, application: Application, interval_seconds: float, tell: Callable[..., None]):
-        self.application = application
-        self._interval_seconds = interval_seconds
-        self._tell = tell
-        self._woken = threading.Event()
-        self._looks_left = LOOKS_AT_ABSENCE
-        self._tried: dict[str, Stamp] | None = None  # at the last load
-
-    def wake(self) -> None:
-        """Load now, changed or not. Any thread."""
-        self._woken.set()
-
-    def run(self) -> None:
-        """Look, and look again, until the process ends."""
-        return_free_memory()  # of the first load
-        while True:
-            forced = self._woken.wait(self._interval_seconds)
-            self._woken.clear()
-            try:
-                self.look(forced)
-            except Exception:
-                log.exception("the data files could not be looked at")
-
-    def look(self, forced: bool) -> None:
-        """Load when the files changed or could not be judged, or when told to, once nobody writes them."""
-        directory, judged = self.application.data, self.application.judged_stamps
-        stamps = file_stamps(directory)
-        if not forced and stamps == judged:
-            self._looks_left = LOOKS_AT_ABSENCE
-        elif not forced and self._looks_left and judged.keys() - stamps.keys():
-            self._looks_left -= 1
-        else:
-            before = None
-            while stamps != before:
-                time.sleep(SETTLE_SECONDS)
-                before, stamps = stamps, file_stamps(directory)
-            self._looks_left = LOOKS_AT_ABSENCE
-            again = not forced and stamps == self._tried
-            self._tried = stamps
-            self.reload(again)
-            return_free_memory()
-
-    def reload(self, again: bool = False) -> None:
-        """Serve the files as they are, or keep what is served and say why, unless that was said before.
-
-        `again`: a load of the same files failed for a reason that may pass, at the look before.
-        """
-        application = self.application
-        if not again:
-            self._tell("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
-        faults, details = [], ""
-        try:
-            self._serve(application.load(application.snapshot))
-        except BadData as bad:
-            faults = bad.lines()
-        except MemoryError:
-            application.judged_stamps, faults = {}, ["there is too little memory"]
-        except Exception as error:
-            application.judged_stamps, faults = {}, [f"our own fault: {type(error).__name__}"]
-            details = "\n" + traceback.format_exc()
-        known = (application.reload_error or {}).get("faults")
-        if faults and not (again and faults == known):
-            application.reload_error = {"at": utc_text(time.time()), "faults": faults}
-            for line in faults:
-                log.error("not reloaded: %s%s", line, details)
-        served = f"Serving {loaded_text(application.snapshot.dataset)}"
-        self._tell("READY=1", f"STATUS=Stale: {faults[0]}" if faults else f"STATUS={served}")
-
-    def _serve(self, snapshot: Snapshot) -> None:
-        application, dataset = self.application, snapshot.dataset
-        before = application.snapshot.fixed
-        changed = [path for path, now in snapshot.fixed.items() if now.digest != before[path].digest]
-        application.snapshot = snapshot
-        application.reload_error = None
-        for warning in dataset.warnings:
-            log.warning("%s", warning)
-        log.info("reloaded %s; changed: %s", loaded_text(dataset), ", ".join(changed) or "nothing")
-        application.publish()
-
-
-def loaded_text(dataset: Dataset) -> str:
-    """What was loaded, in one line for the log."""
-    left_out = f", {dataset.unverified_count} unverified left out" if dataset.unverified_count else ""
-    count = pages.counted(len(dataset.reviews), "review")
-    return printable(f"{count} of {dataset.business['name']}{left_out}")

@@ -19,6 +19,9 @@ from werkzeug.http import http_date, parse_date
 # ---- Representations and responses ----
 
 Headers = tuple[tuple[str, str], ...]
+# The value of a request's header by its lower-case name: latin-1, without blanks around it (RFC 9110 section
+# 5.5), repeated ones joined by ", "; None without.
+Header = Callable[[str], str | None]
 Environ = dict[str, Any]  # of WSGI (PEP 3333)
 
 JSON_TYPE = "application/json"
@@ -224,9 +227,7 @@ def date_seconds(value: str | None) -> float | None:
     return date.timestamp() if date else None
 
 
-def negotiated(
-    representation: Representation, header: Callable[[str], str | None], shared: bool = False
-) -> Response:
+def negotiated(representation: Representation, header: Header, shared: bool = False) -> Response:
     """The representation, or 304 when the client holds it in either coding.
 
     `header` returns the value of a request header by its lower-case name, None without one.

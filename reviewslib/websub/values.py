@@ -287,8 +287,7 @@ class HubSettings:
                 raise Contradiction((name,), "a positive number is needed")
 
 
-@dataclass(frozen=True, slots=True)
-class HubAnswer:
+class HubAnswer(NamedTuple):
     """The answer to a POST: one line of text/plain (REC 5.1.2), and the headers that the status needs."""
 
     status: int

@@ -324,7 +324,7 @@ def test_the_tag_of_since_changes_with_the_reviews_the_day_and_the_coding_alone(
     def tags(reviews: bytes, day: str) -> list[str]:
         application = reviewsd.application_of(Settings(data=SAMPLE))
         dataset = replace(application.snapshot.dataset, reviews_digest=reviews)
-        application.snapshot = application.snapshot._replace(dataset=dataset)
+        application.reloader.snapshot = application.snapshot._replace(dataset=dataset)
         asked = environ(links.SINCE_PATH + day)
         found = [application.respond(asked | {"HTTP_ACCEPT_ENCODING": coding}) for coding in ("", "gzip")]
         return [dict(each.headers)["ETag"] for each in found if isinstance(each, Response)]

@@ -27,8 +27,8 @@ from werkzeug.test import Client
 import reviewsd
 from hub import Hub
 from reviewslib.process.settings import Settings
-from reviewslib.web import app
-from reviewslib.web.app import LOOKS_AT_ABSENCE, Reloader
+from reviewslib.web import reload
+from reviewslib.web.reload import ABSENT_POLLS, Reloader
 
 REVIEW = {"author": "Ann", "rating": 5, "date": "2026-01-01"}
 
@@ -55,26 +55,27 @@ def told() -> list[str]:
 
 @pytest.fixture
 def reloader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: list[str]) -> Reloader:
-    monkeypatch.setattr(app.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(reload.time, "sleep", lambda seconds: None)
     replace(tmp_path, document("a"))
-    application = reviewsd.application_of(Settings(data=tmp_path))
-    return Reloader(application, 2.0, lambda *states: told.extend(states))
+    reloader = reviewsd.application_of(Settings(data=tmp_path)).reloader
+    reloader.notify = lambda *states: told.extend(states)
+    return reloader
 
 
 def served(reloader: Reloader) -> list[str]:
     """The ids that are served."""
-    return list(reloader.application.snapshot.dataset.reviews_by_id)
+    return list(reloader.snapshot.dataset.reviews_by_id)
 
 
 def test_files_are_read_again_when_they_changed_or_after_a_hangup(reloader: Reloader) -> None:
-    before = reloader.application.snapshot
-    reloader.look(forced=False)
-    assert reloader.application.snapshot is before
-    reloader.look(forced=True)
-    assert reloader.application.snapshot is not before
-    assert reloader.application.snapshot.fixed == before.fixed
-    replace(reloader.application.data, document("a", "b"))
-    reloader.look(forced=False)
+    before = reloader.snapshot
+    reloader.poll()
+    assert reloader.snapshot is before
+    reloader.poll(forced=True)
+    assert reloader.snapshot is not before
+    assert reloader.snapshot.fixed == before.fixed
+    replace(reloader.directory, document("a", "b"))
+    reloader.poll()
     assert served(reloader) == ["b", "a"]
 
 
@@ -82,33 +83,33 @@ def test_what_a_load_took_only_meanwhile_is_given_back(
     reloader: Reloader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served_meanwhile: list[list[str]] = []
-    monkeypatch.setattr(app, "return_free_memory", lambda: served_meanwhile.append(served(reloader)))
-    replace(reloader.application.data, document("a", "b"))
-    reloader.look(forced=False)
+    monkeypatch.setattr(reload, "return_free_memory", lambda: served_meanwhile.append(served(reloader)))
+    replace(reloader.directory, document("a", "b"))
+    reloader.poll()
     assert served_meanwhile == [["b", "a"]], "once, when the old data are no longer served"
-    replace(reloader.application.data, document("a", "a"))
-    reloader.look(forced=False)
-    assert reloader.application.reload_error
+    replace(reloader.directory, document("a", "a"))
+    reloader.poll()
+    assert reloader.error
     assert len(served_meanwhile) == 2, "bad data took memory, too"
-    reloader.look(forced=False)
+    reloader.poll()
     assert len(served_meanwhile) == 2, "a look alone takes none"
 
 
 def test_bad_data_leave_everything_as_it_was_are_told_once_and_recovery_is_automatic(
     reloader: Reloader, caplog: pytest.LogCaptureFixture
 ) -> None:
-    replace(reloader.application.data, '{"business": {"name": "X"}, "reviews": [{}')
-    reloader.look(forced=False)
-    fault = reloader.application.reload_error
+    replace(reloader.directory, '{"business": {"name": "X"}, "reviews": [{}')
+    reloader.poll()
+    fault = reloader.error
     assert fault
     assert fault["faults"][0].startswith("reviews.json: not JSON at line 1 column ")
     assert [record.getMessage() for record in caplog.records] == [f"not reloaded: {fault['faults'][0]}"]
     assert served(reloader) == ["a"]
-    reloader.look(forced=False)
-    assert reloader.application.reload_error is fault
-    replace(reloader.application.data, document("c"))
-    reloader.look(forced=False)
-    assert reloader.application.reload_error is None
+    reloader.poll()
+    assert reloader.error is fault
+    replace(reloader.directory, document("c"))
+    reloader.poll()
+    assert reloader.error is None
     assert served(reloader) == ["c"]
 
 
@@ -125,7 +126,7 @@ def no_descriptors() -> Iterator[None]:
 @contextmanager
 def raised(error: Exception) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(app, "build_snapshot", Mock(side_effect=error))
+        patch.setattr(reload, "build_snapshot", Mock(side_effect=error))
         yield
 
 
@@ -137,17 +138,16 @@ def raised(error: Exception) -> Iterator[None]:
         (partial(raised, KeyError("x")), "our own fault: KeyError"),
     ],
 )
-def test_a_failure_that_may_pass_is_told_once_and_the_load_tried_again_at_the_next_look(
+def test_a_failure_that_may_pass_is_told_once_and_the_load_tried_again_at_the_next_poll(
     reloader: Reloader, told: list[str], caplog: pytest.LogCaptureFixture, trouble: Any, fault: str
 ) -> None:
-    application = reloader.application
-    before, said = application.snapshot, []
+    before, said = reloader.snapshot, []
     with trouble():
         for forced in (True, False, False):
-            reloader.look(forced)
-            assert application.snapshot is before
-            assert application.reload_error
-            said.append(application.reload_error)
+            reloader.poll(forced)
+            assert reloader.snapshot is before
+            assert reloader.error
+            said.append(reloader.error)
     assert said[0]["faults"][0] == fault
     assert said[0] is said[1] is said[2]
     assert caplog.records[0].getMessage().splitlines()[0] == f"not reloaded: {fault}"
@@ -155,36 +155,38 @@ def test_a_failure_that_may_pass_is_told_once_and_the_load_tried_again_at_the_ne
     assert ("Traceback" in caplog.text) is ("our own" in fault)
     status = ["READY=1", f"STATUS=Stale: {fault}"]
     assert told == ["RELOADING=1", told[1], *status, *status, *status]
-    reloader.look(forced=False)
-    assert application.reload_error is None
-    assert application.snapshot is not before
+    reloader.poll()
+    assert reloader.error is None
+    assert reloader.snapshot is not before
     assert told[-2:] == ["READY=1", "STATUS=Serving 1 review of X"]
 
 
 def test_what_is_no_regular_file_makes_the_service_stale_until_it_is_one(reloader: Reloader) -> None:
-    path = reloader.application.data / "reviews.json"
+    path = reloader.directory / "reviews.json"
     path.unlink()
     os.mkfifo(path)
-    reloader.look(forced=False)
-    assert "it is not a regular file" in str(reloader.application.reload_error)
-    replace(reloader.application.data, document("b"))
-    reloader.look(forced=False)
-    assert (served(reloader), reloader.application.reload_error) == (["b"], None)
+    reloader.poll()
+    assert "it is not a regular file" in str(reloader.error)
+    replace(reloader.directory, document("b"))
+    reloader.poll()
+    assert (served(reloader), reloader.error) == (["b"], None)
 
 
 def test_after_a_change_of_its_mode_a_file_is_looked_at_again(reloader: Reloader) -> None:
-    before = reloader.application.snapshot
-    (reloader.application.data / "reviews.json").chmod(0o600)
-    reloader.look(forced=False)
-    assert reloader.application.snapshot is not before
+    before = reloader.snapshot
+    (reloader.directory / "reviews.json").chmod(0o600)
+    reloader.poll()
+    assert reloader.snapshot is not before
 
 
 def test_nothing_keeps_the_previous_data_alive(reloader: Reloader, tmp_path: Path) -> None:
-    application = reloader.application
+    application = reviewsd.application_of(Settings(data=reloader.directory))
+    reloader = application.reloader
     hub_settings = reviewsd.hub_settings(Settings(state_dir=tmp_path / "state"), "https://r.example")
-    application.hub = Hub(hub_settings)
-    application.publish()
-    application.hub.start()
+    application.hub = hub = Hub(hub_settings)
+    reloader.publish = partial(reviewsd.publish, hub)
+    reloader.publish(reloader.snapshot)
+    hub.start()
     client = Client(application)
     handshake = {"method": "initialize", "params": {"protocolVersion": "2025-03-26"}}
     search = {"method": "tools/call", "params": {"name": "search_reviews", "arguments": {}}}
@@ -193,13 +195,12 @@ def test_nothing_keeps_the_previous_data_alive(reloader: Reloader, tmp_path: Pat
         assert client.post("/mcp", json={"jsonrpc": "2.0", "id": 1, **message}).status_code == 200
     for path in ("/reviews.json", "/api/reviews/search?rating=5", "/api/reviews/search?rating=x"):
         client.get(path)
-    dataset, feed = application.snapshot.dataset, application.snapshot.fixed["/feed.xml"].identity.body
+    dataset, feed = reloader.snapshot.dataset, reloader.snapshot.fixed["/feed.xml"].identity.body
     for content in (document("a", "a"), document("b")):
-        replace(application.data, content)
-        reloader.look(forced=False)
+        replace(reloader.directory, content)
+        reloader.poll()
     references = sys.getrefcount(dataset), sys.getrefcount(feed)
-    if application.hub:
-        application.hub.stop(2)
+    hub.stop(2)
     assert served(reloader) == ["b"]
     assert max(references) <= 2, "a name here and an argument there"
 
@@ -207,14 +208,14 @@ def test_nothing_keeps_the_previous_data_alive(reloader: Reloader, tmp_path: Pat
 def test_a_file_that_somebody_is_writing_is_waited_for(
     reloader: Reloader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = reloader.application.data
+    data = reloader.directory
     replace(data, '{"business": {"na')
     to_be_written = [document("b"), document("b", "a")]
     monkeypatch.setattr(
-        app.time, "sleep", lambda seconds: to_be_written and replace(data, to_be_written.pop())
+        reload.time, "sleep", lambda seconds: to_be_written and replace(data, to_be_written.pop())
     )
-    reloader.look(forced=False)
-    assert reloader.application.reload_error is None
+    reloader.poll()
+    assert reloader.error is None
     assert (served(reloader), to_be_written) == (["b"], [])
 
 
@@ -222,25 +223,25 @@ def test_a_file_that_somebody_is_writing_is_waited_for(
 def test_a_file_that_stays_away_makes_the_service_stale_and_a_moment_is_not_missed(
     reloader: Reloader, stays_away: bool
 ) -> None:
-    (reloader.application.data / "reviews.json").unlink()
-    for _ in range(LOOKS_AT_ABSENCE + stays_away):
-        reloader.look(forced=False)
+    (reloader.directory / "reviews.json").unlink()
+    for _ in range(ABSENT_POLLS + stays_away):
+        reloader.poll()
     assert served(reloader) == ["a"]
-    assert ("there is no such file" in str(reloader.application.reload_error)) is stays_away
-    replace(reloader.application.data, document("b"))
-    reloader.look(forced=False)
+    assert ("there is no such file" in str(reloader.error)) is stays_away
+    replace(reloader.directory, document("b"))
+    reloader.poll()
     assert served(reloader) == ["b"]
 
 
 def test_insights_that_stay_away_are_counted_from_the_reviews(reloader: Reloader) -> None:
-    data = reloader.application.data
+    data = reloader.directory
     replace(data, {"review_count": 7}, "insights.json")
-    reloader.look(forced=False)
-    assert reloader.application.snapshot.dataset.insights["review_count"] == 7
+    reloader.poll()
+    assert reloader.snapshot.dataset.insights["review_count"] == 7
     (data / "insights.json").unlink()
-    for _ in range(LOOKS_AT_ABSENCE + 1):
-        reloader.look(forced=False)
-    assert reloader.application.snapshot.dataset.insights["review_count"] == 1
+    for _ in range(ABSENT_POLLS + 1):
+        reloader.poll()
+    assert reloader.snapshot.dataset.insights["review_count"] == 1
 
 
 # ---- Serving: the daemon, its thread and its signal ----
