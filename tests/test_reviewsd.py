@@ -96,7 +96,7 @@ def test_check_says_what_is_odd_and_does_not_mind_that_there_is_little(tmp_path:
     (tmp_path / "reviews.json").write_text(json.dumps(MINIMAL | {"aggregate_rating": rating}))
     done = command("--check", "--data", str(tmp_path))
     assert (done.returncode, done.stderr) == (0, "")
-    assert "warning: insights.json is absent: only stars and dates of the reviews are counted" in done.stdout
+    assert "\ninsights.json is absent: only stars and dates of the reviews are counted" in done.stdout
     assert "warning: reviews.json gives an aggregate_rating of its own" in done.stdout
     assert not (tmp_path / "state").exists()
 

@@ -158,6 +158,16 @@ class FileForm:
         """
         return _completed(self._document, self._schema, value)
 
+    def blank(self, key: str) -> dict[str, Json]:
+        """What an owner fills in: the object `key` with all its keys, each null or such an object."""
+        member = resolve(self._document, resolve(self._document, self._schema)["properties"][key])
+        return _blank(self._document, member) or {}
+
+
+def _blank(document: dict[str, Json], schema: Schema) -> dict[str, Json] | None:
+    members = resolve(document, schema).get("properties")
+    return members and {key: _blank(document, member) for key, member in members.items()}
+
 
 def _completed(document: dict[str, Json], schema: Schema | bool, value: Json) -> Json:
     if isinstance(schema, bool) or not isinstance(value, (dict, list)):

@@ -22,6 +22,7 @@ from reviewslib.dataset.insights import value_digest
 from reviewslib.dataset.reviews import calendar_day, review_complaints, serving_order
 from reviewslib.dataset.strict_json import Json, encode
 from reviewslib.dataset.text import fold
+from reviewslib.importer.cells import rezoned, utc_of
 from reviewslib.importer.exports import (
     ANONYMOUS,
     Export,
@@ -29,9 +30,10 @@ from reviewslib.importer.exports import (
     Options,
     Record,
     ReviewInFile,
+    Said,
     Undecided,
     latest,
-    utc_of,
+    question,
 )
 
 # ---- State: what imports remember; digests stand for names and for what people wrote ----
@@ -52,6 +54,8 @@ class Entry:
     replied: str = ""  # UTC, of the reply
     seen: str = ""  # UTC, the time of the newest export that had it
     digests: dict[str, str] = field(default_factory=dict)  # of the fields as last imported
+    clocks: list[str] = field(default_factory=list)  # keys whose moments were written without a zone
+    row: str = ""  # what rows without ids find it by, if its day is not the one of its id
 
 
 @dataclass
@@ -59,7 +63,11 @@ class State:
     """What is known of all; what a file does not have is empty."""
 
     zone: str = ""
+    zones: list[str] = field(default_factory=list)  # wrong ones, in which dates were written before
     names: str = ""  # "short" or "full"
+    avatars: str = ""  # "yes" or empty
+    locations: list[str] = field(default_factory=list)  # those that --location named
+    headers: dict[str, Said] = field(default_factory=dict)  # of CSV files, as `csv_reviews.Header.key`
     insights: str = ""  # digest of insights.json as last counted
     replaced: str = ""  # digest of the reviews.json that was to be replaced
     complete: dict[str, str] = field(default_factory=dict)  # time of the newest complete export by location
@@ -87,12 +95,17 @@ class Stored(NamedTuple):
         return {review["id"]: review for review in self.document.get("reviews", ())}
 
 
-KINDS: dict[str, type[Any]] = {"Entry": Entry, "Export": Export, "State": State}  # by annotation
+KINDS: dict[str, type[Any]] = {
+    "Entry": Entry,
+    "Export": Export,
+    "Said": Said,
+    "State": State,
+}  # by annotation
 
 
 def _made(annotation: str, value: Json, *path: str) -> Any:
     """What a field with this annotation holds, of JSON; unknown keys are left out. Raises BadData."""
-    inner, kind = annotation.removeprefix("dict[str, ")[:-1], KINDS.get(annotation)
+    inner, kind = re.sub(r"^\w+\[str, ", "", annotation)[:-1], KINDS.get(annotation)
     is_right = isinstance(value, {"str": str, "list[str]": list}.get(annotation, dict))
     if not is_right or (annotation == "list[str]" and not all(isinstance(each, str) for each in value)):
         raise BadData([Fault(STATE_FILE, path, "unexpected; delete the file to have it made anew")])
@@ -111,6 +124,9 @@ def read_state(document: Json | None, reviews_digest: str) -> State:
     if document and "exports" not in document:  # made before parts were known: each may be a part alone
         state.exports, state.complete = {"": Export({"001": ""}, state.complete)}, {}
         state.exports[""].note_whole(state.exports[""].times)
+    if document and "headers" not in document:  # made before zones could be put right
+        for entry in state.reviews.values():
+            entry.clocks = clocks_unknown(entry.source)
     if state.replaced == reviews_digest:
         state.reviews |= state.earlier
     return state
@@ -130,12 +146,13 @@ def merge(stored: Stored, exports: Exports, contract: Contract) -> tuple[dict[st
     `exports` are closed. Nothing is removed of a location of which the state, perhaps lost, knows no review.
     Raises Undecided.
     """
-    document, state, options = stored.document, stored.state, exports.options
-    ledger = Ledger(stored, is_short=options.short_names)
-    locations = _chosen_locations(exports, ledger, state.titles | exports.titles)
+    document, options = stored.document, exports.options
+    ledger = Ledger(rewritten(stored, options.zone) if options.rewrite_dates else stored, options)
+    state = ledger.state
+    locations = _chosen_locations(exports, ledger)
     chosen = [each for each in exports.records if each.location in locations | {""}]
     records = _sound(chosen, exports, contract)
-    _refuse_failures(exports.failed, len(records))
+    refuse_failures(exports.failed, len(records))
     whole = judge(state, exports, locations, ledger.located)
     ledger.take_all(_in_order(records, whole.exports), whole)
     ledger.assign_location({each.location for each in exports.records} - {""})
@@ -145,12 +162,12 @@ def merge(stored: Stored, exports: Exports, contract: Contract) -> tuple[dict[st
         _refuse_removals(whole.current, ledger)
     _refuse_twins(ledger)
     titles = {each: title for each, title in exports.titles.items() if each in locations}
-    merged = {"business": _business(document, set(titles.values()), options)} | document
+    merged = {"business": _business(document, set(titles.values()), exports, contract)} | document
     merged["reviews"] = ledger.listed()
     after = _state_after(state, exports, ledger, whole)
     after.titles = state.titles | titles
     if merged != document:
-        changed = {id: entry for id, entry in state.reviews.items() if entry != after.reviews.get(id)}
+        changed = {id: entry for id, entry in stored.state.reviews.items() if entry != after.reviews.get(id)}
         after.earlier = {id: entry for id, entry in changed.items() if id not in ledger.erased}
     return merged, after, [*_report(ledger, exports), *_details(records, ledger)]
 
@@ -158,10 +175,14 @@ def merge(stored: Stored, exports: Exports, contract: Contract) -> tuple[dict[st
 def _state_after(state: State, exports: Exports, ledger: Ledger, whole: Whole) -> State:
     """The state after the import; of what was erased nothing is known."""
     known = ((id, entry) for id, entry in ledger.entries.items() if entry.digests or entry.location)
+    options = exports.options
     return replace(
         state,
-        zone=exports.options.zone,
-        names="short" if exports.options.short_names else "full",
+        zone=options.zone,
+        names="short" if options.short_names else "full",
+        avatars="yes" if options.avatars else "",
+        locations=sorted(ledger.chosen) if options.location else state.locations,
+        headers=state.headers | {header: said for header, said in exports.said.items() if said != Said()},
         complete=whole.complete,
         parted=whole.parted,
         hidden=ledger.hidden,
@@ -170,37 +191,79 @@ def _state_after(state: State, exports: Exports, ledger: Ledger, whole: Whole) -
     )
 
 
-def _business(document: Mapping[str, Json], titles: Collection[str], options: Options) -> Json:
-    if "business" not in document and not options.name and len(titles) != 1:
-        raise Undecided("name", sorted(titles))
-    return {"name": options.name or min(titles, default="")}
+def _business(
+    document: Mapping[str, Json], titles: Collection[str], exports: Exports, contract: Contract
+) -> Json:
+    """The business of a new directory, with null for all that the owner may fill in. Raises Undecided."""
+    name = exports.options.name
+    if "business" not in document and not name and len(titles) != 1:
+        raise Undecided(question("name", sorted(titles)))
+    return contract.reviews_file.blank("business") | {"name": name or min(titles, default="")}
+
+
+def rewritten(stored: Stored, zone: str) -> Stored:
+    """The stored reviews with their dates in another zone, and what the state knows of them.
+
+    Clock times stay what they are; other moments stay the moments that they are; days stay days.
+    """
+    reviews, entries = list[ReviewInFile](), dict(stored.state.reviews)
+    for review in stored.reviews.values():
+        entry = entries.get(review["id"]) or entry_of(review)
+        reply, day = review.get("owner_reply"), calendar_day(review)
+        review = review | {"date": rezoned(review["date"], zone, is_clock="date" in entry.clocks)}
+        if reply and reply.get("date"):
+            known = value_digest({key: reply.get(key) for key in ("text", "date")})
+            is_clock = "owner_reply" in entry.clocks
+            review["owner_reply"] = reply = reply | {"date": rezoned(reply["date"], zone, is_clock=is_clock)}
+            if entry.digests.get("owner_reply") == known:
+                imported = value_digest({key: reply[key] for key in ("text", "date")})
+                entry = replace(entry, digests=entry.digests | {"owner_reply": imported})
+            if is_clock:
+                entry = replace(entry, replied=utc_of(reply["date"]))
+        if "date" in entry.clocks and entry.join:
+            entry = replace(entry, join=join_key(entry.source, utc_of(review["date"]), review["author"]))
+        if not entry.native and day != calendar_day(review):
+            entry = replace(entry, row=_row_digest(entry.author, calendar_day(review)))
+        entries[review["id"]] = entry
+        reviews.append(review)
+    state = stored.state
+    zones = sorted({*state.zones, state.zone} - {zone, ""})
+    state = replace(state, zone=zone, zones=zones, reviews=entries)
+    return stored._replace(document=stored.document | {"reviews": reviews}, state=state)
 
 
 # ---- Locations: another one is another business ----
 
 
-def _chosen_locations(exports: Exports, ledger: Ledger, titles: Mapping[str, str]) -> set[str]:
-    """The locations to be imported. Raises Undecided unless the directory knows them, or all are named."""
-    ids, wanted = defaultdict[str, set[str]](set), exports.options.location
+def _chosen_locations(exports: Exports, ledger: Ledger) -> set[str]:
+    """The locations to be imported; a warning names the others.
+
+    Raises Undecided unless the directory knows them, or all were named, now or earlier.
+    """
+    ids, options, state = defaultdict[str, set[str]](set), exports.options, ledger.state
     for record in exports.records:
         ids[record.location].add(record.native_id)
-    found = ids.keys() - {""}
+    found, titles = ids.keys() - {""}, state.titles | exports.titles
     known = ledger.located or ledger.recognised(exports.records)
     by_title = defaultdict[str, set[str]](set)
     for each in found | known:
         by_title[fold(titles.get(each, ""))].add(each)
-    meant = [{name} & (found | known) or by_title[fold(name)] for name in wanted]
-    chosen = set[str]().union(*meant) or found | known
+    meant = [{name} & (found | known) or by_title[fold(name)] for name in options.location]
+    chosen = set[str]().union(*meant) or {*state.locations} or (options.drop and known) or found | known
     new = chosen & found - known
-    is_open = any(len(each) != 1 for each in meant) or bool(found and not chosen & found)
+    is_open = any(len(each) != 1 for each in meant) or bool(found and not chosen & found and not options.drop)
     has_others = bool(known) or len(new) > 1 or ledger.is_lost
-    if is_open or (new and has_others and not (wanted and known <= chosen)):
-        stored = Counter(ledger.entries[id].location for id in ledger.stored)
-        seen = [
-            f"{each} {titles.get(each, '')!r}: {len(ids[each])} reviews here, {stored[each]} stored"
-            for each in sorted(found | known)
-        ]
-        raise Undecided("location", seen)
+    is_named = chosen == {*state.locations} or (options.location and known <= chosen)
+    stored = Counter(ledger.entries[id].location for id in ledger.stored)
+    told = {
+        each: f"{each} {titles.get(each, '')!r}: {len(ids[each])} reviews here, {stored[each]} stored"
+        for each in sorted(found | known)
+    }
+    if is_open or (new and has_others and not is_named):
+        raise Undecided(question("location", told.values()))
+    others = [told[each] for each in sorted(found - chosen) if not options.location]
+    exports.warnings += [f"not imported, since --location has not named it: {each}" for each in others]
+    ledger.chosen = chosen
     return chosen
 
 
@@ -316,7 +379,9 @@ def _remembered(
 FORMS = ("takeout", "api", "csv")  # what gives native ids; the one whose ids are preferred first
 DERIVED_ID = re.compile(r"(.*-[0-9a-f]{24})(?:-[0-9]+)?", re.DOTALL)
 CHANGED = {"rating": "stars changed", "owner_reply": "reply changed"}  # in the report
-RowKey = tuple[str, str, str, str]  # source, a derived id without its number, digests of text and stars
+RowKey = tuple[
+    str, str, str, str, str
+]  # source, an id without its number, `Entry.row`, digests of text, stars
 
 
 def short_name(author: str) -> str:
@@ -346,7 +411,12 @@ def entry_of(review: ReviewInFile) -> Entry:
     """What a stored review tells of itself."""
     source, author = fold(review.get("source") or "unknown"), fold(review["author"])
     join = join_key(source, utc_of(review["date"]), author)
-    return Entry(source, join=join, author=digest(source, author))
+    return Entry(source, join=join, author=digest(source, author), clocks=clocks_unknown(source))
+
+
+def clocks_unknown(source: str) -> list[str]:
+    """The keys whose moments had no zone, where nothing says it: those of tables."""
+    return [] if source == "google" else ["date", "owner_reply"]
 
 
 class Ledger:
@@ -355,8 +425,9 @@ class Ledger:
     It gives ids, takes fields that an export has anew, and removes what exports no longer have or is erased.
     """
 
-    def __init__(self, stored: Stored, *, is_short: bool):
-        known, self.suppressed, self.is_short = stored.state.reviews, set(stored.suppressed), is_short
+    def __init__(self, stored: Stored, options: Options):
+        self.state, known, self.is_short = stored.state, stored.state.reviews, options.short_names
+        self.suppressed, self.chosen = set(stored.suppressed), set[str]()  # locations
         self.stored = stored.reviews
         self.reviews = {id: dict(review) for id, review in self.stored.items()}
         self.entries = {id: entry_of(review) for id, review in self.stored.items() if id not in known}
@@ -376,7 +447,7 @@ class Ledger:
             self._ids |= {(entry.source, native_id): id for native_id in entry.native.values()}
             self._joined[entry.join].append(id)
             if (derived := DERIVED_ID.fullmatch(id)) and not entry.native:
-                self._derived[derived[1]].append(id)
+                self._derived[entry.row or derived[1]].append(id)
 
     def recognised(self, records: Iterable[Record]) -> set[str]:
         """The locations of records that are stored, for a state that knows none."""
@@ -392,7 +463,8 @@ class Ledger:
         """Take over what records say, and note which reviews each export has."""
         for form in FORMS:  # Takeout's ids are given first, so that they are kept
             self._give_ids(form, [each for each in records if each.form == form and each.native_id])
-        derived = self._derive_ids({_row_key(each) for each in records if not each.native_id})
+        rows = {_row_key(each): each for each in records if not each.native_id}
+        derived = self._derive_ids(rows)
         ids = defaultdict[str, set[str]](set)
         for record in records:
             native = record.review["source"], record.native_id
@@ -432,25 +504,29 @@ class Ledger:
         is_same_text = self._said_by(id)[0] == value_digest(record.review.get("text"))
         return record.form not in entry.native or (has_moved and is_same_text)
 
-    def _derive_ids(self, rows: set[RowKey]) -> dict[RowKey, str]:
+    def _derive_ids(self, rows: Mapping[RowKey, Record]) -> dict[RowKey, str]:
         """Rows of one author and day: those of the same text and stars keep their ids, then the others."""
-        ids, bases = dict[RowKey, str](), defaultdict[tuple[str, str], list[RowKey]](list)
+        ids, bases = dict[RowKey, str](), defaultdict[tuple[str, str, str], list[RowKey]](list)
         for row in sorted(rows):
-            bases[row[:2]].append(row)
-        for (source, base), left in bases.items():
-            free = dict.fromkeys(sorted(self._derived[base], key=lambda id: (len(id), id)))
-            numbered = [base, *(f"{base}-{number}" for number in range(2, len(free) + len(left) + 1))]
+            bases[row[:3]].append(row)
+        for (source, base, moved), left in bases.items():
+            known = {*self._derived[base], *self._derived[moved]}
+            free = dict.fromkeys(sorted(known, key=lambda id: (len(id), id)))
+            numbers = range(2, len(free) + len(left) + 1)
+            numbered = [base, *(f"{base}-{number}" for number in numbers)]
+            in_wrong_zones = {_row_key(rows[row], zone)[1] for row in left for zone in self.state.zones}
+            earlier = [f"{each}{end}" for each in in_wrong_zones for end in ("", *(f"-{n}" for n in numbers))]
             for length in (2, 1):  # text and stars, then the text alone
                 said = defaultdict[tuple[str, ...], deque[str]](deque)
                 for id in free:
                     said[self._said_by(id)[:length]].append(id)
                 for row in left:
-                    if same := said[row[2:][:length]]:
+                    if same := said[row[3:][:length]]:
                         ids[row] = same.popleft()
                         del free[ids[row]]
                 left = [row for row in left if row not in ids]
             # What was erased stays away: each row that is not stored as it is may be it.
-            erased = [id for id in numbered if digest(source, id) in self.suppressed]
+            erased = [id for id in (*numbered, *earlier) if digest(source, id) in self.suppressed]
             fresh = [id for id in numbered if id not in self.entries]
             ids |= zip(left, erased[:1] * len(left) or [*free, *fresh], strict=False)
         for (source, *_), id in ids.items():
@@ -479,11 +555,15 @@ class Ledger:
             entry.updated = max(entry.updated, record.updated)
         for key, value in record.review.items():
             if key in ("source", "date"):  # as first imported
-                self.reviews[id].setdefault(key, value)
+                if key not in self.reviews[id]:
+                    self.reviews[id][key] = value
+                    entry.clocks = [each for each in record.clocks if each == key]
             elif key == "owner_reply":
                 if is_news and (value or entry.replied < record.exported):
                     self._set(id, key, value and _dated(value, self.reviews[id].get(key) or {}))
                     entry.replied = record.replied
+                    others = [each for each in entry.clocks if each != key]
+                    entry.clocks = [*others, *(each for each in record.clocks if each == key)]
             elif key == "author":
                 if is_news and is_current:
                     entry.author = digest(entry.source, fold(value))
@@ -555,11 +635,21 @@ def _dated(reply: dict[str, Json], stored: Mapping[str, Json]) -> Json:
     return reply | {"date": reply.get("date", known)}
 
 
-def _row_key(record: Record) -> RowKey:
-    """What tells rows without ids apart."""
+def _row_key(record: Record, zone: str = "") -> RowKey:
+    """What tells rows without ids apart; in another zone with the day that it has there."""
     review, source = record.review, record.review["source"]
-    base = f"{source}-{digest(source, fold(review['author']), calendar_day(review))[:24]}"
-    return source, base, value_digest(review.get("text")), value_digest(review["rating"])
+    author = digest(source, fold(review["author"]))
+    day = (
+        rezoned(review["date"], zone, is_clock="date" in record.clocks)[:10] if zone else calendar_day(review)
+    )
+    base = f"{source}-{digest(source, fold(review['author']), day)[:24]}"
+    said = value_digest(review.get("text")), value_digest(review["rating"])
+    return source, base, _row_digest(author, day), *said
+
+
+def _row_digest(author: str, day: str) -> str:
+    """What finds a review whose day is not the one of its id; `author` as in `Entry`."""
+    return digest(author, day)[:24]
 
 
 # ---- Erasure: the lines of suppressed.txt by which a review or an author stays away ----
@@ -573,7 +663,7 @@ def erasing_lines(stored: Stored, id: str) -> list[str]:
         if review := stored.reviews.get(each):
             entry = stored.state.reviews.get(each) or entry_of(review)
             return [digest(entry.source, native_id) for native_id in entry.native.values() or [each]]
-    raise Undecided("unknown id", id=shown(id))
+    raise Undecided(question("unknown id", id=shown(id)))
 
 
 def author_lines(stored: Stored, name: str, source: str) -> list[str]:
@@ -585,25 +675,28 @@ def author_lines(stored: Stored, name: str, source: str) -> list[str]:
             shown_so[entry.source].add(entry.author)
     sources = {fold(source)} if source else shown_so.keys()
     if len(sources) != 1:
-        raise Undecided("source of author", sorted(shown_so), name=shown(name))
+        raise Undecided(question("source of author", sorted(shown_so), name=shown(name)))
     (source,) = sources
     authors = shown_so[source] or {digest(source, fold(name))}
     if len(authors) > 1:
-        raise Undecided("authors alike", number=len(authors), name=shown(name))
+        raise Undecided(question("authors alike", number=len(authors), name=shown(name)))
     return [f"author {each}" for each in authors]
 
 
 # ---- Brakes: what looks like a mistake stops the import ----
 
 MOST_FAILED = 0.1  # of the records of a command
+LEAST_FAILED = 3  # of these, unless nothing is left
 FEW_REMOVED, MOST_REMOVED_SHARE = 3, 0.1  # of the stored reviews of the locations that an export speaks for
 MOST_OF_FEW = 1 / 3  # likewise, however few they are
 MOST_TWINS = 0.2  # of the new reviews
 
 
-def _refuse_failures(failed: Sequence[Fault], sound: int) -> None:
-    if len(failed) > MOST_FAILED * (total := len(failed) + sound):
-        raise Undecided("failures", map(str, failed), failed=len(failed), total=total)
+def refuse_failures(failed: Sequence[Fault], sound: int) -> None:
+    """Raise Undecided if many records are faulty, or all."""
+    total = len(failed) + sound
+    if len(failed) > MOST_FAILED * total and (len(failed) >= LEAST_FAILED or not sound):
+        raise Undecided(question("failures", map(str, failed), failed=len(failed), total=total))
 
 
 def _refuse_removals(current: Mapping[str, Sequence[Export]], ledger: Ledger) -> None:
@@ -611,8 +704,8 @@ def _refuse_removals(current: Mapping[str, Sequence[Export]], ledger: Ledger) ->
     is_many = len(removed) > FEW_REMOVED and len(removed) > MOST_REMOVED_SHARE * total
     if is_many or len(removed) > MOST_OF_FEW * total:
         is_part = any(export.is_first_alone() for exports in current.values() for export in exports)
-        question = "removals by part 001" if is_part else "removals"
-        raise Undecided(question, map(told, removed.values()), removed=len(removed), total=total)
+        name = "removals by part 001" if is_part else "removals"
+        raise Undecided(question(name, map(told, removed.values()), removed=len(removed), total=total))
 
 
 def _refuse_twins(ledger: Ledger) -> None:
@@ -627,13 +720,14 @@ def _refuse_twins(ledger: Ledger) -> None:
     pairs = [(id, other) for id in new if (other := others.get(person_and_day(id, reviews[id])))]
     twins = [pair for pair in pairs if not entries[pair[0]].native.keys() & entries[pair[1]].native.keys()]
     if twins and len(twins) >= MOST_TWINS * len(new):
-        raise Undecided("twins", map(" and ".join, twins), twins=len(twins), new=len(new))
+        raise Undecided(question("twins", map(" and ".join, twins), twins=len(twins), new=len(new)))
 
 
 # ---- Report ----
 
 LEAST_TELLING = 40  # characters of a text that two reviews do not share by chance
 FIRST_WORDS = 8
+FEW_NAMED = 3  # authors in one line
 
 
 def told(review: ReviewInFile) -> str:
@@ -661,15 +755,18 @@ def _report(ledger: Ledger, exports: Exports) -> Iterator[str]:
         "deleted since, not taken from an older export": len(named - stored.keys() - ledger.current),
         "removed, since a complete export no longer has them": len(removed),
         "kept away by suppressed.txt": len(erased),
-        "without stars, skipped": len(ledger.unrated),
+        "the same as another row of its file": exports.doubled,
         "faulty, skipped": len(exports.failed),
     }
     yield from (f"{what}: {number}" for what, number in counts.items() if number)
     # The author of what was erased earlier is not named once more.
     for what, gone in (("removed", removed), ("kept away", erased)):
         yield from (f"{what}: {told(gone[id])}" for id in gone if id in stored)
-    yield from (f"skipped: {record.position}no rating" for record in ledger.unrated.values())
+    if unrated := [record.review["author"] for record in ledger.unrated.values()]:
+        few = unrated if exports.options.verbose else unrated[:FEW_NAMED]
+        yield f"without stars, skipped: {len(unrated)} ({', '.join(few)}{', …' * (few < unrated)})"
     yield from (f"skipped: {each}" for each in exports.failed)
+    yield from exports.skipped
     yield from (f"skipped: {link} is a link; give the file itself" for link in exports.links)
     yield from exports.warnings
     unmet = sorted(ledger.suppressed.difference(ledger.hidden.values()))

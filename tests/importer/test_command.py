@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -25,6 +26,8 @@ from export_lab import (
 from hub_lab import FORM, JSON_FEED, open_lab
 from services import SAMPLE, daemon, fetch
 
+from reviewslib import files
+from reviewslib.dataset.contract import shipped_contract
 from reviewslib.files import LARGEST_FILE_BYTES
 from reviewslib.importer import command
 from reviewslib.importer.command import EXIT_BAD_DATA, EXIT_FAILURE, EXIT_SUCCESS, EXIT_USAGE
@@ -56,6 +59,13 @@ REAL: dict[int, tuple[dict[str, object], dict[str, object]]] = {
 }
 
 
+SCHEMAS = shipped_contract().document["components"]["schemas"]
+BLANK_BUSINESS: dict[str, Any] = dict.fromkeys(SCHEMAS["Business"]["properties"]) | {
+    "address": dict.fromkeys(SCHEMAS["Address"]["properties"]),
+    "geo": {"latitude": None, "longitude": None},
+}
+
+
 def test_a_takeout_becomes_a_data_set_and_a_second_import_changes_no_byte(
     shop: Shop, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -66,7 +76,7 @@ def test_a_takeout_becomes_a_data_set_and_a_second_import_changes_no_byte(
     archive = zipped(shop.root / "takeout-20261101T101112Z-001.zip", both)
     shop.take(archive)
     assert "new: 63\n" in capsys.readouterr().out
-    assert shop.document["business"] == {"name": "Bó's Bakarí"}
+    assert shop.document["business"] == BLANK_BUSINESS | {"name": "Bó's Bakarí"}
     for number, (_, served) in REAL.items():
         plain = {
             "id": takeout_id(number),
@@ -90,16 +100,16 @@ def test_a_kill_between_the_two_files_makes_nothing_look_changed_by_hand(
     shop.take(takeout(shop.root / "a.zip", [item(n) for n in range(5)]))
     newer = [item(1, comment="new", updateTime=moment(9)), *(item(n) for n in range(2, 7))]
     archive = takeout(shop.root / "b.zip", newer)
-    write = command.write
+    write = files.write
 
     def killed(path: Path, content: bytes, **how: bool) -> None:
         if path.name == "reviews.json":
-            raise KeyboardInterrupt
+            raise SystemExit(9)
         return write(path, content, **how)
 
     with monkeypatch.context() as patch:
-        patch.setattr(command, "write", killed)
-        with pytest.raises(KeyboardInterrupt):
+        patch.setattr(files, "write", killed)
+        with pytest.raises(SystemExit):
             shop.run(archive)
     shop.take(archive)
     straight = Shop(shop.root / "straight")
@@ -203,14 +213,14 @@ def test_a_file_named_as_parts_are_is_not_one_of_them(shop: Shop) -> None:
 
 
 def test_a_folder_and_parts_are_taken_like_one_archive(shop: Shop) -> None:
-    files = takeout_files([item(n) for n in range(50)])
-    for name, content in files.items():
+    pages = takeout_files([item(n) for n in range(50)])
+    for name, content in pages.items():
         path = shop.root / "x" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     shop.take(shop.root / "x")
     whole = shop.files()
-    half = list(files.items())
+    half = list(pages.items())
     parts = [zipped(shop.root / f"t-00{n + 1}.zip", dict(half[n::2])) for n in range(2)]
     other = Shop(shop.root / "o")
     other.root.mkdir()
