@@ -79,9 +79,7 @@ def read_exports(command: argparse.Namespace, options: Options, *, is_new: bool)
     Raises BadData, and Undecided with all that is open; in a directory that `is_new` this may be the name.
     """
     exports, started, parts = Exports(options), time.monotonic(), set[tuple[str, str]]()
-    asked, paths = list[Question](), command.files
-    if command.drop:
-        paths = [path for path in sorted(command.drop.iterdir()) if not path.name.startswith(".")]
+    asked, paths = list[Question](), given_files(command)
     for path in dict.fromkeys(paths):
         if sys.stderr.isatty() and time.monotonic() > started + QUIET_SECONDS:
             say([f"reading {path} …"], sys.stderr)
@@ -96,7 +94,7 @@ def read_exports(command: argparse.Namespace, options: Options, *, is_new: bool)
                 vars(exports).update(before)
                 del exports.records[first:]
                 exports.spoilt.add(formats.part_of(path.name)[0])  # of which a part is missing
-                exports.skipped += _skipped(fault, [str(path), "--data", str(command.data)])
+                exports.skipped += _skipped(path, fault, command.data)
             elif isinstance(fault, Undecided):
                 asked += fault.questions
             else:
@@ -116,12 +114,20 @@ def read_exports(command: argparse.Namespace, options: Options, *, is_new: bool)
     return exports
 
 
-def _skipped(fault: BadData | Undecided, words: Lines) -> Lines:
+def given_files(command: argparse.Namespace) -> list[Path]:
+    """The files of the command, or all in the drop folder but hidden ones."""
+    if not command.drop:
+        return command.files  # type: ignore[no-any-return]
+    return [path for path in sorted(command.drop.iterdir()) if not path.name.startswith(".")]
+
+
+def _skipped(path: Path, fault: BadData | Undecided, data: Path) -> Lines:
     """What is told of a file in a drop folder that cannot be imported, and the command that explains it."""
     if isinstance(fault, BadData):
         return [f"skipped: {line}" for line in fault.lines()]
-    told = " ".join(each.lines[0].rstrip(":") for each in fault.questions)
-    return [f"skipped: {told}", *(f"  Explain it once: {each}" for each in to_paste(words, fault.questions))]
+    told = "; ".join(each.lines[0].removeprefix(f"{path}: ").rstrip(".:") for each in fault.questions)
+    pasted = to_paste([str(path), "--data", str(data)], fault.questions)
+    return [f"skipped: {path}: {told}", *(f"  Explain it once: {each}" for each in pasted)]
 
 
 def _read_export(path: Path, parts: set[tuple[str, str]], exports: Exports) -> None:
@@ -244,6 +250,9 @@ def run(command: argparse.Namespace, contract: Contract) -> Iterator[Lines]:
             raise refused(REVIEWS_FILE, f"there is none in {directory}")
         yield count(command, contract, stored.document, stored.state)
         return
+    if command.drop and not given_files(command):
+        yield [f"{command.drop} is empty"]
+        return
     if command.forget_settings:
         state = replace(stored.state, names="", avatars="", locations=[], headers={})
         stored = stored._replace(state=state)
@@ -256,6 +265,13 @@ def run(command: argparse.Namespace, contract: Contract) -> Iterator[Lines]:
         *_from_memory(command, stored, exports),
         *lines,
     ]
+    if command.rewrite_dates:
+        before = {id: review["date"] for id, review in stored.reviews.items()}
+        changed = [
+            each for each in document["reviews"] if each["date"] != before.get(each["id"], each["date"])
+        ]
+        are = "would be" if command.dry_run else "were"
+        lines.append(f"dates of {_reviews(changed)} {are} written anew in {options.zone}")
     path, reviews = directory / REVIEWS_FILE, encoded(document)
     if is_changed := document != stored.document:
         state.replaced = stored.reviews_digest
@@ -263,7 +279,7 @@ def run(command: argparse.Namespace, contract: Contract) -> Iterator[Lines]:
         lines += [f"warning: {warning}" for warning in served.warnings]
     files.write(directory / STATE_FILE, encoded(state), is_dry=command.dry_run)
     done = _done(command, "be written" if is_changed else "stay as it is")
-    lines.append(f"{path} {done}: {len(document['reviews'])} reviews.")
+    lines.append(f"{path} {done}: {_reviews(document['reviews'])}.")
     if is_changed:
         files.write(path, reviews, is_dry=command.dry_run)
     if is_changed and not (command.dry_run or command.drop):
@@ -273,6 +289,10 @@ def run(command: argparse.Namespace, contract: Contract) -> Iterator[Lines]:
     yield lines
     if (directory / EDITORIAL_FILE).exists() or (stored.insights and state.insights):
         yield count(command, contract, document, state)
+
+
+def _reviews(reviews: Sequence[Json]) -> str:
+    return f"{len(reviews)} review{'s' if len(reviews) != 1 else ''}"
 
 
 def _done(command: argparse.Namespace, what: str) -> str:
@@ -379,7 +399,7 @@ def count(command: argparse.Namespace, contract: Contract, document: dict[str, J
         for kind in ENTITY_KINDS:
             named = (each for each in insights["entities"][kind] if each.get("mention_count") is not None)
             lines += [f"{kind.replace('_', ' ')}: {each['label']}: {each['mention_count']}" for each in named]
-    done = _done(command, f"be counted from {len(reviews)} reviews" if is_changed else "stay as it is")
+    done = _done(command, f"be counted from {_reviews(reviews)}" if is_changed else "stay as it is")
     return [*lines, f"{INSIGHTS_FILE} {done}."]
 
 

@@ -54,6 +54,8 @@ EXCELS_LINE = re.compile(r'\s*"?sep=([,;\t|])"?[ \r]*\n', re.IGNORECASE)
 def read_csv(data: bytes, file: str, exports: Exports) -> None:
     """Add the rows of a CSV file, whose order does not matter. Raises BadData and Undecided."""
     (_, names), *rows = _rows(_csv_text(data, file, exports), file)
+    if sum(map(bool, names)) < len(REQUIRED):
+        raise refused(file, f"no export that is known, and no table; it begins with {shown(names[0])}")
     header = Header([one_line(name) for name in names], file, exports)
     cells = [_cells(row, header.columns) if len(row) == len(names) else {} for _, row in rows]
     forms = {key: header.date_form(key, [cell.get(key, "") for cell in cells]) for key in DATES}
@@ -118,8 +120,10 @@ class Header:
             raise Undecided(*self._questions("; ".join(told)))
         exports.used |= given.keys() - {"source"}
         exports.said[self.key] = Said(**({**earlier, **given} | ({"source": ""} if is_template else {})))
-        for name in sorted(self._earlier):
-            exports.remembered.append(f"{file}: {name.replace('_', ' ')} {_told(getattr(self.said, name))}")
+        told = [
+            f"{name.replace('_', ' ')} {_told(getattr(self.said, name))}" for name in sorted(self._earlier)
+        ]
+        exports.remembered += [f"{file}: {', '.join(told)}"] if told else []
 
     def _index(self, column: str) -> int | None:
         for names, name in ((self.names, column), (self.plain, plain(column))):

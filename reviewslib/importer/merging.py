@@ -543,6 +543,7 @@ class Ledger:
         entry = self.entries[id]
         if id not in self.reviews:  # new, or one that was removed and returns
             self.reviews[id] = {"id": id}
+            entry.clocks = [key for key in record.clocks if key == "date"]
             entry.updated = entry.replied = entry.seen = ""
             entry.digests = {}
         is_current = record.form == "csv" or record.updated >= entry.updated
@@ -555,9 +556,7 @@ class Ledger:
             entry.updated = max(entry.updated, record.updated)
         for key, value in record.review.items():
             if key in ("source", "date"):  # as first imported
-                if key not in self.reviews[id]:
-                    self.reviews[id][key] = value
-                    entry.clocks = [each for each in record.clocks if each == key]
+                self.reviews[id].setdefault(key, value)
             elif key == "owner_reply":
                 if is_news and (value or entry.replied < record.exported):
                     self._set(id, key, value and _dated(value, self.reviews[id].get(key) or {}))

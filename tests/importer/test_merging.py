@@ -29,8 +29,9 @@ from export_lab import (
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from reviewslib import files
+from reviewslib.importer.cells import clean
 from reviewslib.importer.command import EXIT_BAD_DATA, EXIT_SUCCESS
-from reviewslib.importer.exports import clean
 from reviewslib.importer.merging import Ledger, digest
 
 
@@ -41,12 +42,12 @@ def test_a_newer_version_replaces_an_older_one_in_either_order(shop: Shop) -> No
     renamed = item(0, reviewer={"displayName": "Ósk Önnur"})  # for which Google has no time
     new = takeout(shop.root / "new.zip", [renamed, edited, *(item(n) for n in range(3, 10))])
     ends = []
-    for number, files in enumerate([[old, new], [new, old]]):
+    for number, both in enumerate([[old, new], [new, old]]):
         one, by_one = Shop(shop.root / f"{number}"), Shop(shop.root / f"{number}a")
         for each in (one, by_one):
             each.root.mkdir()
-        one.take(*files)
-        for file in files:
+        one.take(*both)
+        for file in both:
             by_one.take(file)
         ends += [one.files()["reviews.json"], by_one.files()["reviews.json"]]
     assert all(end == ends[0] for end in ends)
@@ -59,10 +60,10 @@ def test_a_newer_version_replaces_an_older_one_in_either_order(shop: Shop) -> No
 
 
 def test_of_two_versions_of_one_time_the_same_is_taken_in_either_order(shop: Shop) -> None:
-    files = [written(shop.root / text, page([item(1, comment=text)])) for text in ("a", "b")]
-    shop.take(*files, "--name", "B")
+    pages = [written(shop.root / text, page([item(1, comment=text)])) for text in ("a", "b")]
+    shop.take(*pages, "--name", "B")
     before = shop.files()
-    shop.take(*reversed(files))
+    shop.take(*reversed(pages))
     assert shop.files() == before
 
 
@@ -469,8 +470,8 @@ def test_only_what_comes_from_the_location_is_removed(shop: Shop) -> None:
 
 
 def test_several_locations_are_never_mixed(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
-    files = takeout_files([item(1)]) | takeout_files([item(2, place="22")], place="22", title="Twó")
-    archive = zipped(shop.root / "a.zip", files)
+    both = takeout_files([item(1)]) | takeout_files([item(2, place="22")], place="22", title="Twó")
+    archive = zipped(shop.root / "a.zip", both)
     assert shop.run(archive, "--zone", ZONE) == EXIT_BAD_DATA
     told = capsys.readouterr().err
     assert "22 'Twó'" in told and PLACE in told
@@ -699,15 +700,15 @@ def test_the_order_of_files_and_of_reviews_does_not_matter(
     for turn in range(2):
         seed.shuffle(items)
         cut = seed.randint(0, len(items))
-        files = [
+        paths = [
             written(root / f"{turn}{n}", page(part))
             for n, part in enumerate((items[:cut], items[cut:]))
             if part
         ]
         shop = Shop(root / f"d{turn}")
-        shop.take(*files, "--name", "B")
+        shop.take(*paths, "--name", "B")
         once = shop.files()
-        shop.take(*reversed(files))
+        shop.take(*reversed(paths))
         assert shop.files() == once
         ends.append(once["reviews.json"])
     assert ends[0] == ends[1]
@@ -738,3 +739,108 @@ def test_the_order_of_rows_does_not_matter_and_nothing_is_made_up(
     said = {(author, int(stars), text or None) for _, author, stars, _, text in table}
     assert said >= {(each["author"], each["rating"], each["text"]) for each in shop.reviews.values()}
     assert len(shop.reviews) == len({row[0] or tuple(row) for row in table})
+
+
+WRONG, RIGHT = "America/Los_Angeles", "Europe/Berlin"
+
+
+def test_a_wrong_zone_is_put_right_and_the_same_files_change_no_byte(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reply = {"comment": "Takk", "updateTime": moment(5)}
+    google = takeout(shop.root / "t.zip", [item(1, reviewReply=reply)])
+    clock = ["Ann", "5", "2024-03-05 10:00", "clock", "Thanks", "2024-03-06 11:00", "fb"]
+    own_zone = ["Bo", "5", "2024-03-05T23:30:00Z", "own zone", "", "", "fb"]
+    days = ["Cy Roe", "5", "2024-03-05", "day", "Thanks", "2024-03-07", "fb"]
+    by_hand = ["Di", "5", "2024-03-05T23:30:00Z", "by hand", "Thanks", "2024-03-06T23:30:00Z", "fb"]
+    rows = shop.csv(clock, own_zone, days, by_hand, header="author rating date text reply reply_date source")
+    shop.take(google, rows, "--short-names")
+    ids = {review["author"]: id for id, review in shop.reviews.items()}
+    shop.edit(ids["Di"], text="mended", author="Diana")
+    before = shop.files()
+    assert shop.run("--rewrite-dates", "--zone", RIGHT, "--dry-run") == EXIT_SUCCESS
+    assert "dates of 4 reviews would be written anew in Europe/Berlin" in capsys.readouterr().out
+    assert shop.files() == before
+    assert shop.run(rows, "--zone", RIGHT) == EXIT_BAD_DATA
+    assert "--zone Europe/Berlin --rewrite-dates" in capsys.readouterr().err
+    assert shop.run("--rewrite-dates", "--zone", RIGHT) == EXIT_SUCCESS
+    after = shop.files()
+    dates = {
+        id: (review["date"], (review.get("owner_reply") or {}).get("date"))
+        for id, review in shop.reviews.items()
+    }
+    assert dates == {
+        takeout_id(1): ("2025-01-02T21:15:00+01:00", "2025-01-06T21:15:00+01:00"),
+        ids["Ann"]: ("2024-03-05T10:00:00+01:00", "2024-03-06T11:00:00+01:00"),
+        ids["Bo"]: ("2024-03-06T00:30:00+01:00", None),
+        ids["Cy R."]: ("2024-03-05", "2024-03-07"),
+        ids["Di"]: ("2024-03-06T00:30:00+01:00", "2024-03-07T00:30:00+01:00"),
+    }
+    for paths in ([rows], [google, rows], [google]):
+        assert shop.run(*paths) == EXIT_SUCCESS
+        assert shop.files() == after
+    assert shop.run("--rewrite-dates", "--zone", WRONG) == EXIT_SUCCESS
+    assert shop.files()["reviews.json"] != after["reviews.json"]
+    assert {id: each["date"] for id, each in shop.reviews.items()} == {
+        each["id"]: each["date"] for each in json.loads(before["reviews.json"])["reviews"]
+    }
+    assert shop.run(rows) == EXIT_SUCCESS
+    assert set(shop.reviews) == set(dates)
+
+
+def test_a_row_that_was_erased_stays_away_in_the_right_zone(shop: Shop) -> None:
+    rows = shop.csv(["Bo", "5", "2024-03-05T23:30:00Z", "gone"], ["Cy", "5", "2024-03-05T23:30:00Z", "stays"])
+    shop.take(rows, "--name", "B", "--source", "fb")
+    (gone,) = (id for id, review in shop.reviews.items() if review["author"] == "Bo")
+    assert shop.run("--forget", gone) == EXIT_SUCCESS
+    assert shop.run("--rewrite-dates", "--zone", RIGHT) == EXIT_SUCCESS
+    assert shop.run(rows, "--source", "fb") == EXIT_SUCCESS
+    assert shop.only()["author"] == "Cy"
+
+
+def test_a_kill_amid_the_rewriting_of_dates_is_mended_by_the_same_command(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = shop.csv(["Bo", "5", "2024-03-05 23:30", "a"], ["Cy", "5", "2024-03-05T23:30:00Z", "b"])
+    shop.take(rows, "--name", "B", "--source", "fb")
+    write = files.write
+
+    def killed(path: Path, content: bytes, **how: bool) -> None:
+        if path.name == "reviews.json":
+            raise SystemExit(9)
+        return write(path, content, **how)
+
+    with monkeypatch.context() as patch, pytest.raises(SystemExit):
+        patch.setattr(files, "write", killed)
+        shop.run("--rewrite-dates", "--zone", RIGHT)
+    assert shop.run("--rewrite-dates", "--zone", RIGHT) == EXIT_SUCCESS
+    after = shop.files()
+    assert sorted(each["date"] for each in shop.reviews.values()) == [
+        "2024-03-05T23:30:00+01:00",
+        "2024-03-06T00:30:00+01:00",
+    ]
+    assert shop.run(rows, "--source", "fb") == EXIT_SUCCESS
+    assert shop.files()["reviews.json"] == after["reviews.json"]
+
+
+def test_the_location_that_was_named_is_remembered_and_others_are_named(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = takeout_files([item(1)]) | takeout_files([item(2, place="22")], place="22", title="Twó")
+    shop.take(zipped(shop.root / "a.zip", both), "--location", "twó")
+    more = both | takeout_files([item(3, place="33")], place="33", title="Þrjú")
+    assert shop.run(zipped(shop.root / "b.zip", more)) == EXIT_SUCCESS
+    told = capsys.readouterr().out
+    assert "location 22" in told and "not imported, since --location has not named it: 33 'Þrjú': 1" in told
+    assert set(shop.reviews) == {takeout_id(2)}
+    shop.take(shop.root / "b.zip", *(word for each in ("22", "33") for word in ("--location", each)))
+    assert shop.run(shop.root / "b.zip") == EXIT_SUCCESS
+    assert set(shop.reviews) == {takeout_id(2), takeout_id(3)}
+
+
+def test_ratings_without_stars_are_one_line(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [[f"Nr{n}", "0", "2024-01-02", ""] for n in range(5)]
+    shop.take(shop.csv(*rows), "--name", "B", "--source", "fb")
+    assert "without stars, skipped: 5 (Nr0, Nr1, Nr2, …)\n" in capsys.readouterr().out
+    shop.take(shop.csv(*rows), "--source", "fb", "--verbose")
+    assert "without stars, skipped: 5 (Nr0, Nr1, Nr2, Nr3, Nr4)\n" in capsys.readouterr().out
