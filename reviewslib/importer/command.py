@@ -2,6 +2,8 @@
 
 Here files are read and written; what an export looks like is the subject of `exports.py`, what follows from
 it of `merging.py`. Nothing is fetched. The daemon does not import this module: it sees that a file changed.
+
+Sections: Exports - Data directory - Import - Insights - Command line
 """
 
 from __future__ import annotations
@@ -28,39 +30,17 @@ from typing import Any, TextIO
 from zoneinfo import available_timezones
 
 from reviewslib import files
+from reviewslib.dataset import insights as counting
 from reviewslib.dataset.contract import BadData, Contract, Fault, printable, shipped_contract
-from reviewslib.dataset.insights import (
-    COUNTED_KEYS,
-    ENTITY_KINDS,
-    MODEL,
-    compare_annotations,
-    misspelt,
-    outdated,
-    renewed,
-)
-from reviewslib.dataset.reviews import (
-    INSIGHTS_FILE,
-    REVIEWS_FILE,
-    editorial_complaints,
-    load,
-    read_file,
-    served_reviews,
-)
+from reviewslib.dataset.reviews import INSIGHTS_FILE, REVIEWS_FILE, editorial_complaints, load, read_file
+from reviewslib.dataset.reviews import served_reviews as served
 from reviewslib.dataset.strict_json import Json, NotJson, decode
 from reviewslib.importer import exports as formats
 from reviewslib.importer.cells import TABLES, one_line
 from reviewslib.importer.csv_reviews import FIELDS, TEMPLATE, read_csv
 from reviewslib.importer.exports import Exports, Options, Question, Said, Undecided, question, refused
-from reviewslib.importer.merging import (
-    STATE_FILE,
-    State,
-    Stored,
-    author_lines,
-    erasing_lines,
-    merge,
-    read_state,
-    refuse_failures,
-)
+from reviewslib.importer.merging import author_lines, erasing_lines, merge, refuse_failures
+from reviewslib.importer.state import STATE_FILE, State, Stored, read_state
 from reviewslib.links import Links
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_USAGE, EXIT_BAD_DATA, EXIT_STOPPED = 0, 1, 2, 78, 130
@@ -260,32 +240,27 @@ def run(command: argparse.Namespace, contract: Contract) -> Iterator[Lines]:
     stored = stored._replace(suppressed={*stored.suppressed, *erasing})
     exports = read_exports(command, options, is_new=not stored.document)
     document, state, lines = merge(stored, exports, contract)
-    lines = [
-        *(f"{SUPPRESSED_FILE}: {line}" for line in erasing),
-        *_from_memory(command, stored, exports),
-        *lines,
-    ]
+    told = [f"{SUPPRESSED_FILE}: {line}" for line in erasing]
+    lines = [*told, *_from_memory(command, stored, exports), *lines]
     if command.rewrite_dates:
-        before = {id: review["date"] for id, review in stored.reviews.items()}
-        changed = [
-            each for each in document["reviews"] if each["date"] != before.get(each["id"], each["date"])
-        ]
+        kept = {(id, review["date"]) for id, review in stored.reviews.items()}
+        rewritten = [each for each in document["reviews"] if each["id"] in stored.reviews]
+        changed = [each for each in rewritten if (each["id"], each["date"]) not in kept]
         are = "would be" if command.dry_run else "were"
         lines.append(f"dates of {_reviews(changed)} {are} written anew in {options.zone}")
     path, reviews = directory / REVIEWS_FILE, encoded(document)
     if is_changed := document != stored.document:
         state.replaced = stored.reviews_digest
-        served = load(contract, reviews, stored.insights, Links())
-        lines += [f"warning: {warning}" for warning in served.warnings]
+        warnings = load(contract, reviews, stored.insights, Links()).warnings
+        lines += [f"warning: {warning}" for warning in warnings]
     files.write(directory / STATE_FILE, encoded(state), is_dry=command.dry_run)
     done = _done(command, "be written" if is_changed else "stay as it is")
     lines.append(f"{path} {done}: {_reviews(document['reviews'])}.")
     if is_changed:
         files.write(path, reviews, is_dry=command.dry_run)
     if is_changed and not (command.dry_run or command.drop):
-        lines.append(
-            f"A running service shows them soon. To start one: {typed('reviewsd', '--data', directory)}"
-        )
+        start = typed("reviewsd", "--data", directory)
+        lines.append(f"A running service shows them soon. To start one: {start}")
     yield lines
     if (directory / EDITORIAL_FILE).exists() or (stored.insights and state.insights):
         yield count(command, contract, document, state)
@@ -367,12 +342,12 @@ def count(command: argparse.Namespace, contract: Contract, document: dict[str, J
     editorial, _, old = map(_content, paths)
     before: dict[str, Json] = decode(old) if old is not None else {}
     lines = []
-    if old is not None and before.get("model") != MODEL:
+    if old is not None and before.get("model") != counting.MODEL:
         if editorial is not None:
             reason = f"not made from {EDITORIAL_FILE}, which is there, too; put all into that and remove this"
             raise refused(INSIGHTS_FILE, reason)
-        editorial = encoded({key: value for key, value in before.items() if key not in COUNTED_KEYS})
-        left_out = ", ".join(key for key in before if key in COUNTED_KEYS)
+        editorial = encoded({key: value for key, value in before.items() if key not in counting.COUNTED_KEYS})
+        left_out = ", ".join(key for key in before if key in counting.COUNTED_KEYS)
         done = _done(command, f"become {EDITORIAL_FILE}")
         lines.append(f"{INSIGHTS_FILE} {done}, without what is counted: {left_out}")
     elif state.insights and file_digest(old) not in ("", *state.insights.split()):
@@ -381,12 +356,13 @@ def count(command: argparse.Namespace, contract: Contract, document: dict[str, J
     if faults:
         raise BadData(faults)
     by_hand: dict[str, Json] = decode(editorial or b"{}")
-    reviews = served_reviews(contract.reviews_file.complete(document)["reviews"], {})
-    doubtful = [*misspelt(by_hand, contract.document), *outdated(reviews, by_hand)]
+    reviews = served(contract.reviews_file.complete(document)["reviews"], {})
+    doubtful = [*counting.misspelt(by_hand, contract.document), *counting.outdated(reviews, by_hand)]
     lines += [f"warning: {Fault(EDITORIAL_FILE, path, reason)}" for path, reason in doubtful]
-    annotated, changed = compare_annotations(reviews, by_hand.get("per_review") or {}, state.annotated)
+    written = by_hand.get("per_review") or {}
+    annotated, changed = counting.compare_annotations(reviews, written, state.annotated)
     lines += [f"warning: {id} has changed since its per_review was written" for id in changed]
-    insights, new = renewed(before, reviews, by_hand, datetime.now(UTC)), old or b""
+    insights, new = counting.renewed(before, reviews, by_hand, datetime.now(UTC)), old or b""
     if is_changed := insights != before:
         new = encoded(insights)
         load(contract, encoded(document), new, Links())
@@ -396,7 +372,7 @@ def count(command: argparse.Namespace, contract: Contract, document: dict[str, J
         if content is not None:
             files.write(path, content, is_dry=command.dry_run)
     if command.count:
-        for kind in ENTITY_KINDS:
+        for kind in counting.ENTITY_KINDS:
             named = (each for each in insights["entities"][kind] if each.get("mention_count") is not None)
             lines += [f"{kind.replace('_', ' ')}: {each['label']}: {each['mention_count']}" for each in named]
     done = _done(command, f"be counted from {_reviews(reviews)}" if is_changed else "stay as it is")
@@ -439,9 +415,8 @@ def to_paste(words: Lines, asked: Sequence[Question]) -> Iterator[str]:
 
 def machine_zone() -> str:
     """The name of this machine's zone, empty if it has none."""
-    zone = (
-        os.environ.get("TZ", "").lstrip(":") or os.path.realpath("/etc/localtime").partition("zoneinfo/")[2]
-    )
+    linked = os.path.realpath("/etc/localtime").partition("zoneinfo/")[2]
+    zone = os.environ.get("TZ", "").lstrip(":") or linked
     return zone if zone in available_timezones() else ""
 
 
@@ -485,6 +460,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 FLAG_KINDS = {"path": Path, "line": one_line, "int": int, "yes or no": argparse.BooleanOptionalAction}
 
 
+TASKS = ("files", "drop", "count", "forget", "forget_author", "template")
+
+
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The flags; exits with EXIT_USAGE where they are wrong."""
     about = "Bring reviews from owners' exports into the data directory of reviewsd."
@@ -503,16 +481,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error("--template takes neither FILE nor --data")
     if not options.template and options.data is None:
         parser.error("--data is missing: the directory of reviews.json")
-    tasks = [
-        options.files,
-        options.drop,
-        options.count,
-        options.forget,
-        options.forget_author,
-        options.template,
-    ]
-    settings = options.rewrite_dates or options.forget_settings
-    if sum(map(bool, tasks)) != 1 and not (settings and not any(tasks)):
+    tasks = sum(bool(vars(options)[name]) for name in TASKS)
+    if tasks != 1 and (tasks or not (options.rewrite_dates or options.forget_settings)):
         names = "FILE, --drop DIR, --count, --forget ID, --forget-author NAME and --template"
         parser.error(f"one of {names} is needed")
     for path in options.files:

@@ -32,7 +32,8 @@ from hypothesis import strategies as st
 from reviewslib import files
 from reviewslib.importer.cells import clean
 from reviewslib.importer.command import EXIT_BAD_DATA, EXIT_SUCCESS
-from reviewslib.importer.merging import Ledger, digest
+from reviewslib.importer.merging import Ledger
+from reviewslib.importer.state import digest
 
 
 def test_a_newer_version_replaces_an_older_one_in_either_order(shop: Shop) -> None:
