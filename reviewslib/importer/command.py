@@ -53,13 +53,13 @@ TOLERANCE = timedelta(days=1)  # for dates in the future
 QUIET_SECONDS = 2.0
 
 
-def read_exports(command: argparse.Namespace, options: Options, *, is_new: bool) -> Exports:
+def read_exports(command: argparse.Namespace, options: Options) -> Exports:
     """What the files say, or all exports in a drop folder; what is none there is skipped, as are links.
 
-    Raises BadData, and Undecided with all that is open; in a directory that `is_new` this may be the name.
+    Raises BadData, and Undecided where nothing can be imported; what is open is noted.
     """
     exports, started, parts = Exports(options), time.monotonic(), set[tuple[str, str]]()
-    asked, paths = list[Question](), given_files(command)
+    paths = given_files(command)
     for path in dict.fromkeys(paths):
         if sys.stderr.isatty() and time.monotonic() > started + QUIET_SECONDS:
             say([f"reading {path} …"], sys.stderr)
@@ -76,21 +76,18 @@ def read_exports(command: argparse.Namespace, options: Options, *, is_new: bool)
                 exports.spoilt.add(formats.part_of(path.name)[0])  # of which a part is missing
                 exports.skipped += _skipped(path, fault, command.data)
             elif isinstance(fault, Undecided):
-                asked += fault.questions
+                exports.asked += fault.questions
             else:
                 raise
     formats.close(exports)
-    if paths and not asked and not (exports.records or exports.with_reviews or exports.said):
+    if paths and not exports.asked and not (exports.records or exports.with_reviews or exports.said):
         links = [f"{each}: it is a link; give the file itself" for each in exports.links]
         raise Undecided(Question([*exports.skipped, *links, "There is nothing to import."]))
     if not options.zone and (dates := [each.review["date"] for each in exports.records if each.created]):
         here = machine_zone()
         flag = "--zone", here if "/" in here and not here.startswith("Etc/") else "YOUR/ZONE"
-        asked.append(question("zone", (), [flag], moment=dates[0], machine=here or "no zone that has a name"))
-    if is_new and not options.name and not exports.titles:
-        asked.append(question("name"))
-    if asked:
-        raise Undecided(*asked)
+        told = {"moment": dates[0], "machine": here or "no zone that has a name"}
+        exports.asked.append(question("zone", (), [flag], **told))
     return exports
 
 
@@ -238,7 +235,7 @@ def run(command: argparse.Namespace, contract: Contract) -> Iterator[Lines]:
         stored = stored._replace(state=state)
     options, erasing = settled(command, stored.state), suppress(command, stored)
     stored = stored._replace(suppressed={*stored.suppressed, *erasing})
-    exports = read_exports(command, options, is_new=not stored.document)
+    exports = read_exports(command, options)
     document, state, lines = merge(stored, exports, contract)
     told = [f"{SUPPRESSED_FILE}: {line}" for line in erasing]
     lines = [*told, *_from_memory(command, stored, exports), *lines]
@@ -301,17 +298,18 @@ def _from_memory(command: argparse.Namespace, stored: Stored, exports: Exports) 
     if not (command.files or command.drop):
         return
     state, business = stored.state, stored.document.get("business", {}).get("name")
+    has_location = any(record.location for record in exports.records)
     known = {
         f"zone {state.zone}": state.zone and not command.zone,
         "short names": state.names == "short" and command.short_names is None,
         "pictures of customers": state.avatars and command.avatars is None,
-        f"location {', '.join(state.locations)}": state.locations and not command.location,
+        f"location {', '.join(state.locations)}": state.locations and has_location and not command.location,
     }
     if told := [*(what for what, is_taken in known.items() if is_taken), *exports.remembered]:
         yield f"as said earlier: {'; '.join(told)}"
     if command.name and business is not None:
         yield f"--name has no effect: the business is called {business!r}; change it in {REVIEWS_FILE}"
-    if command.location and not any(record.location for record in exports.records):
+    if command.location and not has_location:
         yield "--location has no effect: these files name no location"
     for name in sorted(exports.options.csv.given().keys() - exports.used):
         yield f"--{name.replace('_', '-')} has no effect: no row of these files needs it"
@@ -443,7 +441,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say([*fault.lines(), reason], sys.stderr)
         words = list(sys.argv[1:] if arguments is None else arguments)
         questions = fault.questions if isinstance(fault, Undecided) else ()
-        say(to_paste(words, questions), sys.stderr)
+        if commands := list(to_paste(words, questions)):
+            say(["Copy this, and put your own words where it says YOUR:", *commands], sys.stderr)
         return EXIT_BAD_DATA
     except KeyboardInterrupt:
         say(["stopped; give the same command again"], sys.stderr)
@@ -466,7 +465,8 @@ TASKS = ("files", "drop", "count", "forget", "forget_author", "template")
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The flags; exits with EXIT_USAGE where they are wrong."""
     about = "Bring reviews from owners' exports into the data directory of reviewsd."
-    parser = argparse.ArgumentParser("reviewsd-import", description=about)
+    usage = "%(prog)s FILE… --data DIR, and what else --help lists"
+    parser = argparse.ArgumentParser("reviewsd-import", usage, about)
     for name, how in TABLES["flags"].items():
         kinds = {key: FLAG_KINDS[how[key]] for key in ("type", "action") if how.get(key) in FLAG_KINDS}
         parser.add_argument(name, **how | kinds)

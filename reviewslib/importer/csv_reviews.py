@@ -108,16 +108,15 @@ class Header:
         self.said, self._earlier = Said(**(known | earlier | given)), earlier.keys() - given.keys()
         places = {name: self._index(column) for name, column in self.said.map.items()}
         self.columns = {name: index for name, index in places.items() if index is not None}
-        strange = [name for name in self.names if is_template and name and plain(name) not in PLAIN_TEMPLATE]
         faults = {
-            "no single column is called": [
-                self.said.map[name] for name in places if name not in self.columns
-            ],
-            "not of the template are": strange,
+            "there is not just one": [self.said.map[name] for name in places if name not in self.columns],
             "there is none for": [name for name in REQUIRED if name not in places],
+            "not of the template": [
+                name for name in names if is_template and name and plain(name) not in PLAIN_TEMPLATE
+            ],
         }
         if told := [f"{fault} {', '.join(map(shown, each))}" for fault, each in faults.items() if each]:
-            raise Undecided(*self._questions("; ".join(told)))
+            raise Undecided(*self._questions(told[0]))
         exports.used |= given.keys() - {"source"}
         exports.said[self.key] = Said(**({**earlier, **given} | ({"source": ""} if is_template else {})))
         told = [
@@ -151,17 +150,20 @@ class Header:
         likely = dict[str, str]()
         for field, names in TABLES["likely_headers"].items():
             free = [name for name in self.names if name and name not in likely.values()]
-            by_name = {plain(name): name for name in free}
-            if known := next(filter(by_name.__contains__, names), None):
-                likely[field] = by_name[known]
+            same = [each for name in names for each in free if plain(each) == name]
+            near = [each for name in names for each in free if name in plain(each).split()]
+            if same or near:
+                likely[field] = (same or near)[0]
             elif field in REQUIRED:
                 likely[field] = "YOUR-COLUMN"
         pairs = [f"{field}={column}" for field, column in likely.items()]
-        flags = (
-            [("--map", ",".join(pairs))] if "," not in "".join(pairs) else [("--map", pair) for pair in pairs]
+        joined = pairs if "," in "".join(pairs) else [",".join(pairs)]
+        flags, seen = (
+            [("--map", each) for each in joined],
+            ", ".join(shown(name) for name in self.names if name),
         )
-        seen = [shown(name) for name in self.names if name]
-        yield question("columns", seen, flags, file=self.file, fault=fault, fields=", ".join(FIELDS))
+        fields = ", ".join(FIELDS)
+        yield question("columns", (), flags, file=self.file, fault=fault, columns=seen, fields=fields)
         if "source" not in likely and not self.said.source:
             yield question("source", file=self.file)
 

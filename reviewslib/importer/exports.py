@@ -5,7 +5,7 @@ archive tells only of which export it is a part. Nothing is guessed: what a file
 `Undecided`, which names the flag that settles it. This module is pure: it opens no file, reads no clock and
 does not know which reviews are stored.
 
-Sections: Records - Questions - Google - Pages - Close
+Sections: Questions - Records - Google - Pages - Close
 """
 
 from __future__ import annotations
@@ -32,6 +32,42 @@ from reviewslib.importer.cells import (
     original,
     read_date,
 )
+
+# ---- Questions: what only the owner can decide ----
+
+MOST_SHOWN = 50  # of what a question names
+
+
+class Question(NamedTuple):
+    """A question in lines, and the flags that settle it, with what is to be put in place of YOUR… in them."""
+
+    lines: Sequence[str]
+    flags: Sequence[tuple[str, str]] = ()
+    file: str = ""  # the only one that it is about
+
+
+class Undecided(ValueError):
+    """Nothing is imported before the owner decides."""
+
+    def __init__(self, *questions: Question):
+        super().__init__(*questions)
+        self.questions = questions
+
+    def lines(self) -> list[str]:
+        """What is asked, what was seen, and how to decide."""
+        return [line for each in self.questions for line in each.lines]
+
+
+def question(
+    kind: str, seen: Iterable[str] = (), flags: Sequence[tuple[str, str]] = (), **values: object
+) -> Question:
+    """A question of the tables."""
+    asked, advice, *known = TABLES["questions"][kind]
+    named = [f"  {each}" for each in seen]
+    rest = [f"  and {len(named) - MOST_SHOWN} more"] if len(named) > MOST_SHOWN else []
+    lines = asked.format_map(values), *named[:MOST_SHOWN], *rest, advice.format_map(values)
+    return Question(lines, flags or [tuple(each) for each in known], str(values.get("file", "")))
+
 
 # ---- Records: the reviews of an export, and what keeps others from being imported ----
 
@@ -154,6 +190,7 @@ class Exports:
     said: dict[str, Said] = field(default_factory=dict)  # to be remembered, by the header of a CSV
     used: set[str] = field(default_factory=set)  # which of the flags for CSV had an effect
     remembered: list[str] = field(default_factory=list)  # what was taken from memory
+    asked: list[Question] = field(default_factory=list)  # what is open
     doubled: int = 0  # rows that say the same as another of their file
 
     def without_records(self) -> dict[str, Any]:
@@ -164,42 +201,6 @@ class Exports:
         """Note a record that cannot be imported."""
         self.failed.append(replace(record, reason=reason))
         self.spoilt.add(export)
-
-
-# ---- Questions: what only the owner can decide ----
-
-MOST_SHOWN = 50  # of what a question names
-
-
-class Question(NamedTuple):
-    """A question in lines, and the flags that settle it, with what is to be put in place of YOUR… in them."""
-
-    lines: Sequence[str]
-    flags: Sequence[tuple[str, str]] = ()
-    file: str = ""  # the only one that it is about
-
-
-class Undecided(ValueError):
-    """Nothing is imported before the owner decides."""
-
-    def __init__(self, *questions: Question):
-        super().__init__(*questions)
-        self.questions = questions
-
-    def lines(self) -> list[str]:
-        """What is asked, what was seen, and how to decide."""
-        return [line for each in self.questions for line in each.lines]
-
-
-def question(
-    kind: str, seen: Iterable[str] = (), flags: Sequence[tuple[str, str]] = (), **values: object
-) -> Question:
-    """A question of the tables."""
-    asked, advice, *known = TABLES["questions"][kind]
-    named = [f"  {each}" for each in seen]
-    rest = [f"  and {len(named) - MOST_SHOWN} more"] if len(named) > MOST_SHOWN else []
-    lines = asked.format_map(values), *named[:MOST_SHOWN], *rest, advice.format_map(values)
-    return Question(lines, flags or [tuple(each) for each in known], str(values.get("file", "")))
 
 
 def refused(file: str, reason: str) -> BadData:

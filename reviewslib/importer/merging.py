@@ -57,6 +57,13 @@ def merge(stored: Stored, exports: Exports, contract: Contract) -> tuple[dict[st
     ledger = Ledger(rewritten(stored, options.zone) if options.rewrite_dates else stored, options)
     state = ledger.state
     locations = _chosen_locations(exports, ledger)
+    titles = {each: title for each, title in exports.titles.items() if each in locations}
+    name = options.name or " ".join(set(titles.values()))
+    is_open = not locations and exports.titles  # which one is asked for then
+    if not (document or options.name or is_open) and len(set(titles.values())) != 1:
+        exports.asked.append(question("name", sorted(titles.values())))
+    if exports.asked:
+        raise Undecided(*exports.asked)
     chosen = [each for each in exports.records if each.location in locations | {""}]
     records = _sound(chosen, exports, contract)
     refuse_failures(exports.failed, len(records))
@@ -68,8 +75,9 @@ def merge(stored: Stored, exports: Exports, contract: Contract) -> tuple[dict[st
     if not options.allow_removals:
         _refuse_removals(whole.current, ledger)
     _refuse_twins(ledger)
-    titles = {each: title for each, title in exports.titles.items() if each in locations}
-    merged = {"business": _business(document, set(titles.values()), exports, contract)} | document
+    merged: dict[str, Json] = {
+        "business": contract.reviews_file.blank("business") | {"name": name}
+    } | document
     merged["reviews"] = ledger.listed()
     after = _state_after(state, exports, ledger, whole)
     after.titles = state.titles | titles
@@ -98,23 +106,13 @@ def _state_after(state: State, exports: Exports, ledger: Ledger, whole: Whole) -
     )
 
 
-def _business(
-    document: Mapping[str, Json], titles: Collection[str], exports: Exports, contract: Contract
-) -> Json:
-    """The business of a new directory, with null for all that the owner may fill in. Raises Undecided."""
-    name = exports.options.name
-    if "business" not in document and not name and len(titles) != 1:
-        raise Undecided(question("name", sorted(titles)))
-    return contract.reviews_file.blank("business") | {"name": name or min(titles, default="")}
-
-
 # ---- Locations: another one is another business ----
 
 
 def _chosen_locations(exports: Exports, ledger: Ledger) -> set[str]:
     """The locations to be imported; a warning names the others.
 
-    Raises Undecided unless the directory knows them, or all were named, now or earlier.
+    Asks unless the directory knows them, or all were named, now or earlier.
     """
     ids, options, state = defaultdict[str, set[str]](set), exports.options, ledger.state
     for record in exports.records:
@@ -136,7 +134,8 @@ def _chosen_locations(exports: Exports, ledger: Ledger) -> set[str]:
         for each in sorted(found | known)
     }
     if is_open or (new and has_others and not is_named):
-        raise Undecided(question("location", told.values()))
+        exports.asked.append(question("location", told.values()))
+        return set()
     others = [told[each] for each in sorted(found - chosen) if not options.location]
     exports.warnings += [f"not imported, since --location has not named it: {each}" for each in others]
     ledger.chosen = chosen

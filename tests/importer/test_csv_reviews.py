@@ -197,7 +197,7 @@ def test_all_that_is_missing_is_asked_at_once_and_the_command_settles_it(
     assert shop.run(path, other) == EXIT_BAD_DATA
     told = capsys.readouterr().err
     for each in (
-        "a.csv: its columns",
+        "a.csv: it is not known which column",
         "what the business is called",
         "a.csv: nothing says where",
         "b.csv: nothing says",
