@@ -154,6 +154,8 @@ def _year_month_day(folded: str, order: str) -> tuple[int, int, int]:
     elif "." not in folded and order == "mdy" and len(first) < 4:
         first, second = second, first
     (third,) = rest
+    if "-" in folded and not months and len(third) == 2:
+        raise ValueError("24-05-03 may begin with a year")
     year, day = (first, third) if len(first) == 4 else (third, first)
     return int(year) + (2000 if len(year) == 2 else 0), int(second), int(day)
 

@@ -73,7 +73,8 @@ def read_exports(command: argparse.Namespace, options: Options) -> Exports:
             if command.drop:
                 vars(exports).update(before)
                 del exports.records[first:]
-                exports.spoilt.add(formats.part_of(path.name)[0])  # of which a part is missing
+                export, _ = formats.part_of(path.name.partition(".zip")[0])
+                exports.spoilt.add(export)  # a part of it is missing
                 exports.skipped += _skipped(path, fault, command.data)
             elif isinstance(fault, Undecided):
                 exports.asked += fault.questions
@@ -83,10 +84,11 @@ def read_exports(command: argparse.Namespace, options: Options) -> Exports:
     if paths and not exports.asked and not (exports.records or exports.with_reviews or exports.said):
         links = [f"{each}: it is a link; give the file itself" for each in exports.links]
         raise Undecided(Question([*exports.skipped, *links, "There is nothing to import."]))
-    if not options.zone and (dates := [each.review["date"] for each in exports.records if each.created]):
+    moments = list(filter(None, (each.created or each.replied for each in exports.records)))
+    if moments and not options.zone:
         here = machine_zone()
         flag = "--zone", here if "/" in here and not here.startswith("Etc/") else "YOUR/ZONE"
-        told = {"moment": dates[0], "machine": here or "no zone that has a name"}
+        told = {"moment": moments[0], "machine": here or "no zone that has a name"}
         exports.asked.append(question("zone", (), [flag], **told))
     return exports
 

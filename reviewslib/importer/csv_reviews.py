@@ -99,30 +99,31 @@ class Header:
         """Raises Undecided if nobody has said which column is which."""
         self.names, self.plain, self.file, self.exports = names, list(map(plain, names)), file, exports
         self.asked, self.key = dict[str, Question](), ",".join(self.plain)
-        known, earlier = self._of_a_known_tool(), exports.options.headers.get(self.key, Said()).given()
+        is_template = {*self.plain} - {""} <= PLAIN_TEMPLATE
+        of_template: dict[str, Any] = {"map": {each: each for each in TEMPLATE if plain(each) in self.plain}}
+        known = of_template if is_template else self._of_a_known_tool()
+        earlier = exports.options.headers.get(self.key, Said()).given()
         given = exports.options.csv.given()
-        if ("map" in known or "map" in earlier) and None in map(self._index, given.get("map", {}).values()):
+        if (known or "map" in earlier) and None in map(self._index, given.get("map", {}).values()):
             del given["map"]  # it is for another file
-        if is_template := not known and not {"map"} & (earlier | given).keys():
-            known["map"] = {name: name for name in TEMPLATE if plain(name) in self.plain}
+        is_template = is_template and "map" not in earlier | given
         self.said, self._earlier = Said(**(known | earlier | given)), earlier.keys() - given.keys()
         places = {name: self._index(column) for name, column in self.said.map.items()}
         self.columns = {name: index for name, index in places.items() if index is not None}
         faults = {
-            "there is not just one": [self.said.map[name] for name in places if name not in self.columns],
-            "there is none for": [name for name in REQUIRED if name not in places],
-            "not of the template": [
-                name for name in names if is_template and name and plain(name) not in PLAIN_TEMPLATE
+            "there is not just one": [
+                column for name, column in self.said.map.items() if name not in self.columns
             ],
+            "there is none for": [name for name in REQUIRED if name not in places],
         }
         if told := [f"{fault} {', '.join(map(shown, each))}" for fault, each in faults.items() if each]:
             raise Undecided(*self._questions(told[0]))
         exports.used |= given.keys() - {"source"}
         exports.said[self.key] = Said(**({**earlier, **given} | ({"source": ""} if is_template else {})))
-        told = [
-            f"{name.replace('_', ' ')} {_told(getattr(self.said, name))}" for name in sorted(self._earlier)
-        ]
-        exports.remembered += [f"{file}: {', '.join(told)}"] if told else []
+        if self._earlier:
+            said = sorted((name.replace("_", " "), getattr(self.said, name)) for name in self._earlier)
+            remembered = ", ".join(f"{name} {_told(value)}" for name, value in said)
+            exports.remembered.append(f"{file}: {remembered}")
 
     def _index(self, column: str) -> int | None:
         for names, name in ((self.names, column), (self.plain, plain(column))):
@@ -158,12 +159,9 @@ class Header:
                 likely[field] = "YOUR-COLUMN"
         pairs = [f"{field}={column}" for field, column in likely.items()]
         joined = pairs if "," in "".join(pairs) else [",".join(pairs)]
-        flags, seen = (
-            [("--map", each) for each in joined],
-            ", ".join(shown(name) for name in self.names if name),
-        )
-        fields = ", ".join(FIELDS)
-        yield question("columns", (), flags, file=self.file, fault=fault, columns=seen, fields=fields)
+        flags = [("--map", each) for each in joined]
+        told = {"columns": ", ".join(map(shown, filter(None, self.names))), "fields": ", ".join(FIELDS)}
+        yield question("columns", (), flags, file=self.file, fault=fault, **told)
         if "source" not in likely and not self.said.source:
             yield question("source", file=self.file)
 

@@ -27,7 +27,17 @@ def test_a_date_is_read_as_people_write_it(text: str, date: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["3 Brumaire 2024", "May 2024", "3 May", "1.6", "3 May June 2024", "9" * 9**5, "3 May 2024 ago"]
+    "text",
+    [
+        "3 Brumaire 2024",
+        "May 2024",
+        "3 May",
+        "1.6",
+        "3 May June 2024",
+        "9" * 9**5,
+        "3 May 2024 ago",
+        "24-05-03",
+    ],
 )
 def test_what_is_no_date_is_refused(text: str) -> None:
     with pytest.raises(BadRecord):

@@ -234,3 +234,14 @@ def test_doubled_rows_are_counted(shop: Shop, capsys: pytest.CaptureFixture[str]
     shop.take(shop.csv(row, row, ["Ann", "5", "2024-01-02", "Bad"], row), "--name", "B", "--source", "fb")
     assert "the same as another row of its file: 2\n" in capsys.readouterr().out
     assert len(shop.reviews) == 2
+
+
+def test_a_map_is_for_the_files_that_it_fits(shop: Shop) -> None:
+    header, row, _ = TOOLS["Loox"]
+    paths = [
+        written(shop.root / "a.csv", "Customer,Stars,Posted\nAnn,5,2024-01-02\n"),
+        written(shop.root / "b.csv", f"{header}\n{row}\n"),
+        written(shop.root / "c.csv", "author,rating,date\nBo,5,2024-01-02\n"),
+    ]
+    shop.take(*paths, "--map", "author=Customer,rating=Stars,date=Posted", "--name", "B", "--source", "fb")
+    assert len(shop.reviews) == 3
