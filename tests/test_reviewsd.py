@@ -5,9 +5,11 @@ Parts - Commands - Operators' mistakes
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +103,20 @@ def test_check_says_what_is_odd_and_does_not_mind_that_there_is_little(tmp_path:
     assert not (tmp_path / "state").exists()
 
 
+def test_absent_insights_are_information_and_told_once(tmp_path: Path) -> None:
+    (tmp_path / "reviews.json").write_text(json.dumps(MINIMAL))
+    where = ["--port", "0", "--data", str(tmp_path), "--state-dir", str(tmp_path / "state")]
+    with subprocess.Popen(daemon_command(*where), stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        lines = list(takewhile(lambda line: "listens on" not in line, process.stderr))
+        process.send_signal(signal.SIGHUP)
+        lines += takewhile(lambda line: "reloaded" not in line, process.stderr)
+        process.send_signal(signal.SIGTERM)
+        lines += process.stderr
+    (told,) = (line for line in lines if "insights.json is absent" in line)
+    assert "INFO" in told
+
+
 @pytest.mark.parametrize("arguments", [["--check"], ["--get", "/reviews.json"], ["--port", "0"]])
 def test_bad_data_are_named_line_by_line_with_status_78(tmp_path: Path, arguments: list[str]) -> None:
     bad = {"business": {}, "reviews": [{"id": "a", "author": "A", "rating": 7, "date": "2026-02-30"}]}
@@ -144,6 +160,7 @@ def test_importing_the_daemon_has_no_side_effect() -> None:
 
 ELSEWHERE = """
 import os, socket, sys
+from itertools import takewhile
 from pathlib import Path
 for module, name in ((os, "pipe2"), (socket, "TCP_USER_TIMEOUT"), (socket, "TCP_NOTSENT_LOWAT")):
     delattr(module, name)

@@ -65,8 +65,9 @@ def merge(stored: Stored, exports: Exports, contract: Contract) -> tuple[dict[st
     if exports.asked:
         raise Undecided(*exports.asked)
     chosen = [each for each in exports.records if each.location in locations | {""}]
+    judged = len(exports.failed) if options.drop else 0  # file by file
     records = _sound(chosen, exports, contract)
-    refuse_failures(exports.failed, len(records))
+    refuse_failures(exports.failed[judged:], len(records))
     whole = judge(state, exports, locations, ledger.located)
     ledger.take_all(_in_order(records, whole.exports), whole)
     ledger.assign_location({each.location for each in exports.records} - {""})
@@ -75,10 +76,8 @@ def merge(stored: Stored, exports: Exports, contract: Contract) -> tuple[dict[st
     if not options.allow_removals:
         _refuse_removals(whole.current, ledger)
     _refuse_twins(ledger)
-    merged: dict[str, Json] = {
-        "business": contract.reviews_file.blank("business") | {"name": name}
-    } | document
-    merged["reviews"] = ledger.listed()
+    business = contract.reviews_file.blank("business") | {"name": name}
+    merged = {"business": business} | document | {"reviews": ledger.listed()}
     after = _state_after(state, exports, ledger, whole)
     after.titles = state.titles | titles
     if merged != document:

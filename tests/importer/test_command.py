@@ -486,6 +486,12 @@ def test_a_drop_folder_with_stray_files_imports_the_rest_and_names_them(
         assert any(line.startswith("skipped: ") and str(drop / name) in line for line in told.splitlines())
     assert "--map author=Who,rating=Mark,date=YOUR-COLUMN --source YOUR-SOURCE" in told
     assert "DS_Store" not in told and "A running service" not in told
+    two_faulty = "author,rating,date,source\nAnn,5,2024-01-01,fb\n" + 2 * "Bo,x,2024-01-01,fb\n"
+    for name in ("1.csv", "2.csv"):  # each is a small file of its own
+        written(drop / name, two_faulty)
+    assert shop.run("--drop", drop) == EXIT_SUCCESS
+    (drop / "1.csv").unlink()
+    (drop / "2.csv").unlink()
     assert len(shop.reviews) == 22  # part 002 may have the first one, so that it stays
     before = shop.files()
     assert shop.run("--drop", drop) == EXIT_SUCCESS
