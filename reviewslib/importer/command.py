@@ -458,7 +458,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 # What the table of flags cannot say by itself.
-FLAG_KINDS = {"path": Path, "line": one_line, "int": int, "yes or no": argparse.BooleanOptionalAction}
+FLAG_KINDS = {"path": Path, "line": one_line, "yes or no": argparse.BooleanOptionalAction}
 
 
 TASKS = ("files", "drop", "count", "forget", "forget_author", "template")
