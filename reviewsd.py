@@ -2,6 +2,8 @@
 
 The parts are put together here: settings, application, hub, server. What they do is decided in
 their own modules.
+
+Sections: Parts - Files - Command line
 """
 
 from __future__ import annotations

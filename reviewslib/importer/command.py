@@ -2,6 +2,8 @@
 
 Here files are read and written; what an export looks like is the subject of `exports.py`, what follows from
 it of `merging.py`. Nothing is fetched. The daemon does not import this module: it sees that a file changed.
+
+Sections: Exports - Data directory - Import - Insights - Command line
 """
 
 from __future__ import annotations

@@ -1,0 +1,66 @@
+"""Imports run one way: a table of what each part may import, no circle, and no module grows too long."""
+
+import ast
+from pathlib import Path
+
+import pytest
+from services import ROOT
+
+DOORS = ("reviewsd", "hub", "mcp_rpc")
+# By part, a wing, a module outside of the wings, or a door: the parts that it may import.
+ALLOWED = {
+    "links": set(),
+    "files": set(),
+    "dataset": {"links"},
+    "mcp_tools": {"dataset"},
+    "web": {"dataset", "links", "files", "mcp_tools"},
+    "websub": {"links"},
+    "process": {"web.representations"},
+    "importer": {"dataset", "files", "links"},
+    "hub": {"websub", "links"},
+    "mcp_rpc": {"mcp_tools", "dataset", "web.representations"},
+}
+MODULES = [*(ROOT / "reviewslib").rglob("*.py"), *(ROOT / f"{door}.py" for door in DOORS)]
+MOST_LINES = 750
+
+
+def name_of(path: Path) -> str:
+    """A module below `reviewslib` as `wing.module`, a door by its name."""
+    inside = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(inside[1:] if inside[0] == "reviewslib" else inside)
+
+
+def imported(path: Path) -> set[str]:
+    """The modules of ours that a module imports, by the names of `name_of`."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    known = {name_of(module) for module in MODULES}
+    return {name.removeprefix("reviewslib.") for name in found} & known
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_imports_run_one_way(path: Path) -> None:
+    name = name_of(path)
+    part = name.partition(".")[0]
+    for each in imported(path) if part != "reviewsd" else ():
+        allowed = ALLOWED[part] | {part}
+        assert {each, each.partition(".")[0]} & allowed, f"{name} imports {each}"
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    waiting = {name_of(path): imported(path) for path in MODULES}
+    while done := {name for name, needed in waiting.items() if not needed & waiting.keys()}:
+        waiting = {name: needed for name, needed in waiting.items() if name not in done}
+    assert not waiting
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_module_says_what_it_is_and_can_be_read_at_one_sitting(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert ast.get_docstring(ast.parse(text))
+    assert text.count("\n") <= MOST_LINES
+    assert text.count("\n") < 350 or "\nSections" in text
