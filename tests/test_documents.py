@@ -5,6 +5,7 @@ The set-up commands are run by `.ci/run`, in a new environment; here are the oth
 
 import json
 import re
+import shlex
 import subprocess
 from dataclasses import fields
 from pathlib import Path
@@ -16,6 +17,7 @@ from services import ROOT, daemon
 import reviewsd
 from reviewslib import links
 from reviewslib.dataset.contract import resolve
+from reviewslib.importer import command
 from reviewslib.process.settings import Settings, flag_name, setting_text, variable_name
 from reviewslib.web import app, snapshot
 
@@ -57,12 +59,33 @@ def prints(printed: str, output: str) -> bool:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_console_command_prints_what_the_document_says(name: str, tmp_path: Path) -> None:
     with daemon(base_url=PLACE) as service:
-        for command, printed in EXAMPLES[name]:
-            here = command.replace(PLACE, f"http://127.0.0.1:{service.port}")
+        for example, printed in EXAMPLES[name]:
+            here = example.replace(PLACE, f"http://127.0.0.1:{service.port}")
             done = subprocess.run(
                 ["bash", "-c", here], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path
             )
-            assert prints(printed, done.stdout), (command, done.stdout)
+            assert prints(printed, done.stdout), (example, done.stdout)
+
+
+SHELL_BLOCKS = [
+    block for text in DOCUMENTS.values() for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+]
+OUR_COMMANDS = re.findall(
+    r"(?m)(reviewsd\.py|bin/reviewsd(?:-import)?)( -.*| \S+\.(?:zip|csv) .*)", "".join(SHELL_BLOCKS)
+)
+assert len(OUR_COMMANDS) > 10
+
+
+@pytest.mark.parametrize(("program", "arguments"), OUR_COMMANDS)
+def test_every_command_of_ours_is_one_that_the_program_takes(
+    program: str, arguments: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = shlex.split(arguments)
+    monkeypatch.chdir(tmp_path)
+    for export in [word for word in words if word.endswith((".zip", ".csv"))]:
+        Path(export).touch()
+    is_import = program == "bin/reviewsd-import"
+    command.parse(words) if is_import else reviewsd.command_line().parse_args(words)
 
 
 def table_rows(name: str, heading: str) -> list[list[str]]:
