@@ -357,7 +357,7 @@ def count(command: argparse.Namespace, contract: Contract, document: dict[str, J
         raise BadData(faults)
     by_hand: dict[str, Json] = decode(editorial or b"{}")
     reviews = served(contract.reviews_file.complete(document)["reviews"], {})
-    doubtful = [*counting.misspelt(by_hand, contract.document), *counting.outdated(reviews, by_hand)]
+    doubtful = [*counting.misspelt(by_hand, contract.schemas), *counting.outdated(reviews, by_hand)]
     lines += [f"warning: {Fault(EDITORIAL_FILE, path, reason)}" for path, reason in doubtful]
     written = by_hand.get("per_review") or {}
     annotated, changed = counting.compare_annotations(reviews, written, state.annotated)

@@ -63,7 +63,7 @@ REAL: dict[int, tuple[dict[str, object], dict[str, object]]] = {
 }
 
 
-SCHEMAS = shipped_contract().document["components"]["schemas"]
+SCHEMAS = shipped_contract().schemas["components"]["schemas"]
 BLANK_BUSINESS: dict[str, Any] = dict.fromkeys(SCHEMAS["Business"]["properties"]) | {
     "address": dict.fromkeys(SCHEMAS["Address"]["properties"]),
     "geo": {"latitude": None, "longitude": None},
