@@ -125,7 +125,7 @@ def utc_of(date: str) -> str:
 
 
 def _moment(text: str, order: str) -> datetime:
-    """Raises BadRecord."""
+    """The moment that `text` names, without a zone where it names none. Raises BadRecord."""
     with suppress(ValueError, OverflowError):
         if UNIX_TIME.fullmatch(text):
             return datetime.fromtimestamp(int(text[:10]), UTC)
@@ -184,7 +184,7 @@ DRAWN = re.compile("(★{1,5})(☆*)")
 def read_stars(text: str, scale: int) -> float | None:
     """The stars that `text` stands for, in halves on another scale than 5; None where nobody gave any.
 
-    Raises BadRecord, for a number beyond the scale, which 0 leaves open, UnknownScale.
+    `scale` is the best rating, 0 if nobody said it. Raises BadRecord, and UnknownScale for more than five then.
     """
     most, folded = scale or 5, fold(text)
     if word := TABLES["stars"].get(folded):

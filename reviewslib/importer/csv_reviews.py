@@ -39,11 +39,7 @@ from reviewslib.importer.exports import (
     refused,
 )
 
-TEMPLATE, REQUIRED, HEADER_SETS = (
-    tuple(TABLES["template"]),
-    TABLES["required"],
-    TABLES["header_sets"].values(),
-)
+TEMPLATE, REQUIRED = tuple(TABLES["template"]), TABLES["required"]
 FIELDS = (*TEMPLATE, *TABLES["only_by_map"])
 PLAIN_TEMPLATE = {name.replace("_", " ") for name in TEMPLATE}
 DATES = ("date", "reply_date")
@@ -134,7 +130,7 @@ class Header:
     def _of_a_known_tool(self) -> dict[str, Any]:
         """What the tables say of the tool whose header it is; empty if none or several fit."""
         found = []
-        for known in HEADER_SETS:
+        for known in TABLES["header_sets"].values():
             columns = {
                 name: next(filter(self.plain.__contains__, names), None)
                 for name, names in known["map"].items()
