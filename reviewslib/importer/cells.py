@@ -184,7 +184,7 @@ DRAWN = re.compile("(★{1,5})(☆*)")
 def read_stars(text: str, scale: int) -> float | None:
     """The stars that `text` stands for, in halves on another scale than 5; None where nobody gave any.
 
-    `scale` is the best rating, 0 if nobody said it. Raises BadRecord, and UnknownScale for more than five then.
+    `scale` is the best rating, 0 if nobody said it; more than five is then UnknownScale. Raises BadRecord.
     """
     most, folded = scale or 5, fold(text)
     if word := TABLES["stars"].get(folded):
