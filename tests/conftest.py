@@ -39,5 +39,5 @@ def pytest_make_collect_report() -> Generator[None, Any, Any]:
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    return Shop(tmp_path)
+def shop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Shop:
+    return Shop(tmp_path, capsys.readouterr)

@@ -4,11 +4,14 @@ import csv
 import io
 import json
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from reviewslib import files
 from reviewslib.importer import command
 
 FOLDER = "Takeout/Google Business Profile"
@@ -109,11 +112,33 @@ def takeout_id(number: int) -> str:
 class Shop:
     """A data directory into which a test imports."""
 
-    def __init__(self, root: Path):
-        self.root, self.data = root, root / "data"
+    def __init__(self, root: Path, output: Callable[[], Any] = str):
+        """`output` reads what was printed since it was called last, as `out` and `err`."""
+        root.mkdir(exist_ok=True)
+        self.root, self.data, self.output = root, root / "data", output
+
+    def file(self, name: str, content: bytes | str) -> Path:
+        return written(self.root / name, content)
+
+    def page(self, *items: Item, name: str = "p") -> Path:
+        """A page of reviews."""
+        return self.file(name, page(items))
 
     def run(self, *arguments: object) -> int:
         return command.main([*map(str, arguments), "--data", str(self.data)])
+
+    def run_until_killed(self, *arguments: object) -> None:
+        """A command that is killed before it writes reviews.json."""
+        write = files.write
+
+        def killed(path: Path, content: bytes, **how: bool) -> None:
+            if path.name == "reviews.json":
+                raise SystemExit(9)
+            return write(path, content, **how)
+
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit):
+            patch.setattr(files, "write", killed)
+            self.run(*arguments)
 
     def take(self, *arguments: object) -> None:
         """An import that succeeds."""

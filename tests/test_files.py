@@ -119,6 +119,7 @@ def test_a_file_is_replaced_by_a_new_one_and_a_link_in_its_place_leads_to_it(tmp
     assert target.stat().st_ino == before.st_ino
     write(link, b"two", is_dry=False)
     assert link.is_symlink() and target.read_bytes() == b"two"
+    assert target.stat().st_ino != before.st_ino  # whoever reads the old one goes on reading it
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "target"]
 
 

@@ -73,7 +73,7 @@ MONTHS = {word: number for number, words in enumerate(TABLES["months"], 1) for w
 BETWEEN = set(TABLES["between_days_and_months"])
 
 
-class DateForm(NamedTuple):
+class DateFormat(NamedTuple):
     """How dates are written; `zone` is that of the business, UTC stands for one that is not known."""
 
     zone: str
@@ -87,40 +87,38 @@ class Date(NamedTuple):
 
     text: str = ""
     utc: str = ""
-    is_clock: bool = False  # a moment that was written without a zone
+    is_naive: bool = False  # a moment that was written without a zone
 
 
-def read_date(text: str, form: DateForm) -> Date:
+def read_date(text: str, format: DateFormat) -> Date:
     """The day or the moment that `text` names, in any known form; empty for no text. Raises BadRecord."""
     if not text:
         return Date()
-    moment, zone = _moment(text, form.order), ZoneInfo(form.zone or "UTC")
+    moment, zone = _moment(text, format.order), ZoneInfo(format.zone or "UTC")
     day = moment.date().isoformat()
-    if not EARLIEST_DAY < day <= form.latest_day:
+    if not EARLIEST_DAY < day <= format.latest_day:
         reason = "in the future" if day > EARLIEST_DAY else f"older than {EARLIEST_DAY}"
         raise BadRecord(f"{shown(text)} is {reason}")
     if ":" not in text and not UNIX_TIME.fullmatch(text):
         return Date(day)
-    is_clock = not (moment.tzinfo or form.is_utc)
-    moment = moment.replace(microsecond=0, tzinfo=moment.tzinfo or (zone if is_clock else UTC))
+    is_naive = not (moment.tzinfo or format.is_utc)
+    moment = moment.replace(microsecond=0, tzinfo=moment.tzinfo or (zone if is_naive else UTC))
     utc = moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    return Date(moment.astimezone(zone).isoformat(), utc, is_clock)
+    return Date(moment.astimezone(zone).isoformat(), utc, is_naive)
 
 
-def rezoned(date: str, zone: str, *, is_clock: bool) -> str:
-    """A stored date in another zone; a clock time stays what it is, another moment is the same moment."""
+def rezoned(date: str, zone: str, *, is_naive: bool) -> str:
+    """A stored date in another zone; a naive one keeps the time of the day, another one the moment."""
     if not utc_of(date):
         return date
-    moment = datetime.fromisoformat(date)
-    return (
-        moment.replace(tzinfo=ZoneInfo(zone)) if is_clock else moment.astimezone(ZoneInfo(zone))
-    ).isoformat()
+    moment, new = datetime.fromisoformat(date), ZoneInfo(zone)
+    return (moment.replace(tzinfo=new) if is_naive else moment.astimezone(new)).isoformat()
 
 
 def utc_of(date: str) -> str:
     """The moment of a stored date in UTC; empty for a day, and for a form that no export has."""
     with suppress(BadRecord):
-        return read_date(date, DateForm("UTC")).utc
+        return read_date(date, DateFormat("UTC")).utc
     return ""
 
 

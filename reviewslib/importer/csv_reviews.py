@@ -17,221 +17,211 @@ from typing import Any
 from reviewslib.dataset.contract import Fault, shown
 from reviewslib.dataset.strict_json import encode
 from reviewslib.dataset.text import fold
-from reviewslib.importer.cells import (
-    TABLES,
-    BadRecord,
-    DateForm,
-    UnknownScale,
-    allowed_orders,
-    clean,
-    one_line,
-    read_date,
-    read_stars,
-)
+from reviewslib.importer import cells
+from reviewslib.importer.cells import TABLES, BadRecord, DateFormat, clean, one_line
 from reviewslib.importer.exports import (
     Exports,
+    NeedsDecision,
     Question,
     Record,
     ReviewInFile,
-    Said,
-    Undecided,
     question,
     refused,
 )
+from reviewslib.importer.options import FIELDS, CsvSettings
 
 TEMPLATE, REQUIRED = tuple(TABLES["template"]), TABLES["required"]
-FIELDS = (*TEMPLATE, *TABLES["only_by_map"])
-PLAIN_TEMPLATE = {name.replace("_", " ") for name in TEMPLATE}
+NORMALIZED_TEMPLATE = {name.replace("_", " ") for name in TEMPLATE}
 DATES = ("date", "reply_date")
-SPOILT_ID = re.compile(r"[0-9]+(?:[.,][0-9]+)?E\+[0-9]+|#{3,}", re.IGNORECASE)
-EXCELS_LINE = re.compile(r'\s*"?sep=([,;\t|])"?[ \r]*\n', re.IGNORECASE)
+DAMAGED_ID = re.compile(r"[0-9]+(?:[.,][0-9]+)?E\+[0-9]+|#{3,}", re.IGNORECASE)
+SEPARATOR_LINE = re.compile(r'\s*"?sep=([,;\t|])"?[ \r]*\n', re.IGNORECASE)  # Excel's
 
 
 def read_csv(data: bytes, file: str, exports: Exports) -> None:
-    """Add the rows of a CSV file, whose order does not matter. Raises BadData and Undecided."""
+    """Add the rows of a CSV file, whose order does not matter. Raises BadData and NeedsDecision."""
     (_, names), *rows = _rows(_csv_text(data, file, exports), file)
     if sum(map(bool, names)) < len(REQUIRED):
         raise refused(file, f"no export that is known, and no table; it begins with {shown(names[0])}")
     header = Header([one_line(name) for name in names], file, exports)
-    cells = [_cells(row, header.columns) if len(row) == len(names) else {} for _, row in rows]
-    forms = {key: header.date_form(key, [cell.get(key, "") for cell in cells]) for key in DATES}
-    first = len(exports.records)
-    for (line, row), cell in zip(rows, cells, strict=True):
+    fields = [_fields(row, header.columns) if len(row) == len(names) else {} for _, row in rows]
+    formats = {key: header.date_format(key, [each.get(key, "") for each in fields]) for key in DATES}
+    records = []
+    for (line, row), values in zip(rows, fields, strict=True):
         position = Fault(f"{file} line {line}", (), "")
-        if SPOILT_ID.fullmatch(cell.get("id", "")):
-            reason = f"a spreadsheet has spoilt the id {shown(cell['id'])}; export it anew"
+        if DAMAGED_ID.fullmatch(values.get("id", "")):
+            reason = f"a spreadsheet has spoilt the id {shown(values['id'])}; export it anew"
             raise refused(position.file, reason)
         try:
-            if not cell:
+            if not values:
                 raise BadRecord(f"the row has {len(row)} cells and the header {len(names)}")
-            exports.records.append(csv_record(cell, position, forms, header.said))
+            records.append(csv_record(values, position, formats, header.settings))
         except BadRecord as fault:
             exports.fail(position, str(fault))
-        except UnknownScale as rating:
-            header.asked["scale"] = question("scale", file=file, rating=shown(str(rating)))
-    records = exports.records[first:]
-    if not all(each.review["source"] for each in records):
-        header.asked["source"] = question("source", file=file)
-    if header.asked:
-        raise Undecided(*header.asked.values())
+        except cells.UnknownScale as rating:
+            header.questions["scale"] = question("scale", file=file, rating=shown(str(rating)))
     exports.doubled += len(records) - len({each.native_id or encode(each.review) for each in records})
-    exports.records[first:] = sorted(records, key=lambda record: encode(record.review))
-    if any(not cell.get("source") for cell in cells):
-        exports.used.add("source")
+    exports.records += sorted(records, key=lambda record: encode(record.review))
+    if any(not each.get("source") for each in fields):
+        exports.effective_flags.add("source")
+    if not all(each.review["source"] for each in records):
+        header.questions["source"] = question("source", file=file)
+    if header.questions:
+        raise NeedsDecision(*header.questions.values())
 
 
 # ---- Header: which column is which ----
 
 
-def plain(name: str) -> str:
+def normalized(name: str) -> str:
     """The name of a column without regard to case, and with one blank for each run of other signs."""
     return " ".join(re.findall(r"[^\W_]+", fold(name)))
 
 
 class Header:
-    """A header, what is said of files with it, now, earlier or by the tables, and what is still open."""
+    """A header, the settings of files with it, and the questions that are open.
+
+    A setting is given by a flag, else by an earlier command, else by the tables.
+    """
 
     def __init__(self, names: Sequence[str], file: str, exports: Exports):
-        """Raises Undecided if nobody has said which column is which."""
-        self.names, self.plain, self.file, self.exports = names, list(map(plain, names)), file, exports
-        self.asked, self.key = dict[str, Question](), ",".join(self.plain)
-        is_template = {*self.plain} - {""} <= PLAIN_TEMPLATE
-        of_template: dict[str, Any] = {"map": {each: each for each in TEMPLATE if plain(each) in self.plain}}
-        known = of_template if is_template else self._of_a_known_tool()
-        earlier = exports.options.headers.get(self.key, Said()).given()
+        """Raises NeedsDecision if it is not known which column is which."""
+        self.names, self.normalized = names, list(map(normalized, names))
+        self.file, self.exports = file, exports
+        self.questions, self.key = dict[str, Question](), ",".join(self.normalized)
+        is_template = {*self.normalized} - {""} <= NORMALIZED_TEMPLATE
+        template = {"map": {each: each for each in TEMPLATE if normalized(each) in self.normalized}}
+        known = template if is_template else self._known_tool()
+        saved = exports.options.saved_csv.get(self.key, CsvSettings()).given()
         given = exports.options.csv.given()
-        if (known or "map" in earlier) and None in map(self._index, given.get("map", {}).values()):
+        if (known or "map" in saved) and None in map(self._index, given.get("map", {}).values()):
             del given["map"]  # it is for another file
-        is_template = is_template and "map" not in earlier | given
-        self.said, self._earlier = Said(**(known | earlier | given)), earlier.keys() - given.keys()
-        places = {name: self._index(column) for name, column in self.said.map.items()}
-        self.columns = {name: index for name, index in places.items() if index is not None}
-        faults = {
-            "there is not just one": [
-                column for name, column in self.said.map.items() if name not in self.columns
-            ],
-            "there is none for": [name for name in REQUIRED if name not in places],
-        }
-        if told := [f"{fault} {', '.join(map(shown, each))}" for fault, each in faults.items() if each]:
-            raise Undecided(*self._questions(told[0]))
-        exports.used |= given.keys() - {"source"}
-        exports.said[self.key] = Said(**({**earlier, **given} | ({"source": ""} if is_template else {})))
-        if self._earlier:
-            said = sorted((name.replace("_", " "), getattr(self.said, name)) for name in self._earlier)
-            remembered = ", ".join(f"{name} {_told(value)}" for name, value in said)
-            exports.remembered.append(f"{file}: {remembered}")
+        is_template = is_template and "map" not in saved | given
+        self.settings, self._from_memory = CsvSettings(**(known | saved | given)), saved.keys() - given.keys()
+        indexes = {field: self._index(column) for field, column in self.settings.map.items()}
+        self.columns = {field: index for field, index in indexes.items() if index is not None}
+        unclear = [self.settings.map[field] for field in indexes if field not in self.columns]
+        if unclear or not indexes.keys() >= {*REQUIRED}:
+            missing = [name for name in REQUIRED if name not in indexes]
+            fault = "there is not just one" if unclear else "there is none for"
+            raise NeedsDecision(*self._questions(f"{fault} {', '.join(map(shown, unclear or missing))}"))
+        exports.effective_flags |= given.keys() - {"source"}
+        no_source = {"source": ""} if is_template else {}
+        exports.csv_settings[self.key] = CsvSettings(**(saved | given | no_source))
+        if self._from_memory:
+            remembered = ", ".join(_format_setting(name, saved[name]) for name in sorted(self._from_memory))
+            exports.from_memory.append(f"{file}: {remembered}")
 
     def _index(self, column: str) -> int | None:
-        for names, name in ((self.names, column), (self.plain, plain(column))):
+        for names, name in ((self.names, column), (self.normalized, normalized(column))):
             if names.count(name) == 1:
                 return names.index(name)
         return None
 
-    def _of_a_known_tool(self) -> dict[str, Any]:
-        """What the tables say of the tool whose header it is; empty if none or several fit."""
-        found = []
-        for known in TABLES["header_sets"].values():
-            columns = {
-                name: next(filter(self.plain.__contains__, names), None)
-                for name, names in known["map"].items()
+    def _known_tool(self) -> dict[str, Any]:
+        """The settings of the tool whose header it is; empty if none or several fit."""
+        fitting = []
+        for tool in TABLES["header_sets"].values():
+            found = {
+                field: next(name for name in names if name in self.normalized)
+                for field, names in tool["map"].items()
+                if not {*names}.isdisjoint(self.normalized)
             }
-            there = {name: column for name, column in columns.items() if column}
-            if there.keys() >= {*REQUIRED, "text", "verified"} & columns.keys():
-                found.append((len(there), {**known, "map": there}))
-        most = max((number for number, _ in found), default=0)
-        best = [known for number, known in found if number == most]
+            if found.keys() >= {*REQUIRED, "text", "verified"} & tool["map"].keys():
+                fitting.append({**tool, "map": found})
+        most = max((len(tool["map"]) for tool in fitting), default=0)
+        best = [tool for tool in fitting if len(tool["map"]) == most]
         return best[0] if len(best) == 1 else {}
 
     def _questions(self, fault: str) -> Iterator[Question]:
-        """What is to be said of these files, with the map that is most likely right."""
+        """What is open of these files, with the map that is most likely right."""
         likely = dict[str, str]()
         for field, names in TABLES["likely_headers"].items():
             free = [name for name in self.names if name and name not in likely.values()]
-            same = [each for name in names for each in free if plain(each) == name]
-            near = [each for name in names for each in free if name in plain(each).split()]
+            same = [each for name in names for each in free if normalized(each) == name]
+            near = [each for name in names for each in free if name in normalized(each).split()]
             if same or near:
                 likely[field] = (same or near)[0]
             elif field in REQUIRED:
                 likely[field] = "YOUR-COLUMN"
         pairs = [f"{field}={column}" for field, column in likely.items()]
-        joined = pairs if "," in "".join(pairs) else [",".join(pairs)]
-        flags = [("--map", each) for each in joined]
-        told = {"columns": ", ".join(map(shown, filter(None, self.names))), "fields": ", ".join(FIELDS)}
-        yield question("columns", (), flags, file=self.file, fault=fault, **told)
-        if "source" not in likely and not self.said.source:
+        flags = [("--map", each) for each in (pairs if "," in "".join(pairs) else [",".join(pairs)])]
+        seen = {"columns": ", ".join(map(shown, filter(None, self.names))), "fields": ", ".join(FIELDS)}
+        yield question("columns", (), flags, file=self.file, fault=fault, **seen)
+        if "source" not in likely and not self.settings.source:
             yield question("source", file=self.file)
 
-    def date_form(self, key: str, texts: Sequence[str]) -> DateForm:
+    def date_format(self, key: str, texts: Sequence[str]) -> DateFormat:
         """How a column of dates is written; asks where its dates leave it open or are not as before."""
-        said, (allowed, dates) = self.said.date_order, allowed_orders(texts)
-        order = said or min(allowed, default="dmy")
-        if dates and said and "date_order" in self._earlier and said not in allowed:
-            asked = question("other date order", dates[:5], file=self.file, order=said)
-            self.asked["date order"] = asked
-        elif dates and not said and len(allowed) != 1:
-            self.asked["date order"] = question("date order", dates[:5], file=self.file)
-        elif dates and not said:
-            self.exports.said[self.key] = replace(self.exports.said[self.key], date_order=order)
-        is_utc = key in self.columns and "utc" in self.plain[self.columns[key]].split()
-        return self.exports.options.dates(order=order, is_utc=is_utc)
+        known, (allowed, dates) = self.settings.date_order, cells.allowed_orders(texts)
+        order = known or min(allowed, default="dmy")
+        if dates and known and "date_order" in self._from_memory and known not in allowed:
+            asked = question("other date order", dates[:5], file=self.file, order=known)
+            self.questions["date order"] = asked
+        elif dates and not known and len(allowed) != 1:
+            self.questions["date order"] = question("date order", dates[:5], file=self.file)
+        elif dates and not known:
+            settings = self.exports.csv_settings
+            settings[self.key] = replace(settings[self.key], date_order=order)
+        is_utc = key in self.columns and "utc" in self.normalized[self.columns[key]].split()
+        return self.exports.options.date_format(order=order, is_utc=is_utc)
+
+
+def _format_setting(name: str, value: str | Mapping[str, str]) -> str:
+    """A setting with its name, and the pairs of a map as a flag has them."""
+    text = value if isinstance(value, str) else ",".join(f"{each}={value[each]}" for each in sorted(value))
+    return f"{name.replace('_', ' ')} {text}"
 
 
 # ---- Rows ----
 
 
-def _cells(row: Sequence[str], columns: Mapping[str, int]) -> dict[str, str]:
-    """The cells by field; one that says nothing is empty, a guard against formulas is gone."""
-    cells = {}
-    for name, index in columns.items():
-        cell = clean(row[index]) if name in ("text", "reply") else one_line(row[index])
-        cells[name] = "" if cell.lower() in TABLES["empty_cells"] else re.sub(r"^'(?=[=+@-])", "", cell)
-    return cells
+def _fields(row: Sequence[str], columns: Mapping[str, int]) -> dict[str, str]:
+    """The cells of a row by field; one that says nothing is empty, a guard against formulas is gone."""
+    found = {}
+    for field, index in columns.items():
+        cell = clean(row[index]) if field in ("text", "reply") else one_line(row[index])
+        found[field] = "" if cell.lower() in TABLES["empty_cells"] else re.sub(r"^'(?=[=+@-])", "", cell)
+    return found
 
 
 def csv_record(
-    cells: Mapping[str, str], position: Fault, forms: Mapping[str, DateForm], said: Said
+    fields: Mapping[str, str], position: Fault, formats: Mapping[str, DateFormat], settings: CsvSettings
 ) -> Record:
     """A row; an empty `reply` says nothing. Raises BadRecord and UnknownScale."""
-    date, replied = (read_date(cells.get(key, ""), forms[key]) for key in DATES)
-    verified, truths = cells.get("verified", "").lower(), TABLES["truths"]
+    date, replied = (cells.read_date(fields.get(key, ""), formats[key]) for key in DATES)
+    verified, truths = fields.get("verified", "").lower(), TABLES["truths"]
     for value, reason in (
-        (cells["author"], "no author"),
+        (fields["author"], "no author"),
         (date.text, "no date"),
         (not verified or verified in truths, f"verified is {shown(verified)}; known are {', '.join(truths)}"),
     ):
         if not value:
             raise BadRecord(reason)
-    rating, source = (
-        read_stars(cells["rating"], int(said.scale or 0)),
-        fold(cells.get("source") or said.source),
-    )
-    review: ReviewInFile = {"author": cells["author"], "rating": rating, "date": date.text, "source": source}
-    review |= {key: cells[key] or None for key in ("text", "source_url") if key in cells}
-    if (title := cells.get("title", "")) and not (review.get("text") or "").startswith(title):
+    review: ReviewInFile = {
+        "author": fields["author"],
+        "rating": cells.read_stars(fields["rating"], int(settings.scale or 0)),
+        "date": date.text,
+        "source": fold(fields.get("source") or settings.source),
+    }
+    review |= {key: fields[key] or None for key in ("text", "source_url") if key in fields}
+    if (title := fields.get("title", "")) and not (review.get("text") or "").startswith(title):
         review["text"] = "\n\n".join(filter(None, (title, review.get("text"))))
-    if reply := cells.get("reply"):
-        when = {"date": replied.text or None} if "reply_date" in cells else {}
+    if reply := fields.get("reply"):
+        when = {"date": replied.text or None} if "reply_date" in fields else {}
         review["owner_reply"] = {"text": reply} | when
         if review.get("text") == reply:
             review["text"] = None
     if verified:
         review["verified"] = truths[verified]
-    clocks = [key for key, each in (("date", date), ("owner_reply", replied)) if each.is_clock]
-    ids = cells.get("id", ""), review, date.utc
-    return Record(position, "csv", *ids, replied=replied.utc, clocks=clocks)
-
-
-def _told(value: str | Mapping[str, str]) -> str:
-    return value if isinstance(value, str) else ",".join(f"{field}={name}" for field, name in value.items())
+    naive = [key for key, each in (("date", date), ("owner_reply", replied)) if each.is_naive]
+    id = fields.get("id", "")
+    return Record(position, "csv", id, review, date.utc, replied=replied.utc, naive=naive)
 
 
 # ---- Encoding and rows ----
 
 # What letters of other encodings are in cp1252: signs in words, capitals behind small letters, “š” for “ö”.
-IMPROBABLE = re.compile(
-    r"\ufffd|[šž]|[a-zß-ÿ][À-ÖØ-ÞŠŽŒŸ]|[A-Z][ŠŽŒŸ][a-zß-ÿ]|[À-ÖØ-öø-ÿ]{4}"
-    r"|[^\W\d_](?:[€‚ƒ„†‡ˆ‰‹›•˜™¡¢£¤¥¦§¨©¬®¯±´µ¶¸¿×÷]|[°²³·¹º»¼½¾][^\W\d_])"
-)
+IMPROBABLE = re.compile("|".join(TABLES["improbable_in_cp1252"]))
 MOST_IMPROBABLE = 0.05  # of the characters beyond ASCII
 MOST_BREAKS = 50  # of lines in a cell
 
@@ -252,10 +242,10 @@ def _csv_text(data: bytes, file: str, exports: Exports) -> str:
 
 def _rows(text: str, file: str) -> list[tuple[int, list[str]]]:
     """Each row in which anything stands, with the number of its first line. Raises BadData."""
-    if said := EXCELS_LINE.match(text):
-        text = "\n" + text[said.end() :]
+    if declared := SEPARATOR_LINE.match(text):
+        text = "\n" + text[declared.end() :]
     head = text.lstrip("\n\r").partition("\n")[0]
-    delimiter = said[1] if said else max(",;\t", key=head.count)
+    delimiter = declared[1] if declared else max(",;\t", key=head.count)
     lines = list(io.StringIO(text, newline=""))
     csv.field_size_limit(len(text) + 1)  # so that a quote that swallows the file is told as such
     reader = csv.reader(lines, delimiter=delimiter)
@@ -263,7 +253,7 @@ def _rows(text: str, file: str) -> list[tuple[int, list[str]]]:
     try:
         for row in reader:
             if reader.line_num > first_line:
-                _refuse_swallowed(row, lines[first_line - 1 : reader.line_num], delimiter, file, first_line)
+                _refuse_open_quote(row, lines[first_line - 1 : reader.line_num], delimiter, file, first_line)
             rows += [(first_line, row)] if any(map(str.strip, row)) else []
             first_line = reader.line_num + 1
     except csv.Error as error:
@@ -273,7 +263,9 @@ def _rows(text: str, file: str) -> list[tuple[int, list[str]]]:
     return rows
 
 
-def _refuse_swallowed(row: Sequence[str], lines: Sequence[str], delimiter: str, file: str, line: int) -> None:
+def _refuse_open_quote(
+    row: Sequence[str], lines: Sequence[str], delimiter: str, file: str, line: int
+) -> None:
     """Raise BadData if a quote that is not closed makes one row, which begins at `line`, of these lines."""
     breaks = [len(re.findall(r"\r\n?|\n", cell)) for cell in row]
     longest = breaks.index(max(breaks))

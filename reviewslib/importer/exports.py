@@ -1,11 +1,10 @@
 """Exports of reviews: the contents of files become records.
 
-Here is what all formats share, and what Google writes; CSV is the subject of `csv_reviews.py`. The name of an
-archive tells only of which export it is a part. Nothing is guessed: what a file leaves open ends in
-`Undecided`, which names the flag that settles it. This module is pure: it opens no file, reads no clock and
-does not know which reviews are stored.
+This module has what all formats share, and the formats of Google; CSV is in `csv_reviews.py`. Nothing is
+guessed: what a file leaves open is a question, which names the flag that answers it. This module is pure: it
+opens no file, reads no clock and does not know which reviews are stored.
 
-Sections: Questions - Records - Google - Pages - Close
+Sections: Questions - Records - Google - Pages - Finish
 """
 
 from __future__ import annotations
@@ -15,57 +14,49 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from reviewslib.dataset.contract import BadData, Fault, shown
 from reviewslib.dataset.strict_json import Json, NotJson, Object, decode
 from reviewslib.files import Member
-from reviewslib.importer.cells import (
-    TABLES,
-    BadRecord,
-    DateForm,
-    clean,
-    looks_damaged,
-    one_line,
-    original,
-    read_date,
-)
+from reviewslib.importer.cells import TABLES, BadRecord, clean, looks_damaged, one_line, original, read_date
+from reviewslib.importer.options import CsvSettings, Options
 
 # ---- Questions: what only the owner can decide ----
 
-MOST_SHOWN = 50  # of what a question names
+MOST_SHOWN = 50  # of what a question lists
 
 
 class Question(NamedTuple):
-    """A question in lines, and the flags that settle it, with what is to be put in place of YOUR… in them."""
+    """A question in lines, and the flags that answer it; YOUR… in them stands for words of the owner."""
 
     lines: Sequence[str]
     flags: Sequence[tuple[str, str]] = ()
     file: str = ""  # the only one that it is about
 
 
-class Undecided(ValueError):
-    """Nothing is imported before the owner decides."""
+class NeedsDecision(ValueError):
+    """Nothing is imported before the owner answers `questions`."""
 
     def __init__(self, *questions: Question):
         super().__init__(*questions)
         self.questions = questions
 
     def lines(self) -> list[str]:
-        """What is asked, what was seen, and how to decide."""
+        """The lines of all questions."""
         return [line for each in self.questions for line in each.lines]
 
 
 def question(
     kind: str, seen: Iterable[str] = (), flags: Sequence[tuple[str, str]] = (), **values: object
 ) -> Question:
-    """A question of the tables."""
+    """A question of the tables: what is asked, what was seen, and how to answer."""
     asked, advice, *known = TABLES["questions"][kind]
-    named = [f"  {each}" for each in seen]
-    rest = [f"  and {len(named) - MOST_SHOWN} more"] if len(named) > MOST_SHOWN else []
-    lines = asked.format_map(values), *named[:MOST_SHOWN], *rest, advice.format_map(values)
+    listed = [f"  {each}" for each in seen]
+    rest = [f"  and {len(listed) - MOST_SHOWN} more"] if len(listed) > MOST_SHOWN else []
+    lines = asked.format_map(values), *listed[:MOST_SHOWN], *rest, advice.format_map(values)
     return Question(lines, flags or [tuple(each) for each in known], str(values.get("file", "")))
 
 
@@ -74,48 +65,12 @@ def question(
 ReviewInFile = dict[str, Json]  # as in reviews.json; of what has no key nothing is known
 
 
-@dataclass(frozen=True)
-class Said:
-    """What the owner said of CSV files, or of those with one header; empty where nothing was said."""
-
-    source: str = ""
-    map: Mapping[str, str] = field(default_factory=dict)  # headers by field
-    scale: str = ""  # the best rating
-    date_order: str = ""  # "dmy" or "mdy"
-
-    def given(self) -> dict[str, Any]:
-        """What was said, by name."""
-        return {name: value for name, value in vars(self).items() if value}
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the owner said in this command or in earlier ones; empty where nothing was said."""
-
-    zone: str = ""  # of the business
-    csv: Said = Said()  # in this command
-    headers: Mapping[str, Said] = field(default_factory=dict)  # earlier, by header
-    avatars: bool = False
-    latest_day: str = "9999-12-31"  # that a review can be of
-    name: str = ""  # of the business
-    location: Sequence[str] = ()  # numbers or titles, in this command
-    drop: bool = False  # whether the files are all that is in a folder
-    short_names: bool = False
-    allow_removals: bool = False
-    rewrite_dates: bool = False
-    verbose: bool = False
-
-    def dates(self, **how: Any) -> DateForm:
-        """The form of dates in this zone."""
-        return DateForm(self.zone, self.latest_day, **how)
-
-
 @dataclass(frozen=True, slots=True)
 class Record:
     """One review of an export; moments are UTC, YYYY-MM-DDTHH:MM:SSZ, and empty where the export has none."""
 
     position: Fault  # in a file, without a reason
-    form: str
+    format: str  # "takeout", "api" or "csv"
     native_id: str  # empty where the export has none
     review: ReviewInFile
     created: str
@@ -125,16 +80,16 @@ class Record:
     location: str = ""
     export: str = ""  # its key in `Exports.known`
     exported: str = ""  # the newest moment that the export has of the location
-    clocks: Sequence[str] = ()  # keys of the review whose moments were written without a zone
+    naive: Sequence[str] = ()  # keys of the review whose moments were written without a zone
 
 
 @dataclass
 class Export:
-    """What is known of an export of Google's. What has a part number comes in one command or in several."""
+    """What is known of an export of Google's, of which parts may come in other commands."""
 
     parts: dict[str, str] = field(default_factory=dict)  # digest of the content by part number
     times: dict[str, str] = field(default_factory=dict)  # newest moment by location
-    folders: dict[str, list[str]] = field(default_factory=dict)  # locations, and which of WHOLE are there
+    folders: dict[str, list[str]] = field(default_factory=dict)  # locations and HEAD_FILES in each
     ids: list[str] = field(default_factory=list)  # of reviews, as merged
 
     def is_first_alone(self) -> bool:
@@ -148,17 +103,17 @@ class Export:
         before |= {(group - 1, 1) for group, _ in positions if group > 1}
         return not before <= positions
 
-    def note_whole(self, locations: Iterable[str]) -> None:
+    def mark_complete(self, locations: Iterable[str]) -> None:
         """Note that every page of these locations is here."""
-        self.folders[""] = sorted({*WHOLE, *locations})
+        self.folders[""] = sorted({*HEAD_FILES, *locations})
 
-    def whole_times(self) -> dict[str, str]:
+    def complete_times(self) -> dict[str, str]:
         """The newest moments of the locations of which every page is here, if part 001 alone is all."""
-        whole = [inside for inside in self.folders.values() if {*inside} >= WHOLE and not self.has_gap()]
-        return {each: self.times.get(each, "") for inside in whole for each in inside if each not in WHOLE}
+        complete = [each for each in self.folders.values() if {*each} >= HEAD_FILES and not self.has_gap()]
+        return {each: self.times.get(each, "") for inside in complete for each in {*inside} - HEAD_FILES}
 
 
-WHOLE = {"data.json", "reviews.json"}  # what a folder has of which no page is missing at its head
+HEAD_FILES = {"data.json", "reviews.json"}  # a folder that has both has the first page of its location
 
 
 def latest(*times: Mapping[str, str]) -> dict[str, str]:
@@ -176,31 +131,33 @@ class Exports:
     options: Options
     records: list[Record] = field(default_factory=list)
     failed: list[Fault] = field(default_factory=list)  # records that cannot be imported
-    spoilt: set[str] = field(default_factory=set)  # exports in which one of these is
-    links: list[Path] = field(default_factory=list)  # which nothing follows
-    warnings: list[str] = field(default_factory=list)
-    titles: dict[str, str] = field(default_factory=dict)  # of locations
-    parted: dict[str, str] = field(default_factory=dict)  # exports whose later parts have it, by location
-    with_reviews: set[str] = field(default_factory=set)  # exports that are Google's
-    foreign: dict[str, list[Fault]] = field(default_factory=dict)  # what else is in exports
-    titles_by_folder: dict[tuple[str, str], str] = field(default_factory=dict)  # and by export
-    known: dict[str, Export] = field(default_factory=dict)
-    pages: dict[str, list[Object]] = field(default_factory=dict)  # of the API, without their reviews
-    skipped: list[str] = field(default_factory=list)  # what is in a drop folder and cannot be imported
-    said: dict[str, Said] = field(default_factory=dict)  # to be remembered, by the header of a CSV
-    used: set[str] = field(default_factory=set)  # which of the flags for CSV had an effect
-    remembered: list[str] = field(default_factory=list)  # what was taken from memory
-    asked: list[Question] = field(default_factory=list)  # what is open
     doubled: int = 0  # rows that say the same as another of their file
+    questions: list[Question] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)  # what is in a drop folder and cannot be imported
+    # Google
+    known: dict[str, Export] = field(default_factory=dict)
+    damaged_exports: set[str] = field(default_factory=set)  # of which a record or a part cannot be imported
+    with_reviews: set[str] = field(default_factory=set)  # exports that have some
+    other_files: dict[str, list[Fault]] = field(default_factory=dict)  # those without reviews, by export
+    multipart: dict[str, str] = field(default_factory=dict)  # exports whose later parts have it, by location
+    titles: dict[str, str] = field(default_factory=dict)  # of locations
+    titles_by_folder: dict[tuple[str, str], str] = field(default_factory=dict)  # and by export
+    pages: dict[str, list[Object]] = field(default_factory=dict)  # of the API, without their reviews
+    # CSV
+    csv_settings: dict[str, CsvSettings] = field(default_factory=dict)  # to be remembered, by header
+    from_memory: list[str] = field(default_factory=list)  # settings that an earlier command gave
+    effective_flags: set[str] = field(default_factory=set)  # flags for CSV that some file needed
 
-    def without_records(self) -> dict[str, Any]:
-        """All that they say but `records`, by name."""
-        return {name: value for name, value in vars(self).items() if name not in ("options", "records")}
+    def copy(self) -> Exports:
+        """A copy that no reading of files changes; records, which are frozen, are shared."""
+        shared = {id(self.options): self.options, id(self.records): [*self.records]}
+        return deepcopy(self, dict[int, Any](shared))
 
     def fail(self, record: Fault, reason: str, export: str = "") -> None:
         """Note a record that cannot be imported."""
         self.failed.append(replace(record, reason=reason))
-        self.spoilt.add(export)
+        self.damaged_exports.add(export)
 
 
 def refused(file: str, reason: str) -> BadData:
@@ -247,15 +204,19 @@ def read_google(members: Iterable[Member], key: str, number: str, exports: Expor
     for path, file, data in members:
         if path.suffix == ".xml":
             raise refused(file, TABLES["spreadsheet"])
-        document, name, folder = _json(data, file), path.name.lower(), clean(str(path.parent))
+        try:
+            document = decode(data, lone_surrogates=True)
+        except NotJson as error:
+            raise BadData([Fault(file, place, reason) for place, reason in error.faults]) from None
+        name, folder = path.name.lower(), clean(str(path.parent))
         content.update(hashlib.sha256(f"{folder}/{clean(name)}\n".encode() + data).digest())
         inside = set(export.folders.get(folder, ()))
         if (items := _google_items(document)) is not None:
             found = _google_records(items, file, key, exports)
-            if "totalReviewCount" in document or any(each.form == "api" for each in found):
+            if "totalReviewCount" in document or any(each.format == "api" for each in found):
                 found = _of_page(document, found, exports)
             exports.records += found
-            inside |= {each.location for each in found} - {""} | {name} & WHOLE
+            inside |= {each.location for each in found} - {""} | {name} & HEAD_FILES
             exports.with_reviews.add(key)
         elif name == "data.json" and isinstance(document, dict):
             if title := one_line(str(document.get("title") or "")):
@@ -266,26 +227,18 @@ def read_google(members: Iterable[Member], key: str, number: str, exports: Expor
             reason = next(reasons[sign] for sign in reasons if sign.encode() in data)
             faults.append(Fault(file, (), reason.format_map(TABLES)))
         export.folders[folder] = sorted(inside)
-    exports.foreign[key] = faults or [Fault(key, (), TABLES["refused_without_reviews"].format_map(TABLES))]
+    without_reviews = TABLES["refused_without_reviews"].format_map(TABLES)
+    exports.other_files[key] = faults or [Fault(key, (), without_reviews)]
     if number:
         export.parts[number] = content.hexdigest()[:16]
     if number and _position(number) not in FIRST_PARTS:
-        exports.parted |= {each.location: key for each in exports.records[first:] if each.location}
-
-
-def _json(data: bytes, file: str) -> Json:
-    try:
-        return decode(data, lone_surrogates=True)
-    except NotJson as error:
-        raise BadData([Fault(file, path, reason) for path, reason in error.faults]) from None
+        exports.multipart |= {each.location: key for each in exports.records[first:] if each.location}
 
 
 def _google_items(document: Json) -> list[Json] | None:
     """The reviews of a file from Google, none on an empty page; None if it is something else."""
     match document:
-        case {"reviews": [*items]} if any(
-            isinstance(each, dict) and GOOGLE_KEYS & each.keys() for each in items
-        ):
+        case {"reviews": [*items]} if any(GOOGLE_KEYS & {*each} for each in items if isinstance(each, dict)):
             return items
         case {**members} if members.keys() <= PAGE_KEYS and not members.get("reviews"):
             return []
@@ -314,7 +267,7 @@ def google_record(item: Mapping[str, Json], position: Fault, export: str, option
         raise BadRecord("it has no name of the form accounts/…/locations/…/reviews/…")
     reviewer, reply = _member(item, "reviewer", dict), _member(item, "reviewReply", dict)
     author = "" if reviewer.get("isAnonymous") is True else one_line(_text(reviewer, "displayName"))
-    dates = options.dates(is_utc=True)
+    dates = options.date_format(is_utc=True)
     created, updated, replied = (
         read_date(_text(holder, key), dates)
         for holder, key in ((item, "createTime"), (item, "updateTime"), (reply, "updateTime"))
@@ -333,9 +286,9 @@ def google_record(item: Mapping[str, Json], position: Fault, export: str, option
     if options.avatars:
         review["author_avatar_url"] = _text(reviewer, "profilePhotoUrl") or None
     location, id_in_name = resource.groups() if resource else ("", "")
-    form, newest = "api" if native_id else "takeout", max(created.utc, updated.utc)
+    format, newest = "api" if native_id else "takeout", max(created.utc, updated.utc)
     ids = native_id or id_in_name, review, created.utc, newest, replied.utc, resource_name, location, export
-    return Record(position, form, *ids)
+    return Record(position, format, *ids)
 
 
 def _text(holder: Mapping[str, Json], key: str) -> str:
@@ -366,16 +319,16 @@ def _of_page(document: Mapping[str, Json], found: Sequence[Record], exports: Exp
 # ---- Close: what all files say together ----
 
 
-def close(exports: Exports) -> None:
+def finish(exports: Exports) -> None:
     """Note what all files say together: newest moments, titles, which pages of the API are complete.
 
     Raises BadData for an export of which no part has reviews; in a drop folder it is skipped.
     """
-    others = (faults for key, faults in exports.foreign.items() if key not in exports.with_reviews)
-    foreign = [fault for faults in others for fault in faults]
-    if foreign and not exports.options.drop:
-        raise BadData(foreign)
-    exports.skipped += [f"skipped: {fault}" for fault in foreign]
+    unusable = exports.other_files.keys() - exports.with_reviews
+    faults = [fault for key, found in exports.other_files.items() if key in unusable for fault in found]
+    if faults and not exports.options.drop:
+        raise BadData(faults)
+    exports.skipped += [f"skipped: {fault}" for fault in faults]
     texts = (f"{each.review['author']}{each.review.get('text')}" for each in exports.records)
     if damaged := sum(map(looks_damaged, texts)):
         exports.warnings.append(f"letters of {damaged} reviews look damaged (“BjÃ¸rn”); export them anew")
@@ -385,15 +338,15 @@ def close(exports: Exports) -> None:
     for key, export in exports.known.items():
         export.times = latest(*({each.location: max(each.updated, each.replied)} for each in records[key]))
     for (key, folder), title in exports.titles_by_folder.items():
-        exports.titles |= dict.fromkeys(set(exports.known[key].folders[folder]) - WHOLE, title)
+        exports.titles |= dict.fromkeys(set(exports.known[key].folders[folder]) - HEAD_FILES, title)
     for key, pages in exports.pages.items():
-        if lack := _lack(pages, records[key]):
+        if lack := _incompleteness(pages, records[key]):
             exports.warnings.append(f"{key} remove nothing: {lack}")
         else:
-            exports.known[key].note_whole({records[key][0].location})
+            exports.known[key].mark_complete({records[key][0].location})
 
 
-def _lack(pages: Sequence[Object], records: Sequence[Record]) -> str:
+def _incompleteness(pages: Sequence[Object], records: Sequence[Record]) -> str:
     """Why these pages are not all of one location; empty if they are."""
     total, average = pages[0].get("totalReviewCount"), pages[0].get("averageRating")
     if not isinstance(total, int) or not isinstance(average, (int, float)) or not 0 <= average <= 5:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from reviewslib.importer.cells import BadRecord, DateForm, read_date, read_stars, rezoned
+from reviewslib.importer.cells import BadRecord, DateFormat, read_date, read_stars, rezoned
 
-BERLIN = DateForm("Europe/Berlin")
+BERLIN = DateFormat("Europe/Berlin")
 DAYS = {
     "2024-06-01": ["1.6.24", "01.06.2024", "2024/06/01", "2024-06-01", "1. Juni 2024", "1er juin 2024"],
     "2024-05-03": ["3 May 2024", "3-May-24", "May 3, 2024", "3. Mai 2024", "3 mai 2024", "3 de mayo de 2024"],
@@ -72,7 +72,7 @@ def test_words_that_are_no_stars_are_refused_since_stars_are_never_invented(text
 
 
 @pytest.mark.parametrize(
-    ("date", "is_clock", "expected"),
+    ("date", "is_naive", "expected"),
     [
         ("2024-05-03", True, "2024-05-03"),
         ("2024-05-03T10:00:00-07:00", True, "2024-05-03T10:00:00+02:00"),
@@ -81,6 +81,6 @@ def test_words_that_are_no_stars_are_refused_since_stars_are_never_invented(text
     ],
 )
 def test_a_clock_time_keeps_its_clock_and_a_moment_its_moment(
-    date: str, is_clock: bool, expected: str
+    date: str, is_naive: bool, expected: str
 ) -> None:
-    assert rezoned(date, "Europe/Berlin", is_clock=is_clock) == expected
+    assert rezoned(date, "Europe/Berlin", is_naive=is_naive) == expected

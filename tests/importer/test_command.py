@@ -28,7 +28,6 @@ from export_lab import (
 from hub_lab import FORM, JSON_FEED, open_lab
 from services import SAMPLE, daemon, fetch
 
-from reviewslib import files
 from reviewslib.dataset.contract import shipped_contract
 from reviewslib.dataset.reviews import load
 from reviewslib.files import LARGEST_FILE_BYTES
@@ -70,16 +69,14 @@ BLANK_BUSINESS: dict[str, Any] = dict.fromkeys(SCHEMAS["Business"]["properties"]
 }
 
 
-def test_a_takeout_becomes_a_data_set_and_a_second_import_changes_no_byte(
-    shop: Shop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_takeout_becomes_a_data_set_and_a_second_import_changes_no_byte(shop: Shop) -> None:
     items = [item(number, **REAL.get(number, ({}, {}))[0]) for number in range(63)]
     both = takeout_files(items) | takeout_files(
         [i | {"name": i["name"].replace("/1/", "/2/")} for i in items], "2"
     )
     archive = zipped(shop.root / "takeout-20261101T101112Z-001.zip", both)
     shop.take(archive)
-    assert "new: 63\n" in capsys.readouterr().out
+    assert "new: 63\n" in shop.output().out
     assert shop.document["business"] == BLANK_BUSINESS | {"name": "Bó's Bakarí"}
     for number, (_, served) in REAL.items():
         plain = {
@@ -98,26 +95,13 @@ def test_a_takeout_becomes_a_data_set_and_a_second_import_changes_no_byte(
     assert sorted(before) == ["import-state.json", "reviews.json"]
 
 
-def test_a_kill_between_the_two_files_makes_nothing_look_changed_by_hand(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kill_between_the_two_files_makes_nothing_look_changed_by_hand(shop: Shop) -> None:
     shop.take(takeout(shop.root / "a.zip", [item(n) for n in range(5)]))
     newer = [item(1, comment="new", updateTime=moment(9)), *(item(n) for n in range(2, 7))]
     archive = takeout(shop.root / "b.zip", newer)
-    write = files.write
-
-    def killed(path: Path, content: bytes, **how: bool) -> None:
-        if path.name == "reviews.json":
-            raise SystemExit(9)
-        return write(path, content, **how)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(files, "write", killed)
-        with pytest.raises(SystemExit):
-            shop.run(archive)
+    shop.run_until_killed(archive)
     shop.take(archive)
     straight = Shop(shop.root / "straight")
-    straight.root.mkdir()
     straight.take(shop.root / "a.zip")
     straight.take(archive)
     assert shop.files() == straight.files()
@@ -148,9 +132,7 @@ def test_an_import_counts_what_the_owner_lists_and_only_when_it_changes(shop: Sh
     assert (insights(shop)["version"], insights(shop)["review_count"]) == (4, 4)
 
 
-def test_insights_of_a_person_become_the_editorial_file(
-    shop: Shop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_insights_of_a_person_become_the_editorial_file(shop: Shop) -> None:
     shop.take(written(shop.root / "a", page([item(1)])), "--name", "B")
     by_hand = {"version": 7, "model": "me", "review_count": 9, "summary": "Good", "topics": []}
     written(shop.data / "insights.json", json.dumps(by_hand))
@@ -158,22 +140,22 @@ def test_insights_of_a_person_become_the_editorial_file(
     assert shop.run("--count", "--dry-run") == EXIT_SUCCESS
     assert shop.files() == before
     assert shop.run("--count") == EXIT_SUCCESS
-    assert "version, model, review_count" in capsys.readouterr().out
+    assert "version, model, review_count" in shop.output().out
     assert json.loads(shop.files()["editorial.json"]) == {"summary": "Good", "topics": []}
     counted = insights(shop)
     assert (counted["version"], counted["review_count"], counted["summary"]) == (8, 1, "Good")
     written(shop.data / "insights.json", json.dumps(counted | {"summary": "Best"}))
     assert shop.run("--count") == EXIT_BAD_DATA
-    assert "changed by hand" in capsys.readouterr().err
+    assert "changed by hand" in shop.output().err
 
 
 def test_a_review_that_changed_after_a_person_annotated_it_is_named_until_the_annotation_changes(
-    shop: Shop, capsys: pytest.CaptureFixture[str]
+    shop: Shop,
 ) -> None:
     def told(score: float, *options: str) -> bool:
         written(shop.data / "editorial.json", json.dumps({"per_review": {takeout_id(1): {"score": score}}}))
         assert shop.run("--count", *options) == EXIT_SUCCESS
-        return f"{takeout_id(1)} has changed since" in capsys.readouterr().out
+        return f"{takeout_id(1)} has changed since" in shop.output().out
 
     shop.take(written(shop.root / "a", page([item(1)])), "--name", "B")
     assert not told(0.5)
@@ -183,18 +165,16 @@ def test_a_review_that_changed_after_a_person_annotated_it_is_named_until_the_an
     assert not told(-0.5)
 
 
-def test_reviews_are_imported_even_if_the_insights_cannot_be_counted(
-    shop: Shop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_reviews_are_imported_even_if_the_insights_cannot_be_counted(shop: Shop) -> None:
     shop.take(written(shop.root / "a", page([item(1)])), "--name", "B")
     written(shop.data / "editorial.json", '{"summary": 5}')
     assert shop.run(written(shop.root / "b", page([item(1), item(2)]))) == EXIT_BAD_DATA
-    told = capsys.readouterr().err
+    told = shop.output().err
     assert "editorial.json /summary" in told and "were imported" in told
     assert len(shop.reviews) == 2
 
 
-def test_archives_do_no_harm(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_archives_do_no_harm(shop: Shop) -> None:
     good = takeout_files([item(1)])
     bomb = zipped(shop.root / "bomb.zip", {"l/reviews.json": b" " * (LARGEST_FILE_BYTES + 1)})
     cut = written(shop.root / "cut.zip", takeout(shop.root / "t.zip", [item(1)]).read_bytes()[:-40])
@@ -202,7 +182,7 @@ def test_archives_do_no_harm(shop: Shop, capsys: pytest.CaptureFixture[str]) -> 
     maps = zipped(shop.root / "m.zip", {"Maps/Reviews.json": OWN_REVIEWS})
     for path, words in ((bomb, "MiB"), (cut, "damaged"), (sheet, "CSV UTF-8"), (maps, "you wrote yourself")):
         assert shop.run(path, "--zone", ZONE) == EXIT_BAD_DATA
-        assert words in capsys.readouterr().err
+        assert words in shop.output().err
     climbing = {"../../../l/reviews.json": page([item(2)]), "/l/reviews-x.json": page([item(3)])}
     both = {"Maps/Reviews.json": OWN_REVIEWS}
     shop.take(zipped(shop.root / "c.zip", {**good, **climbing, **both}))
@@ -227,7 +207,6 @@ def test_a_folder_and_parts_are_taken_like_one_archive(shop: Shop) -> None:
     half = list(pages.items())
     parts = [zipped(shop.root / f"t-00{n + 1}.zip", dict(half[n::2])) for n in range(2)]
     other = Shop(shop.root / "o")
-    other.root.mkdir()
     other.take(*reversed(parts))
     assert other.files()["reviews.json"] == whole["reviews.json"]
     assert other.state["complete"] == shop.state["complete"] == {PLACE: moment(49, fraction="")}
@@ -245,33 +224,24 @@ def test_names_of_folders_that_are_no_text_are_no_fault(shop: Shop) -> None:
     assert shop.files() == before
 
 
-def test_a_long_import_says_on_a_terminal_what_it_reads(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_long_import_says_on_a_terminal_what_it_reads(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "QUIET_SECONDS", -1)
     pages = written(shop.root / "p", page([item(1)]))
     shop.take(pages, "--name", "B")
-    assert capsys.readouterr().err == ""
+    assert shop.output().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     shop.take(pages)
-    assert capsys.readouterr().err == f"reading {pages} …\n"
-
-
-def test_the_sample_is_never_merged_with(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = [str(written(shop.root / "p", page([item(1)]))), "--zone", ZONE, "--data", str(SAMPLE)]
-    assert command.main(arguments) == EXIT_BAD_DATA
-    assert "--data my-data" in capsys.readouterr().err
+    assert shop.output().err == f"reading {pages} …\n"
 
 
 @pytest.mark.parametrize("name", ["reviews.json", "insights.json", "editorial.json"])
-def test_no_file_of_the_sample_is_merged_with(
-    shop: Shop, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_file_of_the_sample_is_merged_with(shop: Shop, name: str) -> None:
     shop.take(written(shop.root / "p", page([item(1)])), "--name", "B")
     written(shop.data / name, (SAMPLE / name.replace("editorial", "insights")).read_bytes())
     before = shop.files()
     assert shop.run(written(shop.root / "q", page([item(2)]))) == EXIT_BAD_DATA
-    assert f"{name}: of the sample" in capsys.readouterr().err
+    told = shop.output().err
+    assert f"{name}: of the sample" in told and "--data my-data" in told
     assert shop.files() == before
 
 
@@ -286,20 +256,18 @@ def test_counting_is_tried_on_a_copy_of_the_sample(shop: Shop) -> None:
     assert shop.files() == before
 
 
-def test_a_key_of_the_editorial_file_that_is_nearly_right_is_a_warning(
-    shop: Shop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_key_of_the_editorial_file_that_is_nearly_right_is_a_warning(shop: Shop) -> None:
     shop.take(written(shop.root / "p", page([item(1)])), "--name", "B")
     written(shop.data / "editorial.json", json.dumps({"sumary": "Good"}))
     assert shop.run("--count") == EXIT_SUCCESS
-    told = capsys.readouterr().out
+    told = shop.output().out
     assert 'warning: editorial.json /sumary: an unknown key, which nothing reads; is "summary" meant?' in told
 
 
 SECRET = "root:$6$salt"
 
 
-def test_links_among_exports_are_skipped_and_named(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_links_among_exports_are_skipped_and_named(shop: Shop) -> None:
     secret = written(shop.root / "shadow", SECRET)
     drop = shop.root / "drop"
     folder = drop / "x"
@@ -311,24 +279,24 @@ def test_links_among_exports_are_skipped_and_named(shop: Shop, capsys: pytest.Ca
     (drop / "dangling").symlink_to("nowhere")
     (folder / "up").symlink_to(shop.root)
     shop.take(*sorted(drop.iterdir()), "--name", "B")
-    told = capsys.readouterr()
+    told = shop.output()
     for name in ("x/reviews-2.json", "x/up", "link", "elsewhere", "dangling"):
         assert f"skipped: {drop / name} is a link" in told.out
     assert "root:" not in told.out + told.err
     assert set(shop.reviews) == {takeout_id(1)}
     assert shop.run(drop / "link", "--zone", ZONE) == EXIT_BAD_DATA
-    told = capsys.readouterr()
+    told = shop.output()
     assert "is a link" in told.err and "root:" not in told.out + told.err
 
 
 def test_a_link_that_takes_the_place_of_a_file_while_it_is_looked_at_is_not_followed(
-    shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     link = shop.root / "a.json"
     link.symlink_to(written(shop.root / "shadow", SECRET))
     monkeypatch.setattr(Path, "is_symlink", lambda path: False)
     assert shop.run(link, "--zone", ZONE) == EXIT_BAD_DATA
-    told = capsys.readouterr()
+    told = shop.output()
     assert "cannot be read" in told.err and "root:" not in told.out + told.err
 
 
@@ -343,27 +311,31 @@ def test_a_link_in_the_place_of_a_draft_is_not_written_through(shop: Shop) -> No
     assert sorted(path.name for path in shop.data.iterdir()) == ["import-state.json", "reviews.json"]
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        [],
-        ["--data", "x"],
-        ["absent.zip", "--data", "x"],
-        [300 * "a", "--data", "x"],
-        [__file__],
-        [__file__, "--data", "x", "--zone", "Mars/Base"],
-        [__file__, "--data", "x", "--zone", "../x"],
-        [__file__, "--data", "x", "--map", "name=x"],
-        [__file__, "--data", "x", "--map", "author=x,foo=y"],
-        [__file__, "--data", "x", "--scale", "7"],
-        [__file__, "--data", "x", "--forget", "y"],
-        ["--data", "x", "--forget", "y", "--forget-author", "z"],
-        ["--template", "--data", "x"],
-    ],
-)
-def test_wrong_usage_is_status_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+WRONG_USAGE = [
+    "",
+    "--data x",
+    "absent.zip --data x",
+    f"{300 * 'a'} --data x",
+    __file__,
+    *(
+        f"{__file__} --data x {flag}"
+        for flag in ("--zone Mars/Base", "--zone ../x", "--scale 7", "--forget y")
+    ),
+    *(
+        f"{__file__} --data x --map {pairs}"
+        for pairs in ("name=x", "author=x,foo=y", "author=", "author=x,author=y")
+    ),
+    f"--drop {__file__} --data x",
+    f"{__file__} --data x --rewrite-dates",
+    "--data x --forget y --forget-author z",
+    "--template --data x",
+]
+
+
+@pytest.mark.parametrize("line", WRONG_USAGE)
+def test_wrong_usage_is_status_2(line: str) -> None:
     with pytest.raises(SystemExit) as exit:
-        command.main(arguments)
+        command.main(line.split())
     assert exit.value.code == EXIT_USAGE
 
 
@@ -372,13 +344,6 @@ def test_the_zone_is_remembered_and_never_another(shop: Shop) -> None:
     shop.take(pages, "--name", "B")
     assert shop.run(pages) == EXIT_SUCCESS
     assert shop.run(pages, "--zone", "Europe/Oslo") == EXIT_BAD_DATA
-
-
-def test_a_dry_run_leaves_no_trace_and_ends_alike(shop: Shop) -> None:
-    pages = written(shop.root / "p", page([item(1)]))
-    assert shop.run(pages, "--dry-run", "--zone", ZONE) == EXIT_BAD_DATA
-    assert shop.run(pages, "--dry-run", "--zone", ZONE, "--name", "B") == EXIT_SUCCESS
-    assert not shop.data.exists()
 
 
 def test_a_file_keeps_its_mode_and_a_new_one_gets_that_of_the_umask(shop: Shop) -> None:
@@ -394,13 +359,11 @@ def test_a_file_keeps_its_mode_and_a_new_one_gets_that_of_the_umask(shop: Shop) 
     assert path.stat().st_mode & 0o777 == 0o604
 
 
-def test_what_cannot_be_written_is_status_1(
-    shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_written_is_status_1(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     pages = written(shop.root / "p", page([item(1)]))
     (shop.data / ".reviews.json.draft").mkdir(parents=True)
     assert shop.run(pages, "--name", "B", "--zone", ZONE) == EXIT_FAILURE
-    assert "cannot write" in capsys.readouterr().err
+    assert "cannot write" in shop.output().err
     assert "reviews.json" not in shop.files()
     for option in ([], ["--dry-run"]):
         arguments = [str(pages), "--data", str(pages), "--name", "B", "--zone", ZONE, *option]
@@ -414,11 +377,7 @@ def test_what_cannot_be_written_is_status_1(
     [(OSError(28, "No space left on device"), "state.json: No space left"), (MemoryError(), "memory")],
 )
 def test_a_full_disk_or_memory_changes_nothing(
-    shop: Shop,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    lack: Exception,
-    told: str,
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, lack: Exception, told: str
 ) -> None:
     def exhausted(_: int) -> None:
         raise lack
@@ -427,7 +386,7 @@ def test_a_full_disk_or_memory_changes_nothing(
     before = shop.files()
     monkeypatch.setattr(os, "fsync", exhausted)
     assert shop.run(written(shop.root / "q", page([item(2)]))) == EXIT_FAILURE
-    assert told in capsys.readouterr().err
+    assert told in shop.output().err
     assert shop.files() == before
 
 
@@ -465,9 +424,7 @@ def test_from_a_takeout_to_a_subscriber(shop: Shop) -> None:
             assert json.loads(found.body)["matched"] == 1
 
 
-def test_a_drop_folder_with_stray_files_imports_the_rest_and_names_them(
-    shop: Shop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_drop_folder_with_stray_files_imports_the_rest_and_names_them(shop: Shop) -> None:
     shop.take(takeout(shop.root / "first.zip", [item(n) for n in range(20)]))
     drop = shop.root / "drop"
     (drop / "holiday").mkdir(parents=True)
@@ -479,9 +436,9 @@ def test_a_drop_folder_with_stray_files_imports_the_rest_and_names_them(
     written(drop / "faulty.csv", "author,rating,date,source\n" + 9 * "Ann,x,2024-01-01,fb\n")
     written(drop / "good.csv", "author,rating,date,source\nAnn,5,2024-01-01,fb\n")
     takeout(drop / "takeout-20260101T101112Z-001.zip", [item(n) for n in range(1, 21)])
-    capsys.readouterr()
+    shop.output()
     assert shop.run("--drop", drop) == EXIT_SUCCESS
-    told = capsys.readouterr().out
+    told = shop.output().out
     for name in ("desktop.ini", "holiday", "takeout-20260101T101112Z-002.zip.part", "strange.csv", "faulty"):
         assert any(line.startswith("skipped: ") and str(drop / name) in line for line in told.splitlines())
     assert "--map author=Who,rating=Mark,date=YOUR-COLUMN --source YOUR-SOURCE" in told
@@ -499,7 +456,7 @@ def test_a_drop_folder_with_stray_files_imports_the_rest_and_names_them(
     for path in (drop / "good.csv", drop / "takeout-20260101T101112Z-001.zip"):
         path.unlink()
     assert shop.run("--drop", drop) == EXIT_BAD_DATA
-    assert "There is nothing to import" in capsys.readouterr().err
+    assert "There is nothing to import" in shop.output().err
     empty = shop.root / "empty"
     empty.mkdir()
     assert (
@@ -509,16 +466,14 @@ def test_a_drop_folder_with_stray_files_imports_the_rest_and_names_them(
     assert shop.files() == before
 
 
-def test_a_location_that_appears_in_a_drop_folder_is_named_and_not_imported(
-    shop: Shop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_location_that_appears_in_a_drop_folder_is_named_and_not_imported(shop: Shop) -> None:
     shop.take(takeout(shop.root / "first.zip", [item(1)]))
     both = takeout_files([item(1), item(2)]) | takeout_files([item(3, place="22")], place="22")
     (shop.root / "drop").mkdir()
     archive = zipped(shop.root / "drop" / "a.zip", both)
     assert shop.run(archive) == EXIT_BAD_DATA
     assert shop.run("--drop", archive.parent) == EXIT_SUCCESS
-    assert "not imported, since --location has not named it: 22" in capsys.readouterr().out
+    assert "not imported, since --location has not named it: 22" in shop.output().out
     assert set(shop.reviews) == {takeout_id(1), takeout_id(2)}
 
 
@@ -531,17 +486,19 @@ def test_avatars_are_remembered(shop: Shop) -> None:
     assert "author_avatar_url" not in shop.reviews[takeout_id(3)]
 
 
-def test_a_dry_run_speaks_in_the_conditional(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_speaks_in_the_conditional_and_leaves_no_trace(shop: Shop) -> None:
     pages = written(shop.root / "p", page([item(1)]))
+    assert shop.run(pages, "--dry-run", "--zone", ZONE) == EXIT_BAD_DATA
     assert shop.run(pages, "--dry-run", "--zone", ZONE, "--name", "B") == EXIT_SUCCESS
-    told = capsys.readouterr().out
+    assert not shop.data.exists()
+    told = shop.output().out
     assert "reviews.json would be written: 1 review." in told and "running service" not in told
     assert not re.search(r" (is|are|was|were) (?!not|written\.$)", told.replace("nothing was written", ""))
     shop.take(pages, "--name", "B")
     assert shop.run(pages, "--dry-run") == EXIT_SUCCESS
-    assert "reviews.json would stay as it is" in capsys.readouterr().out
+    assert "reviews.json would stay as it is" in shop.output().out
     assert shop.run("--count", "--dry-run") == EXIT_SUCCESS
-    assert "insights.json would be counted from 1 review." in capsys.readouterr().out
+    assert "insights.json would be counted from 1 review." in shop.output().out
 
 
 def test_the_closing_hint_is_a_command_that_works_where_it_is_typed(shop: Shop) -> None:
@@ -556,20 +513,20 @@ def test_the_closing_hint_is_a_command_that_works_where_it_is_typed(shop: Shop) 
     assert (ran.returncode, "1 review" in ran.stdout) == (0, True)
 
 
-def test_a_count_lists_each_name_with_its_mentions(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_count_lists_each_name_with_its_mentions(shop: Shop) -> None:
     shop.take(written(shop.root / "a", page([item(1), item(2)])), "--name", "B")
     names = [*ALIASES["technicians"], {"id": "bo", "label": "Bo Roe", "aliases": ["Bo"]}]
     written(shop.data / "editorial.json", json.dumps({"entities": {"technicians": names}}))
     assert shop.run("--count") == EXIT_SUCCESS
-    assert "technicians: Ósk: 2\ntechnicians: Bo Roe: 0\n" in capsys.readouterr().out
+    assert "technicians: Ósk: 2\ntechnicians: Bo Roe: 0\n" in shop.output().out
 
 
-def test_a_flag_without_effect_says_so(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_flag_without_effect_says_so(shop: Shop) -> None:
     pages = written(shop.root / "a", page([item(1)]))
     shop.take(pages, "--name", "B")
-    assert "no effect" not in capsys.readouterr().out
+    assert "no effect" not in shop.output().out
     shop.take(pages, "--name", "C", "--source", "fb", "--map", "author=x", "--scale", "10")
-    told = capsys.readouterr().out
+    told = shop.output().out
     for each in (
         "--name has no effect: the business is called 'B'",
         "--source has",
@@ -579,25 +536,23 @@ def test_a_flag_without_effect_says_so(shop: Shop, capsys: pytest.CaptureFixture
         assert each in told
     rows = shop.csv(["Ann", "5", "2024-01-02", "fb"], header="author rating date source")
     shop.take(rows, "--source", "yelp", "--location", PLACE)
-    told = capsys.readouterr().out
+    told = shop.output().out
     assert "--source has no effect" in told and "--location has no effect" in told
 
 
-def test_an_interruption_is_one_line(
-    shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interruption_is_one_line(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(command, "merge", interrupted)
     pages = written(shop.root / "a", page([item(1)]))
     assert shop.run(pages, "--name", "B", "--zone", ZONE) == 130
-    assert capsys.readouterr().err.count("\n") == 1
+    assert shop.output().err.count("\n") == 1
     assert not shop.data.exists()
 
 
 def test_the_first_import_into_a_new_directory_is_locked_too(
-    shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pages = written(shop.root / "a", page([item(1)]))
     merge, ends = command.merge, []
@@ -611,7 +566,7 @@ def test_the_first_import_into_a_new_directory_is_locked_too(
     monkeypatch.setattr(command, "merge", merged)
     shop.take(pages, "--name", "B")
     assert ends == [None, EXIT_FAILURE]
-    assert "another import is under way" in capsys.readouterr().err
+    assert "another import is under way" in shop.output().err
     assert shop.document["business"]["name"] == "B"
 
 

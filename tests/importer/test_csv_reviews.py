@@ -75,12 +75,10 @@ def test_a_known_header_needs_no_flag(shop: Shop, tool: str) -> None:
     assert b"b.example" not in shop.files()["reviews.json"] or "https" in row
 
 
-def test_a_recommendation_of_facebook_is_refused_with_the_reason(
-    shop: Shop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_recommendation_of_facebook_is_refused_with_the_reason(shop: Shop) -> None:
     rows = "created_time,reviewer.name,recommendation_type,review_text\n2019-07-07,Ann,positive,Good\n"
     assert shop.run(written(shop.root / "a.csv", rows), "--name", "B") == EXIT_BAD_DATA
-    assert '"positive" names no number of stars, and stars are never invented' in capsys.readouterr().err
+    assert '"positive" names no number of stars, and stars are never invented' in shop.output().err
 
 
 def test_what_a_tool_hides_is_not_served(shop: Shop) -> None:
@@ -109,12 +107,10 @@ def test_the_template_is_known_in_any_case_and_below_the_line_of_excel(
     assert shop.only()["source_url"] == "https://a.example/1"
 
 
-def test_a_fault_below_the_line_of_excel_has_the_number_of_its_line(
-    shop: Shop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_fault_below_the_line_of_excel_has_the_number_of_its_line(shop: Shop) -> None:
     rows = "sep=;\nauthor;rating;date;source\nAnn;5;2024-01-02;fb\nBo;x;2024-01-02;fb\n"
     shop.take(written(shop.root / "a.csv", rows), "--name", "B")
-    assert "a.csv line 4: " in capsys.readouterr().out
+    assert "a.csv line 4: " in shop.output().out
 
 
 @pytest.mark.parametrize(
@@ -136,9 +132,7 @@ def test_a_map_may_have_blanks_and_any_case(shop: Shop, flags: list[str]) -> Non
     assert shop.only()["author"] == "Ann"
 
 
-def test_what_was_said_of_a_header_is_remembered_for_it_alone(
-    shop: Shop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_was_said_of_a_header_is_remembered_for_it_alone(shop: Shop) -> None:
     told = [
         "--map",
         "author=Who,rating=Mark,date=On",
@@ -153,11 +147,11 @@ def test_what_was_said_of_a_header_is_remembered_for_it_alone(
     shop.take(own, "--name", "B", "--source", "yelp")
     first = written(shop.root / "1.csv", table("Who Mark On", ["Ann", "9", "05/03/2024"]))
     shop.take(first, *told)
-    capsys.readouterr()
+    shop.output()
     before = shop.files()
     assert shop.run(first) == 0
     assert shop.files() == before
-    out = capsys.readouterr().out
+    out = shop.output().out
     for each in (
         "zone America/Los_Angeles",
         "source fb",
@@ -172,7 +166,7 @@ def test_what_was_said_of_a_header_is_remembered_for_it_alone(
     assert [each["date"] for each in shop.reviews.values() if each["author"] == "Bo"] == ["2024-06-04"]
     assert shop.run(own) == EXIT_BAD_DATA  # the template's header says nothing of the source
     assert shop.run(written(later, table("Who Mark On", ["Cy", "8", "25/04/2024"]))) == EXIT_BAD_DATA
-    assert "are not mdy, as those of earlier files" in capsys.readouterr().err
+    assert "are not mdy, as those of earlier files" in shop.output().err
     assert shop.run(first, "--source", "other") == 0  # a flag wins, and replaces what was remembered
     assert shop.state["headers"]["who,mark,on"]["source"] == "other"
     assert shop.run(shop.csv(["Eve", "5", "2024-01-05", ""]), "--source", "yelp", "--forget-settings") == 0
@@ -188,14 +182,14 @@ def test_an_order_that_dates_have_shown_is_remembered(shop: Shop) -> None:
 
 
 def test_all_that_is_missing_is_asked_at_once_and_the_command_settles_it(
-    shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TZ", "Europe/Oslo")
     rows = table("Customer Stars When What Mail", ["Ann", "5", "2024-01-02 10:00", "Good", "a@b"])
     other = written(shop.root / "b.csv", table("author rating date", ["Bo", "4", "2024-01-02 10:00"]))
     path = written(shop.root / "a.csv", rows)
     assert shop.run(path, other) == EXIT_BAD_DATA
-    told = capsys.readouterr().err
+    told = shop.output().err
     for each in (
         "a.csv: it is not known which column",
         "what the business is called",
@@ -229,10 +223,10 @@ def test_three_faulty_rows_stop_a_small_file_and_fewer_are_skipped(
     assert (status == 0) is is_imported
 
 
-def test_doubled_rows_are_counted(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_doubled_rows_are_counted(shop: Shop) -> None:
     row = ["Ann", "5", "2024-01-02", "Good"]
     shop.take(shop.csv(row, row, ["Ann", "5", "2024-01-02", "Bad"], row), "--name", "B", "--source", "fb")
-    assert "the same as another row of its file: 2\n" in capsys.readouterr().out
+    assert "the same as another row of its file: 2\n" in shop.output().out
     assert len(shop.reviews) == 2
 
 

@@ -4,19 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from export_lab import (
-    HEADER,
-    OWN_REVIEWS,
-    ROW,
-    ZONE,
-    Shop,
-    api_item,
-    item,
-    moment,
-    page,
-    table,
-    written,
-)
+from export_lab import HEADER, OWN_REVIEWS, ROW, ZONE, Shop, api_item, item, moment, page, table, written
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -72,10 +60,10 @@ def test_dates_are_read_in_each_known_form(shop: Shop, written_as: str) -> None:
     "cell",
     ["31/02/2024", "2 months ago", "2024-13-01", "2024-01-01 25:00", "1850-01-01", "99999999999", "13/13/24"],
 )
-def test_what_is_no_date_is_a_failed_row(shop: Shop, cell: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_date_is_a_failed_row(shop: Shop, cell: str) -> None:
     rows = [["Ann", "5", f"2024-01-{n:02}", ""] for n in range(1, 20)]
     shop.take(shop.csv(*rows, ["Bo", "5", cell, ""]), "--name", "B", "--source", "fb")
-    assert "a.csv line 21: " in capsys.readouterr().out
+    assert "a.csv line 21: " in shop.output().out
     assert len(shop.reviews) == 19
 
 
@@ -101,19 +89,17 @@ UNDECIDED = {
 
 
 @pytest.mark.parametrize("option", UNDECIDED)
-def test_what_is_open_stops_the_import_and_names_the_option(
-    shop: Shop, option: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_open_stops_the_import_and_names_the_option(shop: Shop, option: str) -> None:
     header, row = UNDECIDED[option]
     name = [] if option == "--name" else ["--name", "B"]
     assert shop.run(shop.csv(row, header=str(header)), *name) == EXIT_BAD_DATA
-    assert option in capsys.readouterr().err
+    assert option in shop.output().err
     assert not shop.data.exists()
 
 
-def test_our_template_is_imported_as_it_is(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_our_template_is_imported_as_it_is(shop: Shop) -> None:
     assert command.main(["--template"]) == EXIT_SUCCESS
-    header = capsys.readouterr().out
+    header = shop.output().out
     assert header == HEADER.replace(" ", ",") + "\n"
     shop.take(shop.csv(ROW, header=HEADER), "--name", "B")
     assert shop.only() == {
@@ -143,11 +129,11 @@ def test_any_header_is_explained_by_a_map(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
-def test_csv_is_read_in_each_encoding(shop: Shop, encoding: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_csv_is_read_in_each_encoding(shop: Shop, encoding: str) -> None:
     text = table("author rating date text source", ["Åse", "5", "2024-01-01", 'Très "bien"\nici', "fb"])
     shop.take(written(shop.root / "a.csv", text.encode(encoding)), "--name", "B")
     assert (shop.only()["author"], shop.only()["text"]) == ("Åse", 'Très "bien"\nici')
-    assert ("cp1252" in capsys.readouterr().out) == (encoding == "cp1252")
+    assert ("cp1252" in shop.output().out) == (encoding == "cp1252")
 
 
 ROWS = ["author,rating,date,text,source", *(f"A{n},5,2024-01-{n:02},Good,fb" for n in range(1, 21))]
@@ -185,22 +171,20 @@ UNCLOSED = {
 
 @pytest.mark.parametrize("kind", UNCLOSED)
 def test_a_quote_that_is_not_closed_never_puts_the_words_of_others_into_a_review(
-    shop: Shop, kind: str, capsys: pytest.CaptureFixture[str]
+    shop: Shop, kind: str
 ) -> None:
     changes, line, swallowed = UNCLOSED[kind]
     path = written(shop.root / "a.csv", rows(changes))
     assert shop.run(path, "--name", "B", "--zone", ZONE) == EXIT_BAD_DATA
-    told = capsys.readouterr().err
+    told = shop.output().err
     assert f"a.csv {line}: " in told and swallowed in told
     assert not shop.data.exists()
 
 
-def test_a_quote_over_half_a_million_characters_is_told_as_such(
-    shop: Shop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_quote_over_half_a_million_characters_is_told_as_such(shop: Shop) -> None:
     path = written(shop.root / "a.csv", rows({2: 'Bo,4,2024-02-01,"Fine,fb', 20: 500_000 * "x"}))
     assert shop.run(path, "--name", "B") == EXIT_BAD_DATA
-    assert "a.csv line 2: a quote opens here" in capsys.readouterr().err
+    assert "a.csv line 2: a quote opens here" in shop.output().err
 
 
 def test_quotes_within_one_line_and_texts_of_many_lines_are_taken_as_they_are(shop: Shop) -> None:
@@ -210,9 +194,7 @@ def test_quotes_within_one_line_and_texts_of_many_lines_are_taken_as_they_are(sh
     assert texts == {"Good", "Wow said I", "a\n" * 40 + 'b "c"'}
 
 
-def test_a_date_of_the_future_is_a_faulty_row_with_a_day_of_tolerance(
-    shop: Shop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_date_of_the_future_is_a_faulty_row_with_a_day_of_tolerance(shop: Shop) -> None:
     today = datetime.now(UTC).date()
     days = [today + timedelta(days) for days in (0, 1, 3)]
     past = [["Ann", "5", f"2024-01-{n:02}", "", ""] for n in range(1, 28)]
@@ -220,19 +202,17 @@ def test_a_date_of_the_future_is_a_faulty_row_with_a_day_of_tolerance(
     future = [["Bo", "5", f"{day}", "", ""] for day in days]
     reply = ["Cy", "5", "2024-01-01", "Thanks", "2131-01-01"]
     shop.take(shop.csv(*past, *future, reply, header=header), "--name", "B", "--source", "fb")
-    told = capsys.readouterr().out
+    told = shop.output().out
     assert "a.csv line 31: " in told and "a.csv line 32: " in told and "in the future" in told
     assert max(review["date"] for review in shop.reviews.values()) == f"{days[1]}"
     assert len(shop.reviews) == 29
 
 
-def test_a_moment_of_the_future_from_google_is_a_faulty_record(
-    shop: Shop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_moment_of_the_future_from_google_is_a_faulty_record(shop: Shop) -> None:
     later = item(20, createTime="2131-01-01T00:00:00Z", updateTime=None)
     shop.take(written(shop.root / "a", page([*(item(n) for n in range(12)), later])), "--name", "B")
     assert len(shop.reviews) == 12
-    assert "/reviews/12: " in capsys.readouterr().out
+    assert "/reviews/12: " in shop.output().out
 
 
 DAMAGED = {
@@ -246,14 +226,14 @@ DAMAGED = {
 
 @pytest.mark.parametrize("encoding", DAMAGED)
 def test_letters_that_cp1252_damages_stop_the_import_and_the_mended_file_adds_no_second_review(
-    shop: Shop, encoding: str, capsys: pytest.CaptureFixture[str]
+    shop: Shop, encoding: str
 ) -> None:
     lines = [f"{DAMAGED[encoding]},5,2024-01-01,Good,fb", *ROWS[1:8]]
     text = "\n".join([ROWS[0], *lines])
     cut = b"\xff" if encoding == "utf-8" else b""  # one byte that UTF-8 does not have
     path = written(shop.root / "a.csv", text.encode(encoding) + cut)
     assert shop.run(path, "--name", "B") == EXIT_BAD_DATA
-    assert "save it as “CSV UTF-8”" in capsys.readouterr().err
+    assert "save it as “CSV UTF-8”" in shop.output().err
     assert not shop.data.exists()
     shop.take(written(path, text), "--name", "B")
     assert len(shop.reviews) == 8
@@ -295,12 +275,10 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("kind", REFUSED)
-def test_what_cannot_be_imported_is_refused_in_a_sentence(
-    shop: Shop, kind: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_imported_is_refused_in_a_sentence(shop: Shop, kind: str) -> None:
     content, words = REFUSED[kind]
     assert shop.run(written(shop.root / "file", content), "--zone", ZONE, "--name", "B") == EXIT_BAD_DATA
-    assert words in capsys.readouterr().err
+    assert words in shop.output().err
     assert not shop.data.exists()
 
 

@@ -44,8 +44,6 @@ def test_a_newer_version_replaces_an_older_one_in_either_order(shop: Shop) -> No
     ends = []
     for number, both in enumerate([[old, new], [new, old]]):
         one, by_one = Shop(shop.root / f"{number}"), Shop(shop.root / f"{number}a")
-        for each in (one, by_one):
-            each.root.mkdir()
         one.take(*both)
         for file in both:
             by_one.take(file)
@@ -74,13 +72,11 @@ def test_a_review_has_one_id_in_takeout_and_in_the_api(shop: Shop) -> None:
     shop.take(pages, archive)
     assert set(shop.reviews) == ids
     other = Shop(shop.root / "other")
-    other.root.mkdir()
     other.take(archive)
     other.take(pages, "--short-names")
     assert set(other.reviews) == ids
     assert other.reviews[takeout_id(3)]["author"] == "Ósk N."
     api_first = Shop(shop.root / "api")
-    api_first.root.mkdir()
     api_first.take(pages, "--name", "B")
     api_first.take(archive)
     assert set(api_first.reviews) == {takeout_id(n) for n in range(3)} | {
@@ -88,18 +84,16 @@ def test_a_review_has_one_id_in_takeout_and_in_the_api(shop: Shop) -> None:
     }
 
 
-def test_ids_that_cannot_be_joined_stop_the_import(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ids_that_cannot_be_joined_stop_the_import(shop: Shop) -> None:
     shop.take(takeout(shop.root / "t.zip", [item(n) for n in range(5)]))
     later = [api_item(n, createTime=moment(n, 9)) for n in range(3, 8)]
     before = shop.files()
     assert shop.run(written(shop.root / "p.json", page(later))) == EXIT_BAD_DATA
-    assert "2 of 5 new reviews have author and day of a stored one" in capsys.readouterr().err
+    assert "2 of 5 new reviews have author and day of a stored one" in shop.output().err
     assert shop.files() == before
 
 
-def test_a_part_removes_nothing_and_a_whole_has_a_brake(
-    shop: Shop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_part_removes_nothing_and_a_whole_has_a_brake(shop: Shop) -> None:
     items = [item(number) for number in range(20)]
     shop.take(takeout(shop.root / "a.zip", items))
     left = items[4:]
@@ -108,9 +102,9 @@ def test_a_part_removes_nothing_and_a_whole_has_a_brake(
     assert len(shop.reviews) == 20
     more = [item(number) for number in range(20, 40)]  # of which nothing is stored yet
     assert shop.run(takeout(shop.root / "b.zip", left + more)) == EXIT_BAD_DATA
-    assert "4 of 20 reviews" in capsys.readouterr().err
+    assert "4 of 20 reviews" in shop.output().err
     assert shop.run(takeout(shop.root / "b.zip", left)) == EXIT_BAD_DATA
-    assert "--allow-removals" in capsys.readouterr().err
+    assert "--allow-removals" in shop.output().err
     shop.take(takeout(shop.root / "c.zip", items[3:]))
     assert len(shop.reviews) == 17
     shop.take(shop.root / "b.zip", "--allow-removals")
@@ -125,12 +119,12 @@ NAMES = ["takeout-20250301T101112Z", "takeout-20250301T101112Z-1", "export"]
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
 def test_an_export_in_parts_brings_all_its_reviews_in_any_order_of_commands(
-    shop: Shop, name: str, order: tuple[int, ...], capsys: pytest.CaptureFixture[str]
+    shop: Shop, name: str, order: tuple[int, ...]
 ) -> None:
     archives = parts(shop.root, [item(n) for n in reversed(range(100))], 3, name)
     for part in order:
         shop.take(archives[part], "--name", "B")
-        assert "deleted since" not in capsys.readouterr().out
+        assert "deleted since" not in shop.output().out
     assert set(shop.reviews) == {takeout_id(n) for n in range(100)}
     before = shop.files()
     for archive in archives:
@@ -138,9 +132,7 @@ def test_an_export_in_parts_brings_all_its_reviews_in_any_order_of_commands(
     assert shop.files() == before
 
 
-def test_part_001_alone_removes_and_what_a_later_part_brings_returns_with_its_id(
-    shop: Shop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_part_001_alone_removes_and_what_a_later_part_brings_returns_with_its_id(shop: Shop) -> None:
     pages = written(shop.root / "p.json", page([api_item(n) for n in range(80, 84)]))
     shop.take(pages, "--name", "B")  # whose ids are kept
     items = [item(n) for n in reversed(range(120))]
@@ -151,18 +143,18 @@ def test_part_001_alone_removes_and_what_a_later_part_brings_returns_with_its_id
     )
     shop.take(first, "--allow-removals")
     assert set(shop.reviews) < before
-    capsys.readouterr()
+    shop.output()
     shop.take(second)
-    assert "deleted since" not in capsys.readouterr().out
+    assert "deleted since" not in shop.output().out
     assert set(shop.reviews) == before - {takeout_id(n) for n in range(8)}
     third = parts(shop.root, [item(119, updateTime=moment(140)), *items[1:90]], 2, "takeout-20250401T101112Z")
     before = set(shop.reviews)
     shop.take(third[0])
-    told = capsys.readouterr().out
+    told = shop.output().out
     assert set(shop.reviews) == before
     assert "takeout-20250401T101112Z removes nothing, since others came in more parts" in told
     assert shop.run(third[1]) == EXIT_BAD_DATA
-    told = capsys.readouterr().err
+    told = shop.output().err
     assert "of 112 reviews" in told and "only part" not in told.lower()
 
 
@@ -176,18 +168,16 @@ def test_the_last_part_of_an_export_speaks_for_locations_that_are_in_other_parts
     assert len(shop.reviews) == 24 and takeout_id(0) not in shop.reviews
 
 
-def test_the_brake_names_the_possibility_of_other_parts_and_the_reviews(
-    shop: Shop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_brake_names_the_possibility_of_other_parts_and_the_reviews(shop: Shop) -> None:
     shop.take(takeout(shop.root / "takeout-20250201T101112Z-001.zip", [item(n) for n in range(60)]))
     words = "one two three four five six seven eight nine"
     first, second = parts(shop.root, [item(n) for n in reversed(range(60))], 2, "takeout-20250301T101112Z")
     shop.take(
         written(shop.root / "p", page([item(5, comment=words, updateTime=moment(6)), item(7, comment=None)]))
     )
-    capsys.readouterr()
+    shop.output()
     assert shop.run(first) == EXIT_BAD_DATA
-    told = capsys.readouterr().err
+    told = shop.output().err
     assert "Only part 001 of the export is here" in told and "--allow-removals" in told
     assert "Ósk Nr5, 2025-01-06, “one two three four five six seven eight …”" in told
     assert "Ósk Nr7, 2025-01-08, “5 stars without words”" in told
@@ -205,14 +195,12 @@ LACKS = {
 
 
 @pytest.mark.parametrize("lack", LACKS)
-def test_an_export_with_a_gap_removes_nothing(
-    shop: Shop, lack: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_export_with_a_gap_removes_nothing(shop: Shop, lack: str) -> None:
     shop.take(takeout(shop.root / "a.zip", [item(n) for n in range(30)]))
     named = [takeout(shop.root / f"{name}.zip", [item(n) for n in range(1, 31)]) for name in LACKS[lack]]
     shop.take(*named)
     assert len(shop.reviews) == 31
-    assert "removes nothing, since of its parts only" in capsys.readouterr().out
+    assert "removes nothing, since of its parts only" in shop.output().out
 
 
 @pytest.mark.parametrize(
@@ -267,10 +255,10 @@ def test_the_brake_asks_for_many_and_for_more_than_a_third(
     assert len(shop.reviews) == 28 + (stored if asks else stored + 9 - gone)
 
 
-def test_the_report_names_what_was_removed(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_names_what_was_removed(shop: Shop) -> None:
     shop.take(takeout(shop.root / "a.zip", [item(n) for n in range(30)]))
     shop.take(takeout(shop.root / "b.zip", [item(n) for n in range(1, 31)]))
-    told = capsys.readouterr().out
+    told = shop.output().out
     assert f"removed: Ósk Nr0, 2025-01-01, “Kom aftur, í 0. skipti” ({takeout_id(0)})\n" in told
 
 
@@ -286,21 +274,19 @@ def api_pages(shop: Shop, numbers: Sequence[int], *, total: int, average: float,
     return found
 
 
-def test_pages_of_the_api_that_agree_remove_as_a_takeout_does(
-    shop: Shop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_pages_of_the_api_that_agree_remove_as_a_takeout_does(shop: Shop) -> None:
     shop.take(*api_pages(shop, range(30), total=30, average=4.7), "--name", "B")
     old = written(shop.root / "old.json", page([api_item(0)]))
     pages = api_pages(shop, range(2, 33), total=31, average=4.677419)
     shop.take(*pages)
-    assert "removed, since a complete export no longer has them: 2\n" in capsys.readouterr().out
+    assert "removed, since a complete export no longer has them: 2\n" in shop.output().out
     assert len(shop.reviews) == 31
     before = shop.files()
     shop.take(*reversed(pages))
     shop.take(old)
     assert shop.files()["reviews.json"] == before["reviews.json"]
     assert shop.run(*api_pages(shop, range(20, 36), total=16, average=4.7)) == EXIT_BAD_DATA
-    assert "18 of 31 reviews are not in this export" in capsys.readouterr().err
+    assert "18 of 31 reviews are not in this export" in shop.output().err
 
 
 DISAGREEING: dict[str, dict[str, Any]] = {
@@ -313,13 +299,11 @@ DISAGREEING: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("kind", DISAGREEING)
-def test_pages_of_the_api_that_disagree_remove_nothing_and_say_so(
-    shop: Shop, kind: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_pages_of_the_api_that_disagree_remove_nothing_and_say_so(shop: Shop, kind: str) -> None:
     shop.take(*api_pages(shop, range(30), total=30, average=4.7), "--name", "B")
     shop.take(*api_pages(shop, range(2, 33), **DISAGREEING[kind]))
     assert len(shop.reviews) == 33
-    assert "remove nothing: " in capsys.readouterr().out
+    assert "remove nothing: " in shop.output().out
 
 
 def test_pages_with_different_totals_remove_nothing(shop: Shop) -> None:
@@ -401,7 +385,7 @@ def test_a_missing_reply_clears_only_one_that_is_older_than_the_export(shop: Sho
     assert shop.reviews[takeout_id(1)]["owner_reply"] is None
 
 
-def test_what_was_changed_by_hand_stays(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_was_changed_by_hand_stays(shop: Shop) -> None:
     shop.take(written(shop.root / "a", page([item(1), item(2)])), "--name", "B")
     shop.edit(takeout_id(1), text="mended", mine=[1], mentioned_services=["cake"])
     shop.take(
@@ -410,7 +394,7 @@ def test_what_was_changed_by_hand_stays(shop: Shop, capsys: pytest.CaptureFixtur
     review = shop.reviews[takeout_id(1)]
     assert (review["text"], review["rating"]) == ("mended", 1)
     assert (review["mine"], review["mentioned_services"]) == ([1], ["cake"])
-    assert f"changed by hand and kept: text of {takeout_id(1)}" in capsys.readouterr().out
+    assert f"changed by hand and kept: text of {takeout_id(1)}" in shop.output().out
 
 
 def test_short_names_are_remembered(shop: Shop) -> None:
@@ -447,11 +431,11 @@ def test_only_what_comes_from_the_location_is_removed(shop: Shop) -> None:
     assert len(shop.reviews) == 1 + 9 + 9 + 3
 
 
-def test_several_locations_are_never_mixed(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_locations_are_never_mixed(shop: Shop) -> None:
     both = takeout_files([item(1)]) | takeout_files([item(2, place="22")], place="22", title="Twó")
     archive = zipped(shop.root / "a.zip", both)
     assert shop.run(archive, "--zone", ZONE) == EXIT_BAD_DATA
-    told = capsys.readouterr().err
+    told = shop.output().err
     assert "22 'Twó'" in told and PLACE in told
     shop.take(archive, "--location", "twó")
     assert list(shop.reviews) == [takeout_id(2)]
@@ -459,7 +443,7 @@ def test_several_locations_are_never_mixed(shop: Shop, capsys: pytest.CaptureFix
     assert shop.run(written(shop.root / "b", page([item(1)]))) == EXIT_BAD_DATA
     before = shop.files()
     assert shop.run(archive, "--location", PLACE) == EXIT_BAD_DATA
-    told = capsys.readouterr().err
+    told = shop.output().err
     assert f'{PLACE} "Bó\'s Bakarí": 1 reviews here, 0 stored' in told
     assert "22 'Twó': 1 reviews here, 1 stored" in told
     assert shop.files() == before
@@ -480,11 +464,7 @@ def test_an_empty_cell_and_an_absent_column_differ(shop: Shop) -> None:
 def test_rows_without_ids_keep_theirs_when_they_are_edited(shop: Shop) -> None:
     def bring(*texts: str) -> None:
         shop.take(
-            shop.csv(*(["Ann", "5", "2024-01-01", text] for text in texts)),
-            "--name",
-            "B",
-            "--source",
-            "fb",
+            shop.csv(*(["Ann", "5", "2024-01-01", text] for text in texts)), "--name", "B", "--source", "fb"
         )
 
     bring("one")
@@ -503,15 +483,15 @@ def test_rows_without_ids_keep_theirs_when_they_are_edited(shop: Shop) -> None:
     assert {id: review["text"] for id, review in shop.reviews.items()} == {f"{first}-2": "two"}
 
 
-def test_a_text_at_two_sources_is_named(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_text_at_two_sources_is_named(shop: Shop) -> None:
     long = "The best cinnamon buns of the whole island, says Ann."
     shop.take(written(shop.root / "g", page([item(1, comment=long), item(2, comment=long)])), "--name", "B")
-    assert "the same text" not in capsys.readouterr().out
+    assert "the same text" not in shop.output().out
     shop.take(shop.csv(["Ann", "5", "2024-01-01", long.upper()]), "--source", "fb")
-    assert "the same text at several sources: fb-" in capsys.readouterr().out
+    assert "the same text at several sources: fb-" in shop.output().out
 
 
-def test_a_forgotten_review_stays_away_in_both_forms(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_forgotten_review_stays_away_in_both_forms(shop: Shop) -> None:
     archive = takeout(shop.root / "t.zip", [item(n) for n in range(5)])
     pages = written(shop.root / "p.json", page([api_item(n) for n in range(8)]))
     shop.take(archive)
@@ -520,13 +500,15 @@ def test_a_forgotten_review_stays_away_in_both_forms(shop: Shop, capsys: pytest.
     assert shop.run("--forget", takeout_id(3)) == EXIT_SUCCESS
     line = digest("google", takeout_id(3).removeprefix("google-"))
     assert shop.files()["suppressed.txt"].decode() == f"{line}\n"
-    assert line in capsys.readouterr().out
+    assert line in shop.output().out
     assert takeout_id(3) not in shop.files()["import-state.json"].decode()
     shop.take(archive, pages)
-    assert "Ósk Nr3" not in shop.files()["reviews.json"].decode() + capsys.readouterr().out
+    assert "Ósk Nr3" not in shop.files()["reviews.json"].decode() + shop.output().out
     assert len(shop.reviews) == 7
     state = shop.files()["import-state.json"].decode()
-    assert "Nr" not in state and list(json.loads(state)["hidden"]) == sorted(json.loads(state)["hidden"])
+    assert "Nr" not in state and list(json.loads(state)["suppressed_aliases"]) == sorted(
+        json.loads(state)["suppressed_aliases"]
+    )
     assert shop.run("--forget", "nobody") == EXIT_BAD_DATA
 
 
@@ -544,27 +526,23 @@ def test_an_author_is_suppressed_by_name_whatever_is_shown(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("name", ["Groß", "GROSS", "  groß "])
-def test_an_author_is_forgotten_by_name_in_any_case(
-    shop: Shop, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_author_is_forgotten_by_name_in_any_case(shop: Shop, name: str) -> None:
     pages = page([item(1), item(2, reviewer={"displayName": "Groß"})])
     shop.take(written(shop.root / "p", pages), "--name", "B")
     before = shop.files()
     assert shop.run("--forget-author", name, "--dry-run") == EXIT_SUCCESS
     told = "kept away: Groß, 2025-01-03, “Kom aftur, í 2. skipti”"
-    assert told in capsys.readouterr().out
+    assert told in shop.output().out
     assert shop.files() == before
     assert shop.run("--forget-author", name) == EXIT_SUCCESS
-    assert told in capsys.readouterr().out
+    assert told in shop.output().out
     assert shop.files()["suppressed.txt"].decode() == f"author {digest('google', 'gross')}\n"
     shop.take(shop.root / "p")
     assert set(shop.reviews) == {takeout_id(1)}
-    assert "matches nobody" not in capsys.readouterr().out
+    assert "matches nobody" not in shop.output().out
 
 
-def test_an_author_at_several_sources_or_under_a_short_name_is_asked_for(
-    shop: Shop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_author_at_several_sources_or_under_a_short_name_is_asked_for(shop: Shop) -> None:
     both = [
         item(n, reviewer={"displayName": f"Ann {name}"}) for n, name in ((1, "Roe"), (2, "Ray"), (3, "Lee"))
     ]
@@ -576,26 +554,24 @@ def test_an_author_at_several_sources_or_under_a_short_name_is_asked_for(
         (["Bo"], "--source google"),
     ):
         assert shop.run("--forget-author", *arguments) == EXIT_BAD_DATA
-        assert told in capsys.readouterr().err
+        assert told in shop.output().err
     assert shop.run("--forget-author", "Ann L.") == EXIT_SUCCESS
     assert shop.run("--forget-author", "ann roe", "--source", "FB") == EXIT_SUCCESS
     assert set(shop.reviews) == {takeout_id(1), takeout_id(2)}
     assert shop.run("--forget-author", "Bo", "--source", "google") == EXIT_SUCCESS
-    assert f"matches nobody: author {digest('google', 'bo')}" in capsys.readouterr().out
+    assert f"matches nobody: author {digest('google', 'bo')}" in shop.output().out
 
 
-def test_a_line_that_has_met_its_review_is_told_no_more(
-    shop: Shop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_line_that_has_met_its_review_is_told_no_more(shop: Shop) -> None:
     rows = [["Ann", "5", "2024-01-01", "one"], ["Bo", "5", "2024-01-01", "two"]]
     shop.take(shop.csv(*rows), "--name", "B", "--source", "fb")
     id = next(id for id, review in shop.reviews.items() if review["author"] == "Ann")
     assert shop.run("--forget", id) == EXIT_SUCCESS
     shop.take(shop.csv(rows[1]), "--source", "fb")
-    assert "matches nobody" not in capsys.readouterr().out
+    assert "matches nobody" not in shop.output().out
     written(shop.data / "suppressed.txt", f"author {digest('fb', 'Bo')}\n")  # who is folded to bo
     shop.take(shop.csv(rows[1]), "--source", "fb")
-    assert f"matches nobody: author {digest('fb', 'Bo')}" in capsys.readouterr().out
+    assert f"matches nobody: author {digest('fb', 'Bo')}" in shop.output().out
 
 
 ADDRESSES = [
@@ -620,15 +596,13 @@ def test_a_review_is_forgotten_by_its_address_as_the_browser_has_it(shop: Shop, 
         (shop.data / "suppressed.txt").unlink()
 
 
-def test_a_name_that_is_an_e_mail_address_is_what_stands_before_the_at(
-    shop: Shop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_name_that_is_an_e_mail_address_is_what_stands_before_the_at(shop: Shop) -> None:
     names = ["bob@example.com", "Eve Roe <eve@example.com>", "eve at home", "@handle", "ann@home"]
     rows = [[name, "5", f"2024-01-{n + 1:02}", ""] for n, name in enumerate(names)]
     google = page([item(1, reviewer={"displayName": "Joe.Q@mail.example.org"})])
     path = shop.csv(*rows)
     shop.take(path, written(shop.root / "p", google), "--name", "B", "--source", "fb")
-    assert "what stands before the @ is taken: 3\n" in capsys.readouterr().out
+    assert "what stands before the @ is taken: 3\n" in shop.output().out
     authors = {review["author"] for review in shop.reviews.values()}
     assert authors == {"bob", "Eve Roe", "eve at home", "@handle", "ann@home", "Joe.Q"}
     assert all(b"example" not in content for content in shop.files().values())
@@ -642,7 +616,7 @@ def test_a_name_that_is_an_e_mail_address_is_what_stands_before_the_at(
 def test_rows_of_one_author_and_day_are_told_apart_in_time_that_grows_with_their_number(shop: Shop) -> None:
     """Each stored row is looked at a few times, not once for each other row."""
     looked = Counter[str]()
-    said_by = Ledger._said_by
+    said_by = Ledger._content_digests
 
     def counted(ledger: Ledger, id: str) -> tuple[str, str]:
         looked["all"] += 1
@@ -652,7 +626,7 @@ def test_rows_of_one_author_and_day_are_told_apart_in_time_that_grows_with_their
     shop.take(shop.csv(*rows), "--name", "B", "--source", "fb")
     edited = [[*row[:3], f"edited {row[3]}"] for row in rows[:290]] + rows[290:]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Ledger, "_said_by", counted)
+        patch.setattr(Ledger, "_content_digests", counted)
         shop.take(shop.csv(*edited), "--source", "fb")
     assert len(shop.reviews) == 300
     assert looked["all"] <= 4 * 300
@@ -719,14 +693,12 @@ def test_the_order_of_rows_does_not_matter_and_nothing_is_made_up(
     assert len(shop.reviews) == len({row[0] or tuple(row) for row in table})
 
 
-def test_the_location_that_was_named_is_remembered_and_others_are_named(
-    shop: Shop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_location_that_was_named_is_remembered_and_others_are_named(shop: Shop) -> None:
     both = takeout_files([item(1)]) | takeout_files([item(2, place="22")], place="22", title="Twó")
     shop.take(zipped(shop.root / "a.zip", both), "--location", "twó")
     more = both | takeout_files([item(3, place="33")], place="33", title="Þrjú")
     assert shop.run(zipped(shop.root / "b.zip", more)) == EXIT_SUCCESS
-    told = capsys.readouterr().out
+    told = shop.output().out
     assert "location 22" in told and "not imported, since --location has not named it: 33 'Þrjú': 1" in told
     assert set(shop.reviews) == {takeout_id(2)}
     shop.take(shop.root / "b.zip", *(word for each in ("22", "33") for word in ("--location", each)))
@@ -734,9 +706,9 @@ def test_the_location_that_was_named_is_remembered_and_others_are_named(
     assert set(shop.reviews) == {takeout_id(2), takeout_id(3)}
 
 
-def test_ratings_without_stars_are_one_line(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ratings_without_stars_are_one_line(shop: Shop) -> None:
     rows = [[f"Nr{n}", "0", "2024-01-02", ""] for n in range(5)]
     shop.take(shop.csv(*rows), "--name", "B", "--source", "fb")
-    assert "without stars, skipped: 5 (Nr0, Nr1, Nr2, …)\n" in capsys.readouterr().out
+    assert "without stars, skipped: 5 (Nr0, Nr1, Nr2, …)\n" in shop.output().out
     shop.take(shop.csv(*rows), "--source", "fb", "--verbose")
-    assert "without stars, skipped: 5 (Nr0, Nr1, Nr2, Nr3, Nr4)\n" in capsys.readouterr().out
+    assert "without stars, skipped: 5 (Nr0, Nr1, Nr2, Nr3, Nr4)\n" in shop.output().out

@@ -1,19 +1,16 @@
 """What imports remember: a state of any version is read, and dates in a wrong zone are put right."""
 
 import json
-from pathlib import Path
 
-import pytest
 from export_lab import Shop, item, moment, page, takeout, takeout_id, written
 
-from reviewslib import files
 from reviewslib.importer.command import EXIT_BAD_DATA, EXIT_SUCCESS
 
 WRONG, RIGHT = "America/Los_Angeles", "Europe/Berlin"
 
 
 def test_a_state_with_what_a_later_version_remembers_is_read_and_one_of_another_form_is_refused(
-    shop: Shop, capsys: pytest.CaptureFixture[str]
+    shop: Shop,
 ) -> None:
     pages = written(shop.root / "p", page([item(1)]))
     shop.take(pages, "--name", "B")
@@ -21,22 +18,15 @@ def test_a_state_with_what_a_later_version_remembers_is_read_and_one_of_another_
     state["reviews"][takeout_id(1)]["has_zone"] = "yes"
     written(shop.data / "import-state.json", json.dumps(state | {"headers": {"a,b": {"source": "fb"}}}))
     shop.take(pages)
-    for path, wrong in (
-        ("/reviews", []),
-        ("/zone", {}),
-        ("/exports/x", 5),
-        ("/exports/x/ids", {"ids": [1]}),
-    ):
+    for path, wrong in (("/reviews", []), ("/zone", {}), ("/exports/x", 5), ("/exports/x/ids", {"ids": [1]})):
         key, _, inner = path[1:].partition("/")
         document = state | {key: {"x": wrong} if inner else wrong}
         written(shop.data / "import-state.json", json.dumps(document))
         assert shop.run(pages) == EXIT_BAD_DATA
-        assert f"import-state.json {path}" in capsys.readouterr().err
+        assert f"import-state.json {path}" in shop.output().err
 
 
-def test_a_wrong_zone_is_put_right_and_the_same_files_change_no_byte(
-    shop: Shop, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_zone_is_put_right_and_the_same_files_change_no_byte(shop: Shop) -> None:
     reply = {"comment": "Takk", "updateTime": moment(5)}
     google = takeout(shop.root / "t.zip", [item(1, reviewReply=reply)])
     clock = ["Ann", "5", "2024-03-05 10:00", "clock", "Thanks", "2024-03-06 11:00", "fb"]
@@ -49,10 +39,10 @@ def test_a_wrong_zone_is_put_right_and_the_same_files_change_no_byte(
     shop.edit(ids["Di"], text="mended", author="Diana")
     before = shop.files()
     assert shop.run("--rewrite-dates", "--zone", RIGHT, "--dry-run") == EXIT_SUCCESS
-    assert "dates of 4 reviews would be written anew in Europe/Berlin" in capsys.readouterr().out
+    assert "dates of 4 reviews would be written anew in Europe/Berlin" in shop.output().out
     assert shop.files() == before
     assert shop.run(rows, "--zone", RIGHT) == EXIT_BAD_DATA
-    assert "--zone Europe/Berlin --rewrite-dates" in capsys.readouterr().err
+    assert "--zone Europe/Berlin --rewrite-dates" in shop.output().err
     assert shop.run("--rewrite-dates", "--zone", RIGHT) == EXIT_SUCCESS
     after = shop.files()
     dates = {
@@ -88,21 +78,10 @@ def test_a_row_that_was_erased_stays_away_in_the_right_zone(shop: Shop) -> None:
     assert shop.only()["author"] == "Cy"
 
 
-def test_a_kill_amid_the_rewriting_of_dates_is_mended_by_the_same_command(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kill_amid_the_rewriting_of_dates_is_mended_by_the_same_command(shop: Shop) -> None:
     rows = shop.csv(["Bo", "5", "2024-03-05 23:30", "a"], ["Cy", "5", "2024-03-05T23:30:00Z", "b"])
     shop.take(rows, "--name", "B", "--source", "fb")
-    write = files.write
-
-    def killed(path: Path, content: bytes, **how: bool) -> None:
-        if path.name == "reviews.json":
-            raise SystemExit(9)
-        return write(path, content, **how)
-
-    with monkeypatch.context() as patch, pytest.raises(SystemExit):
-        patch.setattr(files, "write", killed)
-        shop.run("--rewrite-dates", "--zone", RIGHT)
+    shop.run_until_killed("--rewrite-dates", "--zone", RIGHT)
     assert shop.run("--rewrite-dates", "--zone", RIGHT) == EXIT_SUCCESS
     after = shop.files()
     assert sorted(each["date"] for each in shop.reviews.values()) == [
