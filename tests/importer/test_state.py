@@ -26,6 +26,28 @@ def test_a_state_with_what_a_later_version_remembers_is_read_and_one_of_another_
         assert f"import-state.json {path}" in shop.output().err
 
 
+EARLIER_NAMES = {
+    "suppressed_aliases": "hidden",
+    "multipart": "parted",
+    "match_key": "join",
+    "naive": "clocks",
+}
+
+
+def test_a_state_with_the_names_of_earlier_versions_is_read(shop: Shop) -> None:
+    rows = shop.csv(["Ann", "5", "2024-03-05 10:00", "a"])
+    shop.take(takeout(shop.root / "t-002.zip", [item(1), item(2)]), rows, "--name", "B", "--source", "fb")
+    assert shop.run("--forget", takeout_id(1)) == EXIT_SUCCESS
+    before = shop.files()
+    text = before["import-state.json"].decode()
+    for name, earlier in EARLIER_NAMES.items():
+        assert f'"{name}"' in text
+        text = text.replace(f'"{name}"', f'"{earlier}"')
+    written(shop.data / "import-state.json", text)
+    shop.take(rows, shop.root / "t-002.zip", "--source", "fb")
+    assert shop.files() == before
+
+
 def test_a_wrong_zone_is_put_right_and_the_same_files_change_no_byte(shop: Shop) -> None:
     reply = {"comment": "Takk", "updateTime": moment(5)}
     google = takeout(shop.root / "t.zip", [item(1, reviewReply=reply)])
