@@ -12,10 +12,17 @@ DAYS = {
     "2024-08-09": ["9. August 2024", "9 août 2024", "9 agosto 2024", "09/08/24", "9-8-2024"],
     "2024-12-01": ["1. Dez. 2024", "1 déc. 2024", "1 dic 2024", "December 1 2024", "1 décembre 2024"],
     "2024-05-03T21:12:00+02:00": [
-        "3 May 2024 9:12 PM",
-        "May 3, 2024 at 09:12 pm",
-        "3.5.24, 21:12",
-        "2024/05/03 21:12",
+        *(
+            "3 May 2024 9:12 PM",
+            "May 3, 2024 at 09:12 pm",
+            "3.5.24, 21:12",
+            "2024/05/03 21:12",
+            "3/5/2024 9:12 PM",
+        )
+    ],
+    "2024-03-05T10:00:00+01:00": ["2024-03-05 10:00"],
+    "2024-03-05T11:00:00+01:00": [
+        *("2024-03-05 10:00:00 UTC", "2024-03-05T10:00:00.123456789+0000", "1709632800", "1709632800000")
     ],
     "2024-05-03T23:12:00+02:00": ["2024-05-03T21:12:00Z", "3 May 2024 21:12 UTC", "3.5.2024 21:12:00 +0000"],
 }
@@ -26,46 +33,41 @@ def test_a_date_is_read_as_people_write_it(text: str, date: str) -> None:
     assert read_date(text, BERLIN).text == date
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "3 Brumaire 2024",
-        "May 2024",
-        "3 May",
-        "1.6",
-        "3 May June 2024",
-        "9" * 9**5,
-        "3 May 2024 ago",
-        "24-05-03",
-    ],
-)
+NO_DATES = "3 Brumaire 2024|May 2024|3 May|1.6|3 May June 2024|3 May 2024 ago|24-05-03|31/02/2024|13/13/24"
+NO_DATES += f"|2024-13-01|2024-01-01 25:00|1850-01-01|99999999999|2 months ago|{'9' * 9**5}"
+
+
+@pytest.mark.parametrize("text", NO_DATES.split("|"))
 def test_what_is_no_date_is_refused(text: str) -> None:
     with pytest.raises(BadRecord):
         read_date(text, BERLIN)
 
 
-@pytest.mark.parametrize(
-    ("text", "stars"),
-    [
-        ("4 out of 5", 4),
-        ("4.5 out of 5 stars", 4.5),
-        ("5 star rating", 5),
-        ("5 Sterne", 5),
-        ("4 von 5 Sternen", 4),
-        ("3 étoiles", 3),
-        ("2 estrellas", 2),
-        ("★★★★☆", 4),
-        ("⭐️⭐️⭐️", 3),
-        ("0", None),
-    ],
-)
-def test_stars_are_read_as_tools_write_them(text: str, stars: float | None) -> None:
-    assert read_stars(text, 0) == stars
+STARS = {  # by scale, 0 where nobody said it
+    (0, 5): "5|5 star rating|5 Sterne",
+    (0, 4): "4 out of 5|4 von 5 Sternen|★★★★☆|FOUR|4/5",
+    (0, 4.5): "4.5 out of 5 stars",
+    (0, 4.6): "4,6",
+    (0, 3): "3 étoiles|⭐️⭐️⭐️|3 stars",
+    (0, 2): "2 estrellas",
+    (0, None): "0",
+    (10, 4.5): "9",
+    (10, 2.5): "5",
+    (100, 4): "80%",
+    (100, 1): "1",
+}
 
 
-@pytest.mark.parametrize(
-    "text", ["positive", "doesn't recommend", "recommended", "negative", "great", "5 out of five"]
-)
+@pytest.mark.parametrize(("scale", "stars"), STARS)
+def test_stars_are_read_on_each_scale_as_tools_write_them(scale: int, stars: float | None) -> None:
+    for text in STARS[scale, stars].split("|"):
+        assert read_stars(text, scale) == stars
+
+
+NO_STARS = "positive|doesn't recommend|recommended|negative|great|5 out of five"
+
+
+@pytest.mark.parametrize("text", NO_STARS.split("|"))
 def test_words_that_are_no_stars_are_refused_since_stars_are_never_invented(text: str) -> None:
     with pytest.raises(BadRecord, match="stars are never invented"):
         read_stars(text, 0)

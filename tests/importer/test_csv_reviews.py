@@ -113,19 +113,14 @@ def test_a_fault_below_the_line_of_excel_has_the_number_of_its_line(shop: Shop) 
     assert "a.csv line 4: " in shop.output().out
 
 
-@pytest.mark.parametrize(
-    "flags",
-    [
-        ["--map", "author=customer, rating=STARS,  date=Posted_On"],
-        [
-            "--map",
-            "author=customer,",
-            "rating=STARS,",
-            "date=posted-on",
-        ],  # blanks that the shell has split at
-        ["--map=author=customer", "--map=rating=STARS", "--map= date = posted on "],
-    ],
-)
+MAPS = [
+    ["--map", "author=customer, rating=STARS,  date=Posted_On"],
+    ["--map", "author=customer,", "rating=STARS,", "date=posted-on"],  # blanks that the shell has split at
+    ["--map=author=customer", "--map=rating=STARS", "--map= date = posted on "],
+]
+
+
+@pytest.mark.parametrize("flags", MAPS)
 def test_a_map_may_have_blanks_and_any_case(shop: Shop, flags: list[str]) -> None:
     path = written(shop.root / "a.csv", "Customer,Stars,Posted On\nAnn,5,2024-01-02\n")
     shop.take(path, *flags, "--name", "B", "--source", "fb")
@@ -214,11 +209,15 @@ def test_words_to_be_replaced_are_not_imported(shop: Shop) -> None:
             shop.run(path, *flags)
 
 
-@pytest.mark.parametrize(("faulty", "is_imported"), [(1, True), (2, True), (3, False)])
-def test_three_faulty_rows_stop_a_small_file_and_fewer_are_skipped(
-    shop: Shop, faulty: int, is_imported: bool
+FAILURES = [(1, 0, False), (1, 2, True), (2, 2, True), (3, 2, False), (3, 27, True), (4, 27, False)]
+
+
+@pytest.mark.parametrize(("faulty", "valid", "is_imported"), FAILURES)
+def test_more_than_a_tenth_of_faulty_rows_stop_an_import_if_they_are_three_or_all(
+    shop: Shop, faulty: int, valid: int, is_imported: bool
 ) -> None:
-    rows = [["Bo", "no", "2024-01-02", ""]] * faulty + [["Ann", "5", "2024-01-02", ""]] * 2
+    rows = [["Bo", "no", "2024-01-02", ""]] * faulty
+    rows += [["Ann", "5", f"2024-01-{n + 1:02}", ""] for n in range(valid)]
     status = shop.run(shop.csv(*rows), "--name", "B", "--source", "fb", "--zone", ZONE)
     assert (status == 0) is is_imported
 

@@ -35,50 +35,14 @@ def test_comments_and_replies_are_kept_as_they_were_written(shop: Shop, comment:
     assert shop.only()["owner_reply"] == expected
 
 
-DATES = {
-    "2024-03-05": "2024-03-05",
-    "2024-03-05 10:00": "2024-03-05T10:00:00-08:00",
-    "2024-03-05 10:00:00 UTC": "2024-03-05T02:00:00-08:00",
-    "2024-03-05T10:00:00.123456789+0000": "2024-03-05T02:00:00-08:00",
-    "25/03/2024": "2024-03-25",
-    "03/25/2024 09:12 PM": "2024-03-25T21:12:00-07:00",
-    "5.3.2024": "2024-03-05",
-    "Jan 5, 2026": "2026-01-05",
-    "1709632800": "2024-03-05T02:00:00-08:00",
-    "1709632800000": "2024-03-05T02:00:00-08:00",
-    "05/05/2024": "2024-05-05",
-}
-
-
-@pytest.mark.parametrize("written_as", DATES)
-def test_dates_are_read_in_each_known_form(shop: Shop, written_as: str) -> None:
-    shop.take(shop.csv(["Ann", "5", written_as, ""]), "--name", "B", "--source", "fb")
-    assert shop.only()["date"] == DATES[written_as]
-
-
-@pytest.mark.parametrize(
-    "cell",
-    ["31/02/2024", "2 months ago", "2024-13-01", "2024-01-01 25:00", "1850-01-01", "99999999999", "13/13/24"],
-)
-def test_what_is_no_date_is_a_failed_row(shop: Shop, cell: str) -> None:
+def test_what_is_no_date_is_a_failed_row(shop: Shop) -> None:
     rows = [["Ann", "5", f"2024-01-{n:02}", ""] for n in range(1, 20)]
-    shop.take(shop.csv(*rows, ["Bo", "5", cell, ""]), "--name", "B", "--source", "fb")
+    shop.take(shop.csv(*rows, ["Bo", "5", "2 months ago", ""]), "--name", "B", "--source", "fb")
     assert "a.csv line 21: " in shop.output().out
     assert len(shop.reviews) == 19
 
 
-STARS = [("5", None, 5), ("4,6", None, 4.6), ("FOUR", None, 4), ("4/5", None, 4), ("★★★★☆", None, 4)]
-STARS += [("3 stars", None, 3), ("9", "10", 4.5), ("80%", "100", 4), ("1", "100", 1), ("5", "10", 2.5)]
-
-
-@pytest.mark.parametrize(("cell", "scale", "stars"), STARS)
-def test_stars_are_read_on_each_scale(shop: Shop, cell: str, scale: str | None, stars: float) -> None:
-    options = ["--scale", scale] if scale else []
-    shop.take(shop.csv(["Ann", cell, "2024-01-01", ""]), "--name", "B", "--source", "fb", *options)
-    assert shop.only()["rating"] == stars
-
-
-UNDECIDED = {
+OPEN_QUESTIONS = {
     "--date-order": (["author rating date source", ["Ann", "5", "05/03/2024", "fb"]]),
     "--scale": (["author rating date source", ["Ann", "8", "2024-01-01", "fb"]]),
     "--map": (["Customer Stars When", ["Ann", "5", "2024-01-01"]]),
@@ -88,9 +52,9 @@ UNDECIDED = {
 }
 
 
-@pytest.mark.parametrize("option", UNDECIDED)
+@pytest.mark.parametrize("option", OPEN_QUESTIONS)
 def test_what_is_open_stops_the_import_and_names_the_option(shop: Shop, option: str) -> None:
-    header, row = UNDECIDED[option]
+    header, row = OPEN_QUESTIONS[option]
     name = [] if option == "--name" else ["--name", "B"]
     assert shop.run(shop.csv(row, header=str(header)), *name) == EXIT_BAD_DATA
     assert option in shop.output().err
@@ -144,28 +108,19 @@ def rows(changes: dict[int, str]) -> str:
     return "".join(f"{changes.get(number, row)}\n" for number, row in enumerate(ROWS, 1))
 
 
+NEW_LINE = "\n"
+NEXT = 'Cy,5,2024-02-02,"Good, cheap",fb'
 UNCLOSED = {
-    "to the end": ({5: 'Bo,4,2024-02-01,"Fine,fb'}, "line 5", "16 more lines"),
-    "to the next quote": (
-        {3: 'Bo,4,2024-02-01,"Fine,fb', 9: 'Cy,5,2024-02-02,"Good, cheap",fb'},
-        "line 3",
-        "6 more lines",
-    ),
-    "behind a text of several lines": (
-        {3: 'Bo,4,2024-02-01,"Fine\nand\nfar","fb', 9: 'Cy,5,2024-02-02,"Good, cheap",fb'},
-        "line 5",
-        "6 more lines",
-    ),
+    "to the end": ({5: 'Bo,4,2024-02-01,"Fine,fb'}, 5, "16 more lines"),
+    "to the next quote": ({3: 'Bo,4,2024-02-01,"Fine,fb', 9: NEXT}, 3, "6 more lines"),
+    "behind a text of lines": ({3: 'Bo,4,2024-02-01,"Fine\nand\nfar","fb', 9: NEXT}, 5, "6 more lines"),
     "of all cells": (
         {3: '"Bo","4","2024-02-01","Fine', 4: '"Cy","5","2024-02-02","Good","fb"'},
-        "line 3",
+        3,
         "1 more line",
     ),
-    "with more lines than a review has": (
-        {3: 'Bo,4,2024-02-01,"' + 60 * "a\n" + '",fb'},
-        "line 3",
-        "60 more lines",
-    ),
+    "with more lines than a review has": ({3: f'Bo,4,2024-02-01,"{51 * NEW_LINE}",fb'}, 3, "51 more lines"),
+    "over half a million characters": ({2: 'Bo,4,2024-02-01,"Fine,fb', 20: 500_000 * "x"}, 2, "more lines"),
 }
 
 
@@ -177,14 +132,8 @@ def test_a_quote_that_is_not_closed_never_puts_the_words_of_others_into_a_review
     path = written(shop.root / "a.csv", rows(changes))
     assert shop.run(path, "--name", "B", "--zone", ZONE) == EXIT_BAD_DATA
     told = shop.output().err
-    assert f"a.csv {line}: " in told and swallowed in told
+    assert f"a.csv line {line}: a quote opens here" in told and swallowed in told
     assert not shop.data.exists()
-
-
-def test_a_quote_over_half_a_million_characters_is_told_as_such(shop: Shop) -> None:
-    path = written(shop.root / "a.csv", rows({2: 'Bo,4,2024-02-01,"Fine,fb', 20: 500_000 * "x"}))
-    assert shop.run(path, "--name", "B") == EXIT_BAD_DATA
-    assert "a.csv line 2: a quote opens here" in shop.output().err
 
 
 def test_quotes_within_one_line_and_texts_of_many_lines_are_taken_as_they_are(shop: Shop) -> None:
@@ -206,13 +155,6 @@ def test_a_date_of_the_future_is_a_faulty_row_with_a_day_of_tolerance(shop: Shop
     assert "a.csv line 31: " in told and "a.csv line 32: " in told and "in the future" in told
     assert max(review["date"] for review in shop.reviews.values()) == f"{days[1]}"
     assert len(shop.reviews) == 29
-
-
-def test_a_moment_of_the_future_from_google_is_a_faulty_record(shop: Shop) -> None:
-    later = item(20, createTime="2131-01-01T00:00:00Z", updateTime=None)
-    shop.take(written(shop.root / "a", page([*(item(n) for n in range(12)), later])), "--name", "B")
-    assert len(shop.reviews) == 12
-    assert "/reviews/12: " in shop.output().out
 
 
 DAMAGED = {
@@ -239,15 +181,10 @@ def test_letters_that_cp1252_damages_stop_the_import_and_the_mended_file_adds_no
     assert len(shop.reviews) == 8
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Très bien, “çà et là” – 5 € l’été",
-        "Größe ändert Übliches … ’s ist so",
-        "¿Qué? ¡Años! 20 m²",
-        "Ærø Œuvre",
-    ],
-)
+WESTERN = "Très bien, “çà et là” – 5 € l’été|Größe ändert Übliches … ’s ist so|¿Qué? ¡Años! 20 m²|Ærø Œuvre"
+
+
+@pytest.mark.parametrize("text", WESTERN.split("|"))
 def test_what_western_languages_write_in_cp1252_is_taken(shop: Shop, text: str) -> None:
     content = "\n".join([ROWS[0], f'Ann,5,2024-01-01,"{text}",fb']).encode("cp1252")
     shop.take(written(shop.root / "a.csv", content), "--name", "B")
@@ -269,6 +206,7 @@ REFUSED = {
     "tenth": (page([item(1), *({"name": n} for n in range(3))]), "more than a tenth"),
     "text": (page([item(1), *3 * [item(2)["name"]]]), "and not an object"),
     "verified": (b"author,rating,date,source,verified\nA,5,2024-01-01,fb,no\n", "--map"),
+    "future": (page([item(1, createTime="2131-01-01T00:00:00Z", updateTime=None)]), "in the future"),
     "PK": (b"PK,author,rating,date,source\n7,A,5,2024-01-01,fb\n", "--map"),
     "page": (b"<!DOCTYPE html>", "DOCTYPE"),
 }
