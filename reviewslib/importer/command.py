@@ -68,15 +68,15 @@ def read_exports(options: Options) -> Exports:
             if options.drop:
                 records = len(exports.records) - len(before.records)
                 refuse_failures(exports.failed[len(before.failed) :], records)
-        except BadData as fault:
-            if not options.drop:
-                raise
-            exports = _without(path, before, [f"skipped: {line}" for line in fault.lines()])
-        except NeedsDecision as fault:
+        except (BadData, NeedsDecision) as fault:
             if options.drop:
-                exports = _without(path, before, _explanation(path, fault.questions, options.data))
-            else:
+                exports = before
+                exports.damaged_exports.add(formats.part_of(path.name.partition(".zip")[0])[0])
+                exports.skipped += _skipped(path, fault, options.data)
+            elif isinstance(fault, NeedsDecision):
                 exports.questions += fault.questions
+            else:
+                raise
     formats.finish(exports)
     is_empty = not (exports.records or exports.with_reviews or exports.csv_settings)
     if paths and not exports.questions and is_empty:
@@ -97,18 +97,12 @@ def given_files(options: Options) -> Sequence[Path]:
     return [path for path in sorted(options.drop.iterdir()) if not path.name.startswith(".")]
 
 
-def _without(path: Path, before: Exports, reasons: Lines) -> Exports:
-    """The exports before a file of a drop folder that cannot be imported."""
-    export, _ = formats.part_of(path.name.partition(".zip")[0])
-    before.damaged_exports.add(export)  # a part of it is missing
-    before.skipped += reasons
-    return before
-
-
-def _explanation(path: Path, questions: Sequence[Question], data: Path) -> Lines:
-    """What is open of a file in a drop folder, and the command that answers it."""
-    asked = "; ".join(each.lines[0].removeprefix(f"{path}: ").rstrip(".:") for each in questions)
-    commands = commands_to_copy([str(path), "--data", str(data)], questions)
+def _skipped(path: Path, fault: BadData | NeedsDecision, data: Path) -> Lines:
+    """What is wrong with a file in a drop folder, or what is open and the command that answers it."""
+    if isinstance(fault, BadData):
+        return [f"skipped: {line}" for line in fault.lines()]
+    asked = "; ".join(each.lines[0].removeprefix(f"{path}: ").rstrip(".:") for each in fault.questions)
+    commands = commands_to_copy([str(path), "--data", str(data)], fault.questions)
     return [f"skipped: {path}: {asked}", *(f"  Explain it once: {each}" for each in commands)]
 
 

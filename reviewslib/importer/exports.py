@@ -316,7 +316,7 @@ def _of_page(document: Mapping[str, Json], found: Sequence[Record], exports: Exp
     return [replace(each, export=key) for each in found]
 
 
-# ---- Close: what all files say together ----
+# ---- Finish: what all files say together ----
 
 
 def finish(exports: Exports) -> None:

@@ -275,11 +275,12 @@ class Ledger:
             if (derived := DERIVED_ID.fullmatch(id)) and not entry.native:
                 self._by_row_key[entry.row or derived[1]].append(id)
 
-    def recognised_locations(self, records: Iterable[Record]) -> set[str]:
+    def recognised_locations(self, records: Sequence[Record]) -> set[str]:
         """The locations of records that are stored, for a state that knows none."""
         keys = self._by_match_key.keys() - {""}
-        stored = (each for each in records if _match_key(each) in keys or _own_id(each) in self.entries)
-        return {each.location for each in stored} - {""}
+        ids = (f"{each.review['source']}-{each.native_id}" for each in records)
+        pairs = zip(records, ids, strict=True)
+        return {each.location for each, id in pairs if id in self.entries or _match_key(each) in keys} - {""}
 
     def merge_records(self, records: Sequence[Record], complete: CompleteExports) -> None:
         """Take over what records say, and note which reviews each export has."""
@@ -309,8 +310,7 @@ class Ledger:
         keys = {native: _match_key(newest[native]) for native in unknown}
         frequency = Counter(keys.values())
         for (source, native_id), key in keys.items():
-            record, same = newest[source, native_id], list[str]()
-            id = _own_id(record)
+            id, same, record = f"{source}-{native_id}", list[str](), newest[source, native_id]
             if key and frequency[key] == 1 and id not in self.entries and format != "csv":
                 same = [each for each in self._by_match_key[key] if self._may_be(each, record)]
             id = same[0] if len(same) == 1 else id
@@ -457,11 +457,6 @@ class Ledger:
 
 def _match_key(record: Record) -> str:
     return match_key(record.review["source"], record.created, record.review["author"])
-
-
-def _own_id(record: Record) -> str:
-    """The id of a review that is not known yet, made of its native id."""
-    return f"{record.review['source']}-{record.native_id}"
 
 
 def _row_key(record: Record, zone: str = "") -> RowKey:

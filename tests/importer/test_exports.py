@@ -66,16 +66,8 @@ def test_our_template_is_imported_as_it_is(shop: Shop) -> None:
     header = shop.output().out
     assert header == HEADER.replace(" ", ",") + "\n"
     shop.take(shop.csv(ROW, header=HEADER), "--name", "B")
-    assert shop.only() == {
-        "id": "fb-7",
-        "author": "Ann",
-        "rating": 5,
-        "date": "2024-01-02",
-        "text": "Good",
-        "source": "fb",
-        "source_url": "https://fb.example/7",
-        "owner_reply": {"text": "Thanks", "date": "2024-01-03"},
-    }
+    plain = dict(zip(HEADER.split()[1:7], ROW[1:7], strict=True)) | {"rating": 5, "id": "fb-7"}
+    assert shop.only() == plain | {"owner_reply": {"text": "Thanks", "date": "2024-01-03"}}
 
 
 def test_any_header_is_explained_by_a_map(shop: Shop) -> None:
@@ -157,13 +149,8 @@ def test_a_date_of_the_future_is_a_faulty_row_with_a_day_of_tolerance(shop: Shop
     assert len(shop.reviews) == 29
 
 
-DAMAGED = {
-    "mac_roman": "Zoë Müller",
-    "cp850": "Für José",
-    "cp1251": "Привет",
-    "cp1253": "Καλημέρα",
-    "utf-8": "Bjørn",
-}
+DAMAGED = {"mac_roman": "Zoë Müller", "cp850": "Für José", "cp1251": "Привет", "cp1253": "Καλημέρα"}
+DAMAGED["utf-8"] = "Bjørn"
 
 
 @pytest.mark.parametrize("encoding", DAMAGED)
