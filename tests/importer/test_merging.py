@@ -523,7 +523,7 @@ def test_an_author_at_several_sources_or_under_a_short_name_is_asked_for(shop: S
     ]
     shop.take(written(shop.root / "p", page(both)), "--name", "B", "--short-names")
     shop.take(shop.csv(["Ann Roe", "5", "2024-01-01", ""]), "--source", "fb")
-    flags = ["--source", "google"]
+    flags, asks = ["--source", "google"], "--source google"
     for name, more, told in (
         ("Ann R.", [], "--source g"),
         ("Ann R.", flags, "2 authors"),
