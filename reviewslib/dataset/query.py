@@ -60,7 +60,6 @@ class BadQuery(ValueError):
     """
 
     def __init__(self, issues: Sequence[Issue], wrong_count: int | None = None):
-        super().__init__("; ".join(map(str, issues)))
         self.issues = tuple(issues)
         self.wrong_count = len(issues) if wrong_count is None else wrong_count
 

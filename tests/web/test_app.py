@@ -125,6 +125,12 @@ def test_any_conditional_headers_give_200_or_304(tag: str, date: str, coding: st
         assert_defined(call(APP, "GET", path, **headers), 200, 304)
 
 
+def test_an_answer_that_has_no_content_has_no_length() -> None:
+    for method, status in (("OPTIONS", 204), ("GET", 304), ("HEAD", 304)):
+        answered, headers, body = call(APP, method, "/reviews.json", IF_NONE_MATCH="*")
+        assert (answered, "Content-Length" in headers, body) == (status, False, b"")
+
+
 HEADERS = [
     *("ACCEPT", "ACCEPT_ENCODING", "CONTENT_ENCODING", "CONTENT_LENGTH", "CONTENT_TYPE", "HOST", "ORIGIN"),
     *("IF_MODIFIED_SINCE", "IF_NONE_MATCH"),
