@@ -132,8 +132,6 @@ def test_a_review_is_a_page_or_json_and_so_is_its_absence(service: Address) -> N
 
 # ---- Conditional requests: RFC 9110 section 13 ----
 
-LATE = "Fri, 31 Dec 9999 23:59:59 GMT"
-
 
 @pytest.mark.parametrize("path", READABLE)
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
@@ -146,43 +144,12 @@ def test_a_known_tag_gives_304_with_the_headers_that_matter(service: Address, pa
     assert "content-type" not in answer.headers
 
 
-@pytest.mark.parametrize(
-    ("header", "value", "status"),
-    [("if_modified_since", LATE, 304)]
-    + [("if_none_match", value, 304) for value in ("{}", "W/{}", '"other", {}', '"a","b" , W/{},"c"', "*")]
-    + [("if_none_match", odd, 200) for odd in ('"other"', 'W/"other"', "nonsense", '"', ",", '"' * 500)]
-    + [
-        ("if_modified_since", f"{day} GMT", 200)
-        for day in ("Thu, 01 Jan 1970 00:00:00", "Sat, 99 Foo 2026 0")
-    ]
-    + [("if_modified_since", odd, 200) for odd in ("Mon, 01 Jan 0001 00:00:00 +1400", "yesterday", "0")]
-    + [("if_modified_since", f"1 Jan {odd}", 200) for odd in ("2026 0:0 +99999999999999", f"{'9' * 20} 0:0")]
-    + [("if_modified_since", f"{LATE}, {LATE}", 200), ("if_modified_since", "31 Dec 9999", 200)]
-    + [("if_modified_since", f"Friday, 31-Dec-{year} 23:59:59 GMT", 304) for year in (68,)]
-    + [("if_modified_since", "Fri Dec 31 23:59:59 9999", 304)],
-)
-def test_a_list_of_tags_or_a_date_matches_or_counts_for_nothing(
-    service: Address, header: str, value: str, status: int
-) -> None:
+def test_a_list_of_tags_and_a_date_in_an_old_form_reach_the_application(service: Address) -> None:
     tag = fetch(service, "/reviews.json").headers["etag"]
-    assert fetch(service, "/reviews.json", **{header: value.format(tag)}).status == status
-
-
-def test_the_tag_of_either_coding_gives_304_and_is_repeated(service: Address) -> None:
-    packed, plain = (
-        fetch(service, "/reviews.json", Accept_Encoding=coding).headers["etag"] for coding in ("gzip", "")
-    )
-    assert packed != plain
-    for tag in (packed, plain):
-        for coding in ("gzip", ""):
-            answer = fetch(service, "/reviews.json", Accept_Encoding=coding, If_None_Match=tag)
-            assert (answer.status, answer.headers["etag"]) == (304, tag)
-
-
-def test_a_date_counts_only_without_a_tag(service: Address) -> None:
-    date = fetch(service, "/reviews.json").headers["last-modified"]
-    assert fetch(service, "/reviews.json", If_Modified_Since=date).status == 304
-    assert fetch(service, "/reviews.json", If_Modified_Since=date, If_None_Match='"other"').status == 200
+    assert fetch(service, "/reviews.json", If_None_Match=f'"a", W/{tag}').status == 304
+    late = "Friday, 31-Dec-68 23:59:59 GMT"
+    assert fetch(service, "/reviews.json", If_Modified_Since=late).status == 304
+    assert fetch(service, "/reviews.json", If_Modified_Since=late, If_None_Match='"other"').status == 200
 
 
 # ---- Codings ----
@@ -195,23 +162,6 @@ def test_gzip_comes_when_asked_for_and_unpacks_to_the_same_bytes(service: Addres
     assert "content-encoding" not in plain.headers
     assert gzip.decompress(packed.body) == plain.body
     assert len(packed.body) < len(plain.body)
-
-
-@pytest.mark.parametrize(
-    ("accept", "coding"),
-    [(accept, "gzip") for accept in ("gzip", "GZIP", "*", "identity;q=0.5, gzip", "gzip ; Q=0.123456")]
-    + [(accept, None) for accept in ("gzip;q=0", "identity, gzip;q=0.5", "br", "*;q=0", "gzip;q=0, *")]
-    + [(accept, None) for accept in ("gzip;q=nonsense", "gzip;q=-1", "gzip;q=2", "gzip;q=", ",;=")]
-    + [("gzip," + "x" * 5000, "gzip"), ("x" * 990 + ", gzip;q=0.5", None), ("x" * 5000 + ", gzip", None)],
-)
-def test_accept_encoding_is_obeyed(service: Address, accept: str, coding: str | None) -> None:
-    answer = fetch(service, "/reviews.json", Accept_Encoding=accept)
-    assert answer.headers.get("content-encoding") == coding
-
-
-def test_a_short_answer_is_not_compressed(service: Address) -> None:
-    answer = fetch(service, "/api/reviews/search?query=nowhere+to+be+found", Accept_Encoding="gzip")
-    assert "content-encoding" not in answer.headers
 
 
 # ---- Methods and CORS ----
@@ -616,13 +566,7 @@ def test_health_tells_what_is_served(service: Address) -> None:
 HTML, JSON = "text/html; charset=utf-8", "application/json"
 
 
-@pytest.mark.parametrize(
-    ("accept", "kind"),
-    [("*/*", HTML), ("text/*", HTML), ("text/html, application/json", HTML), ("application/json;q=0", HTML),
-     ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", HTML),
-     ("application/json;q=0.5, */*", HTML), (JSON, JSON), ("Application/JSON; charset=utf-8", JSON),
-     ("application/json, text/plain, */*", JSON), ("text/html;q=0.5, application/json", JSON)],
-)  # fmt: skip
+@pytest.mark.parametrize(("accept", "kind"), [("text/html, */*;q=0.1", HTML), (JSON, JSON)])
 def test_the_root_is_a_page_unless_json_is_preferred(service: Address, accept: str, kind: str) -> None:
     answer = fetch(service, "/", Accept=accept)
     assert (answer.status, answer.headers["content-type"]) == (200, kind)
