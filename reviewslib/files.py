@@ -138,7 +138,7 @@ def in_archive(file: BinaryIO, path: Path, wanted: re.Pattern[str]) -> Iterator[
     except Exception as error:  # a damaged archive makes zipfile and its decoders raise a dozen kinds
         if getattr(error, "filename", None):  # one of ours
             raise
-        reason = f"a damaged or encrypted archive ({error or type(error).__name__}); download it again"
+        reason = f"a damaged or encrypted archive ({str(error) or type(error).__name__}); download it again"
         raise OSError(None, reason, str(path)) from None
 
 
