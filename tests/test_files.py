@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import stat
 import zipfile
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
@@ -32,7 +33,30 @@ def test_what_is_no_regular_file_is_named_and_not_opened(tmp_path: Path) -> None
         with pytest.raises(OSError) as caught, opened(tmp_path / name):
             pass
         assert caught.value.filename == str(tmp_path / name)
-        assert (caught.value.strerror == "it is not a regular file") is (name != "absent")
+        told = "No such file or directory" if name == "absent" else "it is not a regular file"
+        assert (caught.value.strerror, caught.value.errno) == (
+            told,
+            errno.ENOENT if name == "absent" else None,
+        )
+
+
+@pytest.mark.parametrize("put", [os.mkfifo, lambda path: path.symlink_to(__file__)], ids=["pipe", "link"])
+def test_what_is_put_in_the_place_of_a_file_that_is_being_opened_is_not_waited_for_or_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, put: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "a"
+    path.touch()
+
+    def put_it_there(mode: int) -> bool:
+        path.unlink()
+        put(path)
+        monkeypatch.undo()
+        return True
+
+    monkeypatch.setattr(stat, "S_ISREG", put_it_there)
+    with pytest.raises(OSError, match="not a regular file|symbolic links") as caught, opened(path):
+        pass
+    assert caught.value.filename == str(path)
 
 
 def test_a_file_of_an_open_folder_is_opened_there_whatever_its_path_leads_to_by_now(tmp_path: Path) -> None:
@@ -219,7 +243,10 @@ def test_a_dry_run_names_the_folder_that_is_not_ours_to_change(
 
 
 def test_there_is_one_writer_at_a_time(tmp_path: Path) -> None:
-    with locked(tmp_path), pytest.raises(OSError, match="another import"), locked(tmp_path):
+    with locked(tmp_path), pytest.raises(OSError) as caught, locked(tmp_path):
         pass
+    assert (caught.value.strerror, caught.value.filename) == ("another import is under way", str(tmp_path))
     with locked(tmp_path), locked(tmp_path / "absent"):
+        pass
+    with pytest.raises(NotADirectoryError), locked(Path(__file__)):
         pass

@@ -137,7 +137,7 @@ def test_the_weight_of_a_type_is_its_own_or_that_of_its_range() -> None:
 
 @pytest.mark.parametrize(
     ("field", "is_taken"),
-    [(field, True) for field in ("gzip", "*", "identity;q=0.5, gzip", "gzip;q=0.5, identity;q=0.5")]
+    [(field, True) for field in ("gzip;q=0.5", "*", "identity;q=0.5, gzip", "gzip;q=0.5, identity;q=0.5")]
     + [(field, False) for field in ("", "br", "identity, gzip;q=0.5", "*;q=0", "gzip;q=0", "gzip;q=0, *")],
 )
 def test_gzip_is_sent_where_it_is_taken_and_liked_no_less_than_plain_bytes(
@@ -152,7 +152,7 @@ def test_gzip_is_sent_where_it_is_taken_and_liked_no_less_than_plain_bytes(
     + [("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", False)]
     + [("application/json;q=0.5, */*", False), ("application/json;q=0.5, */*;q=0.5", True)]
     + [("Application/JSON; charset=utf-8", True), ("application/json, text/plain, */*", True)]
-    + [("text/html;q=0.5, application/json", True)],
+    + [("text/html;q=0.5, application/json", True), ("application/json;q=0.5", True)],
 )
 def test_json_is_sent_where_it_is_named_and_liked_more_than_the_page(field: str, is_preferred: bool) -> None:
     assert prefers_json(field) is is_preferred
