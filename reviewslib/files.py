@@ -185,5 +185,5 @@ def write(path: Path, content: bytes, *, is_dry: bool) -> None:
     except OSError as error:  # a full disk has no name
         raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
+        with suppress(OSError):  # after a replacement there is none
+            draft.unlink()

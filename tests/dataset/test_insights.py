@@ -19,6 +19,7 @@ from reviewslib.dataset.insights import (
     COUNTED_KEYS,
     ENTITY_KINDS,
     MODEL,
+    compare_annotations,
     counted,
     misspelt,
     name_complaints,
@@ -89,8 +90,8 @@ def test_the_version_grows_only_with_what_is_counted() -> None:
     first = renewed({}, SAMPLE, {}, then)
     assert first == counted(SAMPLE) | {"version": 1, "generated_at": "2026-01-02T03:04:05Z"}
     assert renewed(first, SAMPLE, {}, now) == first
-    second = renewed(first, SAMPLE[1:], {}, now)
-    assert second == counted(SAMPLE[1:]) | {"version": 2, "generated_at": "2026-02-01T00:00:00Z"}
+    second = renewed(first, SAMPLE[1:], {"own": 1}, now)
+    assert second == counted(SAMPLE[1:]) | {"own": 1, "version": 2, "generated_at": "2026-02-01T00:00:00Z"}
 
 
 def test_without_reviews_every_figure_is_zero_or_null() -> None:
@@ -109,7 +110,7 @@ def test_reviews_alone_give_dates_shares_months_and_a_score_each() -> None:
         small.review("hidden", rating=1, date="2020-01-02", verified=False),
     )
     assert counted(reviews) == {
-        "model": MODEL,
+        "model": "counted from stars; names by alias",
         "review_count": 3,
         "date_range": {"earliest": "2025-01-02", "latest": "2025-03-31"},
         "overall_sentiment": {"score": 0.25, "positive_pct": 33.3, "neutral_pct": 33.3, "negative_pct": 33.3},
@@ -143,7 +144,8 @@ def test_means_are_of_exact_sums_and_never_minus_zero() -> None:
     by_hand = {"per_review": {"999": {"score": 0.1}, "998": {"score": 0.2}, "997": {"score": -0.304}}}
     score = counted(rated(5, 5, 1), by_hand)["overall_sentiment"]["score"]
     assert json.dumps(score) == "0.0"
-    assert counted(rated(4.6, 4.6, 4.6))["per_review"]["999"]["score"] == 0.8
+    scores = counted(rated(4.6, 4.125))["per_review"]
+    assert (scores["999"]["score"], scores["998"]["score"]) == (0.8, 0.56)
 
 
 # ---- Months and trend ----
@@ -192,6 +194,8 @@ def in_two_years(late: Sequence[float], early: Sequence[float]) -> list[Any]:
         ([5] * 9, [4] * 10, "stable"),  # too few
         ([5] * 10, [4] * 9, "stable"),
         ([5, 1] * 20, [4, 1] * 20, "stable"),  # within noise
+        ([5] * 8 + [3] * 2, [5] * 4 + [3] * 6, "stable"),  # 1.9 standard errors
+        ([5] * 8 + [3] * 2, [5] * 3 + [3] * 7, "improving"),  # 2.5 standard errors
         ([4.2] * 10, [4] * 10, "improving"),  # 0.1 exactly, though not in binary
         ([4] * 10, [4.2] * 10, "declining"),
         ([4.1] * 10, [4] * 10, "stable"),
@@ -243,9 +247,11 @@ def test_an_entry_has_the_figures_of_its_mentions_and_the_most_mentioned_comes_f
     )
     names = [("z", "D", "d"), ("b", "B", "b"), ("a", "D", "d"), ("q", "C", "c"), ("n", "N", "n")]
     entries = [{"id": id, "label": label, "aliases": [alias]} for id, label, alias in names]
+    entries.append({"id": "uncounted", "label": "A"})
     found = counted(reviews, {"entities": {"services": entries}})["entities"]["services"]
-    assert [(each["id"], *(each[key] for key in FIGURES)) for each in found] == [
-        *[("b", 3, 4, 0.5), ("q", 1, 5, 1), ("a", 1, 5, 1), ("z", 1, 5, 1), ("n", 0, None, None)]
+    assert [(each["id"], *(each.get(key) for key in FIGURES)) for each in found] == [
+        *[("b", 3, 4, 0.5), ("q", 1, 5, 1), ("a", 1, 5, 1), ("z", 1, 5, 1)],
+        *[("uncounted", None, None, None), ("n", 0, None, None)],
     ]
 
 
@@ -343,6 +349,7 @@ def test_other_keys_are_kept_and_those_that_are_counted_are_not() -> None:
         "pull_quote": None,
     }
     wrong = dict.fromkeys(COUNTED_KEYS, "by hand")
+    assert wrong.keys() == {"version", "generated_at", *counted([])} - {"entities", "per_review"}
     document = counted(rated(5), by_hand | wrong)
     assert document == counted(rated(5)) | by_hand
     assert counted(rated(5), None) == counted(rated(5), {}) == counted(rated(5), {"entities": None})
@@ -493,12 +500,28 @@ def test_keys_that_are_nearly_known_ones_are_told_with_these_and_others_are_the_
         "faq": [{"question": "?", "answer": "!", "review_id": []}],
         "per_review": {"a": {"scores": 1}, "summary": {}},
     }
-    meant = {path: reason.rpartition("is ")[2] for path, reason in misspelt(editorial, CONTRACT.document)}
-    assert meant == {
-        ("sumary",): '"summary" meant?',
-        ("entities", "technicians", 0, "alias"): '"aliases" meant?',
-        ("entities", "service"): '"services" meant?',
-        ("faq", 0, "review_id"): '"review_ids" meant?',
-        ("per_review", "a", "scores"): '"score" meant?',
+    nearest = {
+        ("sumary",): "summary",
+        ("entities", "technicians", 0, "alias"): "aliases",
+        ("entities", "service"): "services",
+        ("faq", 0, "review_id"): "review_ids",
+        ("per_review", "a", "scores"): "score",
     }
+    assert list(misspelt(editorial, CONTRACT.document)) == [
+        (path, f'an unknown key, which nothing reads; is "{key}" meant?') for path, key in nearest.items()
+    ]
     assert list(misspelt(WRITTEN, CONTRACT.document)) == []
+
+
+def test_reviews_that_changed_since_their_annotation_are_told_until_it_is_renewed() -> None:
+    def compare(stars: float, text: str, score: float, known: dict[str, str]) -> Any:
+        notes = {"999": {"score": score}, "998": {"score": 0.5}, "997": {}, "gone": {"score": 0}}
+        return compare_annotations(rated(stars, 4, 3, text=text), notes, known)
+
+    first, changed = compare(5, "Good", 1, {})
+    assert (list(first), changed) == (["999", "998"], [])
+    for stars, text, told in ((5, "Good", []), (5, "Bad", ["999", "998"]), (1, "Good", ["999"])):
+        assert compare(stars, text, 1, first) == (first, told)
+    anew, changed = compare(1, "Good", -1, first)
+    assert (changed, anew["998"]) == ([], first["998"])
+    assert compare(5, "Good", -1, anew) == (anew, ["999"])

@@ -153,10 +153,10 @@ def test_all_that_is_wrong_is_counted_and_fifty_unknown_parameters_and_all_known
     pairs = [*((f"p{number}", "x") for number in range(unknown)), ("limit", "x")]
     with pytest.raises(BadQuery) as raised:
         query_from_pairs(PARAMETERS, pairs)
-    issues = [str(issue) for issue in raised.value.issues]
+    issues = [(str(issue), issue.value) for issue in raised.value.issues]
     assert (raised.value.wrong_count, len(issues)) == (unknown + 1, listed)
-    assert f"limit: {WHOLE}" in issues
-    assert (issues[-1] == f"{unknown - 50} more parameters are unknown") is (unknown > 50)
+    assert (f"limit: {WHOLE}", "x") in issues
+    assert (issues[-1] == (f"{unknown - 50} more parameters are unknown", "")) is (unknown > 50)
     assert BadQuery(raised.value.issues).wrong_count == listed
 
 
