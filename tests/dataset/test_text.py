@@ -82,20 +82,3 @@ def mentions(text: str, alias: str) -> bool:
 )
 def test_a_mention_is_an_alias_as_whole_words_in_any_case(text: str, alias: str, found: bool) -> None:
     assert mentions(text, alias) is found
-
-
-def plainly_mentions(text: str, alias: str) -> bool:
-    """Whether the alias stands somewhere in the text with no letter, digit or underscore on either side."""
-    text, alias = (" ".join(plain.folded(each).split()) for each in (text, alias))
-    places = [at for at in range(len(text)) if text.startswith(alias, at)]
-    around = [text[max(0, at - 1) : at] + text[at + len(alias) : at + len(alias) + 1] for at in places]
-    is_unspaced = any(char >= "\u2e80" for char in alias)
-    return any(is_unspaced or not any(char.isalnum() or char == "_" for char in each) for each in around)
-
-
-SIGNS = st.text(st.sampled_from("aAeé\u0301ßsS_9 .-\n石한"), max_size=12)
-
-
-@given(text=SIGNS, alias=SIGNS.filter(str.strip))
-def test_a_mention_is_the_plain_definition(text: str, alias: str) -> None:
-    assert mentions(text, alias) is plainly_mentions(text, alias)

@@ -173,17 +173,6 @@ def test_any_text_is_carried_by_both_feeds(text: str) -> None:
 
 # ---- Ids and addresses ----
 
-any_text = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=6)
-any_id = any_text.filter(lambda id: id not in (".", ".."))
-
-
-@settings(max_examples=150)
-@given(st.lists(any_id, unique=True, max_size=6))
-def test_any_ids_are_unique_and_legal_in_both_feeds(ids: list[str]) -> None:
-    dataset = loaded(a_file(*map(review, ids)))
-    check_served(dataset)
-    assert [item["id"] for item in json_items(dataset)] == sorted(ids, reverse=True)
-
 
 def test_ids_with_blanks_slashes_and_letters_of_all_alphabets_become_tags() -> None:
     dataset = loaded(a_file(review("a b/c?é#%41~")))
@@ -249,19 +238,6 @@ def test_of_two_dates_the_later_instant_is_updated(earlier: str, later: str) -> 
     assert instant(earlier) < instant(later)
     check_dates(earlier, later)
     check_dates(later, earlier)
-
-
-offsets = st.sampled_from(["Z", "z", "+00:00", "-00:00", "+14:00", "-12:00", "+23:59", "-23:59", "+05:30"])
-fractions = st.sampled_from(["", ".0", ".5", ".123456", ".999999999"])
-moments = st.builds("{}{:%H:%M:%S}{}{}".format, st.sampled_from("Tt"), st.times(), fractions, offsets)
-days = st.dates(date(2025, 3, 1), date(2025, 3, 3)) | st.sampled_from([date.min, date.max])
-dates = st.builds("{}{}".format, days, st.just("") | moments)
-
-
-@settings(max_examples=250)
-@given(dates, st.none() | dates)
-def test_of_any_two_dates_the_later_instant_is_updated(written: str, reply: str | None) -> None:
-    check_dates(written, reply)
 
 
 def test_the_feed_is_as_new_as_its_newest_entry() -> None:

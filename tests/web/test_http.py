@@ -66,12 +66,6 @@ def test_every_read_is_dated_tagged_typed_and_cacheable(service: Address, path: 
     assert {**head.headers, "date": ""} == {**get.headers, "date": ""}
 
 
-@pytest.mark.parametrize("path", ["/reviews.json", "/insights.json", "/api/feed.json", *COMPUTED])
-def test_json_is_compact_utf_8(service: Address, path: str) -> None:
-    body = fetch(service, path).body
-    assert body == json.dumps(json.loads(body), ensure_ascii=False, separators=(",", ":")).encode()
-
-
 def test_the_contract_names_this_service_and_its_business(service: Address) -> None:
     served = json.loads(fetch(service, "/.well-known/openapi.json").body)
     business = json.loads(fetch(service, "/reviews.json").body)["business"]

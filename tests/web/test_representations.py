@@ -179,16 +179,12 @@ def test_a_list_of_tags_or_a_date_matches_or_counts_for_nothing(header: str, val
     assert asked(representation, **{header: value.format(f'"{DIGEST}"')}).status == status
 
 
-def test_the_tag_of_either_coding_gives_304_and_is_repeated() -> None:
-    both = represent(BODY, "a/b", 1)
+def test_the_tag_of_either_coding_is_repeated_and_a_date_beside_a_tag_does_not_count() -> None:
+    both = represent(BODY, "a/b", RFC_SECONDS)
     for tag, coding in product((f'"{DIGEST}"', f'"{DIGEST}-gzip"'), ("", "gzip")):
         answer = asked(both, if_none_match=tag, accept_encoding=coding)
         assert (answer.status, answer.headers[0]) == (304, ("ETag", tag))
-
-
-def test_a_date_counts_only_without_a_tag() -> None:
-    old = represent(BODY, "a/b", 1)
-    assert asked(old, if_modified_since=LATE, if_none_match='"other"').status == 200
+    assert asked(both, if_none_match='"other"', if_modified_since=RFC_DATE).status == 200
 
 
 @pytest.mark.parametrize(
