@@ -157,4 +157,4 @@ def _instant(date_time: str) -> tuple[timedelta, str]:
     moment = datetime.fromisoformat(date_time[:17] + min(second, "59") + offset)
     # Not timestamp(): in the years 1 and 9999 an offset would leave the calendar.
     to_the_second = moment.replace(tzinfo=None) - datetime.min - (moment.utcoffset() or timedelta())
-    return to_the_second, rest.removesuffix(offset).rstrip("0")
+    return to_the_second, rest.removesuffix(offset)

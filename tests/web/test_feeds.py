@@ -117,6 +117,9 @@ def test_feeds_hold_the_fifty_newest() -> None:
     assert [item["id"] for item in json_items(dataset)] == newest
     assert [item["date_published"][:10] for item in json_items(dataset)] == sorted(days)[:-51:-1]
     assert entry_texts(dataset, "id") == [f"tag:r.example,2026:review/{identifier}" for identifier in newest]
+    for count, said in ((49, "All "), (50, "The 50 newest ")):
+        feed = feeds.json_feed(loaded(a_file(*(review(f"{n}") for n in range(count)))), LINKS)
+        assert json.loads(feed)["description"].startswith(said)
 
 
 def test_the_feeds_of_no_reviews_are_valid() -> None:
@@ -241,9 +244,10 @@ def test_of_two_dates_the_later_instant_is_updated(earlier: str, later: str) -> 
 
 
 def test_the_feed_is_as_new_as_its_newest_entry() -> None:
-    replies = [{"text": "x", "date": day} for day in ("2025-06-03", "2025-06-05", "2025-06-04")]
+    days = ("2025-06-03", "2025-06-04T23:00:00Z", "2025-06-05T00:30:00+02:00")
+    replies = [{"text": "x", "date": day} for day in days]
     dataset = loaded(a_file(*(review(str(n), owner_reply=reply) for n, reply in enumerate(replies))))
-    assert atom_root(dataset).findtext(f"{ATOM}updated") == "2025-06-05T00:00:00Z"
+    assert atom_root(dataset).findtext(f"{ATOM}updated") == "2025-06-04T23:00:00Z"
 
 
 # ---- Readers ----

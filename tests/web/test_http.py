@@ -335,12 +335,6 @@ def test_every_issue_is_named_at_once_in_the_order_given(service: Address) -> No
     ]
 
 
-@pytest.mark.parametrize("parameter", ["query", "mentions_technician", "mentions_service"])
-def test_a_text_of_3000_characters_is_a_fair_question(service: Address, parameter: str) -> None:
-    answer = search(service, f"{parameter}={'x' * 3000}")
-    assert (answer.status, json.loads(answer.body)["matched"]) == (200, 0)
-
-
 def test_plus_and_percent_mean_what_forms_make_of_them(service: Address) -> None:
     spellings = ["query=lower+back", "query=lower%20back", "%71uery=lower%20%62ack", "&&query=lower+back&"]
     assert len({search(service, spelling).body for spelling in spellings}) == 1

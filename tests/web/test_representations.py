@@ -160,19 +160,15 @@ def test_json_is_sent_where_it_is_named_and_liked_more_than_the_page(field: str,
 
 # ---- Conditional requests: RFC 9110 section 13 ----
 
-LATE = "Fri, 31 Dec 9999 23:59:59 GMT"
+OLD_FORMS = ("Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994")
 
 
 @pytest.mark.parametrize(
     ("header", "value", "status"),
     [("if_none_match", value, 304) for value in ("{}", "W/{}", '"other", {}', '"a","b" , W/{},"c"', "*")]
     + [("if_none_match", odd, 200) for odd in ('"other"', 'W/"other"', "nonsense", '"', ",", '"*"')]
-    + [("if_modified_since", day, 304) for day in (RFC_DATE, LATE, "Friday, 31-Dec-68 23:59:59 GMT")]
-    + [
-        ("if_modified_since", day, 200)
-        for day in ("Sun, 06 Nov 1994 08:49:36 GMT", "Thu, 01 Jan 1970 00:00:00 GMT")
-    ]
-    + [("if_modified_since", odd, 200) for odd in ("", "yesterday", "0", f"{LATE}, {LATE}", "31 Dec 9999")],
+    + [("if_modified_since", day, 304) for day in (RFC_DATE, *OLD_FORMS, "Fri, 31 Dec 9999 23:59:59 GMT")]
+    + [("if_modified_since", day, 200) for day in ("Sun, 06 Nov 1994 08:49:36 GMT", "yesterday", "")],
 )
 def test_a_list_of_tags_or_a_date_matches_or_counts_for_nothing(header: str, value: str, status: int) -> None:
     representation = represent(BODY, "a/b", RFC_SECONDS)
@@ -187,21 +183,8 @@ def test_the_tag_of_either_coding_is_repeated_and_a_date_beside_a_tag_does_not_c
     assert asked(both, if_none_match='"other"', if_modified_since=RFC_DATE).status == 200
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [(text, RFC_SECONDS) for text in (RFC_DATE, "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994")]
-    + [
-        (odd, None)
-        for odd in (None, "", "yesterday", "0", "Sat, 99 Foo 2026 0", "1 Jan 2026 0:0 +99999999999999")
-    ]
-    + [
-        (odd, None)
-        for odd in (
-            "Mon, 01 Jan 0001 00:00:00 +1400",
-            f"1 Jan {'9' * 20} 0:0",
-            "Sat, 99 Nov 1994 08:49:37 GMT",
-        )
-    ],
-)
-def test_a_date_has_one_of_three_forms_or_counts_for_nothing(text: str | None, seconds: float | None) -> None:
-    assert date_seconds(text) == seconds
+def test_a_date_has_one_of_three_forms_or_counts_for_nothing() -> None:
+    assert {date_seconds(text) for text in (RFC_DATE, *OLD_FORMS)} == {RFC_SECONDS}
+    odd = [None, "", "0", "31 Dec 9999", f"{RFC_DATE}, {RFC_DATE}", "1 Jan 2026 0:0 +99999999999999"]
+    odd += ["Mon, 01 Jan 0001 00:00:00 +1400", "Sat, 99 Nov 1994 08:49:37 GMT", f"1 Jan {'9' * 20} 0:0"]
+    assert {date_seconds(text) for text in odd} == {None}
