@@ -318,17 +318,6 @@ def test_a_link_that_takes_the_place_of_a_file_while_it_is_looked_at_is_not_foll
     assert "cannot be read" in told.err and "root:" not in told.out + told.err
 
 
-def test_a_link_in_the_place_of_a_draft_is_not_written_through(shop: Shop) -> None:
-    victim = written(shop.root / "passwd", "root:x:0:0")
-    shop.data.mkdir()
-    for name in (".reviews.json.draft", ".import-state.json.draft"):
-        (shop.data / name).symlink_to(victim)
-    shop.take(written(shop.root / "p", page([item(1)])), "--name", "B")
-    assert victim.read_text() == "root:x:0:0"
-    assert len(shop.reviews) == 1
-    assert sorted(path.name for path in shop.data.iterdir()) == ["import-state.json", "reviews.json"]
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -365,19 +354,6 @@ def test_a_dry_run_leaves_no_trace_and_ends_alike(shop: Shop) -> None:
     assert shop.run(pages, "--dry-run", "--zone", ZONE) == EXIT_BAD_DATA
     assert shop.run(pages, "--dry-run", "--zone", ZONE, "--name", "B") == EXIT_SUCCESS
     assert not shop.data.exists()
-
-
-def test_a_file_keeps_its_mode_and_a_new_one_gets_that_of_the_umask(shop: Shop) -> None:
-    before = os.umask(0o027)
-    try:
-        shop.take(written(shop.root / "p", page([item(1)])), "--name", "B")
-    finally:
-        os.umask(before)
-    path = shop.data / "reviews.json"
-    assert path.stat().st_mode & 0o777 == 0o640
-    path.chmod(0o604)
-    shop.take(written(shop.root / "p", page([item(2)])))
-    assert path.stat().st_mode & 0o777 == 0o604
 
 
 def test_what_cannot_be_written_is_status_1(
