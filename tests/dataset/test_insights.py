@@ -27,7 +27,7 @@ from reviewslib.dataset.insights import (
 )
 from reviewslib.dataset.reviews import editorial_complaints, read_file, served_reviews
 
-INSIGHTS_FILE = small.schema_validator("InsightsFile")
+INSIGHTS_FILE = small.file_validator("InsightsFile")
 FIGURES = ("mention_count", "average_rating", "score")
 
 
@@ -461,10 +461,10 @@ def test_keys_that_are_nearly_known_ones_are_told_with_these_and_others_are_the_
         ("faq", 0, "review_id"): "review_ids",
         ("per_review", "a", "scores"): "score",
     }
-    assert list(misspelt(editorial, CONTRACT.document)) == [
+    assert list(misspelt(editorial, CONTRACT.schemas)) == [
         (path, f'an unknown key, which nothing reads; is "{key}" meant?') for path, key in nearest.items()
     ]
-    assert list(misspelt(WRITTEN, CONTRACT.document)) == []
+    assert list(misspelt(WRITTEN, CONTRACT.schemas)) == []
 
 
 def test_reviews_that_changed_since_their_annotation_are_told_until_it_is_renewed() -> None:
