@@ -110,12 +110,15 @@ def _query_parameters(document: dict[str, Json], path: str) -> dict[str, Paramet
 
 
 def resolve(document: dict[str, Json], value: dict[str, Json]) -> dict[str, Json]:
-    """`value`, or what its `$ref` points to in the document, whatever name the reference has for that."""
+    """`value`, or what its `$ref` points to in the document, whatever name the reference has for that.
+
+    No key on the way has a slash or a tilde.
+    """
     if "$ref" not in value:
         return value
     target: Json = document
     for step in value["$ref"].partition("#/")[2].split("/"):
-        target = target[step.replace("~1", "/").replace("~0", "~")]
+        target = target[step]
     return resolve(document, target)
 
 
@@ -232,9 +235,9 @@ ANNOTATIONS = {"default", "description", "examples", "title"}
 def acceptance(document: dict[str, Json], schema: Schema | bool) -> Callable[[Json], bool]:
     """A function that returns True for a value that surely fits `schema`; after False the library decides.
 
-    A keyword that is not known here accepts nothing; nor does `additionalProperties` beside `properties`.
+    A keyword that is not known here accepts nothing; `additionalProperties` speaks of all properties here.
     """
-    if isinstance(schema, bool) or {"properties", "additionalProperties"} <= schema.keys():
+    if isinstance(schema, bool):
         return lambda value: False
     keywords = schema.keys() - ANNOTATIONS
     if not keywords <= DEMANDS.keys():

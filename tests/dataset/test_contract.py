@@ -17,7 +17,16 @@ from openapi_spec_validator import validate
 from small_files import CONTRACT, DOCUMENT, Object
 
 from reviewslib import links
-from reviewslib.dataset.contract import BadData, Fault, FileForm, acceptance, read_contract, resolve, shown
+from reviewslib.dataset.contract import (
+    BadData,
+    Fault,
+    FileForm,
+    acceptance,
+    read_contract,
+    resolve,
+    shipped_contract,
+    shown,
+)
 from reviewslib.dataset.query import Query
 from reviewslib.dataset.reviews import FILTERS
 from reviewslib.web import app, pages
@@ -31,6 +40,7 @@ FILE_SCHEMAS: Object = small.FILE_SCHEMAS["$defs"]
 def test_it_is_valid_openapi_3_1() -> None:
     assert DOCUMENT["openapi"] == "3.1.0"
     validate(DOCUMENT)
+    assert shipped_contract().document == DOCUMENT
 
 
 def parts(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Object]]:
@@ -133,8 +143,8 @@ def test_bounds_and_kinds_come_from_the_document() -> None:
     limit = read_contract(changed, small.FILE_SCHEMAS).search_parameters["limit"]
     assert (limit.kind, limit.minimum, limit.maximum, limit.default) == ("integer", 1, 7, 3)
     kinds = {name: parameter.kind for name, parameter in CONTRACT.search_parameters.items()}
-    assert [kinds[name] for name in ("query", "rating", "min_rating", "since")] == [
-        *("text", "integer", "number", "date")
+    assert [kinds[name] for name in ("query", "rating", "min_rating", "since", "mentions_technician")] == [
+        *("text", "integer", "number", "date", "name")
     ]
 
 
@@ -156,7 +166,7 @@ def test_a_value_is_shown_short_and_on_one_line() -> None:
 
 def test_fifty_lines_are_shown_and_the_rest_is_counted() -> None:
     lines = [f"a.json /{n}: is bad" for n in range(50)]
-    for count, rest in ((50, []), (51, ["and 1 more fault"]), (300, ["and 250 more faults"])):
+    for count, rest in ((50, []), (51, ["and 1 more fault"]), (52, ["and 2 more faults"])):
         assert BadData([Fault("a.json", (n,), "is bad") for n in range(count)]).lines() == lines + rest
 
 
@@ -225,7 +235,7 @@ def test_an_empty_insights_file_becomes_insights_that_say_nothing() -> None:
 
 def test_given_values_and_unknown_keys_stay_and_nulls_become_defaults() -> None:
     given = {
-        "own": None,
+        "own": {"a": [None]},
         "temporal": {"own": None, "trend": "improving"},
         "aspects": [{"id": "a", "label": "A"}],
         "per_review": {"a": {"technicians": None, "score": 0.5}},
@@ -236,5 +246,5 @@ def test_given_values_and_unknown_keys_stay_and_nulls_become_defaults() -> None:
     assert completed["version"] == 1
     assert list(completed["temporal"].items()) == [("monthly", []), ("trend", "improving"), ("own", None)]
     assert completed["aspects"][0]["top_phrases"] == completed["per_review"]["a"]["technicians"] == []
-    assert list(completed)[-1] == "own"
+    assert list(completed.items())[-1] == ("own", {"a": [None]})
     assert json.dumps(given) == before

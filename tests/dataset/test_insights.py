@@ -185,7 +185,7 @@ def test_the_label_is_no_alias_replies_are_not_searched_and_a_review_mentions_on
     answered = rated(5, text="Good", owner_reply={"text": "Hana thanks you"})
     assert counted(answered, entry(aliases=["Hana"]))["per_review"]["999"]["technicians"] == []
     assert saying("HANA, Hana, Ms\nIshikawa", "Hana", "ms Ishikawa")["mention_count"] == 1
-    assert saying("Johanna", "Hana")["mention_count"] == saying(None, "Hana")["mention_count"] == 0
+    assert saying("Hanako", "Hana")["mention_count"] == saying(None, "Hana")["mention_count"] == 0
 
 
 def test_annotations_name_people_by_label_and_all_else_by_id() -> None:

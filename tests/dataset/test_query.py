@@ -204,6 +204,7 @@ def test_what_is_required_has_an_issue_when_it_is_left_out() -> None:
     name = Parameter("name", "text", "Whom.", required=True)
     known = {"name": name, "limit": Parameter("limit", "integer", "How many.", default=3)}
     assert read_arguments(known, {"name": "Ann"}) == {"name": "Ann", "limit": 3}
+    assert read_arguments(known, {"name": "Ann", "limit": -7}) == {"name": "Ann", "limit": -7}
     for missing in ({}, {"name": None}, {"name": ""}):
         assert issues_of(lambda given=missing: read_arguments(known, given)) == [("name", "", "is required")]
     assert [name for name, _, _ in issues_of(lambda: read_arguments(known, {"x": 1}))] == ["x", "name"]
