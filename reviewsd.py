@@ -56,7 +56,7 @@ from reviewslib.websub.store import (
     list_subscriptions,
     remove_subscriptions,
 )
-from reviewslib.websub.values import Contradiction, HubSettings, Topic, selector
+from reviewslib.websub.values import ConflictingSettings, HubSettings, Topic, selector
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA = 0, 1, 78  # 78 is EX_CONFIG of sysexits.h; argparse exits with 2
 SWITCH_SECONDS = 0.001  # the longest hold of the interpreter by a reload while a request waits; default 0.005
@@ -112,7 +112,7 @@ def hub_settings(settings: Settings, base_url: str) -> HubSettings:
     user_agent = f"reviewsd/{VERSION} (+{base_url})"
     try:
         return HubSettings(base_url=base_url, state_dir=settings.state_dir, user_agent=user_agent, **own)
-    except Contradiction as error:
+    except ConflictingSettings as error:
         given = [f"{flag_name(f'hub_{name}')} {setting_text(own[name])}" for name in error.fields]
         raise BadSetting(f"{', '.join(given)}: {error}") from None
 

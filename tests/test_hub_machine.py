@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 import hub
-from reviewslib.websub.callbacks import CallbackRequest, CallbackResponse, Enter
+from reviewslib.websub.callbacks import CallbackRequest, CallbackResponse, CheckNetwork
 from reviewslib.websub.store import Listing, list_subscriptions
 
 ANN, WWW_ANN, BOB = CALLBACKS = ["https://ann.example/", "https://www.ann.example/", "https://bob.example/"]
@@ -86,12 +86,12 @@ class HubMachine(RuleBasedStateMachine):
 
     # The callbacks, and what the model makes of each exchange
 
-    def send(self, request: CallbackRequest, enter: Enter) -> CallbackResponse:
+    def send(self, request: CallbackRequest, check: CheckNetwork) -> CallbackResponse:
         if self.kill_at == "before the exchange":
             self.kill_at = None
             raise Killed
         callback = request.url.partition("?")[0]
-        enter(NETWORKS[callback])
+        check(NETWORKS[callback])
         reply = self.on_get(request) if request.method == "GET" else self.on_post(request)
         reply = replace(reply, network=NETWORKS[callback])
         if self.kill_at == "before the record":
@@ -283,7 +283,7 @@ class HubMachine(RuleBasedStateMachine):
 
 
 TestHub = HubMachine.TestCase
-TestHub.settings = hypothesis_settings(max_examples=150, stateful_step_count=30, deadline=None)
+TestHub.settings = hypothesis_settings(max_examples=50, stateful_step_count=30, deadline=None)
 
 
 # ---- The same promises, each by an example -----------------------------------------------------------------

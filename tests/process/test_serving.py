@@ -30,7 +30,17 @@ from typing import Any
 
 import pytest
 import tools
-from services import ROOT, SAMPLE, STOP_SECONDS, Address, daemon, daemon_command, fetch, listening_port
+from services import (
+    ROOT,
+    SAMPLE,
+    STOP_SECONDS,
+    Address,
+    daemon,
+    daemon_command,
+    fetch,
+    listening_port,
+    started,
+)
 
 from reviewslib.process import logs, serving
 from reviewslib.web.representations import Response
@@ -42,6 +52,23 @@ Process = subprocess.Popen[str]
 @pytest.fixture(scope="module")
 def service() -> Iterator[Address]:
     with daemon() as address:
+        yield address
+
+
+IMPATIENT = """
+import reviewsd, sys
+from reviewslib.process import serving
+serving.BODY_SECONDS, serving.PART_SECONDS = 1, 2
+sys.exit(reviewsd.main())
+"""
+
+
+@pytest.fixture(scope="module")
+def impatient() -> Iterator[Address]:
+    """The daemon with shorter timeouts for its peers."""
+    assert (serving.BODY_SECONDS, serving.PART_SECONDS) == (10, 30), "what they are for its users"
+    command = [sys.executable, "-c", IMPATIENT, "--port", "0", "--no-hub", "--data", str(SAMPLE)]
+    with started(command, PYTHONPATH=str(ROOT)) as address:
         yield address
 
 
@@ -115,8 +142,8 @@ def exchange(service: Address, request: bytes) -> bytes:
     """Everything that comes back until the service closes or says no more for a moment."""
     with connect(service) as connection:
         connection.sendall(request)
-        connection.settimeout(1)
-        answer = b""
+        answer = connection.recv(65536)
+        connection.settimeout(0.3)
         try:
             while chunk := connection.recv(65536):
                 answer += chunk
@@ -178,7 +205,8 @@ def test_two_lengths_end_the_connection_after_one_answer(service: Address) -> No
 
 def test_pipelined_requests_are_answered_in_order(service: Address) -> None:
     paths = [b"/nothing", b"/reviews.json", b"/api/reviews/since/x", b"/nothing"]
-    requests = b"".join(b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n" % path for path in paths)
+    requests = b"".join(b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n" % path for path in paths[:-1])
+    requests += b"GET %s%s" % (paths[-1], REST_OF_HEAD)
     statuses = re.findall(rb"HTTP/1\.1 ([0-9]{3}) ", exchange(service, requests))
     assert statuses == [b"404", b"200", b"400", b"404"]
 
@@ -243,17 +271,17 @@ def test_chunks_that_are_none_are_a_mistake_of_the_peer_with_its_issue(service: 
         assert json.loads(answer.partition(b"\r\n\r\n")[2])["issues"][0]["parameter"] is None
 
 
-@pytest.mark.parametrize(
-    "begun",
-    [b"Content-Length: 100\r\n\r\n", b"Content-Length: 100\r\n\r\nonly this",
-     b"Transfer-Encoding: chunked\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n"],
-)  # fmt: skip
-def test_a_late_body_is_408_and_ends_the_connection(service: Address, begun: bytes) -> None:
-    with connect(service) as connection:
-        connection.sendall(b"POST / HTTP/1.1\r\nHost: a\r\n" + begun)
-        answer = connection.makefile("rb").read()
-    assert answer.split(b" ", 2)[1] == b"408"
-    assert b'"status":408' in answer
+def test_a_late_body_is_408_and_ends_the_connection(impatient: Address) -> None:
+    with ExitStack() as crowd:
+        late = [crowd.enter_context(connect(impatient)) for _ in range(4)]
+        for number, connection in enumerate(late):
+            framing = b"Content-Length: 100" if number % 2 else b"Transfer-Encoding: chunked"
+            begun = b"9\r\nonly this\r\n" if number < 2 else b""
+            connection.sendall(b"POST / HTTP/1.1\r\nHost: a\r\n" + framing + b"\r\n\r\n" + begun)
+        for connection in late:
+            answer = connection.makefile("rb").read()
+            assert answer.split(b" ", 2)[1] == b"408"
+            assert b'"status":408' in answer
 
 
 def test_a_body_of_300_megabytes_costs_no_memory(service: Address) -> None:
@@ -313,19 +341,19 @@ def test_gets_are_answered_while_thousands_dawdle() -> None:
         assert fetch(service, "/reviews.json").status == 200
 
 
-def test_peers_that_do_not_read_hold_little_and_not_for_long() -> None:
+def test_peers_that_do_not_read_hold_little_and_not_for_long(impatient: Address) -> None:
     readers = 500
     allow_descriptors()
-    with daemon() as service, ExitStack() as crowd:
-        size = len(fetch(service, "/reviews.json").body)
-        before = resident_kilobytes(service)
+    with ExitStack() as crowd:
+        size = len(fetch(impatient, "/reviews.json").body)
+        before = resident_kilobytes(impatient)
         hung_up = select.poll()
         for _ in range(readers):
-            hung_up.register(crowd.enter_context(ask_without_reading(service)), 0)
-        assert fetch(service, "/reviews.json").status == 200
-        assert (resident_kilobytes(service) - before) * 1024 < 3 * readers * size
-        descriptors = Path(f"/proc/{service.pid}/fd")
-        deadline = time.monotonic() + serving.STALLED_SECONDS + 30
+            hung_up.register(crowd.enter_context(ask_without_reading(impatient)), 0)
+        assert fetch(impatient, "/reviews.json").status == 200
+        assert (resident_kilobytes(impatient) - before) * 1024 < 3 * readers * size
+        descriptors = Path(f"/proc/{impatient.pid}/fd")
+        deadline = time.monotonic() + serving.STALLED_SECONDS / 2  # the kernel ends none before
         while len(list(descriptors.iterdir())) >= 100 and time.monotonic() < deadline:
             hung_up.poll(500)
         assert len(list(descriptors.iterdir())) < 100
@@ -393,7 +421,7 @@ def test_fewer_connections_than_wished_are_told() -> None:
     assert lines[-1].endswith("INFO the limit of open files allows 64 connections\n")
 
 
-@pytest.mark.parametrize("limit", ["-n 80", "-n 128", "-S -n 40"])
+@pytest.mark.parametrize("limit", ["-n 80", "-S -n 40"])
 def test_a_few_descriptors_are_enough_to_serve(limit: str) -> None:
     with running(limits=f"ulimit {limit}; ") as (service, process):
         assert fetch(service, "/reviews.json").status == 200
@@ -413,7 +441,7 @@ def test_out_of_descriptors_neither_ends_the_service_nor_floods_the_log() -> Non
     assert len(log.splitlines()) < 10
 
 
-@pytest.mark.parametrize("limit", [12, 40, 64, 79])
+@pytest.mark.parametrize("limit", [12, 79])
 def test_too_few_descriptors_are_one_line_and_status_1(tmp_path: Path, limit: int) -> None:
     flags = ("--port", "0", "--state-dir", str(tmp_path / "state"))
     command = ["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh", *daemon_command(*flags)]
@@ -669,9 +697,8 @@ def access_lines(log: str) -> list[str]:
     return [line[1] for line in found]
 
 
-@pytest.mark.parametrize("arguments", [[], ["--access-log"]])
-def test_a_log_that_nobody_reads_stops_neither_answers_nor_the_end(arguments: list[str]) -> None:
-    with running(*arguments) as (service, process):
+def test_a_log_that_nobody_reads_stops_neither_answers_nor_the_end() -> None:
+    with running("--access-log") as (service, process):
         assert process.stderr
         pipe = os.open(f"/proc/self/fd/{process.stderr.fileno()}", os.O_WRONLY | os.O_NONBLOCK)
         with contextlib.suppress(BlockingIOError):
