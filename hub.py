@@ -290,11 +290,6 @@ def first_startable(found: Iterable[Exchange], running: Sequence[Exchange], limi
     return next((one for one in startable if one.row.subscriber.key not in subscribers), None)
 
 
-def max_backoff_seconds(retry_delays: Sequence[float]) -> float:
-    """The longest backoff of a delivery; a longer one shows that the clock was set back."""
-    return max(max(retry_delays) * (1 + RETRY_JITTER), MAX_RETRY_AFTER_SECONDS)
-
-
 # ---- Hub: the interface for the service, and the threads ---------------------------------------------------
 
 
@@ -324,6 +319,7 @@ class Hub:
         self._store = Store(settings.state_dir)
         self._counts: dict[str, int] = {}
         self._topics: Mapping[str, Topic] = {}
+        self._digests: dict[str, str] = {}  # of the topics, by path
         self._networks: dict[str, str] = {}  # cache by host, of the address that was tried last
         self._network_rate, self._domain_rate = RateLimit(), RateLimit()  # the latter of strangers alone
         self._backoffs: dict[tuple[str, bool], Backoff] = {}  # by a subscriber's key, and whether of requests
@@ -339,7 +335,7 @@ class Hub:
 
         The subscriptions to a topic that is missing here are kept, and wait until it is published again.
         """
-        self._topics = dict(topics)
+        self._topics, self._digests = topics, {path: topic.digest for path, topic in topics.items()}
         self._wake.set()
 
     def start(self) -> None:
@@ -405,9 +401,6 @@ class Hub:
     def trouble(self) -> str | None:
         """Why nothing can be stored at present, None when it can."""
         return self._store.trouble
-
-    def _digests(self) -> dict[str, str]:
-        return {path: topic.digest for path, topic in self._topics.items()}
 
     def _admit(self, request: PendingRequest, rows: Transaction, now: float) -> None:
         """Raise RequestRefused when this request of a stranger reaches a limit."""
@@ -480,18 +473,19 @@ class Hub:
         self, rows: Transaction, lane: str, limit_keys: set[str], subscribers: set[tuple[str, bool]]
     ) -> Iterator[Exchange]:
         """The due exchanges of a lane but those of these limit keys and subscribers, read one by one."""
-        now, late = self._clock(), self._clock() + max_backoff_seconds(self._settings.retry_delays)
+        now, longest_delay = self._clock(), max(self._settings.retry_delays) * (1 + RETRY_JITTER)
+        set_back = now + max(longest_delay, MAX_RETRY_AFTER_SECONDS)  # nothing backs off for longer
         no_content, no_request = (
             Excluded(limit_keys, {key for key, is_request in subscribers if is_request == kind})
             for kind in (False, True)
         )
         requests = partial(rows.requests, no_request)
-        behind = partial(rows.behind, no_content, self._digests(), now)
+        behind = partial(rows.behind, no_content, self._digests, now)
         found: dict[str, list[Iterator[Row]]] = {
             "renewal": [requests("of subscribers")],
             "verification": [requests("of strangers")],
             "delivery": [behind(-1.0, 0.0)],
-            "retry": [requests("of slow subscribers"), behind(0.0, now), behind(late, math.inf)],
+            "retry": [requests("of slow subscribers"), behind(0.0, now), behind(set_back, math.inf)],
             "notice": [requests("notices")],
         }
         for row in chain(*found[lane]):
@@ -501,7 +495,7 @@ class Hub:
     def refresh_counts(self) -> None:
         """Count anew. Raises StoreFault."""
         with self._store.reading() as rows:
-            self._counts = rows.counts(self._digests(), self._clock())
+            self._counts = rows.counts(self._digests, self._clock())
 
     def delete_expired(self) -> None:
         """Delete subscriptions that expired long ago, or whose room is needed. Raises StoreFault."""

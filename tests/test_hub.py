@@ -853,12 +853,15 @@ def test_the_log_has_a_line_an_event_with_the_host_only(
     assert "removed" in levels["WARNING"]
 
 
-def test_a_removal_by_410_is_a_warning(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+def test_410_removes_at_once_without_a_notice_and_is_a_warning(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
     bench.subscribe()
     bench.on_post = status(410)
     bench.change()
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert caplog.messages[0].endswith("gone, removed: HTTP 410")
+    assert bench.states() == []
 
 
 def test_what_is_for_labs_only_is_said_loudly(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

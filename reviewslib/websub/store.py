@@ -313,7 +313,10 @@ class Store:
                     fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     # Mode 0600 because of the secrets; SQLite gives its other files the same mode.
                     self._path.touch(0o600)
-                    prepare(held.enter_context(closing(connect(self._path))))
+                    connection = held.enter_context(closing(connect(self._path)))
+                    connection.execute("PRAGMA journal_mode = WAL")
+                    if version_of(connection) == 0:
+                        connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
                     self._identity, self._held = identity(self._path), held.pop_all()
             with self.writing() as rows:
                 rows.check_writable()
@@ -388,13 +391,6 @@ def transaction(
         connection.execute(begin)
         with connection:  # commits, or rolls back
             yield Transaction(connection)
-
-
-def prepare(connection: sqlite3.Connection) -> None:
-    """Create the tables where there are none, in one transaction. Raises sqlite3.Error."""
-    connection.execute("PRAGMA journal_mode = WAL")
-    if version_of(connection) == 0:
-        connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
 
 
 def version_of(connection: sqlite3.Connection) -> int:

@@ -58,7 +58,8 @@ def service() -> Iterator[Address]:
 IMPATIENT = """
 import reviewsd, sys
 from reviewslib.process import serving
-serving.BODY_SECONDS, serving.PART_SECONDS = 1, 2
+serving.BODY_SECONDS = 1
+serving.LISTENER_OPTIONS += (("IPPROTO_TCP", "TCP_USER_TIMEOUT", 1000),)
 sys.exit(reviewsd.main())
 """
 
@@ -66,7 +67,7 @@ sys.exit(reviewsd.main())
 @pytest.fixture(scope="module")
 def impatient() -> Iterator[Address]:
     """The daemon with shorter timeouts for its peers."""
-    assert (serving.BODY_SECONDS, serving.PART_SECONDS) == (10, 30), "what they are for its users"
+    assert (serving.BODY_SECONDS, serving.STALLED_SECONDS) == (10, 30), "what they are for its users"
     command = [sys.executable, "-c", IMPATIENT, "--port", "0", "--no-hub", "--data", str(SAMPLE)]
     with started(command, PYTHONPATH=str(ROOT)) as address:
         yield address
@@ -98,7 +99,7 @@ port = serving.claim_port("127.0.0.1", 0)
 number = port.getsockname()[1]
 ready, hangup = lambda: print(number, flush=True), lambda: None
 asyncio.run(serving.serve(served, port, 1000, ready, hangup, before_stop))
-serving.leave(0)
+serving.exit_at_once(0)
 """
 
 
@@ -246,7 +247,7 @@ def test_a_body_in_thousands_of_pieces_is_400_and_the_end_of_the_connection(serv
     head = b"POST /mcp HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"
     head += b"Content-Type: application/json\r\n\r\n"
     body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
-    few, many = serving.MOST_BODY_PIECES - 100, serving.MOST_BODY_PIECES + 100
+    few, many = serving.MAX_BODY_CHUNKS - 100, serving.MAX_BODY_CHUNKS + 100
     for blanks, status in ((few, b"200"), (many, b"400")):
         pieces = b"1\r\n \r\n" * (blanks - len(body)) + b"".join(b"1\r\n%c\r\n" % byte for byte in body)
         answer = exchange(service, head + pieces + b"0\r\n\r\n")
@@ -353,7 +354,7 @@ def test_peers_that_do_not_read_hold_little_and_not_for_long(impatient: Address)
         assert fetch(impatient, "/reviews.json").status == 200
         assert (resident_kilobytes(impatient) - before) * 1024 < 3 * readers * size
         descriptors = Path(f"/proc/{impatient.pid}/fd")
-        deadline = time.monotonic() + serving.STALLED_SECONDS / 2  # the kernel ends none before
+        deadline = time.monotonic() + serving.STALLED_SECONDS  # the usual timeout would be too late
         while len(list(descriptors.iterdir())) >= 100 and time.monotonic() < deadline:
             hung_up.poll(500)
         assert len(list(descriptors.iterdir())) < 100
@@ -386,7 +387,7 @@ def test_connections_are_bounded_by_memory_and_by_descriptors(
 ) -> None:
     limits = serving.limits_of(memory_bytes, resident_bytes, data_bytes, descriptors)
     assert limits.connections == connections
-    assert limits.own_bytes == min(64 * 2**20, memory_bytes // 64)
+    assert limits.unshared_bytes == min(64 * 2**20, memory_bytes // 64)
 
 
 @pytest.mark.parametrize(
@@ -529,11 +530,11 @@ class Stub:
         return Response(status, headers, detail.encode())
 
 
-def statuses_of_unread(*paths: str, own_bytes: int = 2**26) -> list[int]:
+def statuses_of_unread(*paths: str, unshared_bytes: int = 2**26) -> list[int]:
     """The statuses of requests whose peers take the head and nothing of the body, one after the other."""
 
     async def ask_all() -> list[int]:
-        bridge, statuses = serving.Bridge(Stub(), frozenset(), own_bytes), []
+        bridge, statuses = serving.Bridge(Stub(), frozenset(), unshared_bytes), []
 
         async def take_head(message: dict[str, Any]) -> None:
             if message["type"] == "http.response.start":
@@ -555,19 +556,19 @@ def statuses_of_unread(*paths: str, own_bytes: int = 2**26) -> list[int]:
 
 
 def test_large_responses_are_bounded_in_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "MOST_LARGE_RESPONSES", 2)
+    monkeypatch.setattr(serving, "MAX_LARGE_RESPONSES", 2)
     large, small = "/shared/65537", "/shared/65536"
     assert statuses_of_unread(large, large, large, small) == [200, 200, 503, 200]
 
 
 def test_memory_that_only_responses_hold_is_bounded() -> None:
     paths = ("/own/100000", "/shared/900000", "/own/100001", "/own/100000", "/own/65537", "/own/65536")
-    assert statuses_of_unread(*paths, own_bytes=200_000) == [200, 200, 503, 200, 503, 200]
+    assert statuses_of_unread(*paths, unshared_bytes=200_000) == [200, 200, 503, 200, 503, 200]
 
 
 def test_what_takes_no_memory_is_sent_instead_of_what_does() -> None:
     paths = ("/own/200000", "/either/100000", "/own/100000")
-    assert statuses_of_unread(*paths, own_bytes=200_000) == [200, 203, 503]
+    assert statuses_of_unread(*paths, unshared_bytes=200_000) == [200, 203, 503]
 
 
 @pytest.mark.parametrize(
@@ -674,7 +675,7 @@ def test_unread_responses_beyond_the_bound_are_503_and_others_are_answered(tmp_p
     review = {"author": "Ann", "rating": 5, "date": "2026-01-01", "text": "x" * 900}
     many = {"business": {"name": "X"}, "reviews": [{"id": str(number), **review} for number in range(1000)]}
     (tmp_path / "reviews.json").write_text(json.dumps(many))
-    readers = serving.MOST_LARGE_RESPONSES + 50
+    readers = serving.MAX_LARGE_RESPONSES + 50
     allow_descriptors()
     with daemon(data=tmp_path) as service, ExitStack() as crowd:
         before = resident_kilobytes(service)
@@ -684,7 +685,7 @@ def test_unread_responses_beyond_the_bound_are_503_and_others_are_answered(tmp_p
         assert (refused.status, refused.headers["retry-after"]) == (503, "5")
         assert b"Too many large responses" in refused.body
         statuses = Counter(connection.recv(12)[9:] for connection in connections)
-        assert statuses == {b"200": serving.MOST_LARGE_RESPONSES, b"503": 50}
+        assert statuses == {b"200": serving.MAX_LARGE_RESPONSES, b"503": 50}
         assert resident_kilobytes(service) - before < 200_000
 
 
@@ -731,7 +732,7 @@ def test_the_access_log_has_a_line_a_request_that_nothing_in_it_can_forge() -> N
     assert first == f"127.0.0.1 GET /robots.txt 200 {len(body)}"
     assert second == "127.0.0.1 HEAD / 200 0"
     assert third.startswith(r"127.0.0.1 GET /caf\xc3\xa9\x5cx0a%0a\xc2\x85\xe2\x80\xa8 404 ")
-    assert fourth.startswith(f"127.0.0.1 GET /{'y' * (serving.MOST_LOGGED_PATH_BYTES - 1)} 404 ")
+    assert fourth.startswith(f"127.0.0.1 GET /{'y' * (serving.MAX_LOGGED_PATH_BYTES - 1)} 404 ")
     nothing, half = sorted(rest)  # and none of the watchdog
     assert nothing.startswith("127.0.0.1 GET /nothing 404 ")
     assert half == "127.0.0.1 POST / 499 0"
@@ -820,7 +821,7 @@ def test_a_path_that_cannot_be_bound_is_left_alone_and_told_in_one_line(
         )  # its queue is full
         before = sorted(tmp_path.iterdir())
         with pytest.raises(serving.CannotListen) as caught:
-            serving.clear_path(tmp_path / name)
+            serving.remove_stale_socket(tmp_path / name)
         assert sorted(tmp_path.iterdir()) == before
     assert str(caught.value) == f"cannot listen on {tmp_path / name}: {reason}"
 
@@ -895,7 +896,7 @@ LEAVE = """
 import os
 from reviewslib.process import logs, serving
 logs.start_log().flush = lambda: os.write(1, b"flushed\\n")
-serving.leave(0)
+serving.exit_at_once(0)
 """
 
 
