@@ -54,7 +54,7 @@ from reviewslib.websub.store import (
     list_subscriptions,
     remove_subscriptions,
 )
-from reviewslib.websub.values import ConflictingSettings, HubSettings, Topic, selector
+from reviewslib.websub.values import HubSettings, Topic, selector
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA = 0, 1, 78  # 78 is EX_CONFIG of sysexits.h; argparse exits with 2
 SWITCH_SECONDS = 0.001  # the longest hold of the interpreter by a reload while a request waits; default 0.005
@@ -104,15 +104,11 @@ def listening_url(settings: Settings) -> str:
 
 
 def hub_settings(settings: Settings, base_url: str) -> HubSettings:
-    """The `hub_` settings, and what else the hub needs. Raises BadSetting when they contradict each other."""
+    """The `hub_` settings, and what else the hub needs."""
     names = [name for name in Settings.__slots__ if name.startswith("hub_")]
     own = {name.removeprefix("hub_"): getattr(settings, name) for name in names}
     user_agent = f"reviewsd/{VERSION} (+{base_url})"
-    try:
-        return HubSettings(base_url=base_url, state_dir=settings.state_dir, user_agent=user_agent, **own)
-    except ConflictingSettings as error:
-        given = [f"{flag_name(f'hub_{name}')} {setting_text(own[name])}" for name in error.fields]
-        raise BadSetting(f"{', '.join(given)}: {error}") from None
+    return HubSettings(base_url=base_url, state_dir=settings.state_dir, user_agent=user_agent, **own)
 
 
 def publish(hub: Hub, snapshot: Snapshot) -> None:
@@ -314,7 +310,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = vars(command_line().parse_args(arguments))
         settings, sources = read_settings(options, os.environ)
-        hub_settings(settings, settings.base_url)
         logging.getLogger().setLevel(settings.log_level.upper())
         if options["check"]:
             return check(settings, sources)

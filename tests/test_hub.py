@@ -871,15 +871,6 @@ def test_what_is_for_labs_only_is_said_loudly(tmp_path: Path, caplog: pytest.Log
     assert "PRIVATE ADDRESSES" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("lease_seconds", 1), ("lease_min", 10**9), ("lease_max", 1), ("retry_delays", (1.0,))],
-)
-def test_settings_that_conflict_are_refused(tmp_path: Path, name: str, value: object) -> None:
-    with pytest.raises(ValueError, match=r"would do|must|needed"):
-        settings(tmp_path, **{name: value})
-
-
 # ---- Scheduling --------------------------------------------------------------------------------------------
 
 
@@ -1028,19 +1019,6 @@ def test_life_of_a_subscription(lab: Lab, tmp_path: Path) -> None:
         # Specification 4.9: of an unsubscription, too.
         assert [asked["hub.lease_seconds"] for asked in lab.gets()] == ["7200", "864000", "864000"]
         assert len(lab.posts()) == 1
-
-
-def test_forty_hanging_callbacks_of_one_host_delay_nobody(lab: Lab, tmp_path: Path) -> None:
-    with running(lab, tmp_path, timeout=30.0) as subject:
-        for number in range(40):
-            lab.on("POST", f"/hang/{number}", hang)
-            post(subject, form(callback=lab.url(f"/hang/{number}", "slow.d40.example")))
-            post(subject, form(callback=lab.url(f"/ok/{number}", f"h.d{number % 10}.example")))
-        lab.wait(settled(subject, active=80, pending=0))
-        subject.publish(topics("two"))
-        lab.wait(lambda: sum(arrival.path.startswith("/ok/") for arrival in lab.posts()) == 40)
-        assert sum(arrival.path.startswith("/hang/") for arrival in lab.posts()) <= 4
-        lab.released.set()
 
 
 def test_callbacks_of_a_wildcard_domain_that_confirm_and_hang_delay_nobody(lab: Lab, tmp_path: Path) -> None:

@@ -106,20 +106,6 @@ def test_black_holes_of_25_domains_leave_room_for_newcomers(
         assert subject.counts()["pending"] > 150
 
 
-def test_a_newcomer_that_is_away_for_a_moment_is_asked_again(lab: Lab, tmp_path: Path) -> None:
-    broken = threading.Event()
-
-    def resolve(host: str) -> list[str]:
-        if broken.is_set():
-            return apart(host)
-        broken.set()
-        raise socket.gaierror(socket.EAI_AGAIN, "")
-
-    with running(lab, tmp_path, resolve=resolve, retry_delays=(0.2, 0.2)) as subject:
-        post(subject, form(callback=lab.url("/cb")))
-        lab.wait(settled(subject, active=1))
-
-
 # ---- Evidence ----------------------------------------------------------------------------------------------
 
 
@@ -203,25 +189,6 @@ def test_unsubscriptions_by_strangers_do_not_replace_a_renewal(lab: Lab, tmp_pat
         post(subject, form("unsubscribe", callback))
         post(subject, form(callback=callback, lease_seconds="7200"))
         lab.wait(lambda: renewed_until() > time.time() + 3700)
-
-
-def test_a_renewal_that_is_replaced_while_the_callback_is_asked_counts(lab: Lab, tmp_path: Path) -> None:
-    callback = lab.url("/cb")
-
-    def agree_once(exchange: Exchange) -> None:
-        lab.on("GET", "/cb", answer(404))
-        post(subject, form(callback=callback, lease_seconds="3600"))
-        agree(exchange)
-
-    with running(lab, tmp_path) as subject:
-        post(subject, form(callback=callback, lease_seconds="3600"))
-        lab.wait(settled(subject, active=1, pending=0))
-        lab.on("GET", "/cb", agree_once)
-        post(subject, form(callback=callback, lease_seconds="7200"))
-        lab.wait(settled(subject, active=1, pending=0))
-        (line,) = listed(tmp_path)
-        assert line.expires_at
-        assert line.expires_at > time.time() + 3700
 
 
 # ---- Slow callbacks ----------------------------------------------------------------------------------------

@@ -125,6 +125,22 @@ class Settings:
     hub_ca_file: Path | None = _setting(None, "certificates to trust for callbacks, too; for labs", Path)
     hub_allow_private: bool = _setting(False, "call back at any address and port; for labs only", _switch)
 
+    def __post_init__(self) -> None:
+        """Raise BadSetting, which names all of them, when settings conflict."""
+        least, most = self.hub_lease_min, self.hub_lease_max
+        for is_wrong, names, would_do in (
+            (least > most, "hub_lease_min hub_lease_max", "the first must be at most the second"),
+            (
+                not least <= self.hub_lease_seconds <= most,
+                "hub_lease_seconds hub_lease_min hub_lease_max",
+                f"a default lease from {least} to {most} would do",
+            ),
+            (len(self.hub_retry_delays) != 2, "hub_retry_delays", "2 delays are needed, for example 60,3600"),
+        ):
+            if is_wrong:
+                given = [f"{flag_name(name)} {setting_text(getattr(self, name))}" for name in names.split()]
+                raise BadSetting(f"{', '.join(given)}: {would_do}")
+
 
 def flag_name(name: str) -> str:
     """The command line flag of a setting."""

@@ -248,17 +248,9 @@ class Topic:
     digest: str  # hex SHA-256 of body
 
 
-class ConflictingSettings(ValueError):
-    """The values of these fields of HubSettings do not go together; the text says what would do."""
-
-    def __init__(self, fields: tuple[str, ...], would_do: str):
-        super().__init__(would_do)
-        self.fields = fields
-
-
 @dataclass(frozen=True, slots=True)
 class HubSettings:
-    """What the operator chooses: positive numbers, durations in seconds. Raises ConflictingSettings."""
+    """What the operator chooses: positive numbers, durations in seconds."""
 
     base_url: str  # without a slash at the end; base_url + path is a topic's URL
     state_dir: Path
@@ -266,22 +258,12 @@ class HubSettings:
     lease_seconds: int  # the default lease
     lease_min: int
     lease_max: int
-    retry_delays: tuple[float, ...]
+    retry_delays: tuple[float, ...]  # one fewer than FAILURES_THAT_REMOVE
     timeout: float  # of a delivery, from connecting to the end of the answer's head
     workers: int
     max_subscriptions: int
     ca_file: Path | None  # PEM, trusted for callbacks besides the system's certificates; for tests
     allow_private: bool  # callbacks may have any address and port; for tests
-
-    def __post_init__(self) -> None:
-        if self.lease_min > self.lease_max:
-            raise ConflictingSettings(("lease_min", "lease_max"), "the first must be at most the second")
-        if not self.lease_min <= self.lease_seconds <= self.lease_max:
-            would_do = f"a default lease from {self.lease_min} to {self.lease_max} would do"
-            raise ConflictingSettings(("lease_seconds", "lease_min", "lease_max"), would_do)
-        if len(self.retry_delays) != FAILURES_THAT_REMOVE - 1:
-            wanted = f"{FAILURES_THAT_REMOVE - 1} delays are needed, for example 60,3600"
-            raise ConflictingSettings(("retry_delays",), wanted)
 
 
 class HubAnswer(NamedTuple):
