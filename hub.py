@@ -407,9 +407,7 @@ class Hub:
         who, running_time = request.subscriber, self._running_time()
         network = self._networks.get(who.host)
         usage = rows.usage(replace(who, network=network), now)
-        backoffs = [each for (_, is_request), each in self._backoffs.copy().items() if is_request]
-        unanswered = [each.row_id for each in backoffs if each.attempts and running_time < each.until]
-        if usage.is_full and rows.evict(who.domain, unanswered):
+        if usage.is_full and rows.evict(who.domain):
             usage = usage._replace(pending=usage.pending - 1)
         of_domain = self._domain_rate.count(who.domain, running_time)
         of_network = self._network_rate.count(network or "", running_time)
@@ -660,10 +658,8 @@ def callback_client(settings: HubSettings) -> CallbackClient:
         log.warning("hub: PRIVATE ADDRESSES AND ALL PORTS ARE ALLOWED FOR CALLBACKS; for labs only")
     if settings.ca_file is not None:
         log.warning("hub: certificates in %s are trusted for callbacks; for labs only", settings.ca_file)
-    own_host = urlsplit(settings.base_url).hostname or ""
-    return CallbackClient(
-        settings.user_agent, settings.ca_file, allow_private=settings.allow_private, own_host=own_host
-    )
+    own_host, is_lab = urlsplit(settings.base_url).hostname or "", settings.allow_private
+    return CallbackClient(settings.user_agent, settings.ca_file, allow_private=is_lab, own_host=own_host)
 
 
 def log_event(row: Row, line: str, level: int = logging.INFO) -> None:

@@ -283,7 +283,7 @@ class HubMachine(RuleBasedStateMachine):
 
 
 TestHub = HubMachine.TestCase
-TestHub.settings = hypothesis_settings(max_examples=50, stateful_step_count=30, deadline=None)
+TestHub.settings = hypothesis_settings(max_examples=40, stateful_step_count=30, deadline=None)
 
 
 # ---- The same promises, each by an example -----------------------------------------------------------------

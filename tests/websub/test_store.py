@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from reviewslib.websub.store import (
@@ -201,13 +202,14 @@ NETWORKS = st.sampled_from(["192.0.2.1", "192.0.2.2"])
 SUBSCRIBERS = st.builds(subscriber, st.sampled_from("abc"), HOSTS)
 
 
+@hypothesis_settings(max_examples=40)
 @given(
     strangers=st.frozensets(SUBSCRIBERS),
     confirmed=st.dictionaries(SUBSCRIBERS, st.tuples(NETWORKS, MODES)),
     subscriptions=st.dictionaries(SUBSCRIBERS, st.tuples(NETWORKS, st.sampled_from([NOW, NOW + 1]))),
     who=st.tuples(SUBSCRIBERS, NETWORKS | st.none()),
 )
-def test_occupancy_is_every_strangers_request_but_the_own_and_every_active_subscription(
+def test_usage_is_every_strangers_request_but_the_own_and_every_active_subscription(
     tmp_path_factory: pytest.TempPathFactory,
     strangers: frozenset[Subscriber],
     confirmed: dict[Subscriber, tuple[str, str]],
