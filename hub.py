@@ -373,7 +373,7 @@ class Hub:
         now = self._clock()
         try:
             request = read_subscription_request(content_type, body, self._settings, self._topics, now)
-            # Only an accepted request must survive a power cut: all else is found out again.
+            # Only an accepted request must survive a power cut: everything else would be repeated.
             with self._store.writing(durable=True) as rows:
                 state = rows.state(request.subscriber, now)
                 if old := state.subscription:  # exempt from limits; the lease may end meanwhile

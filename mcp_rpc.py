@@ -259,7 +259,7 @@ def meta_of(document: Json) -> dict[str, Json]:
 # ---- Methods: what a request can ask for, in each era, and batches of requests ----
 
 MAX_BATCHED = 10  # messages; each may cost a search, which blocks the event loop
-MAX_BATCH_BYTES = 1024 * 1024  # bytes
+MAX_BATCH_BYTES = 1024 * 1024  # of the answer
 
 Result = dict[str, Json]
 Method = Callable[[Toolbox, Mapping[str, Json]], Result]
@@ -330,7 +330,7 @@ def batch_answer(documents: Sequence[Json], toolbox: Toolbox) -> bytes:
     return b"[%s]" % b",".join(responses) if responses else b""
 
 
-# ---- Stateless requests: claims and headers, in the order in which they are judged ----
+# ---- Stateless requests: claims and headers, in the order of their checks ----
 
 
 def is_stateless(document: Json, header: Header) -> bool:
@@ -391,7 +391,7 @@ def _decoded(value: str | None) -> str | None:
         raise RpcError("Mcp-Name: not UTF-8 in base64", HEADER_MISMATCH) from None
 
 
-# ---- Endpoint: the order in which a request is judged ----
+# ---- Endpoint: the order of the checks ----
 
 
 class McpEndpoint:

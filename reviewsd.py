@@ -18,7 +18,6 @@ import asyncio
 import logging
 import os
 import signal
-import stat
 import threading
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -133,9 +132,7 @@ def check_files(settings: Settings) -> None:
         raise BadSetting(f"{flag}: {path} is not a directory that this user can write")
     if certificates := settings.hub_ca_file:
         try:
-            if not stat.S_ISREG(
-                certificates.stat().st_mode
-            ):  # reading a FIFO or a device could block for ever
+            if not certificates.is_file() and certificates.exists():  # reading a FIFO could block for ever
                 raise OSError("not a regular file")
             CallbackClient("", certificates, allow_private=settings.hub_allow_private)
         except OSError as error:
@@ -152,7 +149,7 @@ def run(settings: Settings) -> NoReturn:
 
     Raises BadData, BadSetting and serving.CannotListen before that.
     """
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until `serve` hears it: it must not end a start
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until `serve` handles it: it must not end a start
     descriptors = serving.descriptor_limit()  # fails before anything is opened
     public_url(settings)
     check_files(settings)

@@ -43,7 +43,7 @@ from reviewslib.web.representations import (
     finished,
 )
 
-# Granian's allocator reads this when it is loaded; without it, what a crowd has taken is kept (jemalloc(3)).
+# Granian's allocator reads this when it is loaded; without it, freed memory is not given back (jemalloc(3)).
 os.environ.setdefault("_RJEM_MALLOC_CONF", "background_thread:true,dirty_decay_ms:500,muzzy_decay_ms:0")
 
 from granian.constants import HTTPModes, Interfaces
@@ -96,7 +96,7 @@ class Application(Protocol):
         """The response to a request that is not handed over, for the reason `detail`."""
 
 
-# ---- Addresses: claimed here, since Granian would share a port in use without a word ----
+# ---- Addresses: bound here first, since Granian would silently share a port in use ----
 
 
 class CannotListen(OSError):
@@ -252,7 +252,7 @@ class Refused(Exception):
 
 
 class Disconnected(Exception):
-    """The peer has gone: nobody waits for a response."""
+    """The peer has closed the connection."""
 
 
 def environ_of(scope: Scope) -> Environ:
@@ -321,7 +321,7 @@ class WorkerThread:
         return self._jobs == 0
 
     async def run(self, job: Callable[[], T], receive: Receive) -> T:
-        """What `job` returns; it is not begun when the peer that waits for it has gone.
+        """What `job` returns; a queued job is cancelled when the peer disconnects.
 
         Raises Refused when too many jobs wait, and Disconnected.
         """
@@ -454,7 +454,7 @@ async def send_in_parts(body: Body, part_bytes: int, receive: Receive, send: Sen
 
 # ---- Access log ----
 
-FORGERY = re.compile(r"[^!-~]|\\")  # what could end a line or a field, or speak to a terminal
+UNSAFE = re.compile(r"[^!-~]|\\")  # in a log: ends of lines and fields, escape sequences of terminals
 PROBE_QUERY = secrets.token_hex().encode()  # by which the access log knows our own requests
 access_log = logging.getLogger("reviewsd.access")
 
@@ -486,7 +486,7 @@ class AccessLog:
         finally:
             milliseconds = (time.perf_counter() - began_at) * 1000
             path = scope["raw_path"][:MAX_LOGGED_PATH_BYTES].decode("latin-1")
-            path = FORGERY.sub(lambda found: f"\\x{ord(found[0]):02x}", path)
+            path = UNSAFE.sub(lambda found: f"\\x{ord(found[0]):02x}", path)
             line = (scope["client"][0] or "-", scope["method"], path, status, sent_bytes, milliseconds)
             access_log.info("%s %s %s %d %d %.1f", *line)
 
@@ -508,7 +508,7 @@ def notify(*assignments: str) -> None:
 
 
 async def feed_watchdog(address: Any) -> None:
-    """Tell the watchdog, twice in its interval, that requests are answered; only after one was."""
+    """Notify the watchdog twice in its interval, each time after an answered request."""
     interval_seconds = int(os.environ.get("WATCHDOG_USEC") or 0) / 1_000_000
     while interval_seconds:
         try:

@@ -69,7 +69,7 @@ class CallbackRefused(Exception):
     """A rule of this module ends the exchange; the text names the rule."""
 
 
-# What is missing is this machine's: descriptors, memory, ports, an interface.
+# This machine lacks descriptors, memory, ports or an interface.
 OWN_FAULTS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ENETDOWN, errno.EADDRNOTAVAIL}
 
 # The outcome that an exception stands for: the first class that fits. No outcome quotes a stranger's text.
@@ -102,7 +102,7 @@ PROBE_ADDRESSES = ((socket.AF_INET, "198.41.0.4"), (socket.AF_INET6, "2001:503:b
 
 
 def is_silence(error: Exception) -> bool:
-    """Whether nobody has answered: neither the callback nor, about its name, the name server."""
+    """Whether there was no answer at all, neither of the callback nor of the name server."""
     return isinstance(error, TimeoutError) or getattr(error, "errno", None) in SILENCE
 
 

@@ -35,7 +35,7 @@ from reviewslib.websub.values import (
 )
 
 STORE_FILE_NAME = "websub.sqlite3"
-STORE_BUSY_SECONDS = 0.25  # how long a transaction waits for its turn before it gives up
+STORE_BUSY_SECONDS = 0.25  # how long a transaction waits for a lock before it gives up
 OPERATOR_SECONDS = 10.0  # the same, of a command
 
 log = logging.getLogger(__name__)
@@ -131,7 +131,7 @@ class Transaction:
             yield PendingRequest(row[0], Subscriber(*row[1:8]), *row[8:])
 
     def state(self, subscriber: Subscriber, now: float) -> SubscriptionState:
-        """What is known of a subscriber, except for a subscription whose lease has ended."""
+        """The rows of a subscriber; an expired subscription is left out."""
         where = "WHERE path = ? AND callback_key = ?"
         key = subscriber.path, subscriber.callback_key
         active = next(self.subscriptions(f"{where} AND expires_at > ?", *key, now), None)
@@ -273,7 +273,7 @@ class Store:
         self._path = state_dir / STORE_FILE_NAME
         self._held = ExitStack()
         self._identity: Identity | None = None  # of what is held
-        self._write_lock = threading.Lock()  # of those that write
+        self._write_lock = threading.Lock()  # one writer at a time
 
     def keep_open(self) -> None:
         """Open the store, or open it anew if it fails or went away, and log when trouble changes or ends.
@@ -295,7 +295,7 @@ class Store:
             log.log(logging.ERROR if self._logged_trouble else logging.WARNING, "the hub can %s", told)
 
     def open(self) -> None:
-        """Take what is not held yet, in a directory that exists, and see whether the store can be written.
+        """Lock the directory and connect, unless both are held, and check that the store can be written.
 
         Raises HubUnavailable if it is unusable, or used by another hub.
         """

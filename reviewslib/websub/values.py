@@ -40,7 +40,7 @@ FAILURES_THAT_REMOVE = 3
 class Callback(NamedTuple):
     """A callback URL that has passed all checks that need no network."""
 
-    key: str  # as compared
+    key: str  # the normalized URL
     url: str  # as sent
     host: str  # lower case, an IPv6 address without its brackets
     domain: str
@@ -114,7 +114,7 @@ def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
 
 
 def normalized_url(url: str) -> str:
-    """A URL to compare by: unreserved escapes decoded (WebSub 5.1.1), scheme and host in lower case."""
+    """The URL to compare by: unreserved escapes decoded (WebSub 5.1.1), scheme and host in lower case."""
     decoded = _UNRESERVED_ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), url)
     return _SCHEME_AND_AUTHORITY.sub(lambda start: start[0].lower(), decoded, count=1)
 
@@ -170,7 +170,7 @@ class Subscriber:
     """A callback and a topic. These two together identify a subscription (WebSub section 5.1)."""
 
     path: str  # of the topic: "/feed.xml"
-    callback_key: str  # the callback in its normalized_url form
+    callback_key: str  # the normalized URL
     callback: str  # as sent
     host: str  # of the callback
     domain: str
