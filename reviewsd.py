@@ -45,14 +45,8 @@ from reviewslib.web.app import STORE_PATHS, VERSION, Application
 from reviewslib.web.pages import counted
 from reviewslib.web.reload import PollingApplication, Reloader, loaded_text, utc_text
 from reviewslib.web.snapshot import Snapshot
+from reviewslib.websub import store
 from reviewslib.websub.callbacks import CallbackClient
-from reviewslib.websub.store import (
-    STORE_FILE_NAME,
-    HubUnavailable,
-    Listing,
-    list_subscriptions,
-    remove_subscriptions,
-)
 from reviewslib.websub.values import HubSettings, Topic, selector
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA = 0, 1, 78  # 78 is EX_CONFIG of sysexits.h; argparse exits with 2
@@ -255,9 +249,9 @@ def get(settings: Settings, path: str) -> int:
 
 def subscriptions(settings: Settings) -> int:
     """Print what the hub keeps; callbacks by host, since paths may be secret. Raises HubUnavailable."""
-    listings, store = list_subscriptions(settings.state_dir), settings.state_dir / STORE_FILE_NAME
-    if not listings and not store.exists():
-        raise HubUnavailable(store, f"there is no store of subscriptions; see {flag_name('state_dir')}")
+    listings, path = store.list_subscriptions(settings.state_dir), settings.state_dir / store.STORE_FILE_NAME
+    if not listings and not path.exists():
+        raise store.HubUnavailable(path, f"there is no store of subscriptions; see {flag_name('state_dir')}")
     return write_output("\n".join(map(listing_text, listings)) or "no subscriptions")
 
 
@@ -267,14 +261,14 @@ def unsubscribe(settings: Settings, who: str) -> int:
         is_meant = selector(who)
     except ValueError as error:
         raise BadSetting(f"--unsubscribe {error}") from None
-    removed = remove_subscriptions(settings.state_dir, is_meant)
+    removed = store.remove_subscriptions(settings.state_dir, is_meant)
     write_output(
         "\n".join([f"removed {one.host} {one.path}" for one in removed] or [f"no subscription of {who}"])
     )
     return EXIT_SUCCESS if removed else EXIT_FAILURE
 
 
-def listing_text(listing: Listing) -> str:
+def listing_text(listing: store.Listing) -> str:
     """State, callback's host, topic, times and the last outcome of one subscription or request."""
     parts = [f"{listing.state:11} {listing.host} {listing.path} since {utc_text(listing.since)}"]
     if listing.network and listing.network != listing.host:
@@ -320,7 +314,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BadData as bad:
         print(*bad.lines(), sep="\n", file=sys.stderr)
         return EXIT_BAD_DATA
-    except (BadSetting, serving.CannotListen, HubUnavailable) as error:
+    except (BadSetting, serving.CannotListen, store.HubUnavailable) as error:
         print(error, file=sys.stderr)
         return EXIT_BAD_DATA if isinstance(error, BadSetting) else EXIT_FAILURE
     finally:
