@@ -504,9 +504,8 @@ class Hub:
         old = [row_id for row_id, at in self._expired_since.items() if now - at >= EXPIRED_ROW_SECONDS]
         for row_id in {*expired[: max(0, excess)], *old}:
             with self._store.writing() as rows:
-                for row in list(
-                    rows.subscriptions("WHERE id = ? AND expires_at <= ?", row_id, self._clock())
-                ):
+                found = rows.subscriptions("WHERE id = ? AND expires_at <= ?", row_id, self._clock())
+                if row := next(found, None):
                     rows.save(SubscriptionState(row), SubscriptionState())
                     log_event(row, "lease ended")
 
@@ -549,8 +548,7 @@ class Hub:
         else:
             if is_stranger:
                 self._domain_rate.add(who.domain, self._running_time())
-            asked = verification(request, challenge, self._settings.timeout / 2)
-            response = self._exchange(exchange, asked)
+            response = self._exchange(exchange, verification(request, challenge, self._settings.timeout / 2))
             if response.is_silence:
                 seconds = own_fault_seconds(self._settings.retry_delays)
                 backoff = self._back_off(request, seconds / 2 if is_stranger else seconds, is_attempt=True)
@@ -577,17 +575,19 @@ class Hub:
 
     def _back_off(self, row: Row, seconds: float, is_attempt: bool = False) -> Backoff:
         """Send this subscriber no request, or no content, for so long."""
-        now, who, is_request = self._running_time(), row.subscriber, isinstance(row, PendingRequest)
-        before = self._backoffs.get((who.key, is_request))
+        now, who, key = (
+            self._running_time(),
+            row.subscriber,
+            (row.subscriber.key, isinstance(row, PendingRequest)),
+        )
+        before = self._backoffs.get(key)
         if before is None or before.row_id != row.id or not before.attempts:
             before = Backoff(row.id, 0, now, now)
         until = now + seconds
         if who.network is None:  # a stranger's request is dropped in time even if it gets no worker
             until = min(until, before.first_at + ATTEMPTS_SECONDS)
-        self._backoffs[who.key, is_request] = backoff = before._replace(
-            attempts=before.attempts + is_attempt, until=until
-        )
-        return backoff
+        self._backoffs[key] = before._replace(attempts=before.attempts + is_attempt, until=until)
+        return self._backoffs[key]
 
     def _deliver(self, exchange: Exchange, subscription: Subscription, topic: Topic) -> None:
         sent_at = self._clock()
@@ -658,8 +658,10 @@ def callback_client(settings: HubSettings) -> CallbackClient:
         log.warning("hub: PRIVATE ADDRESSES AND ALL PORTS ARE ALLOWED FOR CALLBACKS; for labs only")
     if settings.ca_file is not None:
         log.warning("hub: certificates in %s are trusted for callbacks; for labs only", settings.ca_file)
-    own_host, is_lab = urlsplit(settings.base_url).hostname or "", settings.allow_private
-    return CallbackClient(settings.user_agent, settings.ca_file, allow_private=is_lab, own_host=own_host)
+    own_host = urlsplit(settings.base_url).hostname or ""
+    return CallbackClient(
+        settings.user_agent, settings.ca_file, allow_private=settings.allow_private, own_host=own_host
+    )
 
 
 def log_event(row: Row, line: str, level: int = logging.INFO) -> None:
