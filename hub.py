@@ -575,11 +575,8 @@ class Hub:
 
     def _back_off(self, row: Row, seconds: float, is_attempt: bool = False) -> Backoff:
         """Send this subscriber no request, or no content, for so long."""
-        now, who, key = (
-            self._running_time(),
-            row.subscriber,
-            (row.subscriber.key, isinstance(row, PendingRequest)),
-        )
+        now, who = self._running_time(), row.subscriber
+        key = who.key, isinstance(row, PendingRequest)
         before = self._backoffs.get(key)
         if before is None or before.row_id != row.id or not before.attempts:
             before = Backoff(row.id, 0, now, now)

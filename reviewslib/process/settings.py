@@ -128,13 +128,11 @@ class Settings:
     def __post_init__(self) -> None:
         """Raise BadSetting, which names all of them, when settings conflict."""
         least, most = self.hub_lease_min, self.hub_lease_max
+        is_within = least <= self.hub_lease_seconds <= most
+        within = f"a default lease from {least} to {most} would do"
         for is_wrong, names, would_do in (
             (least > most, "hub_lease_min hub_lease_max", "the first must be at most the second"),
-            (
-                not least <= self.hub_lease_seconds <= most,
-                "hub_lease_seconds hub_lease_min hub_lease_max",
-                f"a default lease from {least} to {most} would do",
-            ),
+            (not is_within, "hub_lease_seconds hub_lease_min hub_lease_max", within),
             (len(self.hub_retry_delays) != 2, "hub_retry_delays", "2 delays are needed, for example 60,3600"),
         ):
             if is_wrong:

@@ -285,14 +285,11 @@ class Store:
                 self.open()
             except HubUnavailable as unavailable:
                 self.trouble = str(unavailable)
-        if self.trouble != self._logged_trouble:
-            self._logged_trouble = self.trouble
-            told = (
-                f"store no requests: {self._logged_trouble}"
-                if self._logged_trouble
-                else "store requests again"
-            )
-            log.log(logging.ERROR if self._logged_trouble else logging.WARNING, "the hub can %s", told)
+        if self.trouble and self.trouble != self._logged_trouble:
+            log.error("the hub can store no requests: %s", self.trouble)
+        elif self._logged_trouble and not self.trouble:
+            log.warning("the hub can store requests again")
+        self._logged_trouble = self.trouble
 
     def open(self) -> None:
         """Lock the directory and connect, unless both are held, and check that the store can be written.

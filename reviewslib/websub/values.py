@@ -413,15 +413,10 @@ def admit(mode: str, taken: Usage, of_domain: int, of_network: int, max_subscrip
     """
     if mode == "unsubscribe":
         raise RequestRefused(404, "hub.callback has no active subscription to hub.topic")
-    full = exhausted_quota(taken, max_subscriptions)
+    full, of_domain = exhausted_quota(taken, max_subscriptions), taken.pending_of_domain + of_domain
     refusals = [
         (taken.is_full, 503, 60, "unverified requests"),
-        (
-            taken.pending_of_domain + of_domain >= MAX_UNVERIFIED,
-            429,
-            60,
-            "unverified requests of this domain",
-        ),
+        (of_domain >= MAX_UNVERIFIED, 429, 60, "unverified requests of this domain"),
         (of_network >= MAX_UNVERIFIED, 429, 60, "unverified requests of this address"),
         (full != "", 503 if full == "subscriptions" else 429, 3600, full),
     ]
