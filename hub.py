@@ -407,7 +407,9 @@ class Hub:
         who, running_time = request.subscriber, self._running_time()
         network = self._networks.get(who.host)
         usage = rows.usage(replace(who, network=network), now)
-        if usage.is_full and rows.evict(who.domain):
+        backoffs = [each for (_, is_request), each in self._backoffs.copy().items() if is_request]
+        unanswered = [each.row_id for each in backoffs if each.attempts and running_time < each.until]
+        if usage.is_full and rows.evict(who.domain, unanswered):
             usage = usage._replace(pending=usage.pending - 1)
         of_domain = self._domain_rate.count(who.domain, running_time)
         of_network = self._network_rate.count(network or "", running_time)

@@ -162,6 +162,22 @@ def test_requests_that_wait_are_limited_in_all_and_by_host(
     assert bench.post(form(callback="https://t1.example/")).status == 202
 
 
+def test_who_was_asked_in_vain_makes_room_for_who_was_not_asked_yet(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(values, "MAX_PENDING", 3)
+    bench.on_get = status(None, is_silence=True)
+    bench.post(form(callback="https://away.example/"))
+    bench.work()
+    for name in "abc":
+        assert bench.post(form(callback=f"https://{name}.example/")).status == 202
+    assert bench.post(form(callback="https://d.example/")).status == 503
+    bench.on_get = echo
+    bench.wait(60)
+    listed = list_subscriptions(bench.settings.state_dir, clock=bench.clock)
+    assert [line.host for line in listed] == ["a.example", "b.example", "c.example"]
+
+
 def test_no_limit_keeps_a_confirmed_subscriber_from_renewing_or_leaving(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

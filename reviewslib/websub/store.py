@@ -169,19 +169,23 @@ class Transaction:
         ).fetchone()
         return Usage(*row)
 
-    def evict(self, domain: str) -> bool:
+    def evict(self, domain: str, unanswered: Iterable[int | None]) -> bool:
         """Delete a stranger's request to make room for one of this domain. Returns whether there was one.
 
-        It is the newest of the domain with the most requests, if these are more than this domain's will be.
+        It is the newest of the domain with the most requests, if these are more than the ones of this domain
+        will be; otherwise one of the `unanswered`, which have been tried.
         """
         deleted = self._execute(
             """
             DELETE FROM pending WHERE id = (
-              SELECT max(id) FROM pending WHERE network IS NULL GROUP BY domain
-              HAVING count(*) > 1 + (SELECT count(*) FROM pending WHERE network IS NULL AND domain = ?)
-              ORDER BY count(*) DESC, max(id) DESC LIMIT 1)
+              SELECT id FROM (
+                SELECT id, count(*) OVER (PARTITION BY domain)
+                           - count(*) FILTER (WHERE domain = :domain) OVER () - 1 AS more
+                FROM pending WHERE network IS NULL)
+              WHERE more > 0 OR id IN (SELECT value FROM json_each(:unanswered))
+              ORDER BY more DESC, id DESC LIMIT 1)
             """,
-            (domain,),
+            {"domain": domain, "unanswered": json.dumps(list(unanswered))},
         )
         return deleted.rowcount > 0
 
