@@ -235,10 +235,24 @@ def test_a_dry_run_names_the_folder_that_is_not_ours_to_change(
 
 
 def test_there_is_one_writer_at_a_time(tmp_path: Path) -> None:
-    with locked(tmp_path), pytest.raises(OSError) as caught, locked(tmp_path):
-        pass
-    assert (caught.value.strerror, caught.value.filename) == ("another import is under way", str(tmp_path))
-    with locked(tmp_path), locked(tmp_path / "absent"):
-        pass
-    with pytest.raises(NotADirectoryError), locked(Path(__file__)):
-        pass
+    new = tmp_path / "a" / "new"
+    for path in (tmp_path, new):
+        others = locked(path, is_dry=True)
+        with locked(path, is_dry=False), pytest.raises(OSError) as caught, others:
+            pass
+        assert (caught.value.strerror, caught.value.filename) == ("another import is under way", str(path))
+    assert not new.exists()  # since nothing came into it
+    with locked(new, is_dry=True):
+        assert not new.exists()
+    with locked(new, is_dry=False):
+        (new / "file").touch()
+    assert new.exists()
+
+
+def test_the_directory_is_synced_after_the_file_that_is_renamed_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = list[bool]()
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append(stat.S_ISDIR(os.fstat(file).st_mode)))
+    write(tmp_path / "file", b"a", is_dry=False)
+    assert synced == [False, True]
