@@ -155,6 +155,7 @@ PARAMETERS = [
     "since",
     "mentions_technician",
     "mentions_service",
+    "source",
     "offset",
     "page",
 ]

@@ -37,6 +37,7 @@ class Query:
     until: str | None = None
     mentions_technician: str | None = None
     mentions_service: str | None = None
+    source: str | None = None
     limit: int = 20
     offset: int = 0
 

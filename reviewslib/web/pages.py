@@ -26,6 +26,7 @@ from urllib.parse import urlencode, urlsplit
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
+from reviewslib.dataset.provenance import published_on, source_name
 from reviewslib.dataset.query import BadQuery, Query
 from reviewslib.dataset.reviews import WEB_URL, Dataset, Review, ReviewList, calendar_day, service_labels
 from reviewslib.dataset.strict_json import SURROGATE, Json, Object, decode
@@ -327,7 +328,7 @@ def load_templates(directory: Path) -> Environment:
         auto_reload=False,
     )
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
-    filters = (line, prose, marked, markdown, web_url, mail_address, day_span, counted, figure)
+    filters = (line, prose, marked, markdown, web_url, mail_address, day_span, counted, figure, source_name)
     environment.filters |= {function.__name__: function for function in filters} | {"shell": shlex.quote}
     environment.globals |= {"MOST_NAME": MOST_NAME, "MOST_LINE": MOST_LINE, "MOST_TEXT": MOST_TEXT}
     style = (directory / "page.css").read_text(encoding="utf-8")
@@ -398,6 +399,7 @@ def _form_page(
     choices = {
         "mentions_technician": {name: name for name in _offered(dataset.technicians)},
         "mentions_service": {id: labels.get(id, id) for id in _offered(services)},
+        "source": {source: source_name(source) for source in _offered(dataset.sources)},
     }
     return _rendered(templates, "list.html", dataset, links, **shown, values=values, choices=choices)
 
@@ -429,6 +431,7 @@ def no_review_page(templates: Environment, dataset: Dataset, links: Links) -> by
 def _rendered(templates: Environment, name: str, dataset: Dataset, links: Links, **shown: Json) -> bytes:
     """A template with what all of them need, and what is `shown` by this one."""
     common = {"business": dataset.business, "count": len(dataset.reviews), "links": links}
+    common |= {"published_on": published_on(dataset.sources)}
     labels = service_labels(dataset)
     return templates.get_template(name).render(common, service_labels=labels, **shown).encode()
 

@@ -397,7 +397,7 @@ def test_bad_values_are_400_with_their_issue(service: Address, query: str) -> No
     assert query.startswith(issue["parameter"] + "=")
 
 
-@pytest.mark.parametrize("parameter", ["query", "mentions_technician", "mentions_service"])
+@pytest.mark.parametrize("parameter", ["query", "mentions_technician", "mentions_service", "source"])
 def test_a_text_of_3000_characters_is_a_fair_question(service: Address, parameter: str) -> None:
     answer = search(service, f"{parameter}={'x' * 3000}")
     assert (answer.status, json.loads(answer.body)["matched"]) == (200, 0)

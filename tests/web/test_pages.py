@@ -531,6 +531,10 @@ def test_when_nothing_matches_every_filter_can_be_left_out() -> None:
     for rest in ("rating=1&mentions_service=massage-therapy", "query=zzz&rating=1"):
         assert f"{LINKS.review_list}?{rest}" in hrefs
     assert "Service: Massage therapy" in found.text
+    assert "Reviews were published on" not in found.text
+    elsewhere = Read(list_page(SAMPLE, source="nowhere")).text
+    listed = "Google, Facebook, Yelp, Healthgrades and larkspurhollow.example"
+    assert f"Published on: nowhere Reviews were published on {listed}." in elsewhere
     assert "No reviews yet" in (empty := Read(list_page(dataset_of(SMALLEST)))).text
     assert not empty.all("form")
 
@@ -575,7 +579,7 @@ def test_a_review_has_a_page_with_all_of_it() -> None:
         "3 February 2026",
         "Ann",
         "Massage therapy",
-        "1 January 2026 on google",
+        "1 January 2026 on Google",
     ):
         assert text in found.text
     assert "https://s.example/1" in [each["href"] for each in found.all("a")]
