@@ -396,14 +396,17 @@ def no_review_page(templates: Environment, dataset: Dataset, links: Links) -> by
 
 def rendered(templates: Environment, name: str, dataset: Dataset, links: Links, **shown: Json) -> bytes:
     """A template with what all of them need, and what is `shown` by this one."""
-    common = {"business": dataset.business, "count": len(dataset.reviews), "links": links}
-    common |= {
+    business = dataset.business
+    common = {
+        "business": business,
+        "count": len(dataset.reviews),
+        "links": links,
         "published_on": published_on(dataset.sources),
-        "review_policy": review_policy(dataset.business),
+        "review_called": review_called(business),
+        "review_policy": review_policy(business),
+        "service_labels": service_labels(dataset),
     }
-    common |= {"review_called": review_called(dataset.business)}
-    labels = service_labels(dataset)
-    return templates.get_template(name).render(common, service_labels=labels, **shown).encode()
+    return templates.get_template(name).render(common, **shown).encode()
 
 
 # ---- Documents: the first page, and what is made at load for programs ----
@@ -415,7 +418,7 @@ def html_page(templates: Environment, dataset: Dataset, links: Links) -> bytes:
 
 
 def llms_text(templates: Environment, dataset: Dataset, links: Links) -> bytes:
-    """The page in Markdown for models (llmstxt.org), `text/plain; charset=utf-8`."""
+    """The page in Markdown for models (llmstxt.org), in UTF-8."""
     return rendered(templates, "llms.txt", dataset, links, **_shown(dataset, links))
 
 
