@@ -324,6 +324,7 @@ class Hub:
         self._network_rate, self._domain_rate = RateLimit(), RateLimit()  # the latter of strangers alone
         self._backoffs: dict[tuple[str, bool], Backoff] = {}  # by a subscriber's key, and whether of requests
         self._expired_since: dict[int, float] = {}  # running time when first seen, by the subscription's id
+        self._thread_error_at = -math.inf  # when this was logged last, in running time
         self._stopping = threading.Event()
         self._wake = threading.Event()  # for the scheduler: something may be due, or a worker has ended
         self._scheduler = threading.Thread(target=self._schedule, name="hub-scheduler", daemon=True)
@@ -443,7 +444,9 @@ class Hub:
                 try:
                     worker.start()
                 except RuntimeError as error:
-                    log.error("the hub can start no thread, and tries again each second: %s", error)
+                    if self._running_time() - self._thread_error_at >= OWN_FAULT_SECONDS:
+                        self._thread_error_at = self._running_time()
+                        log.error("the hub can start no thread, and tries again each second: %s", error)
                     return
                 self._running[worker] = exchange
 

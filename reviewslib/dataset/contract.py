@@ -70,7 +70,7 @@ class Parameter:
     name: str
     kind: str
     description: str
-    default: int | None = None
+    default: int | str | None = None
     minimum: float = -math.inf
     maximum: float = math.inf
     required: bool = False
@@ -84,6 +84,7 @@ class Contract:
     schemas: dict[str, Json]  # the served ones in `components`, those of the files in `$defs`
     search_parameters: Mapping[str, Parameter]  # by name, in its order
     list_parameters: Mapping[str, Parameter]  # of the page `/reviews`, likewise
+    embed_parameters: Mapping[str, Parameter]  # of the frame `/embed`
     reviews_file: FileForm
     insights_file: FileForm
     editorial_file: FileForm
@@ -101,7 +102,8 @@ def read_contract(document: dict[str, Json], files: dict[str, Json]) -> Contract
     # As one document, with the name that references of files.json to served schemas have before their `#`.
     schemas = {"$id": "openapi.json", "components": document["components"], "$defs": files["$defs"]}
     forms = [FileForm(schemas, name) for name in ("ReviewsFile", "InsightsFile", "EditorialFile")]
-    return Contract(document, schemas, search, listed, *forms)
+    embed = _query_parameters(document, "/embed")
+    return Contract(document, schemas, search, listed, embed, *forms)
 
 
 def _query_parameters(document: dict[str, Json], path: str) -> dict[str, Parameter]:

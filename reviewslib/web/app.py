@@ -25,11 +25,19 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl
 
 from reviewslib import links
-from reviewslib.dataset.query import BadQuery, Issue, Query, echo, query_from_pairs, query_of_page
+from reviewslib.dataset.query import (
+    BadQuery,
+    Issue,
+    Query,
+    echo,
+    forgiving_values,
+    query_from_pairs,
+    query_of_page,
+)
 from reviewslib.dataset.reviews import ReviewList, search, since
 from reviewslib.dataset.strict_json import encode
 from reviewslib.mcp_tools import Toolbox
-from reviewslib.web import pages, representations
+from reviewslib.web import embed, pages, representations
 from reviewslib.web.reload import Reloader, utc_text
 from reviewslib.web.representations import (
     CACHEABLE,
@@ -48,7 +56,7 @@ from reviewslib.web.representations import (
     represent,
     resolved,
 )
-from reviewslib.web.snapshot import Snapshot
+from reviewslib.web.snapshot import DIRECTORY, MARKDOWN, Snapshot
 
 VERSION = "1.0.0"
 
@@ -167,11 +175,19 @@ Find = Callable[[], ReviewList | Content]
 
 
 def fixed_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """A representation made at load; of `/` the page, or the directory for a client that prefers JSON."""
-    chosen = snapshot.fixed[request.path]
-    if request.path == links.HOME_PATH and representations.prefers_json(request.header("accept") or ""):
-        chosen = snapshot.directory
-    return negotiated(chosen, request.header, shared=True)
+    """A representation made at load."""
+    return negotiated(snapshot.fixed[request.path], request.header, shared=True)
+
+
+def home_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
+    """The page, the directory for a client that prefers JSON, or the page in Markdown for a model."""
+    accept = request.header("accept") or ""
+    form = links.HOME_PATH
+    if representations.prefers_json(accept):
+        form = DIRECTORY
+    elif representations.prefers_markdown(accept):
+        form = MARKDOWN
+    return negotiated(snapshot.fixed[form], request.header, shared=True)
 
 
 def search_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
@@ -277,7 +293,7 @@ def review_answer(application: Application, snapshot: Snapshot, request: Request
     if (review := dataset.reviews_by_id.get(id)) is None and is_json:
         raise HttpError(404, f"No review has the id {echo(id)}.", (("Vary", vary),))
     if review is None:
-        headers = (("Vary", vary), *application.program.page_headers)
+        headers = (("Vary", vary), *application.program.policies[links.HOME_PATH])
         body = pages.no_review_page(templates, dataset, urls)
         return uncacheable_response(404, representations.HTML_TYPE, body, headers)
     make = partial(pages.review_page, templates, dataset, urls, review)
@@ -286,9 +302,33 @@ def review_answer(application: Application, snapshot: Snapshot, request: Request
     return kept_answer(snapshot, request, "json" if is_json else "", lambda: content, kind)
 
 
+def embed_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
+    """The frame for the owner's website; what its address has wrong counts as absent."""
+    templates, dataset, urls = application.program.templates, snapshot.dataset, application.urls
+    wanted = forgiving_values(application.program.contract.embed_parameters, request.query_pairs())
+    content = Content(0, partial(embed.frame, templates, dataset, urls, **wanted))  # some 10 KB
+    kind = {
+        "content_type": representations.HTML_TYPE,
+        "policy": application.program.policies[links.EMBED_PATH],
+    }
+    return answer_to_text(
+        request.query_string, lambda: kept_answer(snapshot, request, str(wanted), lambda: content, kind)
+    )
+
+
+def embed_refusal(application: Application, request: Request, error: HttpError) -> Response:
+    """What visitors of the owner's website read in the place of an error."""
+    body = embed.refused_frame(application.program.templates, application.urls)
+    headers = (*application.program.policies[links.EMBED_PATH], *error.headers)
+    return uncacheable_response(error.status, representations.HTML_TYPE, body, headers)
+
+
 def page_kind(application: Application) -> Kind:
     """The kind of an HTML page."""
-    return {"content_type": representations.HTML_TYPE, "policy": application.program.page_headers}
+    return {
+        "content_type": representations.HTML_TYPE,
+        "policy": application.program.policies[links.HOME_PATH],
+    }
 
 
 def health_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
@@ -383,11 +423,13 @@ class Route:
 
 
 ROUTES: dict[str, Route] = {
-    **{path: Route(READ_METHODS, fixed_answer) for path in (*links.FIXED_PATHS, links.HOME_PATH)},
+    links.HOME_PATH: Route(READ_METHODS, home_answer),
+    **{path: Route(READ_METHODS, fixed_answer) for path in links.FIXED_PATHS},
     links.SEARCH_PATH: Route(READ_METHODS, search_answer),
     links.SINCE_PATH: Route(READ_METHODS, since_answer),
     links.REVIEW_LIST_PATH: Route(READ_METHODS, list_answer),
     links.REVIEW_PATH: Route(READ_METHODS, slash_answer),
+    links.EMBED_PATH: Route(READ_METHODS, embed_answer, embed_refusal),
     "*": Route(EVERY_METHOD, server_answer),
     links.HEALTH_PATH: Route(READ_METHODS, health_answer),
     links.MCP_PATH: Route(EVERY_METHOD, mcp_answer, mcp_refusal),
@@ -397,6 +439,7 @@ ROUTES: dict[str, Route] = {
 OPEN_ROUTES = {  # by the beginning of their paths
     links.SINCE_PATH: ROUTES[links.SINCE_PATH],
     links.REVIEW_PATH: Route(READ_METHODS, review_answer),
+    links.EMBED_PATH + "/": Route(READ_METHODS, unknown_path_answer, embed_refusal),
 }
 NOWHERE = Route(EVERY_METHOD, unknown_path_answer)
 STORE_PATHS = frozenset({links.HUB_PATH})  # their answers wait for the disk

@@ -26,6 +26,7 @@ from urllib.parse import urlencode, urlsplit
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
+from reviewslib.dataset.provenance import published_on, review_called, review_policy, source_name
 from reviewslib.dataset.query import BadQuery, Query
 from reviewslib.dataset.reviews import WEB_URL, Dataset, Review, ReviewList, calendar_day, service_labels
 from reviewslib.dataset.strict_json import SURROGATE, Json, Object, decode
@@ -36,6 +37,7 @@ from reviewslib.web.feeds import review_content, review_title
 
 MOST_NAME = 80  # characters of a name or a label
 MOST_LINE = 200  # of a question, a quotation or a line of an address
+MOST_QUOTED = 280  # of a review on another website
 MOST_TEXT = 1000  # of a review, a reply, an answer or a summary
 MOST_URL = 500  # a longer address is not linked
 MOST_MARKED = 100  # characters of the words marked in a text: the time grows with both lengths
@@ -236,32 +238,12 @@ TYPES_BY_WORD = {
 }
 
 
-CONTEXT = {"@context": "https://schema.org"}
-
-
-def structured_data(dataset: Dataset, links: Links) -> dict[str, Json]:
-    """The business with its rating and the newest reviews."""
-    rating = dataset.aggregate_rating
-    count = capped(rating["review_count"])
-    is_rated = count and rating["rating_value"] is not None
-    return CONTEXT | _business(
-        dataset.business,
-        links,
-        aggregateRating=_rating("AggregateRating", rating["rating_value"], count) if is_rated else None,
-        review=[_review(review) for review in dataset.newest[:MOST_REVIEWS]],
-    )
-
-
-def review_data(review: Object, dataset: Dataset, links: Links) -> dict[str, Json]:
-    """One review, whole, and the business that it is about."""
-    return CONTEXT | _review(review, None) | {"itemReviewed": _business(dataset.business, links)}
-
-
-def _business(business: Object, links: Links, **more: Json) -> dict[str, Json]:
+def structured_data(business: Object, links: Links) -> dict[str, Json]:
+    """The business alone: search engines take ratings and reviews of a business from others only."""
     address = business.get("address") or {}
     words = f" {line(business.get('category')).lower()}"
     known_types = [kind for stem, kind in TYPES_BY_WORD.items() if f" {stem}" in words]
-    return {"@id": links.home + "#business"} | _thing(
+    return {"@context": "https://schema.org", "@id": links.home + "#business"} | _thing(
         known_types[0] if known_types else "LocalBusiness",
         name=line(business["name"]),
         description=prose(business.get("description")),
@@ -281,7 +263,6 @@ def _business(business: Object, links: Links, **more: Json) -> dict[str, Json]:
         geo=_thing("GeoCoordinates", **(business.get("geo") or {})),
         areaServed=[line(area) for area in (business.get("service_areas") or ())[:MOST_AREAS]],
         openingHoursSpecification=[_opening(entry) for entry in (business.get("hours") or ())[:MOST_HOURS]],
-        **more,
     )
 
 
@@ -294,21 +275,6 @@ def _thing(schema_type: str, /, **properties: Json) -> dict[str, Json]:
 def _opening(entry: Object) -> dict[str, Json]:
     days = [day for day in WEEK if day in entry["days"]]
     return _thing("OpeningHoursSpecification", dayOfWeek=days, opens=entry["opens"], closes=entry["closes"])
-
-
-def _rating(schema_type: str, value: float, count: int | None = None) -> dict[str, Json]:
-    return _thing(schema_type, ratingValue=value, bestRating=5, worstRating=1, reviewCount=count)
-
-
-def _review(review: Object, most: int | None = MOST_TEXT) -> dict[str, Json]:
-    return _thing(
-        "Review",
-        url=review["page_url"],
-        author={"@type": "Person", "name": line(review["author"])},
-        datePublished=calendar_day(review),
-        reviewRating=_rating("Rating", review["rating"]),
-        reviewBody=prose(review["text"], most),
-    )
 
 
 # ---- Templates ----
@@ -327,11 +293,13 @@ def load_templates(directory: Path) -> Environment:
         auto_reload=False,
     )
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
-    filters = (line, prose, marked, markdown, web_url, mail_address, day_span, counted, figure)
+    filters = (line, prose, marked, markdown, web_url, mail_address, day_span, counted, figure, source_name)
     environment.filters |= {function.__name__: function for function in filters} | {"shell": shlex.quote}
     environment.globals |= {"MOST_NAME": MOST_NAME, "MOST_LINE": MOST_LINE, "MOST_TEXT": MOST_TEXT}
-    style = (directory / "page.css").read_text(encoding="utf-8")
-    environment.globals |= {"MOST_NAMED": MOST_NAMED, "style": style}
+    styles = {"style": "page.css", "embed_style": "embed.css"}
+    for name, file in styles.items():
+        environment.globals[name] = (directory / file).read_text(encoding="utf-8")
+    environment.globals |= {"MOST_NAMED": MOST_NAMED, "MOST_QUOTED": MOST_QUOTED}
     for name in environment.list_templates(extensions=("html", "svg", "txt")):
         environment.get_template(name)
     return environment
@@ -398,8 +366,9 @@ def _form_page(
     choices = {
         "mentions_technician": {name: name for name in _offered(dataset.technicians)},
         "mentions_service": {id: labels.get(id, id) for id in _offered(services)},
+        "source": {source: source_name(source) for source in _offered(dataset.sources)},
     }
-    return _rendered(templates, "list.html", dataset, links, **shown, values=values, choices=choices)
+    return rendered(templates, "list.html", dataset, links, **shown, values=values, choices=choices)
 
 
 def _offered(names: Iterable[str]) -> Iterable[str]:
@@ -409,7 +378,7 @@ def _offered(names: Iterable[str]) -> Iterable[str]:
 def review_page(templates: Environment, dataset: Dataset, links: Links, review: Review) -> bytes:
     """The page of one review, whole, `text/html; charset=utf-8`."""
     shown = decode(bytes(review.json))
-    return _rendered(
+    return rendered(
         templates,
         "review.html",
         dataset,
@@ -417,20 +386,27 @@ def review_page(templates: Environment, dataset: Dataset, links: Links, review: 
         review=shown,
         title=review_title(shown),
         description=line(review_content(shown), MOST_LINE),
-        structured_data=review_data(shown, dataset, links),
     )
 
 
 def no_review_page(templates: Environment, dataset: Dataset, links: Links) -> bytes:
     """What people read where there is no review, `text/html; charset=utf-8`."""
-    return _rendered(templates, "no_review.html", dataset, links)
+    return rendered(templates, "no_review.html", dataset, links)
 
 
-def _rendered(templates: Environment, name: str, dataset: Dataset, links: Links, **shown: Json) -> bytes:
+def rendered(templates: Environment, name: str, dataset: Dataset, links: Links, **shown: Json) -> bytes:
     """A template with what all of them need, and what is `shown` by this one."""
-    common = {"business": dataset.business, "count": len(dataset.reviews), "links": links}
-    labels = service_labels(dataset)
-    return templates.get_template(name).render(common, service_labels=labels, **shown).encode()
+    business = dataset.business
+    common = {
+        "business": business,
+        "count": len(dataset.reviews),
+        "links": links,
+        "published_on": published_on(dataset.sources),
+        "review_called": review_called(business),
+        "review_policy": review_policy(business),
+        "service_labels": service_labels(dataset),
+    }
+    return templates.get_template(name).render(common, **shown).encode()
 
 
 # ---- Documents: the first page, and what is made at load for programs ----
@@ -438,12 +414,12 @@ def _rendered(templates: Environment, name: str, dataset: Dataset, links: Links,
 
 def html_page(templates: Environment, dataset: Dataset, links: Links) -> bytes:
     """The page, `text/html; charset=utf-8`. A section that has nothing to say disappears."""
-    return _rendered(templates, "page.html", dataset, links, **_shown(dataset, links))
+    return rendered(templates, "page.html", dataset, links, **_shown(dataset, links))
 
 
 def llms_text(templates: Environment, dataset: Dataset, links: Links) -> bytes:
-    """The page in Markdown for models (llmstxt.org), `text/plain; charset=utf-8`."""
-    return _rendered(templates, "llms.txt", dataset, links, **_shown(dataset, links))
+    """The page in Markdown for models (llmstxt.org), in UTF-8."""
+    return rendered(templates, "llms.txt", dataset, links, **_shown(dataset, links))
 
 
 def _shown(dataset: Dataset, links: Links) -> dict[str, Json]:
@@ -465,7 +441,7 @@ def _shown(dataset: Dataset, links: Links) -> dict[str, Json]:
         "questions": insights["faq"][:10],
         "newest_day": calendar_day(dataset.newest[0]) if dataset.newest else "2026-01-01",
         "slug": slug(business["name"]),
-        "structured_data": structured_data(dataset, links),
+        "structured_data": structured_data(business, links),
     }
 
 
@@ -502,12 +478,17 @@ def favicon(templates: Environment) -> bytes:
     return templates.get_template("favicon.svg").render().encode()
 
 
+def style_source(templates: Environment, name: str) -> str:
+    """How a Content-Security-Policy names the style sheet that templates know by this name."""
+    digest = hashlib.sha256(str(templates.globals[name]).encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
 def page_headers(templates: Environment) -> tuple[tuple[str, str], ...]:
     """What a browser may do with the page: apply its style, and run no script at all."""
-    style = str(templates.globals["style"])
-    style_hash = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    style = style_source(templates, "style")
     policy = (  # `connect-src` is for auditing tools, which fetch robots.txt from within the page
-        f"default-src 'none'; style-src 'sha256-{style_hash}'; img-src 'self'; connect-src 'self';"
+        f"default-src 'none'; style-src {style}; img-src 'self'; connect-src 'self';"
         " base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'"
     )
     return (

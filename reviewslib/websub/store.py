@@ -32,6 +32,7 @@ from reviewslib.websub.values import (
     SubscriptionState,
     Usage,
     denial,
+    domain_of,
 )
 
 STORE_FILE_NAME = "websub.sqlite3"
@@ -82,6 +83,29 @@ CREATE TABLE pending (
 );
 PRAGMA user_version = {SCHEMA_VERSION};
 """
+
+# Version 1 kept no networks: until its next renewal a subscription stands under its domain instead.
+FROM_VERSION_1 = f"""
+DROP INDEX subscription_by_host;
+DROP INDEX subscription_by_end;
+ALTER TABLE subscription RENAME TO old_subscription;
+ALTER TABLE pending RENAME TO old_pending;
+{SCHEMA}
+INSERT INTO subscription
+  SELECT id, path, callback_key, callback, host, domain_of(host), domain_of(host), topic_url, secret,
+         created_at, expires_at, delivered_digest, failures, next_attempt_at, last_attempt_at, last_outcome
+  FROM old_subscription;
+INSERT INTO pending
+  SELECT id, path, callback_key, callback, host, domain_of(host),
+         (SELECT domain_of(host) WHERE mode = 'denied' OR EXISTS (
+            SELECT 1 FROM old_subscription AS own
+            WHERE own.path = old_pending.path AND own.callback_key = old_pending.callback_key)),
+         topic_url, mode, secret, lease_seconds, base_digest, requested_at,
+         iif(mode = 'denied', 'deliveries in a row failed; subscribe again to resume', '')
+  FROM old_pending;
+DROP TABLE old_subscription;
+DROP TABLE old_pending;
+"""  # noqa: S608 - our names
 
 
 class Excluded(NamedTuple):
@@ -311,9 +335,7 @@ class Store:
                     # Mode 0600 because of the secrets; SQLite gives its other files the same mode.
                     self._path.touch(0o600)
                     connection = held.enter_context(closing(connect(self._path)))
-                    connection.execute("PRAGMA journal_mode = WAL")
-                    if version_of(connection) == 0:
-                        connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
+                    prepare(connection)
                     self._identity, self._held = identity(self._path), held.pop_all()
             with self.writing() as rows:
                 rows.check_writable()
@@ -390,6 +412,14 @@ def transaction(
             yield Transaction(connection)
 
 
+def prepare(connection: sqlite3.Connection) -> None:
+    """Create the tables, or convert those of version 1, in one transaction. Raises sqlite3.Error."""
+    connection.execute("PRAGMA journal_mode = WAL")
+    if script := {0: SCHEMA, 1: FROM_VERSION_1}.get(version_of(connection)):
+        connection.create_function("domain_of", 1, domain_of)
+        connection.executescript(f"BEGIN IMMEDIATE; {script} COMMIT;")
+
+
 def version_of(connection: sqlite3.Connection) -> int:
     """The version of the schema; 0 before there is one. Raises sqlite3.Error."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
@@ -425,13 +455,14 @@ def list_subscriptions(state_dir: Path, *, clock: Callable[[], float] = time.tim
         in_use = path.with_name(f"{path.name}-wal").exists()
         database = f"{path.absolute().as_uri()}?{'mode=ro' if in_use else 'immutable=1'}"
         with closing(sqlite3.connect(database, timeout=STORE_BUSY_SECONDS, uri=True)) as connection:
+            network = "network" if version_of(connection) > 1 else "NULL"
             rows = connection.execute(
-                """
+                f"""
                 SELECT CASE WHEN expires_at <= ? THEN 'ended' WHEN failures THEN 'failing' ELSE 'active' END,
-                       host, network, path, created_at, expires_at, failures, last_attempt_at, last_outcome
+                       host, {network}, path, created_at, expires_at, failures, last_attempt_at, last_outcome
                 FROM subscription
-                UNION ALL SELECT mode, host, network, path, requested_at, NULL, 0, NULL, '' FROM pending
-                """,
+                UNION ALL SELECT mode, host, {network}, path, requested_at, NULL, 0, NULL, '' FROM pending
+                """,  # noqa: S608 - our names
                 (clock(),),
             )
             listed = [Listing(*columns) for columns in rows]

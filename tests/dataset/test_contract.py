@@ -101,7 +101,7 @@ def test_every_operation_has_a_sentence_and_an_answer_to_everything(operation: O
     assert len(re.findall(r"[.] ", operation["description"])) == 0
     error = resolve(DOCUMENT, operation["responses"]["default"])
     schemas = [media["schema"].get("$ref", "") for media in error["content"].values()]
-    is_text = operation["operationId"] == "subscribe"  # WebSub section 5.1.2
+    is_text = operation["operationId"] in ("subscribe", "getEmbed")  # WebSub section 5.1.2; a page
     assert schemas == [""] if is_text else schemas[0].endswith(("/Error", "/McpResponse"))
 
 

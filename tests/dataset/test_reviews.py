@@ -52,10 +52,14 @@ def lines_against(reviews_file: bytes, insights_file: bytes) -> list[str]:
 
 PEOPLE = ["Dr. Anneke Brandt", "Wes P., LMT"]
 FOUR = a_file(
-    review("ana", date="2025-03-01", text="Die Straße zum Café", mentioned_technicians=[OKAFOR]),
-    review("bob", date="2025-03-01T23:30:00-08:00", rating=4.5, mentioned_services=["massage"]),
+    review(
+        "ana", date="2025-03-01", text="Die Straße zum Café", mentioned_technicians=[OKAFOR], source="yelp"
+    ),
+    review("bob", date="2025-03-01T23:30:00-08:00", rating=4.5, mentioned_services=["massage"], source="é"),
     review("cy", date="2024-12-31T23:59:59+14:00", rating=1, text="ὈΔΥΣΣΕΎΣ, İzmir!"),
-    review("eve", date="2025-03-02T00:10:00Z", rating=4, text="", mentioned_technicians=PEOPLE),
+    review(
+        "eve", date="2025-03-02T00:10:00Z", rating=4, text="", mentioned_technicians=PEOPLE, source="Yelp"
+    ),
     review("dan", date="2025-03-02", text="Die Straße", mentioned_technicians=[OKAFOR], verified=False),
 )
 FOUR_INSIGHTS = {
@@ -88,6 +92,9 @@ SEARCHES = [  # a parameter, values that mean the same, and whom they find
     ("mentions_service", "MASSAGE|massage & GRÖSSE|massage & gro\u0308ße", "bob"),
     ("mentions_service", "gone", "ana"),
     ("mentions_service", "massag", ""),
+    ("source", "YELP|Yelp", "eve ana"),
+    ("source", "unknown", "cy"),
+    ("source", "yel|other", ""),
 ]
 
 
@@ -129,6 +136,7 @@ DATES = [
 TECHNICIANS = [OKAFOR, *PEOPLE, "Okafor, Ngozi", "DR. JOSÉ ĆALIĆ", "dr. jose\u0301 c\u0301alic\u0301"]
 SERVICES = ["massage", "Massage", "rehab", "straße", "STRASSE"]
 LABELS = ["Massage therapy", "REHAB", "massage", "Größe", "gro\u0308sse"]
+SOURCES = ["google", "Google", "e\u0301", "É"]
 IDS = ["a", "b", "B", "é", "e\u0301", "10", "9", "x y", "x/y", "𝄞", "\ue000", "~"]
 RATINGS = [1, 2, 3.5, 4, 4.0, 4.5, 5, 5.0]
 
@@ -143,6 +151,7 @@ def file_pairs(draw: st.DrawFn) -> tuple[Object, Object]:
     optional = {
         "verified": st.sampled_from([True, True, None, False]),
         "owner_reply": st.sampled_from([None, {"text": "Thanks"}]),
+        "source": st.sampled_from([None, *SOURCES]),
         "x": st.sampled_from([None, {"y": [1.5, None]}]),
         "page_url": st.sampled_from([None, "https://another.example/"]),  # of another service
     }
@@ -180,6 +189,7 @@ VALUES = {
     "until": st.sampled_from(DATES).map(lambda when: when[:10]),
     "mentions_technician": in_other_words([*TECHNICIANS, "dr", "Okafor", "Okaf", "LMT.", "wes p"]),
     "mentions_service": in_other_words([*SERVICES, *LABELS, "GRÖSSE", "none"]),
+    "source": in_other_words([*SOURCES, "unknown", "goog"]),
     "limit": st.sampled_from(["1", "2", "3", "20", "100", "5.0"]),
     "offset": st.sampled_from(["0", "-0", "1", "2", "7", "1000000000"]),
 }

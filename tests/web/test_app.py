@@ -184,7 +184,7 @@ def test_an_answer_that_is_kept_is_the_answer_computed_anew() -> None:
 
 LIST_NAMES = [name for name in APP.program.contract.list_parameters if name != "page"]
 VALUES = ["", "back", "é", "Okafor", "massage-therapy", "Massage Therapy", "4", "4.5", "5", "7"]
-VALUES += ["2025-06-01", "2026-01-01"]
+VALUES += ["2025-06-01", "2026-01-01", "GOOGLE", "yelp"]
 
 
 def listed_ids(query: str) -> tuple[int, list[str]]:

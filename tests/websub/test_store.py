@@ -299,6 +299,79 @@ def test_a_store_is_for_its_owner_only(tmp_path: Path) -> None:
         assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
 
 
+# What the first version made: its tables, an active subscription with a renewal, an ended one, a newcomer.
+OF_VERSION_1 = """
+CREATE TABLE subscription (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL, callback_key TEXT NOT NULL,
+  callback TEXT NOT NULL, host TEXT NOT NULL, topic_url TEXT NOT NULL, secret BLOB, created_at REAL NOT NULL,
+  expires_at REAL NOT NULL, delivered_digest TEXT NOT NULL, failures INTEGER NOT NULL,
+  next_attempt_at REAL NOT NULL, last_attempt_at REAL, last_outcome TEXT NOT NULL, UNIQUE (path, callback_key)
+);
+CREATE INDEX subscription_by_host ON subscription (host, expires_at);
+CREATE INDEX subscription_by_end ON subscription (expires_at, failures);
+CREATE TABLE pending (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL, callback_key TEXT NOT NULL,
+  callback TEXT NOT NULL, host TEXT NOT NULL, topic_url TEXT NOT NULL, mode TEXT NOT NULL, secret BLOB,
+  lease_seconds INTEGER NOT NULL, base_digest TEXT NOT NULL, requested_at REAL NOT NULL,
+  UNIQUE (path, callback_key)
+);
+PRAGMA user_version = 1;
+INSERT INTO subscription VALUES
+  (7, '/feed.xml', 'https://a.s.example/cb', 'https://A.s.example/cb', 'a.s.example', 'https://r.example/feed.xml',
+   x'00ff', 1799999000.5, 1800864000.0, 'old', 2, 1800003600.25, 1800000000.0, 'HTTP 500'),
+  (9, '/feed.xml', 'https://8.8.8.8/', 'https://8.8.8.8/', '8.8.8.8', 'https://r.example/feed.xml',
+   NULL, 1700000000.0, 1700864000.0, 'old', 0, 0.0, NULL, '');
+INSERT INTO pending VALUES
+  (4, '/feed.xml', 'https://a.s.example/cb', 'https://A.s.example/cb', 'a.s.example', 'https://r.example/feed.xml',
+   'subscribe', x'01', 864000, 'old', 1800000000.0),
+  (5, '/feed.xml', 'https://new.co.uk/', 'https://new.co.uk/', 'new.co.uk', 'https://r.example/feed.xml',
+   'subscribe', NULL, 864000, 'base', 1800000001.0);
+"""
+
+
+def make_version_1(directory: Path, more: str = "") -> None:
+    with closing(sqlite3.connect(directory / STORE_FILE_NAME)) as old:
+        old.executescript(f"PRAGMA journal_mode = WAL; {OF_VERSION_1}{more}")
+
+
+def test_a_store_of_the_first_version_is_converted_and_loses_nothing(tmp_path: Path) -> None:
+    make_version_1(tmp_path)
+    before = [line._replace(network=None) for line in list_subscriptions(tmp_path, clock=lambda: NOW)]
+    url = "https://A.s.example/cb"
+    ann = Subscriber(
+        FEED, url.lower(), url, "a.s.example", "s.example", "s.example", "https://r.example/feed.xml"
+    )
+    for _ in range(2):  # the second finds it converted
+        with closing(opened(tmp_path)) as store, store.reading() as rows:
+            assert rows.state(ann, NOW) == SubscriptionState(
+                Subscription(
+                    7, ann, b"\0\xff", NOW - 999.5, NOW + 864000, "old", 2, NOW + 3600.25, NOW, "HTTP 500"
+                ),
+                (PendingRequest(4, ann, "subscribe", b"\1", 864000, "old", NOW),),
+            )
+            assert rows.expired(NOW) == [9]
+            (newcomer,) = rows.pending("WHERE network IS NULL")
+            assert (newcomer.id, newcomer.subscriber.domain) == (5, "new.co.uk")
+    after = list_subscriptions(tmp_path, clock=lambda: NOW)
+    assert [line._replace(network=None) for line in after] == before
+    with closing(opened(tmp_path)) as store:
+        put(store, subscribed(subscriber()))
+        found = get(store, subscriber()).subscription
+        assert found is not None
+        assert found.id == 10  # no number is used again
+
+
+def test_a_conversion_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    make_version_1(tmp_path, "CREATE TABLE old_pending (in_the_way);")
+    with pytest.raises(HubUnavailable, match="old_pending"):
+        opened(tmp_path)
+    with closing(sqlite3.connect(tmp_path / STORE_FILE_NAME)) as old:
+        old.execute("DROP TABLE old_pending")
+        assert old.execute("PRAGMA user_version").fetchone() == (1,)
+        assert old.execute("SELECT count(*) FROM subscription").fetchone() == (2,)
+    opened(tmp_path).close()
+
+
 # ---- Coming and going --------------------------------------------------------------------------------------
 
 
