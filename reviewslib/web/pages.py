@@ -423,9 +423,9 @@ def review_page(templates: Environment, dataset: Dataset, links: Links, review: 
     )
 
 
-def no_review_page(templates: Environment, dataset: Dataset, links: Links) -> bytes:
-    """What people read where there is no review, `text/html; charset=utf-8`."""
-    return _rendered(templates, "no_review.html", dataset, links)
+def nowhere_page(templates: Environment, dataset: Dataset, links: Links, is_review: bool) -> bytes:
+    """What people read where there is no review, or nothing at all, `text/html; charset=utf-8`."""
+    return _rendered(templates, "nowhere.html", dataset, links, is_review=is_review)
 
 
 def _rendered(templates: Environment, name: str, dataset: Dataset, links: Links, **shown: Json) -> bytes:

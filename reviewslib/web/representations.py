@@ -212,6 +212,14 @@ def prefers_json(accept: str) -> bool:
     return json > html and json >= accepted.get("*/*", 0)
 
 
+@lru_cache(maxsize=256)
+def prefers_html(accept: str) -> bool:
+    """Whether a client prefers a page to JSON, which needs HTML named in `Accept`."""
+    accepted = weights(accept)
+    json, html = accepted.get("application/json", 0), accepted.get("text/html", 0)
+    return html > json and html >= accepted.get("*/*", 0)
+
+
 DAY, MONTH = "(Mon|Tue|Wed|Thu|Fri|Sat|Sun)", "(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 TIME = "[0-9]{2}:[0-9]{2}:[0-9]{2}"
 HTTP_DATE = re.compile(  # section 5.6.7: the preferred form, that of RFC 850, that of asctime

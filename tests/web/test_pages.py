@@ -611,7 +611,7 @@ def test_lists_stay_small_whatever_the_files_hold() -> None:
 def test_every_page_has_a_heading_a_way_to_skip_and_one_place_for_each_link_inside(dataset: Dataset) -> None:
     documents = [list_page(dataset), list_page(dataset, query="back"), wrong_list_page(dataset, rating="x")]
     documents += [review_page(dataset)] if dataset.reviews else []
-    documents.append(pages.no_review_page(TEMPLATES, dataset, LINKS).decode())
+    documents += [pages.nowhere_page(TEMPLATES, dataset, LINKS, each).decode() for each in (True, False)]
     for document in documents:
         found = Read(document)
         levels = [int(tag[1]) for tag, _ in found.opened if re.fullmatch("h[1-6]", tag)]
