@@ -340,7 +340,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def command_line() -> argparse.ArgumentParser:
     """The parser; every setting is a flag."""
-    about = "Publish a business's verified reviews: datasets, search, feeds."
+    about = "Publish what customers wrote about a business: datasets, search, feeds, pages."
     precedence = "A flag wins over its environment variable, a variable over the default."
     parser = argparse.ArgumentParser("reviewsd", description=about, epilog=precedence)
     add_flags(parser)

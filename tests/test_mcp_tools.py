@@ -247,6 +247,17 @@ def test_the_description_of_the_search_names_the_sources_there_are() -> None:
     assert "(none yet)" in next(each["description"] for each in empty if each["name"] == "search_reviews")
 
 
+def test_what_reviews_are_called_is_what_the_business_says_and_their_sources_are_named() -> None:
+    review = {"id": "a", "author": "A", "rating": 5, "date": "2026-01-01", "source": "yelp"}
+    for policy, called in ((None, "customer reviews"), ("We ask.", "verified customer reviews")):
+        toolbox = toolbox_with({"business": {"name": "B", "review_policy": policy}, "reviews": [review]})
+        assert toolbox.instructions.startswith(f"The {called} of B, published on Yelp, and what")
+        assert f"Find {called} of B" in next(
+            each["description"] for each in toolbox.declarations if each["name"] == "search_reviews"
+        )
+        assert structured("get_business", toolbox=toolbox)["business"]["review_policy"] == policy
+
+
 # ---- Answers ----
 
 

@@ -50,6 +50,6 @@ def review_policy(business: Object) -> str:
     return (business.get("review_policy") or "").strip()
 
 
-def reviews_called(business: Object) -> str:
-    """What the reviews may be called: verified only where the owner says how that is made sure."""
-    return "verified customer reviews" if review_policy(business) else "customer reviews"
+def review_called(business: Object) -> str:
+    """What a review may be called: verified only where the owner says how that is made sure."""
+    return "verified customer review" if review_policy(business) else "customer review"

@@ -47,7 +47,7 @@ def review_complaints(document: Json) -> Complaints:
     """Duplicate ids, dates that do not exist and URLs that are no web addresses; `document` has any form."""
     if not isinstance(document, dict):
         return
-    yield from _url_complaints(document.get("business"), ("business",), "url", "image_url")
+    yield from _url_complaints(document.get("business"), ("business",), "url", "image_url", "review_url")
     reviews = document.get("reviews")
     first_use: dict[str, int] = {}
     for index, review in enumerate(reviews if isinstance(reviews, list) else ()):

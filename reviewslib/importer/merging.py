@@ -173,7 +173,7 @@ def _state_after(state: State, exports: Exports, ledger: Ledger, whole: Whole) -
 def _business(document: Mapping[str, Json], titles: Collection[str], options: Options) -> Json:
     if "business" not in document and not options.name and len(titles) != 1:
         raise Undecided("name", sorted(titles))
-    return {"name": options.name or min(titles, default="")}
+    return {"name": options.name or min(titles, default=""), "review_url": None, "review_policy": None}
 
 
 # ---- Locations: another one is another business ----

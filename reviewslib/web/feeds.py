@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from urllib.parse import quote, urlsplit
 
+from reviewslib.dataset.provenance import published_on, review_called
 from reviewslib.dataset.reviews import NEWEST_REVIEWS, Dataset, service_labels
 from reviewslib.dataset.strict_json import Json, encode
 from reviewslib.links import Links
@@ -113,7 +114,8 @@ def _xml(text: str) -> str:
 
 def _description(dataset: Dataset) -> str:
     newest = "All" if len(dataset.newest) < NEWEST_REVIEWS else f"The {NEWEST_REVIEWS} newest"
-    return f"{newest} verified customer reviews of {dataset.business['name']}."
+    where = f", published on {known}" if (known := published_on(dataset.sources)) else ""
+    return f"{newest} {review_called(dataset.business)}s of {dataset.business['name']}{where}."
 
 
 def review_title(review: Mapping[str, Json]) -> str:

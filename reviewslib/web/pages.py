@@ -26,7 +26,7 @@ from urllib.parse import urlencode, urlsplit
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
-from reviewslib.dataset.provenance import published_on, source_name
+from reviewslib.dataset.provenance import published_on, review_called, review_policy, source_name
 from reviewslib.dataset.query import BadQuery, Query
 from reviewslib.dataset.reviews import WEB_URL, Dataset, Review, ReviewList, calendar_day, service_labels
 from reviewslib.dataset.strict_json import SURROGATE, Json, Object, decode
@@ -237,32 +237,12 @@ TYPES_BY_WORD = {
 }
 
 
-CONTEXT = {"@context": "https://schema.org"}
-
-
-def structured_data(dataset: Dataset, links: Links) -> dict[str, Json]:
-    """The business with its rating and the newest reviews."""
-    rating = dataset.aggregate_rating
-    count = capped(rating["review_count"])
-    is_rated = count and rating["rating_value"] is not None
-    return CONTEXT | _business(
-        dataset.business,
-        links,
-        aggregateRating=_rating("AggregateRating", rating["rating_value"], count) if is_rated else None,
-        review=[_review(review) for review in dataset.newest[:MOST_REVIEWS]],
-    )
-
-
-def review_data(review: Object, dataset: Dataset, links: Links) -> dict[str, Json]:
-    """One review, whole, and the business that it is about."""
-    return CONTEXT | _review(review, None) | {"itemReviewed": _business(dataset.business, links)}
-
-
-def _business(business: Object, links: Links, **more: Json) -> dict[str, Json]:
+def structured_data(business: Object, links: Links) -> dict[str, Json]:
+    """The business alone: search engines take ratings and reviews of a business from others only."""
     address = business.get("address") or {}
     words = f" {line(business.get('category')).lower()}"
     known_types = [kind for stem, kind in TYPES_BY_WORD.items() if f" {stem}" in words]
-    return {"@id": links.home + "#business"} | _thing(
+    return {"@context": "https://schema.org", "@id": links.home + "#business"} | _thing(
         known_types[0] if known_types else "LocalBusiness",
         name=line(business["name"]),
         description=prose(business.get("description")),
@@ -282,7 +262,6 @@ def _business(business: Object, links: Links, **more: Json) -> dict[str, Json]:
         geo=_thing("GeoCoordinates", **(business.get("geo") or {})),
         areaServed=[line(area) for area in (business.get("service_areas") or ())[:MOST_AREAS]],
         openingHoursSpecification=[_opening(entry) for entry in (business.get("hours") or ())[:MOST_HOURS]],
-        **more,
     )
 
 
@@ -295,21 +274,6 @@ def _thing(schema_type: str, /, **properties: Json) -> dict[str, Json]:
 def _opening(entry: Object) -> dict[str, Json]:
     days = [day for day in WEEK if day in entry["days"]]
     return _thing("OpeningHoursSpecification", dayOfWeek=days, opens=entry["opens"], closes=entry["closes"])
-
-
-def _rating(schema_type: str, value: float, count: int | None = None) -> dict[str, Json]:
-    return _thing(schema_type, ratingValue=value, bestRating=5, worstRating=1, reviewCount=count)
-
-
-def _review(review: Object, most: int | None = MOST_TEXT) -> dict[str, Json]:
-    return _thing(
-        "Review",
-        url=review["page_url"],
-        author={"@type": "Person", "name": line(review["author"])},
-        datePublished=calendar_day(review),
-        reviewRating=_rating("Rating", review["rating"]),
-        reviewBody=prose(review["text"], most),
-    )
 
 
 # ---- Templates ----
@@ -419,7 +383,6 @@ def review_page(templates: Environment, dataset: Dataset, links: Links, review: 
         review=shown,
         title=review_title(shown),
         description=line(review_content(shown), MOST_LINE),
-        structured_data=review_data(shown, dataset, links),
     )
 
 
@@ -431,7 +394,11 @@ def nowhere_page(templates: Environment, dataset: Dataset, links: Links, is_revi
 def _rendered(templates: Environment, name: str, dataset: Dataset, links: Links, **shown: Json) -> bytes:
     """A template with what all of them need, and what is `shown` by this one."""
     common = {"business": dataset.business, "count": len(dataset.reviews), "links": links}
-    common |= {"published_on": published_on(dataset.sources)}
+    common |= {
+        "published_on": published_on(dataset.sources),
+        "review_policy": review_policy(dataset.business),
+    }
+    common |= {"review_called": review_called(dataset.business)}
     labels = service_labels(dataset)
     return templates.get_template(name).render(common, service_labels=labels, **shown).encode()
 
@@ -468,7 +435,7 @@ def _shown(dataset: Dataset, links: Links) -> dict[str, Json]:
         "questions": insights["faq"][:10],
         "newest_day": calendar_day(dataset.newest[0]) if dataset.newest else "2026-01-01",
         "slug": slug(business["name"]),
-        "structured_data": structured_data(dataset, links),
+        "structured_data": structured_data(business, links),
     }
 
 

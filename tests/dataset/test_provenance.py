@@ -37,5 +37,5 @@ NO_POLICIES: list[dict[str, Any]] = [{}, {"review_policy": None}, {"review_polic
 
 
 def test_reviews_are_verified_only_where_the_owner_says_how() -> None:
-    assert {provenance.reviews_called(business) for business in NO_POLICIES} == {"customer reviews"}
-    assert provenance.reviews_called({"review_policy": "We ask."}) == "verified customer reviews"
+    assert {provenance.review_called(business) for business in NO_POLICIES} == {"customer review"}
+    assert provenance.review_called({"review_policy": "We ask."}) == "verified customer review"

@@ -275,7 +275,7 @@ def test_pages_lead_from_the_newest_review_to_the_oldest_and_each_review_to_its_
     browser.find_element(By.CSS_SELECTOR, "article header a").click()
     assert browser.find_element(By.TAG_NAME, "h1").text == author
     browser.find_element(By.PARTIAL_LINK_TEXT, "All 160 reviews").click()
-    assert shown(browser) == "160 verified reviews, newest first"
+    assert shown(browser) == "160 verified customer reviews, newest first"
 
 
 def test_a_wrong_value_can_be_reached_from_what_is_said_of_it(browser: Chrome, sample: Address) -> None:

@@ -55,7 +55,7 @@ def entry_texts(dataset: Dataset, name: str) -> list[str]:
 JSON_OF_TWO = """\
 {"version":"https://jsonfeed.org/version/1.1","title":"Reviews of Larkspur",\
 "home_page_url":"https://larkspur.example/","feed_url":"https://r.example/api/feed.json",\
-"description":"All verified customer reviews of Larkspur.",\
+"description":"All customer reviews of Larkspur, published on Google and elsewhere.",\
 "hubs":[{"type":"WebSub","url":"https://r.example/api/websub/hub"}],"items":[\
 {"id":"01A","url":"https://s.example/1","title":"5 stars from Ann B.","content_text":"Good",\
 "date_published":"2025-06-01T00:00:00Z","date_modified":"2025-06-02T09:00:00+02:00",\
@@ -70,7 +70,7 @@ JSON_OF_TWO = """\
 ATOM_OF_TWO = """\
 <feed xmlns="http://www.w3.org/2005/Atom"><id>tag:larkspur.example,2026:reviews</id>\
 <title>Reviews of Larkspur</title>\
-<subtitle>All verified customer reviews of Larkspur.</subtitle>\
+<subtitle>All customer reviews of Larkspur, published on Google and elsewhere.</subtitle>\
 <updated>2025-06-02T09:00:00+02:00</updated>\
 <link rel="self" type="application/atom+xml" href="https://r.example/feed.xml" />\
 <link rel="hub" href="https://r.example/api/websub/hub" />\

@@ -33,7 +33,7 @@ from reviewslib.dataset.query import BadQuery, Query, query_of_page
 from reviewslib.dataset.reviews import Dataset, search
 from reviewslib.dataset.text import fold
 from reviewslib.links import Links, links_below
-from reviewslib.web import pages
+from reviewslib.web import feeds, pages
 
 TEMPLATES = pages.load_templates(ROOT / "reviewslib" / "web" / "templates")
 SAMPLE = sample_dataset()
@@ -156,10 +156,7 @@ def test_no_text_becomes_markup_and_every_text_is_shown_as_it_was_written(text: 
     assert found.shapes <= HARMLESS
     assert len(found.all("script")) == len(found.all("style")) == 1
     assert not set("<>&") & set(found.raw("script"))
-    assert (found.data["name"], found.data["review"][0]["reviewBody"]) == (
-        pages.line(text),
-        pages.prose(text),
-    )
+    assert (found.data["name"], found.data["description"]) == (pages.line(text), pages.prose(text))
     assert not re.search("[\u202a-\u202e\u2066-\u2069]", found.data["name"])  # it would turn a sentence
     (shown,) = re.findall('<p class="customer-words" dir="auto">([^<]*)</p>', document)
     assert html.unescape(shown) == pages.FORBIDDEN.sub("", pages.prose(text))
@@ -182,8 +179,8 @@ def test_no_text_becomes_markup_on_the_pages_of_reviews_or_in_their_form(text: s
         found = Read(document)
         assert found.shapes <= harmless
         assert len(found.all("style")) == 1
-        assert not set("<>&") & set(found.raw("script"))
-        assert not pages.FORBIDDEN.search(re.sub("<script.*?</script>", "", document))
+        assert not found.all("script")
+        assert not pages.FORBIDDEN.search(document)
         assert all(each["href"].startswith(("#", LINKS.base_url)) for each in found.all("a"))
 
 
@@ -250,7 +247,7 @@ def test_the_page_stays_small_whatever_the_files_hold() -> None:
 
 def test_every_figure_comes_from_the_data() -> None:
     text, insights, rating = read(SAMPLE).text, SAMPLE.insights, SAMPLE.aggregate_rating
-    expected = [f"{rating['rating_value']} out of 5", f"{len(SAMPLE.reviews)} verified reviews"]
+    expected = [f"{rating['rating_value']} out of 5", f"{len(SAMPLE.reviews)} verified customer reviews"]
     expected += [f"{count:,}" for count in rating["distribution"].values()]
     for aspect in insights["aspects"]:
         expected.append(f"{aspect['positive_count']} praise, {aspect['negative_count']} find fault")
@@ -341,8 +338,6 @@ def test_the_newest_reviews_are_shown_with_their_replies() -> None:
     text = read(changed({"reviews": [rated(4, text="Fine.", owner_reply=reply), rated(1)]})).text
     assert "Fine. Reply from Larkspur Hollow Chiropractic, 5 January 2026 Thank you, Ann." in text
     assert "A rating without words." in text
-    days = [str(review["date"])[:10] for review in SAMPLE.newest[: pages.MOST_REVIEWS]]
-    assert [each["datePublished"] for each in read(SAMPLE).data["review"]] == days
     hrefs = {each["href"] for each in read(SAMPLE).all("a")}
     assert {review["page_url"] for review in SAMPLE.newest[: pages.MOST_REVIEWS]} | {
         LINKS.review_list
@@ -365,7 +360,6 @@ def test_what_is_not_known_is_left_out(document: Any, sections: list[str]) -> No
     assert ("drawn from 160 reviews on 15 November 2026 (counted" in found.text) is bool(sections)
     assert ("Trend: stable." in found.text) is bool(sections)
     assert ("No reviews yet." in found.text) is (document is SMALLEST)
-    assert ("aggregateRating" in found.data) is (document is REVIEWS_FILE)
 
 
 SPANS = {
@@ -401,11 +395,12 @@ def test_structured_data_names_the_kind_of_business(category: str, kind: str) ->
     assert read(of_business(category=category)).data["@type"].startswith(kind)
 
 
-def test_structured_data_say_what_the_page_says() -> None:
-    data, rating = read(SAMPLE).data, SAMPLE.aggregate_rating
-    given = (data["name"], data["aggregateRating"]["ratingValue"], data["aggregateRating"]["reviewCount"])
-    assert given == (SAMPLE.business["name"], rating["rating_value"], rating["review_count"])
+def test_structured_data_are_those_of_the_business_alone() -> None:
+    data = read(SAMPLE).data
+    assert data["name"] == SAMPLE.business["name"]
     assert data["geo"].items() >= SAMPLE.business["geo"].items()
+    types = set(re.findall('"@type": "([^"]*)"', json.dumps(data)))
+    assert types == {"MedicalBusiness", "PostalAddress", "GeoCoordinates", "OpeningHoursSpecification"}
 
 
 def test_programs_find_the_feeds_the_contract_the_hub_and_what_to_show_of_a_shared_link() -> None:
@@ -444,6 +439,45 @@ def test_the_policy_allows_the_style_of_the_page_which_asks_nothing_of_others_an
     assert "unsafe" not in policy and "script-src" not in policy
     assert [each["type"] for each in found.all("script")] == ["application/ld+json"]
     assert not re.search(r"url\(|@import|@font-face|transition|animation", found.raw("style"))
+
+
+UNPROVEN = changed({"business": {"name": "Ann's"}})
+POLICY, WRITE_URL = "We ask <everybody>.", "https://s.example/write"
+
+
+def every_text(dataset: Dataset) -> list[str]:
+    """All pages, and what models and feed readers get."""
+    documents = [
+        html_page(dataset),
+        list_page(dataset),
+        list_page(dataset, query="zzz"),
+        review_page(dataset),
+    ]
+    documents += [
+        wrong_list_page(dataset, rating="x"),
+        pages.no_review_page(TEMPLATES, dataset, LINKS).decode(),
+    ]
+    return [*(Read(document).text for document in documents), llms(dataset)]
+
+
+def test_reviews_are_called_verified_only_with_the_policy_that_every_page_then_shows() -> None:
+    where = "customer reviews, published on google, facebook, yelp, healthgrades and larkspurhollow.example"
+    checked = changed({"business": {"name": "Ann's", "review_policy": POLICY}})
+    for plain, proven in zip(every_text(UNPROVEN), every_text(checked), strict=True):
+        assert "verif" not in plain.lower() and where in plain.lower()
+        assert f"verified {where}" in proven.lower() and "We ask" in proven
+    for dataset, called in ((UNPROVEN, "customer reviews"), (checked, "verified customer reviews")):
+        description = json.loads(feeds.json_feed(dataset, LINKS))["description"]
+        assert description.startswith(f"The 50 newest {called} of Ann's, published on Google, ")
+
+
+def test_everybody_is_led_to_where_reviews_are_written() -> None:
+    asked = changed({"business": {"name": "Ann's", "review_url": WRITE_URL}})
+    for document in (html_page(asked), list_page(asked), list_page(asked, rating=1)):
+        assert WRITE_URL in [each["href"] for each in Read(document).all("a")]
+        assert "Write a review" in Read(document).text
+    assert f"Customers write a review at <{WRITE_URL}>" in llms(asked)
+    assert not any("rite a review" in text for text in every_text(UNPROVEN))
 
 
 # ---- Pages of reviews ----
@@ -583,13 +617,6 @@ def test_a_review_has_a_page_with_all_of_it() -> None:
     ):
         assert text in found.text
     assert "https://s.example/1" in [each["href"] for each in found.all("a")]
-    data = found.data
-    assert (data["@type"], data["reviewBody"], data["url"]) == ("Review", long.strip(), LINKS.review + "r4.5")
-    assert (
-        data["itemReviewed"].items()
-        >= {"name": SAMPLE.business["name"], "@id": LINKS.home + "#business"}.items()
-    )
-    assert (data["reviewRating"]["ratingValue"], data["datePublished"]) == (4.5, "2026-01-01")
     properties = {each.get("property"): each.get("content", "") for each in found.all("meta")}
     assert properties["og:title"] == found.raw("title") == "4.5 stars from Ann · Larkspur Hollow Chiropractic"
     assert properties["og:url"] == LINKS.review + "r4.5"
