@@ -15,18 +15,27 @@ import hashlib
 import math
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from itertools import chain, groupby, islice
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
-from reviewslib.dataset.provenance import published_on, review_called, review_policy, source_name
+from reviewslib.dataset.insights import ENTITY_KINDS, QUOTATION_MARKS
+from reviewslib.dataset.provenance import (
+    UNKNOWN_SOURCE,
+    published_on,
+    review_called,
+    review_policy,
+    shown_sources,
+    source_name,
+)
 from reviewslib.dataset.query import BadQuery, Query
 from reviewslib.dataset.reviews import WEB_URL, Dataset, Review, ReviewList, calendar_day, service_labels
 from reviewslib.dataset.strict_json import SURROGATE, Json, Object, decode
@@ -110,6 +119,8 @@ def slug(name: str) -> str:
 MOST_TOPICS = 6
 MOST_ENTITIES = 8
 MOST_REVIEWS = 12
+LEAST_IN_TREND = 10  # reviews; fewer say nothing of a time
+SHORTEST_LEAD = 20  # characters of the review on the first screen
 MOST_NAMED = 6  # people and services of one review
 MOST_HOURS = 14
 MOST_AREAS = 12
@@ -135,6 +146,13 @@ def counted(count: int | None, noun: str = "") -> str:
 def figure(rating: float) -> str:
     """A rating with at most two decimals: 4.48, 4.5, 5."""
     return f"{round(rating, 2):g}"
+
+
+def distribution(dataset: Dataset) -> list[tuple[int, int, int, int]]:
+    """Stars, the bar's count, how many reviews have just these, and how many half a star more; best first."""
+    given, held = dataset.aggregate_rating["distribution"], Counter(each.rating for each in dataset.reviews)
+    between = Counter(math.floor(rating) for rating in held.elements() if rating % 1)
+    return [(star, capped(given[str(star)]), held[star], between[star]) for star in (5, 4, 3, 2, 1)]
 
 
 def by_mentions(entries: Iterable[Object], most: int) -> list[Object]:
@@ -180,7 +198,7 @@ def trend(monthly: Iterable[Object]) -> dict[str, Json]:
     months = [each for each in every_month if each.number > every_month[-1].number - MOST_MONTHS][
         -MOST_MONTHS:
     ]
-    if len(months) < 3:  # which are no trend
+    if len(months) < 3 or sum(month.reviews for month in months) < LEAST_IN_TREND:
         return {}
     first, last, most = months[0].number, months[-1].number, max(month.reviews for month in months)
     lowest = min(4, math.floor(min(month.average for month in months)))
@@ -296,7 +314,7 @@ def load_templates(directory: Path) -> Environment:
     environment.filters |= {function.__name__: function for function in filters} | {"shell": shlex.quote}
     environment.globals |= {"MOST_NAME": MOST_NAME, "MOST_LINE": MOST_LINE, "MOST_TEXT": MOST_TEXT}
     style = (directory / "page.css").read_text(encoding="utf-8")
-    environment.globals |= {"MOST_NAMED": MOST_NAMED, "style": style}
+    environment.globals |= {"MOST_NAMED": MOST_NAMED, "MOST_REVIEWS": MOST_REVIEWS, "style": style}
     for name in environment.list_templates(extensions=("html", "svg", "txt")):
         environment.get_template(name)
     return environment
@@ -351,8 +369,7 @@ def last_page(found: ReviewList) -> int:
 
 def list_url(links: Links, values: Mapping[str, str], number: int = 1) -> str:
     """Where a page of the reviews is that pass these filters."""
-    asked = urlencode({**values, "page": str(number)} if number > 1 else values)
-    return f"{links.review_list}?{asked}" if asked else links.review_list
+    return links.selection(**values, page=number) if number > 1 else links.selection(**values)
 
 
 def _form_page(
@@ -393,12 +410,16 @@ def nowhere_page(templates: Environment, dataset: Dataset, links: Links, is_revi
 
 def _rendered(templates: Environment, name: str, dataset: Dataset, links: Links, **shown: Json) -> bytes:
     """A template with what all of them need, and what is `shown` by this one."""
-    common = {"business": dataset.business, "count": len(dataset.reviews), "links": links}
-    common |= {
+    common = {
+        "business": dataset.business,
+        "count": len(dataset.reviews),
+        "links": links,
         "published_on": published_on(dataset.sources),
+        "rating": dataset.aggregate_rating,
+        "review_called": review_called(dataset.business),
         "review_policy": review_policy(dataset.business),
+        "sources": [source for source in shown_sources(dataset.sources) if source != UNKNOWN_SOURCE],
     }
-    common |= {"review_called": review_called(dataset.business)}
     labels = service_labels(dataset)
     return templates.get_template(name).render(common, service_labels=labels, **shown).encode()
 
@@ -418,25 +439,32 @@ def llms_text(templates: Environment, dataset: Dataset, links: Links) -> bytes:
 
 def _shown(dataset: Dataset, links: Links) -> dict[str, Json]:
     """What the first page and llms.txt have in common."""
-    business, insights, rating = dataset.business, dataset.insights, dataset.aggregate_rating
-    technicians, services = insights["entities"]["technicians"], insights["entities"]["services"]
+    business, insights = dataset.business, dataset.insights
+    entities = {kind: by_mentions(insights["entities"][kind], MOST_ENTITIES) for kind in ENTITY_KINDS}
+    quote = line(insights.get("pull_quote"), MOST_LINE).strip(QUOTATION_MARKS)
+    lead = None if quote else lead_review(dataset)
     return {
         "hours": (business.get("hours") or ())[:MOST_HOURS],
         "areas": (business.get("service_areas") or ())[:MOST_AREAS],
-        "rating": rating,
-        "distribution": [(stars, capped(rating["distribution"][str(stars)])) for stars in (5, 4, 3, 2, 1)],
+        "distribution": distribution(dataset),
         "insights": insights,
         "aspects": aspects(insights["aspects"]),
         "topics": by_mentions(insights["topics"], MOST_TOPICS),
         "trend": trend(insights["temporal"]["monthly"]),
-        "people": by_mentions(technicians, MOST_ENTITIES),
-        "services": by_mentions(services, MOST_ENTITIES),
-        "reviews": dataset.newest[:MOST_REVIEWS],
+        **entities,
+        "quote": quote,
+        "lead": lead,
+        "reviews": [review for review in dataset.newest[:MOST_REVIEWS] if review is not lead],
         "questions": insights["faq"][:10],
         "newest_day": calendar_day(dataset.newest[0]) if dataset.newest else "2026-01-01",
         "slug": slug(business["name"]),
         "structured_data": structured_data(business, links),
     }
+
+
+def lead_review(dataset: Dataset) -> Object | None:
+    """The newest review that says something, whatever its stars; for the first screen without a quotation."""
+    return next((each for each in dataset.newest if len(prose(each["text"])) >= SHORTEST_LEAD), None)
 
 
 def sitemap(dataset: Dataset, links: Links) -> bytes:

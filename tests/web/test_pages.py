@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urlencode, urlsplit
 
 import jinja2
 import pytest
@@ -287,7 +287,7 @@ def test_bars_of_aspects_share_one_axis_and_end_within_the_width() -> None:
 
 @pytest.mark.parametrize("months, drawn", [(0, False), (1, False), (2, False), (3, True)])
 def test_a_few_months_are_no_trend_and_months_of_one_value_in_one_place_are(months: int, drawn: bool) -> None:
-    monthly = [INSIGHTS_FILE["temporal"]["monthly"][0] | {"average_rating": 5}] * months
+    monthly = [INSIGHTS_FILE["temporal"]["monthly"][0] | {"average_rating": 5, "review_count": 4}] * months
     found = read(changed(insights={"temporal": {"trend": "stable", "monthly": monthly}}))
     assert ("trend" in found.sections) is bool(found.all("polyline")) is drawn
 
@@ -360,6 +360,50 @@ def test_what_is_not_known_is_left_out(document: Any, sections: list[str]) -> No
     assert ("drawn from 160 reviews on 15 November 2026 (counted" in found.text) is bool(sections)
     assert ("Trend: stable." in found.text) is bool(sections)
     assert ("No reviews yet." in found.text) is (document is SMALLEST)
+
+
+def selections(found: Read) -> set[str]:
+    """The query strings of the links to lists of reviews."""
+    return {urlsplit(each["href"]).query for each in found.all("a") if "/reviews?" in each["href"]}
+
+
+def test_everything_that_names_a_selection_leads_to_it() -> None:
+    found = read(SAMPLE)
+    stars = {f"rating={stars}" for stars in range(1, 6)}
+    years = {f"since={year}-01-01&until={year}-12-31" for year in range(2022, 2027)}
+    sources = {f"source={source}" for source in SAMPLE.sources}
+    people = {
+        urlencode({"mentions_technician": each["label"]})
+        for each in SAMPLE.insights["entities"]["technicians"]
+    }
+    services = {f"mentions_service={each['id']}" for each in SAMPLE.insights["entities"]["services"]}
+    assert selections(found) >= stars | years | sources | people | services
+    for kind in ("problems", "service_areas"):  # no search selects by these
+        entries = SAMPLE.insights["entities"][kind][:3]
+        assert all(f"{each['label']}" in found.text for each in entries)
+        assert not any(each["id"] in query for each in entries for query in selections(found) - services)
+    review = rated(4, mentioned_technicians=["Ann & Bo"], mentioned_services=["massage-therapy", "x" * 500])
+    for document in (list_page(changed({"reviews": [review]})), review_page(changed({"reviews": [review]}))):
+        own = {"mentions_technician=Ann+%26+Bo", "mentions_service=massage-therapy"}
+        assert own <= selections(Read(document)) and "x" * 500 not in document
+
+
+@pytest.mark.parametrize("known", [{}, {"pull_quote": ' "“'}, {"summary": "Well."}, {"pull_quote": "Good!"}])
+def test_without_a_quotation_the_first_screen_has_the_newest_review_in_words_and_the_search(
+    known: dict[str, str],
+) -> None:
+    newest = [rated(1, id="b", text="Nine words that say something of the visit.", date="2026-03-03"),
+              rated(5, id="c", text="Fine."), rated(4, id="d", date="2026-04-04")]  # fmt: skip
+    for others in (0, 30):
+        older = [rated(5, id=f"a{number:02}", date="2025-01-01") for number in range(others)]
+        dataset = dataset_of({"business": {"name": "Ann's"}, "reviews": newest + older}, known)
+        document, text = html_page(dataset), read(dataset).text
+        is_quoted = known.get("pull_quote") == "Good!"
+        assert document.count(newest[0]["text"]) == 1, "the list has the others"
+        assert ("The newest review in words" in text) is not is_quoted
+        assert ("Search all 33 reviews" in text) is (others > 0 and not is_quoted)
+    if "summary" in known:
+        assert text.index("Ann's") < text.index("Well.") < text.index("out of 5")
 
 
 SPANS = {
@@ -455,7 +499,7 @@ def every_text(dataset: Dataset) -> list[str]:
     ]
     documents += [
         wrong_list_page(dataset, rating="x"),
-        pages.no_review_page(TEMPLATES, dataset, LINKS).decode(),
+        pages.nowhere_page(TEMPLATES, dataset, LINKS, is_review=True).decode(),
     ]
     return [*(Read(document).text for document in documents), llms(dataset)]
 
