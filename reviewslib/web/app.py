@@ -48,7 +48,7 @@ from reviewslib.web.representations import (
     represent,
     resolved,
 )
-from reviewslib.web.snapshot import Snapshot
+from reviewslib.web.snapshot import DIRECTORY, MARKDOWN, Snapshot
 
 VERSION = "1.0.0"
 
@@ -167,11 +167,19 @@ Find = Callable[[], ReviewList | Content]
 
 
 def fixed_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """A representation made at load; of `/` the page, or the directory for a client that prefers JSON."""
-    chosen = snapshot.fixed[request.path]
-    if request.path == links.HOME_PATH and representations.prefers_json(request.header("accept") or ""):
-        chosen = snapshot.directory
-    return negotiated(chosen, request.header, shared=True)
+    """A representation made at load."""
+    return negotiated(snapshot.fixed[request.path], request.header, shared=True)
+
+
+def home_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
+    """The page, the directory for a client that prefers JSON, or the page in Markdown for a model."""
+    accept = request.header("accept") or ""
+    form = links.HOME_PATH
+    if representations.prefers_json(accept):
+        form = DIRECTORY
+    elif representations.prefers_markdown(accept):
+        form = MARKDOWN
+    return negotiated(snapshot.fixed[form], request.header, shared=True)
 
 
 def search_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
@@ -390,7 +398,8 @@ class Route:
 
 
 ROUTES: dict[str, Route] = {
-    **{path: Route(READ_METHODS, fixed_answer) for path in (*links.FIXED_PATHS, links.HOME_PATH)},
+    links.HOME_PATH: Route(READ_METHODS, home_answer),
+    **{path: Route(READ_METHODS, fixed_answer) for path in links.FIXED_PATHS},
     links.SEARCH_PATH: Route(READ_METHODS, search_answer),
     links.SINCE_PATH: Route(READ_METHODS, since_answer),
     links.REVIEW_LIST_PATH: Route(READ_METHODS, list_answer),

@@ -91,7 +91,7 @@ def load_program() -> Program:
 
 # ---- Snapshot: representations made at load, and those that requests have made since ----
 
-DIRECTORY = ""  # stands for a path: what `/` answers programs
+DIRECTORY, MARKDOWN = "directory", "markdown"  # stand for paths: what `/` answers programs and models
 ComputedKey = tuple[str, str, bool]  # path, query string, with gzip or without
 Bodies = dict[str, tuple[bytes, str, float]]  # by path: content, media type, change of its data files
 
@@ -127,8 +127,7 @@ class Snapshot(NamedTuple):
 
     dataset: Dataset
     toolbox: Toolbox
-    fixed: Mapping[str, Representation]  # by path
-    directory: Representation  # what `/` answers programs
+    fixed: Mapping[str, Representation]  # by path, and the other forms of `/`
     last_modified: int  # of what is computed from the dataset as a whole
     computed: Computed
 
@@ -142,19 +141,18 @@ def build_snapshot(
     same = previous is not None and content == (previous.dataset.reviews_json, previous.dataset.insights_json)
     changed = max(program.changed, files.reviews_changed, files.insights_changed)
     modified = last_modified(changed, now, same, previous)
-    earlier = {**previous.fixed, DIRECTORY: previous.directory} if previous else {}
+    earlier = previous.fixed if previous else {}
     bodies, fixed = fixed_bodies(program, dataset, urls, files, modified), {}
     for path, (body, content_type, data_changed) in bodies.items():
         before = earlier.get(path)
         same = before is not None and body == before.identity.body
         date = last_modified(max(program.changed, data_changed), now, same, before)
         link = topic_link_header(urls.base_url, path, bool(urls.hub)) if path in links.TOPIC_PATHS else ""
-        is_by_type = path in (links.HOME_PATH, DIRECTORY)
+        is_by_type = path in (links.HOME_PATH, DIRECTORY, MARKDOWN)
         vary = representations.BY_TYPE_TOO if is_by_type else representations.BY_CODING
         policy = program.page_headers if path == links.HOME_PATH else ()
         fixed[path] = represent(body, content_type, date, link=link, vary=vary, policy=policy)
-    directory, toolbox = fixed.pop(DIRECTORY), toolbox_of(program.contract, dataset)
-    return Snapshot(dataset, toolbox, fixed, directory, modified, Computed())
+    return Snapshot(dataset, toolbox_of(program.contract, dataset), fixed, modified, Computed())
 
 
 def fixed_bodies(program: Program, dataset: Dataset, urls: Links, files: Files, modified: int) -> Bodies:
@@ -162,6 +160,7 @@ def fixed_bodies(program: Program, dataset: Dataset, urls: Links, files: Files, 
     both, templates = max(files.reviews_changed, files.insights_changed), program.templates
     atom = atom_feed(dataset, urls, datetime.fromtimestamp(modified, UTC))
     contract = encode(served_contract(program.contract, dataset, urls))
+    told = pages.llms_text(templates, dataset, urls)
     of_insights = both if files.insights is None else files.insights_changed  # counted, or read
     return {
         links.REVIEWS_PATH: (dataset.reviews_json, representations.JSON_TYPE, both),
@@ -171,7 +170,8 @@ def fixed_bodies(program: Program, dataset: Dataset, urls: Links, files: Files, 
         links.CONTRACT_PATH: (contract, representations.JSON_TYPE, files.reviews_changed),
         links.HOME_PATH: (pages.html_page(templates, dataset, urls), representations.HTML_TYPE, both),
         DIRECTORY: (encode(urls.directory()), representations.JSON_TYPE, 0),
-        links.LLMS_PATH: (pages.llms_text(templates, dataset, urls), representations.TEXT_TYPE, both),
+        MARKDOWN: (told, representations.MARKDOWN_TYPE, both),
+        links.LLMS_PATH: (told, representations.TEXT_TYPE, both),
         links.SITEMAP_PATH: (pages.sitemap(dataset, urls), representations.XML_TYPE, files.reviews_changed),
         links.ROBOTS_PATH: (pages.robots_text(urls), representations.TEXT_TYPE, 0),
         links.ICON_PATH: (pages.favicon(templates), representations.ICON_TYPE, 0),

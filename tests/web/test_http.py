@@ -613,7 +613,7 @@ def test_health_tells_what_is_served(service: Address) -> None:
     assert f'"{health["digests"]["/reviews.json"]}"' == reviews.headers["etag"]
 
 
-HTML, JSON = "text/html; charset=utf-8", "application/json"
+HTML, JSON, MARKDOWN = "text/html; charset=utf-8", "application/json", "text/markdown; charset=utf-8"
 
 
 @pytest.mark.parametrize(
@@ -621,14 +621,22 @@ HTML, JSON = "text/html; charset=utf-8", "application/json"
     [("*/*", HTML), ("text/*", HTML), ("text/html, application/json", HTML), ("application/json;q=0", HTML),
      ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", HTML),
      ("application/json;q=0.5, */*", HTML), (JSON, JSON), ("Application/JSON; charset=utf-8", JSON),
-     ("application/json, text/plain, */*", JSON), ("text/html;q=0.5, application/json", JSON)],
+     ("application/json, text/plain, */*", JSON), ("text/html;q=0.5, application/json", JSON),
+     ("text/markdown", MARKDOWN), ("Text/Markdown; charset=utf-8, text/html, */*", MARKDOWN),
+     ("text/markdown;q=0.001", MARKDOWN), ("text/markdown;q=0.5, text/html;q=0.5", MARKDOWN),
+     ("text/markdown;q=0", HTML), ("text/markdown;q=0.9, text/html", HTML), ("text/markdown, */*", MARKDOWN),
+     ("text/markdown;q=0.9, text/*", HTML), ("text/markdown;q=0.9, */*", HTML),
+     ("application/json, text/markdown", JSON), ("application/json;q=0.5, text/markdown", JSON)],
 )  # fmt: skip
-def test_the_root_is_a_page_unless_json_is_preferred(service: Address, accept: str, kind: str) -> None:
+def test_the_root_is_a_page_unless_json_or_markdown_is_preferred(
+    service: Address, accept: str, kind: str
+) -> None:
     answer = fetch(service, "/", Accept=accept)
     assert (answer.status, answer.headers["content-type"]) == (200, kind)
     assert answer.headers["vary"] == "Accept, Accept-Encoding"
     assert fetch(service, "/", Accept=accept, If_None_Match=answer.headers["etag"]).status == 304
     assert ("content-security-policy" in answer.headers) == kind.startswith("text/html")
+    assert kind != MARKDOWN or answer.body == fetch(service, "/llms.txt").body
 
 
 def test_the_root_lists_where_everything_is(service: Address) -> None:

@@ -158,11 +158,11 @@ def built(
 
 
 def dates(state: Snapshot) -> dict[str, int]:
-    computed = {"search": state.last_modified, "directory": state.directory.last_modified}
+    computed = {"search": state.last_modified}
     return computed | {path: each.last_modified for path, each in state.fixed.items()}
 
 
-FROM_BOTH = ("search", "/", "/llms.txt", "/reviews.json", "/api/feed.json", "/feed.xml")
+FROM_BOTH = ("search", "/", "markdown", "/llms.txt", "/reviews.json", "/api/feed.json", "/feed.xml")
 FROM_REVIEWS, FROM_INSIGHTS = ("/.well-known/openapi.json", "/sitemap.xml"), "/insights.json"
 FROM_NEITHER = ("directory", "/robots.txt", "/favicon.ico")
 
