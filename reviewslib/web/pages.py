@@ -37,7 +37,16 @@ from reviewslib.dataset.provenance import (
     source_name,
 )
 from reviewslib.dataset.query import BadQuery, Query
-from reviewslib.dataset.reviews import WEB_URL, Dataset, Review, ReviewList, calendar_day, service_labels
+from reviewslib.dataset.reviews import (
+    WEB_URL,
+    Dataset,
+    Review,
+    ReviewList,
+    calendar_day,
+    in_any_order,
+    neighbours,
+    service_labels,
+)
 from reviewslib.dataset.strict_json import SURROGATE, Json, Object, decode
 from reviewslib.links import Links
 from reviewslib.web.feeds import review_content, review_title
@@ -66,19 +75,22 @@ def prose(value: Json, most: int | None = MOST_TEXT) -> str:
     return _shortened(str(value or "").replace("\r\n", "\n").replace("\r", "\n").strip(), most)
 
 
-def marked(value: Json, words: str) -> Markup:
-    """Any value as text of several lines, in HTML, with a `mark` around `words`, in any case, as one piece.
+def marked(value: Json, words: Sequence[str]) -> Markup:
+    """Any value as text of several lines, in HTML, with a `mark` around each of `words`, in any case.
 
-    If they first occur beyond the length of `prose`, the beginning is left out instead of the end. Nothing is
-    marked for more than MOST_MARKED characters.
+    If they first occur beyond the length of `prose`, the beginning is left out instead of the end. Words of
+    more than MOST_MARKED characters are not marked.
     """
     text, start = FORBIDDEN.sub("", prose(value, None)), 0
-    at = text.lower().find(words.lower())
-    if at >= 0 and at + len(words) >= MOST_TEXT:
+    lower = text.lower()
+    at, end = min(
+        ((at, at + len(word)) for word in words if (at := lower.find(word.lower())) >= 0), default=(0, 0)
+    )
+    if end >= MOST_TEXT:
         start = at - MOST_TEXT // 4
         start = max(start, text.find(" ", start, at) + 1)  # at a word
     shown = _shortened(text[start:], MOST_TEXT)
-    wanted = re.escape(words) if words and len(words) <= MOST_MARKED else NOTHING
+    wanted = "|".join(re.escape(word) for word in words if len(word) <= MOST_MARKED) or NOTHING
     pieces = map(escape, re.split(f"((?:{wanted})+)", shown, flags=re.IGNORECASE))  # what touches is one
     marked = "".join(f"<mark>{piece}</mark>" if at % 2 else piece for at, piece in enumerate(pieces))
     return Markup(f"…{marked}" if start else marked)  # noqa: S704, escaped above
@@ -310,8 +322,10 @@ def load_templates(directory: Path) -> Environment:
         auto_reload=False,
     )
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
-    filters = (line, prose, marked, markdown, web_url, mail_address, day_span, counted, figure, source_name)
-    environment.filters |= {function.__name__: function for function in filters} | {"shell": shlex.quote}
+    filters = (line, prose, marked, markdown, web_url, mail_address, day_span, counted, figure)
+    said = (review_title, source_name)
+    environment.filters |= {function.__name__: function for function in (*filters, *said)}
+    environment.filters["shell"] = shlex.quote
     environment.globals |= {"MOST_NAME": MOST_NAME, "MOST_LINE": MOST_LINE, "MOST_TEXT": MOST_TEXT}
     style = (directory / "page.css").read_text(encoding="utf-8")
     environment.globals |= {"MOST_NAMED": MOST_NAMED, "MOST_REVIEWS": MOST_REVIEWS, "style": style}
@@ -329,6 +343,7 @@ def list_page(
     """A page of the reviews that `query` found, with the form, `text/html; charset=utf-8`."""
     values = filter_values(query)
     number, last = query.offset // PAGE_SIZE + 1, last_page(found)
+    instead = found if found.frame["matched"] else in_any_order(dataset, query)
     return _form_page(
         templates,
         dataset,
@@ -336,14 +351,22 @@ def list_page(
         values,
         issues={},
         matched=found.frame["matched"],
-        reviews=[decode(bytes(review.json)) for review in found.reviews],
+        reviews=_decoded(found),
+        in_any_order=[] if instead is found else _decoded(instead),
+        in_any_order_count=instead.frame["matched"],
         number=number,
         last=last,
+        first=list_url(links, values),
+        oldest=list_url(links, values, last),
         url=list_url(links, values, number),
         newer=list_url(links, values, number - 1) if number > 1 else "",
         older=list_url(links, values, number + 1) if number < last else "",
         looser={name: list_url(links, {k: v for k, v in values.items() if k != name}) for name in values},
     )
+
+
+def _decoded(found: ReviewList) -> list[Object]:
+    return [decode(bytes(review.json)) for review in found.reviews]
 
 
 def wrong_list_page(
@@ -382,7 +405,8 @@ def _form_page(
         "mentions_service": {id: labels.get(id, id) for id in _offered(services)},
         "source": {source: source_name(source) for source in _offered(dataset.sources)},
     }
-    return _rendered(templates, "list.html", dataset, links, **shown, values=values, choices=choices)
+    shown |= {"values": values, "choices": choices, "distribution": distribution(dataset)}
+    return _rendered(templates, "list.html", dataset, links, **shown)
 
 
 def _offered(names: Iterable[str]) -> Iterable[str]:
@@ -392,12 +416,16 @@ def _offered(names: Iterable[str]) -> Iterable[str]:
 def review_page(templates: Environment, dataset: Dataset, links: Links, review: Review) -> bytes:
     """The page of one review, whole, `text/html; charset=utf-8`."""
     shown = decode(bytes(review.json))
+    newer, older = (each and decode(bytes(each.json)) for each in neighbours(dataset, review))
     return _rendered(
         templates,
         "review.html",
         dataset,
         links,
         review=shown,
+        newer=newer,
+        older=older,
+        distribution=distribution(dataset),
         title=review_title(shown),
         description=line(review_content(shown), MOST_LINE),
     )

@@ -550,6 +550,11 @@ def test_a_page_has_twenty_reviews_and_leads_to_its_neighbours() -> None:
         for relation, at in neighbours.items():
             expected = LINKS.review_list + (f"?page={at}" if at > 1 else "") if 0 < at < 9 else None
             assert relations.get(relation) == expected
+        pages_nav = [
+            each["href"].partition("#")[0] for each in found.all("a") if each["href"].endswith("#results")
+        ]
+        ends = {LINKS.review_list: number > 1, f"{LINKS.review_list}?page=8": number < 8}
+        assert {url: url in pages_nav for url in ends} == ends
         assert "noindex" not in document
         assert f"page {number} of 8" in found.raw("title") or number == 1
 
@@ -608,7 +613,7 @@ def test_when_nothing_matches_every_filter_can_be_left_out() -> None:
     assert "No review matches" in found.text
     hrefs = [each["href"] for each in found.all("a")]
     for rest in ("rating=1&mentions_service=massage-therapy", "query=zzz&rating=1"):
-        assert f"{LINKS.review_list}?{rest}" in hrefs
+        assert f"{LINKS.review_list}?{rest}#results" in hrefs
     assert "Service: Massage therapy" in found.text
     assert "Reviews were published on" not in found.text
     elsewhere = Read(list_page(SAMPLE, source="nowhere")).text
@@ -616,6 +621,41 @@ def test_when_nothing_matches_every_filter_can_be_left_out() -> None:
     assert f"Published on: nowhere Reviews were published on {listed}." in elsewhere
     assert "No reviews yet" in (empty := Read(list_page(dataset_of(SMALLEST)))).text
     assert not empty.all("form")
+
+
+def test_a_filter_is_a_chip_that_says_what_it_removes_and_is_folded_out_in_the_form() -> None:
+    for asked, is_open in (
+        ({"query": "the", "rating": 5}, False),
+        ({"query": "the", "source": "GOOGLE"}, True),
+    ):
+        found = Read(document := list_page(SAMPLE, **asked))
+        assert next(each["title"] for each in found.all("a") if "title" in each) == "Remove Words"
+        assert "Remove Words: the" in found.text and "Clear all" in found.text
+        assert [("open" in each) for each in found.all("details")] == [is_open]
+        assert (
+            "Words, found as one piece" in found.text and "More: person, service, source, days" in found.text
+        )
+        assert f'href="{LINKS.review_list}?query=the#results" title="Remove' in document
+    assert [("open" in each) for each in Read(wrong_list_page(SAMPLE, until="x")).all("details")] == [True]
+    assert "Clear all" not in Read(list_page(SAMPLE, query="the")).text
+    assert "Half stars" in (four := Read(list_page(SAMPLE, rating=4))).text and "min_rating=4" in selections(
+        four
+    )
+    assert "Half stars" not in list_page(SAMPLE, rating=5)
+
+
+def test_words_that_no_review_has_as_one_piece_are_found_in_any_order() -> None:
+    texts = ["Back pain is gone.", "My pain, and a BACK that bends.", "A back.", "Back again without pain."]
+    dataset = changed({"reviews": [rated(5, id=f"{n}", text=text) for n, text in enumerate(texts)]})
+    document = list_page(dataset, query="pain back")
+    assert "No review matches" in document and "3 reviews with these words in any order</h3>" in document
+    assert shown_ids(document) == ["3", "1", "0"]
+    assert marked(document) == ["Back", "pain", "pain", "BACK", "Back", "pain"]
+    assert "any order" not in list_page(dataset, query="back pain")
+    assert "any order" not in list_page(dataset, query="pain back", rating=4), "the other filters stay"
+    assert "any order" not in list_page(dataset, query="pain a b c d back e")
+    many = changed({"reviews": [rated(5, id=f"{n}", text="b a") for n in range(30)]})
+    assert "30 reviews with these words in any order, the newest 20</h3>" in list_page(many, query="a b")
 
 
 @pytest.mark.parametrize(
@@ -667,6 +707,20 @@ def test_a_review_has_a_page_with_all_of_it() -> None:
     assert properties["og:url"] == LINKS.review + "r4.5"
     assert properties["og:description"].startswith("Long. Long.")
     assert "4.5 stars, without words." in review_page(changed({"reviews": [rated(4.5)]}))
+
+
+def test_the_page_of_a_review_has_the_rating_a_permalink_and_the_next_newer_and_older_review() -> None:
+    last = len(SAMPLE.reviews) - 1
+    for at, beside in ((0, {"next": 1}), (7, {"prev": 6, "next": 8}), (last, {"prev": last - 1})):
+        found = Read(review_page(SAMPLE, at))
+        expected = {rel: LINKS.review_page(SAMPLE.reviews[to].id) for rel, to in beside.items()}
+        own = {"bookmark": LINKS.review_page(SAMPLE.reviews[at].id)}
+        assert {each["rel"]: each["href"] for each in found.all("a") if "bookm" in each.get("rel", "") or
+                each.get("rel") in ("prev", "next")} == expected | own  # fmt: skip
+        assert {each["rel"]: each["href"] for each in found.all("link")}.items() >= expected.items()
+        assert "4.42 out of 5 160 verified customer reviews" in found.text
+        assert "Link to this review: reviews.example/reviews/" in found.text
+    assert "Other reviews" not in review_page(changed({"reviews": [rated(5)]}))
 
 
 def test_lists_stay_small_whatever_the_files_hold() -> None:
