@@ -22,13 +22,15 @@ LLMS_PATH = "/llms.txt"
 SITEMAP_PATH = "/sitemap.xml"
 ROBOTS_PATH = "/robots.txt"
 ICON_PATH = "/favicon.ico"
+BADGE_PATH = "/badge.svg"
+EMBED_PATH = "/embed"
 HEALTH_PATH = "/healthz"
 MCP_PATH = "/mcp"
 HUB_PATH = "/api/websub/hub"
 
 TOPIC_PATHS = (ATOM_FEED_PATH, JSON_FEED_PATH, REVIEWS_PATH)  # what the hub announces changes of
 DATA_PATHS = (REVIEWS_PATH, INSIGHTS_PATH, JSON_FEED_PATH, ATOM_FEED_PATH, CONTRACT_PATH)
-FIXED_PATHS = (*DATA_PATHS, LLMS_PATH, SITEMAP_PATH, ROBOTS_PATH, ICON_PATH)  # and HOME_PATH, in two forms
+FIXED_PATHS = (*DATA_PATHS, LLMS_PATH, SITEMAP_PATH, ROBOTS_PATH, ICON_PATH, BADGE_PATH)  # and HOME_PATH
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class Links:
     review_list: str = REVIEW_LIST_PATH
     review: str = REVIEW_PATH  # without the id that ends it
     llms: str = LLMS_PATH
+    badge: str = BADGE_PATH
+    embed: str = EMBED_PATH
     mcp: str = MCP_PATH
     icon: str = ICON_PATH
     sitemap: str = SITEMAP_PATH

@@ -70,7 +70,7 @@ class Parameter:
     name: str
     kind: str
     description: str
-    default: int | None = None
+    default: int | str | None = None
     minimum: float = -math.inf
     maximum: float = math.inf
     required: bool = False
@@ -83,6 +83,7 @@ class Contract:
     document: dict[str, Json]
     search_parameters: Mapping[str, Parameter]  # by name, in its order
     list_parameters: Mapping[str, Parameter]  # of the page `/reviews`, likewise
+    embed_parameters: Mapping[str, Parameter]  # of the frame `/embed`
     reviews_file: FileForm
     insights_file: FileForm
     editorial_file: FileForm
@@ -97,7 +98,7 @@ def read_contract(document: dict[str, Json]) -> Contract:
     """The contract of a parsed openapi.json; a KeyError here is a broken installation, not bad data."""
     search, listed = (_query_parameters(document, path) for path in ("/api/reviews/search", "/reviews"))
     forms = [FileForm(document, name) for name in ("ReviewsFile", "InsightsFile", "EditorialFile")]
-    return Contract(document, search, listed, *forms)
+    return Contract(document, search, listed, _query_parameters(document, "/embed"), *forms)
 
 
 def _query_parameters(document: dict[str, Json], path: str) -> dict[str, Parameter]:

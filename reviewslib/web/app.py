@@ -25,11 +25,19 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl
 
 from reviewslib import links
-from reviewslib.dataset.query import BadQuery, Issue, Query, echo, query_from_pairs, query_of_page
+from reviewslib.dataset.query import (
+    BadQuery,
+    Issue,
+    Query,
+    echo,
+    forgiving_values,
+    query_from_pairs,
+    query_of_page,
+)
 from reviewslib.dataset.reviews import ReviewList, search, since
 from reviewslib.dataset.strict_json import encode
 from reviewslib.mcp_tools import Toolbox
-from reviewslib.web import pages, representations
+from reviewslib.web import embed, pages, representations
 from reviewslib.web.reload import Reloader, utc_text
 from reviewslib.web.representations import (
     CACHEABLE,
@@ -294,14 +302,38 @@ def review_answer(application: Application, snapshot: Snapshot, request: Request
 
 def nowhere_response(application: Application, snapshot: Snapshot, is_review: bool) -> Response:
     """The page where there is no review, or nothing at all."""
-    headers = (("Vary", representations.BY_TYPE_TOO), *application.program.page_headers)
+    headers = (("Vary", representations.BY_TYPE_TOO), *application.program.policies[links.HOME_PATH])
     body = pages.nowhere_page(application.program.templates, snapshot.dataset, application.urls, is_review)
     return uncacheable_response(404, representations.HTML_TYPE, body, headers)
 
 
+def embed_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
+    """The frame for the owner's website; what its address has wrong counts as absent."""
+    templates, dataset, urls = application.program.templates, snapshot.dataset, application.urls
+    wanted = forgiving_values(application.program.contract.embed_parameters, request.query_pairs())
+    content = Content(0, partial(embed.frame, templates, dataset, urls, **wanted))  # some 10 KB
+    kind = {
+        "content_type": representations.HTML_TYPE,
+        "policy": application.program.policies[links.EMBED_PATH],
+    }
+    return answer_to_text(
+        request.query_string, lambda: kept_answer(snapshot, request, str(wanted), lambda: content, kind)
+    )
+
+
+def embed_refusal(application: Application, request: Request, error: HttpError) -> Response:
+    """What visitors of the owner's website read in the place of an error."""
+    body = embed.refused_frame(application.program.templates, application.urls)
+    headers = (*application.program.policies[links.EMBED_PATH], *error.headers)
+    return uncacheable_response(error.status, representations.HTML_TYPE, body, headers)
+
+
 def page_kind(application: Application) -> Kind:
     """The kind of an HTML page."""
-    return {"content_type": representations.HTML_TYPE, "policy": application.program.page_headers}
+    return {
+        "content_type": representations.HTML_TYPE,
+        "policy": application.program.policies[links.HOME_PATH],
+    }
 
 
 def health_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
@@ -404,6 +436,7 @@ ROUTES: dict[str, Route] = {
     links.SINCE_PATH: Route(READ_METHODS, since_answer),
     links.REVIEW_LIST_PATH: Route(READ_METHODS, list_answer),
     links.REVIEW_PATH: Route(READ_METHODS, slash_answer),
+    links.EMBED_PATH: Route(READ_METHODS, embed_answer, embed_refusal),
     "*": Route(EVERY_METHOD, server_answer),
     links.HEALTH_PATH: Route(READ_METHODS, health_answer),
     links.MCP_PATH: Route(EVERY_METHOD, mcp_answer, mcp_refusal),
@@ -413,6 +446,7 @@ ROUTES: dict[str, Route] = {
 OPEN_ROUTES = {  # by the beginning of their paths
     links.SINCE_PATH: ROUTES[links.SINCE_PATH],
     links.REVIEW_PATH: Route(READ_METHODS, review_answer),
+    links.EMBED_PATH + "/": Route(READ_METHODS, unknown_path_answer, embed_refusal),
 }
 NOWHERE = Route(EVERY_METHOD, unknown_path_answer)
 STORE_PATHS = frozenset({links.HUB_PATH})  # their answers wait for the disk

@@ -55,6 +55,7 @@ from reviewslib.web.feeds import review_content, review_title
 
 MOST_NAME = 80  # characters of a name or a label
 MOST_LINE = 200  # of a question, a quotation or a line of an address
+MOST_QUOTED = 280  # of a review on another website
 MOST_TEXT = 1000  # of a review, a reply, an answer or a summary
 MOST_URL = 500  # a longer address is not linked
 MOST_MARKED = 100  # characters of the words marked in a text: the time grows with both lengths
@@ -327,8 +328,11 @@ def load_templates(directory: Path) -> Environment:
     environment.filters |= {function.__name__: function for function in (*filters, *said)}
     environment.filters["shell"] = shlex.quote
     environment.globals |= {"MOST_NAME": MOST_NAME, "MOST_LINE": MOST_LINE, "MOST_TEXT": MOST_TEXT}
-    style = (directory / "page.css").read_text(encoding="utf-8")
-    environment.globals |= {"MOST_NAMED": MOST_NAMED, "MOST_REVIEWS": MOST_REVIEWS, "style": style}
+    styles = {"style": "page.css", "embed_style": "embed.css"}
+    for name, file in styles.items():
+        environment.globals[name] = (directory / file).read_text(encoding="utf-8")
+    most = {"MOST_NAMED": MOST_NAMED, "MOST_QUOTED": MOST_QUOTED, "MOST_REVIEWS": MOST_REVIEWS}
+    environment.globals |= most
     for name in environment.list_templates(extensions=("html", "svg", "txt")):
         environment.get_template(name)
     return environment
@@ -406,7 +410,7 @@ def _form_page(
         "source": {source: source_name(source) for source in _offered(dataset.sources)},
     }
     shown |= {"values": values, "choices": choices, "distribution": distribution(dataset)}
-    return _rendered(templates, "list.html", dataset, links, **shown)
+    return rendered(templates, "list.html", dataset, links, **shown)
 
 
 def _offered(names: Iterable[str]) -> Iterable[str]:
@@ -417,7 +421,7 @@ def review_page(templates: Environment, dataset: Dataset, links: Links, review: 
     """The page of one review, whole, `text/html; charset=utf-8`."""
     shown = decode(bytes(review.json))
     newer, older = (each and decode(bytes(each.json)) for each in neighbours(dataset, review))
-    return _rendered(
+    return rendered(
         templates,
         "review.html",
         dataset,
@@ -433,10 +437,10 @@ def review_page(templates: Environment, dataset: Dataset, links: Links, review: 
 
 def nowhere_page(templates: Environment, dataset: Dataset, links: Links, is_review: bool) -> bytes:
     """What people read where there is no review, or nothing at all, `text/html; charset=utf-8`."""
-    return _rendered(templates, "nowhere.html", dataset, links, is_review=is_review)
+    return rendered(templates, "nowhere.html", dataset, links, is_review=is_review)
 
 
-def _rendered(templates: Environment, name: str, dataset: Dataset, links: Links, **shown: Json) -> bytes:
+def rendered(templates: Environment, name: str, dataset: Dataset, links: Links, **shown: Json) -> bytes:
     """A template with what all of them need, and what is `shown` by this one."""
     common = {
         "business": dataset.business,
@@ -457,12 +461,12 @@ def _rendered(templates: Environment, name: str, dataset: Dataset, links: Links,
 
 def html_page(templates: Environment, dataset: Dataset, links: Links) -> bytes:
     """The page, `text/html; charset=utf-8`. A section that has nothing to say disappears."""
-    return _rendered(templates, "page.html", dataset, links, **_shown(dataset, links))
+    return rendered(templates, "page.html", dataset, links, **_shown(dataset, links))
 
 
 def llms_text(templates: Environment, dataset: Dataset, links: Links) -> bytes:
     """The page in Markdown for models (llmstxt.org), `text/plain; charset=utf-8`."""
-    return _rendered(templates, "llms.txt", dataset, links, **_shown(dataset, links))
+    return rendered(templates, "llms.txt", dataset, links, **_shown(dataset, links))
 
 
 def _shown(dataset: Dataset, links: Links) -> dict[str, Json]:
@@ -528,12 +532,17 @@ def favicon(templates: Environment) -> bytes:
     return templates.get_template("favicon.svg").render().encode()
 
 
+def style_source(templates: Environment, name: str) -> str:
+    """How a Content-Security-Policy names the style sheet that templates know by this name."""
+    digest = hashlib.sha256(str(templates.globals[name]).encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
 def page_headers(templates: Environment) -> tuple[tuple[str, str], ...]:
     """What a browser may do with the page: apply its style, and run no script at all."""
-    style = str(templates.globals["style"])
-    style_hash = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    style = style_source(templates, "style")
     policy = (  # `connect-src` is for auditing tools, which fetch robots.txt from within the page
-        f"default-src 'none'; style-src 'sha256-{style_hash}'; img-src 'self'; connect-src 'self';"
+        f"default-src 'none'; style-src {style}; img-src 'self'; connect-src 'self';"
         " base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'"
     )
     return (

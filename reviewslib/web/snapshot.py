@@ -23,7 +23,7 @@ from reviewslib.dataset.strict_json import encode
 from reviewslib.files import Stamp, last_change, read_unchanging, stamp
 from reviewslib.links import Links, topic_link_header
 from reviewslib.mcp_tools import Toolbox, toolbox_of
-from reviewslib.web import pages, representations
+from reviewslib.web import embed, pages, representations
 from reviewslib.web.feeds import atom_feed, json_feed
 from reviewslib.web.representations import Headers, Representation, represent
 
@@ -77,7 +77,9 @@ class Program(NamedTuple):
 
     contract: Contract
     templates: Environment
-    page_headers: Headers  # of each page for people
+    policies: Mapping[
+        str, Headers
+    ]  # what browsers may do, by path; HOME_PATH stands for each page for people
     changed: float  # any of its files, modules included; in seconds since the epoch
 
 
@@ -85,8 +87,12 @@ def load_program() -> Program:
     """The contract and the templates of this program."""
     files = (file for file in PACKAGE.rglob("*") if file.is_file() and file.suffix != ".pyc")
     environment = pages.load_templates(PACKAGE / "web" / "templates")
-    headers = pages.page_headers(environment)
-    return Program(shipped_contract(), environment, headers, max(map(last_change, files)))
+    policies = {
+        links.HOME_PATH: pages.page_headers(environment),
+        links.EMBED_PATH: embed.frame_headers(environment),
+        links.BADGE_PATH: embed.BADGE_HEADERS,
+    }
+    return Program(shipped_contract(), environment, policies, max(map(last_change, files)))
 
 
 # ---- Snapshot: representations made at load, and those that requests have made since ----
@@ -150,7 +156,7 @@ def build_snapshot(
         link = topic_link_header(urls.base_url, path, bool(urls.hub)) if path in links.TOPIC_PATHS else ""
         is_by_type = path in (links.HOME_PATH, DIRECTORY, MARKDOWN)
         vary = representations.BY_TYPE_TOO if is_by_type else representations.BY_CODING
-        policy = program.page_headers if path == links.HOME_PATH else ()
+        policy = program.policies.get(path, ())
         fixed[path] = represent(body, content_type, date, link=link, vary=vary, policy=policy)
     return Snapshot(dataset, toolbox_of(program.contract, dataset), fixed, modified, Computed())
 
@@ -174,6 +180,7 @@ def fixed_bodies(program: Program, dataset: Dataset, urls: Links, files: Files, 
         links.LLMS_PATH: (told, representations.TEXT_TYPE, both),
         links.SITEMAP_PATH: (pages.sitemap(dataset, urls), representations.XML_TYPE, files.reviews_changed),
         links.ROBOTS_PATH: (pages.robots_text(urls), representations.TEXT_TYPE, 0),
+        links.BADGE_PATH: (embed.badge(templates, dataset), representations.ICON_TYPE, files.reviews_changed),
         links.ICON_PATH: (pages.favicon(templates), representations.ICON_TYPE, 0),
     }
 

@@ -502,7 +502,14 @@ OPERATIONS = [
 ]
 
 
-@pytest.mark.parametrize("template", [template for template, method in OPERATIONS if method == "get"])
+JUDGED = [
+    template
+    for template, each in CONTRACT["paths"].items()
+    if "400" in each.get("get", {}).get("responses", {})
+]
+
+
+@pytest.mark.parametrize("template", JUDGED)
 def test_a_400_fits_its_declared_schema_which_requires_issues(service: Address, template: str) -> None:
     answer = fetch(service, template, Host="a/b")
     document = json.loads(answer.body)

@@ -33,7 +33,7 @@ from reviewslib.dataset.query import BadQuery, Query, query_of_page
 from reviewslib.dataset.reviews import Dataset, search
 from reviewslib.dataset.text import fold
 from reviewslib.links import Links, links_below
-from reviewslib.web import feeds, pages
+from reviewslib.web import embed, feeds, pages
 
 TEMPLATES = pages.load_templates(ROOT / "reviewslib" / "web" / "templates")
 SAMPLE = sample_dataset()
@@ -61,7 +61,7 @@ class Read(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         assert len({name for name, _ in attrs}) == len(attrs), tag
         self.opened.append((tag, {name: value or "" for name, value in attrs}))
-        if tag not in ("meta", "link", "br", "wbr", "input"):
+        if tag not in ("meta", "link", "br", "wbr", "input", "img", "base"):
             self.inside.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
@@ -112,11 +112,17 @@ def review_page(dataset: Dataset, at: int = 0) -> str:
     return pages.review_page(TEMPLATES, dataset, LINKS, dataset.reviews[at]).decode()
 
 
+def frame(dataset: Dataset) -> str:
+    """The frame for the owner's website, with as many reviews as it may have."""
+    subjects = {"mentions_service": None, "mentions_technician": None}
+    return embed.frame(TEMPLATES, dataset, LINKS, limit=10, theme="auto", **subjects).decode()
+
+
 def pages_of_reviews(dataset: Dataset, text: str) -> list[str]:
     """Every kind of page but the first, the form filled in with `text`."""
     listed = list_page(dataset, query=text, mentions_technician=text, mentions_service=text)
     wrong = wrong_list_page(dataset, rating="x" + text, query=text, until=text + "x", min_rating="y" + text)
-    return [list_page(dataset), listed, wrong, review_page(dataset)]
+    return [list_page(dataset), listed, wrong, review_page(dataset), frame(dataset)]
 
 
 def changed(reviews: dict[str, Any] | None = None, insights: dict[str, Any] | None = None) -> Dataset:
@@ -167,7 +173,7 @@ HARMLESS_PAGES = [
     set().union(
         *(Read(pages_of_reviews(dataset, text)[at]).shapes for dataset in TAME for text in ("word", "zzz"))
     )
-    for at in range(4)
+    for at in range(5)
 ]
 
 
@@ -501,7 +507,7 @@ def every_text(dataset: Dataset) -> list[str]:
         wrong_list_page(dataset, rating="x"),
         pages.nowhere_page(TEMPLATES, dataset, LINKS, is_review=True).decode(),
     ]
-    return [*(Read(document).text for document in documents), llms(dataset)]
+    return [*(Read(document).text for document in [*documents, frame(dataset)]), llms(dataset)]
 
 
 def test_reviews_are_called_verified_only_with_the_policy_that_every_page_then_shows() -> None:
@@ -518,7 +524,7 @@ def test_reviews_are_called_verified_only_with_the_policy_that_every_page_then_s
 
 def test_everybody_is_led_to_where_reviews_are_written() -> None:
     asked = changed({"business": {"name": "Ann's", "review_url": WRITE_URL}})
-    for document in (html_page(asked), list_page(asked), list_page(asked, rating=1)):
+    for document in (html_page(asked), list_page(asked), list_page(asked, rating=1), frame(asked)):
         assert WRITE_URL in [each["href"] for each in Read(document).all("a")]
         assert "Write a review" in Read(document).text
     assert f"Customers write a review at <{WRITE_URL}>" in llms(asked)
@@ -789,6 +795,7 @@ def test_every_endpoint_has_a_curl_line_that_a_shell_reads_as_it_is_meant() -> N
     urls = {value for key, value in asdict(strange).items() if key not in pages}
     since, day = strange.since, str(SAMPLE.newest[0]["date"])[:10]
     examples = {since + day: since, strange.search + "?min_rating=4&limit=3": strange.search}
+    examples |= {strange.embed + "?limit=3": strange.embed}
     assert {examples.get(url, url) for _, url, *_ in commands} == urls
     assert {url for _, url, *options in commands if options} == {strange.mcp, strange.hub}
     assert all(line in shown for line in curl_lines(told))

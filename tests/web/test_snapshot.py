@@ -163,7 +163,7 @@ def dates(state: Snapshot) -> dict[str, int]:
 
 
 FROM_BOTH = ("search", "/", "markdown", "/llms.txt", "/reviews.json", "/api/feed.json", "/feed.xml")
-FROM_REVIEWS, FROM_INSIGHTS = ("/.well-known/openapi.json", "/sitemap.xml"), "/insights.json"
+FROM_REVIEWS, FROM_INSIGHTS = ("/.well-known/openapi.json", "/sitemap.xml", "/badge.svg"), "/insights.json"
 FROM_NEITHER = ("directory", "/robots.txt", "/favicon.ico")
 
 
