@@ -79,8 +79,8 @@ def prose(value: Json, most: int | None = MOST_TEXT) -> str:
 def marked(value: Json, words: Sequence[str]) -> Markup:
     """Any value as text of several lines, in HTML, with a `mark` around each of `words`, in any case.
 
-    If they first occur beyond the length of `prose`, the beginning is left out instead of the end. Words of
-    more than MOST_MARKED characters are not marked.
+    If they first occur beyond the length of `prose`, the beginning is left out instead of the end. Nothing is
+    marked for more than MOST_MARKED characters.
     """
     text, start = FORBIDDEN.sub("", prose(value, None)), 0
     lower = text.lower()
@@ -91,7 +91,8 @@ def marked(value: Json, words: Sequence[str]) -> Markup:
         start = at - MOST_TEXT // 4
         start = max(start, text.find(" ", start, at) + 1)  # at a word
     shown = _shortened(text[start:], MOST_TEXT)
-    wanted = "|".join(re.escape(word) for word in words if len(word) <= MOST_MARKED) or NOTHING
+    is_short = 0 < sum(map(len, words)) <= MOST_MARKED
+    wanted = "|".join(map(re.escape, words)) if is_short else NOTHING
     pieces = map(escape, re.split(f"((?:{wanted})+)", shown, flags=re.IGNORECASE))  # what touches is one
     marked = "".join(f"<mark>{piece}</mark>" if at % 2 else piece for at, piece in enumerate(pieces))
     return Markup(f"…{marked}" if start else marked)  # noqa: S704, escaped above
