@@ -163,17 +163,15 @@ def get_business(dataset: Dataset) -> bytes:
 
 @tool("Search reviews", component("SearchResult"))  # takes the search parameters of the contract
 def search_reviews(dataset: Dataset, **filters: Any) -> ReviewList:
-    """Find {called} of {business} by words, stars, dates, the person or service
-    mentioned, and `source` ({sources}). Every filter given must hold; without any, all reviews match. Newest
-    first; `matched` counts all that match, `returned` those in this answer, and `offset` leads to the next
-    ones. {reviews}"""
+    """Find {called} of {business} by words, stars, dates, the person or service mentioned, and `source`
+    ({sources}). Every filter given must hold; without any, all reviews match. Newest first; `matched` counts
+    all that match, `returned` those in this answer, and `offset` leads to the next ones. {reviews}"""
     return reviews.search(dataset, Query(**filters))
 
 
 @tool("Newest reviews", component("SearchResult"), LIMIT)
 def get_recent_reviews(dataset: Dataset, limit: int) -> ReviewList:
-    """The newest {called} of {business}, newest first; `matched` counts all there are.
-    {reviews}"""
+    """The newest {called} of {business}, newest first; `matched` counts all there are. {reviews}"""
     return reviews.search(dataset, Query(limit=limit))
 
 

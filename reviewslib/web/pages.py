@@ -443,18 +443,19 @@ def nowhere_page(templates: Environment, dataset: Dataset, links: Links, is_revi
 
 def rendered(templates: Environment, name: str, dataset: Dataset, links: Links, **shown: Json) -> bytes:
     """A template with what all of them need, and what is `shown` by this one."""
+    business = dataset.business
     common = {
-        "business": dataset.business,
+        "business": business,
         "count": len(dataset.reviews),
         "links": links,
         "published_on": published_on(dataset.sources),
         "rating": dataset.aggregate_rating,
-        "review_called": review_called(dataset.business),
-        "review_policy": review_policy(dataset.business),
+        "review_called": review_called(business),
+        "review_policy": review_policy(business),
+        "service_labels": service_labels(dataset),
         "sources": [source for source in shown_sources(dataset.sources) if source != UNKNOWN_SOURCE],
     }
-    labels = service_labels(dataset)
-    return templates.get_template(name).render(common, service_labels=labels, **shown).encode()
+    return templates.get_template(name).render(common, **shown).encode()
 
 
 # ---- Documents: the first page, and what is made at load for programs ----
@@ -466,7 +467,7 @@ def html_page(templates: Environment, dataset: Dataset, links: Links) -> bytes:
 
 
 def llms_text(templates: Environment, dataset: Dataset, links: Links) -> bytes:
-    """The page in Markdown for models (llmstxt.org), `text/plain; charset=utf-8`."""
+    """The page in Markdown for models (llmstxt.org), in UTF-8."""
     return rendered(templates, "llms.txt", dataset, links, **_shown(dataset, links))
 
 

@@ -77,9 +77,7 @@ class Program(NamedTuple):
 
     contract: Contract
     templates: Environment
-    policies: Mapping[
-        str, Headers
-    ]  # what browsers may do, by path; HOME_PATH stands for each page for people
+    policies: Mapping[str, Headers]  # what browsers may do, by path; that of HOME_PATH is for every page
     changed: float  # any of its files, modules included; in seconds since the epoch
 
 

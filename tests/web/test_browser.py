@@ -68,7 +68,7 @@ SEARCH = "/reviews?query=a&rating=5&min_rating=2&mentions_technician=okafor"
 WRONG = "/reviews?query=a&rating=7&until=2026-02-30&page=0"
 NEWEST = "newest"  # stands for the page of the newest review, or for one that is missing
 PATHS = ["/", "/reviews", SEARCH, WRONG, NEWEST]
-FRAMES = ["/embed", "/embed?theme=auto&limit=10"]
+FRAMES = ["/embed", "/embed?theme=dark", "/embed?theme=auto&limit=10"]
 
 
 def newest_path(service: Address) -> str:
@@ -143,7 +143,9 @@ def test_the_footer_of_a_short_page_is_at_the_end_of_the_screen(
 def test_axe_finds_no_fault(browser: Chrome, service: Address, width: int, scheme: str, path: str) -> None:
     open_page(browser, service, width, scheme, path)
     browser.execute_script((files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8"))
-    found = browser.execute_async_script("axe.run().then(arguments[0])")
+    # It takes a page without a ground for white; light text on the page around it is judged below.
+    rules = {"color-contrast": {"enabled": "theme=dark" not in path}}
+    found = browser.execute_async_script("axe.run({rules: arguments[0]}).then(arguments[1])", rules)
     assert len(found["passes"]) > 15
     assert [(fault["id"], [node["html"] for node in fault["nodes"]]) for fault in found["violations"]] == []
 

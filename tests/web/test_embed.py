@@ -138,6 +138,8 @@ def test_the_frame_shows_policy_and_link_where_there_are_any_and_closes_up_where
         and "160 verified customer reviews, published" in document
     )
     assert f'<a href="{DATASET.business["review_url"]}" rel="noopener">Write a review</a>' in document
+    some = frame(dataset_of(SMALLEST | {"aggregate_rating": {"rating_value": 4, "review_count": 1204}}))
+    assert "1,204 reviews, 0 of them here." in some
     empty = frame(dataset_of(SMALLEST))
     assert "No reviews yet." in empty and "article" not in empty.partition("<body>")[2]
     assert "Write a review" not in empty and 'class="policy"' not in empty
