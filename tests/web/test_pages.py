@@ -388,9 +388,10 @@ def test_everything_that_names_a_selection_leads_to_it() -> None:
         entries = SAMPLE.insights["entities"][kind][:3]
         assert all(f"{each['label']}" in found.text for each in entries)
         assert not any(each["id"] in query for each in entries for query in selections(found) - services)
-    review = rated(4, mentioned_technicians=["Ann & Bo"], mentioned_services=["massage-therapy", "x" * 500])
+    mentions = {"mentioned_technicians": ["Ann & Bo"], "mentioned_services": ["massage-therapy", "x" * 500]}
+    review = rated(4, source="yelp", **mentions)
     for document in (list_page(changed({"reviews": [review]})), review_page(changed({"reviews": [review]}))):
-        own = {"mentions_technician=Ann+%26+Bo", "mentions_service=massage-therapy"}
+        own = {"mentions_technician=Ann+%26+Bo", "mentions_service=massage-therapy", "source=yelp"}
         assert own <= selections(Read(document)) and "x" * 500 not in document
 
 
