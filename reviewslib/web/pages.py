@@ -133,8 +133,9 @@ def slug(name: str) -> str:
 MOST_TOPICS = 6
 MOST_ENTITIES = 8
 MOST_REVIEWS = 12
-LEAST_IN_TREND = 10  # reviews; fewer say nothing of a time
-SHORTEST_LEAD = 20  # characters of the review on the first screen
+LEAST_IN_TREND = 10  # reviews
+SHORTEST_LEAD, MOST_LEAD = 20, 280  # characters of the review on the first screen
+LONG_NAME = 48  # characters; a longer one is set smaller
 MOST_NAMED = 6  # people and services of one review
 MOST_HOURS = 14
 MOST_AREAS = 12
@@ -163,9 +164,9 @@ def figure(rating: float) -> str:
 
 
 def distribution(dataset: Dataset) -> list[tuple[int, int, int, int]]:
-    """Stars, the bar's count, how many reviews have just these, and how many half a star more; best first."""
+    """Stars, the bar's count, how many reviews have just these, and how many a part more; best first."""
     given, held = dataset.aggregate_rating["distribution"], Counter(each.rating for each in dataset.reviews)
-    between = Counter(math.floor(rating) for rating in held.elements() if rating % 1)
+    between = {star: sum(held[rating] for rating in held if star < rating < star + 1) for star in range(1, 6)}
     return [(star, capped(given[str(star)]), held[star], between[star]) for star in (5, 4, 3, 2, 1)]
 
 
@@ -333,7 +334,7 @@ def load_templates(directory: Path) -> Environment:
     for name, file in styles.items():
         environment.globals[name] = (directory / file).read_text(encoding="utf-8")
     most = {"MOST_NAMED": MOST_NAMED, "MOST_QUOTED": MOST_QUOTED, "MOST_REVIEWS": MOST_REVIEWS}
-    environment.globals |= most
+    environment.globals |= most | {"MOST_LEAD": MOST_LEAD, "LONG_NAME": LONG_NAME}
     for name in environment.list_templates(extensions=("html", "svg", "txt")):
         environment.get_template(name)
     return environment
