@@ -4,14 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from reviewslib.dataset.contract import read_contract
+from reviewslib.dataset.contract import shipped_contract
 from reviewslib.dataset.reviews import Dataset, load
 from reviewslib.links import links_below
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLE = ROOT / "data"
 LINKS = links_below("https://reviews.example")
-CONTRACT = read_contract(json.loads((ROOT / "reviewslib" / "openapi.json").read_text(encoding="utf-8")))
+CONTRACT = shipped_contract()
 
 
 def dataset_of(reviews_file: Any, insights_file: Any = None) -> Dataset:

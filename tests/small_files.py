@@ -15,6 +15,8 @@ from typing import Any
 from feed_rules import atom_faults, json_feed_faults
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from referencing import Registry
+from referencing.jsonschema import DRAFT202012
 
 from reviewslib.dataset import reviews
 from reviewslib.dataset.contract import read_contract
@@ -28,14 +30,28 @@ Object = dict[str, Any]
 # ---- Contract ----
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENT: Object = json.loads((ROOT / "reviewslib" / "openapi.json").read_text(encoding="utf-8"))
-CONTRACT = read_contract(DOCUMENT)
+
+
+def shipped(name: str) -> Object:
+    """A JSON document of the program."""
+    document: Object = json.loads((ROOT / "reviewslib" / name).read_text(encoding="utf-8"))
+    return document
+
+
+DOCUMENT, FILE_SCHEMAS = shipped("openapi.json"), shipped("files.json")
+CONTRACT = read_contract(DOCUMENT, FILE_SCHEMAS)
 PARAMETERS = CONTRACT.search_parameters
+SERVED_SCHEMAS = Registry[Any]().with_resource("openapi.json", DRAFT202012.create_resource(DOCUMENT))
 
 
 def schema_validator(name: str) -> Draft202012Validator:
-    """The schema library's judge of a component schema of the contract."""
+    """The schema library's judge of a schema of the contract that stands alone."""
     return Draft202012Validator(DOCUMENT | {"$ref": f"#/components/schemas/{name}"})
+
+
+def file_validator(name: str) -> Draft202012Validator:
+    """The schema library's judge of a data file, with both documents as they stand."""
+    return Draft202012Validator(FILE_SCHEMAS | {"$ref": f"#/$defs/{name}"}, registry=SERVED_SCHEMAS)
 
 
 # ---- Files ----

@@ -18,6 +18,7 @@ from reviewslib.process.settings import Settings, variable_name
 UNIT = (ROOT / "reviewsd.service").read_text(encoding="utf-8")
 DROP_INS = ["deploy/settings.conf", "deploy/read-instance.conf", "deploy/unix-socket.conf"]
 FILES = ["reviewsd.service", *DROP_INS]
+DOCUMENTS = ["README.md", *(str(file.relative_to(ROOT)) for file in sorted((ROOT / "docs").glob("*.md")))]
 IMPORT_UNITS = [f"deploy/reviewsd-import.{kind}" for kind in ("service", "path", "timer")]
 MOST_EXPOSED = {"reviewsd.service": 1.2, IMPORT_UNITS[0]: 1.6}
 WRONG_USAGE = 2  # argparse's exit status
@@ -118,9 +119,7 @@ def test_its_commands_run_in_a_clone_as_an_ordinary_user(name: str) -> None:
         assert all((ROOT / path).is_file() for path in named), command
 
 
-@pytest.mark.parametrize(
-    "name", ["README.md", "docs/server.md", "docs/your-reviews.md", "deploy/Caddyfile", *FILES, *IMPORT_UNITS]
-)
+@pytest.mark.parametrize("name", [*DOCUMENTS, "deploy/Caddyfile", *FILES, *IMPORT_UNITS])
 def test_files_that_it_names_are_there(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     named = re.findall(r"\b(?:deploy|docs)/[\w.-]*\w", text)

@@ -1,8 +1,8 @@
-"""The contract: what `openapi.json` says about parameters and files, made ready for use.
+"""The contract: what `openapi.json` says of parameters and `files.json` of data files, made ready.
 
-The document is written by hand and is the one source of the search parameters, of the form of the data files
-and of the defaults of what a file leaves out. This module knows JSON and schemas; it knows no review and no
-HTTP, and it opens no file but that document: data files are given to it parsed.
+Both are written by hand. The first is served and is the one source of the search parameters; the second is
+that of the form of the data files and of the defaults of what they leave out. This module knows JSON and
+schemas; it knows no review and no HTTP, and it opens no file but these: data files are given to it parsed.
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ class Parameter:
 class Contract:
     """What the program takes from the contract."""
 
-    document: dict[str, Json]
+    document: dict[str, Json]  # that is served
+    schemas: dict[str, Json]  # the served ones in `components`, those of the files in `$defs`
     search_parameters: Mapping[str, Parameter]  # by name, in its order
     list_parameters: Mapping[str, Parameter]  # of the page `/reviews`, likewise
     embed_parameters: Mapping[str, Parameter]  # of the frame `/embed`
@@ -91,14 +92,18 @@ class Contract:
 
 def shipped_contract() -> Contract:
     """The contract of this program."""
-    return read_contract(decode((resources.files("reviewslib") / "openapi.json").read_bytes()))
+    package = resources.files("reviewslib")
+    return read_contract(*(decode((package / name).read_bytes()) for name in ("openapi.json", "files.json")))
 
 
-def read_contract(document: dict[str, Json]) -> Contract:
-    """The contract of a parsed openapi.json; a KeyError here is a broken installation, not bad data."""
+def read_contract(document: dict[str, Json], files: dict[str, Json]) -> Contract:
+    """The contract of parsed openapi.json and files.json; a KeyError here is a broken installation."""
     search, listed = (_query_parameters(document, path) for path in ("/api/reviews/search", "/reviews"))
-    forms = [FileForm(document, name) for name in ("ReviewsFile", "InsightsFile", "EditorialFile")]
-    return Contract(document, search, listed, _query_parameters(document, "/embed"), *forms)
+    # As one document, with the name that references of files.json to served schemas have before their `#`.
+    schemas = {"$id": "openapi.json", "components": document["components"], "$defs": files["$defs"]}
+    forms = [FileForm(schemas, name) for name in ("ReviewsFile", "InsightsFile", "EditorialFile")]
+    embed = _query_parameters(document, "/embed")
+    return Contract(document, schemas, search, listed, embed, *forms)
 
 
 def _query_parameters(document: dict[str, Json], path: str) -> dict[str, Parameter]:
@@ -107,11 +112,11 @@ def _query_parameters(document: dict[str, Json], path: str) -> dict[str, Paramet
 
 
 def resolve(document: dict[str, Json], value: dict[str, Json]) -> dict[str, Json]:
-    """`value`, or what its `$ref` into the same document points to."""
+    """`value`, or what its `$ref` points to in the document, whatever name the reference has for that."""
     if "$ref" not in value:
         return value
     target: Json = document
-    for step in value["$ref"].removeprefix("#/").split("/"):
+    for step in value["$ref"].partition("#/")[2].split("/"):
         target = target[step.replace("~1", "/").replace("~0", "~")]
     return resolve(document, target)
 
@@ -130,16 +135,16 @@ def _parameter(declared: dict[str, Json]) -> Parameter:
     return Parameter(declared["name"], kind, declared["description"], **limits)
 
 
-# ---- Form: what a component schema holds against a document ----
+# ---- Form: what a schema holds against a document ----
 
 
 class FileForm:
-    """The component schema `name` of a data file."""
+    """The schema `name` of a data file; `schemas` as in Contract."""
 
-    def __init__(self, document: dict[str, Json], name: str):
-        self._document = document
-        self._schema = {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
-        self._accepts = acceptance(document, document["components"]["schemas"][name])
+    def __init__(self, schemas: dict[str, Json], name: str):
+        self._schemas = schemas
+        self._schema = schemas | {"$ref": f"#/$defs/{name}"}
+        self._accepts = acceptance(schemas, schemas["$defs"][name])
 
     def complaints(self, value: Json) -> Complaints:
         """Everything that is wrong with the form of `value`: where, and what."""
@@ -157,7 +162,7 @@ class FileForm:
 
         A key with a default gets it when it is absent or null. The schema's keys come first, in its order.
         """
-        return _completed(self._document, self._schema, value)
+        return _completed(self._schemas, self._schema, value)
 
 
 def _completed(document: dict[str, Json], schema: Schema | bool, value: Json) -> Json:

@@ -240,15 +240,13 @@ def outdated(reviews: Reviews, editorial: Object) -> Complaints:
                     yield path, f"{shown(phrase)} stands in no review"
 
 
-def misspelt(editorial: Object, contract: dict[str, Json]) -> Complaints:
-    """Unknown keys of an EditorialFile that are nearly a known one of their place in `contract`."""
-    return _misspelt(editorial, [{"$ref": "#/components/schemas/EditorialFile"}], contract, ())
+def misspelt(editorial: Object, schemas: dict[str, Json]) -> Complaints:
+    """Unknown keys of an EditorialFile that are nearly known ones of their place; `schemas`: Contract's."""
+    return _misspelt(editorial, [{"$ref": "#/$defs/EditorialFile"}], schemas, ())
 
 
-def _misspelt(
-    value: Json, schemas: Iterable[Object], contract: dict[str, Json], path: JsonPath
-) -> Complaints:
-    parts = [part for schema in schemas for part in _parts(schema, contract)]
+def _misspelt(value: Json, places: Iterable[Object], schemas: dict[str, Json], path: JsonPath) -> Complaints:
+    parts = [part for place in places for part in _parts(place, schemas)]
     inside = defaultdict[str, list[Object]](list)
     for part in parts:
         for key, schema in part.get("properties", {}).items():
@@ -259,16 +257,16 @@ def _misspelt(
         if isinstance(key, str) and key not in inside and (near := get_close_matches(key, inside, n=1)):
             yield (*path, key), f"an unknown key, which nothing reads; is {shown(near[0])} meant?"
         known = items if isinstance(key, int) else inside.get(key, others)
-        yield from _misspelt(member, known, contract, (*path, key))
+        yield from _misspelt(member, known, schemas, (*path, key))
 
 
-def _parts(schema: Object, contract: dict[str, Json]) -> Iterator[Object]:
+def _parts(schema: Object, schemas: dict[str, Json]) -> Iterator[Object]:
     """A schema and those that it refers to."""
     yield schema
     if "$ref" in schema:
-        yield from _parts(resolve(contract, {"$ref": schema["$ref"]}), contract)
+        yield from _parts(resolve(schemas, {"$ref": schema["$ref"]}), schemas)
     for part in schema.get("allOf", ()):
-        yield from _parts(part, contract)
+        yield from _parts(part, schemas)
 
 
 def compare_annotations(

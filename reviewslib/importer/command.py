@@ -265,7 +265,7 @@ def count(command: argparse.Namespace, contract: Contract, document: dict[str, J
         raise BadData(faults)
     by_hand: dict[str, Json] = decode(editorial or b"{}")
     reviews = served_reviews(contract.reviews_file.complete(document)["reviews"], {})
-    doubtful = [*misspelt(by_hand, contract.document), *outdated(reviews, by_hand)]
+    doubtful = [*misspelt(by_hand, contract.schemas), *outdated(reviews, by_hand)]
     lines += [f"warning: {Fault(EDITORIAL_FILE, path, reason)}" for path, reason in doubtful]
     annotated, changed = compare_annotations(reviews, by_hand.get("per_review") or {}, state.annotated)
     lines += [f"warning: {id} has changed since its per_review was written" for id in changed]

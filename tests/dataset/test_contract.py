@@ -23,6 +23,7 @@ from reviewslib.dataset.reviews import FILTERS
 from reviewslib.web import app, pages
 
 SCHEMAS: Object = DOCUMENT["components"]["schemas"]
+FILE_SCHEMAS: Object = small.FILE_SCHEMAS["$defs"]
 
 # ---- The document ----
 
@@ -32,41 +33,77 @@ def test_it_is_valid_openapi_3_1() -> None:
     validate(DOCUMENT)
 
 
-def media_types(value: Any, path: str = "") -> Iterator[tuple[str, Object]]:
-    """Every media type object of the document, with its place."""
+def parts(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Object]]:
+    """Every object of a document but those inside examples, with its place."""
+    if isinstance(value, dict):
+        yield path, value
     for key, member in small.members_of(value):
-        if key == "content":
-            yield from ((f"{path}/content/{name}", media) for name, media in member.items())
-        if key not in ("example", "examples", "schemas"):  # data and fields may have members of that name
-            yield from media_types(member, f"{path}/{key}")
+        if key != "examples":
+            yield from parts(member, (*path, key))
 
 
-MEDIA_TYPES = dict(media_types(DOCUMENT))
-assert len(MEDIA_TYPES) > 10
+def references(document: Object) -> set[str]:
+    return {part["$ref"] for _, part in parts(document) if "$ref" in part}
 
 
-@pytest.mark.parametrize("place", MEDIA_TYPES)
-def test_every_body_has_examples_and_they_validate(place: str) -> None:
-    media = MEDIA_TYPES[place]
-    examples = [resolve(DOCUMENT, example)["value"] for example in media.get("examples", {}).values()]
-    examples += [media["example"]] if "example" in media else []
-    assert examples
-    for example in examples:
-        Draft202012Validator(media["schema"] | {"components": DOCUMENT["components"]}).validate(example)
+def test_it_stands_alone_and_all_its_components_are_used() -> None:
+    components = {
+        f"#/components/{kind}/{name}" for kind, members in DOCUMENT["components"].items() for name in members
+    }
+    elsewhere = {ref.removeprefix("openapi.json") for ref in references(small.FILE_SCHEMAS)}
+    assert components == references(DOCUMENT)
+    assert elsewhere <= components | {f"#/$defs/{name}" for name in FILE_SCHEMAS}
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
-def test_every_schema_and_every_field_is_described(name: str) -> None:
-    schema = SCHEMAS[name]
-    bases = [resolve(DOCUMENT, part).get("properties", {}) for part in schema.get("allOf", [])]
-    assert schema["description"]
-    for key, member in schema.get("properties", {}).items():
-        assert "description" in member or "$ref" in member or any(key in base for base in bases), key
+def test_the_schemas_of_the_files_are_valid_and_each_is_used() -> None:
+    Draft202012Validator.check_schema(small.FILE_SCHEMAS)
+    used = {ref.removeprefix("#/$defs/") for ref in references(small.FILE_SCHEMAS)}
+    assert set(FILE_SCHEMAS) - used == {"ReviewsFile", "EditorialFile"}
+
+
+@pytest.mark.parametrize("name", FILE_SCHEMAS.keys() & SCHEMAS.keys())
+def test_every_field_of_a_file_is_one_of_what_is_served(name: str) -> None:
+    added = {"page_url"} if name == "Review" else set()
+    assert set(FILE_SCHEMAS[name]["properties"]) | added == set(SCHEMAS[name]["properties"])
+
+
+MEDIA_TYPES = [part for path, part in parts(DOCUMENT) if "examples" in part]
+assert len(MEDIA_TYPES) >= 8
+
+
+@pytest.mark.parametrize("media", MEDIA_TYPES)
+def test_every_example_validates(media: Object) -> None:
+    (example,) = media["examples"].values()
+    Draft202012Validator(media["schema"] | {"components": DOCUMENT["components"]}).validate(example["value"])
+
+
+OPERATIONS = [
+    operation
+    for path, part in parts(DOCUMENT["paths"])
+    for method, operation in part.items()
+    if method in ("get", "post") and "operationId" in operation and len(path) == 1
+]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation["operationId"])
+def test_every_operation_has_a_sentence_and_an_answer_to_everything(operation: Object) -> None:
+    assert re.fullmatch(r"[A-Z`].*[.]", operation["description"])
+    assert len(re.findall(r"[.] ", operation["description"])) == 0
+    error = resolve(DOCUMENT, operation["responses"]["default"])
+    schemas = [media["schema"].get("$ref", "") for media in error["content"].values()]
+    is_text = operation["operationId"] in ("subscribe", "getEmbed")  # WebSub section 5.1.2; a page
+    assert schemas == [""] if is_text else schemas[0].endswith(("/Error", "/McpResponse"))
+
+
+@pytest.mark.parametrize("schema", [*SCHEMAS.values(), *FILE_SCHEMAS.values()])
+def test_every_schema_is_described(schema: Object) -> None:
+    assert schema["description"].endswith(".")
 
 
 def test_every_path_of_the_contract_is_a_route_and_every_route_of_data_is_in_it() -> None:
     documented = {re.sub("{.*}", "", path) for path in DOCUMENT["paths"]}
-    assert documented == set(app.ROUTES) - {links.HEALTH_PATH, links.MCP_PATH + "/", "*"}
+    of_crawlers = {links.SITEMAP_PATH, links.ROBOTS_PATH, links.ICON_PATH}
+    assert documented == set(app.ROUTES) - {links.HEALTH_PATH, links.MCP_PATH + "/", "*"} - of_crawlers
 
 
 # ---- Parameters ----
@@ -77,7 +114,8 @@ def test_the_parameters_are_the_fields_of_a_query_with_its_defaults_in_its_order
     assert list(declared) == [field.name for field in fields(Query)]
     assert declared == {name: getattr(Query(), name) for name in declared}
     operation = DOCUMENT["paths"]["/api/reviews/search"]["get"]
-    assert all(resolve(DOCUMENT, parameter)["allowEmptyValue"] for parameter in operation["parameters"])
+    declarations = [resolve(DOCUMENT, parameter) for parameter in operation["parameters"]]
+    assert all(each["allowEmptyValue"] for each in declarations if each["in"] == "query")
     assert set(declared) == {*FILTERS, "since", "until", "limit", "offset"}
 
 
@@ -85,15 +123,14 @@ def test_the_list_takes_the_filters_of_the_search_and_a_page() -> None:
     filters = {name: each for name, each in CONTRACT.search_parameters.items() if name not in pages.PAGING}
     assert {name: each for name, each in CONTRACT.list_parameters.items() if name != "page"} == filters
     assert CONTRACT.list_parameters["page"].minimum == CONTRACT.list_parameters["page"].default == 1
-    for method in ("get", "head"):
-        declared = DOCUMENT["paths"]["/reviews"][method]["parameters"]
-        assert [resolve(DOCUMENT, each)["name"] for each in declared] == list(CONTRACT.list_parameters)
+    declared = DOCUMENT["paths"]["/reviews"]["get"]["parameters"]
+    assert [resolve(DOCUMENT, each)["name"] for each in declared] == list(CONTRACT.list_parameters)
 
 
 def test_bounds_and_kinds_come_from_the_document() -> None:
     changed = json.loads(json.dumps(DOCUMENT))
     changed["components"]["parameters"]["limit"]["schema"] |= {"maximum": 7, "default": 3}
-    limit = read_contract(changed).search_parameters["limit"]
+    limit = read_contract(changed, small.FILE_SCHEMAS).search_parameters["limit"]
     assert (limit.kind, limit.minimum, limit.maximum, limit.default) == ("integer", 1, 7, 3)
     kinds = {name: parameter.kind for name, parameter in CONTRACT.search_parameters.items()}
     assert [kinds[name] for name in ("query", "rating", "min_rating", "since")] == [
@@ -127,8 +164,8 @@ def test_fifty_lines_are_shown_and_the_rest_is_counted() -> None:
 
 
 def check_complaints(name: str, document: Any) -> None:
-    complaints = list(FileForm(DOCUMENT, name).complaints(document))
-    found = [list(error.absolute_path) for error in small.schema_validator(name).iter_errors(document)]
+    complaints = list(FileForm(CONTRACT.schemas, name).complaints(document))
+    found = [list(error.absolute_path) for error in small.file_validator(name).iter_errors(document)]
     assert sorted(str(list(path)) for path, _ in complaints) == sorted(map(str, found))
     assert all(small.is_one_printable_line(str(Fault(name, *complaint))) for complaint in complaints)
 
@@ -142,7 +179,7 @@ def test_any_form_has_the_faults_that_the_library_finds(files: Object) -> None:
 
 @pytest.mark.parametrize(("name", "file"), [("ReviewsFile", "reviews"), ("InsightsFile", "insights")])
 def test_good_files_are_accepted_without_the_library_and_others_left_to_it(name: str, file: str) -> None:
-    accepts = acceptance(DOCUMENT, SCHEMAS[name])
+    accepts = acceptance(CONTRACT.schemas, FILE_SCHEMAS[name])
     assert accepts(small.GOOD_FILES[file])
     for document in (None, [], 5.0, {"business": {}, "per_review": {"a": 1}}):
         assert not accepts(document)

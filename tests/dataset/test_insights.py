@@ -28,7 +28,7 @@ from reviewslib.dataset.insights import (
 )
 from reviewslib.dataset.reviews import editorial_complaints, read_file, served_reviews
 
-INSIGHTS_FILE = small.schema_validator("InsightsFile")
+INSIGHTS_FILE = small.file_validator("InsightsFile")
 FIGURES = ("mention_count", "average_rating", "score")
 
 
@@ -535,7 +535,7 @@ def test_keys_that_are_nearly_known_ones_are_told_with_these_and_others_are_the_
         "faq": [{"question": "?", "answer": "!", "review_id": []}],
         "per_review": {"a": {"scores": 1}, "summary": {}},
     }
-    meant = {path: reason.rpartition("is ")[2] for path, reason in misspelt(editorial, CONTRACT.document)}
+    meant = {path: reason.rpartition("is ")[2] for path, reason in misspelt(editorial, CONTRACT.schemas)}
     assert meant == {
         ("sumary",): '"summary" meant?',
         ("entities", "technicians", 0, "alias"): '"aliases" meant?',
@@ -543,4 +543,4 @@ def test_keys_that_are_nearly_known_ones_are_told_with_these_and_others_are_the_
         ("faq", 0, "review_id"): '"review_ids" meant?',
         ("per_review", "a", "scores"): '"score" meant?',
     }
-    assert list(misspelt(WRITTEN, CONTRACT.document)) == []
+    assert list(misspelt(WRITTEN, CONTRACT.schemas)) == []

@@ -7,7 +7,6 @@ from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
-import pytest
 from page_samples import sample_dataset, write_files
 from services import ROOT, Address, daemon, fetch
 from small_files import a_file, review
@@ -36,14 +35,6 @@ def run(document: str, service: Address, directory: Path) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-@pytest.mark.parametrize(
-    ("name", "link"),
-    [(name, link) for name, text in DOCUMENTS.items() for link in re.findall(r"\]\(([^)#]+)\)", text)],
-)
-def test_links_into_the_repository_lead_somewhere(name: str, link: str) -> None:
-    assert link.startswith("https://") or (ROOT / "docs" / link).exists()
 
 
 def test_a_mirror_has_every_edit_and_deletion_and_asks_for_what_it_has_only_once(tmp_path: Path) -> None:

@@ -1,0 +1,177 @@
+"""README and docs say what the program does: commands print what stands there, tables and figures agree.
+
+The set-up commands are run by `.ci/run`, in a new environment; here are the others.
+"""
+
+import json
+import re
+import shlex
+import subprocess
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from services import ROOT, daemon
+
+import reviewsd
+from reviewslib import links
+from reviewslib.dataset.contract import resolve
+from reviewslib.importer import command
+from reviewslib.process.settings import Settings, flag_name, setting_text, variable_name
+from reviewslib.web import app, snapshot
+
+FILES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in FILES}
+README = DOCUMENTS["README.md"]
+PLACE = "http://127.0.0.1:8080"  # where the documents expect the service
+CONTRACT = snapshot.load_program().contract
+LARGEST_README_BYTES, MOST_README_LINES, LONGEST_README_LINE = 10_000, 200, 200
+
+
+def test_the_readme_is_read_in_a_minute() -> None:
+    lines = README.splitlines()
+    assert len(README.encode()) <= LARGEST_README_BYTES
+    assert len(lines) <= MOST_README_LINES
+    assert max(map(len, lines)) <= LONGEST_README_LINE
+
+
+def console_examples(text: str) -> list[tuple[str, str]]:
+    """Each command of a console block with what the document says it prints."""
+    blocks = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
+    examples = [part.partition("\n") for block in blocks for part in re.split(r"(?m)^\$ ", block) if part]
+    return [(command, printed) for command, _, printed in examples]
+
+
+EXAMPLES = {name: examples for name, text in DOCUMENTS.items() if (examples := console_examples(text))}
+assert set(EXAMPLES) >= {"README.md", "docs/api.md", "docs/mcp.md", "docs/websub.md"}
+
+
+def prints(printed: str, output: str) -> bool:
+    """Whether a command that printed `output` agrees with a document, where `…` stands for any text.
+
+    A document may break a long line.
+    """
+    pieces = [re.escape(piece).replace("\\\n", "\n?") for piece in printed.strip("\n").split("…")]
+    return re.fullmatch(".*?".join(pieces), output.strip("\n"), re.DOTALL) is not None
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_console_command_prints_what_the_document_says(name: str, tmp_path: Path) -> None:
+    with daemon(base_url=PLACE) as service:
+        for example, printed in EXAMPLES[name]:
+            here = example.replace(PLACE, f"http://127.0.0.1:{service.port}")
+            done = subprocess.run(
+                ["bash", "-c", here], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path
+            )
+            assert prints(printed, done.stdout), (example, done.stdout)
+
+
+SHELL_BLOCKS = [
+    block for text in DOCUMENTS.values() for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+]
+OUR_COMMANDS = re.findall(
+    r"(?m)(reviewsd\.py|bin/reviewsd(?:-import)?)( -.*| \S+\.(?:zip|csv) .*)", "".join(SHELL_BLOCKS)
+)
+assert len(OUR_COMMANDS) > 10
+
+
+@pytest.mark.parametrize(("program", "arguments"), OUR_COMMANDS)
+def test_every_command_of_ours_is_one_that_the_program_takes(
+    program: str, arguments: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = shlex.split(arguments)
+    monkeypatch.chdir(tmp_path)
+    for export in [word for word in words if word.endswith((".zip", ".csv"))]:
+        Path(export).touch()
+    is_import = program == "bin/reviewsd-import"
+    command.parse(words) if is_import else reviewsd.command_line().parse_args(words)
+
+
+def table_rows(name: str, heading: str) -> list[list[str]]:
+    """The cells of the first table below a heading, without its two head lines."""
+    section = re.split(rf"(?m)^#+ {heading}\n", DOCUMENTS[name])[1]
+    table = re.findall(r"(?m)(?:^\|.*\n)+", section)[0]
+    return [[cell.strip() for cell in row.strip("| ").split(" | ")] for row in table.splitlines()[2:]]
+
+
+def parameter_row(declared: dict[str, Any]) -> list[str]:
+    schema = declared["schema"]
+    wanted = schema.get("format") or schema["type"]
+    bounds = f"{schema['minimum']} to {schema['maximum']}" if "minimum" in schema else ""
+    default = f"default {schema['default']}" if "default" in schema else ""
+    kind = ", ".join(part for part in (wanted, bounds, default) if part)
+    return [f"`{declared['name']}`", kind, declared["description"]]
+
+
+def test_the_table_of_parameters_is_the_contract() -> None:
+    declared = CONTRACT.document["paths"]["/api/reviews/search"]["get"]["parameters"]
+    parameters = [resolve(CONTRACT.document, each) for each in declared]
+    rows = [parameter_row(each) for each in parameters if each["in"] == "query"]
+    assert table_rows("docs/api.md", "Search parameters") == rows
+
+
+def setting_row(declared: Any) -> list[str]:
+    default = f"`{setting_text(declared.default)}`" if declared.default else ""
+    flag, variable = flag_name(declared.name), variable_name(declared.name)
+    return [f"`{flag}`", f"`{variable}`", default, declared.metadata["description"]]
+
+
+def test_the_table_of_settings_is_the_program() -> None:
+    assert table_rows("docs/settings.md", "Settings") == [
+        setting_row(declared) for declared in fields(Settings)
+    ]
+
+
+def test_the_table_of_paths_has_all_there_are() -> None:
+    named = {
+        path for row in table_rows("README.md", "What there is") for path in re.findall("`(/.*?)`", row[0])
+    }
+    unlisted = {links.ICON_PATH, links.MCP_PATH + "/", "*"}
+    assert {re.sub("{.*}", "", path) for path in named} == set(app.ROUTES) - unlisted
+
+
+def test_figures_are_those_of_the_bench() -> None:
+    results = (ROOT / "bench" / "RESULTS.md").read_text(encoding="utf-8")
+    figure = r"(?m)^\| (.*?) \| ([0-9,.]+) \| .*? \| .*? \| (.*?) \|"
+    medians = {
+        name: (float(value.replace(",", "")), unit) for name, value, unit in re.findall(figure, results)
+    }
+    for name, text in table_rows("docs/server.md", "How it grows"):
+        median, unit = medians[name]
+        digits = len(text.split()[0].partition(".")[2])
+        assert text == f"{median:,.{digits}f} {unit}"
+
+
+def json_blocks(name: str) -> list[Any]:
+    return [json.loads(block) for block in re.findall(r"```json\n(.*?)```", DOCUMENTS[name], re.DOTALL)]
+
+
+def test_the_smallest_file_that_loads_does(tmp_path: Path) -> None:
+    (smallest,) = json_blocks("README.md")
+    (tmp_path / "reviews.json").write_text(json.dumps(smallest))
+    application = reviewsd.application_of(Settings(data=tmp_path))
+    assert len(application.snapshot.dataset.reviews) == 1
+
+
+def test_the_example_of_editorial_json_has_its_form() -> None:
+    (editorial,) = json_blocks("docs/files.md")
+    assert list(CONTRACT.editorial_file.complaints(editorial)) == []
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of a document's headings, as GitHub names them."""
+    headings = re.findall(r"(?m)^#+ (.*)$", text)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+LINKS = [(name, link) for name, text in DOCUMENTS.items() for link in re.findall(r"\]\(([^)]+)\)", text)]
+
+
+@pytest.mark.parametrize(("name", "link"), LINKS)
+def test_links_into_the_repository_lead_somewhere(name: str, link: str) -> None:
+    path, _, anchor = link.partition("#")
+    if not link.startswith("https://"):
+        target = (ROOT / name).parent / path if path else ROOT / name
+        assert target.exists()
+        assert not anchor or anchor in anchors(target.read_text(encoding="utf-8"))
