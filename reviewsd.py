@@ -172,6 +172,8 @@ def run(settings: Settings) -> NoReturn:
         place = serving.claim_port(settings.host, settings.port)
         settings = replace(settings, port=place.getsockname()[1])
     application = application_of(settings)
+    for note in application.snapshot.dataset.notes:
+        log.info("%s", note)
     for warning in application.snapshot.dataset.warnings:
         log.warning("%s", warning)
     loaded = loaded_text(application.snapshot.dataset)
@@ -248,6 +250,7 @@ def summary(dataset: Dataset) -> Iterator[str]:
     origin = counted(insights["review_count"], "review")
     yield f"Insights of {insights['generated_at'] or 'no date'} from {origin}"
     yield f"  {', '.join(parts)}"
+    yield from dataset.notes
     for warning in dataset.warnings:
         yield f"warning: {warning}"
 

@@ -146,18 +146,25 @@ def in_archive(file: BinaryIO, path: Path, wanted: re.Pattern[str]) -> Iterator[
 
 
 @contextmanager
-def locked(directory: Path) -> Iterator[None]:
-    """One writer at a time; a directory that is not there is nobody's."""
-    if not directory.exists():
+def locked(directory: Path, *, is_dry: bool) -> Iterator[None]:
+    """One writer at a time. A directory that is not there is made, and goes if nothing comes into it."""
+    is_new = not directory.exists()
+    if is_new and is_dry:
         yield
         return
+    directory.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not directory.exists() or not os.path.samestat(os.fstat(descriptor), directory.stat()):
+            raise BlockingIOError  # another import took it away or made it anew
         yield
     except BlockingIOError:
         raise OSError(None, "another import is under way", str(directory)) from None
     finally:
+        if is_new:
+            with suppress(OSError):
+                directory.rmdir()
         os.close(descriptor)
 
 
@@ -182,8 +189,18 @@ def write(path: Path, content: bytes, *, is_dry: bool) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, path)
+        _sync(path.parent)
     except OSError as error:  # a full disk has no name
         raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
+
+
+def _sync(directory: Path) -> None:
+    """Make the names in a directory outlast a failure of power."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

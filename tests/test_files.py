@@ -2,6 +2,7 @@
 
 import os
 import re
+import stat
 import zipfile
 from pathlib import Path, PurePosixPath
 
@@ -122,7 +123,23 @@ def test_a_file_is_replaced_by_a_new_one_and_a_link_in_its_place_leads_to_it(tmp
 
 
 def test_there_is_one_writer_at_a_time(tmp_path: Path) -> None:
-    with locked(tmp_path), pytest.raises(OSError, match="another import"), locked(tmp_path):
-        pass
-    with locked(tmp_path), locked(tmp_path / "absent"):
-        pass
+    new = tmp_path / "a" / "new"
+    for path in (tmp_path, new):
+        others = locked(path, is_dry=True)
+        with locked(path, is_dry=False), pytest.raises(OSError, match="another import"), others:
+            pass
+    assert not new.exists()  # since nothing came into it
+    with locked(new, is_dry=True):
+        assert not new.exists()
+    with locked(new, is_dry=False):
+        (new / "file").touch()
+    assert new.exists()
+
+
+def test_the_directory_is_synced_after_the_file_that_is_renamed_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = list[bool]()
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append(stat.S_ISDIR(os.fstat(file).st_mode)))
+    write(tmp_path / "file", b"a", is_dry=False)
+    assert synced == [False, True]

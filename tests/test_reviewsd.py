@@ -5,9 +5,11 @@ Parts - Commands - Operators' mistakes
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -96,9 +98,23 @@ def test_check_says_what_is_odd_and_does_not_mind_that_there_is_little(tmp_path:
     (tmp_path / "reviews.json").write_text(json.dumps(MINIMAL | {"aggregate_rating": rating}))
     done = command("--check", "--data", str(tmp_path))
     assert (done.returncode, done.stderr) == (0, "")
-    assert "warning: insights.json is absent: only stars and dates of the reviews are counted" in done.stdout
+    assert "\ninsights.json is absent: only stars and dates of the reviews are counted" in done.stdout
     assert "warning: reviews.json gives an aggregate_rating of its own" in done.stdout
     assert not (tmp_path / "state").exists()
+
+
+def test_absent_insights_are_information_and_told_once(tmp_path: Path) -> None:
+    (tmp_path / "reviews.json").write_text(json.dumps(MINIMAL))
+    where = ["--port", "0", "--data", str(tmp_path), "--state-dir", str(tmp_path / "state")]
+    with subprocess.Popen(daemon_command(*where), stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        lines = list(takewhile(lambda line: "listens on" not in line, process.stderr))
+        process.send_signal(signal.SIGHUP)
+        lines += takewhile(lambda line: "reloaded" not in line, process.stderr)
+        process.send_signal(signal.SIGTERM)
+        lines += process.stderr
+    (told,) = (line for line in lines if "insights.json is absent" in line)
+    assert "INFO" in told
 
 
 @pytest.mark.parametrize("arguments", [["--check"], ["--get", "/reviews.json"], ["--port", "0"]])
@@ -144,6 +160,7 @@ def test_importing_the_daemon_has_no_side_effect() -> None:
 
 ELSEWHERE = """
 import os, socket, sys
+from itertools import takewhile
 from pathlib import Path
 for module, name in ((os, "pipe2"), (socket, "TCP_USER_TIMEOUT"), (socket, "TCP_NOTSENT_LOWAT")):
     delattr(module, name)

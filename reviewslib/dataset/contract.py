@@ -164,6 +164,15 @@ class FileForm:
         """
         return _completed(self._schemas, self._schema, value)
 
+    def blank(self, key: str) -> dict[str, Json]:
+        """What an owner fills in: the object `key` with all its keys, each null or such an object."""
+        return _blank(self._schemas, resolve(self._schemas, self._schema)["properties"][key]) or {}
+
+
+def _blank(schemas: dict[str, Json], schema: Schema) -> dict[str, Json] | None:
+    members = resolve(schemas, schema).get("properties")
+    return members and {key: _blank(schemas, member) for key, member in members.items()}
+
 
 def _completed(document: dict[str, Json], schema: Schema | bool, value: Json) -> Json:
     if isinstance(schema, bool) or not isinstance(value, (dict, list)):

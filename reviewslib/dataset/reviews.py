@@ -30,6 +30,8 @@ from reviewslib.links import Links
 
 REVIEWS_FILE = "reviews.json"
 INSIGHTS_FILE = "insights.json"
+FILLED_IN = ("address", "geo")  # objects of the business that an import leaves to the owner
+NO_INSIGHTS = f"{INSIGHTS_FILE} is absent: only stars and dates of the reviews are counted"
 NEWEST_REVIEWS = 50  # in the feeds and on the page
 MOST_CONTAINERS = 2_000_000  # objects and arrays in a file; ten times as many need more than a gigabyte
 
@@ -179,6 +181,7 @@ class Dataset:
     reviews_digest: bytes  # SHA-256 of the encoded reviews alone
     insights_json: bytes
     unverified_count: int
+    notes: tuple[str, ...]  # nothing is wrong
     warnings: tuple[str, ...]
 
 
@@ -219,7 +222,8 @@ def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None, l
         reviews_digest=sha256(memoryview(reviews_json)[first:]).digest(),
         insights_json=encode(insights),
         unverified_count=len(document["reviews"]) - len(reviews),
-        warnings=tuple(map(printable, _warnings(insights, rating, served, insights_file is None))),
+        notes=(NO_INSIGHTS,) if insights_file is None else (),
+        warnings=tuple(map(printable, _warnings(insights, rating, served))),
     )
 
 
@@ -233,11 +237,18 @@ def read_file(
         document = decode(data)
     except NotJson as error:
         return {}, [Fault(file, path, reason) for path, reason in error.faults]
+    if isinstance(document, dict) and isinstance(business := document.get("business"), dict):
+        document["business"] = business | {key: None for key in FILLED_IN if _is_blank(business.get(key))}
     found = list(form.complaints(document))
     paths_of_wrong_form = {path for path, _ in found}
     found += [(path, reason) for path, reason in complaints(document) if path not in paths_of_wrong_form]
     found.sort(key=lambda complaint: [(isinstance(step, str), step) for step in complaint[0]])
     return {} if found else form.complete(document), [Fault(file, path, reason) for path, reason in found]
+
+
+def _is_blank(value: Json) -> bool:
+    """Whether it is an object of nulls, such as an address that nobody has filled in."""
+    return isinstance(value, dict) and value != {} and all(member is None for member in value.values())
 
 
 def _review(review: Object, document: memoryview, start: int, size: int) -> Review:
@@ -264,9 +275,7 @@ def _services(reviews: Iterable[Review], insights: Object) -> dict[str, frozense
     return services
 
 
-def _warnings(insights: Object, rating: Object, reviews: Sequence[Object], absent: bool) -> Iterator[str]:
-    if absent:
-        yield f"{INSIGHTS_FILE} is absent: only stars and dates of the reviews are counted"
+def _warnings(insights: Object, rating: Object, reviews: Sequence[Object]) -> Iterator[str]:
     named = _ids_in_insights(insights)
     if unknown := sorted(named.difference(review["id"] for review in reviews)):
         some = ", ".join(unknown[:3]) + (", …" if len(unknown) > 3 else "")

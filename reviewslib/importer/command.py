@@ -19,49 +19,31 @@ import io
 import json
 import os
 import re
+import shlex
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, TextIO
 from zoneinfo import available_timezones
 
+from reviewslib import files
+from reviewslib.dataset import insights as counting
 from reviewslib.dataset.contract import BadData, Contract, Fault, printable, shipped_contract
-from reviewslib.dataset.insights import COUNTED_KEYS, MODEL, compare_annotations, misspelt, outdated, renewed
-from reviewslib.dataset.reviews import (
-    INSIGHTS_FILE,
-    REVIEWS_FILE,
-    editorial_complaints,
-    load,
-    read_file,
-    served_reviews,
-)
+from reviewslib.dataset.reviews import INSIGHTS_FILE, REVIEWS_FILE, editorial_complaints, load, read_file
+from reviewslib.dataset.reviews import served_reviews as served
 from reviewslib.dataset.strict_json import Json, NotJson, decode
-from reviewslib.files import (
-    in_archive,
-    in_folder,
-    is_archive,
-    locked,
-    opened,
-    read_unchanging,
-    read_whole,
-    write,
-)
 from reviewslib.importer import exports as formats
-from reviewslib.importer.exports import Exports, Options, Undecided, one_line, refused
-from reviewslib.importer.merging import (
-    STATE_FILE,
-    State,
-    Stored,
-    author_lines,
-    erasing_lines,
-    merge,
-    read_state,
-)
+from reviewslib.importer.cells import TABLES, one_line
+from reviewslib.importer.csv_reviews import FIELDS, TEMPLATE, read_csv
+from reviewslib.importer.exports import Exports, Options, Question, Said, Undecided, question, refused
+from reviewslib.importer.merging import author_lines, erasing_lines, merge, refuse_failures
+from reviewslib.importer.state import STATE_FILE, State, Stored, read_state
 from reviewslib.links import Links
 
-EXIT_SUCCESS, EXIT_FAILURE, EXIT_USAGE, EXIT_BAD_DATA = 0, 1, 2, 78
+EXIT_SUCCESS, EXIT_FAILURE, EXIT_USAGE, EXIT_BAD_DATA, EXIT_STOPPED = 0, 1, 2, 78, 130
 EDITORIAL_FILE, SUPPRESSED_FILE = "editorial.json", "suppressed.txt"
 Lines = list[str]  # of the report
 TOLERANCE = timedelta(days=1)  # for dates in the future
@@ -71,36 +53,90 @@ TOLERANCE = timedelta(days=1)  # for dates in the future
 QUIET_SECONDS = 2.0
 
 
-def read_exports(paths: Iterable[Path], options: Options) -> Exports:
-    """What the files say; links are skipped and named. Raises BadData and Undecided."""
+def read_exports(command: argparse.Namespace, options: Options) -> Exports:
+    """What the files say, or all exports in a drop folder; what is none there is skipped, as are links.
+
+    Raises BadData, and Undecided where nothing can be imported; what is open is noted.
+    """
     exports, started, parts = Exports(options), time.monotonic(), set[tuple[str, str]]()
+    paths = given_files(command)
     for path in dict.fromkeys(paths):
         if sys.stderr.isatty() and time.monotonic() > started + QUIET_SECONDS:
             say([f"reading {path} …"], sys.stderr)
+        before, first = deepcopy(exports.without_records()), len(exports.records)
         try:
             _read_export(path, parts, exports)
-        except OSError as error:
-            raise refused(str(error.filename or path), f"cannot be read: {error.strerror}") from None
-    if exports.links and not exports.known and not exports.records:
-        raise BadData([Fault(str(each), (), "it is a link; give the file itself") for each in exports.links])
+            if command.drop:
+                failed = exports.failed[len(before["failed"]) :]
+                refuse_failures(failed, len(exports.records) - first)
+        except (BadData, Undecided) as fault:
+            if command.drop:
+                vars(exports).update(before)
+                del exports.records[first:]
+                export, _ = formats.part_of(path.name.partition(".zip")[0])
+                exports.spoilt.add(export)  # a part of it is missing
+                exports.skipped += _skipped(path, fault, command.data)
+            elif isinstance(fault, Undecided):
+                exports.asked += fault.questions
+            else:
+                raise
     formats.close(exports)
+    if paths and not exports.asked and not (exports.records or exports.with_reviews or exports.said):
+        links = [f"{each}: it is a link; give the file itself" for each in exports.links]
+        raise Undecided(Question([*exports.skipped, *links, "There is nothing to import."]))
+    moments = list(filter(None, (each.created or each.replied for each in exports.records)))
+    if moments and not options.zone:
+        here = machine_zone()
+        flag = "--zone", here if "/" in here and not here.startswith("Etc/") else "YOUR/ZONE"
+        told = {"moment": moments[0], "machine": here or "no zone that has a name"}
+        exports.asked.append(question("zone", (), [flag], **told))
     return exports
 
 
+def given_files(command: argparse.Namespace) -> list[Path]:
+    """The files of the command, or all in the drop folder but hidden ones."""
+    if not command.drop:
+        return command.files  # type: ignore[no-any-return]
+    return [path for path in sorted(command.drop.iterdir()) if not path.name.startswith(".")]
+
+
+def _skipped(path: Path, fault: BadData | Undecided, data: Path) -> Lines:
+    """What is told of a file in a drop folder that cannot be imported, and the command that explains it."""
+    if isinstance(fault, BadData):
+        return [f"skipped: {line}" for line in fault.lines()]
+    told = "; ".join(each.lines[0].removeprefix(f"{path}: ").rstrip(".:") for each in fault.questions)
+    pasted = to_paste([str(path), "--data", str(data)], fault.questions)
+    return [f"skipped: {path}: {told}", *(f"  Explain it once: {each}" for each in pasted)]
+
+
 def _read_export(path: Path, parts: set[tuple[str, str]], exports: Exports) -> None:
-    """Add what a file or a folder says; `parts` are those that have been read."""
-    if path.is_symlink():
-        exports.links.append(path)
-    elif path.is_dir():
-        members = in_folder(path, formats.IN_FOLDER, exports.links)
-        formats.read_google(members, *_part(path, path.name, parts), exports)
+    """Add what a file or a folder says; `parts` are those that were read. Raises BadData and Undecided."""
+    try:
+        if path.is_symlink():
+            exports.links.append(path)
+        elif path.is_dir():
+            members = files.in_folder(path, formats.IN_FOLDER, exports.links)
+            formats.read_google(members, *_part(path, path.name, parts), exports)
+        else:
+            with files.opened(path) as file:
+                if files.is_archive(file):
+                    members = files.in_archive(file, path, formats.IN_ARCHIVE)
+                    formats.read_google(members, *_part(path, path.stem, parts), exports)
+                else:
+                    _read_single(files.read_whole(file, path), str(path), exports)
+    except OSError as error:
+        raise refused(str(error.filename or path), f"cannot be read: {error.strerror}") from None
+
+
+def _read_single(data: bytes, file: str, exports: Exports) -> None:
+    """Add the reviews of a single file, whose format its content tells."""
+    for first, reason in TABLES["refused_by_first_bytes"].items():
+        if data.startswith(bytes.fromhex(first)):
+            raise refused(file, reason.format_map(TABLES))
+    if data.removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"{", b"[")):
+        formats.read_google([files.Member(PurePosixPath(), file, data)], file, "", exports)
     else:
-        with opened(path) as file:
-            if is_archive(file):
-                members = in_archive(file, path, formats.IN_ARCHIVE)
-                formats.read_google(members, *_part(path, path.stem, parts), exports)
-            else:
-                formats.read_single(read_whole(file, path), str(path), exports)
+        read_csv(data, file, exports)
 
 
 def _part(path: Path, name: str, parts: set[tuple[str, str]]) -> tuple[str, str]:
@@ -141,7 +177,7 @@ def _content(path: Path) -> bytes | None:
     if not path.exists():
         return None
     try:
-        return read_unchanging(path)[0]
+        return files.read_unchanging(path)[0]
     except OSError as error:
         raise refused(str(path), f"cannot be read: {error.strerror or error}") from None
 
@@ -193,37 +229,92 @@ def run(command: argparse.Namespace, contract: Contract) -> Iterator[Lines]:
             raise refused(REVIEWS_FILE, f"there is none in {directory}")
         yield count(command, contract, stored.document, stored.state)
         return
+    if command.drop and not given_files(command):
+        yield [f"{command.drop} is empty"]
+        return
+    if command.forget_settings:
+        state = replace(stored.state, names="", avatars="", locations=[], headers={})
+        stored = stored._replace(state=state)
     options, erasing = settled(command, stored.state), suppress(command, stored)
     stored = stored._replace(suppressed={*stored.suppressed, *erasing})
-    document, state, lines = merge(stored, read_exports(command.files, options), contract)
-    lines = [*(f"{SUPPRESSED_FILE}: {line}" for line in erasing), *lines]
+    exports = read_exports(command, options)
+    document, state, lines = merge(stored, exports, contract)
+    told = [f"{SUPPRESSED_FILE}: {line}" for line in erasing]
+    lines = [*told, *_from_memory(command, stored, exports), *lines]
+    if command.rewrite_dates:
+        kept = {(id, review["date"]) for id, review in stored.reviews.items()}
+        rewritten = [each for each in document["reviews"] if each["id"] in stored.reviews]
+        changed = [each for each in rewritten if (each["id"], each["date"]) not in kept]
+        are = "would be" if command.dry_run else "were"
+        lines.append(f"dates of {_reviews(changed)} {are} written anew in {options.zone}")
     path, reviews = directory / REVIEWS_FILE, encoded(document)
     if is_changed := document != stored.document:
         state.replaced = stored.reviews_digest
-        served = load(contract, reviews, stored.insights, Links())
-        lines += [f"warning: {warning}" for warning in served.warnings if stored.insights is not None]
-    write(directory / STATE_FILE, encoded(state), is_dry=command.dry_run)
-    done = "is written" if is_changed else "stays as it is"
-    lines.append(f"{path} {done}: {len(document['reviews'])} reviews.")
+        warnings = load(contract, reviews, stored.insights, Links()).warnings
+        lines += [f"warning: {warning}" for warning in warnings]
+    files.write(directory / STATE_FILE, encoded(state), is_dry=command.dry_run)
+    done = _done(command, "be written" if is_changed else "stay as it is")
+    lines.append(f"{path} {done}: {_reviews(document['reviews'])}.")
     if is_changed:
-        write(path, reviews, is_dry=command.dry_run)
-        lines.append(f"A running service shows them soon; else start it: reviewsd --data {directory}")
+        files.write(path, reviews, is_dry=command.dry_run)
+    if is_changed and not (command.dry_run or command.drop):
+        start = typed("reviewsd", "--data", directory)
+        lines.append(f"A running service shows them soon. To start one: {start}")
     yield lines
     if (directory / EDITORIAL_FILE).exists() or (stored.insights and state.insights):
         yield count(command, contract, document, state)
 
 
+def _reviews(reviews: Sequence[Json]) -> str:
+    return f"{len(reviews)} review{'s' if len(reviews) != 1 else ''}"
+
+
+def _done(command: argparse.Namespace, what: str) -> str:
+    """What is done, or would be in a dry run: “be written”, “stay as it is”."""
+    if command.dry_run:
+        return f"would {what}"
+    verb, _, rest = what.partition(" ")
+    return f"{'is' if verb == 'be' else f'{verb}s'} {rest}"
+
+
 def settled(command: argparse.Namespace, state: State) -> Options:
     """The flags, completed by what earlier commands said. Raises BadData, and Undecided for another zone."""
-    if command.zone and state.zone not in ("", command.zone):
-        raise Undecided("other zone", known=state.zone, zone=command.zone)
+    if not command.rewrite_dates and command.zone and state.zone not in ("", command.zone):
+        raise Undecided(question("other zone", known=state.zone, zone=command.zone))
     zone = command.zone or state.zone
     if zone and zone not in available_timezones():
         raise refused(STATE_FILE, f"{zone!r} is not a time zone that this machine knows")
-    is_short = state.names == "short" if command.short_names is None else command.short_names
-    latest_day = (datetime.now(UTC) + TOLERANCE).date().isoformat()
-    completed = vars(command) | {"zone": zone, "short_names": is_short, "latest_day": latest_day}
+    completed = vars(command) | {
+        "zone": zone,
+        "short_names": state.names == "short" if command.short_names is None else command.short_names,
+        "avatars": state.avatars == "yes" if command.avatars is None else command.avatars,
+        "latest_day": (datetime.now(UTC) + TOLERANCE).date().isoformat(),
+        "csv": Said(**{each.name: vars(command)[each.name] for each in fields(Said)}),
+        "headers": state.headers,
+    }
     return Options(**{each.name: completed[each.name] for each in fields(Options)})
+
+
+def _from_memory(command: argparse.Namespace, stored: Stored, exports: Exports) -> Iterator[str]:
+    """What was taken from memory, and which flags had no effect."""
+    if not (command.files or command.drop):
+        return
+    state, business = stored.state, stored.document.get("business", {}).get("name")
+    has_location = any(record.location for record in exports.records)
+    known = {
+        f"zone {state.zone}": state.zone and not command.zone,
+        "short names": state.names == "short" and command.short_names is None,
+        "pictures of customers": state.avatars and command.avatars is None,
+        f"location {', '.join(state.locations)}": state.locations and has_location and not command.location,
+    }
+    if told := [*(what for what, is_taken in known.items() if is_taken), *exports.remembered]:
+        yield f"as said earlier: {'; '.join(told)}"
+    if command.name and business is not None:
+        yield f"--name has no effect: the business is called {business!r}; change it in {REVIEWS_FILE}"
+    if command.location and not has_location:
+        yield "--location has no effect: these files name no location"
+    for name in sorted(exports.options.csv.given().keys() - exports.used):
+        yield f"--{name.replace('_', '-')} has no effect: no row of these files needs it"
 
 
 def suppress(command: argparse.Namespace, stored: Stored) -> Lines:
@@ -235,7 +326,7 @@ def suppress(command: argparse.Namespace, stored: Stored) -> Lines:
         lines = author_lines(stored, command.forget_author, command.source)
     if added := [line for line in lines if line not in stored.suppressed]:
         before = (_content(path) or b"").decode("utf-8-sig").splitlines()
-        write(path, "".join(f"{line}\n" for line in (*before, *added)).encode(), is_dry=command.dry_run)
+        files.write(path, "".join(f"{line}\n" for line in (*before, *added)).encode(), is_dry=command.dry_run)
     return lines
 
 
@@ -251,25 +342,27 @@ def count(command: argparse.Namespace, contract: Contract, document: dict[str, J
     editorial, _, old = map(_content, paths)
     before: dict[str, Json] = decode(old) if old is not None else {}
     lines = []
-    if old is not None and before.get("model") != MODEL:
+    if old is not None and before.get("model") != counting.MODEL:
         if editorial is not None:
             reason = f"not made from {EDITORIAL_FILE}, which is there, too; put all into that and remove this"
             raise refused(INSIGHTS_FILE, reason)
-        editorial = encoded({key: value for key, value in before.items() if key not in COUNTED_KEYS})
-        left_out = ", ".join(key for key in before if key in COUNTED_KEYS)
-        lines.append(f"{INSIGHTS_FILE} becomes {EDITORIAL_FILE}, without what is counted: {left_out}")
+        editorial = encoded({key: value for key, value in before.items() if key not in counting.COUNTED_KEYS})
+        left_out = ", ".join(key for key in before if key in counting.COUNTED_KEYS)
+        done = _done(command, f"become {EDITORIAL_FILE}")
+        lines.append(f"{INSIGHTS_FILE} {done}, without what is counted: {left_out}")
     elif state.insights and file_digest(old) not in ("", *state.insights.split()):
         raise refused(INSIGHTS_FILE, f"changed by hand; put that into {EDITORIAL_FILE} and remove this file")
     _, faults = read_file(EDITORIAL_FILE, editorial or b"{}", contract.editorial_file, editorial_complaints)
     if faults:
         raise BadData(faults)
     by_hand: dict[str, Json] = decode(editorial or b"{}")
-    reviews = served_reviews(contract.reviews_file.complete(document)["reviews"], {})
-    doubtful = [*misspelt(by_hand, contract.schemas), *outdated(reviews, by_hand)]
+    reviews = served(contract.reviews_file.complete(document)["reviews"], {})
+    doubtful = [*counting.misspelt(by_hand, contract.schemas), *counting.outdated(reviews, by_hand)]
     lines += [f"warning: {Fault(EDITORIAL_FILE, path, reason)}" for path, reason in doubtful]
-    annotated, changed = compare_annotations(reviews, by_hand.get("per_review") or {}, state.annotated)
+    written = by_hand.get("per_review") or {}
+    annotated, changed = counting.compare_annotations(reviews, written, state.annotated)
     lines += [f"warning: {id} has changed since its per_review was written" for id in changed]
-    insights, new = renewed(before, reviews, by_hand, datetime.now(UTC)), old or b""
+    insights, new = counting.renewed(before, reviews, by_hand, datetime.now(UTC)), old or b""
     if is_changed := insights != before:
         new = encoded(insights)
         load(contract, encoded(document), new, Links())
@@ -277,8 +370,12 @@ def count(command: argparse.Namespace, contract: Contract, document: dict[str, J
     contents = editorial, encoded(replace(state, annotated=annotated)), new
     for path, content in zip(paths, contents, strict=True):
         if content is not None:
-            write(path, content, is_dry=command.dry_run)
-    done = f"is counted from {len(reviews)} reviews" if is_changed else "stays as it is"
+            files.write(path, content, is_dry=command.dry_run)
+    if command.count:
+        for kind in counting.ENTITY_KINDS:
+            named = (each for each in insights["entities"][kind] if each.get("mention_count") is not None)
+            lines += [f"{kind.replace('_', ' ')}: {each['label']}: {each['mention_count']}" for each in named]
+    done = _done(command, f"be counted from {_reviews(reviews)}" if is_changed else "stay as it is")
     return [*lines, f"{INSIGHTS_FILE} {done}."]
 
 
@@ -291,6 +388,38 @@ def say(lines: Iterable[str], stream: TextIO) -> None:
         print(printable(line), file=stream, flush=True)
 
 
+MODULES = {"reviewsd-import": "reviewslib.importer.command", "reviewsd": "reviewsd"}
+
+
+def typed(program: str, *words: object) -> str:
+    """A command line that works where this one was typed."""
+    path = Path(sys.argv[0]).with_name(program)
+    is_installed = Path(sys.argv[0]).name in MODULES and path.is_file()
+    start = [str(path)] if is_installed else [sys.executable, "-m", MODULES[program]]
+    return shlex.join([*(["sudo"] if "SUDO_USER" in os.environ else []), *start, *map(str, words)])
+
+
+def to_paste(words: Lines, asked: Sequence[Question]) -> Iterator[str]:
+    """The commands that settle what was asked of this one, one for each file of which something was asked."""
+    own = list(dict.fromkeys(each.file for each in asked if each.file)) or [""]
+    for file in own:
+        flags = dict.fromkeys(flag for each in asked if each.file in ("", file) for flag in each.flags)
+        settled = {name for name, _ in flags}
+        given = zip(["", *words], words, strict=False)
+        kept = [word for name, word in given if not {name, word.partition("=")[0]} & settled]
+        if flags:
+            others = [each for each in own if each != file]
+            answers = [word for flag in flags for word in flag]
+            yield typed("reviewsd-import", *(word for word in kept if word not in others), *answers)
+
+
+def machine_zone() -> str:
+    """The name of this machine's zone, empty if it has none."""
+    linked = os.path.realpath("/etc/localtime").partition("zoneinfo/")[2]
+    zone = os.environ.get("TZ", "").lstrip(":") or linked
+    return zone if zone in available_timezones() else ""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status."""
     for stream in (sys.stdout, sys.stderr):
@@ -299,10 +428,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, reason = parse(arguments), "Nothing was written."
     try:
         if options.template:
-            say([",".join(formats.TEMPLATE)], sys.stdout)
+            say([",".join(TEMPLATE)], sys.stdout)
             return EXIT_SUCCESS
         contract = shipped_contract()
-        with locked(options.data):
+        with files.locked(options.data, is_dry=options.dry_run):
             for lines in run(options, contract):
                 say(lines, sys.stdout)
                 if not options.dry_run:
@@ -312,7 +441,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_SUCCESS
     except (BadData, Undecided) as fault:
         say([*fault.lines(), reason], sys.stderr)
+        words = list(sys.argv[1:] if arguments is None else arguments)
+        questions = fault.questions if isinstance(fault, Undecided) else ()
+        if commands := list(to_paste(words, questions)):
+            say(["Copy this, and put your own words where it says YOUR:", *commands], sys.stderr)
         return EXIT_BAD_DATA
+    except KeyboardInterrupt:
+        say(["stopped; give the same command again"], sys.stderr)
+        return EXIT_STOPPED
     except OSError as error:
         say([f"cannot write {error.filename or 'the output'}: {error.strerror}"], sys.stderr)
         return EXIT_FAILURE
@@ -322,28 +458,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 # What the table of flags cannot say by itself.
-FLAG_KINDS = {"path": Path, "line": one_line, "int": int, "yes or no": argparse.BooleanOptionalAction}
+FLAG_KINDS = {"path": Path, "line": one_line, "yes or no": argparse.BooleanOptionalAction}
+
+
+TASKS = ("files", "drop", "count", "forget", "forget_author", "template")
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The flags; exits with EXIT_USAGE where they are wrong."""
     about = "Bring reviews from owners' exports into the data directory of reviewsd."
-    parser = argparse.ArgumentParser("reviewsd-import", description=about)
-    for name, how in formats.TABLES["flags"].items():
+    usage = "%(prog)s FILE… --data DIR, and what else --help lists"
+    parser = argparse.ArgumentParser("reviewsd-import", usage, about)
+    for name, how in TABLES["flags"].items():
         kinds = {key: FLAG_KINDS[how[key]] for key in ("type", "action") if how.get(key) in FLAG_KINDS}
         parser.add_argument(name, **how | kinds)
-    options = parser.parse_args(arguments)
-    options.map = _map(options.map, parser)
+    options = parser.parse_intermixed_args(arguments)
+    blanks = [path for path in options.files if str(path).partition("=")[0] in FIELDS and not path.exists()]
+    options.files = [path for path in options.files if path not in blanks]  # after commas in --map
+    options.map = _map([*options.map[:-1], "".join([*options.map[-1:], *map(str, blanks)])], parser)
+    for name, value in vars(options).items():
+        if str(value).startswith("YOUR"):
+            parser.error(f"--{name}: put your own words in the place of {value}")
     if options.template and (options.files or options.data):
         parser.error("--template takes neither FILE nor --data")
     if not options.template and options.data is None:
         parser.error("--data is missing: the directory of reviews.json")
-    tasks = options.files, options.count, options.forget, options.forget_author, options.template
-    if sum(map(bool, tasks)) != 1:
-        parser.error("one of FILE, --count, --forget ID, --forget-author NAME and --template is needed")
+    tasks = sum(bool(vars(options)[name]) for name in TASKS)
+    if tasks != 1 and (tasks or not (options.rewrite_dates or options.forget_settings)):
+        names = "FILE, --drop DIR, --count, --forget ID, --forget-author NAME and --template"
+        parser.error(f"one of {names} is needed")
     for path in options.files:
         if not os.path.lexists(path):  # False for any path that the system does not take
             parser.error(f"there is no file {str(path)!r}")
+    if options.drop and not options.drop.is_dir():
+        parser.error(f"--drop {options.drop}: it is not a directory")
+    if options.rewrite_dates and not options.zone:
+        parser.error("--rewrite-dates needs --zone: the zone in which the dates are to be")
     if options.zone and options.zone not in available_timezones():
         hint = "expected for example Europe/Berlin" if available_timezones() else "install tzdata"
         parser.error(f"--zone {options.zone}: no time zone that this machine knows; {hint}")
@@ -353,13 +503,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _map(values: Sequence[str], parser: argparse.ArgumentParser) -> dict[str, str]:
     """Header by field. A flag that is repeated holds one pair each, whose header may have commas."""
     columns: dict[str, str] = {}
-    known = "|".join(formats.FIELDS) if len(values) > 1 else r"\w+"
-    for pair in (pair for value in values for pair in re.split(rf",(?=(?:{known})=)", value)):
-        name, _, header = pair.partition("=")
-        if name not in formats.FIELDS or not header or name in columns:
-            parser.error(
-                f"--map {pair}: expected FIELD=HEADER, each field once, of {', '.join(formats.FIELDS)}"
-            )
+    known = "|".join(FIELDS) if len(values) > 1 else r"\w+"
+    for pair in (pair for value in values if value for pair in re.split(rf", *(?=(?:{known}) *=)", value)):
+        name, header = map(str.strip, pair.partition("=")[::2])
+        if name not in FIELDS or not header or name in columns:
+            parser.error(f"--map {pair}: expected FIELD=HEADER, each field once, of {', '.join(FIELDS)}")
         columns[name] = one_line(header)
     return columns
 

@@ -1,61 +1,113 @@
 """Exports of reviews: the contents of files become records.
 
-A format is told by content; the name of an archive tells only of which export it is a part. Nothing is
-guessed: what a file leaves open ends in `Undecided`, which names the flag that settles it. This module is
-pure: it opens no file but its own tables (`exports.json`), reads no clock and does not know which reviews are
-stored.
+Here is what all formats share, and what Google writes; CSV is the subject of `csv_reviews.py`. The name of an
+archive tells only of which export it is a part. Nothing is guessed: what a file leaves open ends in
+`Undecided`, which names the flag that settles it. This module is pure: it opens no file, reads no clock and
+does not know which reviews are stored.
 
-Sections: Records - Text - Dates - Stars - Google - Pages - CSV - Formats
+Sections: Questions - Records - Google - Pages - Close
 """
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import math
 import re
-import unicodedata
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from importlib import resources
-from itertools import product
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, NamedTuple
-from zoneinfo import ZoneInfo
 
 from reviewslib.dataset.contract import BadData, Fault, shown
-from reviewslib.dataset.strict_json import SURROGATE, Json, NotJson, Object, decode, encode
-from reviewslib.dataset.text import canonically_ordered, fold
+from reviewslib.dataset.strict_json import Json, NotJson, Object, decode
 from reviewslib.files import Member
+from reviewslib.importer.cells import (
+    TABLES,
+    BadRecord,
+    DateForm,
+    clean,
+    looks_damaged,
+    one_line,
+    original,
+    read_date,
+)
 
-# Of words and forms, and reasons to refuse.
-TABLES = decode((resources.files(__package__) / "exports.json").read_bytes())
+# ---- Questions: what only the owner can decide ----
+
+MOST_SHOWN = 50  # of what a question names
+
+
+class Question(NamedTuple):
+    """A question in lines, and the flags that settle it, with what is to be put in place of YOUR… in them."""
+
+    lines: Sequence[str]
+    flags: Sequence[tuple[str, str]] = ()
+    file: str = ""  # the only one that it is about
+
+
+class Undecided(ValueError):
+    """Nothing is imported before the owner decides."""
+
+    def __init__(self, *questions: Question):
+        super().__init__(*questions)
+        self.questions = questions
+
+    def lines(self) -> list[str]:
+        """What is asked, what was seen, and how to decide."""
+        return [line for each in self.questions for line in each.lines]
+
+
+def question(
+    kind: str, seen: Iterable[str] = (), flags: Sequence[tuple[str, str]] = (), **values: object
+) -> Question:
+    """A question of the tables."""
+    asked, advice, *known = TABLES["questions"][kind]
+    named = [f"  {each}" for each in seen]
+    rest = [f"  and {len(named) - MOST_SHOWN} more"] if len(named) > MOST_SHOWN else []
+    lines = asked.format_map(values), *named[:MOST_SHOWN], *rest, advice.format_map(values)
+    return Question(lines, flags or [tuple(each) for each in known], str(values.get("file", "")))
+
 
 # ---- Records: the reviews of an export, and what keeps others from being imported ----
 
 ReviewInFile = dict[str, Json]  # as in reviews.json; of what has no key nothing is known
 
 
+@dataclass(frozen=True)
+class Said:
+    """What the owner said of CSV files, or of those with one header; empty where nothing was said."""
+
+    source: str = ""
+    map: Mapping[str, str] = field(default_factory=dict)  # headers by field
+    scale: str = ""  # the best rating
+    date_order: str = ""  # "dmy" or "mdy"
+
+    def given(self) -> dict[str, Any]:
+        """What was said, by name."""
+        return {name: value for name, value in vars(self).items() if value}
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the owner said of the files; empty where nothing was said."""
+    """What the owner said in this command or in earlier ones; empty where nothing was said."""
 
     zone: str = ""  # of the business
-    source: str = ""  # of a CSV
-    map: Mapping[str, str] = field(default_factory=dict)  # headers of a CSV by field
-    date_order: str | None = None  # "dmy" or "mdy"
-    scale: int | None = None  # the best rating of a CSV
+    csv: Said = Said()  # in this command
+    headers: Mapping[str, Said] = field(default_factory=dict)  # earlier, by header
     avatars: bool = False
     latest_day: str = "9999-12-31"  # that a review can be of
     name: str = ""  # of the business
-    location: Sequence[str] = ()  # numbers or titles
+    location: Sequence[str] = ()  # numbers or titles, in this command
+    drop: bool = False  # whether the files are all that is in a folder
     short_names: bool = False
     allow_removals: bool = False
+    rewrite_dates: bool = False
+    verbose: bool = False
+
+    def dates(self, **how: Any) -> DateForm:
+        """The form of dates in this zone."""
+        return DateForm(self.zone, self.latest_day, **how)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +125,7 @@ class Record:
     location: str = ""
     export: str = ""  # its key in `Exports.known`
     exported: str = ""  # the newest moment that the export has of the location
+    clocks: Sequence[str] = ()  # keys of the review whose moments were written without a zone
 
 
 @dataclass
@@ -133,6 +186,16 @@ class Exports:
     titles_by_folder: dict[tuple[str, str], str] = field(default_factory=dict)  # and by export
     known: dict[str, Export] = field(default_factory=dict)
     pages: dict[str, list[Object]] = field(default_factory=dict)  # of the API, without their reviews
+    skipped: list[str] = field(default_factory=list)  # what is in a drop folder and cannot be imported
+    said: dict[str, Said] = field(default_factory=dict)  # to be remembered, by the header of a CSV
+    used: set[str] = field(default_factory=set)  # which of the flags for CSV had an effect
+    remembered: list[str] = field(default_factory=list)  # what was taken from memory
+    asked: list[Question] = field(default_factory=list)  # what is open
+    doubled: int = 0  # rows that say the same as another of their file
+
+    def without_records(self) -> dict[str, Any]:
+        """All that they say but `records`, by name."""
+        return {name: value for name, value in vars(self).items() if name not in ("options", "records")}
 
     def fail(self, record: Fault, reason: str, export: str = "") -> None:
         """Note a record that cannot be imported."""
@@ -140,162 +203,9 @@ class Exports:
         self.spoilt.add(export)
 
 
-class BadRecord(ValueError):
-    """A record cannot be imported; the text says why."""
-
-
-MOST_SHOWN = 50  # of what a question names
-
-
-class Undecided(ValueError):
-    """Nothing is imported before the owner decides: a question of the tables, with its values."""
-
-    def __init__(self, question: str, seen: Iterable[str] = (), **values: object):
-        asked, flag = (text.format_map(values) for text in TABLES["questions"][question])
-        named = [f"  {each}" for each in seen]
-        rest = [f"  and {len(named) - MOST_SHOWN} more"] if len(named) > MOST_SHOWN else []
-        super().__init__(asked, *named[:MOST_SHOWN], *rest, flag)
-
-    def lines(self) -> list[str]:
-        """The question, what was seen, and the flag that decides."""
-        return list(self.args)
-
-
 def refused(file: str, reason: str) -> BadData:
     """The fault of a whole file."""
     return BadData([Fault(file, (), reason)])
-
-
-# ---- Text: what people wrote, without what exports add ----
-
-TRANSLATED = re.compile(r"\((?:Translated by|Traduzido pelo) Google\)")
-TRANSLATED_LINE = re.compile(rf"^[ \t]*{TRANSLATED.pattern}[ \t]*$", re.MULTILINE)
-
-
-def clean(text: str) -> str:
-    """`text` in NFC, its lines ended by LF, without control characters and half surrogate pairs."""
-    text = SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text).replace("\N{NO-BREAK SPACE}", " ")
-    text = re.sub(r"[\x00-\x08\x0b-\x1f]", "", re.sub(r"\r\n?", "\n", text))
-    if not unicodedata.is_normalized("NFC", text):
-        text = unicodedata.normalize("NFC", canonically_ordered(text))
-    return text.strip()
-
-
-def one_line(text: str) -> str:
-    """`text`, clean, with single spaces between its words."""
-    return " ".join(clean(text).split())
-
-
-def original(text: str) -> str:
-    """What was written, without Google's translation, which stands before or after it."""
-    if TRANSLATED.match(text):
-        return (text.partition("(Original)")[2] or text).strip()
-    return TRANSLATED_LINE.split(text, maxsplit=1)[0].strip()
-
-
-def looks_damaged(text: str) -> bool:
-    """Whether UTF-8 was read as cp1252 on the way: "BjÃ¸rn"."""
-    with suppress(UnicodeError):
-        return len(text.encode("cp1252").decode()) < len(text)
-    return False
-
-
-# ---- Dates: a day, or a moment in the zone of the business ----
-
-UNIX_TIME = re.compile(r"[0-9]{10}([0-9]{3})?")  # seconds or milliseconds
-SLASHES = re.compile(r"(\d{1,2})/(\d{1,2})/\d{4}\b")
-EARLIEST_DAY = "1990"  # no review is older
-
-
-class Date(NamedTuple):
-    """`text` is as served; `utc` is YYYY-MM-DDTHH:MM:SSZ, empty for a day."""
-
-    text: str = ""
-    utc: str = ""
-
-
-def read_date(text: str, options: Options, order: str = "dmy", is_utc: bool = False) -> Date:
-    """The day or the moment that `text` names, in any known form; empty for no text.
-
-    A moment without a zone of its own is one of the business, or of UTC. Raises BadRecord, and Undecided for
-    a moment without the zone of the business.
-    """
-    if not text:
-        return Date()
-    moment, zone = _moment(text, order), options.zone
-    day = moment.date().isoformat()
-    if not EARLIEST_DAY < day <= options.latest_day:
-        reason = "in the future" if day > EARLIEST_DAY else f"older than {EARLIEST_DAY}"
-        raise BadRecord(f"{shown(text)} is {reason}")
-    if ":" not in text and not UNIX_TIME.fullmatch(text):
-        return Date(day)
-    if not zone:
-        raise Undecided("zone", moment=shown(text))
-    moment = moment.replace(microsecond=0, tzinfo=moment.tzinfo or (UTC if is_utc else ZoneInfo(zone)))
-    utc = moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    return Date(moment.astimezone(ZoneInfo(zone)).isoformat(), utc)
-
-
-def utc_of(date: str) -> str:
-    """The moment of a stored date in UTC; empty for a day, and for a form that no export has."""
-    with suppress(BadRecord):
-        return read_date(date, Options(zone="UTC")).utc
-    return ""
-
-
-def _moment(text: str, order: str) -> datetime:
-    if UNIX_TIME.fullmatch(text):
-        return datetime.fromtimestamp(int(text[:10]), UTC)
-    with suppress(ValueError):
-        return datetime.fromisoformat(re.sub(" UTC$", "Z", text))
-    for day, hour in product((TABLES["days_by_order"][order], *TABLES["days"]), TABLES["hours"]):
-        with suppress(ValueError):
-            return datetime.strptime(text, day + hour)
-    raise BadRecord(f"{shown(text)} is not a date of a known form, or not in the calendar")
-
-
-def order_of(texts: Iterable[str], name: str) -> str:
-    """Whether the day or the month comes first in a column of dates, "dmy" or "mdy". Raises Undecided."""
-    slashed = {text: (int(found[1]), int(found[2])) for text in texts if (found := SLASHES.match(text))}
-    day_first = all(second <= 12 for _, second in slashed.values())
-    month_first = all(first <= 12 for first, _ in slashed.values())
-    if day_first == month_first and any(first != second for first, second in slashed.values()):
-        raise Undecided("date order", list(slashed)[:5], column=name)
-    return "dmy" if day_first else "mdy"
-
-
-# ---- Stars: of five ----
-
-NUMBER = re.compile(r"([0-9]{1,3}(?:[.,][0-9]{1,9})?) *(%|/ *(?:5|10|100)|stars?)?", re.IGNORECASE)
-DRAWN = re.compile("(★{1,5})(☆*)")
-
-
-def read_stars(text: str, scale: int | None) -> float | None:
-    """The stars that `text` stands for, in halves on a larger scale; None where nobody gave any.
-
-    Raises BadRecord, and Undecided while the scale is not known.
-    """
-    most, word = scale or 5, TABLES["stars"].get(text.lower())
-    if word:
-        return int(word)
-    drawn = DRAWN.fullmatch(text.replace("\N{VARIATION SELECTOR-16}", "").replace("⭐", "★"))
-    if drawn and (not drawn[2] or len(drawn[0]) == 5):
-        return len(drawn[1])
-    number = NUMBER.fullmatch(text or "0")
-    if not number:
-        raise BadRecord(f"{shown(text)} is not a rating of a known form")
-    value, unit = float(number[1].replace(",", ".")), (number[2] or "").replace("%", "/100")
-    if value > most or (unit.startswith("/") and int(unit[1:]) != most):
-        if scale:
-            raise BadRecord(f"{shown(text)} is not a rating of 1 to {most}")
-        raise Undecided("scale", rating=shown(text))
-    if value == 0:
-        return None
-    if most != 5:
-        value = max(1.0, math.floor(value * 10 / most + 0.5) / 2)
-    if value < 1:
-        raise BadRecord(f"{shown(text)} is less than one star")
-    return int(value) if value.is_integer() else value
 
 
 # ---- Google: Takeout of a Business Profile, and pages of the Business Profile API v4 ----
@@ -331,7 +241,7 @@ def part_of(name: str) -> tuple[str, str]:
 
 
 def read_google(members: Iterable[Member], key: str, number: str, exports: Exports) -> None:
-    """Add the reviews in the JSON files of a part of the export `key`. Raises BadData and Undecided."""
+    """Add the reviews in the JSON files of a part of the export `key`. Raises BadData."""
     export, faults, content = exports.known.setdefault(key, Export()), list[Fault](), hashlib.sha256()
     first = len(exports.records)
     for path, file, data in members:
@@ -383,7 +293,7 @@ def _google_items(document: Json) -> list[Json] | None:
 
 
 def _google_records(items: Sequence[Json], file: str, key: str, exports: Exports) -> list[Record]:
-    """The reviews of a file; those that cannot be imported are noted. Raises Undecided."""
+    """The reviews of a file; those that cannot be imported are noted."""
     records = []
     for index, item in enumerate(items):
         position = Fault(file, ("reviews", index), "")
@@ -397,15 +307,16 @@ def _google_records(items: Sequence[Json], file: str, key: str, exports: Exports
 
 
 def google_record(item: Mapping[str, Json], position: Fault, export: str, options: Options) -> Record:
-    """A review of Takeout, or of the API if it has a `reviewId`. Raises BadRecord and Undecided."""
+    """A review of Takeout, or of the API if it has a `reviewId`. Raises BadRecord."""
     resource_name, native_id = _text(item, "name"), _text(item, "reviewId")
     resource = RESOURCE_NAME.fullmatch(resource_name)
     if not (native_id or resource):
         raise BadRecord("it has no name of the form accounts/…/locations/…/reviews/…")
     reviewer, reply = _member(item, "reviewer", dict), _member(item, "reviewReply", dict)
     author = "" if reviewer.get("isAnonymous") is True else one_line(_text(reviewer, "displayName"))
+    dates = options.dates(is_utc=True)
     created, updated, replied = (
-        read_date(_text(holder, key), options, is_utc=True)
+        read_date(_text(holder, key), dates)
         for holder, key in ((item, "createTime"), (item, "updateTime"), (reply, "updateTime"))
     )
     if not created.utc:
@@ -452,13 +363,19 @@ def _of_page(document: Mapping[str, Json], found: Sequence[Record], exports: Exp
     return [replace(each, export=key) for each in found]
 
 
+# ---- Close: what all files say together ----
+
+
 def close(exports: Exports) -> None:
     """Note what all files say together: newest moments, titles, which pages of the API are complete.
 
-    Raises BadData for an export of which no part has reviews.
+    Raises BadData for an export of which no part has reviews; in a drop folder it is skipped.
     """
-    if faults := [exports.foreign[key] for key in exports.foreign if key not in exports.with_reviews]:
-        raise BadData([fault for each in faults for fault in each])
+    others = (faults for key, faults in exports.foreign.items() if key not in exports.with_reviews)
+    foreign = [fault for faults in others for fault in faults]
+    if foreign and not exports.options.drop:
+        raise BadData(foreign)
+    exports.skipped += [f"skipped: {fault}" for fault in foreign]
     texts = (f"{each.review['author']}{each.review.get('text')}" for each in exports.records)
     if damaged := sum(map(looks_damaged, texts)):
         exports.warnings.append(f"letters of {damaged} reviews look damaged (“BjÃ¸rn”); export them anew")
@@ -494,164 +411,3 @@ def _lack(pages: Sequence[Object], records: Sequence[Record]) -> str:
     if abs(mean - average) > 0.5 * 10 ** -min(decimals, 3) + 1e-9:  # the precision of Google's figure varies
         return f"their mean is {mean:.3f}"
     return ""
-
-
-# ---- CSV: the header of the template, or one that --map explains ----
-
-TEMPLATE = tuple(TABLES["template"])
-DateForms = Mapping[str, tuple[str, bool]]  # by field, whether the day is first, and whether it is in UTC
-FIELDS = (*TEMPLATE, *TABLES["only_by_map"])
-SPOILT_ID = re.compile(r"[0-9]+(?:[.,][0-9]+)?E\+[0-9]+|#{3,}", re.IGNORECASE)
-# What letters of other encodings are in cp1252: signs in words, capitals behind small letters, “š” for “ö”.
-IMPROBABLE = re.compile(
-    r"\ufffd|[šž]|[a-zß-ÿ][À-ÖØ-ÞŠŽŒŸ]|[A-Z][ŠŽŒŸ][a-zß-ÿ]|[À-ÖØ-öø-ÿ]{4}"
-    r"|[^\W\d_](?:[€‚ƒ„†‡ˆ‰‹›•˜™¡¢£¤¥¦§¨©¬®¯±´µ¶¸¿×÷]|[°²³·¹º»¼½¾][^\W\d_])"
-)
-MOST_IMPROBABLE = 0.05  # of the characters beyond ASCII
-MOST_BREAKS = 50  # of lines in a cell
-
-
-def read_csv(data: bytes, file: str, exports: Exports) -> None:
-    """Add the rows of a CSV file, whose order does not matter. Raises BadData and Undecided."""
-    options, ((_, header), *rows) = exports.options, _rows(_csv_text(data, file, exports), file)
-    header = [one_line(name) for name in header]
-    columns = _columns(header, file, options)
-    cells = [_cells(row, columns) if len(row) == len(header) else {} for _, row in rows]
-    dates = {}
-    for key in ("date", "reply_date"):
-        order = options.date_order or order_of((cell.get(key, "") for cell in cells), f"{file}, column {key}")
-        dates[key] = order, key in columns and "utc" in header[columns[key]].lower()
-    records = []
-    for (line, row), cell in zip(rows, cells, strict=True):
-        position = Fault(f"{file} line {line}", (), "")
-        if SPOILT_ID.fullmatch(cell.get("id", "")):
-            raise refused(
-                position.file, f"a spreadsheet has spoilt the id {shown(cell['id'])}; export it anew"
-            )
-        try:
-            if not cell:
-                raise BadRecord(f"the row has {len(row)} cells and the header {len(header)}")
-            records.append(csv_record(cell, position, dates, options))
-        except BadRecord as fault:
-            exports.fail(position, str(fault))
-    exports.records += sorted(records, key=lambda record: encode(record.review))
-
-
-def _csv_text(data: bytes, file: str, exports: Exports) -> str:
-    """The text of a file in UTF-16 with a byte order mark, UTF-8, or what can be cp1252. Raises BadData."""
-    try:
-        return data.decode("utf-16" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig")
-    except UnicodeError:
-        text = data.decode("cp1252", "replace")
-    improbable = [found.start() for found in IMPROBABLE.finditer(text)]
-    if len(improbable) > MOST_IMPROBABLE * sum(not character.isascii() for character in text):
-        seen = one_line(text[max(0, improbable[0] - 10) : improbable[0] + 10])
-        raise refused(file, f"not UTF-8, and its letters look damaged (“{seen}”); save it as “CSV UTF-8”")
-    exports.warnings.append(f"{file}: not UTF-8; read as cp1252. If letters are wrong, save it as CSV UTF-8")
-    return text
-
-
-def _rows(text: str, file: str) -> list[tuple[int, list[str]]]:
-    """Each row in which anything stands, with the number of its first line. Raises BadData."""
-    head = text.lstrip("\n\r").partition("\n")[0]
-    delimiter, lines = max(",;\t", key=head.count), list(io.StringIO(text, newline=""))
-    csv.field_size_limit(len(text) + 1)  # so that a quote that swallows the file is told as such
-    reader = csv.reader(lines, delimiter=delimiter)
-    rows, first_line = [], 1
-    try:
-        for row in reader:
-            if reader.line_num > first_line:
-                _refuse_swallowed(row, lines[first_line - 1 : reader.line_num], delimiter, file, first_line)
-            rows += [(first_line, row)] if any(map(str.strip, row)) else []
-            first_line = reader.line_num + 1
-    except csv.Error as error:
-        raise refused(file, f"not CSV at line {reader.line_num}: {error}") from None
-    if not rows:
-        raise refused(file, "it is empty")
-    return rows
-
-
-def _refuse_swallowed(row: Sequence[str], lines: Sequence[str], delimiter: str, file: str, line: int) -> None:
-    """Raise BadData if a quote that is not closed makes one row, which begins at `line`, of these lines."""
-    breaks = [len(re.findall(r"\r\n?|\n", cell)) for cell in row]
-    longest = breaks.index(max(breaks))
-    try:
-        is_closed = bool(list(csv.reader(lines, delimiter=delimiter, strict=True)))
-    except csv.Error:
-        is_closed = False
-    if not is_closed or breaks[longest] > MOST_BREAKS:
-        before = sum(breaks[:longest])
-        others = len(lines) - before - 1
-        number = f"{others} more line{'s' if others > 1 else ''}"
-        reason = f'a quote opens here and takes {number} into one cell; close it, or write "" for a quote'
-        raise refused(f"{file} line {line + before}", reason)
-
-
-def _columns(header: Sequence[str], file: str, options: Options) -> dict[str, int]:
-    """The index of the column of each field. Raises Undecided unless each is named just once."""
-    wanted = options.map or {name: name for name in header if name}
-    known, counts = FIELDS if options.map else TEMPLATE, Counter(header)
-    faults = {
-        "columns that are not of the template": [name for name in wanted if name not in known],
-        "no columns named": [name for name in wanted.values() if not counts[name]],
-        "several columns named": [name for name in wanted.values() if counts[name] > 1],
-        "no columns for": [name for name in TABLES["required"] if name not in wanted],
-    }
-    for fault, names in faults.items():
-        if names:
-            told, fields = ", ".join(map(shown, names)), ", ".join(FIELDS)
-            seen = [shown(name) for name in header if name]
-            raise Undecided("columns", seen, file=file, fault=fault, names=told, fields=fields)
-    return {name: header.index(column) for name, column in wanted.items()}
-
-
-def _cells(row: Sequence[str], columns: Mapping[str, int]) -> dict[str, str]:
-    """The cells by field; one that says nothing is empty, a guard against formulas is gone."""
-    cells = {}
-    for name, index in columns.items():
-        cell = clean(row[index]) if name in ("text", "reply") else one_line(row[index])
-        cells[name] = "" if cell.lower() in TABLES["empty_cells"] else re.sub(r"^'(?=[=+@-])", "", cell)
-    return cells
-
-
-def csv_record(cells: Mapping[str, str], position: Fault, dates: DateForms, options: Options) -> Record:
-    """A row; an empty `reply` says nothing. Raises BadRecord and Undecided."""
-    date, replied = (read_date(cells.get(key, ""), options, *form) for key, form in dates.items())
-    verified, source = cells.get("verified", "").lower(), fold(cells.get("source") or options.source)
-    truths: dict[str, bool] = TABLES["truths"]
-    for value, reason in (
-        (cells["author"], "no author"),
-        (date.text, "no date"),
-        (not verified or verified in truths, f"verified is {shown(verified)}; known are {', '.join(truths)}"),
-    ):
-        if not value:
-            raise BadRecord(reason)
-    if not source:
-        raise Undecided("source", file=position.file)
-    rating = read_stars(cells["rating"], options.scale)
-    review: ReviewInFile = {"author": cells["author"], "rating": rating, "date": date.text, "source": source}
-    review |= {key: cells[key] or None for key in ("text", "source_url") if key in cells}
-    if reply := cells.get("reply"):
-        when = {"date": replied.text or None} if "reply_date" in cells else {}
-        review["owner_reply"] = {"text": reply} | when
-        if review.get("text") == reply:
-            review["text"] = None
-    if verified:
-        review["verified"] = truths[verified]
-    if "recommended" in cells["rating"].lower():
-        review["recommended"] = cells["rating"].lower() == "recommended"
-    return Record(position, "csv", cells.get("id", ""), review, date.utc, replied=replied.utc)
-
-
-# ---- Formats: told by content ----
-
-
-def read_single(data: bytes, file: str, exports: Exports) -> None:
-    """Add the reviews of a single file. Raises BadData and Undecided."""
-    for first, reason in TABLES["refused_by_first_bytes"].items():
-        if data.startswith(bytes.fromhex(first)):
-            raise refused(file, reason.format_map(TABLES))
-    if data.removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"{", b"[")):
-        read_google([Member(PurePosixPath(), file, data)], file, "", exports)
-    else:
-        read_csv(data, file, exports)

@@ -3,123 +3,46 @@
 An id is given once and kept for ever. A field that was changed by hand stays. The same records lead to the
 same reviews, whatever the order of files. This module is pure: it knows no format, no file and no clock.
 
-Sections, in the order in which `merge` goes: State - Merge - Locations - Sound records - Whole exports -
+Sections, in the order in which `merge` goes: Merge - Locations - Sound records - Whole exports -
 Ledger - Erasure - Brakes - Report
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
-from reviewslib.dataset.contract import BadData, Contract, Fault, shown
+from reviewslib.dataset.contract import Contract, Fault, shown
 from reviewslib.dataset.insights import value_digest
 from reviewslib.dataset.reviews import calendar_day, review_complaints, serving_order
 from reviewslib.dataset.strict_json import Json, encode
 from reviewslib.dataset.text import fold
+from reviewslib.importer.cells import rezoned
 from reviewslib.importer.exports import (
-    ANONYMOUS,
     Export,
     Exports,
     Options,
     Record,
     ReviewInFile,
+    Said,
     Undecided,
     latest,
-    utc_of,
+    question,
 )
-
-# ---- State: what imports remember; digests stand for names and for what people wrote ----
-
-STATE_FILE = "import-state.json"
-
-
-@dataclass(slots=True)  # there are as many as reviews
-class Entry:
-    """What is known of a review."""
-
-    source: str = ""
-    native: dict[str, str] = field(default_factory=dict)  # ids at the source by form, once moved by location
-    location: str = ""
-    join: str = ""  # the same for a review in Takeout and in the API
-    author: str = ""  # digest, as in suppressed.txt
-    updated: str = ""  # UTC
-    replied: str = ""  # UTC, of the reply
-    seen: str = ""  # UTC, the time of the newest export that had it
-    digests: dict[str, str] = field(default_factory=dict)  # of the fields as last imported
-
-
-@dataclass
-class State:
-    """What is known of all; what a file does not have is empty."""
-
-    zone: str = ""
-    names: str = ""  # "short" or "full"
-    insights: str = ""  # digest of insights.json as last counted
-    replaced: str = ""  # digest of the reviews.json that was to be replaced
-    complete: dict[str, str] = field(default_factory=dict)  # time of the newest complete export by location
-    parted: dict[str, str] = field(default_factory=dict)  # an export in several parts by location
-    titles: dict[str, str] = field(default_factory=dict)  # of locations
-    hidden: dict[str, str] = field(default_factory=dict)  # line of suppressed.txt by marks of what it erased
-    annotated: dict[str, str] = field(default_factory=dict)  # digests of annotation and review by id
-    exports: dict[str, Export] = field(default_factory=dict)  # of which other parts may come
-    reviews: dict[str, Entry] = field(default_factory=dict)
-    earlier: dict[str, Entry] = field(default_factory=dict)  # of those, the ones last changed, as before
-
-
-class Stored(NamedTuple):
-    """What a data directory holds."""
-
-    document: dict[str, Json]  # of reviews.json, empty without it
-    reviews_digest: str
-    insights: bytes | None
-    state: State  # empty where it was lost
-    suppressed: Collection[str]  # lines of suppressed.txt
-
-    @property
-    def reviews(self) -> dict[str, ReviewInFile]:
-        """By id."""
-        return {review["id"]: review for review in self.document.get("reviews", ())}
-
-
-KINDS: dict[str, type[Any]] = {"Entry": Entry, "Export": Export, "State": State}  # by annotation
-
-
-def _made(annotation: str, value: Json, *path: str) -> Any:
-    """What a field with this annotation holds, of JSON; unknown keys are left out. Raises BadData."""
-    inner, kind = annotation.removeprefix("dict[str, ")[:-1], KINDS.get(annotation)
-    is_right = isinstance(value, {"str": str, "list[str]": list}.get(annotation, dict))
-    if not is_right or (annotation == "list[str]" and not all(isinstance(each, str) for each in value)):
-        raise BadData([Fault(STATE_FILE, path, "unexpected; delete the file to have it made anew")])
-    if kind:
-        known = {each.name: str(each.type) for each in fields(kind) if each.name in value}
-        return kind(**{name: _made(inner, value[name], *path, name) for name, inner in known.items()})
-    return {key: _made(inner, value[key], *path, key) for key in value} if inner != annotation[:-1] else value
-
-
-def read_state(document: Json | None, reviews_digest: str) -> State:
-    """The state of a parsed file, if there is one, beside a reviews.json with this digest. Raises BadData.
-
-    The state is written first. Where reviews.json was not replaced after it, the earlier entries hold.
-    """
-    state: State = _made("State", document) if document is not None else State()
-    if document and "exports" not in document:  # made before parts were known: each may be a part alone
-        state.exports, state.complete = {"": Export({"001": ""}, state.complete)}, {}
-        state.exports[""].note_whole(state.exports[""].times)
-    if state.replaced == reviews_digest:
-        state.reviews |= state.earlier
-    return state
-
-
-def digest(*lines: str) -> str:
-    """SHA-256 of lines joined by LF, as in suppressed.txt: source and native id, or source and author."""
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
-
+from reviewslib.importer.state import (
+    Entry,
+    State,
+    Stored,
+    digest,
+    entry_of,
+    join_key,
+    rewritten,
+    row_digest,
+    short_name,
+)
 
 # ---- Merge ----
 
@@ -130,12 +53,21 @@ def merge(stored: Stored, exports: Exports, contract: Contract) -> tuple[dict[st
     `exports` are closed. Nothing is removed of a location of which the state, perhaps lost, knows no review.
     Raises Undecided.
     """
-    document, state, options = stored.document, stored.state, exports.options
-    ledger = Ledger(stored, is_short=options.short_names)
-    locations = _chosen_locations(exports, ledger, state.titles | exports.titles)
+    document, options = stored.document, exports.options
+    ledger = Ledger(rewritten(stored, options.zone) if options.rewrite_dates else stored, options)
+    state = ledger.state
+    locations = _chosen_locations(exports, ledger)
+    titles = {each: title for each, title in exports.titles.items() if each in locations}
+    name = options.name or " ".join(set(titles.values()))
+    is_open = not locations and exports.titles  # which one is asked for then
+    if not (document or options.name or is_open) and len(set(titles.values())) != 1:
+        exports.asked.append(question("name", sorted(titles.values())))
+    if exports.asked:
+        raise Undecided(*exports.asked)
     chosen = [each for each in exports.records if each.location in locations | {""}]
+    judged = len(exports.failed) if options.drop else 0  # file by file
     records = _sound(chosen, exports, contract)
-    _refuse_failures(exports.failed, len(records))
+    refuse_failures(exports.failed[judged:], len(records))
     whole = judge(state, exports, locations, ledger.located)
     ledger.take_all(_in_order(records, whole.exports), whole)
     ledger.assign_location({each.location for each in exports.records} - {""})
@@ -144,13 +76,12 @@ def merge(stored: Stored, exports: Exports, contract: Contract) -> tuple[dict[st
     if not options.allow_removals:
         _refuse_removals(whole.current, ledger)
     _refuse_twins(ledger)
-    titles = {each: title for each, title in exports.titles.items() if each in locations}
-    merged = {"business": _business(document, set(titles.values()), options)} | document
-    merged["reviews"] = ledger.listed()
+    business = contract.reviews_file.blank("business") | {"name": name}
+    merged = {"business": business} | document | {"reviews": ledger.listed()}
     after = _state_after(state, exports, ledger, whole)
     after.titles = state.titles | titles
     if merged != document:
-        changed = {id: entry for id, entry in state.reviews.items() if entry != after.reviews.get(id)}
+        changed = {id: entry for id, entry in stored.state.reviews.items() if entry != after.reviews.get(id)}
         after.earlier = {id: entry for id, entry in changed.items() if id not in ledger.erased}
     return merged, after, [*_report(ledger, exports), *_details(records, ledger)]
 
@@ -158,10 +89,14 @@ def merge(stored: Stored, exports: Exports, contract: Contract) -> tuple[dict[st
 def _state_after(state: State, exports: Exports, ledger: Ledger, whole: Whole) -> State:
     """The state after the import; of what was erased nothing is known."""
     known = ((id, entry) for id, entry in ledger.entries.items() if entry.digests or entry.location)
+    options = exports.options
     return replace(
         state,
-        zone=exports.options.zone,
-        names="short" if exports.options.short_names else "full",
+        zone=options.zone,
+        names="short" if options.short_names else "full",
+        avatars="yes" if options.avatars else "",
+        locations=sorted(ledger.chosen) if options.location else state.locations,
+        headers=state.headers | {header: said for header, said in exports.said.items() if said != Said()},
         complete=whole.complete,
         parted=whole.parted,
         hidden=ledger.hidden,
@@ -170,37 +105,39 @@ def _state_after(state: State, exports: Exports, ledger: Ledger, whole: Whole) -
     )
 
 
-def _business(document: Mapping[str, Json], titles: Collection[str], options: Options) -> Json:
-    if "business" not in document and not options.name and len(titles) != 1:
-        raise Undecided("name", sorted(titles))
-    return {"name": options.name or min(titles, default=""), "review_url": None, "review_policy": None}
-
-
 # ---- Locations: another one is another business ----
 
 
-def _chosen_locations(exports: Exports, ledger: Ledger, titles: Mapping[str, str]) -> set[str]:
-    """The locations to be imported. Raises Undecided unless the directory knows them, or all are named."""
-    ids, wanted = defaultdict[str, set[str]](set), exports.options.location
+def _chosen_locations(exports: Exports, ledger: Ledger) -> set[str]:
+    """The locations to be imported; a warning names the others.
+
+    Asks unless the directory knows them, or all were named, now or earlier.
+    """
+    ids, options, state = defaultdict[str, set[str]](set), exports.options, ledger.state
     for record in exports.records:
         ids[record.location].add(record.native_id)
-    found = ids.keys() - {""}
+    found, titles = ids.keys() - {""}, state.titles | exports.titles
     known = ledger.located or ledger.recognised(exports.records)
     by_title = defaultdict[str, set[str]](set)
     for each in found | known:
         by_title[fold(titles.get(each, ""))].add(each)
-    meant = [{name} & (found | known) or by_title[fold(name)] for name in wanted]
-    chosen = set[str]().union(*meant) or found | known
+    meant = [{name} & (found | known) or by_title[fold(name)] for name in options.location]
+    chosen = set[str]().union(*meant) or {*state.locations} or (options.drop and known) or found | known
     new = chosen & found - known
-    is_open = any(len(each) != 1 for each in meant) or bool(found and not chosen & found)
+    is_open = any(len(each) != 1 for each in meant) or bool(found and not chosen & found and not options.drop)
     has_others = bool(known) or len(new) > 1 or ledger.is_lost
-    if is_open or (new and has_others and not (wanted and known <= chosen)):
-        stored = Counter(ledger.entries[id].location for id in ledger.stored)
-        seen = [
-            f"{each} {titles.get(each, '')!r}: {len(ids[each])} reviews here, {stored[each]} stored"
-            for each in sorted(found | known)
-        ]
-        raise Undecided("location", seen)
+    is_named = chosen == {*state.locations} or (options.location and known <= chosen)
+    stored = Counter(ledger.entries[id].location for id in ledger.stored)
+    told = {
+        each: f"{each} {titles.get(each, '')!r}: {len(ids[each])} reviews here, {stored[each]} stored"
+        for each in sorted(found | known)
+    }
+    if is_open or (new and has_others and not is_named):
+        exports.asked.append(question("location", told.values()))
+        return set()
+    others = [told[each] for each in sorted(found - chosen) if not options.location]
+    exports.warnings += [f"not imported, since --location has not named it: {each}" for each in others]
+    ledger.chosen = chosen
     return chosen
 
 
@@ -316,13 +253,9 @@ def _remembered(
 FORMS = ("takeout", "api", "csv")  # what gives native ids; the one whose ids are preferred first
 DERIVED_ID = re.compile(r"(.*-[0-9a-f]{24})(?:-[0-9]+)?", re.DOTALL)
 CHANGED = {"rating": "stars changed", "owner_reply": "reply changed"}  # in the report
-RowKey = tuple[str, str, str, str]  # source, a derived id without its number, digests of text and stars
-
-
-def short_name(author: str) -> str:
-    """First name and initial, such as “Camille R.” for “Camille Roux”."""
-    first, *others = author.split() or [""]
-    return f"{first} {others[-1][0]}." if others and author != ANONYMOUS else author
+RowKey = tuple[
+    str, str, str, str, str
+]  # source, an id without its number, `Entry.row`, digests of text, stars
 
 
 def _address(word: str) -> list[str]:
@@ -337,26 +270,15 @@ def without_address(author: str) -> str:
     return " ".join(word for word in words if not _address(word)) or _address(words[0])[0]
 
 
-def join_key(source: str, utc: str, author: str) -> str:
-    """The same for a review in Takeout and in the API; empty without a moment."""
-    return digest(source, utc, short_name(fold(author))) if utc else ""
-
-
-def entry_of(review: ReviewInFile) -> Entry:
-    """What a stored review tells of itself."""
-    source, author = fold(review.get("source") or "unknown"), fold(review["author"])
-    join = join_key(source, utc_of(review["date"]), author)
-    return Entry(source, join=join, author=digest(source, author))
-
-
 class Ledger:
     """The stored reviews and what is known of each, while records are merged into them.
 
     It gives ids, takes fields that an export has anew, and removes what exports no longer have or is erased.
     """
 
-    def __init__(self, stored: Stored, *, is_short: bool):
-        known, self.suppressed, self.is_short = stored.state.reviews, set(stored.suppressed), is_short
+    def __init__(self, stored: Stored, options: Options):
+        self.state, known, self.is_short = stored.state, stored.state.reviews, options.short_names
+        self.suppressed, self.chosen = set(stored.suppressed), set[str]()  # locations
         self.stored = stored.reviews
         self.reviews = {id: dict(review) for id, review in self.stored.items()}
         self.entries = {id: entry_of(review) for id, review in self.stored.items() if id not in known}
@@ -376,7 +298,7 @@ class Ledger:
             self._ids |= {(entry.source, native_id): id for native_id in entry.native.values()}
             self._joined[entry.join].append(id)
             if (derived := DERIVED_ID.fullmatch(id)) and not entry.native:
-                self._derived[derived[1]].append(id)
+                self._derived[entry.row or derived[1]].append(id)
 
     def recognised(self, records: Iterable[Record]) -> set[str]:
         """The locations of records that are stored, for a state that knows none."""
@@ -392,7 +314,8 @@ class Ledger:
         """Take over what records say, and note which reviews each export has."""
         for form in FORMS:  # Takeout's ids are given first, so that they are kept
             self._give_ids(form, [each for each in records if each.form == form and each.native_id])
-        derived = self._derive_ids({_row_key(each) for each in records if not each.native_id})
+        rows = {_row_key(each): each for each in records if not each.native_id}
+        derived = self._derive_ids(rows)
         ids = defaultdict[str, set[str]](set)
         for record in records:
             native = record.review["source"], record.native_id
@@ -432,25 +355,29 @@ class Ledger:
         is_same_text = self._said_by(id)[0] == value_digest(record.review.get("text"))
         return record.form not in entry.native or (has_moved and is_same_text)
 
-    def _derive_ids(self, rows: set[RowKey]) -> dict[RowKey, str]:
+    def _derive_ids(self, rows: Mapping[RowKey, Record]) -> dict[RowKey, str]:
         """Rows of one author and day: those of the same text and stars keep their ids, then the others."""
-        ids, bases = dict[RowKey, str](), defaultdict[tuple[str, str], list[RowKey]](list)
+        ids, bases = dict[RowKey, str](), defaultdict[tuple[str, str, str], list[RowKey]](list)
         for row in sorted(rows):
-            bases[row[:2]].append(row)
-        for (source, base), left in bases.items():
-            free = dict.fromkeys(sorted(self._derived[base], key=lambda id: (len(id), id)))
-            numbered = [base, *(f"{base}-{number}" for number in range(2, len(free) + len(left) + 1))]
+            bases[row[:3]].append(row)
+        for (source, base, moved), left in bases.items():
+            known = {*self._derived[base], *self._derived[moved]}
+            free = dict.fromkeys(sorted(known, key=lambda id: (len(id), id)))
+            numbers = range(2, len(free) + len(left) + 1)
+            numbered = [base, *(f"{base}-{number}" for number in numbers)]
+            in_wrong_zones = {_row_key(rows[row], zone)[1] for row in left for zone in self.state.zones}
+            earlier = [f"{each}{end}" for each in in_wrong_zones for end in ("", *(f"-{n}" for n in numbers))]
             for length in (2, 1):  # text and stars, then the text alone
                 said = defaultdict[tuple[str, ...], deque[str]](deque)
                 for id in free:
                     said[self._said_by(id)[:length]].append(id)
                 for row in left:
-                    if same := said[row[2:][:length]]:
+                    if same := said[row[3:][:length]]:
                         ids[row] = same.popleft()
                         del free[ids[row]]
                 left = [row for row in left if row not in ids]
             # What was erased stays away: each row that is not stored as it is may be it.
-            erased = [id for id in numbered if digest(source, id) in self.suppressed]
+            erased = [id for id in (*numbered, *earlier) if digest(source, id) in self.suppressed]
             fresh = [id for id in numbered if id not in self.entries]
             ids |= zip(left, erased[:1] * len(left) or [*free, *fresh], strict=False)
         for (source, *_), id in ids.items():
@@ -467,6 +394,7 @@ class Ledger:
         entry = self.entries[id]
         if id not in self.reviews:  # new, or one that was removed and returns
             self.reviews[id] = {"id": id}
+            entry.clocks = [key for key in record.clocks if key == "date"]
             entry.updated = entry.replied = entry.seen = ""
             entry.digests = {}
         is_current = record.form == "csv" or record.updated >= entry.updated
@@ -484,6 +412,8 @@ class Ledger:
                 if is_news and (value or entry.replied < record.exported):
                     self._set(id, key, value and _dated(value, self.reviews[id].get(key) or {}))
                     entry.replied = record.replied
+                    others = [each for each in entry.clocks if each != key]
+                    entry.clocks = [*others, *(each for each in record.clocks if each == key)]
             elif key == "author":
                 if is_news and is_current:
                     entry.author = digest(entry.source, fold(value))
@@ -555,11 +485,16 @@ def _dated(reply: dict[str, Json], stored: Mapping[str, Json]) -> Json:
     return reply | {"date": reply.get("date", known)}
 
 
-def _row_key(record: Record) -> RowKey:
-    """What tells rows without ids apart."""
+def _row_key(record: Record, zone: str = "") -> RowKey:
+    """What tells rows without ids apart; in another zone with the day that it has there."""
     review, source = record.review, record.review["source"]
-    base = f"{source}-{digest(source, fold(review['author']), calendar_day(review))[:24]}"
-    return source, base, value_digest(review.get("text")), value_digest(review["rating"])
+    author = digest(source, fold(review["author"]))
+    day = (
+        rezoned(review["date"], zone, is_clock="date" in record.clocks)[:10] if zone else calendar_day(review)
+    )
+    base = f"{source}-{digest(source, fold(review['author']), day)[:24]}"
+    said = value_digest(review.get("text")), value_digest(review["rating"])
+    return source, base, row_digest(author, day), *said
 
 
 # ---- Erasure: the lines of suppressed.txt by which a review or an author stays away ----
@@ -573,7 +508,7 @@ def erasing_lines(stored: Stored, id: str) -> list[str]:
         if review := stored.reviews.get(each):
             entry = stored.state.reviews.get(each) or entry_of(review)
             return [digest(entry.source, native_id) for native_id in entry.native.values() or [each]]
-    raise Undecided("unknown id", id=shown(id))
+    raise Undecided(question("unknown id", id=shown(id)))
 
 
 def author_lines(stored: Stored, name: str, source: str) -> list[str]:
@@ -585,25 +520,28 @@ def author_lines(stored: Stored, name: str, source: str) -> list[str]:
             shown_so[entry.source].add(entry.author)
     sources = {fold(source)} if source else shown_so.keys()
     if len(sources) != 1:
-        raise Undecided("source of author", sorted(shown_so), name=shown(name))
+        raise Undecided(question("source of author", sorted(shown_so), name=shown(name)))
     (source,) = sources
     authors = shown_so[source] or {digest(source, fold(name))}
     if len(authors) > 1:
-        raise Undecided("authors alike", number=len(authors), name=shown(name))
+        raise Undecided(question("authors alike", number=len(authors), name=shown(name)))
     return [f"author {each}" for each in authors]
 
 
 # ---- Brakes: what looks like a mistake stops the import ----
 
 MOST_FAILED = 0.1  # of the records of a command
+LEAST_FAILED = 3  # of these, unless nothing is left
 FEW_REMOVED, MOST_REMOVED_SHARE = 3, 0.1  # of the stored reviews of the locations that an export speaks for
 MOST_OF_FEW = 1 / 3  # likewise, however few they are
 MOST_TWINS = 0.2  # of the new reviews
 
 
-def _refuse_failures(failed: Sequence[Fault], sound: int) -> None:
-    if len(failed) > MOST_FAILED * (total := len(failed) + sound):
-        raise Undecided("failures", map(str, failed), failed=len(failed), total=total)
+def refuse_failures(failed: Sequence[Fault], sound: int) -> None:
+    """Raise Undecided if many records are faulty, or all."""
+    total = len(failed) + sound
+    if len(failed) > MOST_FAILED * total and (len(failed) >= LEAST_FAILED or not sound):
+        raise Undecided(question("failures", map(str, failed), failed=len(failed), total=total))
 
 
 def _refuse_removals(current: Mapping[str, Sequence[Export]], ledger: Ledger) -> None:
@@ -611,8 +549,8 @@ def _refuse_removals(current: Mapping[str, Sequence[Export]], ledger: Ledger) ->
     is_many = len(removed) > FEW_REMOVED and len(removed) > MOST_REMOVED_SHARE * total
     if is_many or len(removed) > MOST_OF_FEW * total:
         is_part = any(export.is_first_alone() for exports in current.values() for export in exports)
-        question = "removals by part 001" if is_part else "removals"
-        raise Undecided(question, map(told, removed.values()), removed=len(removed), total=total)
+        name = "removals by part 001" if is_part else "removals"
+        raise Undecided(question(name, map(told, removed.values()), removed=len(removed), total=total))
 
 
 def _refuse_twins(ledger: Ledger) -> None:
@@ -627,13 +565,14 @@ def _refuse_twins(ledger: Ledger) -> None:
     pairs = [(id, other) for id in new if (other := others.get(person_and_day(id, reviews[id])))]
     twins = [pair for pair in pairs if not entries[pair[0]].native.keys() & entries[pair[1]].native.keys()]
     if twins and len(twins) >= MOST_TWINS * len(new):
-        raise Undecided("twins", map(" and ".join, twins), twins=len(twins), new=len(new))
+        raise Undecided(question("twins", map(" and ".join, twins), twins=len(twins), new=len(new)))
 
 
 # ---- Report ----
 
 LEAST_TELLING = 40  # characters of a text that two reviews do not share by chance
 FIRST_WORDS = 8
+FEW_NAMED = 3  # authors in one line
 
 
 def told(review: ReviewInFile) -> str:
@@ -661,15 +600,18 @@ def _report(ledger: Ledger, exports: Exports) -> Iterator[str]:
         "deleted since, not taken from an older export": len(named - stored.keys() - ledger.current),
         "removed, since a complete export no longer has them": len(removed),
         "kept away by suppressed.txt": len(erased),
-        "without stars, skipped": len(ledger.unrated),
+        "the same as another row of its file": exports.doubled,
         "faulty, skipped": len(exports.failed),
     }
     yield from (f"{what}: {number}" for what, number in counts.items() if number)
     # The author of what was erased earlier is not named once more.
     for what, gone in (("removed", removed), ("kept away", erased)):
         yield from (f"{what}: {told(gone[id])}" for id in gone if id in stored)
-    yield from (f"skipped: {record.position}no rating" for record in ledger.unrated.values())
+    if unrated := [record.review["author"] for record in ledger.unrated.values()]:
+        few = unrated if exports.options.verbose else unrated[:FEW_NAMED]
+        yield f"without stars, skipped: {len(unrated)} ({', '.join(few)}{', …' * (few < unrated)})"
     yield from (f"skipped: {each}" for each in exports.failed)
+    yield from exports.skipped
     yield from (f"skipped: {link} is a link; give the file itself" for link in exports.links)
     yield from exports.warnings
     unmet = sorted(ledger.suppressed.difference(ledger.hidden.values()))

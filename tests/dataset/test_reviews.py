@@ -311,10 +311,11 @@ def test_unusual_values_are_served_as_they_are(key: str, values: list[Any]) -> N
         small.check_served(dataset)
 
 
-def test_absent_insights_are_a_warning_and_are_counted_from_the_reviews() -> None:
+def test_absent_insights_are_a_note_and_are_counted_from_the_reviews() -> None:
     reviews = [review("a", date="2025-06-01T08:00:00Z"), review("b", rating=2, date="2025-04-30")]
     dataset = loaded(a_file(*reviews, review("hidden", verified=False)))
-    assert dataset.warnings == ("insights.json is absent: only stars and dates of the reviews are counted",)
+    assert dataset.notes == ("insights.json is absent: only stars and dates of the reviews are counted",)
+    assert dataset.warnings == loaded(a_file(*reviews), {}).notes == ()
     said = json.loads(dataset.insights_json)
     empty = json.loads(loaded(a_file(*reviews), {}).insights_json)
     assert said == empty | counted(served(dataset)) | {"generated_at": "2025-06-01T08:00:00Z"}

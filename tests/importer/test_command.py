@@ -2,9 +2,12 @@
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -25,9 +28,13 @@ from export_lab import (
 from hub_lab import FORM, JSON_FEED, open_lab
 from services import SAMPLE, daemon, fetch
 
+from reviewslib import files
+from reviewslib.dataset.contract import shipped_contract
+from reviewslib.dataset.reviews import load
 from reviewslib.files import LARGEST_FILE_BYTES
 from reviewslib.importer import command
 from reviewslib.importer.command import EXIT_BAD_DATA, EXIT_FAILURE, EXIT_SUCCESS, EXIT_USAGE
+from reviewslib.links import Links
 
 # What one real export or another has, by number: the changes of the item, and what is served.
 REAL: dict[int, tuple[dict[str, object], dict[str, object]]] = {
@@ -56,6 +63,13 @@ REAL: dict[int, tuple[dict[str, object], dict[str, object]]] = {
 }
 
 
+SCHEMAS = shipped_contract().schemas["components"]["schemas"]
+BLANK_BUSINESS: dict[str, Any] = dict.fromkeys(SCHEMAS["Business"]["properties"]) | {
+    "address": dict.fromkeys(SCHEMAS["Address"]["properties"]),
+    "geo": {"latitude": None, "longitude": None},
+}
+
+
 def test_a_takeout_becomes_a_data_set_and_a_second_import_changes_no_byte(
     shop: Shop, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -66,8 +80,7 @@ def test_a_takeout_becomes_a_data_set_and_a_second_import_changes_no_byte(
     archive = zipped(shop.root / "takeout-20261101T101112Z-001.zip", both)
     shop.take(archive)
     assert "new: 63\n" in capsys.readouterr().out
-    named_alone = {"name": "Bó's Bakarí", "review_url": None, "review_policy": None}
-    assert shop.document["business"] == named_alone
+    assert shop.document["business"] == BLANK_BUSINESS | {"name": "Bó's Bakarí"}
     for number, (_, served) in REAL.items():
         plain = {
             "id": takeout_id(number),
@@ -91,16 +104,16 @@ def test_a_kill_between_the_two_files_makes_nothing_look_changed_by_hand(
     shop.take(takeout(shop.root / "a.zip", [item(n) for n in range(5)]))
     newer = [item(1, comment="new", updateTime=moment(9)), *(item(n) for n in range(2, 7))]
     archive = takeout(shop.root / "b.zip", newer)
-    write = command.write
+    write = files.write
 
     def killed(path: Path, content: bytes, **how: bool) -> None:
         if path.name == "reviews.json":
-            raise KeyboardInterrupt
+            raise SystemExit(9)
         return write(path, content, **how)
 
     with monkeypatch.context() as patch:
-        patch.setattr(command, "write", killed)
-        with pytest.raises(KeyboardInterrupt):
+        patch.setattr(files, "write", killed)
+        with pytest.raises(SystemExit):
             shop.run(archive)
     shop.take(archive)
     straight = Shop(shop.root / "straight")
@@ -204,14 +217,14 @@ def test_a_file_named_as_parts_are_is_not_one_of_them(shop: Shop) -> None:
 
 
 def test_a_folder_and_parts_are_taken_like_one_archive(shop: Shop) -> None:
-    files = takeout_files([item(n) for n in range(50)])
-    for name, content in files.items():
+    pages = takeout_files([item(n) for n in range(50)])
+    for name, content in pages.items():
         path = shop.root / "x" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     shop.take(shop.root / "x")
     whole = shop.files()
-    half = list(files.items())
+    half = list(pages.items())
     parts = [zipped(shop.root / f"t-00{n + 1}.zip", dict(half[n::2])) for n in range(2)]
     other = Shop(shop.root / "o")
     other.root.mkdir()
@@ -450,3 +463,171 @@ def test_from_a_takeout_to_a_subscriber(shop: Shop) -> None:
             assert "Splunkunýtt" in json.loads(lab.posts()[0].body)["items"][0]["content_text"]
             found = fetch(service, "/api/reviews/search?query=splunku")
             assert json.loads(found.body)["matched"] == 1
+
+
+def test_a_drop_folder_with_stray_files_imports_the_rest_and_names_them(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.take(takeout(shop.root / "first.zip", [item(n) for n in range(20)]))
+    drop = shop.root / "drop"
+    (drop / "holiday").mkdir(parents=True)
+    written(drop / "holiday" / "photo.jpg", b"\xff\xd8")
+    written(drop / "desktop.ini", "[.ShellClassInfo]\nIconResource=x,1\n")
+    written(drop / ".DS_Store", b"\0\1")
+    written(drop / "takeout-20260101T101112Z-002.zip.part", b"PK\x03\x04 cut")
+    written(drop / "strange.csv", "Who,Mark,Note\nAnn,5,x\n")
+    written(drop / "faulty.csv", "author,rating,date,source\n" + 9 * "Ann,x,2024-01-01,fb\n")
+    written(drop / "good.csv", "author,rating,date,source\nAnn,5,2024-01-01,fb\n")
+    takeout(drop / "takeout-20260101T101112Z-001.zip", [item(n) for n in range(1, 21)])
+    capsys.readouterr()
+    assert shop.run("--drop", drop) == EXIT_SUCCESS
+    told = capsys.readouterr().out
+    for name in ("desktop.ini", "holiday", "takeout-20260101T101112Z-002.zip.part", "strange.csv", "faulty"):
+        assert any(line.startswith("skipped: ") and str(drop / name) in line for line in told.splitlines())
+    assert "--map author=Who,rating=Mark,date=YOUR-COLUMN --source YOUR-SOURCE" in told
+    assert "DS_Store" not in told and "A running service" not in told
+    two_faulty = "author,rating,date,source\nAnn,5,2024-01-01,fb\n" + 2 * "Bo,x,2024-01-01,fb\n"
+    for name in ("1.csv", "2.csv"):  # each is a small file of its own
+        written(drop / name, two_faulty)
+    assert shop.run("--drop", drop) == EXIT_SUCCESS
+    (drop / "1.csv").unlink()
+    (drop / "2.csv").unlink()
+    assert len(shop.reviews) == 22  # part 002 may have the first one, so that it stays
+    before = shop.files()
+    assert shop.run("--drop", drop) == EXIT_SUCCESS
+    assert shop.files() == before
+    for path in (drop / "good.csv", drop / "takeout-20260101T101112Z-001.zip"):
+        path.unlink()
+    assert shop.run("--drop", drop) == EXIT_BAD_DATA
+    assert "There is nothing to import" in capsys.readouterr().err
+    empty = shop.root / "empty"
+    empty.mkdir()
+    assert (
+        shop.run("--drop", empty) == command.main(["--drop", str(empty), "--data", f"{shop.root}/new"]) == 0
+    )
+    assert shop.run(drop / "desktop.ini") == EXIT_BAD_DATA  # named by somebody, it is a fault as before
+    assert shop.files() == before
+
+
+def test_a_location_that_appears_in_a_drop_folder_is_named_and_not_imported(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.take(takeout(shop.root / "first.zip", [item(1)]))
+    both = takeout_files([item(1), item(2)]) | takeout_files([item(3, place="22")], place="22")
+    (shop.root / "drop").mkdir()
+    archive = zipped(shop.root / "drop" / "a.zip", both)
+    assert shop.run(archive) == EXIT_BAD_DATA
+    assert shop.run("--drop", archive.parent) == EXIT_SUCCESS
+    assert "not imported, since --location has not named it: 22" in capsys.readouterr().out
+    assert set(shop.reviews) == {takeout_id(1), takeout_id(2)}
+
+
+def test_avatars_are_remembered(shop: Shop) -> None:
+    face = {"reviewer": {"displayName": "Ann", "profilePhotoUrl": "https://a.example/1"}}
+    shop.take(written(shop.root / "p", page([item(1, **face)])), "--name", "B", "--avatars")
+    shop.take(written(shop.root / "q", page([item(2, **face)])))
+    assert all(review["author_avatar_url"] for review in shop.reviews.values())
+    shop.take(written(shop.root / "r", page([item(3, **face)])), "--no-avatars")
+    assert "author_avatar_url" not in shop.reviews[takeout_id(3)]
+
+
+def test_a_dry_run_speaks_in_the_conditional(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    pages = written(shop.root / "p", page([item(1)]))
+    assert shop.run(pages, "--dry-run", "--zone", ZONE, "--name", "B") == EXIT_SUCCESS
+    told = capsys.readouterr().out
+    assert "reviews.json would be written: 1 review." in told and "running service" not in told
+    assert not re.search(r" (is|are|was|were) (?!not|written\.$)", told.replace("nothing was written", ""))
+    shop.take(pages, "--name", "B")
+    assert shop.run(pages, "--dry-run") == EXIT_SUCCESS
+    assert "reviews.json would stay as it is" in capsys.readouterr().out
+    assert shop.run("--count", "--dry-run") == EXIT_SUCCESS
+    assert "insights.json would be counted from 1 review." in capsys.readouterr().out
+
+
+def test_the_closing_hint_is_a_command_that_works_where_it_is_typed(shop: Shop) -> None:
+    program = Path(sys.executable).with_name("reviewsd-import")
+    pages = written(shop.root / "p", page([item(1)]))
+    arguments = [program, pages, "--data", shop.data, "--zone", ZONE, "--name", "B"]
+    told = subprocess.run(arguments, capture_output=True, text=True, check=True, cwd=shop.root).stdout
+    hint = told.splitlines()[-1].partition(": ")[2]
+    ran = subprocess.run(
+        [*shlex.split(hint), "--check"], capture_output=True, text=True, cwd=shop.root, check=False
+    )
+    assert (ran.returncode, "1 review" in ran.stdout) == (0, True)
+
+
+def test_a_count_lists_each_name_with_its_mentions(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    shop.take(written(shop.root / "a", page([item(1), item(2)])), "--name", "B")
+    names = [*ALIASES["technicians"], {"id": "bo", "label": "Bo Roe", "aliases": ["Bo"]}]
+    written(shop.data / "editorial.json", json.dumps({"entities": {"technicians": names}}))
+    assert shop.run("--count") == EXIT_SUCCESS
+    assert "technicians: Ósk: 2\ntechnicians: Bo Roe: 0\n" in capsys.readouterr().out
+
+
+def test_a_flag_without_effect_says_so(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    pages = written(shop.root / "a", page([item(1)]))
+    shop.take(pages, "--name", "B")
+    assert "no effect" not in capsys.readouterr().out
+    shop.take(pages, "--name", "C", "--source", "fb", "--map", "author=x", "--scale", "10")
+    told = capsys.readouterr().out
+    for each in (
+        "--name has no effect: the business is called 'B'",
+        "--source has",
+        "--map has",
+        "--scale has",
+    ):
+        assert each in told
+    rows = shop.csv(["Ann", "5", "2024-01-02", "fb"], header="author rating date source")
+    shop.take(rows, "--source", "yelp", "--location", PLACE)
+    told = capsys.readouterr().out
+    assert "--source has no effect" in told and "--location has no effect" in told
+
+
+def test_an_interruption_is_one_line(
+    shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "merge", interrupted)
+    pages = written(shop.root / "a", page([item(1)]))
+    assert shop.run(pages, "--name", "B", "--zone", ZONE) == 130
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not shop.data.exists()
+
+
+def test_the_first_import_into_a_new_directory_is_locked_too(
+    shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = written(shop.root / "a", page([item(1)]))
+    merge, ends = command.merge, []
+
+    def merged(*arguments: Any) -> Any:
+        if not ends:
+            ends.append(None)
+            ends.append(shop.run(pages, "--name", "C", "--zone", ZONE))
+        return merge(*arguments)
+
+    monkeypatch.setattr(command, "merge", merged)
+    shop.take(pages, "--name", "B")
+    assert ends == [None, EXIT_FAILURE]
+    assert "another import is under way" in capsys.readouterr().err
+    assert shop.document["business"]["name"] == "B"
+
+
+def test_the_skeleton_of_the_business_is_served_as_if_it_were_absent_and_survives_when_filled_in(
+    shop: Shop,
+) -> None:
+    pages = written(shop.root / "a", page([item(1)]))
+    shop.take(pages, "--name", "B")
+    content = (shop.data / "reviews.json").read_bytes()
+    dataset = load(shipped_contract(), content, None, Links())
+    assert dataset.business == dict.fromkeys(BLANK_BUSINESS) | {"name": "B"}
+    document = shop.document
+    document["business"] |= {
+        "description": "Buns",
+        "address": BLANK_BUSINESS["address"] | {"locality": "Vík"},
+    }
+    written(shop.data / "reviews.json", json.dumps(document))
+    shop.take(written(shop.root / "b", page([item(2)])))
+    assert shop.document["business"] == document["business"]

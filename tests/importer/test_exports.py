@@ -70,7 +70,7 @@ def test_dates_are_read_in_each_known_form(shop: Shop, written_as: str) -> None:
 
 @pytest.mark.parametrize(
     "cell",
-    ["31/02/2024", "2 months ago", "2024-13-01", "2024-01-01 25:00", "1850-01-01", "99999999999", "05/03/24"],
+    ["31/02/2024", "2 months ago", "2024-13-01", "2024-01-01 25:00", "1850-01-01", "99999999999", "13/13/24"],
 )
 def test_what_is_no_date_is_a_failed_row(shop: Shop, cell: str, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [["Ann", "5", f"2024-01-{n:02}", ""] for n in range(1, 20)]
@@ -286,8 +286,8 @@ REFUSED = {
     "xls": (b"\xd0\xcf\x11\xe0\xa1", "CSV UTF-8"),
     "zip": (b"PK\x03\x04 cut", "damaged"),
     "spoilt": (b"id,author,rating,date,source\n1.17E+17,A,5,2024-01-01,fb\n", "spreadsheet"),
-    "tenth": (page([item(1), {"name": 5}]), "more than a tenth"),
-    "text": (page([item(1), item(2)["name"]]), "and not an object"),
+    "tenth": (page([item(1), *({"name": n} for n in range(3))]), "more than a tenth"),
+    "text": (page([item(1), *3 * [item(2)["name"]]]), "and not an object"),
     "verified": (b"author,rating,date,source,verified\nA,5,2024-01-01,fb,no\n", "--map"),
     "PK": (b"PK,author,rating,date,source\n7,A,5,2024-01-01,fb\n", "--map"),
     "page": (b"<!DOCTYPE html>", "DOCTYPE"),

@@ -29,9 +29,10 @@ from export_lab import (
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from reviewslib.importer.cells import clean
 from reviewslib.importer.command import EXIT_BAD_DATA, EXIT_SUCCESS
-from reviewslib.importer.exports import clean
-from reviewslib.importer.merging import Ledger, digest
+from reviewslib.importer.merging import Ledger
+from reviewslib.importer.state import digest
 
 
 def test_a_newer_version_replaces_an_older_one_in_either_order(shop: Shop) -> None:
@@ -41,12 +42,12 @@ def test_a_newer_version_replaces_an_older_one_in_either_order(shop: Shop) -> No
     renamed = item(0, reviewer={"displayName": "Ósk Önnur"})  # for which Google has no time
     new = takeout(shop.root / "new.zip", [renamed, edited, *(item(n) for n in range(3, 10))])
     ends = []
-    for number, files in enumerate([[old, new], [new, old]]):
+    for number, both in enumerate([[old, new], [new, old]]):
         one, by_one = Shop(shop.root / f"{number}"), Shop(shop.root / f"{number}a")
         for each in (one, by_one):
             each.root.mkdir()
-        one.take(*files)
-        for file in files:
+        one.take(*both)
+        for file in both:
             by_one.take(file)
         ends += [one.files()["reviews.json"], by_one.files()["reviews.json"]]
     assert all(end == ends[0] for end in ends)
@@ -59,10 +60,10 @@ def test_a_newer_version_replaces_an_older_one_in_either_order(shop: Shop) -> No
 
 
 def test_of_two_versions_of_one_time_the_same_is_taken_in_either_order(shop: Shop) -> None:
-    files = [written(shop.root / text, page([item(1, comment=text)])) for text in ("a", "b")]
-    shop.take(*files, "--name", "B")
+    pages = [written(shop.root / text, page([item(1, comment=text)])) for text in ("a", "b")]
+    shop.take(*pages, "--name", "B")
     before = shop.files()
-    shop.take(*reversed(files))
+    shop.take(*reversed(pages))
     assert shop.files() == before
 
 
@@ -389,28 +390,6 @@ def test_a_directory_of_an_earlier_version_is_taken_over_and_what_it_had_lost_re
     assert shop.files() == after
 
 
-def test_a_state_with_what_a_later_version_remembers_is_read_and_one_of_another_form_is_refused(
-    shop: Shop, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pages = written(shop.root / "p", page([item(1)]))
-    shop.take(pages, "--name", "B")
-    state = shop.state
-    state["reviews"][takeout_id(1)]["has_zone"] = "yes"
-    written(shop.data / "import-state.json", json.dumps(state | {"headers": {"a,b": {"source": "fb"}}}))
-    shop.take(pages)
-    for path, wrong in (
-        ("/reviews", []),
-        ("/zone", {}),
-        ("/exports/x", 5),
-        ("/exports/x/ids", {"ids": [1]}),
-    ):
-        key, _, inner = path[1:].partition("/")
-        document = state | {key: {"x": wrong} if inner else wrong}
-        written(shop.data / "import-state.json", json.dumps(document))
-        assert shop.run(pages) == EXIT_BAD_DATA
-        assert f"import-state.json {path}" in capsys.readouterr().err
-
-
 def test_a_missing_reply_clears_only_one_that_is_older_than_the_export(shop: Shop) -> None:
     reply = {"comment": "Takk", "updateTime": moment(30)}
     shop.take(written(shop.root / "a", page([item(1, reviewReply=reply)])), "--name", "B")
@@ -469,8 +448,8 @@ def test_only_what_comes_from_the_location_is_removed(shop: Shop) -> None:
 
 
 def test_several_locations_are_never_mixed(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
-    files = takeout_files([item(1)]) | takeout_files([item(2, place="22")], place="22", title="Twó")
-    archive = zipped(shop.root / "a.zip", files)
+    both = takeout_files([item(1)]) | takeout_files([item(2, place="22")], place="22", title="Twó")
+    archive = zipped(shop.root / "a.zip", both)
     assert shop.run(archive, "--zone", ZONE) == EXIT_BAD_DATA
     told = capsys.readouterr().err
     assert "22 'Twó'" in told and PLACE in told
@@ -699,15 +678,15 @@ def test_the_order_of_files_and_of_reviews_does_not_matter(
     for turn in range(2):
         seed.shuffle(items)
         cut = seed.randint(0, len(items))
-        files = [
+        paths = [
             written(root / f"{turn}{n}", page(part))
             for n, part in enumerate((items[:cut], items[cut:]))
             if part
         ]
         shop = Shop(root / f"d{turn}")
-        shop.take(*files, "--name", "B")
+        shop.take(*paths, "--name", "B")
         once = shop.files()
-        shop.take(*reversed(files))
+        shop.take(*reversed(paths))
         assert shop.files() == once
         ends.append(once["reviews.json"])
     assert ends[0] == ends[1]
@@ -738,3 +717,26 @@ def test_the_order_of_rows_does_not_matter_and_nothing_is_made_up(
     said = {(author, int(stars), text or None) for _, author, stars, _, text in table}
     assert said >= {(each["author"], each["rating"], each["text"]) for each in shop.reviews.values()}
     assert len(shop.reviews) == len({row[0] or tuple(row) for row in table})
+
+
+def test_the_location_that_was_named_is_remembered_and_others_are_named(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = takeout_files([item(1)]) | takeout_files([item(2, place="22")], place="22", title="Twó")
+    shop.take(zipped(shop.root / "a.zip", both), "--location", "twó")
+    more = both | takeout_files([item(3, place="33")], place="33", title="Þrjú")
+    assert shop.run(zipped(shop.root / "b.zip", more)) == EXIT_SUCCESS
+    told = capsys.readouterr().out
+    assert "location 22" in told and "not imported, since --location has not named it: 33 'Þrjú': 1" in told
+    assert set(shop.reviews) == {takeout_id(2)}
+    shop.take(shop.root / "b.zip", *(word for each in ("22", "33") for word in ("--location", each)))
+    assert shop.run(shop.root / "b.zip") == EXIT_SUCCESS
+    assert set(shop.reviews) == {takeout_id(2), takeout_id(3)}
+
+
+def test_ratings_without_stars_are_one_line(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [[f"Nr{n}", "0", "2024-01-02", ""] for n in range(5)]
+    shop.take(shop.csv(*rows), "--name", "B", "--source", "fb")
+    assert "without stars, skipped: 5 (Nr0, Nr1, Nr2, …)\n" in capsys.readouterr().out
+    shop.take(shop.csv(*rows), "--source", "fb", "--verbose")
+    assert "without stars, skipped: 5 (Nr0, Nr1, Nr2, Nr3, Nr4)\n" in capsys.readouterr().out

@@ -1,0 +1,211 @@
+"""What one value of an export says: clean text, a day or a moment, stars.
+
+The words for months and stars are data (`exports.json`). This module is pure; it knows no file, no format and
+no review, and raises BadRecord for what it cannot read.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
+from importlib import resources
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from reviewslib.dataset.contract import shown
+from reviewslib.dataset.strict_json import SURROGATE, decode
+from reviewslib.dataset.text import canonically_ordered, fold
+
+TABLES = decode((resources.files(__package__) / "exports.json").read_bytes())
+
+
+class BadRecord(ValueError):
+    """A record cannot be imported; the text says why."""
+
+
+# ---- Text: what people wrote, without what exports add ----
+
+TRANSLATED = re.compile(r"\((?:Translated by|Traduzido pelo) Google\)")
+TRANSLATED_LINE = re.compile(rf"^[ \t]*{TRANSLATED.pattern}[ \t]*$", re.MULTILINE)
+
+
+def clean(text: str) -> str:
+    """`text` in NFC, its lines ended by LF, without control characters and half surrogate pairs."""
+    text = SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text).replace("\N{NO-BREAK SPACE}", " ")
+    text = re.sub(r"[\x00-\x08\x0b-\x1f]", "", re.sub(r"\r\n?", "\n", text))
+    if not unicodedata.is_normalized("NFC", text):
+        text = unicodedata.normalize("NFC", canonically_ordered(text))
+    return text.strip()
+
+
+def one_line(text: str) -> str:
+    """`text`, clean, with single spaces between its words."""
+    return " ".join(clean(text).split())
+
+
+def original(text: str) -> str:
+    """What was written, without Google's translation, which stands before or after it."""
+    if TRANSLATED.match(text):
+        return (text.partition("(Original)")[2] or text).strip()
+    return TRANSLATED_LINE.split(text, maxsplit=1)[0].strip()
+
+
+def looks_damaged(text: str) -> bool:
+    """Whether UTF-8 was read as cp1252 on the way: "BjÃ¸rn"."""
+    with suppress(UnicodeError):
+        return len(text.encode("cp1252").decode()) < len(text)
+    return False
+
+
+# ---- Dates: a day, or a moment in the zone of the business ----
+
+UNIX_TIME = re.compile(r"[0-9]{10}([0-9]{3})?")  # seconds or milliseconds
+HOUR = re.compile(
+    r"[ ,]*([0-9]{1,2}:[0-9]{2})(:[0-9]{2})?(?:[.,][0-9]+)? *([ap]m)? *(utc|gmt|z|[+-][0-9]{2}:?[0-9]{2})?"
+)
+EARLIEST_DAY = "1990"  # no review is older
+LONGEST_DATE = 60  # characters
+MONTHS = {word: number for number, words in enumerate(TABLES["months"], 1) for word in words.split()}
+BETWEEN = set(TABLES["between_days_and_months"])
+
+
+class DateForm(NamedTuple):
+    """How dates are written; `zone` is that of the business, UTC stands for one that is not known."""
+
+    zone: str
+    latest_day: str = "9999-12-31"
+    order: str = "dmy"  # what 05/03/2024 means, or "mdy"
+    is_utc: bool = False  # a moment without a zone of its own
+
+
+class Date(NamedTuple):
+    """`text` is as served; `utc` is YYYY-MM-DDTHH:MM:SSZ, empty for a day."""
+
+    text: str = ""
+    utc: str = ""
+    is_clock: bool = False  # a moment that was written without a zone
+
+
+def read_date(text: str, form: DateForm) -> Date:
+    """The day or the moment that `text` names, in any known form; empty for no text. Raises BadRecord."""
+    if not text:
+        return Date()
+    moment, zone = _moment(text, form.order), ZoneInfo(form.zone or "UTC")
+    day = moment.date().isoformat()
+    if not EARLIEST_DAY < day <= form.latest_day:
+        reason = "in the future" if day > EARLIEST_DAY else f"older than {EARLIEST_DAY}"
+        raise BadRecord(f"{shown(text)} is {reason}")
+    if ":" not in text and not UNIX_TIME.fullmatch(text):
+        return Date(day)
+    is_clock = not (moment.tzinfo or form.is_utc)
+    moment = moment.replace(microsecond=0, tzinfo=moment.tzinfo or (zone if is_clock else UTC))
+    utc = moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return Date(moment.astimezone(zone).isoformat(), utc, is_clock)
+
+
+def rezoned(date: str, zone: str, *, is_clock: bool) -> str:
+    """A stored date in another zone; a clock time stays what it is, another moment is the same moment."""
+    if not utc_of(date):
+        return date
+    moment = datetime.fromisoformat(date)
+    return (
+        moment.replace(tzinfo=ZoneInfo(zone)) if is_clock else moment.astimezone(ZoneInfo(zone))
+    ).isoformat()
+
+
+def utc_of(date: str) -> str:
+    """The moment of a stored date in UTC; empty for a day, and for a form that no export has."""
+    with suppress(BadRecord):
+        return read_date(date, DateForm("UTC")).utc
+    return ""
+
+
+def _moment(text: str, order: str) -> datetime:
+    """The moment that `text` names, without a zone where it names none. Raises BadRecord."""
+    with suppress(ValueError, OverflowError):
+        if UNIX_TIME.fullmatch(text):
+            return datetime.fromtimestamp(int(text[:10]), UTC)
+        with suppress(ValueError):
+            return datetime.fromisoformat(re.sub(" UTC$", "Z", text))
+        folded = fold(text[:LONGEST_DATE]) if len(text) <= LONGEST_DATE else ""
+        hour = next((each for each in HOUR.finditer(folded) if each.end() == len(folded)), None)
+        day = datetime(*_year_month_day(folded[: hour.start() if hour else None], order))
+        if not hour:
+            return day
+        clock, seconds, half, zone = hour.groups()
+        if half:
+            clock = f"{datetime.strptime(f'{clock} {half}', '%I:%M %p'):%H:%M}"
+        zone = {"utc": "+00:00", "gmt": "+00:00", "z": "+00:00"}.get(zone, zone)
+        return datetime.fromisoformat(f"{day:%Y-%m-%d}T{clock:0>5}{seconds or ''}{zone or ''}")
+    raise BadRecord(f"{shown(text)} is not a date of a known form, or not in the calendar")
+
+
+def _year_month_day(folded: str, order: str) -> tuple[int, int, int]:
+    """The parts of a day such as 3-May-24, 1.6.2024 or 5/3/2024. Raises ValueError."""
+    numbers, words = re.findall(r"[0-9]+", folded), set(re.findall(r"[^\W\d_]+", folded)) - BETWEEN
+    months = [str(MONTHS.get(word, "")) for word in words]  # an unknown word is no number
+    first, second, *rest = numbers if not re.search(r"[^\w./, -]", folded) else [""]
+    if months:
+        second, rest = months[0], [second, *rest, *months[1:]]
+    elif "." not in folded and order == "mdy" and len(first) < 4:
+        first, second = second, first
+    (third,) = rest
+    if "-" in folded and not months and len(third) == 2:
+        raise ValueError("24-05-03 may begin with a year")
+    year, day = (first, third) if len(first) == 4 else (third, first)
+    return int(year) + (2000 if len(year) == 2 else 0), int(second), int(day)
+
+
+NUMERIC = re.compile(r"([0-9]{1,2})[/ -]([0-9]{1,2})[/ -][0-9]{2}(?:[0-9]{2})?(?![0-9])")
+
+
+def allowed_orders(texts: Iterable[str]) -> tuple[set[str], list[str]]:
+    """The orders that a column of dates allows, "dmy" and "mdy", and the dates that have one of them."""
+    found = {text: (int(each[1]), int(each[2])) for text in texts if (each := NUMERIC.match(text))}
+    orders = {"dmy"} if all(second <= 12 for _, second in found.values()) else set[str]()
+    if all(first <= 12 for first, _ in found.values()):
+        orders.add("mdy")
+    return orders, [text for text, (first, second) in found.items() if first != second]
+
+
+# ---- Stars: of five ----
+
+NUMBER = re.compile(
+    rf"([0-9]{{1,3}}(?:[.,][0-9]{{1,9}})?) *(%|(?:{TABLES['star_bounds']}) *(?:5|10|100)\b)?"
+    rf" *(?:{TABLES['star_units']})?"
+)
+DRAWN = re.compile("(★{1,5})(☆*)")
+
+
+def read_stars(text: str, scale: int) -> float | None:
+    """The stars that `text` stands for, in halves on another scale than 5; None where nobody gave any.
+
+    `scale` is the best rating, 0 if nobody said it; more than five is then UnknownScale. Raises BadRecord.
+    """
+    most, folded = scale or 5, fold(text)
+    if word := TABLES["stars"].get(folded):
+        return int(word)
+    drawn = DRAWN.fullmatch(text.replace("\N{VARIATION SELECTOR-16}", "").replace("⭐", "★"))
+    if drawn and (not drawn[2] or len(drawn[0]) == 5):
+        return len(drawn[1])
+    if not (number := NUMBER.fullmatch(folded or "0")):
+        raise BadRecord(f"{shown(text)} names no number of stars, and stars are never invented")
+    bound = re.sub("[^0-9]", "", (number[2] or "").replace("%", "100"))
+    value = float(number[1].replace(",", "."))
+    if value > most or (bound and int(bound) != most):
+        raise BadRecord(f"{shown(text)} is not a rating of 1 to {most}") if scale else UnknownScale(text)
+    if value == 0:
+        return None
+    if most != 5:
+        value = max(1.0, math.floor(value * 10 / most + 0.5) / 2)
+    if value < 1:
+        raise BadRecord(f"{shown(text)} is less than one star")
+    return int(value) if value.is_integer() else value
+
+
+class UnknownScale(ValueError):
+    """A rating is beyond five, and nobody has said how many stars are the most; the text is the rating."""

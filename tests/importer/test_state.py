@@ -1,0 +1,113 @@
+"""What imports remember: a state of any version is read, and dates in a wrong zone are put right."""
+
+import json
+from pathlib import Path
+
+import pytest
+from export_lab import Shop, item, moment, page, takeout, takeout_id, written
+
+from reviewslib import files
+from reviewslib.importer.command import EXIT_BAD_DATA, EXIT_SUCCESS
+
+WRONG, RIGHT = "America/Los_Angeles", "Europe/Berlin"
+
+
+def test_a_state_with_what_a_later_version_remembers_is_read_and_one_of_another_form_is_refused(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pages = written(shop.root / "p", page([item(1)]))
+    shop.take(pages, "--name", "B")
+    state = shop.state
+    state["reviews"][takeout_id(1)]["has_zone"] = "yes"
+    written(shop.data / "import-state.json", json.dumps(state | {"headers": {"a,b": {"source": "fb"}}}))
+    shop.take(pages)
+    for path, wrong in (
+        ("/reviews", []),
+        ("/zone", {}),
+        ("/exports/x", 5),
+        ("/exports/x/ids", {"ids": [1]}),
+    ):
+        key, _, inner = path[1:].partition("/")
+        document = state | {key: {"x": wrong} if inner else wrong}
+        written(shop.data / "import-state.json", json.dumps(document))
+        assert shop.run(pages) == EXIT_BAD_DATA
+        assert f"import-state.json {path}" in capsys.readouterr().err
+
+
+def test_a_wrong_zone_is_put_right_and_the_same_files_change_no_byte(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reply = {"comment": "Takk", "updateTime": moment(5)}
+    google = takeout(shop.root / "t.zip", [item(1, reviewReply=reply)])
+    clock = ["Ann", "5", "2024-03-05 10:00", "clock", "Thanks", "2024-03-06 11:00", "fb"]
+    own_zone = ["Bo", "5", "2024-03-05T23:30:00Z", "own zone", "", "", "fb"]
+    days = ["Cy Roe", "5", "2024-03-05", "day", "Thanks", "2024-03-07", "fb"]
+    by_hand = ["Di", "5", "2024-03-05T23:30:00Z", "by hand", "Thanks", "2024-03-06T23:30:00Z", "fb"]
+    rows = shop.csv(clock, own_zone, days, by_hand, header="author rating date text reply reply_date source")
+    shop.take(google, rows, "--short-names")
+    ids = {review["author"]: id for id, review in shop.reviews.items()}
+    shop.edit(ids["Di"], text="mended", author="Diana")
+    before = shop.files()
+    assert shop.run("--rewrite-dates", "--zone", RIGHT, "--dry-run") == EXIT_SUCCESS
+    assert "dates of 4 reviews would be written anew in Europe/Berlin" in capsys.readouterr().out
+    assert shop.files() == before
+    assert shop.run(rows, "--zone", RIGHT) == EXIT_BAD_DATA
+    assert "--zone Europe/Berlin --rewrite-dates" in capsys.readouterr().err
+    assert shop.run("--rewrite-dates", "--zone", RIGHT) == EXIT_SUCCESS
+    after = shop.files()
+    dates = {
+        id: (review["date"], (review.get("owner_reply") or {}).get("date"))
+        for id, review in shop.reviews.items()
+    }
+    assert dates == {
+        takeout_id(1): ("2025-01-02T21:15:00+01:00", "2025-01-06T21:15:00+01:00"),
+        ids["Ann"]: ("2024-03-05T10:00:00+01:00", "2024-03-06T11:00:00+01:00"),
+        ids["Bo"]: ("2024-03-06T00:30:00+01:00", None),
+        ids["Cy R."]: ("2024-03-05", "2024-03-07"),
+        ids["Di"]: ("2024-03-06T00:30:00+01:00", "2024-03-07T00:30:00+01:00"),
+    }
+    for paths in ([rows], [google, rows], [google]):
+        assert shop.run(*paths) == EXIT_SUCCESS
+        assert shop.files() == after
+    assert shop.run("--rewrite-dates", "--zone", WRONG) == EXIT_SUCCESS
+    assert shop.files()["reviews.json"] != after["reviews.json"]
+    assert {id: each["date"] for id, each in shop.reviews.items()} == {
+        each["id"]: each["date"] for each in json.loads(before["reviews.json"])["reviews"]
+    }
+    assert shop.run(rows) == EXIT_SUCCESS
+    assert set(shop.reviews) == set(dates)
+
+
+def test_a_row_that_was_erased_stays_away_in_the_right_zone(shop: Shop) -> None:
+    rows = shop.csv(["Bo", "5", "2024-03-05T23:30:00Z", "gone"], ["Cy", "5", "2024-03-05T23:30:00Z", "stays"])
+    shop.take(rows, "--name", "B", "--source", "fb")
+    (gone,) = (id for id, review in shop.reviews.items() if review["author"] == "Bo")
+    assert shop.run("--forget", gone) == EXIT_SUCCESS
+    assert shop.run("--rewrite-dates", "--zone", RIGHT) == EXIT_SUCCESS
+    assert shop.run(rows, "--source", "fb") == EXIT_SUCCESS
+    assert shop.only()["author"] == "Cy"
+
+
+def test_a_kill_amid_the_rewriting_of_dates_is_mended_by_the_same_command(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = shop.csv(["Bo", "5", "2024-03-05 23:30", "a"], ["Cy", "5", "2024-03-05T23:30:00Z", "b"])
+    shop.take(rows, "--name", "B", "--source", "fb")
+    write = files.write
+
+    def killed(path: Path, content: bytes, **how: bool) -> None:
+        if path.name == "reviews.json":
+            raise SystemExit(9)
+        return write(path, content, **how)
+
+    with monkeypatch.context() as patch, pytest.raises(SystemExit):
+        patch.setattr(files, "write", killed)
+        shop.run("--rewrite-dates", "--zone", RIGHT)
+    assert shop.run("--rewrite-dates", "--zone", RIGHT) == EXIT_SUCCESS
+    after = shop.files()
+    assert sorted(each["date"] for each in shop.reviews.values()) == [
+        "2024-03-05T23:30:00+01:00",
+        "2024-03-06T00:30:00+01:00",
+    ]
+    assert shop.run(rows, "--source", "fb") == EXIT_SUCCESS
+    assert shop.files()["reviews.json"] == after["reviews.json"]
