@@ -59,7 +59,7 @@ QUESTIONS = object_of(matched=INTEGER, faq=list_of(component("FaqEntry")))
 
 # ---- Lookup: one entry among many, or what is known instead ----
 
-MOST_LISTED = 100  # known names in the answer to an unknown one
+MAX_KNOWN_NAMES = 100  # known names in the answer to an unknown one
 
 
 def entry_of(entries: Sequence[dict[str, Json]], parameter: str, value: str) -> bytes:
@@ -69,13 +69,13 @@ def entry_of(entries: Sequence[dict[str, Json]], parameter: str, value: str) -> 
         if wanted in (fold(entry["id"]), fold(entry["label"])):
             return encode(entry)
     known = [f"{entry['id']} ({entry['label']})" for entry in entries]
-    raise unknown(parameter, value, f"the insights know no such {parameter}; {listed(known)}")
+    raise unknown(parameter, value, f"the insights know no such {parameter}; {known_names(known)}")
 
 
-def listed(known: Sequence[str]) -> str:
+def known_names(known: Sequence[str]) -> str:
     """The known names, in an error about an unknown one."""
-    more = f" and {len(known) - MOST_LISTED} more" if len(known) > MOST_LISTED else ""
-    return f"known are {', '.join(known[:MOST_LISTED])}{more}" if known else "they name none"
+    more = f" and {len(known) - MAX_KNOWN_NAMES} more" if len(known) > MAX_KNOWN_NAMES else ""
+    return f"known are {', '.join(known[:MAX_KNOWN_NAMES])}{more}" if known else "they name none"
 
 
 def unknown(parameter: str, value: str, message: str) -> BadQuery:
@@ -198,7 +198,7 @@ def get_technician(dataset: Dataset, name: str) -> bytes:
     named = set(reviews.technicians_named(dataset, name))
     matches = [person for person in people if person["label"] in named]
     if not matches:
-        known = listed([person["label"] for person in people])
+        known = known_names([person["label"] for person in people])
         raise unknown("name", name, f"the insights speak of nobody of this name; {known}")
     return encode({"matched": len(matches), "technicians": matches})
 

@@ -19,7 +19,7 @@ from jsonschema import Draft202012Validator
 from mcp_sample import BUSINESS, CALLS, CONTRACT, DECLARED, INSIGHTS, REVIEWS, TOOLBOX, Object, toolbox_with
 from page_samples import SAMPLE
 
-from reviewslib.mcp_tools import MOST_LISTED, N8N_EXTRAS, TOOLS, Toolbox
+from reviewslib.mcp_tools import MAX_KNOWN_NAMES, N8N_EXTRAS, TOOLS, Toolbox
 
 every_tool = pytest.mark.parametrize("tool", DECLARED, ids=lambda tool: tool["name"])
 
@@ -370,10 +370,10 @@ def test_without_data_every_tool_still_answers() -> None:
 
 
 def test_of_very_many_known_names_only_some_are_listed() -> None:
-    known = [{"id": str(number), "label": f"Aspect {number}"} for number in range(MOST_LISTED + 7)]
+    known = [{"id": str(number), "label": f"Aspect {number}"} for number in range(MAX_KNOWN_NAMES + 7)]
     many = toolbox_with({"business": {"name": "B"}, "reviews": []}, {"aspects": known})
     (line,) = faults("get_aspect_sentiment", {"aspect": "x"}, many)
-    assert line.count("(Aspect") == MOST_LISTED
+    assert line.count("(Aspect") == MAX_KNOWN_NAMES
     assert line.endswith(" and 7 more")
 
 
