@@ -6,7 +6,7 @@ This module knows no request, no dataset and no file; it turns a base URL into a
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 HOME_PATH = "/"
 REVIEW_LIST_PATH = "/reviews"
@@ -67,6 +67,10 @@ class Links:
     def review_page(self, id: str) -> str:
         """The page of one review; an id of any characters is one segment of its path."""
         return self.review + quote(id, safe="")
+
+    def selection(self, **filters: str | int) -> str:
+        """The list of the reviews that pass these filters, named as the search has them."""
+        return f"{self.review_list}?{urlencode(filters)}" if filters else self.review_list
 
     def directory(self) -> dict[str, str]:
         """What `/` tells a program: each URL under the name by which programs know it."""

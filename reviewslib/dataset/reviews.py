@@ -14,7 +14,7 @@ import sys
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import accumulate, chain, repeat
 from typing import Any, NamedTuple
@@ -390,9 +390,31 @@ def _joined(frame: Object, reviews: Iterable[bytes | memoryview]) -> bytes:
 
 def search(dataset: Dataset, query: Query) -> ReviewList:
     """`{"matched", "returned", "reviews"}`: `limit` reviews after the first `offset` that match."""
-    matches = matching(dataset, query)
+    return _part(matching(dataset, query), query)
+
+
+MOST_WORDS = 6  # that are found apart
+
+
+def in_any_order(dataset: Dataset, query: Query) -> ReviewList:
+    """What `search` finds if the words of `query` may stand apart; nothing for more than MOST_WORDS."""
+    words = (query.query or "").split()
+    matches: Reviews = matching(dataset, replace(query, query=None)) if 0 < len(words) <= MOST_WORDS else ()
+    for word in words:
+        matches = _with_words(dataset, matches, word)
+    return _part(matches, query)
+
+
+def _part(matches: Reviews, query: Query) -> ReviewList:
     chosen = matches[query.offset : query.offset + query.limit]
     return ReviewList({"matched": len(matches), "returned": len(chosen)}, chosen)
+
+
+def neighbours(dataset: Dataset, review: Review) -> tuple[Review | None, Review | None]:
+    """The next newer and the next older review."""
+    reviews, order = dataset.reviews, (review.day, review.id)
+    at = bisect_left(reviews, True, key=lambda each: (each.day, each.id) <= order)
+    return reviews[at - 1] if at else None, reviews[at + 1] if at + 1 < len(reviews) else None
 
 
 class SinceList(NamedTuple):

@@ -293,13 +293,18 @@ def review_answer(application: Application, snapshot: Snapshot, request: Request
     if (review := dataset.reviews_by_id.get(id)) is None and is_json:
         raise HttpError(404, f"No review has the id {echo(id)}.", (("Vary", vary),))
     if review is None:
-        headers = (("Vary", vary), *application.program.policies[links.HOME_PATH])
-        body = pages.no_review_page(templates, dataset, urls)
-        return uncacheable_response(404, representations.HTML_TYPE, body, headers)
+        return nowhere_response(application, snapshot, is_review=True)
     make = partial(pages.review_page, templates, dataset, urls, review)
     content = Content(len(review.json), partial(bytes, review.json) if is_json else make)
     kind = {**(JSON_KIND if is_json else page_kind(application)), "vary": vary}
     return kept_answer(snapshot, request, "json" if is_json else "", lambda: content, kind)
+
+
+def nowhere_response(application: Application, snapshot: Snapshot, is_review: bool) -> Response:
+    """The page where there is no review, or nothing at all."""
+    headers = (("Vary", representations.BY_TYPE_TOO), *application.program.policies[links.HOME_PATH])
+    body = pages.nowhere_page(application.program.templates, snapshot.dataset, application.urls, is_review)
+    return uncacheable_response(404, representations.HTML_TYPE, body, headers)
 
 
 def embed_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
@@ -401,9 +406,11 @@ def server_answer(application: Application, snapshot: Snapshot, request: Request
 
 
 def unknown_path_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """Raises HttpError 404."""
+    """A page for a client that prefers HTML. Raises HttpError 404 for all others."""
+    if representations.prefers_html(request.header("accept") or ""):
+        return nowhere_response(application, snapshot, is_review=False)
     detail = f"There is nothing at {echo(request.path)}. {links.CONTRACT_PATH} lists what there is."
-    raise HttpError(404, detail)
+    raise HttpError(404, detail, (("Vary", representations.BY_TYPE_TOO),))
 
 
 # ---- Routes: one table ----

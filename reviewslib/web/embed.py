@@ -65,7 +65,6 @@ def frame(
         links,
         theme=theme if theme in COLOR_SCHEMES else "light",
         schemes=COLOR_SCHEMES,
-        rating=dataset.aggregate_rating,
         reviews=[decode(bytes(review.json)) for review in found.reviews],
         matched=found.frame["matched"],
         subjects=_subjects(dataset, query)[:MOST_SUBJECTS],

@@ -15,20 +15,38 @@ import hashlib
 import math
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from itertools import chain, groupby, islice
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
-from reviewslib.dataset.provenance import published_on, review_called, review_policy, source_name
+from reviewslib.dataset.insights import ENTITY_KINDS, QUOTATION_MARKS
+from reviewslib.dataset.provenance import (
+    UNKNOWN_SOURCE,
+    published_on,
+    review_called,
+    review_policy,
+    shown_sources,
+    source_name,
+)
 from reviewslib.dataset.query import BadQuery, Query
-from reviewslib.dataset.reviews import WEB_URL, Dataset, Review, ReviewList, calendar_day, service_labels
+from reviewslib.dataset.reviews import (
+    WEB_URL,
+    Dataset,
+    Review,
+    ReviewList,
+    calendar_day,
+    in_any_order,
+    neighbours,
+    service_labels,
+)
 from reviewslib.dataset.strict_json import SURROGATE, Json, Object, decode
 from reviewslib.links import Links
 from reviewslib.web.feeds import review_content, review_title
@@ -58,19 +76,23 @@ def prose(value: Json, most: int | None = MOST_TEXT) -> str:
     return _shortened(str(value or "").replace("\r\n", "\n").replace("\r", "\n").strip(), most)
 
 
-def marked(value: Json, words: str) -> Markup:
-    """Any value as text of several lines, in HTML, with a `mark` around `words`, in any case, as one piece.
+def marked(value: Json, words: Sequence[str]) -> Markup:
+    """Any value as text of several lines, in HTML, with a `mark` around each of `words`, in any case.
 
     If they first occur beyond the length of `prose`, the beginning is left out instead of the end. Nothing is
     marked for more than MOST_MARKED characters.
     """
     text, start = FORBIDDEN.sub("", prose(value, None)), 0
-    at = text.lower().find(words.lower())
-    if at >= 0 and at + len(words) >= MOST_TEXT:
+    lower = text.lower()
+    at, end = min(
+        ((at, at + len(word)) for word in words if (at := lower.find(word.lower())) >= 0), default=(0, 0)
+    )
+    if end >= MOST_TEXT:
         start = at - MOST_TEXT // 4
         start = max(start, text.find(" ", start, at) + 1)  # at a word
     shown = _shortened(text[start:], MOST_TEXT)
-    wanted = re.escape(words) if words and len(words) <= MOST_MARKED else NOTHING
+    is_short = 0 < sum(map(len, words)) <= MOST_MARKED
+    wanted = "|".join(map(re.escape, words)) if is_short else NOTHING
     pieces = map(escape, re.split(f"((?:{wanted})+)", shown, flags=re.IGNORECASE))  # what touches is one
     marked = "".join(f"<mark>{piece}</mark>" if at % 2 else piece for at, piece in enumerate(pieces))
     return Markup(f"…{marked}" if start else marked)  # noqa: S704, escaped above
@@ -111,6 +133,9 @@ def slug(name: str) -> str:
 MOST_TOPICS = 6
 MOST_ENTITIES = 8
 MOST_REVIEWS = 12
+LEAST_IN_TREND = 10  # reviews
+SHORTEST_LEAD, MOST_LEAD = 20, 280  # characters of the review on the first screen
+LONG_NAME = 48  # characters; a longer one is set smaller
 MOST_NAMED = 6  # people and services of one review
 MOST_HOURS = 14
 MOST_AREAS = 12
@@ -136,6 +161,13 @@ def counted(count: int | None, noun: str = "") -> str:
 def figure(rating: float) -> str:
     """A rating with at most two decimals: 4.48, 4.5, 5."""
     return f"{round(rating, 2):g}"
+
+
+def distribution(dataset: Dataset) -> list[tuple[int, int, int, int]]:
+    """Stars, the bar's count, how many reviews have just these, and how many a part more; best first."""
+    given, held = dataset.aggregate_rating["distribution"], Counter(each.rating for each in dataset.reviews)
+    between = {star: sum(held[rating] for rating in held if star < rating < star + 1) for star in range(1, 6)}
+    return [(star, capped(given[str(star)]), held[star], between[star]) for star in (5, 4, 3, 2, 1)]
 
 
 def by_mentions(entries: Iterable[Object], most: int) -> list[Object]:
@@ -181,7 +213,7 @@ def trend(monthly: Iterable[Object]) -> dict[str, Json]:
     months = [each for each in every_month if each.number > every_month[-1].number - MOST_MONTHS][
         -MOST_MONTHS:
     ]
-    if len(months) < 3:  # which are no trend
+    if len(months) < 3 or sum(month.reviews for month in months) < LEAST_IN_TREND:
         return {}
     first, last, most = months[0].number, months[-1].number, max(month.reviews for month in months)
     lowest = min(4, math.floor(min(month.average for month in months)))
@@ -293,13 +325,16 @@ def load_templates(directory: Path) -> Environment:
         auto_reload=False,
     )
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
-    filters = (line, prose, marked, markdown, web_url, mail_address, day_span, counted, figure, source_name)
-    environment.filters |= {function.__name__: function for function in filters} | {"shell": shlex.quote}
+    filters = (line, prose, marked, markdown, web_url, mail_address, day_span, counted, figure)
+    said = (review_title, source_name)
+    environment.filters |= {function.__name__: function for function in (*filters, *said)}
+    environment.filters["shell"] = shlex.quote
     environment.globals |= {"MOST_NAME": MOST_NAME, "MOST_LINE": MOST_LINE, "MOST_TEXT": MOST_TEXT}
     styles = {"style": "page.css", "embed_style": "embed.css"}
     for name, file in styles.items():
         environment.globals[name] = (directory / file).read_text(encoding="utf-8")
-    environment.globals |= {"MOST_NAMED": MOST_NAMED, "MOST_QUOTED": MOST_QUOTED}
+    most = {"MOST_NAMED": MOST_NAMED, "MOST_QUOTED": MOST_QUOTED, "MOST_REVIEWS": MOST_REVIEWS}
+    environment.globals |= most | {"MOST_LEAD": MOST_LEAD, "LONG_NAME": LONG_NAME}
     for name in environment.list_templates(extensions=("html", "svg", "txt")):
         environment.get_template(name)
     return environment
@@ -314,6 +349,7 @@ def list_page(
     """A page of the reviews that `query` found, with the form, `text/html; charset=utf-8`."""
     values = filter_values(query)
     number, last = query.offset // PAGE_SIZE + 1, last_page(found)
+    instead = found if found.frame["matched"] else in_any_order(dataset, query)
     return _form_page(
         templates,
         dataset,
@@ -321,14 +357,22 @@ def list_page(
         values,
         issues={},
         matched=found.frame["matched"],
-        reviews=[decode(bytes(review.json)) for review in found.reviews],
+        reviews=_decoded(found),
+        in_any_order=[] if instead is found else _decoded(instead),
+        in_any_order_count=instead.frame["matched"],
         number=number,
         last=last,
+        first=list_url(links, values),
+        oldest=list_url(links, values, last),
         url=list_url(links, values, number),
         newer=list_url(links, values, number - 1) if number > 1 else "",
         older=list_url(links, values, number + 1) if number < last else "",
         looser={name: list_url(links, {k: v for k, v in values.items() if k != name}) for name in values},
     )
+
+
+def _decoded(found: ReviewList) -> list[Object]:
+    return [decode(bytes(review.json)) for review in found.reviews]
 
 
 def wrong_list_page(
@@ -354,8 +398,7 @@ def last_page(found: ReviewList) -> int:
 
 def list_url(links: Links, values: Mapping[str, str], number: int = 1) -> str:
     """Where a page of the reviews is that pass these filters."""
-    asked = urlencode({**values, "page": str(number)} if number > 1 else values)
-    return f"{links.review_list}?{asked}" if asked else links.review_list
+    return links.selection(**values, page=number) if number > 1 else links.selection(**values)
 
 
 def _form_page(
@@ -368,7 +411,8 @@ def _form_page(
         "mentions_service": {id: labels.get(id, id) for id in _offered(services)},
         "source": {source: source_name(source) for source in _offered(dataset.sources)},
     }
-    return rendered(templates, "list.html", dataset, links, **shown, values=values, choices=choices)
+    shown |= {"values": values, "choices": choices, "distribution": distribution(dataset)}
+    return rendered(templates, "list.html", dataset, links, **shown)
 
 
 def _offered(names: Iterable[str]) -> Iterable[str]:
@@ -378,20 +422,24 @@ def _offered(names: Iterable[str]) -> Iterable[str]:
 def review_page(templates: Environment, dataset: Dataset, links: Links, review: Review) -> bytes:
     """The page of one review, whole, `text/html; charset=utf-8`."""
     shown = decode(bytes(review.json))
+    newer, older = (each and decode(bytes(each.json)) for each in neighbours(dataset, review))
     return rendered(
         templates,
         "review.html",
         dataset,
         links,
         review=shown,
+        newer=newer,
+        older=older,
+        distribution=distribution(dataset),
         title=review_title(shown),
         description=line(review_content(shown), MOST_LINE),
     )
 
 
-def no_review_page(templates: Environment, dataset: Dataset, links: Links) -> bytes:
-    """What people read where there is no review, `text/html; charset=utf-8`."""
-    return rendered(templates, "no_review.html", dataset, links)
+def nowhere_page(templates: Environment, dataset: Dataset, links: Links, is_review: bool) -> bytes:
+    """What people read where there is no review, or nothing at all, `text/html; charset=utf-8`."""
+    return rendered(templates, "nowhere.html", dataset, links, is_review=is_review)
 
 
 def rendered(templates: Environment, name: str, dataset: Dataset, links: Links, **shown: Json) -> bytes:
@@ -402,9 +450,11 @@ def rendered(templates: Environment, name: str, dataset: Dataset, links: Links, 
         "count": len(dataset.reviews),
         "links": links,
         "published_on": published_on(dataset.sources),
+        "rating": dataset.aggregate_rating,
         "review_called": review_called(business),
         "review_policy": review_policy(business),
         "service_labels": service_labels(dataset),
+        "sources": [source for source in shown_sources(dataset.sources) if source != UNKNOWN_SOURCE],
     }
     return templates.get_template(name).render(common, **shown).encode()
 
@@ -424,25 +474,32 @@ def llms_text(templates: Environment, dataset: Dataset, links: Links) -> bytes:
 
 def _shown(dataset: Dataset, links: Links) -> dict[str, Json]:
     """What the first page and llms.txt have in common."""
-    business, insights, rating = dataset.business, dataset.insights, dataset.aggregate_rating
-    technicians, services = insights["entities"]["technicians"], insights["entities"]["services"]
+    business, insights = dataset.business, dataset.insights
+    entities = {kind: by_mentions(insights["entities"][kind], MOST_ENTITIES) for kind in ENTITY_KINDS}
+    quote = line(insights.get("pull_quote"), MOST_LINE).strip(QUOTATION_MARKS)
+    lead = None if quote else lead_review(dataset)
     return {
         "hours": (business.get("hours") or ())[:MOST_HOURS],
         "areas": (business.get("service_areas") or ())[:MOST_AREAS],
-        "rating": rating,
-        "distribution": [(stars, capped(rating["distribution"][str(stars)])) for stars in (5, 4, 3, 2, 1)],
+        "distribution": distribution(dataset),
         "insights": insights,
         "aspects": aspects(insights["aspects"]),
         "topics": by_mentions(insights["topics"], MOST_TOPICS),
         "trend": trend(insights["temporal"]["monthly"]),
-        "people": by_mentions(technicians, MOST_ENTITIES),
-        "services": by_mentions(services, MOST_ENTITIES),
-        "reviews": dataset.newest[:MOST_REVIEWS],
+        **entities,
+        "quote": quote,
+        "lead": lead,
+        "reviews": [review for review in dataset.newest[:MOST_REVIEWS] if review is not lead],
         "questions": insights["faq"][:10],
         "newest_day": calendar_day(dataset.newest[0]) if dataset.newest else "2026-01-01",
         "slug": slug(business["name"]),
         "structured_data": structured_data(business, links),
     }
+
+
+def lead_review(dataset: Dataset) -> Object | None:
+    """The newest review that says something, whatever its stars; for the first screen without a quotation."""
+    return next((each for each in dataset.newest if len(prose(each["text"])) >= SHORTEST_LEAD), None)
 
 
 def sitemap(dataset: Dataset, links: Links) -> bytes:

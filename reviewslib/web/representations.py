@@ -214,6 +214,14 @@ def prefers_json(accept: str) -> bool:
 
 
 @lru_cache(maxsize=256)
+def prefers_html(accept: str) -> bool:
+    """Whether a client prefers a page to JSON, which needs HTML named in `Accept`."""
+    accepted = weights(accept)
+    json, html = accepted.get("application/json", 0), accepted.get("text/html", 0)
+    return html > json and html >= accepted.get("*/*", 0)
+
+
+@lru_cache(maxsize=256)
 def prefers_markdown(accept: str) -> bool:
     """Whether a client names Markdown in `Accept` and likes it no less than the page."""
     accepted = weights(accept)

@@ -106,6 +106,27 @@ def test_where_no_review_is_a_page_or_json_says_so(path: str) -> None:
         assert b"no such review" in body or json.loads(body)["status"] == 404
 
 
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"
+
+
+@pytest.mark.parametrize(("accept", "is_page"), [(BROWSER, True), ("text/html", True),
+    ("text/html, application/json;q=0.9", True), ("", False), ("*/*", False), ("text/*", False), ("x", False),
+    ("application/json", False), ("text/html, application/json", False), ("text/html;q=0", False),
+    ("text/html;q=0.5, */*", False)])  # fmt: skip
+def test_an_unknown_path_is_a_page_for_who_prefers_html_and_json_for_everybody_else(
+    accept: str, is_page: bool
+) -> None:
+    for method, path in (("GET", "/wp-login.php"), ("POST", "/reviews.html"), ("HEAD", "/<b>elsewhere")):
+        status, headers, body = call(APP, method, path, ACCEPT=accept)
+        kind = representations.HTML_TYPE if is_page else representations.JSON_TYPE
+        assert (status, headers["Content-Type"], headers["Cache-Control"]) == (404, kind, "no-store")
+        assert headers["Vary"] == "Accept, Accept-Encoding"
+        assert ("Content-Security-Policy" in headers) is is_page
+        if method != "HEAD":
+            assert b"<h1>There is no such page</h1>" in body or json.loads(body)["status"] == 404
+        assert b"elsewhere" not in body
+
+
 DATE_PARTS = (
     ["Mon,", "Monday,", "", "x"],
     ["1", "31", "0", "-1", "9" * 12],

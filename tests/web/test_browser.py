@@ -25,6 +25,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 from services import SAMPLE, Address, daemon
+from small_files import review
 from tools import program
 
 Chrome = webdriver.Chrome
@@ -126,7 +127,7 @@ def test_nothing_scrolls_sideways(browser: Chrome, service: Address, width: int,
     assert scrolled == shown <= width
 
 
-@pytest.mark.parametrize("path", ["/reviews?query=zzz", "/reviews/none"])
+@pytest.mark.parametrize("path", ["/reviews?query=zzz", "/reviews/none", "/nothing"])
 @pytest.mark.parametrize("width", [320, 1440])
 def test_the_footer_of_a_short_page_is_at_the_end_of_the_screen(
     browser: Chrome, sample: Address, width: int, path: str
@@ -252,8 +253,13 @@ def test_the_form_finds_and_marks_words_by_keyboard_alone_and_says_how_many(
     field = browser.find_element(By.ID, "query")
     while browser.switch_to.active_element != field:
         browser.switch_to.active_element.send_keys(Keys.TAB)
-    for keys in ("BACK", "5", "Dr. Tobias"):
+    for keys in ("BACK", "5"):
         browser.switch_to.active_element.send_keys(keys, Keys.TAB)
+    while browser.switch_to.active_element.tag_name != "summary":
+        browser.switch_to.active_element.send_keys(Keys.TAB)
+    browser.switch_to.active_element.send_keys(Keys.ENTER)
+    for keys in (Keys.TAB, "Dr. Tobias"):
+        browser.switch_to.active_element.send_keys(keys)
     while browser.switch_to.active_element.tag_name != "button":
         browser.switch_to.active_element.send_keys(Keys.TAB)
     browser.switch_to.active_element.send_keys(Keys.ENTER)
@@ -269,8 +275,12 @@ def test_the_form_finds_and_marks_words_by_keyboard_alone_and_says_how_many(
     marks = [each.text for each in browser.find_elements(By.TAG_NAME, "mark")]
     assert len(marks) >= matched and {each.lower() for each in marks} == {"back"}
     assert browser.find_element(By.ID, "query").get_attribute("value") == "BACK"
-    browser.find_element(By.LINK_TEXT, "Clear").click()
-    assert browser.current_url == sample.base_url + "/reviews"
+    assert browser.find_element(By.ID, "mentions_technician").is_displayed(), "what is used is not folded"
+    browser.find_element(By.PARTIAL_LINK_TEXT, "Remove Words").click()
+    del asked["query"]
+    assert dict(parse_qsl(urlsplit(browser.current_url).query)) == asked
+    browser.find_element(By.LINK_TEXT, "Clear all").click()
+    assert browser.current_url == sample.base_url + "/reviews#results"
 
 
 def test_pages_lead_from_the_newest_review_to_the_oldest_and_each_review_to_its_page(
@@ -296,6 +306,25 @@ def test_a_wrong_value_can_be_reached_from_what_is_said_of_it(browser: Chrome, s
     field = browser.find_element(By.ID, "until")
     assert field.get_attribute("value") == "2026-02-30"
     assert field.aria_role == "textbox" and field.accessible_name == "Until"
+
+
+def top(browser: Chrome, selector: str) -> float:
+    return float(in_page(browser, f"document.querySelector('{selector}').getBoundingClientRect().top"))
+
+
+def test_on_a_phone_the_form_leaves_room_for_a_review_and_without_insights_no_screen_is_half_empty(
+    browser: Chrome, tmp_path: Path
+) -> None:
+    reviews = [review(f"{number:03}") | {"text": "Fast, kind and fair."} for number in range(180)]
+    with daemon(data=write_files(tmp_path, {"business": {"name": "Ann's"}, "reviews": reviews})) as plain:
+        open_page(browser, plain, 360, path="/reviews")
+        assert top(browser, "article") < 740 and top(browser, "details") < 600
+        assert top(browser, "#rating") == top(browser, ".first button"), "one line has stars and button"
+        for width in (1440, 820, 360):
+            open_page(browser, plain, width)
+            for upper, lower in (("h1", ".lead"), (".lead", ".search"), (".search", "main section")):
+                gap = top(browser, lower) - top(browser, upper)
+                assert 0 < gap < 450 if width > 820 else gap < 600, (width, lower)
 
 
 def test_paper_shows_the_list_without_the_form(browser: Chrome, sample: Address) -> None:
