@@ -42,7 +42,7 @@ from reviewslib.process.settings import (
     variable_name,
 )
 from reviewslib.web.app import STORE_PATHS, VERSION, Application
-from reviewslib.web.pages import counted
+from reviewslib.web.pages import count_text
 from reviewslib.web.reload import PollingApplication, Reloader, loaded_text, utc_text
 from reviewslib.web.snapshot import Snapshot
 from reviewslib.websub import store
@@ -225,11 +225,11 @@ def summary(dataset: Dataset) -> Iterator[str]:
     distribution = sorted(rating["distribution"].items(), reverse=True)
     stars = ", ".join(f"{count} x {star}" for star, count in distribution)
     if rating["rating_value"] is not None:
-        rated = counted(rating["review_count"], "review")
+        rated = count_text(rating["review_count"], "review")
         yield f"  {rating['rating_value']:g} stars of 5 over {rated}: {stars}"
     parts = [f"{len(insights[key])} {key}" for key in ("aspects", "topics", "faq")]
     parts += [f"{len(insights['entities'][kind])} {kind.replace('_', ' ')}" for kind in ENTITY_KINDS]
-    origin = counted(insights["review_count"], "review")
+    origin = count_text(insights["review_count"], "review")
     yield f"Insights of {insights['generated_at'] or 'no date'} from {origin}"
     yield f"  {', '.join(parts)}"
     yield from dataset.notes

@@ -159,9 +159,18 @@ def uncacheable_response(status: int, content_type: str, body: bytes, headers: H
 
 # ---- Handlers: each gets the application, its current snapshot and the request ----
 
-Kind = dict[str, Any]  # arguments of `represent`, beside the body, the time and the compression
-JSON_KIND: Kind = {"content_type": representations.JSON_TYPE}
 LONGEST_INLINE_TEXT = 2000  # characters of a question; folding and finding more would block the event loop
+
+
+class Form(NamedTuple):
+    """The form of a computed representation: its media type, and headers that go with it."""
+
+    content_type: str
+    policy: Headers = ()
+    vary: str = representations.BY_CODING
+
+
+JSON_FORM = Form(representations.JSON_TYPE)
 
 
 class Content(NamedTuple):
@@ -174,7 +183,7 @@ class Content(NamedTuple):
 Find = Callable[[], ReviewList | Content]
 
 
-def fixed_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
+def static_response(application: Application, snapshot: Snapshot, request: Request) -> Answer:
     """A representation made at load."""
     return negotiated(snapshot.fixed[request.path], request.header, shared=True)
 
@@ -198,7 +207,7 @@ def search_answer(application: Application, snapshot: Snapshot, request: Request
         return search(snapshot.dataset, query_from_pairs(parameters, request.query_pairs()))
 
     return answer_to_text(
-        request.query_string, lambda: kept_answer(snapshot, request, request.query_string, found)
+        request.query_string, lambda: cached_response(snapshot, request, request.query_string, found)
     )
 
 
@@ -211,19 +220,19 @@ def since_answer(application: Application, snapshot: Snapshot, request: Request)
     """The reviews of a day and later: slices of the document that has all of them, which take no memory."""
     takes_gzip = representations.accepts_gzip(request.header("accept-encoding") or "")
     key = (request.path, "", takes_gzip)
-    if kept := snapshot.computed.get(key):
+    if kept := snapshot.cache.get(key):
         return since_response(kept, request)
     found = since(snapshot.dataset, request.path.removeprefix(links.SINCE_PATH))
     digest = hashlib.sha256(snapshot.dataset.reviews_digest + found.head).hexdigest()
-    body, kind = SharedSlice(*found), JSON_KIND | {"digest": digest, "gzip_level": None}
-    plain = represent(body, last_modified=snapshot.last_modified, **kind)
+    body, json_type = SharedSlice(*found), representations.JSON_TYPE
+    plain = represent(body, json_type, snapshot.last_modified, gzip_level=None, digest=digest)
 
     def make() -> Response:
-        made = snapshot.computed.get(key)  # meanwhile, for an earlier request
+        made = snapshot.cache.get(key)  # meanwhile, for an earlier request
         if made is None:
             level = representations.COMPUTED_GZIP_LEVEL
             made = representations.with_gzip(plain, level) if takes_gzip else plain
-            snapshot.computed.keep(key, made)
+            snapshot.cache.put(key, made)
         return since_response(made, request)
 
     is_quick = not takes_gzip or len(body) <= LARGEST_INLINE_BYTES
@@ -239,22 +248,23 @@ def since_response(representation: Representation, request: Request) -> Response
     return response._replace(instead=plain) if response.body else response
 
 
-def kept_answer(
-    snapshot: Snapshot, request: Request, query: str, find: Find, kind: Kind = JSON_KIND
+def cached_response(
+    snapshot: Snapshot, request: Request, query: str, find: Find, form: Form = JSON_FORM
 ) -> Answer:
     """The representation of path and query that is kept, or a new one of what `find` returns."""
     with_gzip = representations.accepts_gzip(request.header("accept-encoding") or "")
     key = (request.path, query, with_gzip)
-    if kept := snapshot.computed.get(key):
+    if kept := snapshot.cache.get(key):
         return negotiated(kept, request.header)
     found = find()
 
     def make() -> Response:
-        made = snapshot.computed.get(key)  # meanwhile, for an earlier request
+        made = snapshot.cache.get(key)  # meanwhile, for an earlier request
         if made is None:
             level = representations.COMPUTED_GZIP_LEVEL if with_gzip else None
-            made = represent(found.encoded(), last_modified=snapshot.last_modified, gzip_level=level, **kind)
-            snapshot.computed.keep(key, made)
+            changed, form_fields = snapshot.last_modified, form._asdict()
+            made = represent(found.encoded(), last_modified=changed, gzip_level=level, **form_fields)
+            snapshot.cache.put(key, made)
         return negotiated(made, request.header)
 
     return make() if found.size_bytes <= LARGEST_INLINE_BYTES else Deferred(make)
@@ -274,13 +284,13 @@ def list_answer(application: Application, snapshot: Snapshot, request: Request) 
         return Content(found.size_bytes, make)
 
     def listed() -> Answer:
-        kind = page_kind(application)
+        form = page_form(application)
         try:
             query = query_of_page(parameters, given, pages.PAGE_SIZE)
-            return kept_answer(snapshot, request, str(query), partial(content, query), kind)
+            return cached_response(snapshot, request, str(query), partial(content, query), form)
         except BadQuery as bad:
             body = pages.wrong_list_page(templates, dataset, urls, given, bad)
-            return uncacheable_response(400, representations.HTML_TYPE, body, kind["policy"])
+            return uncacheable_response(400, representations.HTML_TYPE, body, form.policy)
 
     return answer_to_text(request.query_string, listed)
 
@@ -296,8 +306,8 @@ def review_answer(application: Application, snapshot: Snapshot, request: Request
         return nowhere_response(application, snapshot, is_review=True)
     make = partial(pages.review_page, templates, dataset, urls, review)
     content = Content(len(review.json), partial(bytes, review.json) if is_json else make)
-    kind = {**(JSON_KIND if is_json else page_kind(application)), "vary": vary}
-    return kept_answer(snapshot, request, "json" if is_json else "", lambda: content, kind)
+    form = (JSON_FORM if is_json else page_form(application))._replace(vary=vary)
+    return cached_response(snapshot, request, "json" if is_json else "", lambda: content, form)
 
 
 def nowhere_response(application: Application, snapshot: Snapshot, is_review: bool) -> Response:
@@ -312,12 +322,9 @@ def embed_answer(application: Application, snapshot: Snapshot, request: Request)
     templates, dataset, urls = application.program.templates, snapshot.dataset, application.urls
     wanted = forgiving_values(application.program.contract.embed_parameters, request.query_pairs())
     content = Content(0, partial(embed.frame, templates, dataset, urls, **wanted))  # some 10 KB
-    kind = {
-        "content_type": representations.HTML_TYPE,
-        "policy": application.program.policies[links.EMBED_PATH],
-    }
+    form = Form(representations.HTML_TYPE, application.program.policies[links.EMBED_PATH])
     return answer_to_text(
-        request.query_string, lambda: kept_answer(snapshot, request, str(wanted), lambda: content, kind)
+        request.query_string, lambda: cached_response(snapshot, request, str(wanted), lambda: content, form)
     )
 
 
@@ -328,12 +335,9 @@ def embed_refusal(application: Application, request: Request, error: HttpError) 
     return uncacheable_response(error.status, representations.HTML_TYPE, body, headers)
 
 
-def page_kind(application: Application) -> Kind:
-    """The kind of an HTML page."""
-    return {
-        "content_type": representations.HTML_TYPE,
-        "policy": application.program.policies[links.HOME_PATH],
-    }
+def page_form(application: Application) -> Form:
+    """The form of an HTML page."""
+    return Form(representations.HTML_TYPE, application.program.policies[links.HOME_PATH])
 
 
 def health_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
@@ -431,7 +435,7 @@ class Route:
 
 ROUTES: dict[str, Route] = {
     links.HOME_PATH: Route(READ_METHODS, home_answer),
-    **{path: Route(READ_METHODS, fixed_answer) for path in links.FIXED_PATHS},
+    **{path: Route(READ_METHODS, static_response) for path in links.FIXED_PATHS},
     links.SEARCH_PATH: Route(READ_METHODS, search_answer),
     links.SINCE_PATH: Route(READ_METHODS, since_answer),
     links.REVIEW_LIST_PATH: Route(READ_METHODS, list_answer),

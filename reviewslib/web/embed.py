@@ -13,7 +13,7 @@ from reviewslib.dataset.reviews import Dataset, search, service_labels, technici
 from reviewslib.dataset.strict_json import decode
 from reviewslib.dataset.text import fold
 from reviewslib.links import Links
-from reviewslib.web.pages import counted, figure, filter_values, list_url, rendered, style_source
+from reviewslib.web.pages import count_text, filter_values, format_rating, list_url, rendered, style_source
 from reviewslib.web.representations import Headers
 
 ANY_SITE = ("Cross-Origin-Resource-Policy", "cross-origin")
@@ -35,7 +35,7 @@ def badge(templates: Environment, dataset: Dataset) -> bytes:
     """The rating and the number of reviews, `image/svg+xml`, of one size whatever it says."""
     rating, words = dataset.aggregate_rating["rating_value"], "No reviews yet"
     if rating is not None:
-        words = f"{figure(rating)} · {counted(dataset.aggregate_rating['review_count'], 'review')}"
+        words = f"{format_rating(rating)} · {count_text(dataset.aggregate_rating['review_count'], 'review')}"
     width = FONT_SIZE * sum(WIDTHS.get(character, 0.56) for character in words)
     shown = {"words": words, "width": round(min(width, TEXT_ROOM)), "rating": rating or 0}
     return templates.get_template("badge.svg").render(shown).encode()

@@ -66,12 +66,12 @@ DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 WEEK = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 
 
-def line(value: Json, most: int = MOST_NAME) -> str:
+def one_line(value: Json, most: int = MOST_NAME) -> str:
     """Any value as one line of at most so many characters; None becomes ""."""
     return _shortened(DIRECTIONS.sub("", " ".join(FORBIDDEN.sub(" ", str(value or "")).split())), most)
 
 
-def prose(value: Json, most: int | None = MOST_TEXT) -> str:
+def paragraphs(value: Json, most: int | None = MOST_TEXT) -> str:
     """Any value as text of several lines, for a block of its own; the whole of it if `most` is None."""
     return _shortened(str(value or "").replace("\r\n", "\n").replace("\r", "\n").strip(), most)
 
@@ -79,10 +79,10 @@ def prose(value: Json, most: int | None = MOST_TEXT) -> str:
 def marked(value: Json, words: Sequence[str]) -> Markup:
     """Any value as text of several lines, in HTML, with a `mark` around each of `words`, in any case.
 
-    If they first occur beyond the length of `prose`, the beginning is left out instead of the end. Nothing is
-    marked for more than MOST_MARKED characters.
+    If they first occur beyond the length of `paragraphs`, the beginning is left out instead of the end.
+    Nothing is marked for more than MOST_MARKED characters.
     """
-    text, start = FORBIDDEN.sub("", prose(value, None)), 0
+    text, start = FORBIDDEN.sub("", paragraphs(value, None)), 0
     lower = text.lower()
     at, end = min(
         ((at, at + len(word)) for word in words if (at := lower.find(word.lower())) >= 0), default=(0, 0)
@@ -114,7 +114,7 @@ def web_url(value: Json) -> str:
 
 def mail_address(value: Json) -> str:
     """`value` when it is a plain mail address, else ""."""
-    return text if re.fullmatch(r"[\w.+-]+@[\w.-]+", text := line(value, MOST_LINE)) else ""
+    return text if re.fullmatch(r"[\w.+-]+@[\w.-]+", text := one_line(value, MOST_LINE)) else ""
 
 
 def day_span(days: Sequence[str]) -> str:
@@ -152,13 +152,13 @@ def capped(count: int | None) -> int:
     return min(count or 0, 10**9)
 
 
-def counted(count: int | None, noun: str = "") -> str:
+def count_text(count: int | None, noun: str = "") -> str:
     """A count in digits, with what it counts if a noun is given: 1,204; 1 review; 1,204 reviews."""
     plural = "" if count == 1 else "s"
     return f"{capped(count):,} {noun}{plural}" if noun else f"{capped(count):,}"
 
 
-def figure(rating: float) -> str:
+def format_rating(rating: float) -> str:
     """A rating with at most two decimals: 4.48, 4.5, 5."""
     return f"{round(rating, 2):g}"
 
@@ -273,27 +273,27 @@ TYPES_BY_WORD = {
 def structured_data(business: Object, links: Links) -> dict[str, Json]:
     """The business alone: search engines take ratings and reviews of a business from others only."""
     address = business.get("address") or {}
-    words = f" {line(business.get('category')).lower()}"
+    words = f" {one_line(business.get('category')).lower()}"
     known_types = [kind for stem, kind in TYPES_BY_WORD.items() if f" {stem}" in words]
     return {"@context": "https://schema.org", "@id": links.home + "#business"} | _thing(
         known_types[0] if known_types else "LocalBusiness",
-        name=line(business["name"]),
-        description=prose(business.get("description")),
+        name=one_line(business["name"]),
+        description=paragraphs(business.get("description")),
         url=web_url(business.get("url")) or links.home,
         image=web_url(business.get("image_url")),
-        telephone=line(business.get("telephone")),
-        email=line(business.get("email")),
-        priceRange=line(business.get("price_range")),
+        telephone=one_line(business.get("telephone")),
+        email=one_line(business.get("email")),
+        priceRange=one_line(business.get("price_range")),
         address=_thing(
             "PostalAddress",
-            streetAddress=line(address.get("street")),
-            addressLocality=line(address.get("locality")),
-            addressRegion=line(address.get("region")),
-            postalCode=line(address.get("postal_code")),
-            addressCountry=line(address.get("country")),
+            streetAddress=one_line(address.get("street")),
+            addressLocality=one_line(address.get("locality")),
+            addressRegion=one_line(address.get("region")),
+            postalCode=one_line(address.get("postal_code")),
+            addressCountry=one_line(address.get("country")),
         ),
         geo=_thing("GeoCoordinates", **(business.get("geo") or {})),
-        areaServed=[line(area) for area in (business.get("service_areas") or ())[:MOST_AREAS]],
+        areaServed=[one_line(area) for area in (business.get("service_areas") or ())[:MOST_AREAS]],
         openingHoursSpecification=[_opening(entry) for entry in (business.get("hours") or ())[:MOST_HOURS]],
     )
 
@@ -325,9 +325,9 @@ def load_templates(directory: Path) -> Environment:
         auto_reload=False,
     )
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
-    filters = (line, prose, marked, markdown, web_url, mail_address, day_span, counted, figure)
-    said = (review_title, source_name)
-    environment.filters |= {function.__name__: function for function in (*filters, *said)}
+    values = (one_line, paragraphs, marked, markdown, web_url, mail_address, day_span)
+    filters = (*values, count_text, format_rating, review_title, source_name)
+    environment.filters |= {function.__name__: function for function in filters}
     environment.filters["shell"] = shlex.quote
     environment.globals |= {"MOST_NAME": MOST_NAME, "MOST_LINE": MOST_LINE, "MOST_TEXT": MOST_TEXT}
     styles = {"style": "page.css", "embed_style": "embed.css"}
@@ -433,7 +433,7 @@ def review_page(templates: Environment, dataset: Dataset, links: Links, review: 
         older=older,
         distribution=distribution(dataset),
         title=review_title(shown),
-        description=line(review_content(shown), MOST_LINE),
+        description=one_line(review_content(shown), MOST_LINE),
     )
 
 
@@ -476,7 +476,7 @@ def _shown(dataset: Dataset, links: Links) -> dict[str, Json]:
     """What the first page and llms.txt have in common."""
     business, insights = dataset.business, dataset.insights
     entities = {kind: by_mentions(insights["entities"][kind], MOST_ENTITIES) for kind in ENTITY_KINDS}
-    quote = line(insights.get("pull_quote"), MOST_LINE).strip(QUOTATION_MARKS)
+    quote = one_line(insights.get("pull_quote"), MOST_LINE).strip(QUOTATION_MARKS)
     lead = None if quote else lead_review(dataset)
     return {
         "hours": (business.get("hours") or ())[:MOST_HOURS],
@@ -499,7 +499,7 @@ def _shown(dataset: Dataset, links: Links) -> dict[str, Json]:
 
 def lead_review(dataset: Dataset) -> Object | None:
     """The newest review that says something, whatever its stars; for the first screen without a quotation."""
-    return next((each for each in dataset.newest if len(prose(each["text"])) >= SHORTEST_LEAD), None)
+    return next((each for each in dataset.newest if len(paragraphs(each["text"])) >= SHORTEST_LEAD), None)
 
 
 def sitemap(dataset: Dataset, links: Links) -> bytes:

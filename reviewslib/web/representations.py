@@ -83,9 +83,9 @@ class Response(NamedTuple):
 
 
 class Deferred(NamedTuple):
-    """A response that takes too long for the event loop: a worker thread calls `make`, which raises nothing.
+    """A callable that the server runs on a worker thread, because it would block the event loop.
 
-    `instead` is sent at once while the worker is busy; without it the request waits for the worker.
+    `make` raises nothing. `instead` is sent at once while the worker is busy; without it the request waits.
     """
 
     make: Callable[[], Response]

@@ -72,7 +72,7 @@ def file_stamps(directory: Path) -> dict[str, Stamp]:
 PACKAGE = Path(str(resources.files("reviewslib")))  # with its contract and templates
 
 
-class Program(NamedTuple):
+class ProgramFiles(NamedTuple):
     """What comes with the program."""
 
     contract: Contract
@@ -81,7 +81,7 @@ class Program(NamedTuple):
     changed: float  # any of its files, modules included; in seconds since the epoch
 
 
-def load_program() -> Program:
+def load_program_files() -> ProgramFiles:
     """The contract and the templates of this program."""
     files = (file for file in PACKAGE.rglob("*") if file.is_file() and file.suffix != ".pyc")
     environment = pages.load_templates(PACKAGE / "web" / "templates")
@@ -90,7 +90,7 @@ def load_program() -> Program:
         links.EMBED_PATH: embed.frame_headers(environment),
         links.BADGE_PATH: embed.BADGE_HEADERS,
     }
-    return Program(shipped_contract(), environment, policies, max(map(last_change, files)))
+    return ProgramFiles(shipped_contract(), environment, policies, max(map(last_change, files)))
 
 
 # ---- Snapshot: representations made at load, and those that requests have made since ----
@@ -100,7 +100,7 @@ ComputedKey = tuple[str, str, bool]  # path, query string, with gzip or without
 Bodies = dict[str, tuple[bytes, str, float]]  # by path: content, media type, change of its data files
 
 
-class Computed:
+class RepresentationCache:
     """Representations that requests have made; all are forgotten when they take too much room. Any thread."""
 
     def __init__(self, most_bytes: int = 8 * 1024 * 1024):
@@ -113,7 +113,7 @@ class Computed:
         """The representation kept under `key`."""
         return self._kept.get(key)
 
-    def keep(self, key: ComputedKey, representation: Representation) -> None:
+    def put(self, key: ComputedKey, representation: Representation) -> None:
         """Keep `representation`, unless it alone is too large."""
         bodies = [coding.body for coding in (representation.identity, representation.gzip) if coding]
         own_bytes = sum(len(body) for body in bodies if isinstance(body, bytes))
@@ -127,17 +127,17 @@ class Computed:
 
 
 class Snapshot(NamedTuple):
-    """All answers of one state of the data. Immutable but for `computed`."""
+    """All answers of one state of the data. Immutable but for `cache`."""
 
     dataset: Dataset
     toolbox: Toolbox
     fixed: Mapping[str, Representation]  # by path, and the other forms of `/`
     last_modified: int  # of what is computed from the dataset as a whole
-    computed: Computed
+    cache: RepresentationCache
 
 
 def build_snapshot(
-    program: Program, files: Files, urls: Links, previous: Snapshot | None, now: float
+    program: ProgramFiles, files: Files, urls: Links, previous: Snapshot | None, now: float
 ) -> Snapshot:
     """The snapshot of `files`; content that `previous` served keeps its Last-Modified. Raises BadData."""
     dataset = load(program.contract, files.reviews, files.insights, urls)
@@ -156,10 +156,10 @@ def build_snapshot(
         vary = representations.BY_TYPE_TOO if is_by_type else representations.BY_CODING
         policy = program.policies.get(path, ())
         fixed[path] = represent(body, content_type, date, link=link, vary=vary, policy=policy)
-    return Snapshot(dataset, toolbox_of(program.contract, dataset), fixed, modified, Computed())
+    return Snapshot(dataset, toolbox_of(program.contract, dataset), fixed, modified, RepresentationCache())
 
 
-def fixed_bodies(program: Program, dataset: Dataset, urls: Links, files: Files, modified: int) -> Bodies:
+def fixed_bodies(program: ProgramFiles, dataset: Dataset, urls: Links, files: Files, modified: int) -> Bodies:
     """What each fixed path answers, changed at 0 if no data file shapes it; `modified` is the dataset's."""
     both, templates = max(files.reviews_changed, files.insights_changed), program.templates
     atom = atom_feed(dataset, urls, datetime.fromtimestamp(modified, UTC))

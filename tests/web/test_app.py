@@ -235,7 +235,7 @@ def test_what_the_list_does_not_know_is_ignored_and_kept_once() -> None:
     first, second = (call(application, "GET", "/reviews", query) for query in asked)
     assert first == second
     assert b"utm_source" not in second[2]
-    assert len(vars(application.snapshot.computed)["_kept"]) == 1
+    assert len(vars(application.snapshot.cache)["_kept"]) == 1
 
 
 @given(query=queries)

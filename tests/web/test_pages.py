@@ -162,10 +162,10 @@ def test_no_text_becomes_markup_and_every_text_is_shown_as_it_was_written(text: 
     assert found.shapes <= HARMLESS
     assert len(found.all("script")) == len(found.all("style")) == 1
     assert not set("<>&") & set(found.raw("script"))
-    assert (found.data["name"], found.data["description"]) == (pages.line(text), pages.prose(text))
+    assert (found.data["name"], found.data["description"]) == (pages.one_line(text), pages.paragraphs(text))
     assert not re.search("[\u202a-\u202e\u2066-\u2069]", found.data["name"])  # it would turn a sentence
     (shown,) = re.findall('<p class="customer-words" dir="auto">([^<]*)</p>', document)
-    assert html.unescape(shown) == pages.FORBIDDEN.sub("", pages.prose(text))
+    assert html.unescape(shown) == pages.FORBIDDEN.sub("", pages.paragraphs(text))
     assert not pages.FORBIDDEN.search(re.sub("<script.*?</script>", "", document))
 
 

@@ -1,6 +1,6 @@
 """A snapshot: files as they were at one moment, content that keeps its date, a bounded memory of answers.
 
-Files - Last-Modified - Computed answers
+Files - Last-Modified - Cache
 """
 
 import json
@@ -15,12 +15,12 @@ from reviewslib.dataset.contract import BadData
 from reviewslib.links import links_below
 from reviewslib.web import snapshot
 from reviewslib.web.representations import represent
-from reviewslib.web.snapshot import Computed, Files, Snapshot
+from reviewslib.web.snapshot import Files, RepresentationCache, Snapshot
 
 NOW = 1_800_000_000.0
 MINIMAL = {"business": {"name": "X"}, "reviews": []}
 ONE = MINIMAL | {"reviews": [{"id": "a", "author": "Ann", "rating": 5, "date": "2026-01-01"}]}
-PROGRAM = snapshot.load_program()._replace(changed=0)
+PROGRAM = snapshot.load_program_files()._replace(changed=0)
 
 
 # ---- Files ----
@@ -58,7 +58,7 @@ def test_what_is_no_regular_file_is_a_fault(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["openapi.json", "page.css", "feeds.py"])
 def test_each_file_of_the_program_dates_the_program(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshot, "last_change", lambda path: 2 if path.name == name else 1)
-    assert snapshot.load_program().changed == 2
+    assert snapshot.load_program_files().changed == 2
 
 
 def built(
@@ -137,7 +137,7 @@ def test_an_empty_feed_was_updated_when_the_data_were() -> None:
     assert f"<updated>{datetime.fromtimestamp(1000, UTC):%Y-%m-%dT%H:%M:%SZ}</updated>".encode() in feed
 
 
-# ---- Computed answers ----
+# ---- Cache ----
 
 
 def computed(size: int) -> Any:
@@ -145,18 +145,18 @@ def computed(size: int) -> Any:
 
 
 def test_an_answer_is_kept_under_its_path_query_and_coding() -> None:
-    kept = Computed()
-    kept.keep(("/a", "q", True), computed(10))
-    assert kept.get(("/a", "q", True)) == computed(10)
-    assert kept.get(("/a", "q", False)) is None
+    cache = RepresentationCache()
+    cache.put(("/a", "q", True), computed(10))
+    assert cache.get(("/a", "q", True)) == computed(10)
+    assert cache.get(("/a", "q", False)) is None
 
 
 def test_answers_never_take_more_room_than_they_may() -> None:
-    kept = Computed(most_bytes=30_000)
-    kept.keep(("/", "", False), computed(30_001))
-    assert kept.get(("/", "", False)) is None
+    cache = RepresentationCache(most_bytes=30_000)
+    cache.put(("/", "", False), computed(30_001))
+    assert cache.get(("/", "", False)) is None
     keys = [("/api/reviews/search", f"limit={number}", False) for number in range(50)]
     for key in keys:
-        kept.keep(key, computed(3000))
-        assert kept.get(key)
-        assert sum(kept.get(each) is not None for each in keys) * 3000 <= 30_000
+        cache.put(key, computed(3000))
+        assert cache.get(key)
+        assert sum(cache.get(each) is not None for each in keys) * 3000 <= 30_000
