@@ -67,6 +67,21 @@ def test_every_read_is_dated_tagged_typed_and_cacheable(service: Address, path: 
     assert {**head.headers, "date": ""} == {**get.headers, "date": ""}
 
 
+MEDIA_TYPES = {
+    "/llms.txt": "text/plain; charset=utf-8",
+    "/robots.txt": "text/plain; charset=utf-8",
+    "/sitemap.xml": "application/xml",
+    "/favicon.ico": "image/svg+xml",
+    "/badge.svg": "image/svg+xml",
+}
+
+
+@pytest.mark.parametrize("path", MEDIA_TYPES)
+def test_what_browsers_and_robots_fetch_has_its_media_type(service: Address, path: str) -> None:
+    answer = fetch(service, path)
+    assert (answer.status, answer.headers["content-type"]) == (200, MEDIA_TYPES[path])
+
+
 def test_the_contract_names_this_service_and_its_business(service: Address) -> None:
     served = json.loads(fetch(service, "/.well-known/openapi.json").body)
     business = json.loads(fetch(service, "/reviews.json").body)["business"]
