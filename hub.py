@@ -25,7 +25,7 @@ import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
@@ -36,41 +36,41 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from reviewslib.links import topic_link_header
 from reviewslib.websub.callbacks import CallbackClient, CallbackRequest, CallbackResponse
-from reviewslib.websub.store import Skipped, Store, StoreFault, Transaction
+from reviewslib.websub.store import Excluded, Store, StoreFault, Transaction
 from reviewslib.websub.values import (
     FAILURES_THAT_REMOVE,
     MAX_UNVERIFIED,
-    UNCONFIRMED_SECONDS,
+    UNVERIFIED_SECONDS,
     HubAnswer,
     HubSettings,
     PendingRequest,
+    RateLimit,
     RequestRefused,
     Row,
     Subscription,
     SubscriptionState,
     Topic,
-    Unconfirmed,
     admit,
     denial,
+    exhausted_quota,
     read_subscription_request,
-    too_many,
 )
 
 RETRY_JITTER = 0.2  # a retry is up to this share later, so that failures with one cause spread out
 MAX_RETRY_AFTER_SECONDS = 3600.0
 OWN_FAULT_SECONDS = 60.0  # until what this machine could not send is tried again
 MAX_OWN_FAULT_SECONDS = 3600.0  # until a subscriber's request that it could not verify is dropped
-MAX_TRIES = 3  # of a request that nobody answers
-TRIES_SECONDS = 120.0  # since the first of them
-MAX_REMEMBERED = 20_000  # hosts with their network
-SLOW_SECONDS = 2.0  # whose last exchange took longer waits behind the others
-LONG_AGO = 1.0  # the `next_attempt_at` of these: as if for a retry that is due
+MAX_ATTEMPTS = 3  # to verify a request that nobody answers
+ATTEMPTS_SECONDS = 120.0  # since the first of them
+MAX_CACHED_NETWORKS = 20_000
+SLOW_SECONDS = 2.0  # a subscriber whose last exchange took longer is demoted to the lane of retries
+DEMOTED = 1.0  # its `next_attempt_at`, which is due at any time
 
-# A subscription whose lease has ended is ignored at once, but its row is kept for a day of running time: a
-# clock that jumps and is put right has ended nothing.
-ENDED_ROW_SECONDS = 86400.0
+# An expired subscription is ignored at once, but its row is kept for a day of running time: a clock that
+# jumps and is put right has ended nothing.
+EXPIRED_ROW_SECONDS = 86400.0
 
-TICK_SECONDS = 1.0  # how often the scheduler looks for retries, and a worker tries a busy store again
+POLL_SECONDS = 1.0  # how often the scheduler looks for retries, and a worker tries a busy store again
 
 log = logging.getLogger(__name__)
 
@@ -83,14 +83,14 @@ log = logging.getLogger(__name__)
 
 
 class Transition(NamedTuple):
-    """The new state, and if it changed a line for the log."""
+    """The new state, and a line for the log if something happened."""
 
     state: SubscriptionState
     line: str = ""
     level: int = logging.INFO
 
 
-def verification_ended(
+def after_verification(
     state: SubscriptionState,
     request: PendingRequest,
     response: CallbackResponse,
@@ -98,11 +98,11 @@ def verification_ended(
     sent_at: float,
     full: str,
 ) -> Transition:
-    """The state after the verification, or the notice, that `request` stands for; `full` is from `too_many`.
+    """The state after the verification, or the notice, of `request`; `full` is the exhausted quota, or "".
 
     A lease begins when the verification was sent (REC 5.3). A renewal keeps the delivered digest, so that no
-    content is repeated and no change is skipped. It keeps failures and waiting time, too, or a callback that
-    fails could renew itself to the front.
+    content is repeated and no change is skipped. It keeps failures and backoff, too, or a callback that fails
+    could shorten its backoff by renewing.
     """
     waiting = [one.id for one in state.requests if one.mode == request.mode]
     # A newer request that replaced this one gets a challenge of its own, but what is confirmed counts.
@@ -128,7 +128,7 @@ def verification_ended(
     return Transition(SubscriptionState(renewed, newer), line)
 
 
-def delivery_ended(
+def after_delivery(
     state: SubscriptionState,
     subscription: Subscription,
     digest: str,
@@ -139,7 +139,7 @@ def delivery_ended(
 ) -> Transition:
     """The state after an attempt to deliver the content with this digest (REC 7). The jitter is 0 to 1.
 
-    A later change of the content shortens no delay.
+    A later change of the content does not shorten a backoff.
     """
     old = state.subscription
     if old is None or old.id != subscription.id:
@@ -167,40 +167,40 @@ def delivery_ended(
         removed = SubscriptionState(None, left)
         return Transition(removed, f"{line}, removed: {response.outcome}", logging.WARNING)
     delay_seconds = retry_delays[old.failures] * (1 + RETRY_JITTER * jitter)
-    wait_seconds = max(delay_seconds, asked_wait_seconds(response, now))
+    wait_seconds = max(delay_seconds, retry_after_seconds(response, now))
     new = replace(tried, failures=failures, next_attempt_at=now + wait_seconds)
     return Transition(replace(state, subscription=new), f"{line}: {response.outcome}")
 
 
-def paced(state: SubscriptionState, seconds: float) -> SubscriptionState:
-    """The state after an exchange of so many seconds: whose last one was slow waits behind the others."""
+def demoted_if_slow(state: SubscriptionState, seconds: float) -> SubscriptionState:
+    """The state after an exchange of so many seconds; one that waits for a retry is in that lane already."""
     old = state.subscription
-    if old is None or old.next_attempt_at > LONG_AGO:  # who waits for a retry is in that lane already
+    if old is None or old.next_attempt_at > DEMOTED:
         return state
-    return replace(
-        state, subscription=replace(old, next_attempt_at=LONG_AGO if seconds > SLOW_SECONDS else 0.0)
-    )
+    next_attempt_at = DEMOTED if seconds > SLOW_SECONDS else 0.0
+    return replace(state, subscription=replace(old, next_attempt_at=next_attempt_at))
 
 
-class Tries(NamedTuple):
-    """The tries of a request without an answer, and how long its subscriber waits; all in running time."""
+class Backoff(NamedTuple):
+    """Until when a subscriber is sent no request, or no content; in running time."""
 
-    request_id: int | None
-    tries: int
-    first_at: float
-    until: float  # no request of this subscriber is sent before
+    row_id: int | None
+    attempts: int  # of a request that nobody answers
+    first_at: float  # of these attempts
+    until: float
 
-    def is_last(self, request: PendingRequest, now: float, own_fault: bool) -> bool:
-        """Whether the request is given up without an answer.
+    def is_exhausted(self, request: PendingRequest, now: float, own_fault: bool) -> bool:
+        """Whether the request is dropped without an answer.
 
         An outage of this machine is waited out for subscribers, not for strangers.
         """
-        if self.request_id != request.id or not self.tries:
+        if self.row_id != request.id or not self.attempts:
             return False
         waited_seconds = now - self.first_at
         if request.subscriber.network is not None and own_fault:
             return waited_seconds >= MAX_OWN_FAULT_SECONDS
-        return self.tries >= MAX_TRIES or waited_seconds >= TRIES_SECONDS or request.mode == "denied"
+        is_late = self.attempts >= MAX_ATTEMPTS or waited_seconds >= ATTEMPTS_SECONDS
+        return is_late or request.mode == "denied"
 
 
 def own_fault_seconds(retry_delays: Sequence[float]) -> float:
@@ -208,7 +208,7 @@ def own_fault_seconds(retry_delays: Sequence[float]) -> float:
     return min(OWN_FAULT_SECONDS, retry_delays[0])
 
 
-def asked_wait_seconds(response: CallbackResponse, now: float) -> float:
+def retry_after_seconds(response: CallbackResponse, now: float) -> float:
     """The delay that Retry-After asks for (RFC 9110 section 10.2.3: seconds or a date); 0 if malformed."""
     value = response.retry_after
     if value is None or response.status not in (429, 503):
@@ -252,11 +252,11 @@ def notification(subscription: Subscription, topic: Topic, settings: HubSettings
 
 # ---- Scheduling: what to do next ---------------------------------------------------------------------------
 
-# Lanes in order of urgency, with the share of the workers that each may use. Only first attempts to deliver
-# may use all workers, and at least an eighth of eight or more is always left to them: neither requests of
+# Priority lanes, the most urgent first, with the share of the workers that each may use. Only first attempts
+# to deliver may use all, and at least an eighth of eight or more is always left to them: neither requests of
 # strangers nor callbacks that fail delay a working subscriber, or each other.
 LANES = {"renewal": 1 / 8, "verification": 3 / 8, "delivery": 1, "retry": 1 / 4, "notice": 1 / 8}
-MAX_WORKERS_PER_PLACE = 4
+MAX_WORKERS_PER_KEY = 4
 
 
 class Exchange(NamedTuple):
@@ -264,59 +264,40 @@ class Exchange(NamedTuple):
 
     row: Row
     lane: str
-    place: str  # whose share of the workers it takes: a network, or the domain of an unresolved host
+    limit_key: str  # what its worker is counted under: a network, or the domain of an unresolved host
 
 
-def has_room(running: Collection[Exchange], lane: str, workers: int) -> bool:
+def has_free_worker(running: Sequence[Exchange], lane: str, workers: int) -> bool:
     """Whether a lane may have one more of the workers."""
     in_lane = sum(one.lane == lane for one in running)
     return len(running) < workers and in_lane < max(1, int(LANES[lane] * workers))
 
 
-def max_per_place(workers: int) -> int:
-    return max(1, min(MAX_WORKERS_PER_PLACE, workers // 4))
+def max_workers_per_key(workers: int) -> int:
+    return max(1, min(MAX_WORKERS_PER_KEY, workers // 4))
 
 
-def full_places(running: Collection[Exchange], lane: str, most: int, workers: int) -> set[str]:
-    """The places that get no further worker: they have `most`, or half of the lane of retries."""
-    counts = Counter(one.place for one in running)
-    retries = Counter(one.place for one in running if one.lane == lane == "retry")
-    half = max(1, int(LANES["retry"] * workers) // 2)
-    return {place for place, count in counts.items() if count >= most or retries[place] >= half}
+def keys_at_limit(running: Iterable[Exchange], limit: int) -> set[str]:
+    """The limit keys with at least `limit` workers."""
+    counts = Counter(one.limit_key for one in running)
+    return {key for key, count in counts.items() if count >= limit}
 
 
-def take(
-    found: Iterable[Exchange], lane: str, running: list[Exchange], most: int, workers: int
-) -> Iterator[Exchange]:
-    """The exchanges of a lane, in their order, for which there is room. They join those that run.
-
-    No more are looked at than the lane has room for. A subscriber has one exchange at a time.
-    """
-    left = iter(found)
-    while has_room(running, lane, workers) and (one := next(left, None)):
-        full = full_places(running, lane, most, workers)
-        if one.place not in full and one.row.subscriber.key not in keys_of(running):
-            running.append(one)
-            yield one
-
-
-def keys_of(running: Iterable[Exchange]) -> set[str]:
-    return {one.row.subscriber.key for one in running}
-
-
-def longest_wait_seconds(retry_delays: Sequence[float]) -> float:
-    """Who would have to wait longer than that waits for a clock that was set back, and is due."""
-    return max(max(retry_delays) * (1 + RETRY_JITTER), MAX_RETRY_AFTER_SECONDS)
+def first_startable(found: Iterable[Exchange], running: Sequence[Exchange], limit: int) -> Exchange | None:
+    """The first exchange whose limit key has fewer workers than `limit`, and whose subscriber has none."""
+    keys, subscribers = keys_at_limit(running, limit), {one.row.subscriber.key for one in running}
+    startable = (one for one in found if one.limit_key not in keys)
+    return next((one for one in startable if one.row.subscriber.key not in subscribers), None)
 
 
 # ---- Hub: the interface for the service, and the threads ---------------------------------------------------
 
 
-Ended: TypeAlias = Callable[[Transaction, SubscriptionState], Transition]  # what follows from a response
+Decide: TypeAlias = Callable[[Transaction, SubscriptionState], Transition]  # what follows from a response
 
 
-class TurnedAway(Exception):
-    """The network of a callback has all the workers, or all the unconfirmed requests, that it may have."""
+class NetworkLimitReached(Exception):
+    """This network is at its worker or verification limit; retry later."""
 
 
 class Hub:
@@ -338,12 +319,12 @@ class Hub:
         self._store = Store(settings.state_dir)
         self._counts: dict[str, int] = {}
         self._topics: Mapping[str, Topic] = {}
-        self._networks: dict[str, str] = {}  # by host, of the address that was tried last
-        self._unconfirmed = Unconfirmed()  # of networks
-        self._asked = Unconfirmed()  # of domains of strangers
-        self._tries: dict[tuple[str, bool], Tries] = {}  # by a subscriber's key, and whether it is a request
-        self._ended_at: dict[int, float] = {}  # when first seen, in running time, by the subscription's id
-        self._thread_refused_at = -math.inf  # when this was logged last, in running time
+        self._digests: dict[str, str] = {}  # of the topics, by path
+        self._networks: dict[str, str] = {}  # cache by host, of the address that was tried last
+        self._network_rate, self._domain_rate = RateLimit(), RateLimit()  # the latter of strangers alone
+        self._backoffs: dict[tuple[str, bool], Backoff] = {}  # by a subscriber's key, and whether of requests
+        self._expired_since: dict[int, float] = {}  # running time when first seen, by the subscription's id
+        self._thread_error_at = -math.inf  # when this was logged last, in running time
         self._stopping = threading.Event()
         self._wake = threading.Event()  # for the scheduler: something may be due, or a worker has ended
         self._scheduler = threading.Thread(target=self._schedule, name="hub-scheduler", daemon=True)
@@ -355,7 +336,7 @@ class Hub:
 
         The subscriptions to a topic that is missing here are kept, and wait until it is published again.
         """
-        self._topics = dict(topics)
+        self._topics, self._digests = topics, {path: topic.digest for path, topic in topics.items()}
         self._wake.set()
 
     def start(self) -> None:
@@ -393,10 +374,10 @@ class Hub:
         now = self._clock()
         try:
             request = read_subscription_request(content_type, body, self._settings, self._topics, now)
-            # Only an accepted request must survive a power cut: all else is found out again.
+            # Only an accepted request must survive a power cut: everything else would be repeated.
             with self._store.writing(durable=True) as rows:
                 state = rows.state(request.subscriber, now)
-                if old := state.subscription:  # no limit concerns it; the lease may end meanwhile
+                if old := state.subscription:  # exempt from limits; the lease may end meanwhile
                     who = replace(request.subscriber, network=old.subscriber.network)
                     request = replace(request, subscriber=who, base_digest=old.delivered_digest)
                 else:
@@ -422,32 +403,28 @@ class Hub:
         """Why nothing can be stored at present, None when it can."""
         return self._store.trouble
 
-    def _digests(self) -> dict[str, str]:
-        return {path: topic.digest for path, topic in self._topics.items()}
-
     def _admit(self, request: PendingRequest, rows: Transaction, now: float) -> None:
         """Raise RequestRefused when this request of a stranger reaches a limit."""
         who, running_time = request.subscriber, self._running_time()
         network = self._networks.get(who.host)
-        taken = rows.occupancy(replace(who, network=network), now)
-        tries = [each for (_, is_request), each in self._tries.copy().items() if is_request and each.tries]
-        unanswered = [each.request_id for each in tries if running_time < each.until]
-        if taken.is_full and rows.displace(who.domain, unanswered):
-            taken = taken._replace(pending=taken.pending - 1)
-        of_domain = self._asked.count(who.domain, running_time)
-        of_network = self._unconfirmed.count(network or "", running_time)
-        admit(request.mode, taken, of_domain, of_network, self._settings.max_subscriptions)
+        usage = rows.usage(replace(who, network=network), now)
+        backoffs = [each for (_, is_request), each in self._backoffs.copy().items() if is_request]
+        unanswered = [each.row_id for each in backoffs if each.attempts and running_time < each.until]
+        if usage.is_full and rows.evict(who.domain, unanswered):
+            usage = usage._replace(pending=usage.pending - 1)
+        of_domain = self._domain_rate.count(who.domain, running_time)
+        of_network = self._network_rate.count(network or "", running_time)
+        admit(request.mode, usage, of_domain, of_network, self._settings.max_subscriptions)
 
     # The scheduler's thread.
 
     def _schedule(self) -> None:
-        kept_at = -math.inf
+        upkeep = [self._store.keep_open, self._prune, self.delete_expired, self.refresh_counts]
+        upkeep_at = -math.inf
         while not self._stopping.is_set():
-            looked_at = time.monotonic()
-            steps = [self._start_due]
-            if looked_at - kept_at >= TICK_SECONDS:
-                steps = [self._store.keep_open, self._forget, self.delete_ended, self.refresh_counts, *steps]
-                kept_at = looked_at
+            began, steps = time.monotonic(), [self._start_due]
+            if began - upkeep_at >= POLL_SECONDS:
+                steps, upkeep_at = upkeep + steps, began
             try:
                 for step in steps:
                     with suppress(StoreFault):  # which the store logs
@@ -455,8 +432,8 @@ class Hub:
             except Exception:
                 log.exception("the hub's scheduler met an unexpected error and goes on")
             # Events may be frequent: at most half of the time is spent on this.
-            self._stopping.wait(time.monotonic() - looked_at)
-            self._wake.wait(TICK_SECONDS)
+            self._stopping.wait(time.monotonic() - began)
+            self._wake.wait(POLL_SECONDS)
             self._wake.clear()
 
     def _start_due(self) -> None:
@@ -467,8 +444,8 @@ class Hub:
                 try:
                     worker.start()
                 except RuntimeError as error:
-                    if self._running_time() - self._thread_refused_at >= OWN_FAULT_SECONDS:
-                        self._thread_refused_at = self._running_time()
+                    if self._running_time() - self._thread_error_at >= OWN_FAULT_SECONDS:
+                        self._thread_error_at = self._running_time()
                         log.error("the hub can start no thread, and tries again each second: %s", error)
                     return
                 self._running[worker] = exchange
@@ -476,37 +453,42 @@ class Hub:
     def due(self, running: Iterable[Exchange] = ()) -> Iterator[Exchange]:
         """The exchanges to start beside those that run, in the order of their turns. Raises StoreFault.
 
-        In a lane, requests not yet tried in vain come first, and of these the places without an exchange.
+        In a lane, requests not yet tried in vain come first, and of these the limit keys without a worker.
         """
         running, workers = list(running), self._settings.workers
-        now, tries = self._running_time(), self._tries.copy()
-        resting = {who for who, each in tries.items() if now < each.until}
-        tried = resting.union(who for who, each in tries.items() if each.tries)
-        lately = self._asked.lately(now)
-
-        def skip(lane: str, waiting: set[tuple[str, bool]], most: int, are_requests: bool) -> Skipped:
-            places = full_places(running, lane, most, workers)
-            if lane == "verification" and most == 1:
-                places |= lately
-            return places, keys_of(running).union(key for key, of in waiting if of == are_requests)
-
+        now, backoffs = self._running_time(), self._backoffs.copy()
+        waiting = {who for who, each in backoffs.items() if now < each.until}
+        tried = waiting.union(who for who, each in backoffs.items() if each.attempts)
+        recent = self._domain_rate.active_keys(now)
         with self._store.reading() as rows:
             for lane in LANES:
-                waits = (tried, resting) if lane == "verification" else (resting,)
-                for waiting, most in product(waits, (1, max_per_place(workers))):
-                    found = self._found(rows, lane, partial(skip, lane, waiting, most))
-                    yield from take(found, lane, running, most, workers)
+                skipped = (tried, waiting) if lane == "verification" else (waiting,)
+                for subscribers, limit in product(skipped, (1, max_workers_per_key(workers))):
+                    others = recent if lane == "verification" and limit == 1 else set()
+                    while has_free_worker(running, lane, workers):
+                        found = self._found(rows, lane, keys_at_limit(running, limit) | others, subscribers)
+                        if (exchange := first_startable(found, running, limit)) is None:
+                            break
+                        running.append(exchange)
+                        yield exchange
 
-    def _found(self, rows: Transaction, lane: str, skip: Callable[[bool], Skipped]) -> Iterator[Exchange]:
-        """The due exchanges of a lane, read as they are needed."""
-        now, late = self._clock(), self._clock() + longest_wait_seconds(self._settings.retry_delays)
-        requests = partial(rows.requests, skip=partial(skip, True))
-        behind = partial(rows.behind, self._digests(), now, skip=partial(skip, False))
+    def _found(
+        self, rows: Transaction, lane: str, limit_keys: set[str], subscribers: set[tuple[str, bool]]
+    ) -> Iterator[Exchange]:
+        """The due exchanges of a lane but those of these limit keys and subscribers, read one by one."""
+        now, longest_delay = self._clock(), max(self._settings.retry_delays) * (1 + RETRY_JITTER)
+        set_back = now + max(longest_delay, MAX_RETRY_AFTER_SECONDS)  # nothing backs off for longer
+        no_content, no_request = (
+            Excluded(limit_keys, {key for key, is_request in subscribers if is_request == kind})
+            for kind in (False, True)
+        )
+        requests = partial(rows.requests, no_request)
+        behind = partial(rows.behind, no_content, self._digests, now)
         found: dict[str, list[Iterator[Row]]] = {
             "renewal": [requests("of subscribers")],
             "verification": [requests("of strangers")],
             "delivery": [behind(-1.0, 0.0)],
-            "retry": [requests("of slow subscribers"), behind(0.0, now), behind(late, math.inf)],
+            "retry": [requests("of slow subscribers"), behind(0.0, now), behind(set_back, math.inf)],
             "notice": [requests("notices")],
         }
         for row in chain(*found[lane]):
@@ -516,28 +498,29 @@ class Hub:
     def refresh_counts(self) -> None:
         """Count anew. Raises StoreFault."""
         with self._store.reading() as rows:
-            self._counts = rows.counts(self._digests(), self._clock())
+            self._counts = rows.counts(self._digests, self._clock())
 
-    def delete_ended(self) -> None:
-        """Delete subscriptions that ended long ago, or whose place is needed. Raises StoreFault."""
+    def delete_expired(self) -> None:
+        """Delete subscriptions that expired long ago, or whose room is needed. Raises StoreFault."""
         now = self._running_time()
         with self._store.reading() as rows:
-            ended, excess = rows.ended(self._clock()), rows.rows() - self._settings.max_subscriptions
-        self._ended_at = {row_id: self._ended_at.get(row_id, now) for row_id in ended}
-        old = [row_id for row_id, at in self._ended_at.items() if now - at >= ENDED_ROW_SECONDS]
-        for row_id in {*ended[: max(0, excess)], *old}:
+            expired, excess = rows.expired(self._clock()), rows.rows() - self._settings.max_subscriptions
+        self._expired_since = {row_id: self._expired_since.get(row_id, now) for row_id in expired}
+        old = [row_id for row_id, at in self._expired_since.items() if now - at >= EXPIRED_ROW_SECONDS]
+        for row_id in {*expired[: max(0, excess)], *old}:
             with self._store.writing() as rows:
-                for row in rows.subscriptions("WHERE id = ? AND expires_at <= ?", row_id, self._clock()):
+                found = rows.subscriptions("WHERE id = ? AND expires_at <= ?", row_id, self._clock())
+                if row := next(found, None):
                     rows.save(SubscriptionState(row), SubscriptionState())
                     log_event(row, "lease ended")
 
-    def _forget(self) -> None:
-        """Drop what is remembered of strangers and of requests that are decided."""
+    def _prune(self) -> None:
+        """Drop backoffs and counts that are over."""
         now = self._running_time()
-        for who, tries in self._tries.copy().items():
-            if now > tries.until + MAX_OWN_FAULT_SECONDS:
-                self._tries.pop(who, None)
-        self._unconfirmed.lately(now)
+        for who, backoff in self._backoffs.copy().items():
+            if now > backoff.until + MAX_OWN_FAULT_SECONDS:
+                self._backoffs.pop(who, None)
+        self._network_rate.active_keys(now)
 
     # The workers' threads, one for each exchange.
 
@@ -556,7 +539,7 @@ class Hub:
     def perform(self, exchange: Exchange) -> None:
         """Make an exchange that is due, and store the result."""
         row = exchange.row
-        with suppress(TurnedAway):
+        with suppress(NetworkLimitReached):
             if isinstance(row, PendingRequest):
                 self._verify(exchange, row)
             elif (topic := self._topics.get(row.subscriber.path)) and topic.digest != row.delivered_digest:
@@ -564,97 +547,94 @@ class Hub:
 
     def _verify(self, exchange: Exchange, request: PendingRequest) -> None:
         who, challenge, sent_at = request.subscriber, secrets.token_urlsafe(32), self._clock()
-        is_stranger, tries = who.network is None, self._tries.get((who.key, True))
-        if is_stranger and tries and tries.is_last(request, self._running_time(), own_fault=False):
-            response = CallbackResponse(None, "no answer in time")  # and no turn for another try
+        is_stranger, backoff = who.network is None, self._backoffs.get((who.key, True))
+        if is_stranger and backoff and backoff.is_exhausted(request, self._running_time(), own_fault=False):
+            response = CallbackResponse(None, "no answer in time")  # and no worker for another attempt
         else:
             if is_stranger:
-                self._asked.add(who.domain, self._running_time())
-            asked = verification(request, challenge, self._settings.timeout / 2)
-            response = self._exchange(exchange, asked)
-            if response.is_silence and self._is_tried_again(request, response.own_fault):
-                self._record(request, sent_at, response, lambda _, state: Transition(state))
-                return
+                self._domain_rate.add(who.domain, self._running_time())
+            response = self._exchange(exchange, verification(request, challenge, self._settings.timeout / 2))
+            if response.is_silence:
+                seconds = own_fault_seconds(self._settings.retry_delays)
+                backoff = self._back_off(request, seconds / 2 if is_stranger else seconds, is_attempt=True)
+                if not backoff.is_exhausted(request, self._running_time(), response.own_fault):
+                    self._record(request, sent_at, response, lambda _, state: Transition(state))
+                    return
         confirmed = response.is_success and response.body == challenge.encode("ascii")  # REC 5.3.1
         if confirmed and response.network != who.network:
-            self._unconfirmed.confirm(response.network)
+            self._network_rate.take_back(response.network)
         if is_stranger:
-            self._tries.pop((who.key, True), None)
+            self._backoffs.pop((who.key, True), None)
             if confirmed:
-                self._asked.confirm(who.domain)
-        elif not confirmed and request.mode != "denied":  # no limit refuses these, so they take their time
-            self._rest(request, UNCONFIRMED_SECONDS / MAX_UNVERIFIED)
+                self._domain_rate.take_back(who.domain)
+        elif not confirmed and request.mode != "denied":
+            # Renewals are exempt from limits; failed ones are throttled instead.
+            self._back_off(request, UNVERIFIED_SECONDS / MAX_UNVERIFIED)
 
-        def ended(rows: Transaction, state: SubscriptionState) -> Transition:
-            taken = rows.occupancy(replace(who, network=response.network), sent_at) if confirmed else None
-            full = too_many(taken, self._settings.max_subscriptions) if taken else ""
-            return verification_ended(state, request, response, confirmed, sent_at, full)
+        def decide(rows: Transaction, state: SubscriptionState) -> Transition:
+            usage = rows.usage(replace(who, network=response.network), sent_at) if confirmed else None
+            full = exhausted_quota(usage, self._settings.max_subscriptions) if usage else ""
+            return after_verification(state, request, response, confirmed, sent_at, full)
 
-        self._record(request, sent_at, response, ended)
+        self._record(request, sent_at, response, decide)
 
-    def _is_tried_again(self, request: PendingRequest, own_fault: bool) -> bool:
-        """Whether a request that got no answer is kept. Then it rests."""
-        is_stranger = request.subscriber.network is None
-        seconds = own_fault_seconds(self._settings.retry_delays)
-        tries = self._rest(request, seconds / 2 if is_stranger else seconds, is_try=True)
-        return not tries.is_last(request, self._running_time(), own_fault)
-
-    def _rest(self, row: Row, seconds: float, is_try: bool = False) -> Tries:
+    def _back_off(self, row: Row, seconds: float, is_attempt: bool = False) -> Backoff:
         """Send this subscriber no request, or no content, for so long."""
-        now, who, is_request = self._running_time(), row.subscriber, isinstance(row, PendingRequest)
-        before = self._tries.get((who.key, is_request))
-        if before is None or before.request_id != row.id or not before.tries:
-            before = Tries(row.id, 0, now, now)
+        now, who = self._running_time(), row.subscriber
+        key = who.key, isinstance(row, PendingRequest)
+        before = self._backoffs.get(key)
+        if before is None or before.row_id != row.id or not before.attempts:
+            before = Backoff(row.id, 0, now, now)
         until = now + seconds
-        if who.network is None:  # its time ends with no turn, too
-            until = min(until, before.first_at + TRIES_SECONDS)
-        self._tries[who.key, is_request] = tries = before._replace(tries=before.tries + is_try, until=until)
-        return tries
+        if who.network is None:  # a stranger's request is dropped in time even if it gets no worker
+            until = min(until, before.first_at + ATTEMPTS_SECONDS)
+        self._backoffs[key] = before._replace(attempts=before.attempts + is_attempt, until=until)
+        return self._backoffs[key]
 
     def _deliver(self, exchange: Exchange, subscription: Subscription, topic: Topic) -> None:
         sent_at = self._clock()
         response = self._exchange(exchange, notification(subscription, topic, self._settings))
         if response.is_success and response.network != subscription.subscriber.network:
-            self._unconfirmed.confirm(response.network)
+            self._network_rate.take_back(response.network)
         jitter = random.random()  # noqa: S311 - it spreads load and guards nothing
         now, delays = self._clock(), self._settings.retry_delays
 
-        def ended(_: Transaction, state: SubscriptionState) -> Transition:
-            return delivery_ended(state, subscription, topic.digest, response, now, delays, jitter)
+        def decide(_: Transaction, state: SubscriptionState) -> Transition:
+            return after_delivery(state, subscription, topic.digest, response, now, delays, jitter)
 
-        self._record(subscription, sent_at, response, ended)
+        self._record(subscription, sent_at, response, decide)
 
     def _exchange(self, exchange: Exchange, request: CallbackRequest) -> CallbackResponse:
-        """What the callback answers. Raises TurnedAway."""
+        """What the callback answers. Raises NetworkLimitReached."""
         began = self._running_time()
         try:
-            response = self._send(request, lambda network: self._enter(exchange, network))
-        except TurnedAway:
+            response = self._send(request, lambda network: self._check_network(exchange, network))
+        except NetworkLimitReached:
             raise
         except Exception:
             log.exception("an exchange with a callback failed unexpectedly")
             return CallbackResponse(None, "error in the hub", is_silence=True, own_fault=True)
         return replace(response, seconds=self._running_time() - began)
 
-    def _enter(self, exchange: Exchange, network: str) -> None:
-        """Take a place in the network of a callback, which is now known. Raises TurnedAway."""
+    def _check_network(self, exchange: Exchange, network: str) -> None:
+        """Count an exchange under the network of its callback, now known. Raises NetworkLimitReached."""
         who, now = exchange.row.subscriber, self._running_time()
-        if len(self._networks) >= MAX_REMEMBERED:
+        if len(self._networks) >= MAX_CACHED_NETWORKS:
             self._networks = {}
         self._networks[who.host] = network
         with self._running_lock:
             if threading.current_thread() in self._running:
-                self._running[threading.current_thread()] = exchange._replace(place=network)
-            here = sum(one.place == network for one in self._running.values())
-            if here > max_per_place(self._settings.workers):
-                raise TurnedAway
+                self._running[threading.current_thread()] = exchange._replace(limit_key=network)
+            workers = sum(one.limit_key == network for one in self._running.values())
+        if workers > max_workers_per_key(self._settings.workers):
+            raise NetworkLimitReached
         if network != who.network:  # where it has confirmed nothing, it may be sent to somebody else
-            if self._unconfirmed.count(network, now) >= MAX_UNVERIFIED:
-                self._rest(exchange.row, UNCONFIRMED_SECONDS)
-                raise TurnedAway
-            self._unconfirmed.add(network, now)
+            if self._network_rate.count(network, now) >= MAX_UNVERIFIED:
+                self._back_off(exchange.row, UNVERIFIED_SECONDS)
+                raise NetworkLimitReached
+            self._network_rate.add(network, now)
 
-    def _record(self, row: Row, sent_at: float, response: CallbackResponse, ended: Ended) -> None:
+    def _record(self, row: Row, sent_at: float, response: CallbackResponse, decide: Decide) -> None:
         """Store the new state. A lease that ended after the exchange was `sent_at` counts as active.
 
         While the store cannot be written, the worker waits and nothing is repeated. If the hub stops
@@ -664,11 +644,11 @@ class Hub:
             try:
                 with self._store.writing() as rows:
                     before = rows.state(row.subscriber, sent_at)
-                    then, line, level = ended(rows, before)
-                    rows.save(before, paced(then, response.seconds))
+                    after, line, level = decide(rows, before)
+                    rows.save(before, demoted_if_slow(after, response.seconds))
                 break
             except StoreFault:
-                if self._stopping.wait(TICK_SECONDS):
+                if self._stopping.wait(POLL_SECONDS):
                     return
         if line:
             log_event(row, line, level)

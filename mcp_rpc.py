@@ -155,11 +155,13 @@ def encoded(response: dict[str, Json]) -> bytes:
 ALLOWED_METHODS = "POST, OPTIONS"
 SESSION_HEADERS = "Mcp-Session-Id, MCP-Protocol-Version"
 EXPOSED_HEADERS = f"{SESSION_HEADERS}, Retry-After"
-TAKEN_HEADERS = f"Content-Type, Accept, Authorization, Last-Event-ID, {SESSION_HEADERS}, Mcp-Method, Mcp-Name"
+REQUEST_HEADERS = (
+    f"Content-Type, Accept, Authorization, Last-Event-ID, {SESSION_HEADERS}, Mcp-Method, Mcp-Name"
+)
 PREFLIGHT = (
     ("Allow", ALLOWED_METHODS),
     ("Access-Control-Allow-Methods", ALLOWED_METHODS),
-    ("Access-Control-Allow-Headers", TAKEN_HEADERS),
+    ("Access-Control-Allow-Headers", REQUEST_HEADERS),
     ("Access-Control-Max-Age", "86400"),
 )
 VARY = ("Vary", "Origin")
@@ -256,8 +258,8 @@ def meta_of(document: Json) -> dict[str, Json]:
 
 # ---- Methods: what a request can ask for, in each era, and batches of requests ----
 
-MOST_BATCHED = 10  # messages; each may cost a search, and nothing else runs meanwhile
-LARGEST_BATCH_ANSWER = 1024 * 1024  # bytes
+MAX_BATCHED = 10  # messages; each may cost a search, which blocks the event loop
+MAX_BATCH_BYTES = 1024 * 1024  # of the answer
 
 Result = dict[str, Json]
 Method = Callable[[Toolbox, Mapping[str, Json]], Result]
@@ -304,7 +306,7 @@ def result_of(methods: Mapping[str, Method], toolbox: Toolbox, message: RpcMessa
 def batch_answer(documents: Sequence[Json], toolbox: Toolbox) -> bytes:
     """The responses to the messages of a batch as one encoded array; empty when no message gets one.
 
-    The first message whose response does not fit into LARGEST_BATCH_ANSWER, and all messages after it, are
+    The first message whose response does not fit into MAX_BATCH_BYTES, and all messages after it, are
     refused. Errors always fit: they are as short as their messages.
     """
     responses: list[bytes] = []
@@ -318,9 +320,9 @@ def batch_answer(documents: Sequence[Json], toolbox: Toolbox) -> bytes:
                 raise RpcError("initialize cannot be batched")
             if fits:
                 response = success(message.id, result_of(INITIALIZE_METHODS, toolbox, message))
-                fits = len(b",".join([*responses, response])) + len(b"[]") <= LARGEST_BATCH_ANSWER
+                fits = len(b",".join([*responses, response])) + len(b"[]") <= MAX_BATCH_BYTES
             if not fits:
-                size = f"{LARGEST_BATCH_ANSWER // 1024**2} MiB"
+                size = f"{MAX_BATCH_BYTES // 1024**2} MiB"
                 raise RpcError(f"the answer to a batch has at most {size}: send this message alone")
         except RpcError as error:
             response = failure(id_of(document), error)
@@ -328,7 +330,7 @@ def batch_answer(documents: Sequence[Json], toolbox: Toolbox) -> bytes:
     return b"[%s]" % b",".join(responses) if responses else b""
 
 
-# ---- Stateless requests: claims and headers, in the order in which they are judged ----
+# ---- Stateless requests: claims and headers, in the order of their checks ----
 
 
 def is_stateless(document: Json, header: Header) -> bool:
@@ -338,8 +340,8 @@ def is_stateless(document: Json, header: Header) -> bool:
     """
     if VERSION_CLAIM in meta_of(document):
         return True
-    shakes_hands = isinstance(document, dict) and document.get("method") == "initialize"
-    return not shakes_hands and header(VERSION_HEADER) not in (None, *INITIALIZE_VERSIONS)
+    is_handshake = isinstance(document, dict) and document.get("method") == "initialize"
+    return not is_handshake and header(VERSION_HEADER) not in (None, *INITIALIZE_VERSIONS)
 
 
 def check_claims(message: RpcMessage, header: Header) -> None:
@@ -389,26 +391,18 @@ def _decoded(value: str | None) -> str | None:
         raise RpcError("Mcp-Name: not UTF-8 in base64", HEADER_MISMATCH) from None
 
 
-# ---- Endpoint: the order in which a request is judged ----
-
-
-@dataclass(frozen=True, slots=True)
-class McpSettings:
-    """What the operator decides."""
-
-    base_url: str
-    allowed_origins: frozenset[str]  # serialized origins, or `*` for every page of the web
-    version: str
+# ---- Endpoint: the order of the checks ----
 
 
 class McpEndpoint:
-    """The endpoint for one set of settings. It keeps no data."""
+    """The endpoint of a program of this version at `base_url`. It keeps no data."""
 
-    def __init__(self, settings: McpSettings):
-        self._settings = settings
-        address = urlsplit(settings.base_url)
+    def __init__(self, base_url: str, allowed_origins: Collection[str], version: str):
+        """`allowed_origins` are serialized origins, or `*` for every page of the web."""
+        self._program = {"version": version, "websiteUrl": base_url}
+        address = urlsplit(base_url)
         self._own_origin = canonical_origin(f"{address.scheme}://{address.netloc}")
-        self._allowed_origins = {canonical_origin(origin) for origin in settings.allowed_origins}
+        self._allowed_origins = {canonical_origin(origin) for origin in allowed_origins}
         self._initialize_methods = INITIALIZE_METHODS | {"initialize": self._initialize}
 
     def handle(self, method: str, header: Header, body: bytes, toolbox: Toolbox) -> Answer:
@@ -492,14 +486,13 @@ class McpEndpoint:
         return {"protocolVersion": version, "capabilities": CAPABILITIES} | about
 
     def _server_info(self, toolbox: Toolbox) -> Result:
-        program = {"version": self._settings.version, "websiteUrl": self._settings.base_url}
-        return {"name": "reviewsd", "title": toolbox.title} | program
+        return {"name": "reviewsd", "title": toolbox.title} | self._program
 
     def _batch(self, documents: list[Json], header: Header, toolbox: Toolbox) -> Response:
         if any(is_stateless(document, header) for document in documents):
             raise RpcError("expected one message: stateless requests cannot be batched")
-        if not 1 <= len(documents) <= MOST_BATCHED:
-            raise RpcError(f"expected 1 to {MOST_BATCHED} messages in a batch")
+        if not 1 <= len(documents) <= MAX_BATCHED:
+            raise RpcError(f"expected 1 to {MAX_BATCHED} messages in a batch")
         if (header(VERSION_HEADER) or BATCH_VERSION) != BATCH_VERSION:
             raise RpcError(f"expected one message: only {BATCH_VERSION} has batches")
         answer = batch_answer(documents, toolbox)

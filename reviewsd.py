@@ -1,6 +1,6 @@
 """The command line: run the service, check the data, answer one request, list the subscriptions.
 
-The parts are put together here: settings, application, hub, server. What they do is decided in
+The parts are write_output together here: settings, application, hub, server. What they do is decided in
 their own modules.
 
 Sections: Parts - Files - Command line
@@ -18,17 +18,14 @@ import asyncio
 import logging
 import os
 import signal
-import stat
 import threading
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, NoReturn
 
 from hub import Hub
-from mcp_rpc import McpEndpoint, McpSettings
+from mcp_rpc import McpEndpoint
 from reviewslib.dataset.contract import BadData
 from reviewslib.dataset.insights import ENTITY_KINDS
 from reviewslib.dataset.reviews import Dataset
@@ -45,18 +42,12 @@ from reviewslib.process.settings import (
     variable_name,
 )
 from reviewslib.web.app import STORE_PATHS, VERSION, Application
-from reviewslib.web.pages import counted
+from reviewslib.web.pages import count_text
 from reviewslib.web.reload import PollingApplication, Reloader, loaded_text, utc_text
 from reviewslib.web.snapshot import Snapshot
+from reviewslib.websub import store
 from reviewslib.websub.callbacks import CallbackClient
-from reviewslib.websub.store import (
-    STORE_FILE_NAME,
-    HubUnavailable,
-    Listing,
-    list_subscriptions,
-    remove_subscriptions,
-)
-from reviewslib.websub.values import Contradiction, HubSettings, Topic, selector
+from reviewslib.websub.values import HubSettings, Topic, selector
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA = 0, 1, 78  # 78 is EX_CONFIG of sysexits.h; argparse exits with 2
 SWITCH_SECONDS = 0.001  # the longest hold of the interpreter by a reload while a request waits; default 0.005
@@ -85,7 +76,7 @@ def create_app(settings: Settings | None = None) -> PollingApplication:
 def application_of(settings: Settings, with_hub: bool = True) -> Application:
     """The application, which names a hub or none, here or elsewhere. Raises BadData and BadSetting."""
     base_url = public_url(settings)
-    mcp = McpEndpoint(McpSettings(base_url, settings.allowed_origin, VERSION))
+    mcp = McpEndpoint(base_url, settings.allowed_origin, VERSION)
     urls = links_below(base_url, with_hub)
     return Application(Reloader(settings.data, urls), urls, mcp)
 
@@ -106,15 +97,11 @@ def listening_url(settings: Settings) -> str:
 
 
 def hub_settings(settings: Settings, base_url: str) -> HubSettings:
-    """The `hub_` settings, and what else the hub needs. Raises BadSetting when they contradict each other."""
+    """The `hub_` settings, and what else the hub needs."""
     names = [name for name in Settings.__slots__ if name.startswith("hub_")]
     own = {name.removeprefix("hub_"): getattr(settings, name) for name in names}
     user_agent = f"reviewsd/{VERSION} (+{base_url})"
-    try:
-        return HubSettings(base_url=base_url, state_dir=settings.state_dir, user_agent=user_agent, **own)
-    except Contradiction as error:
-        given = [f"{flag_name(f'hub_{name}')} {setting_text(own[name])}" for name in error.fields]
-        raise BadSetting(f"{', '.join(given)}: {error}") from None
+    return HubSettings(base_url=base_url, state_dir=settings.state_dir, user_agent=user_agent, **own)
 
 
 def publish(hub: Hub, snapshot: Snapshot) -> None:
@@ -137,20 +124,15 @@ def check_files(settings: Settings) -> None:
     if not (os.path.isdir(path) and os.access(path, wanted)):
         flag = f"{flag_name('state_dir')} {settings.state_dir}"
         raise BadSetting(f"{flag}: {path} is not a directory that this user can write")
-    if settings.hub_ca_file:
-        with named_file("hub_ca_file", settings.hub_ca_file) as certificates:
+    if certificates := settings.hub_ca_file:
+        try:
+            if not certificates.is_file() and certificates.exists():  # reading a FIFO could block for ever
+                raise OSError("not a regular file")
             CallbackClient("", certificates, allow_private=settings.hub_allow_private)
-
-
-@contextmanager
-def named_file(name: str, path: Path) -> Iterator[Path]:
-    """The file that a setting names. Raises BadSetting for an OSError, and unless it is a regular file."""
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):  # whoever reads a FIFO or a device could wait for ever
-            raise OSError("not a regular file")
-        yield path
-    except OSError as error:
-        raise BadSetting(f"{flag_name(name)} {path}: {error.strerror or error}") from None
+        except OSError as error:
+            raise BadSetting(
+                f"{flag_name('hub_ca_file')} {certificates}: {error.strerror or error}"
+            ) from None
 
 
 # ---- Command line: the commands, and the parser that chooses one ----
@@ -161,16 +143,16 @@ def run(settings: Settings) -> NoReturn:
 
     Raises BadData, BadSetting and serving.CannotListen before that.
     """
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until `serve` hears it: it must not end a start
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until `serve` handles it: it must not end a start
     descriptors = serving.descriptor_limit()  # fails before anything is opened
     public_url(settings)
     check_files(settings)
     if settings.uds:
-        serving.clear_path(settings.uds)
-        place: serving.Place = settings.uds
+        serving.remove_stale_socket(settings.uds)
+        listener: serving.Listener = settings.uds
     else:
-        place = serving.claim_port(settings.host, settings.port)
-        settings = replace(settings, port=place.getsockname()[1])
+        listener = serving.claim_port(settings.host, settings.port)
+        settings = replace(settings, port=listener.getsockname()[1])
     application = application_of(settings)
     for note in application.snapshot.dataset.notes:
         log.info("%s", note)
@@ -187,19 +169,19 @@ def run(settings: Settings) -> NoReturn:
         hub.start()
 
     def ready() -> None:
-        shown = settings.uds or listening_url(settings)
-        log.info("reviewsd %s listens on %s as %s", VERSION, shown, application.urls.base_url)
+        address = settings.uds or listening_url(settings)
+        log.info("reviewsd %s listens on %s as %s", VERSION, address, application.urls.base_url)
         poll = partial(reloader.run, settings.reload_interval)
         threading.Thread(target=poll, name="reload", daemon=True).start()
         serving.notify("READY=1", f"STATUS=Serving {loaded}")
 
     sys.setswitchinterval(SWITCH_SECONDS)
     limits = serving_limits(application, descriptors)
-    bridge = serving.Bridge(application, STORE_PATHS, limits.own_bytes)
+    bridge = serving.Bridge(application, STORE_PATHS, limits.unshared_bytes)
     served = serving.AccessLog(bridge) if settings.access_log else bridge
     stop_hub = hub.stop if hub else lambda timeout_seconds: None
-    service = serving.serve(served, place, limits.connections, ready, reloader.wake, stop_hub)
-    asyncio.run(serve_and_leave(service))
+    service = serving.serve(served, listener, limits.connections, ready, reloader.wake, stop_hub)
+    asyncio.run(serve_and_exit(service))
 
 
 def serving_limits(application: Application, descriptors: int) -> serving.Limits:
@@ -209,20 +191,20 @@ def serving_limits(application: Application, descriptors: int) -> serving.Limits
     limits = serving.limits_of(memory_bytes, serving.resident_bytes(), data_bytes, descriptors)
     if limits.connections < descriptors:
         log.info("memory of %d MB allows %d connections", memory_bytes // 1_000_000, limits.connections)
-    elif descriptors < serving.MOST_FILES - serving.SPARE_DESCRIPTORS:
+    elif descriptors < serving.MAX_FILES - serving.SPARE_DESCRIPTORS:
         log.info("the limit of open files allows %d connections", descriptors)
     return limits
 
 
-async def serve_and_leave(service: Coroutine[Any, Any, None]) -> NoReturn:
-    """End the process when `service` does, before its loop would cancel, and log, what still hangs."""
+async def serve_and_exit(service: Coroutine[Any, Any, None]) -> NoReturn:
+    """End the process when `service` does, before the event loop would cancel, and log, what still hangs."""
     try:
         await service
     except serving.CannotListen as error:
         print(error, file=sys.stderr)
-        serving.leave(EXIT_FAILURE)
+        serving.exit_at_once(EXIT_FAILURE)
     log.info("stopped")
-    serving.leave(EXIT_SUCCESS)
+    serving.exit_at_once(EXIT_SUCCESS)
 
 
 def check(settings: Settings, sources: Mapping[str, str]) -> int:
@@ -231,7 +213,7 @@ def check(settings: Settings, sources: Mapping[str, str]) -> int:
     lines = [*summary(application_of(settings).snapshot.dataset), "\nSettings:"]
     for name, source in sources.items():
         lines.append(f"  {flag_name(name)} {setting_text(getattr(settings, name))} ({source})")
-    return put("\n".join(lines))
+    return write_output("\n".join(lines))
 
 
 def summary(dataset: Dataset) -> Iterator[str]:
@@ -243,11 +225,11 @@ def summary(dataset: Dataset) -> Iterator[str]:
     distribution = sorted(rating["distribution"].items(), reverse=True)
     stars = ", ".join(f"{count} x {star}" for star, count in distribution)
     if rating["rating_value"] is not None:
-        rated = counted(rating["review_count"], "review")
+        rated = count_text(rating["review_count"], "review")
         yield f"  {rating['rating_value']:g} stars of 5 over {rated}: {stars}"
     parts = [f"{len(insights[key])} {key}" for key in ("aspects", "topics", "faq")]
     parts += [f"{len(insights['entities'][kind])} {kind.replace('_', ' ')}" for kind in ENTITY_KINDS]
-    origin = counted(insights["review_count"], "review")
+    origin = count_text(insights["review_count"], "review")
     yield f"Insights of {insights['generated_at'] or 'no date'} from {origin}"
     yield f"  {', '.join(parts)}"
     yield from dataset.notes
@@ -264,16 +246,16 @@ def get(settings: Settings, path: str) -> int:
         response = client.get(path)
     except ValueError as error:
         raise BadSetting(f"--get {path}: {error}") from None
-    put(response.get_data())
+    write_output(response.get_data())
     return EXIT_SUCCESS if response.status_code < 400 else EXIT_FAILURE
 
 
 def subscriptions(settings: Settings) -> int:
     """Print what the hub keeps; callbacks by host, since paths may be secret. Raises HubUnavailable."""
-    listings, store = list_subscriptions(settings.state_dir), settings.state_dir / STORE_FILE_NAME
-    if not listings and not store.exists():
-        raise HubUnavailable(store, f"there is no store of subscriptions; see {flag_name('state_dir')}")
-    return put("\n".join(map(listing_text, listings)) or "no subscriptions")
+    listings, path = store.list_subscriptions(settings.state_dir), settings.state_dir / store.STORE_FILE_NAME
+    if not listings and not path.exists():
+        raise store.HubUnavailable(path, f"there is no store of subscriptions; see {flag_name('state_dir')}")
+    return write_output("\n".join(map(listing_text, listings)) or "no subscriptions")
 
 
 def unsubscribe(settings: Settings, who: str) -> int:
@@ -282,12 +264,14 @@ def unsubscribe(settings: Settings, who: str) -> int:
         is_meant = selector(who)
     except ValueError as error:
         raise BadSetting(f"--unsubscribe {error}") from None
-    removed = remove_subscriptions(settings.state_dir, is_meant)
-    put("\n".join([f"removed {one.host} {one.path}" for one in removed] or [f"no subscription of {who}"]))
+    removed = store.remove_subscriptions(settings.state_dir, is_meant)
+    write_output(
+        "\n".join([f"removed {one.host} {one.path}" for one in removed] or [f"no subscription of {who}"])
+    )
     return EXIT_SUCCESS if removed else EXIT_FAILURE
 
 
-def listing_text(listing: Listing) -> str:
+def listing_text(listing: store.Listing) -> str:
     """State, callback's host, topic, times and the last outcome of one subscription or request."""
     parts = [f"{listing.state:11} {listing.host} {listing.path} since {utc_text(listing.since)}"]
     if listing.network and listing.network != listing.host:
@@ -301,7 +285,7 @@ def listing_text(listing: Listing) -> str:
     return ", ".join(parts)
 
 
-def put(content: str | bytes) -> int:
+def write_output(content: str | bytes) -> int:
     """Write a body, or lines, to standard output. EXIT_SUCCESS; it exits with EXIT_FAILURE otherwise."""
     if isinstance(content, str):
         encoding = sys.stdout.encoding if sys.stdout else "ascii"  # None where it is closed
@@ -320,7 +304,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = vars(command_line().parse_args(arguments))
         settings, sources = read_settings(options, os.environ)
-        hub_settings(settings, settings.base_url)
         logging.getLogger().setLevel(settings.log_level.upper())
         if options["check"]:
             return check(settings, sources)
@@ -334,7 +317,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BadData as bad:
         print(*bad.lines(), sep="\n", file=sys.stderr)
         return EXIT_BAD_DATA
-    except (BadSetting, serving.CannotListen, HubUnavailable) as error:
+    except (BadSetting, serving.CannotListen, store.HubUnavailable) as error:
         print(error, file=sys.stderr)
         return EXIT_BAD_DATA if isinstance(error, BadSetting) else EXIT_FAILURE
     finally:
@@ -343,7 +326,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def command_line() -> argparse.ArgumentParser:
     """The parser; every setting is a flag."""
-    about = "Publish a business's verified reviews: datasets, search, feeds."
+    about = "Publish what customers wrote about a business: datasets, search, feeds, pages."
     precedence = "A flag wins over its environment variable, a variable over the default."
     parser = argparse.ArgumentParser("reviewsd", description=about, epilog=precedence)
     add_flags(parser)

@@ -148,7 +148,7 @@ class Lab(NamedTuple):
         return directory
 
     def daemon(self, data: Path, *flags: str, port: int = 0) -> Server:
-        """The daemon, which looks at its files only after SIGHUP; 0 picks a port, by which state is kept."""
+        """The daemon, which reloads only after SIGHUP; 0 picks a port, by which state is kept."""
         port = port or next(PORTS)
         command = [sys.executable, str(self.checkout / "reviewsd.py"), f"--port={port}", f"--data={data}"]
         command += [f"--state-dir={self.scratch / f'state-{port}'}", "--reload-interval=86400", *flags]

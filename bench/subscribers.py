@@ -38,17 +38,8 @@ class Subscribers:
         self._refused: set[str] = set()  # paths of flaky callbacks that take the next delivery
         self._port, self._listening = next(PORTS), threading.Event()
         names = "subjectAltName=" + ",".join(f"IP:{host}" for host in self._hosts)
-        command = [
-            "openssl",
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:P-256",
-            "-nodes",
-        ]
-        command += ["-subj", "/CN=bench", "-addext", names, "-out", str(certificate), "-keyout", str(key)]
+        options = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=bench -addext"
+        command = ["openssl", *options.split(), names, "-out", str(certificate), "-keyout", str(key)]
         subprocess.run(command, check=True, capture_output=True)
         threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True).start()
         self._listening.wait()

@@ -138,7 +138,7 @@ def in_archive(file: BinaryIO, path: Path, wanted: re.Pattern[str]) -> Iterator[
     except Exception as error:  # a damaged archive makes zipfile and its decoders raise a dozen kinds
         if getattr(error, "filename", None):  # one of ours
             raise
-        reason = f"a damaged or encrypted archive ({error or type(error).__name__}); download it again"
+        reason = f"a damaged or encrypted archive ({str(error) or type(error).__name__}); download it again"
         raise OSError(None, reason, str(path)) from None
 
 
@@ -193,8 +193,8 @@ def write(path: Path, content: bytes, *, is_dry: bool) -> None:
     except OSError as error:  # a full disk has no name
         raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
+        with suppress(OSError):  # after a replacement there is none
+            draft.unlink()
 
 
 def _sync(directory: Path) -> None:

@@ -6,7 +6,7 @@ This module knows no request, no dataset and no file; it turns a base URL into a
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 HOME_PATH = "/"
 REVIEW_LIST_PATH = "/reviews"
@@ -22,13 +22,15 @@ LLMS_PATH = "/llms.txt"
 SITEMAP_PATH = "/sitemap.xml"
 ROBOTS_PATH = "/robots.txt"
 ICON_PATH = "/favicon.ico"
+BADGE_PATH = "/badge.svg"
+EMBED_PATH = "/embed"
 HEALTH_PATH = "/healthz"
 MCP_PATH = "/mcp"
 HUB_PATH = "/api/websub/hub"
 
 TOPIC_PATHS = (ATOM_FEED_PATH, JSON_FEED_PATH, REVIEWS_PATH)  # what the hub announces changes of
 DATA_PATHS = (REVIEWS_PATH, INSIGHTS_PATH, JSON_FEED_PATH, ATOM_FEED_PATH, CONTRACT_PATH)
-FIXED_PATHS = (*DATA_PATHS, LLMS_PATH, SITEMAP_PATH, ROBOTS_PATH, ICON_PATH)  # and HOME_PATH, in two forms
+FIXED_PATHS = (*DATA_PATHS, LLMS_PATH, SITEMAP_PATH, ROBOTS_PATH, ICON_PATH, BADGE_PATH)  # and HOME_PATH
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class Links:
     review_list: str = REVIEW_LIST_PATH
     review: str = REVIEW_PATH  # without the id that ends it
     llms: str = LLMS_PATH
+    badge: str = BADGE_PATH
+    embed: str = EMBED_PATH
     mcp: str = MCP_PATH
     icon: str = ICON_PATH
     sitemap: str = SITEMAP_PATH
@@ -63,6 +67,10 @@ class Links:
     def review_page(self, id: str) -> str:
         """The page of one review; an id of any characters is one segment of its path."""
         return self.review + quote(id, safe="")
+
+    def selection(self, **filters: str | int) -> str:
+        """The list of the reviews that pass these filters, named as the search has them."""
+        return f"{self.review_list}?{urlencode(filters)}" if filters else self.review_list
 
     def directory(self) -> dict[str, str]:
         """What `/` tells a program: each URL under the name by which programs know it."""

@@ -117,10 +117,10 @@ class Bench:
         self.hub.stop(1)
         self.start()
 
-    def send(self, request: CallbackRequest, enter: Callable[[str], None]) -> CallbackResponse:
+    def send(self, request: CallbackRequest, check: Callable[[str], None]) -> CallbackResponse:
         host = urlsplit(request.url).hostname or ""
         network = self.networks.get(host, host)
-        enter(network)
+        check(network)
         self.sent.append(request)
         response = self.on_get(request) if request.method == "GET" else self.on_post(request)
         return replace(response, network=network)
@@ -343,7 +343,8 @@ def running(
 
 
 def post(subject: hub.Hub, body: bytes) -> None:
-    assert subject.answer(FORM, body).status == 202
+    answer = subject.answer(FORM, body)
+    assert answer.status == 202, answer
 
 
 def settled(subject: hub.Hub, **counts: int) -> Callable[[], bool]:

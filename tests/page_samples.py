@@ -56,6 +56,7 @@ def files_saying(*texts: str) -> tuple[Any, Any]:
     told = ("name", "description", "category", "telephone", "email", "price_range")
     address = dict.fromkeys(("street", "locality", "region", "postal_code", "country"), everything)
     business = dict.fromkeys(told, everything) | {"address": address, "service_areas": list(texts)}
+    business |= {"review_policy": everything, "review_url": "https://reviews.example/write"}
     reviews = [
         {"id": f"{number}", "author": text, "rating": 1 + number % 5, "date": f"2026-01-{number + 1:02}"}
         | {"text": text, "source": text, "owner_reply": {"text": text, "date": None}}
@@ -85,6 +86,7 @@ def attacking_files() -> tuple[Any, Any]:
     document, insights = files_saying(*ATTACKS)
     document["business"] |= {
         "url": 'https://evil.example/"><script>window.attacked=1</script>',
+        "review_url": 'https://evil.example/"><script>window.attacked=1</script>',
         "image_url": 'https://evil.example/"onerror="window.attacked=1',
         "telephone": '+1 555" onmouseover="window.attacked=1',
         "email": "javascript:window.attacked=1",

@@ -97,6 +97,8 @@ def holds(name: str, value: str, review: Object, insights: Object) -> bool:
         return any(has_words(technician, value) for technician in review["mentioned_technicians"])
     if name == "mentions_service":
         return any(means_service(value, service, insights) for service in review["mentioned_services"])
+    if name == "source":
+        return folded(value) == folded(review["source"])
     raise KeyError(name)
 
 

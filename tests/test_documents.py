@@ -25,7 +25,7 @@ FILES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 DOCUMENTS = {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in FILES}
 README = DOCUMENTS["README.md"]
 PLACE = "http://127.0.0.1:8080"  # where the documents expect the service
-CONTRACT = snapshot.load_program().contract
+CONTRACT = snapshot.load_program_files().contract
 LARGEST_README_BYTES, MOST_README_LINES, LONGEST_README_LINE = 10_000, 200, 200
 
 

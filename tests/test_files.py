@@ -1,15 +1,29 @@
 """Files are opened without following links, read as one state, and replaced as a whole."""
 
+import errno
 import os
 import re
 import stat
 import zipfile
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+from unittest.mock import Mock
 
 import pytest
 
 from reviewslib import files
-from reviewslib.files import in_archive, in_folder, is_archive, locked, opened, read_whole, write
+from reviewslib.files import (
+    ChangesWhileRead,
+    in_archive,
+    in_folder,
+    is_archive,
+    locked,
+    opened,
+    read_unchanging,
+    read_whole,
+    write,
+)
 
 
 def test_what_is_no_regular_file_is_named_and_not_opened(tmp_path: Path) -> None:
@@ -18,46 +32,100 @@ def test_what_is_no_regular_file_is_named_and_not_opened(tmp_path: Path) -> None
     for name in ("link", "fifo", "absent", "."):
         with pytest.raises(OSError) as caught, opened(tmp_path / name):
             pass
-        assert caught.value.filename == str(tmp_path / name) and caught.value.strerror
+        assert caught.value.filename == str(tmp_path / name)
+        told = "No such file or directory" if name == "absent" else "it is not a regular file"
+        assert (caught.value.strerror, caught.value.errno) == (
+            told,
+            errno.ENOENT if name == "absent" else None,
+        )
+
+
+@pytest.mark.parametrize("put", [os.mkfifo, lambda path: path.symlink_to(__file__)], ids=["pipe", "link"])
+def test_what_is_put_in_the_place_of_a_file_that_is_being_opened_is_not_waited_for_or_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, put: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "a"
+    path.touch()
+
+    def put_it_there(mode: int) -> bool:
+        path.unlink()
+        put(path)
+        monkeypatch.undo()
+        return True
+
+    monkeypatch.setattr(stat, "S_ISREG", put_it_there)
+    with pytest.raises(OSError, match=r"not a regular file|symbolic links") as caught, opened(path):
+        pass
+    assert caught.value.filename == str(path)
 
 
 def test_a_file_of_an_open_folder_is_opened_there_whatever_its_path_leads_to_by_now(tmp_path: Path) -> None:
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    (folder / "a").write_bytes(b"here")
-    descriptor = os.open(folder, os.O_RDONLY)
+    folder, other = tmp_path / "folder", tmp_path / "other"
+    for each, content in ((folder, b"here"), (other, b"elsewhere")):
+        each.mkdir()
+        for name in ("a", "b"):
+            (each / name).write_bytes(content)
+    found = in_folder(folder, re.compile("."), [])
+    assert next(found).data == b"here"
     folder.rename(tmp_path / "moved")
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "a").write_bytes(b"elsewhere")
-    folder.symlink_to("other")
-    with opened(folder / "a", descriptor) as file:
-        assert read_whole(file, folder / "a") == b"here"
-    os.close(descriptor)
+    folder.symlink_to(other)
+    assert next(found).data == b"here"
 
 
-def test_a_file_that_is_too_large_or_is_being_written_is_not_read(
+def test_a_file_of_more_than_64_mib_or_that_is_being_written_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a"
-    path.write_bytes(b"12345")
-    with monkeypatch.context() as patch, opened(path) as file, pytest.raises(OSError, match="larger"):
-        patch.setattr(files, "LARGEST_FILE_BYTES", 4)
+    path.touch()
+    with opened(path) as file:
+        os.truncate(path, 64 * 2**20)
+        assert len(read_whole(file, path)) == len(read_whole(file, path)) == 64 * 2**20
+        os.truncate(path, 64 * 2**20 + 1)
+        with pytest.raises(OSError) as caught:
+            read_whole(file, path)
+        assert (caught.value.strerror, caught.value.filename) == ("it is larger than 64 MiB", str(path))
+    path.write_bytes(b"")
+    monkeypatch.setattr(files, "stamp", lambda status: object())
+    with opened(path) as file, pytest.raises(ChangesWhileRead) as changing:
         read_whole(file, path)
+    assert (changing.value.strerror, changing.value.filename) == ("it changes while it is read", str(path))
 
-    class Growing:
-        """An open file to which somebody adds while it is read."""
 
-        def __init__(self) -> None:
-            self.file = path.open("rb")
-            self.fileno, self.seek = self.file.fileno, self.file.seek
+def test_what_changes_or_is_replaced_is_read_again_at_most_five_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, link, slept = tmp_path / "a", tmp_path / "link", list[float]()
+    path.write_bytes(b"old")
+    link.symlink_to(path)
 
-        def read(self) -> bytes:
-            path.write_bytes(b"123456")
-            return self.file.read()
+    def changed(file: BinaryIO, name: Path) -> bytes:
+        raise ChangesWhileRead(name)
 
-    with pytest.raises(OSError, match="changes"):
-        read_whole(growing := Growing(), path)  # type: ignore[arg-type]
-    growing.file.close()
+    def replaced(file: BinaryIO, name: Path) -> bytes:
+        (tmp_path / "new").write_bytes(b"new")
+        (tmp_path / "new").replace(path)
+        return file.read()
+
+    attempts: list[Callable[..., bytes]] = [changed, replaced, read_whole, *[changed] * 6]
+    monkeypatch.setattr(files, "read_whole", lambda *given: attempts.pop(0)(*given))
+    monkeypatch.setattr(files.time, "sleep", slept.append)
+    assert read_unchanging(link)[0] == b"new"
+    assert slept == [0.05, 0.05]
+    with pytest.raises(ChangesWhileRead) as caught:
+        read_unchanging(link)
+    assert (caught.value.filename, len(attempts)) == (str(link), 1)
+
+
+def test_a_file_holds_what_it_holds_since_it_or_a_link_to_it_changed(tmp_path: Path) -> None:
+    folder, path, link = tmp_path / "folder", tmp_path / "folder" / "a", tmp_path / "link"
+    folder.mkdir()
+    path.touch()
+    link.symlink_to(folder)
+    os.utime(path, (1, 1))  # as of an old copy
+    assert read_unchanging(path)[1] == path.stat().st_ctime
+    for each, seconds in ((folder, 6e9), (link, 5e9), (path, 4e9)):
+        os.utime(each, (seconds, seconds), follow_symlinks=False)
+    assert (read_unchanging(path)[1], read_unchanging(link / "a")[1]) == (4e9, 5e9)
 
 
 WANTED = re.compile(r"(.*/)?a\.json")
@@ -67,7 +135,8 @@ def test_what_is_wanted_of_a_folder_is_found_in_order_and_links_are_noted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "folder"
-    for name in ("z/a.json", "b/a.json", "a.json", "b/other.json"):
+    paths = ["a.json", *(f"{name}/a.json" for name in "bdfhjlnprtvxz")]
+    for name in (*paths[::2], *paths[-1:0:-2], "b/other.json"):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
@@ -76,13 +145,14 @@ def test_what_is_wanted_of_a_folder_is_found_in_order_and_links_are_noted(
     (folder / "c" / "a.json").symlink_to("../a.json")
     links: list[Path] = []
     found = list(in_folder(folder, WANTED, links))
-    assert [str(each.path) for each in found] == ["a.json", "b/a.json", "z/a.json"]
+    assert [str(each.path) for each in found] == paths
     assert all(each.data.decode() == str(each.path) for each in found)
     assert [each.file for each in found] == [str(folder / each.path) for each in found]
     assert links == [folder / "b" / "link", folder / "c" / "a.json"]
     monkeypatch.setattr(files, "LARGEST_FILE_BYTES", 6)
-    with pytest.raises(OSError, match="larger"):
+    with pytest.raises(OSError, match="larger") as caught:
         list(in_folder(folder, WANTED, links))
+    assert caught.value.filename == str(folder / "b" / "a.json")
 
 
 def test_an_archive_is_read_where_it_is_wanted_and_named_where_it_is_damaged(
@@ -94,6 +164,7 @@ def test_an_archive_is_read_where_it_is_wanted_and_named_where_it_is_damaged(
         archive.writestr("c.json", b"")
     with opened(path) as file:
         assert is_archive(file)
+        monkeypatch.setattr(files, "LARGEST_FILE_BYTES", 5)
         (member,) = in_archive(file, path, WANTED)
         assert member == (PurePosixPath("b/a.json"), f"{path}:b/a.json", b"12345")
         monkeypatch.setattr(files, "LARGEST_FILE_BYTES", 4)
@@ -101,34 +172,75 @@ def test_an_archive_is_read_where_it_is_wanted_and_named_where_it_is_damaged(
             list(in_archive(file, path, WANTED))
         assert caught.value.filename == f"{path}:b/a.json"
     path.write_bytes(path.read_bytes()[:60])
-    with opened(path) as file, pytest.raises(OSError, match="damaged or encrypted") as caught:
-        list(in_archive(file, path, WANTED))
-    assert caught.value.filename == str(path)
-    path.write_bytes(b"{}")
-    with opened(path) as file:
-        assert not is_archive(file)
+    for reason in ("File is not a zip file", "EOFError"):
+        with opened(path) as file, pytest.raises(OSError, match="it again") as caught:
+            list(in_archive(file, path, WANTED))
+        assert caught.value.strerror == f"a damaged or encrypted archive ({reason}); download it again"
+        assert caught.value.filename == str(path)
+        monkeypatch.setattr(zipfile, "ZipFile", Mock(side_effect=EOFError))
+    for content, is_one in ((b"PK\x05\x06" + bytes(18), True), (b"{}", False)):
+        path.write_bytes(content)
+        with opened(path) as file:
+            assert is_archive(file) is is_one
 
 
 def test_a_file_is_replaced_by_a_new_one_and_a_link_in_its_place_leads_to_it(tmp_path: Path) -> None:
-    target, link = tmp_path / "target", tmp_path / "link"
+    target, link, planted = tmp_path / "new" / "folder" / "target", tmp_path / "link", tmp_path / "planted"
     link.symlink_to(target)
+    umask = os.umask(0o027)
     write(link, b"one", is_dry=False)
+    os.umask(umask)
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    target.chmod(0o604)
     before = target.stat()
     write(link, b"one", is_dry=False)
     write(link, b"two", is_dry=True)
-    assert target.stat().st_ino == before.st_ino
-    write(link, b"two", is_dry=False)
-    assert link.is_symlink() and target.read_bytes() == b"two"
-    assert target.stat().st_ino != before.st_ino  # whoever reads the old one goes on reading it
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "target"]
+    assert target.stat() == before
+    planted.write_bytes(b"mine")
+    target.with_name(".target.draft").symlink_to(planted)
+    with target.open("rb") as reader:
+        write(link, b"two", is_dry=False)
+        assert reader.read() == b"one"
+    assert link.is_symlink() and (target.read_bytes(), planted.read_bytes()) == (b"two", b"mine")
+    assert (target.stat().st_mode, os.listdir(target.parent)) == (before.st_mode, ["target"])
+
+
+def test_a_file_that_cannot_be_written_as_a_whole_stays_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, sizes = tmp_path / "a", list[int]()
+    path.write_bytes(b"old")
+
+    def full(descriptor: int) -> None:
+        sizes.append(os.fstat(descriptor).st_size)
+        assert os.listdir(tmp_path) in ([".a.draft", "a"], ["a", ".a.draft"])
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="full") as caught:
+        write(path, b"newer", is_dry=False)
+    assert (caught.value.errno, caught.value.filename, sizes) == (errno.ENOSPC, str(path), [5])
+    assert (path.read_bytes(), os.listdir(tmp_path)) == (b"old", ["a"])
+
+
+def test_a_dry_run_names_the_folder_that_is_not_ours_to_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "new" / "deep" / "a", b"", is_dry=True)
+    monkeypatch.setattr(os, "access", lambda *given: given != (tmp_path, os.W_OK | os.X_OK))
+    with pytest.raises(OSError) as caught:
+        write(tmp_path / "new" / "deep" / "a", b"", is_dry=True)
+    assert (caught.value.strerror, caught.value.filename) == ("it is not yours to change", str(tmp_path))
+    assert os.listdir(tmp_path) == []
 
 
 def test_there_is_one_writer_at_a_time(tmp_path: Path) -> None:
     new = tmp_path / "a" / "new"
     for path in (tmp_path, new):
         others = locked(path, is_dry=True)
-        with locked(path, is_dry=False), pytest.raises(OSError, match="another import"), others:
+        with locked(path, is_dry=False), pytest.raises(OSError) as caught, others:
             pass
+        assert (caught.value.strerror, caught.value.filename) == ("another import is under way", str(path))
     assert not new.exists()  # since nothing came into it
     with locked(new, is_dry=True):
         assert not new.exists()

@@ -101,7 +101,7 @@ def test_gunicorn_serves_beside_foreign_modules(site: Path, tmp_path: Path) -> N
 
 
 def test_only_files_of_our_own_date_the_program(run: Run, site: Path) -> None:
-    script = "from reviewslib.web.snapshot import load_program; print(load_program().changed)"
+    script = "from reviewslib.web.snapshot import load_program_files; print(load_program_files().changed)"
     before = run(sys.executable, "-c", script)
     put_foreign_files(site)
     assert run(sys.executable, "-c", script) == before

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp_sample import BUSINESS, CALLS, CONTRACT, DECLARED, TOOLBOX, Object, toolbox_with
 
-from mcp_rpc import LARGEST_BATCH_ANSWER, McpEndpoint, McpSettings
+from mcp_rpc import MAX_BATCH_BYTES, McpEndpoint
 from reviewslib.mcp_tools import TOOLS, Toolbox, toolbox_of
 from reviewslib.web.representations import Deferred, Response, resolved
 
@@ -31,7 +31,7 @@ BASE_URL = "https://reviews.example"
 
 
 def endpoint(*origins: str) -> McpEndpoint:
-    return McpEndpoint(McpSettings(BASE_URL, frozenset(origins), "1.0.0"))
+    return McpEndpoint(BASE_URL, origins, "1.0.0")
 
 
 ENDPOINT = endpoint()
@@ -355,7 +355,7 @@ def test_from_the_first_message_on_whose_answer_does_not_fit_a_batch_is_refused(
     response = send([*batch, request("ping", id=6)], toolbox=toolbox_of_texts(20_000))
     refused = [(id, -32600) for id in (4, 5, "x" * 60_000, 6)]
     assert outcomes(response) == [(1, None), (2, None), (3, None), *refused]
-    assert len(response.body) <= LARGEST_BATCH_ANSWER
+    assert len(response.body) <= MAX_BATCH_BYTES
     message = "the answer to a batch has at most 1 MiB: send this message alone"
     assert answer(response)[-1]["error"] == {"code": -32600, "message": message}
 
@@ -364,7 +364,7 @@ def test_from_the_first_message_on_whose_answer_does_not_fit_a_batch_is_refused(
 def test_an_answer_that_would_not_fit_is_given_to_its_message_alone(missing: int) -> None:
     body = call("search_reviews")
     size = 50_000
-    size += (LARGEST_BATCH_ANSWER - 2 - len(send(body, toolbox=toolbox_of_texts(size)).body)) // 20
+    size += (MAX_BATCH_BYTES - 2 - len(send(body, toolbox=toolbox_of_texts(size)).body)) // 20
     toolbox = toolbox_of_texts(size + missing)
     assert outcomes(send([body], toolbox=toolbox)) == [(1, -32600 if missing else None)]
     assert result(send(body, toolbox=toolbox))["structuredContent"]["matched"] == 10

@@ -7,6 +7,7 @@ Asking - Declarations - Arguments - Search - Answers - Whatever loads
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +19,7 @@ from jsonschema import Draft202012Validator
 from mcp_sample import BUSINESS, CALLS, CONTRACT, DECLARED, INSIGHTS, REVIEWS, TOOLBOX, Object, toolbox_with
 from page_samples import SAMPLE
 
-from reviewslib.mcp_tools import MOST_LISTED, N8N_EXTRAS, TOOLS, Toolbox
+from reviewslib.mcp_tools import MAX_KNOWN_NAMES, N8N_EXTRAS, TOOLS, Toolbox
 
 every_tool = pytest.mark.parametrize("tool", DECLARED, ids=lambda tool: tool["name"])
 
@@ -225,6 +226,8 @@ def test_arguments_that_fit_the_input_schema_are_taken_but_for_days_that_never_w
         {"min_rating": "4.5", "since": "2025-01-01", "until": "2026-06-30", "limit": 100},
         {"mentions_technician": "tobias okafor", "mentions_service": "MASSAGE Therapy"},
         {"query": "zzz"},
+        {"source": "Yelp", "rating": 5},
+        {"source": "nowhere"},
     ],
 )
 def test_a_search_finds_what_the_plain_definition_says(asked: Object) -> None:
@@ -238,13 +241,32 @@ def test_the_next_page_begins_where_the_last_one_ended() -> None:
     assert {page["matched"] for page in pages} == {len(REVIEWS)}
 
 
+def test_the_description_of_the_search_names_the_sources_there_are() -> None:
+    described = next(each["description"] for each in DECLARED if each["name"] == "search_reviews")
+    assert "`source` (google, facebook, yelp, healthgrades, larkspurhollow.example)" in described
+    empty = toolbox_with({"business": {"name": "B"}, "reviews": []}).declarations
+    assert "(none yet)" in next(each["description"] for each in empty if each["name"] == "search_reviews")
+
+
+def test_what_reviews_are_called_is_what_the_business_says_and_their_sources_are_named() -> None:
+    review = {"id": "a", "author": "A", "rating": 5, "date": "2026-01-01", "source": "yelp"}
+    for policy, called in ((None, "customer reviews"), ("We ask.", "verified customer reviews")):
+        toolbox = toolbox_with({"business": {"name": "B", "review_policy": policy}, "reviews": [review]})
+        assert toolbox.instructions.startswith(f"The {called} of B, published on Yelp, and what")
+        assert f"Find {called} of B" in next(
+            each["description"] for each in toolbox.declarations if each["name"] == "search_reviews"
+        )
+        assert structured("get_business", toolbox=toolbox)["business"]["review_policy"] == policy
+
+
 # ---- Answers ----
 
 
 def test_business_topics_and_trend_are_those_of_the_data() -> None:
     dataset = TOOLBOX.dataset
     rated = {"business": dataset.business, "aggregate_rating": dataset.aggregate_rating}
-    assert structured("get_business") == rated
+    by_count = Counter(review["source"] for review in REVIEWS).most_common()
+    assert structured("get_business") == rated | {"sources": [source for source, _ in by_count]}
     assert structured("get_topics") == {"topics": INSIGHTS["topics"]}
     assert structured("get_sentiment_trend") == INSIGHTS["temporal"]
 
@@ -348,10 +370,10 @@ def test_without_data_every_tool_still_answers() -> None:
 
 
 def test_of_very_many_known_names_only_some_are_listed() -> None:
-    known = [{"id": str(number), "label": f"Aspect {number}"} for number in range(MOST_LISTED + 7)]
+    known = [{"id": str(number), "label": f"Aspect {number}"} for number in range(MAX_KNOWN_NAMES + 7)]
     many = toolbox_with({"business": {"name": "B"}, "reviews": []}, {"aspects": known})
     (line,) = faults("get_aspect_sentiment", {"aspect": "x"}, many)
-    assert line.count("(Aspect") == MOST_LISTED
+    assert line.count("(Aspect") == MAX_KNOWN_NAMES
     assert line.endswith(" and 7 more")
 
 

@@ -19,7 +19,15 @@ import pytest
 from services import Address, daemon
 from small_files import review
 
-from reviewslib.links import HUB_PATH, MCP_PATH, REVIEW_LIST_PATH, REVIEW_PATH, SEARCH_PATH, SINCE_PATH
+from reviewslib.links import (
+    EMBED_PATH,
+    HUB_PATH,
+    MCP_PATH,
+    REVIEW_LIST_PATH,
+    REVIEW_PATH,
+    SEARCH_PATH,
+    SINCE_PATH,
+)
 from reviewslib.mcp_tools import TOOLS
 
 MOST_SECONDS = 0.25
@@ -155,10 +163,12 @@ PARAMETERS = [
     "since",
     "mentions_technician",
     "mentions_service",
+    "source",
     "offset",
     "page",
 ]
 PATHS += [f"{path}?{name}=" for path in (SEARCH_PATH, REVIEW_LIST_PATH) for name in PARAMETERS]
+PATHS += [f"{EMBED_PATH}?{name}=" for name in ("limit", "theme", "mentions_service", "mentions_technician")]
 HEADERS = ["Host", "Accept", "Accept-Encoding", "If-None-Match", "If-Modified-Since", "User-Agent"]
 HEADERS_OF_MCP = [
     "Origin",

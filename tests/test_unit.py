@@ -1,10 +1,9 @@
-"""The systemd unit exposes as little as it claims, explains itself, and agrees with the program."""
+"""The systemd unit exposes as little as it claims, and agrees with the program."""
 
 import configparser
 import re
 import subprocess
 from dataclasses import fields
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -31,15 +30,6 @@ def test_the_exposure_is_small(name: str, most: float) -> None:
     level = re.search(r"Overall exposure level for .*: ([0-9.]+)", report)
     assert level
     assert float(level[1]) <= most
-
-
-@pytest.mark.parametrize("name", [*FILES, *IMPORT_UNITS])
-def test_every_directive_has_a_comment_above_it(name: str) -> None:
-    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
-    for above, line in pairwise(lines):
-        if "=" in line and not line.startswith("#"):
-            # An assignment that takes another back stands before its successor.
-            assert above.startswith("#") or above == line.partition("=")[0] + "=", line
 
 
 def directives(section: str) -> dict[str, str]:

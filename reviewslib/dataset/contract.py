@@ -70,7 +70,7 @@ class Parameter:
     name: str
     kind: str
     description: str
-    default: int | None = None
+    default: int | str | None = None
     minimum: float = -math.inf
     maximum: float = math.inf
     required: bool = False
@@ -84,6 +84,7 @@ class Contract:
     schemas: dict[str, Json]  # the served ones in `components`, those of the files in `$defs`
     search_parameters: Mapping[str, Parameter]  # by name, in its order
     list_parameters: Mapping[str, Parameter]  # of the page `/reviews`, likewise
+    embed_parameters: Mapping[str, Parameter]  # of the frame `/embed`
     reviews_file: FileForm
     insights_file: FileForm
     editorial_file: FileForm
@@ -101,7 +102,8 @@ def read_contract(document: dict[str, Json], files: dict[str, Json]) -> Contract
     # As one document, with the name that references of files.json to served schemas have before their `#`.
     schemas = {"$id": "openapi.json", "components": document["components"], "$defs": files["$defs"]}
     forms = [FileForm(schemas, name) for name in ("ReviewsFile", "InsightsFile", "EditorialFile")]
-    return Contract(document, schemas, search, listed, *forms)
+    embed = _query_parameters(document, "/embed")
+    return Contract(document, schemas, search, listed, embed, *forms)
 
 
 def _query_parameters(document: dict[str, Json], path: str) -> dict[str, Parameter]:
@@ -110,12 +112,15 @@ def _query_parameters(document: dict[str, Json], path: str) -> dict[str, Paramet
 
 
 def resolve(document: dict[str, Json], value: dict[str, Json]) -> dict[str, Json]:
-    """`value`, or what its `$ref` points to in the document, whatever name the reference has for that."""
+    """`value`, or what its `$ref` points to in the document, whatever name the reference has for that.
+
+    No key on the way has a slash or a tilde.
+    """
     if "$ref" not in value:
         return value
     target: Json = document
     for step in value["$ref"].partition("#/")[2].split("/"):
-        target = target[step.replace("~1", "/").replace("~0", "~")]
+        target = target[step]
     return resolve(document, target)
 
 
@@ -241,9 +246,9 @@ ANNOTATIONS = {"default", "description", "examples", "title"}
 def acceptance(document: dict[str, Json], schema: Schema | bool) -> Callable[[Json], bool]:
     """A function that returns True for a value that surely fits `schema`; after False the library decides.
 
-    A keyword that is not known here accepts nothing; nor does `additionalProperties` beside `properties`.
+    A keyword that is not known here accepts nothing; `additionalProperties` speaks of all properties here.
     """
-    if isinstance(schema, bool) or {"properties", "additionalProperties"} <= schema.keys():
+    if isinstance(schema, bool):
         return lambda value: False
     keywords = schema.keys() - ANNOTATIONS
     if not keywords <= DEMANDS.keys():

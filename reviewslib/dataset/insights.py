@@ -17,7 +17,7 @@ from difflib import get_close_matches
 from statistics import fmean, variance
 
 from reviewslib.dataset.contract import Complaints, resolve, shown
-from reviewslib.dataset.strict_json import Json, JsonPath, Object, encode
+from reviewslib.dataset.strict_json import Json, JsonPath, Object, encode, members
 from reviewslib.dataset.text import alias_of, folded_words
 
 Reviews = Sequence[Object]  # verified and in served form, newest first
@@ -253,7 +253,7 @@ def _misspelt(value: Json, places: Iterable[Object], schemas: dict[str, Json], p
             inside[key].append(schema)
     items = [part["items"] for part in parts if "items" in part]
     others = [part["additionalProperties"] for part in parts if "additionalProperties" in part]
-    for key, member in _members(value):
+    for key, member in members(value):
         if isinstance(key, str) and key not in inside and (near := get_close_matches(key, inside, n=1)):
             yield (*path, key), f"an unknown key, which nothing reads; is {shown(near[0])} meant?"
         known = items if isinstance(key, int) else inside.get(key, others)
@@ -293,13 +293,8 @@ def value_digest(value: Json) -> str:
     return hashlib.sha256(encode(value)).hexdigest()[:16]
 
 
-def _members(value: Json) -> Iterable[tuple[str | int, Json]]:
-    """The keys and values of an object, the indexes and values of an array, nothing of another value."""
-    return value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-
-
 def _nodes(value: Json, path: JsonPath = ()) -> Iterator[tuple[JsonPath, Json]]:
     """Every value inside `value`, with its path, in document order."""
-    for step, member in _members(value):
+    for step, member in members(value):
         yield (*path, step), member
         yield from _nodes(member, (*path, step))

@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -37,6 +38,7 @@ class Query:
     until: str | None = None
     mentions_technician: str | None = None
     mentions_service: str | None = None
+    source: str | None = None
     limit: int = 20
     offset: int = 0
 
@@ -60,7 +62,6 @@ class BadQuery(ValueError):
     """
 
     def __init__(self, issues: Sequence[Issue], wrong_count: int | None = None):
-        super().__init__("; ".join(map(str, issues)))
         self.issues = tuple(issues)
         self.wrong_count = len(issues) if wrong_count is None else wrong_count
 
@@ -106,6 +107,17 @@ def query_of_page(parameters: Mapping[str, Parameter], pairs: Sequence[tuple[str
     """
     values = _read(parameters, _by_name(pairs))
     return Query(offset=(values.pop("page") - 1) * size, limit=size, **values)
+
+
+def forgiving_values(parameters: Mapping[str, Parameter], pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """The values of `name=value` pairs by name; what is wrong counts as absent."""
+    given, values = _by_name(pairs), {}
+    for name, parameter in parameters.items():
+        values[name] = parameter.default
+        with suppress(BadValue):
+            if (value := _read_parameter(parameters, name, given.get(name, [None]))) is not None:
+                values[name] = value
+    return values
 
 
 def _by_name(pairs: Sequence[tuple[str, str]]) -> dict[str, list[Json]]:

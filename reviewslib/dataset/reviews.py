@@ -14,7 +14,7 @@ import sys
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import accumulate, chain, repeat
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 from reviewslib.dataset.contract import BadData, Complaints, Contract, Fault, FileForm, printable, shown
 from reviewslib.dataset.insights import ENTITY_KINDS, counted, mean, name_complaints
+from reviewslib.dataset.provenance import sources_of
 from reviewslib.dataset.query import BadQuery, BadValue, Issue, Query, echo, read_day
 from reviewslib.dataset.strict_json import Json, JsonPath, NotJson, Object, decode, encode
 from reviewslib.dataset.text import fold, name_words
@@ -48,7 +49,7 @@ def review_complaints(document: Json) -> Complaints:
     """Duplicate ids, dates that do not exist and URLs that are no web addresses; `document` has any form."""
     if not isinstance(document, dict):
         return
-    yield from _url_complaints(document.get("business"), ("business",), "url", "image_url")
+    yield from _url_complaints(document.get("business"), ("business",), "url", "image_url", "review_url")
     reviews = document.get("reviews")
     first_use: dict[str, int] = {}
     for index, review in enumerate(reviews if isinstance(reviews, list) else ()):
@@ -157,6 +158,7 @@ class Review:
     folded_text: str  # empty without text
     technicians: tuple[str, ...]  # names as written
     services: tuple[str, ...]  # ids as written
+    source: str  # folded
     json: memoryview  # of its part of `Dataset.reviews_json`
     end: int  # of that part, in bytes from the start
     changed_day: str  # the later one of its day and its reply's
@@ -174,6 +176,7 @@ class Dataset:
     reviews_by_id: Mapping[str, Review]
     technicians: Mapping[str, frozenset[str]]  # each known name, and its folded words
     services: Mapping[str, frozenset[str]]  # each known id or label, folded, and the ids that it stands for
+    sources: tuple[str, ...]  # as written, the most used first
     reviews_json: bytes  # the whole document
     reviews_digest: bytes  # SHA-256 of the encoded reviews alone
     insights_json: bytes
@@ -214,6 +217,7 @@ def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None, l
         reviews_by_id={review.id: review for review in reviews},
         technicians=_technicians(reviews, insights),
         services=_services(reviews, insights),
+        sources=sources_of(review["source"] for review in served),
         reviews_json=reviews_json,
         reviews_digest=sha256(memoryview(reviews_json)[first:]).digest(),
         insights_json=encode(insights),
@@ -252,7 +256,7 @@ def _review(review: Object, document: memoryview, start: int, size: int) -> Revi
     technicians, services = (tuple(map(sys.intern, review[f"mentioned_{key}"])) for key in NAMED_KINDS)
     changed_day = sys.intern(max(day, str((review["owner_reply"] or {}).get("date") or "")[:10]))
     end = start + size
-    named = technicians, services
+    named = technicians, services, sys.intern(fold(review["source"]))
     return Review(review["id"], day, review["rating"], text, *named, document[start:end], end, changed_day)
 
 
@@ -318,6 +322,11 @@ def _mentioning_service(dataset: Dataset, reviews: Reviews, value: str) -> Revie
     return [review for review in reviews if not meant.isdisjoint(review.services)]
 
 
+def _published_at(dataset: Dataset, reviews: Reviews, value: str) -> Reviews:
+    folded = fold(value)
+    return [review for review in reviews if review.source == folded]
+
+
 def _with_words(dataset: Dataset, reviews: Reviews, value: str) -> Reviews:
     folded = fold(value)
     return [review for review in reviews if folded in review.folded_text]
@@ -330,6 +339,7 @@ FILTERS: dict[str, Callable[[Dataset, Reviews, Any], Reviews]] = {
     "min_rating": lambda dataset, reviews, rating: [each for each in reviews if each.rating >= rating],
     "mentions_technician": _mentioning_technician,
     "mentions_service": _mentioning_service,
+    "source": _published_at,
     "query": _with_words,
 }
 
@@ -380,9 +390,31 @@ def _joined(frame: Object, reviews: Iterable[bytes | memoryview]) -> bytes:
 
 def search(dataset: Dataset, query: Query) -> ReviewList:
     """`{"matched", "returned", "reviews"}`: `limit` reviews after the first `offset` that match."""
-    matches = matching(dataset, query)
+    return _part(matching(dataset, query), query)
+
+
+MOST_WORDS = 6  # that are found apart
+
+
+def in_any_order(dataset: Dataset, query: Query) -> ReviewList:
+    """What `search` finds if the words of `query` may stand apart; nothing for more than MOST_WORDS."""
+    words = (query.query or "").split()
+    matches: Reviews = matching(dataset, replace(query, query=None)) if 0 < len(words) <= MOST_WORDS else ()
+    for word in words:
+        matches = _with_words(dataset, matches, word)
+    return _part(matches, query)
+
+
+def _part(matches: Reviews, query: Query) -> ReviewList:
     chosen = matches[query.offset : query.offset + query.limit]
     return ReviewList({"matched": len(matches), "returned": len(chosen)}, chosen)
+
+
+def neighbours(dataset: Dataset, review: Review) -> tuple[Review | None, Review | None]:
+    """The next newer and the next older review."""
+    reviews, order = dataset.reviews, (review.day, review.id)
+    at = bisect_left(reviews, True, key=lambda each: (each.day, each.id) <= order)
+    return reviews[at - 1] if at else None, reviews[at + 1] if at + 1 < len(reviews) else None
 
 
 class SinceList(NamedTuple):

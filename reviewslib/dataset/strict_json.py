@@ -25,7 +25,6 @@ class NotJson(ValueError):
     """Bytes that are no usable JSON; `faults` pairs each place with its reason, in document order."""
 
     def __init__(self, *faults: tuple[JsonPath, str]):
-        super().__init__("; ".join(reason for _, reason in faults))
         self.faults = faults
 
 
@@ -63,7 +62,7 @@ def decode(data: bytes, *, lone_surrogates: bool = False) -> Json:
     return document
 
 
-def _members(value: Json) -> Iterable[tuple[str | int, Json]]:
+def members(value: Json) -> Iterable[tuple[str | int, Json]]:
     """The keys and values of an object, the indexes and values of an array, nothing of another value."""
     if isinstance(value, dict):
         return value.items()
@@ -73,13 +72,13 @@ def _members(value: Json) -> Iterable[tuple[str | int, Json]]:
 def _is_too_deep(document: Json) -> bool:
     layer, depth = [document], 0
     while layer and depth < MOST_NESTED:
-        layer, depth = [member for value in layer for _, member in _members(value)], depth + 1
+        layer, depth = [member for value in layer for _, member in members(value)], depth + 1
     return any(isinstance(value, (dict, list)) for value in layer)
 
 
 def _find_unwritable(document: Json, path: JsonPath, faults: list[tuple[JsonPath, str]]) -> None:
     """Add to `faults` every number and string below `document` that JSON in UTF-8 cannot hold."""
-    for step, member in _members(document):
+    for step, member in members(document):
         if isinstance(step, str) and SURROGATE.search(step):
             faults.append((path, "holds half a surrogate pair"))
         _find_unwritable(member, (*path, step), faults)

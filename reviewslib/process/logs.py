@@ -17,14 +17,14 @@ from logging.handlers import QueueHandler, QueueListener
 from queue import SimpleQueue
 from typing import Any
 
-MOST_QUEUED_BYTES = 2 * 1024 * 1024  # some 20,000 lines
+MAX_QUEUED_BYTES = 2 * 1024 * 1024  # some 20,000 lines
 FLUSH_SECONDS = 0.25  # for the last records of a process that ends
 
 PRIORITIES = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3}  # sd-daemon(3)
 
 
 class BoundedQueueHandler(QueueHandler):
-    """Queues records of up to MOST_QUEUED_BYTES. Any thread."""
+    """Queues records of up to MAX_QUEUED_BYTES. Any thread."""
 
     def __init__(self) -> None:
         super().__init__(SimpleQueue[Any]())
@@ -37,7 +37,7 @@ class BoundedQueueHandler(QueueHandler):
     def enqueue(self, record: logging.LogRecord) -> None:
         """Queue a prepared record, or count it as dropped."""
         with self._counting:
-            if self._queued_bytes + len(record.msg) > MOST_QUEUED_BYTES:
+            if self._queued_bytes + len(record.msg) > MAX_QUEUED_BYTES:
                 self._dropped_count += 1
                 return
             self._queued_bytes += len(record.msg)

@@ -1,9 +1,9 @@
 """An application on the open internet: Granian's embedded server, and a bridge from ASGI to the application.
 
-This module knows nothing of reviews. The application takes a WSGI environment and returns a response at once,
-or a function that makes one and takes longer. Everything runs on the asyncio loop of the main thread; only
-slow functions and paths that wait for a disk have threads of their own, with bounded queues. Of Granian only
-documented names are used, so that any release of it can be taken on the day it appears.
+This module knows nothing of reviews. The application takes a WSGI environment and returns a Response, or a
+Deferred one, which would block the event loop and is made on a worker thread. Requests that wait for the disk
+have a worker thread, too; both queues are bounded. Everything else runs on the event loop of the main thread.
+Of Granian only documented names are used, so that any release of it can be taken on the day it appears.
 
 Sections: Addresses - Limits - Linux - Requests - Worker threads - Bridge - Access log - Service manager -
 Serving
@@ -43,7 +43,7 @@ from reviewslib.web.representations import (
     finished,
 )
 
-# Granian's allocator reads this when it is loaded; without it, what a crowd has taken is kept (jemalloc(3)).
+# Granian's allocator reads this when it is loaded; without it, freed memory is not given back (jemalloc(3)).
 os.environ.setdefault("_RJEM_MALLOC_CONF", "background_thread:true,dirty_decay_ms:500,muzzy_decay_ms:0")
 
 from granian.constants import HTTPModes, Interfaces
@@ -51,7 +51,7 @@ from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.server.embed import Server
 
-HEAD_SECONDS = 10  # for a request head, and for an idle connection to begin one
+HEAD_TIMEOUT_SECONDS = 10  # for a request head, and for an idle connection to begin one
 BODY_SECONDS = 10
 PART_SECONDS = 30  # for a peer to take one part of a large response
 RESPONSE_SECONDS = 300  # for all of it
@@ -60,24 +60,25 @@ START_SECONDS = 10
 BEFORE_STOP_SECONDS = 2  # for what ends while the port is still open
 STOP_SECONDS = 2.5  # for running requests after that
 
-LARGEST_HEAD_BYTES = 16 * 1024
-MOST_BODY_PIECES = 4000  # each costs some 50 us; clients send chunks of kilobytes
+MAX_HEAD_BYTES = 16 * 1024
+MAX_BODY_CHUNKS = 4000  # each costs some 50 us; clients send kilobytes in one
 LARGE_BYTES = 64 * 1024  # larger responses are sent in parts and counted
-MOST_LARGE_RESPONSES = 1000
+MAX_LARGE_RESPONSES = 1000
 FEW_LARGE_RESPONSES = 16  # up to which parts are large
 SMALL_PART_BYTES, LARGE_PART_BYTES = 8 * 1024, 64 * 1024
 PARTS_OF_A_BODY = 8  # Granian takes up to six parts that the peer has not; the last must wait, to be counted
-STRETCH_BYTES = 512 * 1024  # of a body that are sent at once; then other requests have their turn
-MOST_STORE_JOBS = 100  # that wait for the disk
-MOST_SLOW_JOBS = 9  # one that runs and eight that wait
-WAITING_CONNECTIONS = 4096  # that the kernel has accepted and Granian has not
-MOST_LOGGED_PATH_BYTES = 1024  # the journal splits a line of 48 KiB
+BURST_BYTES = 512 * 1024  # of a body that are sent before the event loop serves others
+MAX_UNSHARED_BYTES = 64 * 1024 * 1024  # of large bodies that no snapshot holds
+MAX_STORE_JOBS = 100  # that wait for the disk
+MAX_WORKER_JOBS = 9  # one that runs and eight that wait
+BACKLOG = 4096  # connections that the kernel has accepted and Granian has not
+MAX_LOGGED_PATH_BYTES = 1024  # the journal splits a line of 48 KiB
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 log = logging.getLogger("reviewsd.serving")
 
 Action = Callable[[], None]
-Place = socket.socket | Path  # a claimed port or a cleared path
+Listener = socket.socket | Path  # a bound port, or the path of a Unix socket
 Scope = dict[str, Any]  # of ASGI
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -95,7 +96,7 @@ class Application(Protocol):
         """The response to a request that is not handed over, for the reason `detail`."""
 
 
-# ---- Addresses: claimed here, since Granian would share a port in use without a word ----
+# ---- Addresses: bound here first, since Granian would silently share a port in use ----
 
 
 class CannotListen(OSError):
@@ -125,7 +126,7 @@ def claim_port(host: str, port: int) -> socket.socket:
     return claim
 
 
-def clear_path(path: Path) -> None:
+def remove_stale_socket(path: Path) -> None:
     """Remove a stream socket at `path` that nobody listens on. Raises CannotListen if it cannot be bound."""
     with socket.socket(socket.AF_UNIX) as probe, socket.socket(socket.AF_UNIX) as claim:
         probe.setblocking(False)
@@ -142,8 +143,8 @@ def clear_path(path: Path) -> None:
 # ---- Limits: how many connections descriptors and memory allow ----
 
 SPARE_DESCRIPTORS = 64  # for files, logs and the interpreter
-MOST_FILES = 65536  # to be open at once
-FEWEST_FILES = SPARE_DESCRIPTORS + 16  # or nobody can be served
+MAX_FILES = 65536  # to be open at once
+MIN_FILES = SPARE_DESCRIPTORS + 16  # or nobody can be served
 CONNECTION_BYTES = 93_000  # measured with 64 KiB that a peer does not take: 84,400 of ours, 8,200 of TCP
 RELOAD_FACTOR = 8  # bytes that a reload takes for a moment for each byte of data, measured
 LARGE_PARTS_BYTES = FEW_LARGE_RESPONSES * 5 * LARGE_PART_BYTES  # that Granian holds beside all that
@@ -153,7 +154,7 @@ class Limits(NamedTuple):
     """How much is served at once."""
 
     connections: int
-    own_bytes: int = 64 * 1024 * 1024  # of large bodies that no snapshot holds
+    unshared_bytes: int  # of large bodies that no snapshot holds
 
 
 def descriptor_limit() -> int:
@@ -162,22 +163,22 @@ def descriptor_limit() -> int:
     Sets the limit of open files accordingly. Raises CannotListen when it is too low to serve anybody.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    limit = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    limit = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
     except (OSError, ValueError):  # macOS has a lower limit that it does not tell
         limit = soft
-    if limit < FEWEST_FILES:
-        raise CannotListen(f"the limit of {limit} open files is too low: at least {FEWEST_FILES} are needed")
+    if limit < MIN_FILES:
+        raise CannotListen(f"the limit of {limit} open files is too low: at least {MIN_FILES} are needed")
     return limit - SPARE_DESCRIPTORS
 
 
 def limits_of(memory_bytes: int, resident_bytes: int, data_bytes: int, descriptors: int) -> Limits:
     """What fits into `memory_bytes` beside this process and a reload of `data_bytes`."""
-    own_bytes = min(Limits(0).own_bytes, memory_bytes // 64)
-    taken_bytes = resident_bytes + RELOAD_FACTOR * data_bytes + own_bytes + LARGE_PARTS_BYTES
-    in_memory = max(FEWEST_FILES - SPARE_DESCRIPTORS, (memory_bytes - taken_bytes) // CONNECTION_BYTES)
-    return Limits(min(descriptors, in_memory), own_bytes)
+    unshared_bytes = min(MAX_UNSHARED_BYTES, memory_bytes // 64)
+    taken_bytes = resident_bytes + RELOAD_FACTOR * data_bytes + unshared_bytes + LARGE_PARTS_BYTES
+    in_memory = max(MIN_FILES - SPARE_DESCRIPTORS, (memory_bytes - taken_bytes) // CONNECTION_BYTES)
+    return Limits(min(descriptors, in_memory), unshared_bytes)
 
 
 # ---- Linux: what other systems do not have, and do without ----
@@ -251,7 +252,7 @@ class Refused(Exception):
 
 
 class Disconnected(Exception):
-    """The peer has gone: nobody waits for a response."""
+    """The peer has closed the connection."""
 
 
 def environ_of(scope: Scope) -> Environ:
@@ -276,7 +277,7 @@ def environ_of(scope: Scope) -> Environ:
     return environ
 
 
-def announces_too_much(environ: Environ) -> bool:
+def exceeds_body_limit(environ: Environ) -> bool:
     """Whether the head announces a larger body than is read."""
     length = environ.get("CONTENT_LENGTH", "").rpartition(",")[2].strip()  # equal ones may be repeated
     return length.isdecimal() and (len(length) > 18 or int(length) > LARGEST_BODY_BYTES)
@@ -284,45 +285,35 @@ def announces_too_much(environ: Environ) -> bool:
 
 async def add_body(environ: Environ, receive: Receive) -> None:
     """Collect the body of a request that has one. Raises Refused and Disconnected."""
-    body, more, pieces = bytearray(), True, 0
+    body, more, chunks = bytearray(), True, 0
     try:
         async with asyncio.timeout(BODY_SECONDS):
-            while more and len(body) <= LARGEST_BODY_BYTES and pieces <= MOST_BODY_PIECES:
+            while more and len(body) <= LARGEST_BODY_BYTES and chunks <= MAX_BODY_CHUNKS:
                 message = await receive()
+                if message["type"] == "http.disconnect" and "HTTP_TRANSFER_ENCODING" in environ:
+                    raise Refused(400, "The body is incomplete or its framing is wrong.", CLOSE)
                 if message["type"] == "http.disconnect":
-                    raise incomplete(environ)
+                    raise Disconnected
                 body += message["body"]
-                more, pieces = message["more_body"], pieces + 1
+                more, chunks = message["more_body"], chunks + 1
     except TimeoutError:
         raise Refused(408, f"The body did not arrive within {BODY_SECONDS} seconds.", CLOSE) from None
     if len(body) > LARGEST_BODY_BYTES:
         raise Refused(413, f"The body is larger than {LARGEST_BODY_BYTES} bytes.", CLOSE)
     if more:
-        raise Refused(400, f"The body has more than {MOST_BODY_PIECES} pieces.", CLOSE)
+        raise Refused(400, f"The body has more than {MAX_BODY_CHUNKS} pieces.", CLOSE)
     environ |= {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
 
 
-def with_close(response: Response) -> Response:
-    """`response`, which ends the connection."""
-    return response._replace(headers=response.headers + CLOSE)
-
-
-def incomplete(environ: Environ) -> Exception:
-    """What is wrong when a body ends early: chunks may be malformed, a body of a known length only cut."""
-    if "HTTP_TRANSFER_ENCODING" in environ:
-        return Refused(400, "The body is incomplete or its framing is wrong.", CLOSE)
-    return Disconnected()
-
-
-# ---- Worker threads: for what must not hold up the loop ----
+# ---- Worker threads: for what would block the event loop ----
 
 
 class WorkerThread:
-    """One thread with a bounded queue. Its methods belong to the loop."""
+    """One thread with a bounded queue. Its methods are called on the event loop."""
 
-    def __init__(self, name: str, most_jobs: int):
+    def __init__(self, name: str, max_jobs: int):
         self._executor = ThreadPoolExecutor(1, name)
-        self._most_jobs = most_jobs
+        self._max_jobs = max_jobs
         self._jobs = 0
 
     def is_idle(self) -> bool:
@@ -330,28 +321,28 @@ class WorkerThread:
         return self._jobs == 0
 
     async def run(self, job: Callable[[], T], receive: Receive) -> T:
-        """What `job` returns; it is not begun when the peer that waits for it has gone.
+        """What `job` returns; a queued job is cancelled when the peer disconnects.
 
         Raises Refused when too many jobs wait, and Disconnected.
         """
-        if self._jobs >= self._most_jobs:
+        if self._jobs >= self._max_jobs:
             raise Refused(503, "Too many requests of this kind are waiting.", TRY_AGAIN)
         self._jobs += 1
         queued = self._executor.submit(job)
         running = asyncio.wrap_future(queued)
-        gone = asyncio.ensure_future(wait_until_gone(receive))
+        disconnect = asyncio.ensure_future(wait_for_disconnect(receive))
         try:
-            await asyncio.wait((running, gone), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((running, disconnect), return_when=asyncio.FIRST_COMPLETED)
             if running.done():
                 return running.result()
             raise Disconnected
         finally:
             self._jobs -= 1
             queued.cancel()  # at once, unlike `running`, which would pass it on later
-            gone.cancel()
+            disconnect.cancel()
 
 
-async def wait_until_gone(receive: Receive) -> None:
+async def wait_for_disconnect(receive: Receive) -> None:
     """Return when the peer has closed the connection; the body has been received before."""
     while (await receive())["type"] != "http.disconnect":
         pass
@@ -361,20 +352,20 @@ async def wait_until_gone(receive: Receive) -> None:
 
 
 class Bridge:
-    """The ASGI application (without lifespan) that Granian calls, on the loop."""
+    """The ASGI application (without lifespan) that Granian calls on the event loop."""
 
-    def __init__(self, application: Application, store_paths: frozenset[str], most_own_bytes: int):
-        """Requests to `store_paths` wait for the disk and are answered on a thread of their own.
+    def __init__(self, application: Application, store_paths: frozenset[str], max_unshared_bytes: int):
+        """Requests to `store_paths` wait for the disk and are answered on a worker thread.
 
-        `most_own_bytes` are those of large bodies that no snapshot holds, while they are being sent.
+        `max_unshared_bytes` bounds the large bodies that no snapshot holds, while they are being sent.
         """
         self._application = application
         self._store_paths = store_paths
-        self._most_own_bytes = most_own_bytes
-        self._store_thread = WorkerThread("store", MOST_STORE_JOBS)
-        self._slow_thread = WorkerThread("slow", MOST_SLOW_JOBS)
+        self._max_unshared_bytes = max_unshared_bytes
+        self._store_thread = WorkerThread("store", MAX_STORE_JOBS)
+        self._worker_thread = WorkerThread("slow", MAX_WORKER_JOBS)
         self._large_responses = 0  # that are being sent
-        self._own_bytes = 0  # of their bodies that are not shared
+        self._unshared_bytes = 0  # of their bodies that are not shared
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         environ = environ_of(scope)
@@ -387,45 +378,43 @@ class Bridge:
                 await self._send(refusal, receive, send)
 
     async def _response(self, environ: Environ, receive: Receive) -> Response:
-        answer = await self._answer(environ, receive)
+        respond = partial(self._application.respond, environ)
+        has_body = "CONTENT_LENGTH" in environ or "HTTP_TRANSFER_ENCODING" in environ  # RFC 9112 section 6.3
+        if has_body and exceeds_body_limit(environ):
+            answer = finished(respond(), lambda refusal: refusal._replace(headers=refusal.headers + CLOSE))
+        else:
+            if has_body:
+                await add_body(environ, receive)
+            waits_for_disk = environ["PATH_INFO"] in self._store_paths
+            answer = await self._store_thread.run(respond, receive) if waits_for_disk else respond()
         if not isinstance(answer, Deferred):
             return answer
-        if answer.instead and not self._slow_thread.is_idle():
+        if answer.instead and not self._worker_thread.is_idle():
             return answer.instead
-        return await self._slow_thread.run(answer.make, receive)
-
-    async def _answer(self, environ: Environ, receive: Receive) -> Answer:
-        respond = self._application.respond
-        if "CONTENT_LENGTH" in environ or "HTTP_TRANSFER_ENCODING" in environ:  # RFC 9112 section 6.3
-            if announces_too_much(environ):
-                return finished(respond(environ), with_close)
-            await add_body(environ, receive)
-        if environ["PATH_INFO"] in self._store_paths:
-            return await self._store_thread.run(partial(respond, environ), receive)
-        return respond(environ)
+        return await self._worker_thread.run(answer.make, receive)
 
     async def _send(self, response: Response, receive: Receive, send: Send) -> None:
-        own_bytes = 0 if response.shared or len(response.body) <= LARGE_BYTES else len(response.body)
+        unshared_bytes = 0 if response.shared or len(response.body) <= LARGE_BYTES else len(response.body)
         headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
         headers.append(SERVER_HEADER)
         head = {"type": "http.response.start", "status": response.status, "headers": headers}
         if len(response.body) <= LARGE_BYTES:
             await send(head)  # Granian holds the body until the peer has taken it
             return await send({"type": "http.response.body", "body": response.body[:], "more_body": False})
-        is_full = self._own_bytes + own_bytes > self._most_own_bytes
+        is_full = self._unshared_bytes + unshared_bytes > self._max_unshared_bytes
         if is_full and response.instead:
             return await self._send(response.instead, receive, send)
-        if is_full or self._large_responses >= MOST_LARGE_RESPONSES:
+        if is_full or self._large_responses >= MAX_LARGE_RESPONSES:
             raise Refused(503, "Too many large responses are being sent.", TRY_AGAIN)
         self._large_responses += 1
-        self._own_bytes += own_bytes
+        self._unshared_bytes += unshared_bytes
         try:
             part_bytes = size_of_parts(len(response.body), self._large_responses)
             await send(head)
             await send_in_parts(response.body, part_bytes, receive, send)
         finally:
             self._large_responses -= 1
-            self._own_bytes -= own_bytes
+            self._unshared_bytes -= unshared_bytes
 
 
 def size_of_parts(body_bytes: int, large_responses: int) -> int:
@@ -442,31 +431,31 @@ async def send_in_parts(body: Body, part_bytes: int, receive: Receive, send: Sen
     part for it at once, so that others would have to wait for all of them.
     """
     loop = asyncio.get_running_loop()
-    begun_at = stretch_begun_at = loop.time()
-    gone: asyncio.Future[None] | None = None
+    began_at = burst_began_at = loop.time()
+    disconnect: asyncio.Future[None] | None = None
     try:
         async with asyncio.timeout(PART_SECONDS) as deadline:
             for start in range(0, len(body), part_bytes):
                 end = start + part_bytes
                 part = {"body": body[start:end], "more_body": end < len(body)}
                 await send({"type": "http.response.body", **part})
-                if start // STRETCH_BYTES == end // STRETCH_BYTES and loop.time() < stretch_begun_at + 1:
+                if start // BURST_BYTES == end // BURST_BYTES and loop.time() < burst_began_at + 1:
                     continue
-                gone = gone or asyncio.ensure_future(wait_until_gone(receive))
+                disconnect = disconnect or asyncio.ensure_future(wait_for_disconnect(receive))
                 await asyncio.sleep(0)
-                if gone.done():
+                if disconnect.done():
                     raise Disconnected
-                stretch_begun_at = loop.time()
-                deadline.reschedule(min(stretch_begun_at + PART_SECONDS, begun_at + RESPONSE_SECONDS))
+                burst_began_at = loop.time()
+                deadline.reschedule(min(burst_began_at + PART_SECONDS, began_at + RESPONSE_SECONDS))
     finally:
-        if gone:
-            gone.cancel()
+        if disconnect:
+            disconnect.cancel()
 
 
 # ---- Access log ----
 
-FORGERY = re.compile(r"[^!-~]|\\")  # what could end a line or a field, or speak to a terminal
-OWN_QUERY = secrets.token_hex().encode()  # tells our requests to ourselves from those of others
+UNSAFE = re.compile(r"[^!-~]|\\")  # in a log: ends of lines and fields, escape sequences of terminals
+PROBE_QUERY = secrets.token_hex().encode()  # by which the access log knows our own requests
 access_log = logging.getLogger("reviewsd.access")
 
 
@@ -482,9 +471,9 @@ class AccessLog:
         access_log.setLevel(logging.INFO)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["query_string"] == OWN_QUERY:
+        if scope["query_string"] == PROBE_QUERY:
             return await self._application(scope, receive, send)
-        begun_at, status, sent_bytes = time.perf_counter(), 499, 0
+        began_at, status, sent_bytes = time.perf_counter(), 499, 0
 
         async def counting_send(message: dict[str, Any]) -> None:
             nonlocal status, sent_bytes
@@ -495,9 +484,9 @@ class AccessLog:
         try:
             await self._application(scope, receive, counting_send)
         finally:
-            milliseconds = (time.perf_counter() - begun_at) * 1000
-            path = scope["raw_path"][:MOST_LOGGED_PATH_BYTES].decode("latin-1")
-            path = FORGERY.sub(lambda found: f"\\x{ord(found[0]):02x}", path)
+            milliseconds = (time.perf_counter() - began_at) * 1000
+            path = scope["raw_path"][:MAX_LOGGED_PATH_BYTES].decode("latin-1")
+            path = UNSAFE.sub(lambda found: f"\\x{ord(found[0]):02x}", path)
             line = (scope["client"][0] or "-", scope["method"], path, status, sent_bytes, milliseconds)
             access_log.info("%s %s %s %d %d %.1f", *line)
 
@@ -518,28 +507,28 @@ def notify(*assignments: str) -> None:
         log.warning("the service manager cannot be told: %s", error)
 
 
-async def keep_watchdog(address: Any) -> None:
-    """Tell the watchdog, twice in its interval, that requests are answered; only after one was."""
+async def feed_watchdog(address: Any) -> None:
+    """Notify the watchdog twice in its interval, each time after an answered request."""
     interval_seconds = int(os.environ.get("WATCHDOG_USEC") or 0) / 1_000_000
     while interval_seconds:
         try:
             async with asyncio.timeout(interval_seconds / 2):
-                await ask_ourselves(address)
+                await probe(address)
             notify("WATCHDOG=1")
         except (OSError, TimeoutError) as error:
             log.error("the service does not answer itself: %s", error or "too late")
         await asyncio.sleep(interval_seconds / 2)
 
 
-async def ask_ourselves(address: Any) -> None:
-    """One request to ourselves; returns when a status line is back, raises OSError without one."""
+async def probe(address: Any) -> None:
+    """Send one request to ourselves and wait for its status line. Raises OSError without one."""
     if isinstance(address, str):
         reader, writer = await asyncio.open_unix_connection(address)
     else:
         loopback = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
         reader, writer = await asyncio.open_connection(loopback.get(address[0], address[0]), address[1])
     with closing(writer):
-        writer.write(b"HEAD /?" + OWN_QUERY + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        writer.write(b"HEAD /?" + PROBE_QUERY + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         if not (await reader.readline()).startswith(b"HTTP/1.1 "):
             raise ConnectionResetError("no status line")
 
@@ -549,13 +538,13 @@ async def ask_ourselves(address: Any) -> None:
 
 async def serve(
     bridge: AsgiApp,
-    place: Place,
+    listener: Listener,
     connections: int,
     ready: Action,
     hangup: Action,
     before_stop: Callable[[float], None],
 ) -> None:
-    """Serve so many connections at once at `place` until SIGTERM or SIGINT; then finish requests.
+    """Serve so many connections at once at `listener` until SIGTERM or SIGINT; then finish requests.
 
     Calls `ready` after one answered request, `hangup` at each SIGHUP, and `before_stop` on another thread
     while the port is still open, with the seconds for which it is waited for. Main thread. Raises
@@ -563,16 +552,16 @@ async def serve(
     """
     loop, stop_asked = asyncio.get_running_loop(), asyncio.Event()
     handle_signals(loop, stop_asked.set, hangup)
-    server, address = embedded_server(bridge, place, connections)
+    server, address = embedded_server(bridge, listener, connections)
     umask = os.umask(0o117)  # of a Unix socket
     running = loop.create_task(server.serve())
     try:
-        await until_answered(address, running)
+        await wait_until_ready(address, running)
     finally:
         os.umask(umask)
     tune_listener(address)
     ready()
-    watchdog = loop.create_task(keep_watchdog(address))
+    watchdog = loop.create_task(feed_watchdog(address))
     await asyncio.wait((loop.create_task(stop_asked.wait()), running), return_when=asyncio.FIRST_COMPLETED)
     watchdog.cancel()
     if running.done():
@@ -608,22 +597,22 @@ def handle_signals(loop: asyncio.AbstractEventLoop, stop: Action, hangup: Action
     signal.signal(signal.SIGHUP, lambda *_: loop.call_soon_threadsafe(hangup))
 
 
-def embedded_server(bridge: AsgiApp, place: Place, connections: int) -> tuple[Server, Any]:
-    """Granian's server for `place`, and the address at which it will listen."""
-    address: Any = str(place)
-    where: dict[str, Any] = {"uds": place}
-    if isinstance(place, socket.socket):
-        address = place.getsockname()
+def embedded_server(bridge: AsgiApp, listener: Listener, connections: int) -> tuple[Server, Any]:
+    """Granian's server for `listener`, and the address at which it will listen."""
+    address: Any = str(listener)
+    where: dict[str, Any] = {"uds": listener}
+    if isinstance(listener, socket.socket):
+        address = listener.getsockname()
         where = {"address": address[0], "port": address[1]}
-        place.close()
-    heads = HTTP1Settings(header_read_timeout=HEAD_SECONDS * 1000, max_buffer_size=LARGEST_HEAD_BYTES)
+        listener.close()
+    heads = HTTP1Settings(header_read_timeout=HEAD_TIMEOUT_SECONDS * 1000, max_buffer_size=MAX_HEAD_BYTES)
     server = Server(
         bridge,
         **where,
         interface=Interfaces.ASGINL,
         http=HTTPModes.http1,
         websockets=False,
-        backlog=WAITING_CONNECTIONS,
+        backlog=BACKLOG,
         backpressure=connections,
         http1_settings=heads,
         log_level=LogLevels.error,
@@ -633,18 +622,18 @@ def embedded_server(bridge: AsgiApp, place: Place, connections: int) -> tuple[Se
     return server, address
 
 
-async def until_answered(address: Any, running: asyncio.Task[None]) -> None:
+async def wait_until_ready(address: Any, running: asyncio.Task[None]) -> None:
     """Return after the first answered request. Raises CannotListen when there is none."""
     deadline = asyncio.get_running_loop().time() + START_SECONDS
     while not running.done() and asyncio.get_running_loop().time() < deadline:
         with suppress(OSError):
-            return await ask_ourselves(address)
+            return await probe(address)
         await asyncio.sleep(0.01)
     reason = str(running.exception()) if running.done() else "no request is answered"
     raise CannotListen(f"cannot listen on {address}: {reason.splitlines()[0]}")  # a backtrace may follow
 
 
-def leave(status: int) -> NoReturn:
+def exit_at_once(status: int) -> NoReturn:
     """End the process after `serve`, at once.
 
     Granian's threads end in their own time; one that meets an interpreter half torn down aborts it.

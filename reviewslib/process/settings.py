@@ -104,7 +104,7 @@ class Settings:
     base_url: str = _setting("", "public URL; default http://HOST:PORT, none for --uds or 0.0.0.0", _base_url)
     data: Path = _setting(Path("data"), "directory of reviews.json and insights.json", Path)
     state_dir: Path = _setting(Path("state"), "directory for what the service keeps; systemd names it", Path)
-    reload_interval: float = _setting(2.0, "seconds between two looks at the data files", _seconds)
+    reload_interval: float = _setting(2.0, "seconds between two polls of the data files", _seconds)
     log_level: str = _setting("info", f"how much to log: {', '.join(LOG_LEVELS)}", _log_level)
     access_log: bool = _setting(False, "log one line for each request, whatever the log level", _switch)
     allowed_origin: frozenset[str] = _setting(
@@ -124,6 +124,20 @@ class Settings:
     hub_max_subscriptions: int = _setting(10_000, "subscriptions that are kept", _count)
     hub_ca_file: Path | None = _setting(None, "certificates to trust for callbacks, too; for labs", Path)
     hub_allow_private: bool = _setting(False, "call back at any address and port; for labs only", _switch)
+
+    def __post_init__(self) -> None:
+        """Raise BadSetting, which names all of them, when settings conflict."""
+        least, most = self.hub_lease_min, self.hub_lease_max
+        is_within = least <= self.hub_lease_seconds <= most
+        within = f"a default lease from {least} to {most} would do"
+        for is_wrong, names, would_do in (
+            (least > most, "hub_lease_min hub_lease_max", "the first must be at most the second"),
+            (not is_within, "hub_lease_seconds hub_lease_min hub_lease_max", within),
+            (len(self.hub_retry_delays) != 2, "hub_retry_delays", "2 delays are needed, for example 60,3600"),
+        ):
+            if is_wrong:
+                given = [f"{flag_name(name)} {setting_text(getattr(self, name))}" for name in names.split()]
+                raise BadSetting(f"{', '.join(given)}: {would_do}")
 
 
 def flag_name(name: str) -> str:

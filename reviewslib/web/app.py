@@ -25,11 +25,19 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl
 
 from reviewslib import links
-from reviewslib.dataset.query import BadQuery, Issue, Query, echo, query_from_pairs, query_of_page
+from reviewslib.dataset.query import (
+    BadQuery,
+    Issue,
+    Query,
+    echo,
+    forgiving_values,
+    query_from_pairs,
+    query_of_page,
+)
 from reviewslib.dataset.reviews import ReviewList, search, since
 from reviewslib.dataset.strict_json import encode
 from reviewslib.mcp_tools import Toolbox
-from reviewslib.web import pages, representations
+from reviewslib.web import embed, pages, representations
 from reviewslib.web.reload import Reloader, utc_text
 from reviewslib.web.representations import (
     CACHEABLE,
@@ -48,7 +56,7 @@ from reviewslib.web.representations import (
     represent,
     resolved,
 )
-from reviewslib.web.snapshot import Snapshot
+from reviewslib.web.snapshot import DIRECTORY, MARKDOWN, Snapshot
 
 VERSION = "1.0.0"
 
@@ -151,9 +159,18 @@ def uncacheable_response(status: int, content_type: str, body: bytes, headers: H
 
 # ---- Handlers: each gets the application, its current snapshot and the request ----
 
-Kind = dict[str, Any]  # arguments of `represent`, beside the body, the time and the compression
-JSON_KIND: Kind = {"content_type": representations.JSON_TYPE}
 LONGEST_INLINE_TEXT = 2000  # characters of a question; folding and finding more would block the event loop
+
+
+class Form(NamedTuple):
+    """The form of a computed representation: its media type, and headers that go with it."""
+
+    content_type: str
+    policy: Headers = ()
+    vary: str = representations.BY_CODING
+
+
+JSON_FORM = Form(representations.JSON_TYPE)
 
 
 class Content(NamedTuple):
@@ -166,12 +183,20 @@ class Content(NamedTuple):
 Find = Callable[[], ReviewList | Content]
 
 
-def fixed_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """A representation made at load; of `/` the page, or the directory for a client that prefers JSON."""
-    chosen = snapshot.fixed[request.path]
-    if request.path == links.HOME_PATH and representations.prefers_json(request.header("accept") or ""):
-        chosen = snapshot.directory
-    return negotiated(chosen, request.header, shared=True)
+def static_response(application: Application, snapshot: Snapshot, request: Request) -> Answer:
+    """A representation made at load."""
+    return negotiated(snapshot.fixed[request.path], request.header, shared=True)
+
+
+def home_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
+    """The page, the directory for a client that prefers JSON, or the page in Markdown for a model."""
+    accept = request.header("accept") or ""
+    form = links.HOME_PATH
+    if representations.prefers_json(accept):
+        form = DIRECTORY
+    elif representations.prefers_markdown(accept):
+        form = MARKDOWN
+    return negotiated(snapshot.fixed[form], request.header, shared=True)
 
 
 def search_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
@@ -182,7 +207,7 @@ def search_answer(application: Application, snapshot: Snapshot, request: Request
         return search(snapshot.dataset, query_from_pairs(parameters, request.query_pairs()))
 
     return answer_to_text(
-        request.query_string, lambda: kept_answer(snapshot, request, request.query_string, found)
+        request.query_string, lambda: cached_response(snapshot, request, request.query_string, found)
     )
 
 
@@ -195,19 +220,19 @@ def since_answer(application: Application, snapshot: Snapshot, request: Request)
     """The reviews of a day and later: slices of the document that has all of them, which take no memory."""
     takes_gzip = representations.accepts_gzip(request.header("accept-encoding") or "")
     key = (request.path, "", takes_gzip)
-    if kept := snapshot.computed.get(key):
+    if kept := snapshot.cache.get(key):
         return since_response(kept, request)
     found = since(snapshot.dataset, request.path.removeprefix(links.SINCE_PATH))
     digest = hashlib.sha256(snapshot.dataset.reviews_digest + found.head).hexdigest()
-    body, kind = SharedSlice(*found), JSON_KIND | {"digest": digest, "gzip_level": None}
-    plain = represent(body, last_modified=snapshot.last_modified, **kind)
+    body, json_type = SharedSlice(*found), representations.JSON_TYPE
+    plain = represent(body, json_type, snapshot.last_modified, gzip_level=None, digest=digest)
 
     def make() -> Response:
-        made = snapshot.computed.get(key)  # meanwhile, for an earlier request
+        made = snapshot.cache.get(key)  # meanwhile, for an earlier request
         if made is None:
             level = representations.COMPUTED_GZIP_LEVEL
             made = representations.with_gzip(plain, level) if takes_gzip else plain
-            snapshot.computed.keep(key, made)
+            snapshot.cache.put(key, made)
         return since_response(made, request)
 
     is_quick = not takes_gzip or len(body) <= LARGEST_INLINE_BYTES
@@ -223,22 +248,23 @@ def since_response(representation: Representation, request: Request) -> Response
     return response._replace(instead=plain) if response.body else response
 
 
-def kept_answer(
-    snapshot: Snapshot, request: Request, query: str, find: Find, kind: Kind = JSON_KIND
+def cached_response(
+    snapshot: Snapshot, request: Request, query: str, find: Find, form: Form = JSON_FORM
 ) -> Answer:
     """The representation of path and query that is kept, or a new one of what `find` returns."""
     with_gzip = representations.accepts_gzip(request.header("accept-encoding") or "")
     key = (request.path, query, with_gzip)
-    if kept := snapshot.computed.get(key):
+    if kept := snapshot.cache.get(key):
         return negotiated(kept, request.header)
     found = find()
 
     def make() -> Response:
-        made = snapshot.computed.get(key)  # meanwhile, for an earlier request
+        made = snapshot.cache.get(key)  # meanwhile, for an earlier request
         if made is None:
             level = representations.COMPUTED_GZIP_LEVEL if with_gzip else None
-            made = represent(found.encoded(), last_modified=snapshot.last_modified, gzip_level=level, **kind)
-            snapshot.computed.keep(key, made)
+            changed, form_fields = snapshot.last_modified, form._asdict()
+            made = represent(found.encoded(), last_modified=changed, gzip_level=level, **form_fields)
+            snapshot.cache.put(key, made)
         return negotiated(made, request.header)
 
     return make() if found.size_bytes <= LARGEST_INLINE_BYTES else Deferred(make)
@@ -258,13 +284,13 @@ def list_answer(application: Application, snapshot: Snapshot, request: Request) 
         return Content(found.size_bytes, make)
 
     def listed() -> Answer:
-        kind = page_kind(application)
+        form = page_form(application)
         try:
             query = query_of_page(parameters, given, pages.PAGE_SIZE)
-            return kept_answer(snapshot, request, str(query), partial(content, query), kind)
+            return cached_response(snapshot, request, str(query), partial(content, query), form)
         except BadQuery as bad:
             body = pages.wrong_list_page(templates, dataset, urls, given, bad)
-            return uncacheable_response(400, representations.HTML_TYPE, body, kind["policy"])
+            return uncacheable_response(400, representations.HTML_TYPE, body, form.policy)
 
     return answer_to_text(request.query_string, listed)
 
@@ -277,18 +303,41 @@ def review_answer(application: Application, snapshot: Snapshot, request: Request
     if (review := dataset.reviews_by_id.get(id)) is None and is_json:
         raise HttpError(404, f"No review has the id {echo(id)}.", (("Vary", vary),))
     if review is None:
-        headers = (("Vary", vary), *application.program.page_headers)
-        body = pages.no_review_page(templates, dataset, urls)
-        return uncacheable_response(404, representations.HTML_TYPE, body, headers)
+        return nowhere_response(application, snapshot, is_review=True)
     make = partial(pages.review_page, templates, dataset, urls, review)
     content = Content(len(review.json), partial(bytes, review.json) if is_json else make)
-    kind = {**(JSON_KIND if is_json else page_kind(application)), "vary": vary}
-    return kept_answer(snapshot, request, "json" if is_json else "", lambda: content, kind)
+    form = (JSON_FORM if is_json else page_form(application))._replace(vary=vary)
+    return cached_response(snapshot, request, "json" if is_json else "", lambda: content, form)
 
 
-def page_kind(application: Application) -> Kind:
-    """The kind of an HTML page."""
-    return {"content_type": representations.HTML_TYPE, "policy": application.program.page_headers}
+def nowhere_response(application: Application, snapshot: Snapshot, is_review: bool) -> Response:
+    """The page where there is no review, or nothing at all."""
+    headers = (("Vary", representations.BY_TYPE_TOO), *application.program.policies[links.HOME_PATH])
+    body = pages.nowhere_page(application.program.templates, snapshot.dataset, application.urls, is_review)
+    return uncacheable_response(404, representations.HTML_TYPE, body, headers)
+
+
+def embed_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
+    """The frame for the owner's website; what its address has wrong counts as absent."""
+    templates, dataset, urls = application.program.templates, snapshot.dataset, application.urls
+    wanted = forgiving_values(application.program.contract.embed_parameters, request.query_pairs())
+    content = Content(0, partial(embed.frame, templates, dataset, urls, **wanted))  # some 10 KB
+    form = Form(representations.HTML_TYPE, application.program.policies[links.EMBED_PATH])
+    return answer_to_text(
+        request.query_string, lambda: cached_response(snapshot, request, str(wanted), lambda: content, form)
+    )
+
+
+def embed_refusal(application: Application, request: Request, error: HttpError) -> Response:
+    """What visitors of the owner's website read in the place of an error."""
+    body = embed.refused_frame(application.program.templates, application.urls)
+    headers = (*application.program.policies[links.EMBED_PATH], *error.headers)
+    return uncacheable_response(error.status, representations.HTML_TYPE, body, headers)
+
+
+def page_form(application: Application) -> Form:
+    """The form of an HTML page."""
+    return Form(representations.HTML_TYPE, application.program.policies[links.HOME_PATH])
 
 
 def health_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
@@ -361,9 +410,11 @@ def server_answer(application: Application, snapshot: Snapshot, request: Request
 
 
 def unknown_path_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """Raises HttpError 404."""
+    """A page for a client that prefers HTML. Raises HttpError 404 for all others."""
+    if representations.prefers_html(request.header("accept") or ""):
+        return nowhere_response(application, snapshot, is_review=False)
     detail = f"There is nothing at {echo(request.path)}. {links.CONTRACT_PATH} lists what there is."
-    raise HttpError(404, detail)
+    raise HttpError(404, detail, (("Vary", representations.BY_TYPE_TOO),))
 
 
 # ---- Routes: one table ----
@@ -383,11 +434,13 @@ class Route:
 
 
 ROUTES: dict[str, Route] = {
-    **{path: Route(READ_METHODS, fixed_answer) for path in (*links.FIXED_PATHS, links.HOME_PATH)},
+    links.HOME_PATH: Route(READ_METHODS, home_answer),
+    **{path: Route(READ_METHODS, static_response) for path in links.FIXED_PATHS},
     links.SEARCH_PATH: Route(READ_METHODS, search_answer),
     links.SINCE_PATH: Route(READ_METHODS, since_answer),
     links.REVIEW_LIST_PATH: Route(READ_METHODS, list_answer),
     links.REVIEW_PATH: Route(READ_METHODS, slash_answer),
+    links.EMBED_PATH: Route(READ_METHODS, embed_answer, embed_refusal),
     "*": Route(EVERY_METHOD, server_answer),
     links.HEALTH_PATH: Route(READ_METHODS, health_answer),
     links.MCP_PATH: Route(EVERY_METHOD, mcp_answer, mcp_refusal),
@@ -397,6 +450,7 @@ ROUTES: dict[str, Route] = {
 OPEN_ROUTES = {  # by the beginning of their paths
     links.SINCE_PATH: ROUTES[links.SINCE_PATH],
     links.REVIEW_PATH: Route(READ_METHODS, review_answer),
+    links.EMBED_PATH + "/": Route(READ_METHODS, unknown_path_answer, embed_refusal),
 }
 NOWHERE = Route(EVERY_METHOD, unknown_path_answer)
 STORE_PATHS = frozenset({links.HUB_PATH})  # their answers wait for the disk

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from urllib.parse import quote, urlsplit
 
+from reviewslib.dataset.provenance import published_on, review_called
 from reviewslib.dataset.reviews import NEWEST_REVIEWS, Dataset, service_labels
 from reviewslib.dataset.strict_json import Json, encode
 from reviewslib.links import Links
@@ -113,7 +114,8 @@ def _xml(text: str) -> str:
 
 def _description(dataset: Dataset) -> str:
     newest = "All" if len(dataset.newest) < NEWEST_REVIEWS else f"The {NEWEST_REVIEWS} newest"
-    return f"{newest} verified customer reviews of {dataset.business['name']}."
+    where = f", published on {known}" if (known := published_on(dataset.sources)) else ""
+    return f"{newest} {review_called(dataset.business)}s of {dataset.business['name']}{where}."
 
 
 def review_title(review: Mapping[str, Json]) -> str:
@@ -157,4 +159,4 @@ def _instant(date_time: str) -> tuple[timedelta, str]:
     moment = datetime.fromisoformat(date_time[:17] + min(second, "59") + offset)
     # Not timestamp(): in the years 1 and 9999 an offset would leave the calendar.
     to_the_second = moment.replace(tzinfo=None) - datetime.min - (moment.utcoffset() or timedelta())
-    return to_the_second, rest.removesuffix(offset).rstrip("0")
+    return to_the_second, rest.removesuffix(offset)

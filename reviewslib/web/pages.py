@@ -15,19 +15,38 @@ import hashlib
 import math
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from itertools import chain, groupby, islice
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
+from reviewslib.dataset.insights import ENTITY_KINDS, QUOTATION_MARKS
+from reviewslib.dataset.provenance import (
+    UNKNOWN_SOURCE,
+    published_on,
+    review_called,
+    review_policy,
+    shown_sources,
+    source_name,
+)
 from reviewslib.dataset.query import BadQuery, Query
-from reviewslib.dataset.reviews import WEB_URL, Dataset, Review, ReviewList, calendar_day, service_labels
+from reviewslib.dataset.reviews import (
+    WEB_URL,
+    Dataset,
+    Review,
+    ReviewList,
+    calendar_day,
+    in_any_order,
+    neighbours,
+    service_labels,
+)
 from reviewslib.dataset.strict_json import SURROGATE, Json, Object, decode
 from reviewslib.links import Links
 from reviewslib.web.feeds import review_content, review_title
@@ -36,6 +55,7 @@ from reviewslib.web.feeds import review_content, review_title
 
 MOST_NAME = 80  # characters of a name or a label
 MOST_LINE = 200  # of a question, a quotation or a line of an address
+MOST_QUOTED = 280  # of a review on another website
 MOST_TEXT = 1000  # of a review, a reply, an answer or a summary
 MOST_URL = 500  # a longer address is not linked
 MOST_MARKED = 100  # characters of the words marked in a text: the time grows with both lengths
@@ -46,29 +66,33 @@ DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 WEEK = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 
 
-def line(value: Json, most: int = MOST_NAME) -> str:
+def one_line(value: Json, most: int = MOST_NAME) -> str:
     """Any value as one line of at most so many characters; None becomes ""."""
     return _shortened(DIRECTIONS.sub("", " ".join(FORBIDDEN.sub(" ", str(value or "")).split())), most)
 
 
-def prose(value: Json, most: int | None = MOST_TEXT) -> str:
+def paragraphs(value: Json, most: int | None = MOST_TEXT) -> str:
     """Any value as text of several lines, for a block of its own; the whole of it if `most` is None."""
     return _shortened(str(value or "").replace("\r\n", "\n").replace("\r", "\n").strip(), most)
 
 
-def marked(value: Json, words: str) -> Markup:
-    """Any value as text of several lines, in HTML, with a `mark` around `words`, in any case, as one piece.
+def marked(value: Json, words: Sequence[str]) -> Markup:
+    """Any value as text of several lines, in HTML, with a `mark` around each of `words`, in any case.
 
-    If they first occur beyond the length of `prose`, the beginning is left out instead of the end. Nothing is
-    marked for more than MOST_MARKED characters.
+    If they first occur beyond the length of `paragraphs`, the beginning is left out instead of the end.
+    Nothing is marked for more than MOST_MARKED characters.
     """
-    text, start = FORBIDDEN.sub("", prose(value, None)), 0
-    at = text.lower().find(words.lower())
-    if at >= 0 and at + len(words) >= MOST_TEXT:
+    text, start = FORBIDDEN.sub("", paragraphs(value, None)), 0
+    lower = text.lower()
+    at, end = min(
+        ((at, at + len(word)) for word in words if (at := lower.find(word.lower())) >= 0), default=(0, 0)
+    )
+    if end >= MOST_TEXT:
         start = at - MOST_TEXT // 4
         start = max(start, text.find(" ", start, at) + 1)  # at a word
     shown = _shortened(text[start:], MOST_TEXT)
-    wanted = re.escape(words) if words and len(words) <= MOST_MARKED else NOTHING
+    is_short = 0 < sum(map(len, words)) <= MOST_MARKED
+    wanted = "|".join(map(re.escape, words)) if is_short else NOTHING
     pieces = map(escape, re.split(f"((?:{wanted})+)", shown, flags=re.IGNORECASE))  # what touches is one
     marked = "".join(f"<mark>{piece}</mark>" if at % 2 else piece for at, piece in enumerate(pieces))
     return Markup(f"…{marked}" if start else marked)  # noqa: S704, escaped above
@@ -90,7 +114,7 @@ def web_url(value: Json) -> str:
 
 def mail_address(value: Json) -> str:
     """`value` when it is a plain mail address, else ""."""
-    return text if re.fullmatch(r"[\w.+-]+@[\w.-]+", text := line(value, MOST_LINE)) else ""
+    return text if re.fullmatch(r"[\w.+-]+@[\w.-]+", text := one_line(value, MOST_LINE)) else ""
 
 
 def day_span(days: Sequence[str]) -> str:
@@ -109,6 +133,9 @@ def slug(name: str) -> str:
 MOST_TOPICS = 6
 MOST_ENTITIES = 8
 MOST_REVIEWS = 12
+LEAST_IN_TREND = 10  # reviews
+SHORTEST_LEAD, MOST_LEAD = 20, 280  # characters of the review on the first screen
+LONG_NAME = 48  # characters; a longer one is set smaller
 MOST_NAMED = 6  # people and services of one review
 MOST_HOURS = 14
 MOST_AREAS = 12
@@ -125,15 +152,22 @@ def capped(count: int | None) -> int:
     return min(count or 0, 10**9)
 
 
-def counted(count: int | None, noun: str = "") -> str:
+def count_text(count: int | None, noun: str = "") -> str:
     """A count in digits, with what it counts if a noun is given: 1,204; 1 review; 1,204 reviews."""
     plural = "" if count == 1 else "s"
     return f"{capped(count):,} {noun}{plural}" if noun else f"{capped(count):,}"
 
 
-def figure(rating: float) -> str:
+def format_rating(rating: float) -> str:
     """A rating with at most two decimals: 4.48, 4.5, 5."""
     return f"{round(rating, 2):g}"
+
+
+def distribution(dataset: Dataset) -> list[tuple[int, int, int, int]]:
+    """Stars, the bar's count, how many reviews have just these, and how many a part more; best first."""
+    given, held = dataset.aggregate_rating["distribution"], Counter(each.rating for each in dataset.reviews)
+    between = {star: sum(held[rating] for rating in held if star < rating < star + 1) for star in range(1, 6)}
+    return [(star, capped(given[str(star)]), held[star], between[star]) for star in (5, 4, 3, 2, 1)]
 
 
 def by_mentions(entries: Iterable[Object], most: int) -> list[Object]:
@@ -179,7 +213,7 @@ def trend(monthly: Iterable[Object]) -> dict[str, Json]:
     months = [each for each in every_month if each.number > every_month[-1].number - MOST_MONTHS][
         -MOST_MONTHS:
     ]
-    if len(months) < 3:  # which are no trend
+    if len(months) < 3 or sum(month.reviews for month in months) < LEAST_IN_TREND:
         return {}
     first, last, most = months[0].number, months[-1].number, max(month.reviews for month in months)
     lowest = min(4, math.floor(min(month.average for month in months)))
@@ -236,52 +270,31 @@ TYPES_BY_WORD = {
 }
 
 
-CONTEXT = {"@context": "https://schema.org"}
-
-
-def structured_data(dataset: Dataset, links: Links) -> dict[str, Json]:
-    """The business with its rating and the newest reviews."""
-    rating = dataset.aggregate_rating
-    count = capped(rating["review_count"])
-    is_rated = count and rating["rating_value"] is not None
-    return CONTEXT | _business(
-        dataset.business,
-        links,
-        aggregateRating=_rating("AggregateRating", rating["rating_value"], count) if is_rated else None,
-        review=[_review(review) for review in dataset.newest[:MOST_REVIEWS]],
-    )
-
-
-def review_data(review: Object, dataset: Dataset, links: Links) -> dict[str, Json]:
-    """One review, whole, and the business that it is about."""
-    return CONTEXT | _review(review, None) | {"itemReviewed": _business(dataset.business, links)}
-
-
-def _business(business: Object, links: Links, **more: Json) -> dict[str, Json]:
+def structured_data(business: Object, links: Links) -> dict[str, Json]:
+    """The business alone: search engines take ratings and reviews of a business from others only."""
     address = business.get("address") or {}
-    words = f" {line(business.get('category')).lower()}"
+    words = f" {one_line(business.get('category')).lower()}"
     known_types = [kind for stem, kind in TYPES_BY_WORD.items() if f" {stem}" in words]
-    return {"@id": links.home + "#business"} | _thing(
+    return {"@context": "https://schema.org", "@id": links.home + "#business"} | _thing(
         known_types[0] if known_types else "LocalBusiness",
-        name=line(business["name"]),
-        description=prose(business.get("description")),
+        name=one_line(business["name"]),
+        description=paragraphs(business.get("description")),
         url=web_url(business.get("url")) or links.home,
         image=web_url(business.get("image_url")),
-        telephone=line(business.get("telephone")),
-        email=line(business.get("email")),
-        priceRange=line(business.get("price_range")),
+        telephone=one_line(business.get("telephone")),
+        email=one_line(business.get("email")),
+        priceRange=one_line(business.get("price_range")),
         address=_thing(
             "PostalAddress",
-            streetAddress=line(address.get("street")),
-            addressLocality=line(address.get("locality")),
-            addressRegion=line(address.get("region")),
-            postalCode=line(address.get("postal_code")),
-            addressCountry=line(address.get("country")),
+            streetAddress=one_line(address.get("street")),
+            addressLocality=one_line(address.get("locality")),
+            addressRegion=one_line(address.get("region")),
+            postalCode=one_line(address.get("postal_code")),
+            addressCountry=one_line(address.get("country")),
         ),
         geo=_thing("GeoCoordinates", **(business.get("geo") or {})),
-        areaServed=[line(area) for area in (business.get("service_areas") or ())[:MOST_AREAS]],
+        areaServed=[one_line(area) for area in (business.get("service_areas") or ())[:MOST_AREAS]],
         openingHoursSpecification=[_opening(entry) for entry in (business.get("hours") or ())[:MOST_HOURS]],
-        **more,
     )
 
 
@@ -294,21 +307,6 @@ def _thing(schema_type: str, /, **properties: Json) -> dict[str, Json]:
 def _opening(entry: Object) -> dict[str, Json]:
     days = [day for day in WEEK if day in entry["days"]]
     return _thing("OpeningHoursSpecification", dayOfWeek=days, opens=entry["opens"], closes=entry["closes"])
-
-
-def _rating(schema_type: str, value: float, count: int | None = None) -> dict[str, Json]:
-    return _thing(schema_type, ratingValue=value, bestRating=5, worstRating=1, reviewCount=count)
-
-
-def _review(review: Object, most: int | None = MOST_TEXT) -> dict[str, Json]:
-    return _thing(
-        "Review",
-        url=review["page_url"],
-        author={"@type": "Person", "name": line(review["author"])},
-        datePublished=calendar_day(review),
-        reviewRating=_rating("Rating", review["rating"]),
-        reviewBody=prose(review["text"], most),
-    )
 
 
 # ---- Templates ----
@@ -327,11 +325,16 @@ def load_templates(directory: Path) -> Environment:
         auto_reload=False,
     )
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
-    filters = (line, prose, marked, markdown, web_url, mail_address, day_span, counted, figure)
-    environment.filters |= {function.__name__: function for function in filters} | {"shell": shlex.quote}
+    values = (one_line, paragraphs, marked, markdown, web_url, mail_address, day_span)
+    filters = (*values, count_text, format_rating, review_title, source_name)
+    environment.filters |= {function.__name__: function for function in filters}
+    environment.filters["shell"] = shlex.quote
     environment.globals |= {"MOST_NAME": MOST_NAME, "MOST_LINE": MOST_LINE, "MOST_TEXT": MOST_TEXT}
-    style = (directory / "page.css").read_text(encoding="utf-8")
-    environment.globals |= {"MOST_NAMED": MOST_NAMED, "style": style}
+    styles = {"style": "page.css", "embed_style": "embed.css"}
+    for name, file in styles.items():
+        environment.globals[name] = (directory / file).read_text(encoding="utf-8")
+    most = {"MOST_NAMED": MOST_NAMED, "MOST_QUOTED": MOST_QUOTED, "MOST_REVIEWS": MOST_REVIEWS}
+    environment.globals |= most | {"MOST_LEAD": MOST_LEAD, "LONG_NAME": LONG_NAME}
     for name in environment.list_templates(extensions=("html", "svg", "txt")):
         environment.get_template(name)
     return environment
@@ -346,6 +349,7 @@ def list_page(
     """A page of the reviews that `query` found, with the form, `text/html; charset=utf-8`."""
     values = filter_values(query)
     number, last = query.offset // PAGE_SIZE + 1, last_page(found)
+    instead = found if found.frame["matched"] else in_any_order(dataset, query)
     return _form_page(
         templates,
         dataset,
@@ -353,14 +357,22 @@ def list_page(
         values,
         issues={},
         matched=found.frame["matched"],
-        reviews=[decode(bytes(review.json)) for review in found.reviews],
+        reviews=_decoded(found),
+        in_any_order=[] if instead is found else _decoded(instead),
+        in_any_order_count=instead.frame["matched"],
         number=number,
         last=last,
+        first=list_url(links, values),
+        oldest=list_url(links, values, last),
         url=list_url(links, values, number),
         newer=list_url(links, values, number - 1) if number > 1 else "",
         older=list_url(links, values, number + 1) if number < last else "",
         looser={name: list_url(links, {k: v for k, v in values.items() if k != name}) for name in values},
     )
+
+
+def _decoded(found: ReviewList) -> list[Object]:
+    return [decode(bytes(review.json)) for review in found.reviews]
 
 
 def wrong_list_page(
@@ -386,8 +398,7 @@ def last_page(found: ReviewList) -> int:
 
 def list_url(links: Links, values: Mapping[str, str], number: int = 1) -> str:
     """Where a page of the reviews is that pass these filters."""
-    asked = urlencode({**values, "page": str(number)} if number > 1 else values)
-    return f"{links.review_list}?{asked}" if asked else links.review_list
+    return links.selection(**values, page=number) if number > 1 else links.selection(**values)
 
 
 def _form_page(
@@ -398,8 +409,10 @@ def _form_page(
     choices = {
         "mentions_technician": {name: name for name in _offered(dataset.technicians)},
         "mentions_service": {id: labels.get(id, id) for id in _offered(services)},
+        "source": {source: source_name(source) for source in _offered(dataset.sources)},
     }
-    return _rendered(templates, "list.html", dataset, links, **shown, values=values, choices=choices)
+    shown |= {"values": values, "choices": choices, "distribution": distribution(dataset)}
+    return rendered(templates, "list.html", dataset, links, **shown)
 
 
 def _offered(names: Iterable[str]) -> Iterable[str]:
@@ -409,28 +422,41 @@ def _offered(names: Iterable[str]) -> Iterable[str]:
 def review_page(templates: Environment, dataset: Dataset, links: Links, review: Review) -> bytes:
     """The page of one review, whole, `text/html; charset=utf-8`."""
     shown = decode(bytes(review.json))
-    return _rendered(
+    newer, older = (each and decode(bytes(each.json)) for each in neighbours(dataset, review))
+    return rendered(
         templates,
         "review.html",
         dataset,
         links,
         review=shown,
+        newer=newer,
+        older=older,
+        distribution=distribution(dataset),
         title=review_title(shown),
-        description=line(review_content(shown), MOST_LINE),
-        structured_data=review_data(shown, dataset, links),
+        description=one_line(review_content(shown), MOST_LINE),
     )
 
 
-def no_review_page(templates: Environment, dataset: Dataset, links: Links) -> bytes:
-    """What people read where there is no review, `text/html; charset=utf-8`."""
-    return _rendered(templates, "no_review.html", dataset, links)
+def nowhere_page(templates: Environment, dataset: Dataset, links: Links, is_review: bool) -> bytes:
+    """What people read where there is no review, or nothing at all, `text/html; charset=utf-8`."""
+    return rendered(templates, "nowhere.html", dataset, links, is_review=is_review)
 
 
-def _rendered(templates: Environment, name: str, dataset: Dataset, links: Links, **shown: Json) -> bytes:
+def rendered(templates: Environment, name: str, dataset: Dataset, links: Links, **shown: Json) -> bytes:
     """A template with what all of them need, and what is `shown` by this one."""
-    common = {"business": dataset.business, "count": len(dataset.reviews), "links": links}
-    labels = service_labels(dataset)
-    return templates.get_template(name).render(common, service_labels=labels, **shown).encode()
+    business = dataset.business
+    common = {
+        "business": business,
+        "count": len(dataset.reviews),
+        "links": links,
+        "published_on": published_on(dataset.sources),
+        "rating": dataset.aggregate_rating,
+        "review_called": review_called(business),
+        "review_policy": review_policy(business),
+        "service_labels": service_labels(dataset),
+        "sources": [source for source in shown_sources(dataset.sources) if source != UNKNOWN_SOURCE],
+    }
+    return templates.get_template(name).render(common, **shown).encode()
 
 
 # ---- Documents: the first page, and what is made at load for programs ----
@@ -438,35 +464,42 @@ def _rendered(templates: Environment, name: str, dataset: Dataset, links: Links,
 
 def html_page(templates: Environment, dataset: Dataset, links: Links) -> bytes:
     """The page, `text/html; charset=utf-8`. A section that has nothing to say disappears."""
-    return _rendered(templates, "page.html", dataset, links, **_shown(dataset, links))
+    return rendered(templates, "page.html", dataset, links, **_shown(dataset, links))
 
 
 def llms_text(templates: Environment, dataset: Dataset, links: Links) -> bytes:
-    """The page in Markdown for models (llmstxt.org), `text/plain; charset=utf-8`."""
-    return _rendered(templates, "llms.txt", dataset, links, **_shown(dataset, links))
+    """The page in Markdown for models (llmstxt.org), in UTF-8."""
+    return rendered(templates, "llms.txt", dataset, links, **_shown(dataset, links))
 
 
 def _shown(dataset: Dataset, links: Links) -> dict[str, Json]:
     """What the first page and llms.txt have in common."""
-    business, insights, rating = dataset.business, dataset.insights, dataset.aggregate_rating
-    technicians, services = insights["entities"]["technicians"], insights["entities"]["services"]
+    business, insights = dataset.business, dataset.insights
+    entities = {kind: by_mentions(insights["entities"][kind], MOST_ENTITIES) for kind in ENTITY_KINDS}
+    quote = one_line(insights.get("pull_quote"), MOST_LINE).strip(QUOTATION_MARKS)
+    lead = None if quote else lead_review(dataset)
     return {
         "hours": (business.get("hours") or ())[:MOST_HOURS],
         "areas": (business.get("service_areas") or ())[:MOST_AREAS],
-        "rating": rating,
-        "distribution": [(stars, capped(rating["distribution"][str(stars)])) for stars in (5, 4, 3, 2, 1)],
+        "distribution": distribution(dataset),
         "insights": insights,
         "aspects": aspects(insights["aspects"]),
         "topics": by_mentions(insights["topics"], MOST_TOPICS),
         "trend": trend(insights["temporal"]["monthly"]),
-        "people": by_mentions(technicians, MOST_ENTITIES),
-        "services": by_mentions(services, MOST_ENTITIES),
-        "reviews": dataset.newest[:MOST_REVIEWS],
+        **entities,
+        "quote": quote,
+        "lead": lead,
+        "reviews": [review for review in dataset.newest[:MOST_REVIEWS] if review is not lead],
         "questions": insights["faq"][:10],
         "newest_day": calendar_day(dataset.newest[0]) if dataset.newest else "2026-01-01",
         "slug": slug(business["name"]),
-        "structured_data": structured_data(dataset, links),
+        "structured_data": structured_data(business, links),
     }
+
+
+def lead_review(dataset: Dataset) -> Object | None:
+    """The newest review that says something, whatever its stars; for the first screen without a quotation."""
+    return next((each for each in dataset.newest if len(paragraphs(each["text"])) >= SHORTEST_LEAD), None)
 
 
 def sitemap(dataset: Dataset, links: Links) -> bytes:
@@ -502,12 +535,17 @@ def favicon(templates: Environment) -> bytes:
     return templates.get_template("favicon.svg").render().encode()
 
 
+def style_source(templates: Environment, name: str) -> str:
+    """How a Content-Security-Policy names the style sheet that templates know by this name."""
+    digest = hashlib.sha256(str(templates.globals[name]).encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
 def page_headers(templates: Environment) -> tuple[tuple[str, str], ...]:
     """What a browser may do with the page: apply its style, and run no script at all."""
-    style = str(templates.globals["style"])
-    style_hash = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    style = style_source(templates, "style")
     policy = (  # `connect-src` is for auditing tools, which fetch robots.txt from within the page
-        f"default-src 'none'; style-src 'sha256-{style_hash}'; img-src 'self'; connect-src 'self';"
+        f"default-src 'none'; style-src {style}; img-src 'self'; connect-src 'self';"
         " base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'"
     )
     return (

@@ -24,8 +24,8 @@ from reviewslib.dataset.contract import BadData, printable
 from reviewslib.dataset.reviews import Dataset
 from reviewslib.files import SETTLE_SECONDS, Stamp
 from reviewslib.links import Links
-from reviewslib.web.pages import counted
-from reviewslib.web.snapshot import Snapshot, build_snapshot, file_stamps, load_program, read_files
+from reviewslib.web.pages import count_text
+from reviewslib.web.snapshot import Snapshot, build_snapshot, file_stamps, load_program_files, read_files
 
 log = logging.getLogger("reviewsd")
 
@@ -46,7 +46,7 @@ class Reloader:
     def __init__(self, directory: Path, urls: Links):
         """Load everything. Raises BadData."""
         self.directory = directory
-        self.program = load_program()
+        self.program = load_program_files()
         self.error: dict[str, Any] | None = None
         self.notify: Callable[..., None] = ignore
         self.publish: Callable[[Snapshot], None] = ignore
@@ -173,7 +173,7 @@ def return_free_memory() -> None:
 def loaded_text(dataset: Dataset) -> str:
     """What was loaded, in one line for the log."""
     left_out = f", {dataset.unverified_count} unverified left out" if dataset.unverified_count else ""
-    count = counted(len(dataset.reviews), "review")
+    count = count_text(len(dataset.reviews), "review")
     return printable(f"{count} of {dataset.business['name']}{left_out}")
 
 

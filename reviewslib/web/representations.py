@@ -27,6 +27,7 @@ Environ = dict[str, Any]  # of WSGI (PEP 3333)
 JSON_TYPE = "application/json"
 HTML_TYPE = "text/html; charset=utf-8"
 TEXT_TYPE = "text/plain; charset=utf-8"
+MARKDOWN_TYPE = "text/markdown; charset=utf-8"
 ATOM_TYPE = "application/atom+xml"
 XML_TYPE = "application/xml"
 ICON_TYPE = "image/svg+xml"
@@ -82,9 +83,9 @@ class Response(NamedTuple):
 
 
 class Deferred(NamedTuple):
-    """A response that takes too long for the event loop: a worker thread calls `make`, which raises nothing.
+    """A callable that the server runs on a worker thread, because it would block the event loop.
 
-    `instead` is sent at once while the worker is busy; without it the request waits for the worker.
+    `make` raises nothing. `instead` is sent at once while the worker is busy; without it the request waits.
     """
 
     make: Callable[[], Response]
@@ -210,6 +211,22 @@ def prefers_json(accept: str) -> bool:
     accepted = weights(accept)
     json, html = accepted.get("application/json", 0), accepted.get("text/html", 0)
     return json > html and json >= accepted.get("*/*", 0)
+
+
+@lru_cache(maxsize=256)
+def prefers_html(accept: str) -> bool:
+    """Whether a client prefers a page to JSON, which needs HTML named in `Accept`."""
+    accepted = weights(accept)
+    json, html = accepted.get("application/json", 0), accepted.get("text/html", 0)
+    return html > json and html >= accepted.get("*/*", 0)
+
+
+@lru_cache(maxsize=256)
+def prefers_markdown(accept: str) -> bool:
+    """Whether a client names Markdown in `Accept` and likes it no less than the page."""
+    accepted = weights(accept)
+    markdown = accepted.get("text/markdown", 0)
+    return markdown > 0 and markdown >= media_weight(accepted, "text/html")
 
 
 DAY, MONTH = "(Mon|Tue|Wed|Thu|Fri|Sat|Sun)", "(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"

@@ -23,7 +23,7 @@ from reviewslib.dataset.strict_json import encode
 from reviewslib.files import Stamp, last_change, read_unchanging, stamp
 from reviewslib.links import Links, topic_link_header
 from reviewslib.mcp_tools import Toolbox, toolbox_of
-from reviewslib.web import pages, representations
+from reviewslib.web import embed, pages, representations
 from reviewslib.web.feeds import atom_feed, json_feed
 from reviewslib.web.representations import Headers, Representation, represent
 
@@ -72,31 +72,35 @@ def file_stamps(directory: Path) -> dict[str, Stamp]:
 PACKAGE = Path(str(resources.files("reviewslib")))  # with its contract and templates
 
 
-class Program(NamedTuple):
+class ProgramFiles(NamedTuple):
     """What comes with the program."""
 
     contract: Contract
     templates: Environment
-    page_headers: Headers  # of each page for people
+    policies: Mapping[str, Headers]  # what browsers may do, by path; that of HOME_PATH is for every page
     changed: float  # any of its files, modules included; in seconds since the epoch
 
 
-def load_program() -> Program:
+def load_program_files() -> ProgramFiles:
     """The contract and the templates of this program."""
     files = (file for file in PACKAGE.rglob("*") if file.is_file() and file.suffix != ".pyc")
     environment = pages.load_templates(PACKAGE / "web" / "templates")
-    headers = pages.page_headers(environment)
-    return Program(shipped_contract(), environment, headers, max(map(last_change, files)))
+    policies = {
+        links.HOME_PATH: pages.page_headers(environment),
+        links.EMBED_PATH: embed.frame_headers(environment),
+        links.BADGE_PATH: embed.BADGE_HEADERS,
+    }
+    return ProgramFiles(shipped_contract(), environment, policies, max(map(last_change, files)))
 
 
 # ---- Snapshot: representations made at load, and those that requests have made since ----
 
-DIRECTORY = ""  # stands for a path: what `/` answers programs
+DIRECTORY, MARKDOWN = "directory", "markdown"  # stand for paths: what `/` answers programs and models
 ComputedKey = tuple[str, str, bool]  # path, query string, with gzip or without
 Bodies = dict[str, tuple[bytes, str, float]]  # by path: content, media type, change of its data files
 
 
-class Computed:
+class RepresentationCache:
     """Representations that requests have made; all are forgotten when they take too much room. Any thread."""
 
     def __init__(self, most_bytes: int = 8 * 1024 * 1024):
@@ -109,7 +113,7 @@ class Computed:
         """The representation kept under `key`."""
         return self._kept.get(key)
 
-    def keep(self, key: ComputedKey, representation: Representation) -> None:
+    def put(self, key: ComputedKey, representation: Representation) -> None:
         """Keep `representation`, unless it alone is too large."""
         bodies = [coding.body for coding in (representation.identity, representation.gzip) if coding]
         own_bytes = sum(len(body) for body in bodies if isinstance(body, bytes))
@@ -123,18 +127,17 @@ class Computed:
 
 
 class Snapshot(NamedTuple):
-    """All answers of one state of the data. Immutable but for `computed`."""
+    """All answers of one state of the data. Immutable but for `cache`."""
 
     dataset: Dataset
     toolbox: Toolbox
-    fixed: Mapping[str, Representation]  # by path
-    directory: Representation  # what `/` answers programs
+    fixed: Mapping[str, Representation]  # by path, and the other forms of `/`
     last_modified: int  # of what is computed from the dataset as a whole
-    computed: Computed
+    cache: RepresentationCache
 
 
 def build_snapshot(
-    program: Program, files: Files, urls: Links, previous: Snapshot | None, now: float
+    program: ProgramFiles, files: Files, urls: Links, previous: Snapshot | None, now: float
 ) -> Snapshot:
     """The snapshot of `files`; content that `previous` served keeps its Last-Modified. Raises BadData."""
     dataset = load(program.contract, files.reviews, files.insights, urls)
@@ -142,26 +145,26 @@ def build_snapshot(
     same = previous is not None and content == (previous.dataset.reviews_json, previous.dataset.insights_json)
     changed = max(program.changed, files.reviews_changed, files.insights_changed)
     modified = last_modified(changed, now, same, previous)
-    earlier = {**previous.fixed, DIRECTORY: previous.directory} if previous else {}
+    earlier = previous.fixed if previous else {}
     bodies, fixed = fixed_bodies(program, dataset, urls, files, modified), {}
     for path, (body, content_type, data_changed) in bodies.items():
         before = earlier.get(path)
         same = before is not None and body == before.identity.body
         date = last_modified(max(program.changed, data_changed), now, same, before)
         link = topic_link_header(urls.base_url, path, bool(urls.hub)) if path in links.TOPIC_PATHS else ""
-        is_by_type = path in (links.HOME_PATH, DIRECTORY)
+        is_by_type = path in (links.HOME_PATH, DIRECTORY, MARKDOWN)
         vary = representations.BY_TYPE_TOO if is_by_type else representations.BY_CODING
-        policy = program.page_headers if path == links.HOME_PATH else ()
+        policy = program.policies.get(path, ())
         fixed[path] = represent(body, content_type, date, link=link, vary=vary, policy=policy)
-    directory, toolbox = fixed.pop(DIRECTORY), toolbox_of(program.contract, dataset)
-    return Snapshot(dataset, toolbox, fixed, directory, modified, Computed())
+    return Snapshot(dataset, toolbox_of(program.contract, dataset), fixed, modified, RepresentationCache())
 
 
-def fixed_bodies(program: Program, dataset: Dataset, urls: Links, files: Files, modified: int) -> Bodies:
+def fixed_bodies(program: ProgramFiles, dataset: Dataset, urls: Links, files: Files, modified: int) -> Bodies:
     """What each fixed path answers, changed at 0 if no data file shapes it; `modified` is the dataset's."""
     both, templates = max(files.reviews_changed, files.insights_changed), program.templates
     atom = atom_feed(dataset, urls, datetime.fromtimestamp(modified, UTC))
     contract = encode(served_contract(program.contract, dataset, urls))
+    told = pages.llms_text(templates, dataset, urls)
     of_insights = both if files.insights is None else files.insights_changed  # counted, or read
     return {
         links.REVIEWS_PATH: (dataset.reviews_json, representations.JSON_TYPE, both),
@@ -171,9 +174,11 @@ def fixed_bodies(program: Program, dataset: Dataset, urls: Links, files: Files, 
         links.CONTRACT_PATH: (contract, representations.JSON_TYPE, files.reviews_changed),
         links.HOME_PATH: (pages.html_page(templates, dataset, urls), representations.HTML_TYPE, both),
         DIRECTORY: (encode(urls.directory()), representations.JSON_TYPE, 0),
-        links.LLMS_PATH: (pages.llms_text(templates, dataset, urls), representations.TEXT_TYPE, both),
+        MARKDOWN: (told, representations.MARKDOWN_TYPE, both),
+        links.LLMS_PATH: (told, representations.TEXT_TYPE, both),
         links.SITEMAP_PATH: (pages.sitemap(dataset, urls), representations.XML_TYPE, files.reviews_changed),
         links.ROBOTS_PATH: (pages.robots_text(urls), representations.TEXT_TYPE, 0),
+        links.BADGE_PATH: (embed.badge(templates, dataset), representations.ICON_TYPE, files.reviews_changed),
         links.ICON_PATH: (pages.favicon(templates), representations.ICON_TYPE, 0),
     }
 

@@ -69,7 +69,7 @@ class CallbackRefused(Exception):
     """A rule of this module ends the exchange; the text names the rule."""
 
 
-# What is missing is this machine's: descriptors, memory, ports, an interface.
+# This machine lacks descriptors, memory, ports or an interface.
 OWN_FAULTS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ENETDOWN, errno.EADDRNOTAVAIL}
 
 # The outcome that an exception stands for: the first class that fits. No outcome quotes a stranger's text.
@@ -98,11 +98,11 @@ OWN_NAME_SECONDS = 60.0  # how long an answer about the own host is believed
 SILENCE = {errno.ENETUNREACH, errno.EHOSTUNREACH, socket.EAI_AGAIN}  # those of getaddrinfo are negative
 
 # Addresses far away, of a root name server; nothing is ever sent to them.
-FAR_AWAY = ((socket.AF_INET, "198.41.0.4"), (socket.AF_INET6, "2001:503:ba3e::2:30"))
+PROBE_ADDRESSES = ((socket.AF_INET, "198.41.0.4"), (socket.AF_INET6, "2001:503:ba3e::2:30"))
 
 
 def is_silence(error: Exception) -> bool:
-    """Whether nobody has answered: neither the callback nor, about its name, the name server."""
+    """Whether there was no answer at all, neither of the callback nor of the name server."""
     return isinstance(error, TimeoutError) or getattr(error, "errno", None) in SILENCE
 
 
@@ -137,7 +137,7 @@ class Reachability:
 
 def has_default_route() -> bool:
     """Whether the kernel knows a way to the internet, by either family."""
-    for family, address in FAR_AWAY:
+    for family, address in PROBE_ADDRESSES:
         with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.connect((address, http.client.HTTPS_PORT))
             return True
@@ -149,7 +149,7 @@ def has_default_route() -> bool:
 MAX_ADDRESSES = 4  # that an exchange tries
 
 Resolve: TypeAlias = Callable[[str], Sequence[str]]  # from a host to its addresses
-Enter: TypeAlias = Callable[[str], None]  # told the network of an address before a connection to it
+CheckNetwork: TypeAlias = Callable[[str], None]  # told the network of an address before a connection to it
 
 
 class DeadlineSocket(ssl.SSLSocket):
@@ -187,7 +187,7 @@ def seconds_until(deadline: float) -> float:
 
 def system_resolve(host: str) -> list[str]:
     """The addresses of a host. Raises OSError or UnicodeError. Only the resolver limits how long it takes."""
-    return [str(place[0]) for *_, place in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
+    return [str(address[0]) for *_, address in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
 
 
 def resolve_in_time(resolve: Resolve, host: str, deadline: float) -> Sequence[str]:
@@ -211,7 +211,7 @@ def resolve_in_time(resolve: Resolve, host: str, deadline: float) -> Sequence[st
     return found.result(seconds_until(deadline))
 
 
-def few_of(addresses: Sequence[str]) -> list[str]:
+def addresses_to_try(addresses: Sequence[str]) -> list[str]:
     """The addresses to try, in their order: at most four, two of each family where there are both.
 
     A name can have thousands, and a stranger chooses whose they are.
@@ -222,11 +222,11 @@ def few_of(addresses: Sequence[str]) -> list[str]:
     return [address for address in dict.fromkeys(addresses) if address in few]
 
 
-def connect_to_one(addresses: Sequence[str], port: int, deadline: float, enter: Enter) -> socket.socket:
+def connect_first(addresses: Sequence[str], port: int, deadline: float, check: CheckNetwork) -> socket.socket:
     """A connection to the first address that answers; the time is shared among them. Raises OSError."""
     fault: OSError = socket.gaierror("no address")
     for tried, address in enumerate(addresses):
-        enter(network_of(address))
+        check(network_of(address))
         share_seconds = seconds_until(deadline) / (len(addresses) - tried)
         try:
             return socket.create_connection((address, port), share_seconds)
@@ -268,10 +268,10 @@ class CallbackClient:
         self._own_name = -math.inf, False  # when the own host was last resolved, and whether in vain
         self._resolving_own_name = threading.Lock()
 
-    def send(self, request: CallbackRequest, enter: Enter = lambda network: None) -> CallbackResponse:
+    def send(self, request: CallbackRequest, check: CheckNetwork = lambda network: None) -> CallbackResponse:
         """Make one exchange. A failure is a response without a status, never an exception.
 
-        What `enter` raises ends the exchange and is raised here.
+        What `check` raises ends the exchange and is raised here.
         """
         began = time.monotonic()
         deadline = began + request.timeout_seconds
@@ -282,7 +282,7 @@ class CallbackClient:
                 raise CallbackRefused("not an https URL")
             target = "/" + request.url[https.end() :].removeprefix("/")
             with closing(http.client.HTTPSConnection(https[1], context=self._context)) as connection:
-                connection.sock = tls = self._connect(connection.host, connection.port, deadline, enter)
+                connection.sock = tls = self._connect(connection.host, connection.port, deadline, check)
                 network = network_of(tls.getpeername()[0])
                 tls.do_handshake()
                 connection.request(request.method, target, request.body, {**self._headers, **request.headers})
@@ -293,9 +293,9 @@ class CallbackClient:
         except tuple(FAULTS) as error:
             outcome = next(words for kind, words in FAULTS.items() if isinstance(error, kind))
             own_fault = type(error) is OSError and error.errno in OWN_FAULTS
-            if own_fault or not is_silence(error):
-                return CallbackResponse(None, outcome, is_silence=own_fault, own_fault=own_fault)
-            return CallbackResponse(None, outcome, is_silence=True, own_fault=self._is_own_fault(error))
+            silent = own_fault or is_silence(error)
+            own_fault = own_fault or (silent and self._is_own_fault(error))
+            return CallbackResponse(None, outcome, is_silence=silent, own_fault=own_fault)
 
     def _is_own_fault(self, silence: Exception) -> bool:
         if not self._is_online() or self._reachability.is_outage(time.monotonic()):
@@ -315,7 +315,7 @@ class CallbackClient:
                 self._own_name = began, fault is not None and is_silence(fault)
             return self._own_name[1]
 
-    def _connect(self, host: str, port: int, deadline: float, enter: Enter) -> DeadlineSocket:
+    def _connect(self, host: str, port: int, deadline: float, check: CheckNetwork) -> DeadlineSocket:
         """Resolve the host once, check every address, and connect to one of exactly these.
 
         The certificate is checked against the name. Each exchange resolves and checks anew, so it is harmless
@@ -329,7 +329,7 @@ class CallbackClient:
                 raise CallbackRefused(f"{address} is not a public address")
 
         try:
-            plain = connect_to_one(few_of(addresses), port, deadline, enter)
+            plain = connect_first(addresses_to_try(addresses), port, deadline, check)
         except ConnectionError:
             self._reachability.answered(time.monotonic())
             raise

@@ -11,6 +11,7 @@ Sections, in order: Statements - Store - For the operator
 from __future__ import annotations
 
 import fcntl
+import heapq
 import json
 import logging
 import os
@@ -24,18 +25,18 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from reviewslib.websub.values import (
-    Occupancy,
     PendingRequest,
     Row,
     Subscriber,
     Subscription,
     SubscriptionState,
+    Usage,
     denial,
     domain_of,
 )
 
 STORE_FILE_NAME = "websub.sqlite3"
-STORE_BUSY_SECONDS = 0.25  # how long a transaction waits for its turn before it gives up
+STORE_BUSY_SECONDS = 0.25  # how long a transaction waits for a lock before it gives up
 OPERATOR_SECONDS = 10.0  # the same, of a command
 
 log = logging.getLogger(__name__)
@@ -107,17 +108,17 @@ DROP TABLE old_pending;
 """  # noqa: S608 - our names
 
 
-# What a page leaves out: two JSON lists, of full places and of the keys of subscribers that have to wait.
-NOT_SKIPPED = """coalesce(network, domain) NOT IN (SELECT value FROM json_each(?))
+class Excluded(NamedTuple):
+    """What a query of due rows leaves out: limit keys (a network, or else a domain), keys of subscribers."""
+
+    limit_keys: Collection[str]
+    subscribers: Collection[str]
+
+
+NOT_EXCLUDED = """coalesce(network, domain) NOT IN (SELECT value FROM json_each(?))
   AND path || callback_key NOT IN (SELECT value FROM json_each(?))"""
 
-# Rows are read a page at a time, when they are needed; more may have to be left out by then.
-Skipped: TypeAlias = tuple[Collection[str], Collection[str]]
-Skip: TypeAlias = Callable[[], Skipped]
-PAGE_ROWS = 16
-MAX_ID = 2**63 - 1
-
-# The kinds of requests; `slow` are those of subscribers that wait, or waited, for a retry.
+# The kinds of requests; slow subscribers are those whose next exchange belongs to the lane of retries.
 SLOW = """EXISTS (SELECT 1 FROM subscription AS own WHERE own.path = pending.path
                     AND own.callback_key = pending.callback_key AND own.next_attempt_at > 0)"""
 REQUESTS = {
@@ -134,7 +135,7 @@ class Transaction:
     def __init__(self, connection: sqlite3.Connection):
         self._connection, self._execute = connection, connection.execute
 
-    def touch(self) -> None:
+    def check_writable(self) -> None:
         """Write without a change, since a full disk shows only then.
 
         Raises StoreFault unless the schema is the one of this program.
@@ -143,25 +144,22 @@ class Transaction:
             raise StoreFault(f"made by another version of this program (schema {version})")
         self._execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
-    def subscriptions(self, where: str, *values: object) -> list[Subscription]:
-        """The rows for which an SQL clause holds."""
-        rows = self._execute(f"SELECT subscription.* FROM subscription {where}", values)  # noqa: S608 - ours
-        return [Subscription(row[0], Subscriber(*row[1:8]), *row[8:]) for row in rows]
+    def subscriptions(self, where: str = "", *values: object) -> Iterator[Subscription]:
+        """The rows for which an SQL clause holds, read one by one."""
+        for row in self._execute(f"SELECT * FROM subscription {where}", values):  # noqa: S608 - ours
+            yield Subscription(row[0], Subscriber(*row[1:8]), *row[8:])
 
-    def pending(self, where: str = "", *values: object, limit: int = -1) -> list[PendingRequest]:
-        """The rows for which an SQL clause holds, oldest first; not more than a limit, if it is positive."""
-        statement = f"SELECT * FROM pending {where} ORDER BY id LIMIT {limit}"  # noqa: S608 - ours
-        return [
-            PendingRequest(row[0], Subscriber(*row[1:8]), *row[8:])
-            for row in self._execute(statement, values)
-        ]
+    def pending(self, where: str = "", *values: object) -> Iterator[PendingRequest]:
+        """The rows for which an SQL clause holds, oldest first, read one by one."""
+        for row in self._execute(f"SELECT * FROM pending {where} ORDER BY id", values):  # noqa: S608 - ours
+            yield PendingRequest(row[0], Subscriber(*row[1:8]), *row[8:])
 
     def state(self, subscriber: Subscriber, now: float) -> SubscriptionState:
-        """What is known of a subscriber, except for a subscription whose lease has ended."""
+        """The rows of a subscriber; an expired subscription is left out."""
         where = "WHERE path = ? AND callback_key = ?"
         key = subscriber.path, subscriber.callback_key
-        active = self.subscriptions(f"{where} AND expires_at > ?", *key, now)
-        return SubscriptionState(active[0] if active else None, tuple(self.pending(where, *key)))
+        active = next(self.subscriptions(f"{where} AND expires_at > ?", *key, now), None)
+        return SubscriptionState(active, tuple(self.pending(where, *key)))
 
     def save(self, before: SubscriptionState, then: SubscriptionState) -> None:
         """Write what has changed; of new notices, as many as MAX_NOTICES allows."""
@@ -179,7 +177,7 @@ class Transaction:
             # REPLACE also deletes an earlier request of this mode, or an expired subscription.
             self._execute(f"INSERT OR REPLACE INTO {TABLES[type(row)]} VALUES ({places})", values)  # noqa: S608
 
-    def occupancy(self, subscriber: Subscriber, now: float) -> Occupancy:
+    def usage(self, subscriber: Subscriber, now: float) -> Usage:
         """What the limits for a request of this subscriber depend on."""
         row = self._execute(
             """
@@ -193,13 +191,13 @@ class Transaction:
             """,
             asdict(subscriber) | {"now": now},
         ).fetchone()
-        return Occupancy(*row)
+        return Usage(*row)
 
-    def displace(self, domain: str, unanswered: Iterable[int | None]) -> bool:
+    def evict(self, domain: str, unanswered: Iterable[int | None]) -> bool:
         """Delete a stranger's request to make room for one of this domain. Returns whether there was one.
 
         It is the newest of the domain with the most requests, if these are more than the ones of this domain
-        will be; otherwise one of the `unanswered`, which have had a turn.
+        will be; otherwise one of the `unanswered`, which have been tried.
         """
         deleted = self._execute(
             """
@@ -219,12 +217,9 @@ class Transaction:
         """How many notices wait."""
         return int(self._execute("SELECT count(*) FROM pending WHERE mode = 'denied'").fetchone()[0])
 
-    def requests(self, kind: str, skip: Skip) -> Iterator[PendingRequest]:
-        """The requests of a kind, oldest first, but those that are skipped by then."""
-        where, after_id = f"WHERE {REQUESTS[kind]} AND id > ? AND {NOT_SKIPPED}", 0
-        while page := self.pending(where, after_id, *map(json_list, skip()), limit=PAGE_ROWS):
-            yield from page
-            after_id = page[-1].id or 0
+    def requests(self, excluded: Excluded, kind: str) -> Iterator[PendingRequest]:
+        """The requests of a kind, oldest first."""
+        return self.pending(f"WHERE {REQUESTS[kind]} AND {NOT_EXCLUDED}", *map(json_list, excluded))
 
     def _stale(self, digests: Mapping[str, str]) -> list[tuple[str, str]]:
         """The paths of published topics, each with a digest that is not current and that subscriptions have.
@@ -247,26 +242,19 @@ class Transaction:
         return list(rows)
 
     def behind(
-        self, digests: Mapping[str, str], now: float, after: float, until: float, skip: Skip
+        self, excluded: Excluded, digests: Mapping[str, str], now: float, after: float, until: float
     ) -> Iterator[Subscription]:
-        """The active subscriptions whose topic has other content, but those that are skipped by then.
+        """The active subscriptions whose topic has other content, the longest waiting first.
 
-        Their `next_attempt_at` is greater than `after` and at most `until`; the longest waiting come first.
+        Their `next_attempt_at` is greater than `after` and at most `until`.
         """
         where = (
-            "WHERE path = ? AND delivered_digest = ? AND (next_attempt_at, id) > (?, ?)"
-            f" AND next_attempt_at <= ? AND expires_at > ? AND {NOT_SKIPPED}"
-            f" ORDER BY next_attempt_at, id LIMIT {PAGE_ROWS}"
+            "WHERE path = ? AND delivered_digest = ? AND next_attempt_at > ? AND next_attempt_at <= ?"
+            f" AND expires_at > ? AND {NOT_EXCLUDED} ORDER BY next_attempt_at, id"
         )
-        pairs, position = self._stale(digests), (after, MAX_ID)
-        while True:
-            values = *position, until, now, *map(json_list, skip())
-            found = [row for pair in pairs for row in self.subscriptions(where, *pair, *values)]
-            page = sorted(found, key=lambda row: (row.next_attempt_at, row.id))[:PAGE_ROWS]
-            if not page:
-                return
-            yield from page
-            position = page[-1].next_attempt_at, page[-1].id or 0
+        values = after, until, now, *map(json_list, excluded)
+        found = [self.subscriptions(where, *pair, *values) for pair in self._stale(digests)]
+        yield from heapq.merge(*found, key=lambda row: (row.next_attempt_at, row.id or 0))
 
     def counts(self, digests: Mapping[str, str], now: float) -> dict[str, int]:
         """How many subscriptions are active, failing and behind, and how many requests are pending."""
@@ -281,13 +269,13 @@ class Transaction:
         ).fetchone()
         return dict(zip(("active", "pending", "failing", "behind"), row, strict=True))
 
-    def ended(self, now: float) -> list[int]:
-        """The ids of the subscriptions whose lease has ended, longest ago first."""
+    def expired(self, now: float) -> list[int]:
+        """The ids of the expired subscriptions, longest ago first."""
         where = "WHERE expires_at <= ? ORDER BY expires_at, id"
         return [row_id for (row_id,) in self._execute(f"SELECT id FROM subscription {where}", (now,))]  # noqa: S608
 
     def rows(self) -> int:
-        """How many rows of subscriptions there are, whether or not their lease has ended."""
+        """How many subscriptions there are, expired ones included."""
         return int(self._execute("SELECT count(*) FROM subscription").fetchone()[0])
 
 
@@ -309,11 +297,11 @@ class Store:
     def __init__(self, state_dir: Path):
         """Touches no disk; `keep_open` opens it."""
         self.trouble: str | None = "not open"  # why nothing can be stored, as far as it is known
-        self._told: str | None = None  # the trouble that was logged last
+        self._logged_trouble: str | None = None  # the trouble that was logged last
         self._path = state_dir / STORE_FILE_NAME
         self._held = ExitStack()
         self._identity: Identity | None = None  # of what is held
-        self._turn = threading.Lock()  # of those that write
+        self._write_lock = threading.Lock()  # one writer at a time
 
     def keep_open(self) -> None:
         """Open the store, or open it anew if it fails or went away, and log when trouble changes or ends.
@@ -325,13 +313,14 @@ class Store:
                 self.open()
             except HubUnavailable as unavailable:
                 self.trouble = str(unavailable)
-        if self.trouble != self._told:
-            self._told = self.trouble
-            told = f"store no requests: {self._told}" if self._told else "store requests again"
-            log.log(logging.ERROR if self._told else logging.WARNING, "the hub can %s", told)
+        if self.trouble and self.trouble != self._logged_trouble:
+            log.error("the hub can store no requests: %s", self.trouble)
+        elif self._logged_trouble and not self.trouble:
+            log.warning("the hub can store requests again")
+        self._logged_trouble = self.trouble
 
     def open(self) -> None:
-        """Take what is not held yet, in a directory that exists, and see whether the store can be written.
+        """Lock the directory and connect, unless both are held, and check that the store can be written.
 
         Raises HubUnavailable if it is unusable, or used by another hub.
         """
@@ -345,10 +334,11 @@ class Store:
                     fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     # Mode 0600 because of the secrets; SQLite gives its other files the same mode.
                     self._path.touch(0o600)
-                    prepare(held.enter_context(closing(connect(self._path))))
+                    connection = held.enter_context(closing(connect(self._path)))
+                    prepare(connection)
                     self._identity, self._held = identity(self._path), held.pop_all()
             with self.writing() as rows:
-                rows.touch()
+                rows.check_writable()
         except BlockingIOError as error:
             raise HubUnavailable(self._path, f"another hub uses this directory ({error.strerror})") from error
         except (OSError, sqlite3.Error, StoreFault) as error:
@@ -358,13 +348,13 @@ class Store:
     @contextmanager
     def writing(self, *, durable: bool = False) -> Iterator[Transaction]:
         """A block `with store.writing() as rows`; see `transaction`. Raises StoreFault."""
-        if not self._turn.acquire(timeout=STORE_BUSY_SECONDS):
+        if not self._write_lock.acquire(timeout=STORE_BUSY_SECONDS):
             raise StoreFault("busy")
         try:
             with self._transaction("BEGIN IMMEDIATE", durable) as rows:
                 yield rows
         finally:
-            self._turn.release()
+            self._write_lock.release()
 
     def reading(self) -> AbstractContextManager[Transaction]:
         """A block `with store.reading() as rows`. Raises StoreFault."""
@@ -492,8 +482,8 @@ def remove_subscriptions(
     try:
         path.stat()  # SQLite would not say that it is missing
         with transaction(path, "BEGIN IMMEDIATE", durable=True, busy_seconds=OPERATOR_SECONDS) as rows:
-            rows.touch()
-            removed = [row for row in rows.subscriptions("") if is_meant(row.subscriber)]
+            rows.check_writable()
+            removed = [row for row in rows.subscriptions() if is_meant(row.subscriber)]
             asking = [row for row in rows.pending("WHERE mode <> 'denied'") if is_meant(row.subscriber)]
             for row in removed:
                 notice = denial(row.subscriber, "removed by the operator of the hub", now)

@@ -28,9 +28,9 @@ MAX_FORM_BYTES = 16 * 1024
 MAX_FORM_FIELDS = 64
 MAX_SECRET_BYTES = 199  # REC 5.1: "less than 200 bytes"
 MAX_PENDING = 1000
-MAX_UNVERIFIED = 50  # of a domain: pending, and tried in UNCONFIRMED_SECONDS; of a network: tried in these
-UNCONFIRMED_SECONDS = 60.0
-SHARE = 10  # a host, a network and a domain may each have one of so many subscriptions
+MAX_UNVERIFIED = 50  # of a domain: pending, and tried in UNVERIFIED_SECONDS; of a network: tried in these
+UNVERIFIED_SECONDS = 60.0
+QUOTA_SHARE = 10  # a host, a network and a domain may each have one of so many subscriptions
 FAILURES_THAT_REMOVE = 3
 
 
@@ -40,7 +40,7 @@ FAILURES_THAT_REMOVE = 3
 class Callback(NamedTuple):
     """A callback URL that has passed all checks that need no network."""
 
-    key: str  # as compared
+    key: str  # the normalized URL
     url: str  # as sent
     host: str  # lower case, an IPv6 address without its brackets
     domain: str
@@ -78,15 +78,15 @@ def parse_callback(url: str, *, allow_private: bool) -> Callback:
         raise ValueError("must not have a fragment (#)")
     if "@" in https[1]:
         raise ValueError("must not hold a user name (@)")
-    if not (place := _HOST_AND_PORT.fullmatch(https[1])):
+    if not (authority := _HOST_AND_PORT.fullmatch(https[1])):
         raise ValueError("has no usable host and port")
-    host, port = place[1].lower(), int(place[2] or http.client.HTTPS_PORT)
+    host, port = authority[1].lower(), int(authority[2] or http.client.HTTPS_PORT)
     if not 0 < port < 65536:
         raise ValueError("has a port outside 1 to 65535")
     if not allow_private:
         _refuse_private(host, port)
     host = host.strip("[]")
-    return Callback(comparable(url), url, host, domain_of(host))
+    return Callback(normalized_url(url), url, host, domain_of(host))
 
 
 def _refuse_private(host: str, port: int) -> None:
@@ -113,8 +113,8 @@ def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
     return routable and not any(address in network for network in _NOT_PUBLIC_NETWORKS)
 
 
-def comparable(url: str) -> str:
-    """A URL to compare by: unreserved escapes decoded (WebSub 5.1.1), scheme and host in lower case."""
+def normalized_url(url: str) -> str:
+    """The URL to compare by: unreserved escapes decoded (WebSub 5.1.1), scheme and host in lower case."""
     decoded = _UNRESERVED_ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), url)
     return _SCHEME_AND_AUTHORITY.sub(lambda start: start[0].lower(), decoded, count=1)
 
@@ -170,7 +170,7 @@ class Subscriber:
     """A callback and a topic. These two together identify a subscription (WebSub section 5.1)."""
 
     path: str  # of the topic: "/feed.xml"
-    callback_key: str  # the callback in its comparable form
+    callback_key: str  # the normalized URL
     callback: str  # as sent
     host: str  # of the callback
     domain: str
@@ -248,17 +248,9 @@ class Topic:
     digest: str  # hex SHA-256 of body
 
 
-class Contradiction(ValueError):
-    """The values of these fields of HubSettings do not go together; the text says what would do."""
-
-    def __init__(self, fields: tuple[str, ...], would_do: str):
-        super().__init__(would_do)
-        self.fields = fields
-
-
 @dataclass(frozen=True, slots=True)
 class HubSettings:
-    """What the operator chooses; all durations are seconds. Raises Contradiction."""
+    """What the operator chooses: positive numbers, durations in seconds."""
 
     base_url: str  # without a slash at the end; base_url + path is a topic's URL
     state_dir: Path
@@ -266,25 +258,12 @@ class HubSettings:
     lease_seconds: int  # the default lease
     lease_min: int
     lease_max: int
-    retry_delays: tuple[float, ...]
+    retry_delays: tuple[float, ...]  # one fewer than FAILURES_THAT_REMOVE
     timeout: float  # of a delivery, from connecting to the end of the answer's head
     workers: int
     max_subscriptions: int
     ca_file: Path | None  # PEM, trusted for callbacks besides the system's certificates; for tests
     allow_private: bool  # callbacks may have any address and port; for tests
-
-    def __post_init__(self) -> None:
-        if not 0 < self.lease_min <= self.lease_max:
-            raise Contradiction(("lease_min", "lease_max"), "the first must be at most the second")
-        if not self.lease_min <= self.lease_seconds <= self.lease_max:
-            would_do = f"a default lease from {self.lease_min} to {self.lease_max} would do"
-            raise Contradiction(("lease_seconds", "lease_min", "lease_max"), would_do)
-        if len(self.retry_delays) != FAILURES_THAT_REMOVE - 1 or min(self.retry_delays) < 0:
-            wanted = f"{FAILURES_THAT_REMOVE - 1} delays are needed, for example 60,3600"
-            raise Contradiction(("retry_delays",), wanted)
-        for name in ("timeout", "workers", "max_subscriptions"):
-            if getattr(self, name) <= 0:
-                raise Contradiction((name,), "a positive number is needed")
 
 
 class HubAnswer(NamedTuple):
@@ -335,7 +314,7 @@ def read_subscription_request(
     if issues:
         raise RequestRefused(400, "; ".join(issues))
 
-    url, base_url = comparable(values["hub.topic"]), comparable(settings.base_url)
+    url, base_url = normalized_url(values["hub.topic"]), normalized_url(settings.base_url)
     path = url.removeprefix(base_url) if url.startswith(base_url) else ""
     topic = topics.get(path)
     if topic is None and values["hub.mode"] == "subscribe":
@@ -395,7 +374,7 @@ def parse_secret(raw: str) -> bytes:
 # ---- Limits ------------------------------------------------------------------------------------------------
 
 
-class Occupancy(NamedTuple):
+class Usage(NamedTuple):
     """How many rows there are besides a subscriber's own.
 
     Requests of confirmed subscribers, notices of removal and ended subscriptions do not count.
@@ -414,9 +393,9 @@ class Occupancy(NamedTuple):
         return self.pending >= MAX_PENDING
 
 
-def too_many(taken: Occupancy, max_subscriptions: int) -> str:
+def exhausted_quota(taken: Usage, max_subscriptions: int) -> str:
     """Of which subscriptions there are too many for one more; "" when there is room."""
-    share = max(1, max_subscriptions // SHARE)
+    share = max(1, max_subscriptions // QUOTA_SHARE)
     limits = {
         "subscriptions": (taken.subscriptions, max_subscriptions),
         "subscriptions of this host": (taken.of_host, share),
@@ -426,7 +405,7 @@ def too_many(taken: Occupancy, max_subscriptions: int) -> str:
     return next((what for what, (rows, limit) in limits.items() if rows >= limit), "")
 
 
-def admit(mode: str, taken: Occupancy, of_domain: int, of_network: int, max_subscriptions: int) -> None:
+def admit(mode: str, taken: Usage, of_domain: int, of_network: int, max_subscriptions: int) -> None:
     """Raise RequestRefused when a stranger has nothing to unsubscribe from, or a limit is reached.
 
     `of_domain` and `of_network` are what was not confirmed lately. These limits keep strangers from having
@@ -434,15 +413,10 @@ def admit(mode: str, taken: Occupancy, of_domain: int, of_network: int, max_subs
     """
     if mode == "unsubscribe":
         raise RequestRefused(404, "hub.callback has no active subscription to hub.topic")
-    full = too_many(taken, max_subscriptions)
+    full, of_domain = exhausted_quota(taken, max_subscriptions), taken.pending_of_domain + of_domain
     refusals = [
         (taken.is_full, 503, 60, "unverified requests"),
-        (
-            taken.pending_of_domain + of_domain >= MAX_UNVERIFIED,
-            429,
-            60,
-            "unverified requests of this domain",
-        ),
+        (of_domain >= MAX_UNVERIFIED, 429, 60, "unverified requests of this domain"),
         (of_network >= MAX_UNVERIFIED, 429, 60, "unverified requests of this address"),
         (full != "", 503 if full == "subscriptions" else 429, 3600, full),
     ]
@@ -451,8 +425,8 @@ def admit(mode: str, taken: Occupancy, of_domain: int, of_network: int, max_subs
             raise RequestRefused(status, f"there are too many {what}; try again later", retry_after_seconds)
 
 
-class Unconfirmed:
-    """How often each network and domain was tried in a minute without a confirmation.
+class RateLimit:
+    """How often each network or domain was tried within UNVERIFIED_SECONDS without a confirmation.
 
     All times are those of one monotonic clock. Any thread.
     """
@@ -460,20 +434,20 @@ class Unconfirmed:
     def __init__(self) -> None:
         self._at: dict[str, deque[float]] = {}
 
-    def add(self, where: str, now: float) -> None:
-        self._at.setdefault(where, deque(maxlen=MAX_UNVERIFIED)).append(now)
+    def add(self, key: str, now: float) -> None:
+        self._at.setdefault(key, deque(maxlen=MAX_UNVERIFIED)).append(now)
 
-    def confirm(self, where: str) -> None:
-        """Take back the last try."""
+    def take_back(self, key: str) -> None:
+        """Take back the last try, which was confirmed."""
         with suppress(KeyError, IndexError):
-            self._at[where].pop()
+            self._at[key].pop()
 
-    def count(self, where: str, now: float) -> int:
-        return sum(at > now - UNCONFIRMED_SECONDS for at in self._at.get(where, deque()).copy())
+    def count(self, key: str, now: float) -> int:
+        return sum(at > now - UNVERIFIED_SECONDS for at in self._at.get(key, deque()).copy())
 
-    def lately(self, now: float) -> set[str]:
-        """The networks and domains that were tried. All others are forgotten."""
-        for where in self._at.copy():
-            if not self.count(where, now):
-                self._at.pop(where, None)
+    def active_keys(self, now: float) -> set[str]:
+        """The networks and domains that were tried. All others are dropped."""
+        for key in self._at.copy():
+            if not self.count(key, now):
+                self._at.pop(key, None)
         return set(self._at)

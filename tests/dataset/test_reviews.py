@@ -52,10 +52,14 @@ def lines_against(reviews_file: bytes, insights_file: bytes) -> list[str]:
 
 PEOPLE = ["Dr. Anneke Brandt", "Wes P., LMT"]
 FOUR = a_file(
-    review("ana", date="2025-03-01", text="Die Straße zum Café", mentioned_technicians=[OKAFOR]),
-    review("bob", date="2025-03-01T23:30:00-08:00", rating=4.5, mentioned_services=["massage"]),
+    review(
+        "ana", date="2025-03-01", text="Die Straße zum Café", mentioned_technicians=[OKAFOR], source="yelp"
+    ),
+    review("bob", date="2025-03-01T23:30:00-08:00", rating=4.5, mentioned_services=["massage"], source="é"),
     review("cy", date="2024-12-31T23:59:59+14:00", rating=1, text="ὈΔΥΣΣΕΎΣ, İzmir!"),
-    review("eve", date="2025-03-02T00:10:00Z", rating=4, text="", mentioned_technicians=PEOPLE),
+    review(
+        "eve", date="2025-03-02T00:10:00Z", rating=4, text="", mentioned_technicians=PEOPLE, source="Yelp"
+    ),
     review("dan", date="2025-03-02", text="Die Straße", mentioned_technicians=[OKAFOR], verified=False),
 )
 FOUR_INSIGHTS = {
@@ -80,7 +84,7 @@ SEARCHES = [  # a parameter, values that mean the same, and whom they find
     ("since", "2025-03-03|9999-12-31", ""),
     ("until", "2025-03-01", "bob ana cy"),
     ("until", "2024-12-30", ""),
-    ("mentions_technician", "Okafor|tobias okafor|Dr Okafor|Okafor, Tobias|okafor okafor", "ana"),
+    ("mentions_technician", "Okafor|tobias okafor|Dr Okafor|Okafor, Tobias, Dr.|okafor okafor", "ana"),
     ("mentions_technician", "Dr.|dr", "eve ana"),
     ("mentions_technician", "wes lmt|LMT.", "eve"),
     ("mentions_technician", "JOSE\u0301|c\u0301ALIC\u0301", "cy"),
@@ -88,6 +92,9 @@ SEARCHES = [  # a parameter, values that mean the same, and whom they find
     ("mentions_service", "MASSAGE|massage & GRÖSSE|massage & gro\u0308ße", "bob"),
     ("mentions_service", "gone", "ana"),
     ("mentions_service", "massag", ""),
+    ("source", "YELP|Yelp", "eve ana"),
+    ("source", "unknown", "cy"),
+    ("source", "yel|other", ""),
 ]
 
 
@@ -129,6 +136,7 @@ DATES = [
 TECHNICIANS = [OKAFOR, *PEOPLE, "Okafor, Ngozi", "DR. JOSÉ ĆALIĆ", "dr. jose\u0301 c\u0301alic\u0301"]
 SERVICES = ["massage", "Massage", "rehab", "straße", "STRASSE"]
 LABELS = ["Massage therapy", "REHAB", "massage", "Größe", "gro\u0308sse"]
+SOURCES = ["google", "Google", "e\u0301", "É"]
 IDS = ["a", "b", "B", "é", "e\u0301", "10", "9", "x y", "x/y", "𝄞", "\ue000", "~"]
 RATINGS = [1, 2, 3.5, 4, 4.0, 4.5, 5, 5.0]
 
@@ -143,6 +151,7 @@ def file_pairs(draw: st.DrawFn) -> tuple[Object, Object]:
     optional = {
         "verified": st.sampled_from([True, True, None, False]),
         "owner_reply": st.sampled_from([None, {"text": "Thanks"}]),
+        "source": st.sampled_from([None, *SOURCES]),
         "x": st.sampled_from([None, {"y": [1.5, None]}]),
         "page_url": st.sampled_from([None, "https://another.example/"]),  # of another service
     }
@@ -180,6 +189,7 @@ VALUES = {
     "until": st.sampled_from(DATES).map(lambda when: when[:10]),
     "mentions_technician": in_other_words([*TECHNICIANS, "dr", "Okafor", "Okaf", "LMT.", "wes p"]),
     "mentions_service": in_other_words([*SERVICES, *LABELS, "GRÖSSE", "none"]),
+    "source": in_other_words([*SOURCES, "unknown", "goog"]),
     "limit": st.sampled_from(["1", "2", "3", "20", "100", "5.0"]),
     "offset": st.sampled_from(["0", "-0", "1", "2", "7", "1000000000"]),
 }
@@ -266,6 +276,9 @@ def test_null_for_an_optional_key_is_the_same_as_leaving_it_out() -> None:
     assert loaded(a_file(aggregate_rating=None)) == loaded(a_file()) == loaded(a_file(aggregate_rating={}))
     (one,) = served(loaded(a_file(review(owner_reply={"text": "Thanks"}))))
     assert one["owner_reply"] == {"text": "Thanks", "date": None}
+    for day, later in ((None, "2025-06-01"), ("2025-05-01", "2025-06-01"), ("2025-06-03", "2025-06-03")):
+        dataset = loaded(a_file(review(owner_reply={"text": "Thanks", "date": day})))
+        assert dataset.reviews[0].changed_day == later
 
 
 UNKNOWN: Object = {"nothing": None, "deep": [{"a": None, "b": [1.50, 1e-9, 2**70, -0.0]}], "é": "\u2028\x00"}
@@ -334,8 +347,9 @@ def test_insights_about_unknown_reviews_are_a_warning() -> None:
     said = "insights.json speaks of {} review(s) that are not served: {}"
     of_others = "insights.json seems to belong to other reviews: most ids in it are not served"
     assert loaded(document, insights).warnings == (said.format(6, "hidden, p, q, …"), of_others)
-    three = {"per_review": {"p": {}, "q": {}, "r": {}}}
-    assert loaded(document, three).warnings == (said.format(3, "p, q, r"), of_others)
+    for ids, told in (("pqr", "p, q, r"), ("pqrs", "p, q, r, …")):
+        few = {"per_review": {id: {} for id in ids}}
+        assert loaded(document, few).warnings == (said.format(len(ids), told), of_others)
 
 
 def test_that_most_ids_in_the_insights_are_not_served_is_a_warning_and_half_of_them_is_not() -> None:

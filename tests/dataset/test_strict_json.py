@@ -52,10 +52,10 @@ REFUSED: dict[str, list[str]] = {
 NO_OBJECTS = {"array": [{"id": "a"}], "null": None, "number": 5, "string": "reviews"}
 
 
-def faults_of(data: bytes, *, lone_surrogates: bool = False) -> list[str]:
+def faults_of(data: bytes, **let_in: bool) -> list[str]:
     """Each fault of `data` as "/place reason", or "reason" of the whole."""
     with pytest.raises(NotJson) as refusal:
-        decode(data, lone_surrogates=lone_surrogates)
+        decode(data, **let_in)
     places = ["".join(f"/{step}" for step in path) for path, _ in refusal.value.faults]
     return [f"{place} {why}".strip() for place, (_, why) in zip(places, refusal.value.faults, strict=True)]
 
@@ -89,7 +89,7 @@ def test_any_bytes_are_a_value_that_can_be_written_or_have_faults(data: bytes) -
         value = decode(data)
     except NotJson as refusal:
         assert refusal.faults
-        assert all(why and why in str(refusal) for _, why in refusal.faults)
+        assert all(why for _, why in refusal.faults)
     else:
         assert decode(encode(value)) == value
 

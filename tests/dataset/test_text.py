@@ -1,12 +1,18 @@
-"""Texts are compared as a reader does, in a time that hostile text does not stretch."""
+"""Texts are compared as a reader does, in a time that hostile text does not stretch.
+
+Folding - Names - Aliases
+"""
 
 import unicodedata
 
 import plain_definition as plain
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reviewslib.dataset.text import fold, name_words
+from reviewslib.dataset.text import alias_of, fold, folded_words, name_words
+
+# ---- Folding ----
 
 
 @settings(max_examples=300)
@@ -28,9 +34,11 @@ def test_a_long_text_is_folded_as_a_short_one(text: str) -> None:
 
 def test_any_number_of_combining_characters_is_folded() -> None:
     """`normalize` alone would sort these for minutes."""
-    acute, grave_below = "\u0301" * 200_000, "\u0316" * 200_000
-    assert fold("A" + acute + grave_below) == "á" + grave_below + acute[1:]
+    acute, grave_below, overlay = "\u0301" * 200_000, "\u0316" * 200_000, "\u0338" * 200_000
+    assert fold("A" + acute + grave_below + overlay) == "á" + overlay + grave_below + acute[1:]
 
+
+# ---- Names ----
 
 names = st.sampled_from(["Dr. Tobias Okafor", "Okafor, Ngozi", "DR. JOSÉ ĆALIĆ", "Wes P., LMT", ". ,"])
 parts = st.text(alphabet="drokaftbis.,é\u0301 \t", max_size=8) | st.sampled_from(["okafor", "jose\u0301 Dr"])
@@ -40,3 +48,37 @@ parts = st.text(alphabet="drokaftbis.,é\u0301 \t", max_size=8) | st.sampled_fro
 @given(names, parts)
 def test_a_name_is_meant_when_it_has_all_the_words(name: str, value: str) -> None:
     assert (name_words(value) <= name_words(name)) == plain.has_words(name, value)
+
+
+# ---- Aliases ----
+
+
+def mentions(text: str, alias: str) -> bool:
+    words, whole = alias_of(alias)
+    return bool(words in folded_words(text) and whole.search(folded_words(text)))
+
+
+@pytest.mark.parametrize(
+    ("text", "alias", "found"),
+    [
+        ("HANA is a treasure", "hana", True),
+        ("Ask for Hana.", "Hana", True),
+        ("Johanna and Hanako", "Hana", False),
+        ("hana_2", "Hana", False),
+        ("Dr.\n  Okafor", "Dr. Okafor", True),
+        ("dr okafor", "Dr. Okafor", False),
+        ("Zoe\u0308 helped", "Zo\u00eb", True),  # composed and decomposed
+        ("in der STRASSE", "Stra\u00dfe", True),
+        ("C++ (rehab)", "C++", True),
+        ("a.c", "a+c", False),  # no pattern
+        ("石川さんに感謝", "石川", True),  # no spaces
+        ("박한나님 감사합니다", "한나", True),
+        ("Хана помогла", "Хана", True),
+        ("Ханами", "Хана", False),
+        ("Hana I.", "  Hana   I. ", True),
+        ("x \u2e80x", "\u2e80", True),  # the first of the scripts without spaces
+        ("x \u2e7fx", "\u2e7f", False),
+    ],
+)
+def test_a_mention_is_an_alias_as_whole_words_in_any_case(text: str, alias: str, found: bool) -> None:
+    assert mentions(text, alias) is found

@@ -299,31 +299,14 @@ def test_a_link_that_takes_the_place_of_a_file_while_it_is_looked_at_is_not_foll
     assert "cannot be read" in told.err and "root:" not in told.out + told.err
 
 
-def test_a_link_in_the_place_of_a_draft_is_not_written_through(shop: Shop) -> None:
-    victim = written(shop.root / "passwd", "root:x:0:0")
-    shop.data.mkdir()
-    for name in (".reviews.json.draft", ".import-state.json.draft"):
-        (shop.data / name).symlink_to(victim)
-    shop.take(written(shop.root / "p", page([item(1)])), "--name", "B")
-    assert victim.read_text() == "root:x:0:0"
-    assert len(shop.reviews) == 1
-    assert sorted(path.name for path in shop.data.iterdir()) == ["import-state.json", "reviews.json"]
-
-
 WRONG_USAGE = [
     "",
     "--data x",
     "absent.zip --data x",
     f"{300 * 'a'} --data x",
     __file__,
-    *(
-        f"{__file__} --data x {flag}"
-        for flag in ("--zone Mars/Base", "--zone ../x", "--scale 7", "--forget y")
-    ),
-    *(
-        f"{__file__} --data x --map {pairs}"
-        for pairs in ("name=x", "author=x,foo=y", "author=", "author=x,author=y")
-    ),
+    *(f"{__file__} --data x --{flag}" for flag in ("zone Mars/Base", "zone ../x", "scale 7", "forget y")),
+    *(f"{__file__} --data x --map {each}" for each in ("name=x", "author=x,foo=y", "author=", "id=x,id=y")),
     f"--drop {__file__} --data x",
     f"{__file__} --data x --rewrite-dates",
     "--data x --forget y --forget-author z",
@@ -343,19 +326,6 @@ def test_the_zone_is_remembered_and_never_another(shop: Shop) -> None:
     shop.take(pages, "--name", "B")
     assert shop.run(pages) == EXIT_SUCCESS
     assert shop.run(pages, "--zone", "Europe/Oslo") == EXIT_BAD_DATA
-
-
-def test_a_file_keeps_its_mode_and_a_new_one_gets_that_of_the_umask(shop: Shop) -> None:
-    before = os.umask(0o027)
-    try:
-        shop.take(written(shop.root / "p", page([item(1)])), "--name", "B")
-    finally:
-        os.umask(before)
-    path = shop.data / "reviews.json"
-    assert path.stat().st_mode & 0o777 == 0o640
-    path.chmod(0o604)
-    shop.take(written(shop.root / "p", page([item(2)])))
-    assert path.stat().st_mode & 0o777 == 0o604
 
 
 def test_what_cannot_be_written_is_status_1(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

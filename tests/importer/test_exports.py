@@ -190,7 +190,7 @@ REFUSED = {
     "xls": (b"\xd0\xcf\x11\xe0\xa1", "CSV UTF-8"),
     "zip": (b"PK\x03\x04 cut", "damaged"),
     "spoilt": (b"id,author,rating,date,source\n1.17E+17,A,5,2024-01-01,fb\n", "spreadsheet"),
-    "tenth": (page([item(1), *({"name": n} for n in range(3))]), "more than a tenth"),
+    "tenth": (page([*map(item, range(7)), *({"name": n} for n in range(3))]), "more than a tenth"),
     "text": (page([item(1), *3 * [item(2)["name"]]]), "and not an object"),
     "verified": (b"author,rating,date,source,verified\nA,5,2024-01-01,fb,no\n", "--map"),
     "future": (page([item(1, createTime="2131-01-01T00:00:00Z", updateTime=None)]), "in the future"),

@@ -40,7 +40,7 @@ def record(text: str, *arguments: object, level: int = logging.INFO) -> logging.
 def test_a_stalled_reader_delays_nobody_and_learns_how_much_was_dropped(
     pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch, is_blocking: bool
 ) -> None:
-    monkeypatch.setattr(logs, "MOST_QUEUED_BYTES", 10_000)
+    monkeypatch.setattr(logs, "MAX_QUEUED_BYTES", 10_000)
     sent = 5000  # of some 10 bytes, 40 when they are written
     reader, writer = pipe
     os.set_blocking(writer, is_blocking)

@@ -45,6 +45,7 @@ def test_a_flag_wins_over_a_variable_and_a_variable_over_the_default() -> None:
         ("no_hub", "perhaps", "'perhaps' is neither on nor off: expected one of on, yes,"),
         ("state_dir", "", "a value is missing"),
         ("log_level", "loud", "'loud' is not a log level: expected one of debug, info, warning, error"),
+        ("hub_workers", "0", "'0' is not a number: expected 1 or more"),
     ],
 )
 def test_a_setting_that_cannot_be_used_is_named_with_what_would_be_right(
@@ -58,6 +59,27 @@ def test_a_setting_that_cannot_be_used_is_named_with_what_would_be_right(
             read_settings(flags, environ)
         assert str(caught.value).startswith(f"{source}: ")
         assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"hub_lease_min": "9999999"},
+            "--hub-lease-min 9999999, --hub-lease-max 2592000: the first must be at most the second",
+        ),
+        (
+            {"hub_lease_seconds": "10"},
+            "--hub-lease-seconds 10, --hub-lease-min 3600, --hub-lease-max 2592000: a default lease from 3600"
+            " to 2592000 would do",
+        ),
+        ({"hub_retry_delays": "60"}, "--hub-retry-delays 60: 2 delays are needed, for example 60,3600"),
+    ],
+)
+def test_settings_that_conflict_are_named_with_what_would_do(given: dict[str, str], message: str) -> None:
+    with pytest.raises(BadSetting) as caught:
+        read_settings(given, {})
+    assert str(caught.value) == message
 
 
 def test_the_base_url_loses_its_last_slash() -> None:

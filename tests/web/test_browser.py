@@ -3,11 +3,16 @@
 Nothing here reaches another host: the browser resolves no name.
 """
 
+import base64
 import json
 import os
+import re
 import subprocess
+import threading
 import urllib.request
+import zlib
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -20,6 +25,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 from services import SAMPLE, Address, daemon
+from small_files import review
 from tools import program
 
 Chrome = webdriver.Chrome
@@ -62,6 +68,7 @@ SEARCH = "/reviews?query=a&rating=5&min_rating=2&mentions_technician=okafor"
 WRONG = "/reviews?query=a&rating=7&until=2026-02-30&page=0"
 NEWEST = "newest"  # stands for the page of the newest review, or for one that is missing
 PATHS = ["/", "/reviews", SEARCH, WRONG, NEWEST]
+FRAMES = ["/embed", "/embed?theme=dark", "/embed?theme=auto&limit=10"]
 
 
 def newest_path(service: Address) -> str:
@@ -94,7 +101,7 @@ def requested(browser: Chrome, service: Address) -> list[str]:
     return [each["request"]["url"] for each in sent if each["documentURL"].startswith(service.base_url)]
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", [*PATHS, *FRAMES])
 def test_a_page_loads_without_a_complaint_and_asks_no_other_host(
     browser: Chrome, service: Address, path: str
 ) -> None:
@@ -111,7 +118,7 @@ def test_a_page_loads_without_a_complaint_and_asks_no_other_host(
     assert all(url.startswith(own) for url in urls)
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", [*PATHS, *FRAMES])
 @pytest.mark.parametrize("width", [320, 390, 820, 1440])
 def test_nothing_scrolls_sideways(browser: Chrome, service: Address, width: int, path: str) -> None:
     open_page(browser, service, width, path=path)
@@ -120,7 +127,7 @@ def test_nothing_scrolls_sideways(browser: Chrome, service: Address, width: int,
     assert scrolled == shown <= width
 
 
-@pytest.mark.parametrize("path", ["/reviews?query=zzz", "/reviews/none"])
+@pytest.mark.parametrize("path", ["/reviews?query=zzz", "/reviews/none", "/nothing"])
 @pytest.mark.parametrize("width", [320, 1440])
 def test_the_footer_of_a_short_page_is_at_the_end_of_the_screen(
     browser: Chrome, sample: Address, width: int, path: str
@@ -131,12 +138,14 @@ def test_the_footer_of_a_short_page_is_at_the_end_of_the_screen(
     assert end >= shown - 1
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", [*PATHS, *FRAMES])
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1440, "light"), (1440, "dark")])
 def test_axe_finds_no_fault(browser: Chrome, service: Address, width: int, scheme: str, path: str) -> None:
     open_page(browser, service, width, scheme, path)
     browser.execute_script((files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8"))
-    found = browser.execute_async_script("axe.run().then(arguments[0])")
+    # It takes a page without a ground for white; light text on the page around it is judged below.
+    rules = {"color-contrast": {"enabled": "theme=dark" not in path}}
+    found = browser.execute_async_script("axe.run({rules: arguments[0]}).then(arguments[1])", rules)
     assert len(found["passes"]) > 15
     assert [(fault["id"], [node["html"] for node in fault["nodes"]]) for fault in found["violations"]] == []
 
@@ -183,7 +192,9 @@ EVENTS = """for (const each of document.querySelectorAll('*')) {
 }"""
 
 
-@pytest.mark.parametrize("path", [*PATHS, f"/reviews?query={quote(ATTACKS[0])}&rating={quote(ATTACKS[4])}"])
+@pytest.mark.parametrize(
+    "path", [*PATHS, *FRAMES, f"/reviews?query={quote(ATTACKS[0])}&rating={quote(ATTACKS[4])}"]
+)
 def test_attacks_do_nothing(browser: Chrome, service: Address, path: str) -> None:
     open_page(browser, service, path=path)
     opened = browser.current_url
@@ -192,8 +203,8 @@ def test_attacks_do_nothing(browser: Chrome, service: Address, path: str) -> Non
     assert browser.current_url == opened
     assert in_page(browser, HANDLED) == []
     strangers = (
-        "script:not([type='application/ld+json']), iframe, object, embed, img, base, audio,"
-        " form:not(.search), input:not(.field input)"
+        "script:not([type='application/ld+json']), iframe, object, embed, audio, base[href],"
+        " img:not([src='badge.svg']), form:not(.search), input:not(.field input)"
     )
     assert browser.find_elements(By.CSS_SELECTOR, strangers) == []
     schemes = in_page(browser, "[...document.querySelectorAll('a')].map(each => each.protocol)")
@@ -242,8 +253,13 @@ def test_the_form_finds_and_marks_words_by_keyboard_alone_and_says_how_many(
     field = browser.find_element(By.ID, "query")
     while browser.switch_to.active_element != field:
         browser.switch_to.active_element.send_keys(Keys.TAB)
-    for keys in ("BACK", "5", "Dr. Tobias"):
+    for keys in ("BACK", "5"):
         browser.switch_to.active_element.send_keys(keys, Keys.TAB)
+    while browser.switch_to.active_element.tag_name != "summary":
+        browser.switch_to.active_element.send_keys(Keys.TAB)
+    browser.switch_to.active_element.send_keys(Keys.ENTER)
+    for keys in (Keys.TAB, "Dr. Tobias"):
+        browser.switch_to.active_element.send_keys(keys)
     while browser.switch_to.active_element.tag_name != "button":
         browser.switch_to.active_element.send_keys(Keys.TAB)
     browser.switch_to.active_element.send_keys(Keys.ENTER)
@@ -259,8 +275,12 @@ def test_the_form_finds_and_marks_words_by_keyboard_alone_and_says_how_many(
     marks = [each.text for each in browser.find_elements(By.TAG_NAME, "mark")]
     assert len(marks) >= matched and {each.lower() for each in marks} == {"back"}
     assert browser.find_element(By.ID, "query").get_attribute("value") == "BACK"
-    browser.find_element(By.LINK_TEXT, "Clear").click()
-    assert browser.current_url == sample.base_url + "/reviews"
+    assert browser.find_element(By.ID, "mentions_technician").is_displayed(), "what is used is not folded"
+    browser.find_element(By.PARTIAL_LINK_TEXT, "Remove Words").click()
+    del asked["query"]
+    assert dict(parse_qsl(urlsplit(browser.current_url).query)) == asked
+    browser.find_element(By.LINK_TEXT, "Clear all").click()
+    assert browser.current_url == sample.base_url + "/reviews#results"
 
 
 def test_pages_lead_from_the_newest_review_to_the_oldest_and_each_review_to_its_page(
@@ -275,7 +295,7 @@ def test_pages_lead_from_the_newest_review_to_the_oldest_and_each_review_to_its_
     browser.find_element(By.CSS_SELECTOR, "article header a").click()
     assert browser.find_element(By.TAG_NAME, "h1").text == author
     browser.find_element(By.PARTIAL_LINK_TEXT, "All 160 reviews").click()
-    assert shown(browser) == "160 verified reviews, newest first"
+    assert shown(browser) == "160 verified customer reviews, newest first"
 
 
 def test_a_wrong_value_can_be_reached_from_what_is_said_of_it(browser: Chrome, sample: Address) -> None:
@@ -286,6 +306,25 @@ def test_a_wrong_value_can_be_reached_from_what_is_said_of_it(browser: Chrome, s
     field = browser.find_element(By.ID, "until")
     assert field.get_attribute("value") == "2026-02-30"
     assert field.aria_role == "textbox" and field.accessible_name == "Until"
+
+
+def top(browser: Chrome, selector: str) -> float:
+    return float(in_page(browser, f"document.querySelector('{selector}').getBoundingClientRect().top"))
+
+
+def test_on_a_phone_the_form_leaves_room_for_a_review_and_without_insights_no_screen_is_half_empty(
+    browser: Chrome, tmp_path: Path
+) -> None:
+    reviews = [review(f"{number:03}") | {"text": "Fast, kind and fair."} for number in range(180)]
+    with daemon(data=write_files(tmp_path, {"business": {"name": "Ann's"}, "reviews": reviews})) as plain:
+        open_page(browser, plain, 360, path="/reviews")
+        assert top(browser, "article") < 740 and top(browser, "details") < 600
+        assert top(browser, "#rating") == top(browser, ".first button"), "one line has stars and button"
+        for width in (1440, 820, 360):
+            open_page(browser, plain, width)
+            for upper, lower in (("h1", ".lead"), (".lead", ".search"), (".search", "main section")):
+                gap = top(browser, lower) - top(browser, upper)
+                assert 0 < gap < 450 if width > 820 else gap < 600, (width, lower)
 
 
 def test_paper_shows_the_list_without_the_form(browser: Chrome, sample: Address) -> None:
@@ -304,3 +343,156 @@ def test_words_found_are_marked_in_a_light_colour_on_paper(browser: Chrome, samp
     dark = [{"name": "prefers-color-scheme", "value": "dark"}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": dark})
     assert in_page(browser, colour) == light
+
+
+# ---- Badge and frame in a page of another origin: the owner's website ----
+
+OWNER_PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Owner</title>
+<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">
+<style>html {{ color-scheme: {scheme} }} body {{ margin: 0; background: {ground} }}</style></head>
+<body><h1>Ann</h1>{badge}<p>Before.</p>{frame}<p>After.</p></body></html>"""
+SHIFTS = """const found = [], done = arguments[0];
+    new PerformanceObserver(list => found.push(...list.getEntries().map(each => each.value)))
+        .observe({type: 'layout-shift', buffered: true});
+    requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(found))))"""
+LIGHT, DARK = (253, 246, 227), (34, 34, 34)
+
+
+class Website:
+    """A website of another origin, which has one page."""
+
+    def __init__(self) -> None:
+        self.page = ""
+        website = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                body = website.page.encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/"
+
+
+@pytest.fixture(scope="module")
+def website() -> Iterator[Website]:
+    website = Website()
+    thread = threading.Thread(target=website.server.serve_forever)
+    thread.start()
+    yield website
+    website.server.shutdown()
+    thread.join()
+    website.server.server_close()
+
+
+def colour_at(browser: Chrome, x: float, y: float) -> tuple[int, ...]:
+    """The red, green and blue of one point of the viewport: the only pixel of a PNG."""
+    clip = {"x": round(x), "y": round(y), "width": 1, "height": 1, "scale": 1}
+    shot = base64.b64decode(browser.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip})["data"])
+    at = shot.index(b"IDAT")
+    row = zlib.decompressobj().decompress(shot[at + 4 : at + 4 + int.from_bytes(shot[at - 4 : at], "big")])
+    return tuple(row[1:4])  # after the filter, which has nothing to do
+
+
+def luminance(colour: tuple[int, ...]) -> float:
+    """That of WCAG 2."""
+    parts = [part / 255 for part in colour]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+# The page's colour scheme and ground, words of the frame's address, more of its style, and the ground that is
+# seen then. A ground that is None follows the system, or is the browser's.
+SITES = {
+    "light": ("light", LIGHT, "", "", LIGHT),
+    "light only": ("normal", LIGHT, "", "", LIGHT),
+    "dark": ("dark", DARK, "?theme=dark", "", DARK),
+    "dark without a scheme": ("normal", DARK, "?theme=dark", "color-scheme:dark", DARK),
+    "dark by mistake": ("normal", DARK, "?theme=dark", "", None),
+    "either by the wrong theme": ("light dark", None, "", "", None),
+    "either": ("light dark", None, "?theme=auto", "", None),
+}
+
+
+def lines_to_copy(browser: Chrome, service: Address, query: str = "", style: str = "") -> list[str]:
+    """The badge and the frame as the first page has them, with more in the frame's address and style."""
+    open_page(browser, service)
+    find = "[...document.querySelectorAll('#website + .clients pre')].map(each => each.textContent)"
+    badge, frame = in_page(browser, find)
+    return [badge, frame.replace('/embed"', f'/embed{query}"').replace('style="', f'style="{style};')]
+
+
+def open_website(browser: Chrome, website: Website, width: int, system: str = "light") -> tuple[int, int]:
+    """The page with its frame loaded: the height that the frame has, and the height of its content."""
+    open_page(browser, Address(0, 0, website.url.removesuffix("/")), width, system)
+    browser.switch_to.frame(0)
+    WebDriverWait(browser, 10).until(lambda browser: in_page(browser, "document.readyState") == "complete")
+    held, needed = in_page(browser, "[innerHeight, document.documentElement.offsetHeight]")
+    browser.switch_to.default_content()
+    return held, needed
+
+
+@pytest.mark.parametrize("site", SITES)
+@pytest.mark.parametrize("system", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1200])
+def test_a_page_of_another_origin_shows_badge_and_frame_on_a_ground_on_which_they_can_be_read(
+    browser: Chrome, sample: Address, website: Website, site: str, system: str, width: int
+) -> None:
+    scheme, ground, query, style, expected = SITES[site]
+    badge, frame = lines_to_copy(browser, sample, query, style)
+    own = ground or (LIGHT if system == "light" else DARK)
+    website.page = OWNER_PAGE.format(scheme=scheme, ground=f"rgb{own}", badge=badge, frame=frame)
+    browser.get_log("performance"), browser.get_log("browser")
+    held, needed = open_website(browser, website, width, system)
+    assert browser.execute_async_script(SHIFTS) == []
+    assert in_page(browser, "document.querySelector('img').naturalWidth") == 252
+    room = in_page(browser, "document.querySelector('iframe').getBoundingClientRect().toJSON()")
+    assert (room["width"], held >= needed) == (width, True)
+    seen = colour_at(browser, room["x"] + 2, room["y"] + 2)
+    assert expected in (None, seen)
+    browser.switch_to.frame(0)
+    text = tuple(map(int, re.findall("[0-9]+", in_page(browser, "getComputedStyle(document.body).color"))))
+    browser.switch_to.default_content()
+    darker, lighter = sorted(luminance(each) + 0.05 for each in (seen, text))
+    assert lighter / darker > 7
+    assert browser.get_log("browser") == []
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    sent = [
+        each["params"]["request"]["url"] for each in messages if each["method"] == "Network.requestWillBeSent"
+    ]
+    own_requests = {website.url, "data:,"}
+    assert {*sent} - own_requests == {f"{sample.base_url}/badge.svg", f"{sample.base_url}/embed{query}"}
+
+
+@pytest.mark.parametrize("width", [390, 1200])
+def test_a_frame_grows_with_its_content_where_the_browser_can_and_scrolls_where_it_cannot(
+    browser: Chrome, sample: Address, website: Website, width: int
+) -> None:
+    badge, frame = lines_to_copy(browser, sample)
+    low = re.sub("min-height:[^;]*", "min-height:10rem", frame)
+    heights = []
+    for each in (low, low.replace("frame-sizing:content-height", "")):
+        website.page = OWNER_PAGE.format(scheme="normal", ground="#fff", badge=badge, frame=each)
+        heights.append(open_website(browser, website, width))
+    (grown, needed), (kept, _) = heights
+    assert (grown, kept) == (needed, 160)
+
+
+def test_links_in_the_frame_lead_the_whole_page_there(
+    browser: Chrome, sample: Address, website: Website
+) -> None:
+    badge, frame = lines_to_copy(browser, sample)
+    website.page = OWNER_PAGE.format(scheme="normal", ground="#fff", badge=badge, frame=frame)
+    open_website(browser, website, 1200)
+    browser.switch_to.frame(0)
+    browser.find_element(By.LINK_TEXT, "All 160 reviews").click()
+    browser.switch_to.default_content()
+    WebDriverWait(browser, 10).until(lambda browser: browser.current_url == sample.base_url + "/reviews")
+    assert shown(browser) == "160 verified customer reviews, newest first"

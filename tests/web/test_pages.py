@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urlencode, urlsplit
 
 import jinja2
 import pytest
@@ -33,7 +33,7 @@ from reviewslib.dataset.query import BadQuery, Query, query_of_page
 from reviewslib.dataset.reviews import Dataset, search
 from reviewslib.dataset.text import fold
 from reviewslib.links import Links, links_below
-from reviewslib.web import pages
+from reviewslib.web import embed, feeds, pages
 
 TEMPLATES = pages.load_templates(ROOT / "reviewslib" / "web" / "templates")
 SAMPLE = sample_dataset()
@@ -61,7 +61,7 @@ class Read(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         assert len({name for name, _ in attrs}) == len(attrs), tag
         self.opened.append((tag, {name: value or "" for name, value in attrs}))
-        if tag not in ("meta", "link", "br", "wbr", "input"):
+        if tag not in ("meta", "link", "br", "wbr", "input", "img", "base"):
             self.inside.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
@@ -112,11 +112,17 @@ def review_page(dataset: Dataset, at: int = 0) -> str:
     return pages.review_page(TEMPLATES, dataset, LINKS, dataset.reviews[at]).decode()
 
 
+def frame(dataset: Dataset) -> str:
+    """The frame for the owner's website, with as many reviews as it may have."""
+    subjects = {"mentions_service": None, "mentions_technician": None}
+    return embed.frame(TEMPLATES, dataset, LINKS, limit=10, theme="auto", **subjects).decode()
+
+
 def pages_of_reviews(dataset: Dataset, text: str) -> list[str]:
     """Every kind of page but the first, the form filled in with `text`."""
     listed = list_page(dataset, query=text, mentions_technician=text, mentions_service=text)
     wrong = wrong_list_page(dataset, rating="x" + text, query=text, until=text + "x", min_rating="y" + text)
-    return [list_page(dataset), listed, wrong, review_page(dataset)]
+    return [list_page(dataset), listed, wrong, review_page(dataset), frame(dataset)]
 
 
 def changed(reviews: dict[str, Any] | None = None, insights: dict[str, Any] | None = None) -> Dataset:
@@ -156,13 +162,10 @@ def test_no_text_becomes_markup_and_every_text_is_shown_as_it_was_written(text: 
     assert found.shapes <= HARMLESS
     assert len(found.all("script")) == len(found.all("style")) == 1
     assert not set("<>&") & set(found.raw("script"))
-    assert (found.data["name"], found.data["review"][0]["reviewBody"]) == (
-        pages.line(text),
-        pages.prose(text),
-    )
+    assert (found.data["name"], found.data["description"]) == (pages.one_line(text), pages.paragraphs(text))
     assert not re.search("[\u202a-\u202e\u2066-\u2069]", found.data["name"])  # it would turn a sentence
     (shown,) = re.findall('<p class="customer-words" dir="auto">([^<]*)</p>', document)
-    assert html.unescape(shown) == pages.FORBIDDEN.sub("", pages.prose(text))
+    assert html.unescape(shown) == pages.FORBIDDEN.sub("", pages.paragraphs(text))
     assert not pages.FORBIDDEN.search(re.sub("<script.*?</script>", "", document))
 
 
@@ -170,7 +173,7 @@ HARMLESS_PAGES = [
     set().union(
         *(Read(pages_of_reviews(dataset, text)[at]).shapes for dataset in TAME for text in ("word", "zzz"))
     )
-    for at in range(4)
+    for at in range(5)
 ]
 
 
@@ -182,8 +185,8 @@ def test_no_text_becomes_markup_on_the_pages_of_reviews_or_in_their_form(text: s
         found = Read(document)
         assert found.shapes <= harmless
         assert len(found.all("style")) == 1
-        assert not set("<>&") & set(found.raw("script"))
-        assert not pages.FORBIDDEN.search(re.sub("<script.*?</script>", "", document))
+        assert not found.all("script")
+        assert not pages.FORBIDDEN.search(document)
         assert all(each["href"].startswith(("#", LINKS.base_url)) for each in found.all("a"))
 
 
@@ -250,7 +253,7 @@ def test_the_page_stays_small_whatever_the_files_hold() -> None:
 
 def test_every_figure_comes_from_the_data() -> None:
     text, insights, rating = read(SAMPLE).text, SAMPLE.insights, SAMPLE.aggregate_rating
-    expected = [f"{rating['rating_value']} out of 5", f"{len(SAMPLE.reviews)} verified reviews"]
+    expected = [f"{rating['rating_value']} out of 5", f"{len(SAMPLE.reviews)} verified customer reviews"]
     expected += [f"{count:,}" for count in rating["distribution"].values()]
     for aspect in insights["aspects"]:
         expected.append(f"{aspect['positive_count']} praise, {aspect['negative_count']} find fault")
@@ -290,7 +293,7 @@ def test_bars_of_aspects_share_one_axis_and_end_within_the_width() -> None:
 
 @pytest.mark.parametrize("months, drawn", [(0, False), (1, False), (2, False), (3, True)])
 def test_a_few_months_are_no_trend_and_months_of_one_value_in_one_place_are(months: int, drawn: bool) -> None:
-    monthly = [INSIGHTS_FILE["temporal"]["monthly"][0] | {"average_rating": 5}] * months
+    monthly = [INSIGHTS_FILE["temporal"]["monthly"][0] | {"average_rating": 5, "review_count": 4}] * months
     found = read(changed(insights={"temporal": {"trend": "stable", "monthly": monthly}}))
     assert ("trend" in found.sections) is bool(found.all("polyline")) is drawn
 
@@ -341,8 +344,6 @@ def test_the_newest_reviews_are_shown_with_their_replies() -> None:
     text = read(changed({"reviews": [rated(4, text="Fine.", owner_reply=reply), rated(1)]})).text
     assert "Fine. Reply from Larkspur Hollow Chiropractic, 5 January 2026 Thank you, Ann." in text
     assert "A rating without words." in text
-    days = [str(review["date"])[:10] for review in SAMPLE.newest[: pages.MOST_REVIEWS]]
-    assert [each["datePublished"] for each in read(SAMPLE).data["review"]] == days
     hrefs = {each["href"] for each in read(SAMPLE).all("a")}
     assert {review["page_url"] for review in SAMPLE.newest[: pages.MOST_REVIEWS]} | {
         LINKS.review_list
@@ -365,7 +366,51 @@ def test_what_is_not_known_is_left_out(document: Any, sections: list[str]) -> No
     assert ("drawn from 160 reviews on 15 November 2026 (counted" in found.text) is bool(sections)
     assert ("Trend: stable." in found.text) is bool(sections)
     assert ("No reviews yet." in found.text) is (document is SMALLEST)
-    assert ("aggregateRating" in found.data) is (document is REVIEWS_FILE)
+
+
+def selections(found: Read) -> set[str]:
+    """The query strings of the links to lists of reviews."""
+    return {urlsplit(each["href"]).query for each in found.all("a") if "/reviews?" in each["href"]}
+
+
+def test_everything_that_names_a_selection_leads_to_it() -> None:
+    found = read(SAMPLE)
+    stars = {f"rating={stars}" for stars in range(1, 6)}
+    years = {f"since={year}-01-01&until={year}-12-31" for year in range(2022, 2027)}
+    sources = {f"source={source}" for source in SAMPLE.sources}
+    people = {
+        urlencode({"mentions_technician": each["label"]})
+        for each in SAMPLE.insights["entities"]["technicians"]
+    }
+    services = {f"mentions_service={each['id']}" for each in SAMPLE.insights["entities"]["services"]}
+    assert selections(found) >= stars | years | sources | people | services
+    for kind in ("problems", "service_areas"):  # no search selects by these
+        entries = SAMPLE.insights["entities"][kind][:3]
+        assert all(f"{each['label']}" in found.text for each in entries)
+        assert not any(each["id"] in query for each in entries for query in selections(found) - services)
+    mentions = {"mentioned_technicians": ["Ann & Bo"], "mentioned_services": ["massage-therapy", "x" * 500]}
+    review = rated(4, source="yelp", **mentions)
+    for document in (list_page(changed({"reviews": [review]})), review_page(changed({"reviews": [review]}))):
+        own = {"mentions_technician=Ann+%26+Bo", "mentions_service=massage-therapy", "source=yelp"}
+        assert own <= selections(Read(document)) and "x" * 500 not in document
+
+
+@pytest.mark.parametrize("known", [{}, {"pull_quote": ' "“'}, {"summary": "Well."}, {"pull_quote": "Good!"}])
+def test_without_a_quotation_the_first_screen_has_the_newest_review_in_words_and_the_search(
+    known: dict[str, str],
+) -> None:
+    newest = [rated(1, id="b", text="Nine words that say something of the visit.", date="2026-03-03"),
+              rated(5, id="c", text="Fine."), rated(4, id="d", date="2026-04-04")]  # fmt: skip
+    for others in (0, 30):
+        older = [rated(5, id=f"a{number:02}", date="2025-01-01") for number in range(others)]
+        dataset = dataset_of({"business": {"name": "Ann's"}, "reviews": newest + older}, known)
+        document, text = html_page(dataset), read(dataset).text
+        is_quoted = known.get("pull_quote") == "Good!"
+        assert document.count(newest[0]["text"]) == 1, "the list has the others"
+        assert ("The newest review in words" in text) is not is_quoted
+        assert ("Search all 33 reviews" in text) is (others > 0 and not is_quoted)
+    if "summary" in known:
+        assert text.index("Ann's") < text.index("Well.") < text.index("out of 5")
 
 
 SPANS = {
@@ -401,11 +446,12 @@ def test_structured_data_names_the_kind_of_business(category: str, kind: str) ->
     assert read(of_business(category=category)).data["@type"].startswith(kind)
 
 
-def test_structured_data_say_what_the_page_says() -> None:
-    data, rating = read(SAMPLE).data, SAMPLE.aggregate_rating
-    given = (data["name"], data["aggregateRating"]["ratingValue"], data["aggregateRating"]["reviewCount"])
-    assert given == (SAMPLE.business["name"], rating["rating_value"], rating["review_count"])
+def test_structured_data_are_those_of_the_business_alone() -> None:
+    data = read(SAMPLE).data
+    assert data["name"] == SAMPLE.business["name"]
     assert data["geo"].items() >= SAMPLE.business["geo"].items()
+    types = set(re.findall('"@type": "([^"]*)"', json.dumps(data)))
+    assert types == {"MedicalBusiness", "PostalAddress", "GeoCoordinates", "OpeningHoursSpecification"}
 
 
 def test_programs_find_the_feeds_the_contract_the_hub_and_what_to_show_of_a_shared_link() -> None:
@@ -446,6 +492,46 @@ def test_the_policy_allows_the_style_of_the_page_which_asks_nothing_of_others_an
     assert not re.search(r"url\(|@import|@font-face|transition|animation", found.raw("style"))
 
 
+UNPROVEN = changed({"business": {"name": "Ann's"}})
+POLICY, WRITE_URL = "We ask <everybody>.", "https://s.example/write"
+
+
+def every_text(dataset: Dataset) -> list[str]:
+    """All pages, and what models and feed readers get."""
+    documents = [
+        html_page(dataset),
+        list_page(dataset),
+        list_page(dataset, query="zzz"),
+        review_page(dataset),
+    ]
+    documents += [
+        wrong_list_page(dataset, rating="x"),
+        pages.nowhere_page(TEMPLATES, dataset, LINKS, is_review=True).decode(),
+    ]
+    return [*(Read(document).text for document in [*documents, frame(dataset)]), llms(dataset)]
+
+
+def test_reviews_are_called_verified_only_with_the_policy_that_every_page_then_shows() -> None:
+    where = "published on google, facebook, yelp, healthgrades and larkspurhollow.example"
+    checked = changed({"business": {"name": "Ann's", "review_policy": POLICY}})
+    for plain, proven in zip(every_text(UNPROVEN), every_text(checked), strict=True):
+        assert all(where in text.lower() and "customer reviews" in text.lower() for text in (plain, proven))
+        assert "verif" not in plain.lower()
+        assert "verified customer reviews" in proven.lower() and "We ask" in proven
+    for dataset, called in ((UNPROVEN, "customer reviews"), (checked, "verified customer reviews")):
+        description = json.loads(feeds.json_feed(dataset, LINKS))["description"]
+        assert description.startswith(f"The 50 newest {called} of Ann's, published on Google, ")
+
+
+def test_everybody_is_led_to_where_reviews_are_written() -> None:
+    asked = changed({"business": {"name": "Ann's", "review_url": WRITE_URL}})
+    for document in (html_page(asked), list_page(asked), list_page(asked, rating=1), frame(asked)):
+        assert WRITE_URL in [each["href"] for each in Read(document).all("a")]
+        assert "Write a review" in Read(document).text
+    assert f"Customers write a review at <{WRITE_URL}>" in llms(asked)
+    assert not any("rite a review" in text for text in every_text(UNPROVEN))
+
+
 # ---- Pages of reviews ----
 
 
@@ -471,6 +557,11 @@ def test_a_page_has_twenty_reviews_and_leads_to_its_neighbours() -> None:
         for relation, at in neighbours.items():
             expected = LINKS.review_list + (f"?page={at}" if at > 1 else "") if 0 < at < 9 else None
             assert relations.get(relation) == expected
+        pages_nav = [
+            each["href"].partition("#")[0] for each in found.all("a") if each["href"].endswith("#results")
+        ]
+        ends = {LINKS.review_list: number > 1, f"{LINKS.review_list}?page=8": number < 8}
+        assert {url: url in pages_nav for url in ends} == ends
         assert "noindex" not in document
         assert f"page {number} of 8" in found.raw("title") or number == 1
 
@@ -529,10 +620,49 @@ def test_when_nothing_matches_every_filter_can_be_left_out() -> None:
     assert "No review matches" in found.text
     hrefs = [each["href"] for each in found.all("a")]
     for rest in ("rating=1&mentions_service=massage-therapy", "query=zzz&rating=1"):
-        assert f"{LINKS.review_list}?{rest}" in hrefs
+        assert f"{LINKS.review_list}?{rest}#results" in hrefs
     assert "Service: Massage therapy" in found.text
+    assert "Reviews were published on" not in found.text
+    elsewhere = Read(list_page(SAMPLE, source="nowhere")).text
+    listed = "Google, Facebook, Yelp, Healthgrades and larkspurhollow.example"
+    assert f"Published on: nowhere Reviews were published on {listed}." in elsewhere
     assert "No reviews yet" in (empty := Read(list_page(dataset_of(SMALLEST)))).text
     assert not empty.all("form")
+
+
+def test_a_filter_is_a_chip_that_says_what_it_removes_and_is_folded_out_in_the_form() -> None:
+    for asked, is_open in (
+        ({"query": "the", "rating": 5}, False),
+        ({"query": "the", "source": "GOOGLE"}, True),
+    ):
+        found = Read(document := list_page(SAMPLE, **asked))
+        assert next(each["title"] for each in found.all("a") if "title" in each) == "Remove Words"
+        assert "Remove Words: the" in found.text and "Clear all" in found.text
+        assert [("open" in each) for each in found.all("details")] == [is_open]
+        assert (
+            "Words, found as one piece" in found.text and "More: person, service, source, days" in found.text
+        )
+        assert f'href="{LINKS.review_list}?query=the#results" title="Remove' in document
+    assert [("open" in each) for each in Read(wrong_list_page(SAMPLE, until="x")).all("details")] == [True]
+    assert "Clear all" not in Read(list_page(SAMPLE, query="the")).text
+    assert "Half stars" in (four := Read(list_page(SAMPLE, rating=4))).text and "min_rating=4" in selections(
+        four
+    )
+    assert "Half stars" not in list_page(SAMPLE, rating=5)
+
+
+def test_words_that_no_review_has_as_one_piece_are_found_in_any_order() -> None:
+    texts = ["Back pain is gone.", "My pain, and a BACK that bends.", "A back.", "Back again without pain."]
+    dataset = changed({"reviews": [rated(5, id=f"{n}", text=text) for n, text in enumerate(texts)]})
+    document = list_page(dataset, query="pain back")
+    assert "No review matches" in document and "3 reviews with these words in any order</h3>" in document
+    assert shown_ids(document) == ["3", "1", "0"]
+    assert marked(document) == ["Back", "pain", "pain", "BACK", "Back", "pain"]
+    assert "any order" not in list_page(dataset, query="back pain")
+    assert "any order" not in list_page(dataset, query="pain back", rating=4), "the other filters stay"
+    assert "any order" not in list_page(dataset, query="pain a b c d back e")
+    many = changed({"reviews": [rated(5, id=f"{n}", text="b a") for n in range(30)]})
+    assert "30 reviews with these words in any order, the newest 20</h3>" in list_page(many, query="a b")
 
 
 @pytest.mark.parametrize(
@@ -575,22 +705,29 @@ def test_a_review_has_a_page_with_all_of_it() -> None:
         "3 February 2026",
         "Ann",
         "Massage therapy",
-        "1 January 2026 on google",
+        "1 January 2026 on Google",
     ):
         assert text in found.text
     assert "https://s.example/1" in [each["href"] for each in found.all("a")]
-    data = found.data
-    assert (data["@type"], data["reviewBody"], data["url"]) == ("Review", long.strip(), LINKS.review + "r4.5")
-    assert (
-        data["itemReviewed"].items()
-        >= {"name": SAMPLE.business["name"], "@id": LINKS.home + "#business"}.items()
-    )
-    assert (data["reviewRating"]["ratingValue"], data["datePublished"]) == (4.5, "2026-01-01")
     properties = {each.get("property"): each.get("content", "") for each in found.all("meta")}
     assert properties["og:title"] == found.raw("title") == "4.5 stars from Ann · Larkspur Hollow Chiropractic"
     assert properties["og:url"] == LINKS.review + "r4.5"
     assert properties["og:description"].startswith("Long. Long.")
     assert "4.5 stars, without words." in review_page(changed({"reviews": [rated(4.5)]}))
+
+
+def test_the_page_of_a_review_has_the_rating_a_permalink_and_the_next_newer_and_older_review() -> None:
+    last = len(SAMPLE.reviews) - 1
+    for at, beside in ((0, {"next": 1}), (7, {"prev": 6, "next": 8}), (last, {"prev": last - 1})):
+        found = Read(review_page(SAMPLE, at))
+        expected = {rel: LINKS.review_page(SAMPLE.reviews[to].id) for rel, to in beside.items()}
+        own = {"bookmark": LINKS.review_page(SAMPLE.reviews[at].id)}
+        assert {each["rel"]: each["href"] for each in found.all("a") if "bookm" in each.get("rel", "") or
+                each.get("rel") in ("prev", "next")} == expected | own  # fmt: skip
+        assert {each["rel"]: each["href"] for each in found.all("link")}.items() >= expected.items()
+        assert "4.42 out of 5 160 verified customer reviews" in found.text
+        assert "Link to this review: reviews.example/reviews/" in found.text
+    assert "Other reviews" not in review_page(changed({"reviews": [rated(5)]}))
 
 
 def test_lists_stay_small_whatever_the_files_hold() -> None:
@@ -607,7 +744,7 @@ def test_lists_stay_small_whatever_the_files_hold() -> None:
 def test_every_page_has_a_heading_a_way_to_skip_and_one_place_for_each_link_inside(dataset: Dataset) -> None:
     documents = [list_page(dataset), list_page(dataset, query="back"), wrong_list_page(dataset, rating="x")]
     documents += [review_page(dataset)] if dataset.reviews else []
-    documents.append(pages.no_review_page(TEMPLATES, dataset, LINKS).decode())
+    documents += [pages.nowhere_page(TEMPLATES, dataset, LINKS, each).decode() for each in (True, False)]
     for document in documents:
         found = Read(document)
         levels = [int(tag[1]) for tag, _ in found.opened if re.fullmatch("h[1-6]", tag)]
@@ -659,6 +796,7 @@ def test_every_endpoint_has_a_curl_line_that_a_shell_reads_as_it_is_meant() -> N
     urls = {value for key, value in asdict(strange).items() if key not in pages}
     since, day = strange.since, str(SAMPLE.newest[0]["date"])[:10]
     examples = {since + day: since, strange.search + "?min_rating=4&limit=3": strange.search}
+    examples |= {strange.embed + "?limit=3": strange.embed}
     assert {examples.get(url, url) for _, url, *_ in commands} == urls
     assert {url for _, url, *options in commands if options} == {strange.mcp, strange.hub}
     assert all(line in shown for line in curl_lines(told))

@@ -28,7 +28,7 @@ import reviewsd
 from hub import Hub
 from reviewslib.process.settings import Settings
 from reviewslib.web import reload
-from reviewslib.web.reload import ABSENT_POLLS, Reloader
+from reviewslib.web.reload import Reloader
 
 REVIEW = {"author": "Ann", "rating": 5, "date": "2026-01-01"}
 
@@ -224,7 +224,7 @@ def test_a_file_that_stays_away_makes_the_service_stale_and_a_moment_is_not_miss
     reloader: Reloader, stays_away: bool
 ) -> None:
     (reloader.directory / "reviews.json").unlink()
-    for _ in range(ABSENT_POLLS + stays_away):
+    for _ in range(3 + stays_away):
         reloader.poll()
     assert served(reloader) == ["a"]
     assert ("there is no such file" in str(reloader.error)) is stays_away
@@ -239,7 +239,7 @@ def test_insights_that_stay_away_are_counted_from_the_reviews(reloader: Reloader
     reloader.poll()
     assert reloader.snapshot.dataset.insights["review_count"] == 7
     (data / "insights.json").unlink()
-    for _ in range(ABSENT_POLLS + 1):
+    for _ in range(3 + 1):
         reloader.poll()
     assert reloader.snapshot.dataset.insights["review_count"] == 1
 

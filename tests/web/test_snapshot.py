@@ -1,12 +1,9 @@
 """A snapshot: files as they were at one moment, content that keeps its date, a bounded memory of answers.
 
-Files - Last-Modified - Computed answers
+Files - Last-Modified - Cache
 """
 
 import json
-import os
-import stat
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,12 +15,12 @@ from reviewslib.dataset.contract import BadData
 from reviewslib.links import links_below
 from reviewslib.web import snapshot
 from reviewslib.web.representations import represent
-from reviewslib.web.snapshot import Computed, Files, Snapshot
+from reviewslib.web.snapshot import Files, RepresentationCache, Snapshot
 
 NOW = 1_800_000_000.0
 MINIMAL = {"business": {"name": "X"}, "reviews": []}
 ONE = MINIMAL | {"reviews": [{"id": "a", "author": "Ann", "rating": 5, "date": "2026-01-01"}]}
-PROGRAM = snapshot.load_program()._replace(changed=0)
+PROGRAM = snapshot.load_program_files()._replace(changed=0)
 
 
 # ---- Files ----
@@ -43,102 +40,25 @@ def faults(directory: Path) -> list[str]:
 def test_a_file_that_is_absent_is_a_fault_but_insights_may_be_absent(tmp_path: Path) -> None:
     assert faults(tmp_path) == [f"reviews.json: there is no such file in {tmp_path}; --data names it"]
     found = snapshot.read_files(write(tmp_path))
-    assert (found.insights, found.insights_changed) == (None, files.last_change(tmp_path))
+    changed = [files.last_change(path) for path in (tmp_path / "reviews.json", tmp_path)]
+    assert (found.insights, found.reviews_changed, found.insights_changed) == (None, *changed)
 
 
-@pytest.mark.parametrize("kind", ["directory", "device", stat.S_IFIFO, stat.S_IFSOCK])
 @pytest.mark.parametrize("name", ["reviews.json", "insights.json"])
-def test_what_is_no_regular_file_is_a_fault_and_is_not_waited_for(
-    tmp_path: Path, name: str, kind: Any
-) -> None:
+def test_what_is_no_regular_file_is_a_fault(tmp_path: Path, name: str) -> None:
     path = write(tmp_path) / name
     path.unlink(missing_ok=True)
-    match kind:
-        case "directory":
-            path.mkdir()
-        case "device":
-            path.symlink_to("/dev/zero")
-        case _:
-            os.mknod(path, kind | 0o600)
+    path.symlink_to("/dev/zero")
     assert faults(tmp_path) == [f"{name}: cannot be read: it is not a regular file"]
 
 
-def test_a_pipe_put_in_the_place_of_a_file_that_is_being_read_is_not_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write(tmp_path) / "reviews.json"
-
-    def put_a_pipe_there(mode: int) -> bool:
-        path.unlink()
-        os.mkfifo(path)
-        monkeypatch.undo()
-        return True
-
-    monkeypatch.setattr(stat, "S_ISREG", put_a_pipe_there)
-    assert faults(tmp_path) == ["reviews.json: cannot be read: it is not a regular file"]
-
-
-def test_a_file_that_changes_while_it_is_read_is_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "reviews.json"
-    path.write_bytes(b"old")
-    stamp = files.stamp
-    pauses: list[float] = []
-
-    def stamp_while_somebody_writes(status: os.stat_result) -> files.Stamp:
-        if not pauses:
-            path.write_bytes(b"newer")
-        return stamp(status)
-
-    monkeypatch.setattr(files, "stamp", stamp_while_somebody_writes)
-    monkeypatch.setattr(files.time, "sleep", pauses.append)
-    assert files.read_unchanging(path)[0] == b"newer"
-    assert pauses == [files.SETTLE_SECONDS]
-
-
-def test_a_file_that_is_too_large_is_a_fault_and_is_not_read(tmp_path: Path) -> None:
-    with (tmp_path / "reviews.json").open("wb") as file:
-        file.truncate(files.LARGEST_FILE_BYTES)  # a hole takes no room
-    assert len(snapshot.read_files(tmp_path).reviews) == files.LARGEST_FILE_BYTES
-    with (tmp_path / "reviews.json").open("ab") as file:
-        file.truncate(1_500_000_000_000)
-    assert faults(tmp_path) == ["reviews.json: cannot be read: it is larger than 64 MiB"]
-
-
-def test_a_file_that_never_rests_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stamps = iter(range(100))
-    monkeypatch.setattr(files, "stamp", lambda status: next(stamps))
-    monkeypatch.setattr(files.time, "sleep", lambda seconds: None)
-    assert faults(write(tmp_path)) == ["reviews.json: cannot be read: it changes while it is read"]
-
-
 # ---- Last-Modified ----
-
-LONG_AGO, FAR_AHEAD = 1_000_000_000, 4_000_000_000
-
-
-def test_a_copy_with_an_old_time_is_as_new_as_the_copy(tmp_path: Path) -> None:
-    before = int(time.time())
-    os.utime(write(tmp_path) / "reviews.json", (LONG_AGO, LONG_AGO))
-    assert snapshot.read_files(tmp_path).reviews_changed >= before
-
-
-@pytest.mark.parametrize("switched", ["current", "current/reviews.json"])
-def test_a_file_behind_a_link_is_as_new_as_the_link(tmp_path: Path, switched: str) -> None:
-    release, current = tmp_path / "release", tmp_path / "current"
-    release.mkdir()
-    write(tmp_path)
-    (release / "reviews.json").symlink_to(tmp_path / "reviews.json")
-    current.symlink_to(release)
-    os.utime(tmp_path / switched, (FAR_AHEAD, FAR_AHEAD), follow_symlinks=False)
-    assert snapshot.read_files(current).reviews_changed == FAR_AHEAD
 
 
 @pytest.mark.parametrize("name", ["openapi.json", "page.css", "feeds.py"])
 def test_each_file_of_the_program_dates_the_program(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshot, "last_change", lambda path: 2 if path.name == name else 1)
-    assert snapshot.load_program().changed == 2
+    assert snapshot.load_program_files().changed == 2
 
 
 def built(
@@ -158,12 +78,12 @@ def built(
 
 
 def dates(state: Snapshot) -> dict[str, int]:
-    computed = {"search": state.last_modified, "directory": state.directory.last_modified}
+    computed = {"search": state.last_modified}
     return computed | {path: each.last_modified for path, each in state.fixed.items()}
 
 
-FROM_BOTH = ("search", "/", "/llms.txt", "/reviews.json", "/api/feed.json", "/feed.xml")
-FROM_REVIEWS, FROM_INSIGHTS = ("/.well-known/openapi.json", "/sitemap.xml"), "/insights.json"
+FROM_BOTH = ("search", "/", "markdown", "/llms.txt", "/reviews.json", "/api/feed.json", "/feed.xml")
+FROM_REVIEWS, FROM_INSIGHTS = ("/.well-known/openapi.json", "/sitemap.xml", "/badge.svg"), "/insights.json"
 FROM_NEITHER = ("directory", "/robots.txt", "/favicon.ico")
 
 
@@ -217,7 +137,7 @@ def test_an_empty_feed_was_updated_when_the_data_were() -> None:
     assert f"<updated>{datetime.fromtimestamp(1000, UTC):%Y-%m-%dT%H:%M:%SZ}</updated>".encode() in feed
 
 
-# ---- Computed answers ----
+# ---- Cache ----
 
 
 def computed(size: int) -> Any:
@@ -225,18 +145,18 @@ def computed(size: int) -> Any:
 
 
 def test_an_answer_is_kept_under_its_path_query_and_coding() -> None:
-    kept = Computed()
-    kept.keep(("/a", "q", True), computed(10))
-    assert kept.get(("/a", "q", True)) == computed(10)
-    assert kept.get(("/a", "q", False)) is None
+    cache = RepresentationCache()
+    cache.put(("/a", "q", True), computed(10))
+    assert cache.get(("/a", "q", True)) == computed(10)
+    assert cache.get(("/a", "q", False)) is None
 
 
 def test_answers_never_take_more_room_than_they_may() -> None:
-    kept = Computed(most_bytes=30_000)
-    kept.keep(("/", "", False), computed(30_001))
-    assert kept.get(("/", "", False)) is None
+    cache = RepresentationCache(most_bytes=30_000)
+    cache.put(("/", "", False), computed(30_001))
+    assert cache.get(("/", "", False)) is None
     keys = [("/api/reviews/search", f"limit={number}", False) for number in range(50)]
     for key in keys:
-        kept.keep(key, computed(3000))
-        assert kept.get(key)
-        assert sum(kept.get(each) is not None for each in keys) * 3000 <= 30_000
+        cache.put(key, computed(3000))
+        assert cache.get(key)
+        assert sum(cache.get(each) is not None for each in keys) * 3000 <= 30_000

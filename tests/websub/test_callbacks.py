@@ -113,7 +113,7 @@ def test_an_exchange_fails_in_time_whatever_the_callback_does(
     lab: Lab, behave: Behaviour, outcome: str
 ) -> None:
     lab.on("POST", "/cb", behave)
-    response = client(lab).send(post(lab.url("/cb"), timeout_seconds=0.8))
+    response = client(lab).send(post(lab.url("/cb"), timeout_seconds=0.4 if outcome == LATE else 5.0))
     assert not response.is_success
     assert re.fullmatch(outcome, response.outcome)
     assert response.is_silence == (outcome == LATE)
@@ -193,7 +193,8 @@ def test_of_an_answer_to_a_get_no_more_is_read_than_is_wanted(
     lab: Lab, behave: Behaviour, outcome: str, body: bytes
 ) -> None:
     lab.on("GET", "/cb", behave)
-    response = client(lab).send(CallbackRequest("GET", lab.url("/cb"), {}, None, 0.8, 44))
+    timeout_seconds = 0.4 if outcome == LATE else 5.0
+    response = client(lab).send(CallbackRequest("GET", lab.url("/cb"), {}, None, timeout_seconds, 44))
     assert (response.outcome, response.body) == (outcome, body)
 
 
@@ -365,14 +366,14 @@ def test_every_address_is_entered_before_a_connection_to_it_and_what_ends_that_i
     class Full(Exception):
         pass
 
-    def enter(network: str) -> None:
+    def check(network: str) -> None:
         entered.append(network)
         if network == "127.0.0.1":
             raise Full
 
     entered: list[str] = []
     with pytest.raises(Full):
-        client(lab, lambda _: ["127.0.0.2", "127.0.0.1"]).send(post(lab.url("/cb")), enter)
+        client(lab, lambda _: ["127.0.0.2", "127.0.0.1"]).send(post(lab.url("/cb")), check)
     assert (entered, lab.arrivals) == (["127.0.0.2", "127.0.0.1"], [])
 
 
@@ -392,7 +393,7 @@ V4, V6 = [f"192.0.2.{n}" for n in range(1, 1001)], [f"2001:db8::{n:x}" for n in 
     ],
 )
 def test_an_exchange_tries_four_addresses_two_of_each_family(found: list[str], tried: list[str]) -> None:
-    assert callbacks.few_of(found) == tried
+    assert callbacks.addresses_to_try(found) == tried
 
 
 def test_a_name_with_a_thousand_addresses_makes_an_exchange_into_four_connections(lab: Lab) -> None:
@@ -466,12 +467,12 @@ def test_a_name_is_resolved_once_an_exchange_and_anew_for_the_next(
         asked.append(host)
         return ["127.0.0.1" if len(asked) > 1 else "8.8.8.8"]
 
-    def connect_to_one(addresses: Sequence[str], port: int, *_: object) -> socket.socket:
+    def connect_first(addresses: Sequence[str], port: int, *_: object) -> socket.socket:
         went.append((addresses, port))
         return socket.socket()
 
     # The first answer is public, so the client goes there and nowhere else; tests may not.
-    monkeypatch.setattr(callbacks, "connect_to_one", connect_to_one)
+    monkeypatch.setattr(callbacks, "connect_first", connect_first)
     careful = client(lab, rebinding, allow_private=False)
     first, second = (careful.send(post("https://s.lab.example:8443/cb")) for _ in range(2))
     assert first.status is None

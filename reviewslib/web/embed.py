@@ -1,0 +1,96 @@
+"""What the owner's own website shows: the badge, a picture of the rating, and the frame of newest reviews.
+
+Like `pages`, this module computes what is shown, and its words and markup are templates; it knows no request,
+and what was asked for arrives as values. Neither picture nor frame runs a script or asks another host.
+"""
+
+from __future__ import annotations
+
+from jinja2 import Environment
+
+from reviewslib.dataset.query import Query
+from reviewslib.dataset.reviews import Dataset, search, service_labels, technicians_named
+from reviewslib.dataset.strict_json import decode
+from reviewslib.dataset.text import fold
+from reviewslib.links import Links
+from reviewslib.web.pages import count_text, filter_values, format_rating, list_url, rendered, style_source
+from reviewslib.web.representations import Headers
+
+ANY_SITE = ("Cross-Origin-Resource-Policy", "cross-origin")
+BADGE_HEADERS: Headers = (ANY_SITE,)
+# By theme, what the frame says of its colours. A frame that says another scheme than the page around it gets
+# a ground from the browser, so its text can be read in any case.
+COLOR_SCHEMES = {"light": "light", "dark": "dark", "auto": "light dark"}
+MOST_SUBJECTS = 3  # people and services whose names stand above the reviews
+
+# ---- Badge ----
+
+TEXT_ROOM = 122  # pixels
+FONT_SIZE = 14  # pixels
+# Widths in the usual sans serifs, in parts of the font size; other characters of the badge are like digits.
+WIDTHS = {".": 0.28, ",": 0.28, " ": 0.28, "·": 0.33, "i": 0.22, "r": 0.33, "v": 0.5, "w": 0.72, "s": 0.5}
+
+
+def badge(templates: Environment, dataset: Dataset) -> bytes:
+    """The rating and the number of reviews, `image/svg+xml`, of one size whatever it says."""
+    rating, words = dataset.aggregate_rating["rating_value"], "No reviews yet"
+    if rating is not None:
+        words = f"{format_rating(rating)} · {count_text(dataset.aggregate_rating['review_count'], 'review')}"
+    width = FONT_SIZE * sum(WIDTHS.get(character, 0.56) for character in words)
+    shown = {"words": words, "width": round(min(width, TEXT_ROOM)), "rating": rating or 0}
+    return templates.get_template("badge.svg").render(shown).encode()
+
+
+# ---- Frame ----
+
+
+def frame(
+    templates: Environment,
+    dataset: Dataset,
+    links: Links,
+    limit: int,
+    theme: str,
+    mentions_service: str | None,
+    mentions_technician: str | None,
+) -> bytes:
+    """The newest reviews about these subjects, or of all where there is none, `text/html; charset=utf-8`."""
+    query = Query(limit=limit, mentions_technician=mentions_technician, mentions_service=mentions_service)
+    if not (found := search(dataset, query)).reviews:
+        query = Query(limit=limit)
+        found = search(dataset, query)
+    return rendered(
+        templates,
+        "embed.html",
+        dataset,
+        links,
+        theme=theme if theme in COLOR_SCHEMES else "light",
+        schemes=COLOR_SCHEMES,
+        reviews=[decode(bytes(review.json)) for review in found.reviews],
+        matched=found.frame["matched"],
+        subjects=_subjects(dataset, query)[:MOST_SUBJECTS],
+        matching_url=list_url(links, filter_values(query)),
+    )
+
+
+def _subjects(dataset: Dataset, query: Query) -> list[str]:
+    """The names of the people and services that `query` asks for."""
+    labels = service_labels(dataset)
+    people = technicians_named(dataset, query.mentions_technician) if query.mentions_technician else []
+    services = dataset.services.get(fold(query.mentions_service or ""), frozenset())
+    return [*people, *(labels.get(service, service) for service in sorted(services))]
+
+
+def refused_frame(templates: Environment, links: Links) -> bytes:
+    """What a frame shows instead of an error, `text/html; charset=utf-8`."""
+    return templates.get_template("embed_refused.html").render(links=links).encode()
+
+
+def frame_headers(templates: Environment) -> Headers:
+    """What a browser may do with the frame: put it into any page, apply its style, and run no script."""
+    style = style_source(templates, "embed_style")
+    policy = (
+        f"default-src 'none'; style-src {style}; img-src 'self'; connect-src 'self';"
+        " base-uri 'none'; form-action 'none'; frame-ancestors *; require-trusted-types-for 'script'"
+    )
+    referrer = ("Referrer-Policy", "strict-origin-when-cross-origin")
+    return (("Content-Security-Policy", policy), referrer, ANY_SITE)

@@ -1,0 +1,88 @@
+"""What the documents tell others to copy works as it stands there."""
+
+import re
+import subprocess
+import sys
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+
+from page_samples import sample_dataset, write_files
+from services import ROOT, Address, daemon, fetch
+from small_files import a_file, review
+
+from reviewslib.links import links_below
+from reviewslib.web import snapshot
+from reviewslib.web.pages import html_page
+
+DOCUMENTS = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
+PLACE = "https://reviews.example.com"  # where the documents expect a service
+
+
+def blocks(document: str, kind: str) -> list[str]:
+    """The blocks of one kind of text in a document."""
+    return re.findall(rf"```{kind}\n(.*?)```", DOCUMENTS[document], re.DOTALL)
+
+
+def run(document: str, service: Address, directory: Path) -> str:
+    """What the only program of a document prints, run against a service."""
+    (program,) = blocks(document, "python")
+    here = re.sub(
+        "https://reviews.example.com|http://127.0.0.1:8080", f"http://127.0.0.1:{service.port}", program
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", here], cwd=directory, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_mirror_has_every_edit_and_deletion_and_asks_for_what_it_has_only_once(tmp_path: Path) -> None:
+    mirror, data = tmp_path / "mirror", tmp_path / "data"
+    for each in (mirror, data):
+        each.mkdir()
+    versions = [[review("a", text="old"), review("b")], [review("a", text="new")], [review("a", text="new")]]
+    state = tmp_path / "state"
+    for number, version in enumerate(versions):
+        write_files(data, a_file(*version))
+        with daemon(data=data, base_url="https://r.example", state=state) as service:
+            run("api.md", service, mirror)
+            assert (mirror / "reviews.json").read_bytes() == fetch(service, "/reviews.json").body
+            changed = (mirror / "reviews.json").stat().st_mtime_ns
+            run("api.md", service, mirror)
+            assert (mirror / "reviews.json").stat().st_mtime_ns == changed, number
+
+
+class Elements(HTMLParser):
+    """The names of the elements of a text, and what stands between them."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.names: list[str] = []
+        self.texts: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def test_a_site_that_is_made_on_a_server_gets_three_reviews_as_html(tmp_path: Path) -> None:
+    texts = ['<script>1</script> & "x" \'', "{rating}", None]
+    reviews = [review(f"{9 - at}", text=text, author=f"<b>{at}") for at, text in enumerate(texts)]
+    data = write_files(tmp_path, a_file(*reviews, review("0")))
+    with daemon(data=data) as service:
+        found = Elements(run("your-website.md", service, tmp_path))
+    assert found.names == ["blockquote", "p", "footer", "a"] * 3
+    shown = "".join(found.texts)
+    assert all(text in shown for text in texts if text)
+    assert shown.count("5 of 5 stars, <b>") == shown.count("2025-06-01") == 3
+
+
+def test_the_lines_for_other_websites_are_those_that_the_first_page_shows() -> None:
+    page = html_page(snapshot.load_program_files().templates, sample_dataset(), links_below(PLACE)).decode()
+    shown = re.findall("<pre><code>(&lt;(?:a|iframe) .*?)</code></pre>", page, re.DOTALL)
+    assert [line.strip() for line in blocks("your-website.md", "html")] == list(map(unescape, shown))

@@ -1,0 +1,217 @@
+"""The badge and the frame say what the data say, whatever their address holds, and any page may show them.
+
+What they look like in a page of another origin is in `test_browser.py`; that no text becomes markup, in
+`test_pages.py`.
+
+Badge - Frame - Answers
+"""
+
+import io
+import json
+import re
+import xml.etree.ElementTree as ET
+from typing import Any
+
+import pytest
+from page_samples import ROOT, SMALLEST, dataset_of, sample_dataset
+from services import SAMPLE
+from small_files import CONTRACT
+
+import reviewsd
+from reviewslib.dataset.query import forgiving_values
+from reviewslib.links import links_below
+from reviewslib.process.settings import Settings
+from reviewslib.web import embed, pages
+from reviewslib.web.representations import Response, resolved
+
+TEMPLATES = pages.load_templates(ROOT / "reviewslib" / "web" / "templates")
+LINKS = links_below("https://reviews.example")
+DATASET = sample_dataset()
+REVIEWS = json.loads(DATASET.reviews_json)["reviews"]
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+# ---- Badge ----
+
+
+def picture_of(dataset: Any) -> ET.Element:
+    """The badge as a reader of XML finds it."""
+    picture = embed.badge(TEMPLATES, dataset)
+    assert len(picture) < 2048
+    assert not re.search(rb"<style|<script|@media|url\(|href=\"[^#]", picture)
+    return ET.fromstring(picture)
+
+
+@pytest.mark.parametrize(
+    ("rating", "count", "words"),
+    [(4.42, 160, "4.42 · 160 reviews"), (5, 1, "5 · 1 review"), (3.5, 12345, "3.5 · 12,345 reviews"),
+     (1, 10**12, "1 · 1,000,000,000 reviews"), (None, None, "No reviews yet")],
+)  # fmt: skip
+def test_the_badge_says_the_rating_in_stars_and_words_that_fit(rating: Any, count: Any, words: str) -> None:
+    given = {"rating_value": rating, "review_count": count}
+    picture = picture_of(dataset_of(SMALLEST | {"aggregate_rating": given}))
+    texts = picture.findall(f".//{SVG}text") + picture.findall(f".//{SVG}title")
+    assert [each.text for each in texts] == [words, words]
+    assert (picture.get("width"), picture.get("height"), picture.get("role")) == ("252", "36", "img")
+    assert 0 < float(texts[0].get("textLength", "")) <= embed.TEXT_ROOM
+    (filled,) = picture.findall(f"./{SVG}svg/{SVG}svg")
+    assert float(filled.get("width", "")) == pytest.approx(24 * (rating or 0))
+
+
+# ---- Frame ----
+
+
+def frame(dataset: Any = DATASET, **asked: str) -> str:
+    """The frame that a query string of these values gets."""
+    wanted = forgiving_values(CONTRACT.embed_parameters, list(asked.items()))
+    return embed.frame(TEMPLATES, dataset, LINKS, **wanted).decode()
+
+
+def shown_ids(document: str) -> list[str]:
+    return re.findall(rf'<p class="when"><a href="{LINKS.review}([^"]*)"><time', document)
+
+
+def ids(reviews: list[Any], most: int) -> list[str]:
+    return [review["id"] for review in reviews][:most]
+
+
+@pytest.mark.parametrize(
+    "limit, count", [("", 3), ("1", 1), ("10", 10), ("0", 3), ("11", 3), ("x", 3), ("\udcff", 3)]
+)
+def test_the_frame_has_the_newest_reviews_and_a_wrong_limit_counts_as_absent(limit: str, count: int) -> None:
+    document = frame(limit=limit)
+    assert shown_ids(document) == ids(REVIEWS, count)
+    assert "Newest first, not chosen by rating." in document
+    assert f'<a href="{LINKS.review_list}">All 160 reviews</a>' in document
+
+
+def test_subjects_select_and_an_unknown_one_and_the_rating_do_not() -> None:
+    massages = [each for each in REVIEWS if "massage-therapy" in each["mentioned_services"]]
+    document = frame(mentions_service="MASSAGE therapy")
+    assert shown_ids(document) == ids(massages, 3) != ids(REVIEWS, 3)
+    assert "Those that speak of <bdi>Massage therapy</bdi>, newest first, not chosen by rating." in document
+    assert (
+        f'<a href="{LINKS.review_list}?mentions_service=MASSAGE+therapy">All {len(massages)} of these'
+        in document
+    )
+    of_okafor = [each for each in massages if "Dr. Tobias Okafor" in each["mentioned_technicians"]]
+    assert shown_ids(frame(mentions_service="massage-therapy", mentions_technician="okafor")) == ids(
+        of_okafor, 3
+    )
+    plain = frame()
+    for odd in (
+        {"mentions_service": "none"},
+        {"mentions_technician": ","},
+        {"rating": "5"},
+        {"min_rating": "5"},
+    ):
+        assert frame(**odd) == plain
+
+
+@pytest.mark.parametrize("theme", ["light", "dark", "auto", "", "Dark", "x"])
+def test_a_theme_is_one_of_three_and_a_wrong_one_counts_as_absent(theme: str) -> None:
+    expected = theme if theme in embed.COLOR_SCHEMES else "light"
+    document = frame(theme=theme)
+    assert f'<html lang="en" class="{expected}">' in document
+    assert f'<meta name="color-scheme" content="{embed.COLOR_SCHEMES[expected]}">' in document
+
+
+def test_the_contract_lists_the_themes() -> None:
+    parameters = CONTRACT.document["paths"]["/embed"]["get"]["parameters"]
+    assert [each["schema"]["enum"] for each in parameters if each.get("name") == "theme"] == [
+        [*embed.COLOR_SCHEMES]
+    ]
+
+
+def test_the_frame_leads_out_of_itself_is_not_indexed_and_lets_pages_give_it_its_height() -> None:
+    document = frame()
+    assert '<base target="_top">' in document
+    assert '<meta name="robots" content="noindex">' in document
+    assert '<meta name="responsive-embedded-sizing" content="allow-origins=*">' in document
+    assert not re.search(r"<script|<img|<iframe|<link|url\(|@import", document)
+
+
+def test_the_frame_shows_policy_and_link_where_there_are_any_and_closes_up_where_there_are_none() -> None:
+    document = frame()
+    assert (
+        DATASET.business["review_policy"] in document
+        and "160 verified customer reviews, published" in document
+    )
+    assert f'<a href="{DATASET.business["review_url"]}" rel="noopener">Write a review</a>' in document
+    some = frame(dataset_of(SMALLEST | {"aggregate_rating": {"rating_value": 4, "review_count": 1204}}))
+    assert "1,204 reviews, 0 of them here." in some
+    empty = frame(dataset_of(SMALLEST))
+    assert "No reviews yet." in empty and "article" not in empty.partition("<body>")[2]
+    assert "Write a review" not in empty and 'class="policy"' not in empty
+
+
+def test_a_long_review_is_cut_and_leads_to_the_whole_one() -> None:
+    review = {"id": "a", "author": "A", "rating": 5, "date": "2026-01-01"}
+    for length, is_cut in ((pages.MOST_QUOTED, False), (pages.MOST_QUOTED + 1, True)):
+        document = frame(dataset_of(SMALLEST | {"reviews": [review | {"text": "x" * length}]}))
+        assert ("The whole review" in document) is is_cut
+        assert ("x" * length in document) is not is_cut
+
+
+# ---- Answers ----
+
+APP = reviewsd.application_of(Settings(data=SAMPLE))
+
+
+def ask(path: str, query: str = "", method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
+    environ: dict[str, Any] = {"REQUEST_METHOD": method, "PATH_INFO": path, "QUERY_STRING": query}
+    environ |= {"HTTP_HOST": "a", "SERVER_PROTOCOL": "HTTP/1.1", "wsgi.input": io.BytesIO()}
+    response = resolved(APP.respond(environ | {f"HTTP_{name}": value for name, value in headers.items()}))
+    return response.status, dict(response.headers), bytes(response.body[:])
+
+
+@pytest.mark.parametrize("path", ["/embed", "/badge.svg"])
+def test_both_are_tagged_dated_cacheable_conditional_and_shown_by_any_page(path: str) -> None:
+    status, headers, _ = ask(path, "utm_source=x", ACCEPT_ENCODING="gzip")
+    kind = "image/svg+xml" if path == "/badge.svg" else "text/html; charset=utf-8"
+    assert (status, headers["Content-Type"], headers["Content-Encoding"]) == (200, kind, "gzip")
+    assert headers["Cache-Control"] == "public, max-age=60"
+    assert headers["Cross-Origin-Resource-Policy"] == "cross-origin"
+    assert ask(path, IF_NONE_MATCH=headers["ETag"], ACCEPT_ENCODING="gzip")[0] == 304
+    assert ask(path, IF_MODIFIED_SINCE=headers["Last-Modified"])[0] == 304
+    assert ask(path, method="HEAD")[2] == b""
+
+
+def assert_frame(headers: dict[str, str]) -> None:
+    """The policy is that of the frame, which any page may show and in which no script runs."""
+    policy = headers["Content-Security-Policy"]
+    assert "frame-ancestors *;" in policy and policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert "script-src" not in policy and "X-Frame-Options" not in headers
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [({"path": "/embed"}, 200), ({"path": "/embed", "query": "limit=x&limit=y&%ff=%ff"}, 200),
+     ({"path": "/embed", "method": "HEAD"}, 200), ({"path": "/embed", "method": "POST"}, 405),
+     ({"path": "/embed", "HOST": "a/b"}, 400), ({"path": "/embed/x"}, 404), ({"path": "/embed/"}, 404),
+     ({"path": "/embed", "query": "mentions_service=" + "x" * 3000}, 200)],
+)  # fmt: skip
+def test_every_answer_of_the_frame_has_its_own_policy(asked: dict[str, str], status: int) -> None:
+    found, headers, body = ask(**asked)
+    assert found == status
+    assert_frame(headers)
+    assert status == 200 or b"cannot be shown here at the moment" in body
+
+
+def test_what_the_server_refuses_and_a_fault_of_ours_are_a_page_with_that_policy_too(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/embed", "HTTP_HOST": "a"}
+    busy = APP.refuse(environ, 503, "Too many.", (("Retry-After", "1"),))
+    monkeypatch.setattr(embed, "frame", lambda *_, **__: 1 / 0)
+    answers: list[Response] = [busy, resolved(APP.respond(environ | {"QUERY_STRING": "limit=9"}))]
+    assert [each.status for each in answers] == [503, 500]
+    assert dict(busy.headers)["Retry-After"] == "1"
+    for each in answers:
+        assert_frame(dict(each.headers))
+        assert dict(each.headers)["Cache-Control"] == "no-store"
+    assert len(caplog.records) == 1
+
+
+def test_search_engines_may_read_that_they_shall_not_index_the_frame() -> None:
+    assert b"embed" not in ask("/sitemap.xml")[2] + ask("/robots.txt")[2]

@@ -1,0 +1,191 @@
+"""Representations: what is sent in which coding, and when nothing needs to be sent.
+
+That servers pass these headers on is in `test_http.py`.
+
+Bodies - Answers - Codings and types - Conditional requests
+"""
+
+import gzip
+import hashlib
+from itertools import product
+
+import pytest
+
+from reviewslib.web import representations
+from reviewslib.web.representations import (
+    Deferred,
+    Representation,
+    Response,
+    SharedSlice,
+    accepts_gzip,
+    date_seconds,
+    finished,
+    media_weight,
+    negotiated,
+    prefers_json,
+    represent,
+    resolved,
+    weights,
+)
+
+BODY = b"Reviews, " * 500
+DIGEST = hashlib.sha256(BODY).hexdigest()
+RFC_DATE, RFC_SECONDS = "Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777  # RFC 9110 section 5.6.7
+
+
+def asked(representation: Representation, **headers: str) -> Response:
+    return negotiated(representation, {name.replace("_", "-"): each for name, each in headers.items()}.get)
+
+
+# ---- Bodies ----
+
+
+@pytest.mark.parametrize("level", [representations.COMPUTED_GZIP_LEVEL, representations.FIXED_GZIP_LEVEL])
+@pytest.mark.parametrize("size", [1024, 1025, 300_000])
+def test_a_body_of_any_size_is_packed_whole_and_without_a_time(size: int, level: int) -> None:
+    body = (BODY * (size // len(BODY) + 1))[:size]
+    coding = represent(body, "a/b", 1, level).gzip
+    assert coding
+    assert coding.body == gzip.compress(body, level, mtime=0)
+    assert coding.body[4:8] == bytes(4), "MTIME (RFC 1952, section 2.3.1) is not known"
+
+
+def test_what_a_coding_would_not_make_smaller_has_none() -> None:
+    assert represent(BODY[:1023], "a/b", 1).gzip is None
+    assert represent(BODY, "a/b", 1, gzip_level=None).gzip is None
+    assert represent(BODY, "a/b", 1) == represent(BODY, "a/b", 1, gzip_level=6)
+
+
+def test_a_shared_slice_is_cut_as_the_bytes_that_it_is_made_of() -> None:
+    whole = b"headparttail"
+    shared = SharedSlice(b"head", memoryview(b"part"), b"tail")
+    assert len(shared) == len(whole)
+    for start, stop in product([None, *range(-2, 14)], repeat=2):
+        assert shared[start:stop] == whole[start:stop]
+    coding = represent(SharedSlice(BODY, memoryview(b"x"), b""), "a/b", 1).gzip
+    assert coding and gzip.decompress(coding.body) == BODY + b"x"
+
+
+# ---- Answers ----
+
+
+def test_an_answer_is_typed_tagged_by_its_bytes_dated_and_cacheable() -> None:
+    policy, link, kind = ("Policy", "p"), ("Link", "<u>; rel=self"), ("Content-Type", "a/b")
+    both = represent(BODY, "a/b", RFC_SECONDS, 6, link[1], "Accept", (policy,))
+    exposed = ("Access-Control-Expose-Headers", "ETag, Last-Modified, Link, Retry-After")
+    cors = (("Access-Control-Allow-Origin", "*"), exposed)
+    caching = (("Last-Modified", RFC_DATE), ("Cache-Control", "public, max-age=60"), ("Vary", "Accept"))
+    plain = (kind, policy, ("ETag", f'"{DIGEST}"'), *caching, link, *cors)
+    packed = (kind, ("Content-Encoding", "gzip"), policy, ("ETag", f'"{DIGEST}-gzip"'), *caching, link, *cors)
+    assert asked(both) == Response(200, plain, BODY)
+    assert asked(both, accept_encoding="gzip") == Response(200, packed, gzip.compress(BODY, 6, mtime=0))
+    assert asked(both, if_none_match="*") == Response(304, plain[2:], b"")
+    assert asked(both, accept_encoding="gzip", if_none_match="*") == Response(304, packed[3:], b"")
+    bare = represent(b"", "a/b", RFC_SECONDS, digest="d")
+    vary = ("Vary", "Accept-Encoding")
+    assert bare.content_type == "a/b" and bare.digest == "d"
+    assert negotiated(bare, {}.get, shared=True) == Response(
+        200, (kind, ("ETag", '"d"'), *caching[:2], vary, *cors), b"", shared=True
+    )
+
+
+def test_what_finishes_an_answer_finishes_what_may_be_sent_instead() -> None:
+    busy = Response(503, (), b"busy")
+    whole = Response(200, (), b"whole", instead=busy)
+    done = Response(503, (("Done", "1"),), b"busy")
+    all_done = Response(200, done.headers, b"whole", instead=done)
+
+    def finish(response: Response) -> Response:
+        return response._replace(headers=done.headers)
+
+    assert [finished(answer, finish) for answer in (busy, whole)] == [done, all_done]
+    assert [resolved(answer) for answer in (whole, Deferred(lambda: whole, busy))] == [whole, whole]
+    for answer, instead in ((Deferred(lambda: whole, busy), done), (Deferred(lambda: whole), None)):
+        deferred = finished(answer, finish)
+        assert isinstance(deferred, Deferred)
+        assert (resolved(deferred), deferred.instead) == (all_done, instead)
+
+
+# ---- Codings and types: RFC 9110 section 12 ----
+
+
+@pytest.mark.parametrize(
+    ("field", "found"),
+    [
+        ("", {}),
+        ("gzip, BR;q=0.5", {"gzip": 1, "br": 0.5}),
+        ("text/html; level=1 ; Q= 0.123456", {"text/html": 0.123456}),
+        ("a;q=0.2, a;q=0.7, a;q=0.5", {"a": 0.7}),
+        ("a;q=0, b;q=1.9, c;q=1.", {"a": 0, "b": 1, "c": 1}),
+        ("a;q=nonsense, b;q=-1, c;q=2, d;q=, e;q=0.5x, ,;=, ;q=1, f", {"f": 1}),
+        ("x" * 995 + ",gzip", {"x" * 995: 1, "gzip": 1}),
+        ("a,b," + "x" * 992 + ",gzip", {"a": 1, "b": 1, "x" * 992: 1}),
+        ("x" * 1001, {}),
+    ],
+)
+def test_members_have_weights_and_what_is_malformed_or_too_far_is_left_out(
+    field: str, found: dict[str, float]
+) -> None:
+    assert weights(field) == found
+
+
+def test_the_weight_of_a_type_is_its_own_or_that_of_its_range() -> None:
+    accepted = {"text/html": 0.1, "text/*": 0.2, "*/*": 0.3}
+    for kind, weight in (("text/html", 0.1), ("text/plain", 0.2), ("image/png", 0.3)):
+        assert media_weight(accepted, kind) == weight
+    assert media_weight({"text/html": 1}, "text/plain") == 0
+
+
+@pytest.mark.parametrize(
+    ("field", "is_taken"),
+    [(field, True) for field in ("gzip;q=0.5", "*", "identity;q=0.5, gzip", "gzip;q=0.5, identity;q=0.5")]
+    + [(field, False) for field in ("", "br", "identity, gzip;q=0.5", "*;q=0", "gzip;q=0", "gzip;q=0, *")],
+)
+def test_gzip_is_sent_where_it_is_taken_and_liked_no_less_than_plain_bytes(
+    field: str, is_taken: bool
+) -> None:
+    assert accepts_gzip(field) is is_taken
+
+
+@pytest.mark.parametrize(
+    ("field", "is_preferred"),
+    [(field, False) for field in ("", "*/*", "text/*", "text/html, application/json", "application/json;q=0")]
+    + [("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", False)]
+    + [("application/json;q=0.5, */*", False), ("application/json;q=0.5, */*;q=0.5", True)]
+    + [("Application/JSON; charset=utf-8", True), ("application/json, text/plain, */*", True)]
+    + [("text/html;q=0.5, application/json", True), ("application/json;q=0.5", True)],
+)
+def test_json_is_sent_where_it_is_named_and_liked_more_than_the_page(field: str, is_preferred: bool) -> None:
+    assert prefers_json(field) is is_preferred
+
+
+# ---- Conditional requests: RFC 9110 section 13 ----
+
+OLD_FORMS = ("Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994")
+
+
+@pytest.mark.parametrize(
+    ("header", "value", "status"),
+    [("if_none_match", value, 304) for value in ("{}", "W/{}", '"other", {}', '"a","b" , W/{},"c"', "*")]
+    + [("if_none_match", odd, 200) for odd in ('"other"', 'W/"other"', "nonsense", '"', ",", '"*"')]
+    + [("if_modified_since", day, 304) for day in (RFC_DATE, *OLD_FORMS, "Fri, 31 Dec 9999 23:59:59 GMT")]
+    + [("if_modified_since", day, 200) for day in ("Sun, 06 Nov 1994 08:49:36 GMT", "yesterday", "")],
+)
+def test_a_list_of_tags_or_a_date_matches_or_counts_for_nothing(header: str, value: str, status: int) -> None:
+    representation = represent(BODY, "a/b", RFC_SECONDS)
+    assert asked(representation, **{header: value.format(f'"{DIGEST}"')}).status == status
+
+
+def test_the_tag_of_either_coding_is_repeated_and_a_date_beside_a_tag_does_not_count() -> None:
+    both = represent(BODY, "a/b", RFC_SECONDS)
+    for tag, coding in product((f'"{DIGEST}"', f'"{DIGEST}-gzip"'), ("", "gzip")):
+        answer = asked(both, if_none_match=tag, accept_encoding=coding)
+        assert (answer.status, answer.headers[0]) == (304, ("ETag", tag))
+    assert asked(both, if_none_match='"other"', if_modified_since=RFC_DATE).status == 200
+
+
+def test_a_date_has_one_of_three_forms_or_counts_for_nothing() -> None:
+    assert {date_seconds(text) for text in (RFC_DATE, *OLD_FORMS)} == {RFC_SECONDS}
+    odd = [None, "", "0", "31 Dec 9999", f"{RFC_DATE}, {RFC_DATE}", "1 Jan 2026 0:0 +99999999999999"]
+    odd += ["Mon, 01 Jan 0001 00:00:00 +1400", "Sat, 99 Nov 1994 08:49:37 GMT", f"1 Jan {'9' * 20} 0:0"]
+    assert {date_seconds(text) for text in odd} == {None}
