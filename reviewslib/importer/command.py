@@ -57,14 +57,14 @@ def read_exports(options: Options) -> Exports:
 
     Raises BadData, and NeedsDecision where nothing can be imported; other questions are noted.
     """
-    exports, start, parts = Exports(options), time.monotonic(), set[tuple[str, str]]()
+    exports, start = Exports(options), time.monotonic()
     paths = given_files(options)
     for path in dict.fromkeys(paths):
         if sys.stderr.isatty() and time.monotonic() > start + QUIET_SECONDS:
             print_lines([f"reading {path} …"], sys.stderr)
         before = exports.copy() if options.drop else exports
         try:
-            _read_export(path, parts, exports)
+            _read_export(path, exports)
             if options.drop:
                 records = len(exports.records) - len(before.records)
                 refuse_failures(exports.failed[len(before.failed) :], records)
@@ -106,18 +106,18 @@ def _skipped(path: Path, fault: BadData | NeedsDecision, data: Path) -> Lines:
     return [f"skipped: {path}: {asked}", *(f"  Explain it once: {each}" for each in commands)]
 
 
-def _read_export(path: Path, parts: set[tuple[str, str]], exports: Exports) -> None:
-    """Add what a file or a folder says; `parts` were read before. Raises BadData and NeedsDecision."""
+def _read_export(path: Path, exports: Exports) -> None:
+    """Add what a file or a folder says. Raises BadData and NeedsDecision."""
     links = [path] if path.is_symlink() else []
     try:
         if path.is_dir() and not links:
             members = files.in_folder(path, formats.IN_FOLDER, links)
-            formats.read_google(members, *_part(path, path.name, parts), exports)
+            formats.read_google(members, *_part(path, path.name, exports), exports)
         elif not links:
             with files.opened(path) as file:
                 if files.is_archive(file):
                     members = files.in_archive(file, path, formats.IN_ARCHIVE)
-                    formats.read_google(members, *_part(path, path.stem, parts), exports)
+                    formats.read_google(members, *_part(path, path.stem, exports), exports)
                 else:
                     _read_single(files.read_whole(file, path), str(path), exports)
     except OSError as error:
@@ -136,11 +136,11 @@ def _read_single(data: bytes, file: str, exports: Exports) -> None:
         read_csv(data, file, exports)
 
 
-def _part(path: Path, name: str, parts: set[tuple[str, str]]) -> tuple[str, str]:
+def _part(path: Path, name: str, exports: Exports) -> tuple[str, str]:
     """The key of the export of which a folder or an archive is a part, and the number of the part."""
-    export, number = part = formats.part_of(name)
-    is_other = part in parts and not export.startswith("takeout-")  # it is in another folder
-    parts.add(part)
+    export, number = formats.part_of(name)
+    is_there = export in exports.known and number in exports.known[export].parts  # from another folder
+    is_other = is_there and not export.startswith("takeout-")
     return export if number and not is_other else str(path), number
 
 

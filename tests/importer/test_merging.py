@@ -214,9 +214,18 @@ def test_what_follows_the_time_of_a_takeout_makes_no_other_export(shop: Shop, na
     assert set(shop.reviews) == {takeout_id(n) for n in range(1, 31)}
 
 
-def test_an_export_that_has_the_name_of_an_earlier_one_is_another(shop: Shop) -> None:
-    shop.take(takeout(shop.root / "x-001.zip", [item(n) for n in range(30)]))
-    shop.take(takeout(shop.root / "x-001.zip", [item(n) for n in range(1, 31)]))
+@pytest.mark.parametrize("folders", [("", ""), ("a", "b")])
+def test_an_export_that_has_the_name_of_another_is_one_of_its_own(
+    shop: Shop, folders: tuple[str, str]
+) -> None:
+    paths = []
+    for first, folder in enumerate(folders):
+        (shop.root / folder).mkdir(exist_ok=True)
+        items = [item(n) for n in range(first, first + 30)]
+        paths.append(takeout(shop.root / folder / "x-001.zip", items))
+        if not folder:
+            shop.take(*paths)
+    shop.take(*paths)
     assert set(shop.reviews) == {takeout_id(n) for n in range(1, 31)}
 
 
