@@ -156,7 +156,7 @@ def test_the_smallest_file_that_loads_does(tmp_path: Path) -> None:
 
 def test_the_example_of_editorial_json_has_its_form() -> None:
     (editorial,) = json_blocks("docs/files.md")
-    assert list(CONTRACT.editorial_file.complaints(editorial)) == []
+    assert list(CONTRACT.editorial_file.violations(editorial)) == []
 
 
 def anchors(text: str) -> set[str]:

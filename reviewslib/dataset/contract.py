@@ -18,7 +18,7 @@ from typing import Any
 from reviewslib.dataset.strict_json import Json, JsonPath, decode
 
 Schema = dict[str, Any]  # JSON Schema 2020-12
-Complaints = Iterator[tuple[JsonPath, str]]  # where something is wrong, and what
+Violations = Iterator[tuple[JsonPath, str]]  # where something is wrong, and what
 
 
 # ---- Faults: what is wrong with a data file, with the data that its report needs ----
@@ -149,7 +149,7 @@ class FileForm:
         self._schema = schemas | {"$ref": f"#/$defs/{name}"}
         self._accepts = acceptance(schemas, schemas["$defs"][name])
 
-    def complaints(self, value: Json) -> Complaints:
+    def violations(self, value: Json) -> Violations:
         """Everything that is wrong with the form of `value`: where, and what."""
         if self._accepts(value):
             return
@@ -161,7 +161,7 @@ class FileForm:
             yield tuple(error.absolute_path), _reason(error)
 
     def complete(self, value: Json) -> Json:
-        """A copy of `value`, which has no complaints, with the defaults of the schema.
+        """A copy of `value`, which has no violations, with the defaults of the schema.
 
         A key with a default gets it when it is absent or null. The schema's keys come first, in its order.
         """
@@ -193,7 +193,7 @@ def _completed(document: dict[str, Json], schema: Schema | bool, value: Json) ->
     return known | {key: _completed(document, others, value[key]) for key in value if key not in known}
 
 
-# A type of JSON Schema: its name in a complaint, and the Python types whose values surely have it.
+# A type of JSON Schema: its name in a violation, and the Python types whose values surely have it.
 TYPES: dict[str, tuple[str, set[type]]] = {
     "array": ("an array", {list}),
     "boolean": ("true or false", {bool}),
@@ -222,7 +222,7 @@ def _reason(error: Any) -> str:
     if error.validator == "type":
         wanted = " or ".join(TYPES[name][0] for name in _names(wanted))
     reason = REASONS.get(str(error.validator), "{value} does not fit {wanted}")
-    return reason.format(value=shown(error.instance), wanted=wanted, error=error)
+    return reason.format(value=quoted(error.instance), wanted=wanted, error=error)
 
 
 def _names(wanted: str | list[str]) -> list[str]:
@@ -230,8 +230,8 @@ def _names(wanted: str | list[str]) -> list[str]:
     return [wanted] if isinstance(wanted, str) else wanted
 
 
-def shown(value: Json) -> str:
-    """A value as a complaint repeats it: long ones cut, nested ones named."""
+def quoted(value: Json) -> str:
+    """A value as a violation repeats it: long ones cut, nested ones named."""
     if isinstance(value, (dict, list)):
         return TYPES["object" if isinstance(value, dict) else "array"][0]
     text = json.dumps(value, ensure_ascii=False)
@@ -244,7 +244,7 @@ ANNOTATIONS = {"default", "description", "examples", "title"}
 
 
 def acceptance(document: dict[str, Json], schema: Schema | bool) -> Callable[[Json], bool]:
-    """A function that returns True for a value that surely fits `schema`; after False the library decides.
+    """Fast path: a function whose True means valid for `schema`; False means unknown, ask jsonschema.
 
     A keyword that is not known here accepts nothing; `additionalProperties` speaks of all properties here.
     """

@@ -16,7 +16,7 @@ from datetime import datetime
 from difflib import get_close_matches
 from statistics import fmean, variance
 
-from reviewslib.dataset.contract import Complaints, resolve, shown
+from reviewslib.dataset.contract import Violations, quoted, resolve
 from reviewslib.dataset.strict_json import Json, JsonPath, Object, encode, members
 from reviewslib.dataset.text import alias_of, folded_words
 
@@ -28,16 +28,16 @@ Annotations = Mapping[str, Object]  # what was found in each review, by its id
 ENTITY_KINDS = ("technicians", "services", "problems", "service_areas")
 NAME_KEYS = dict.fromkeys(ENTITY_KINDS, "id") | {"technicians": "label"}  # how annotations name an entry
 MODEL = "counted from stars; names by alias"
-# What a person wrote under these keys is not kept. The first two are set by the callers of `counted`.
+# What a person wrote under these keys is not kept. Callers of `compute_insights` set the first two.
 COUNTED_KEYS = frozenset(
     ("version", "generated_at", "model", "review_count", "date_range", "overall_sentiment", "temporal")
 )
 
 
-def counted(reviews: Reviews, editorial: Object | None = None) -> dict[str, Json]:
+def compute_insights(reviews: Reviews, editorial: Object | None = None) -> dict[str, Json]:
     """The insights of `reviews` in the form of InsightsFile, without `version` and `generated_at`.
 
-    `editorial` has the form of EditorialFile and no `name_complaints`. The same arguments, the same document.
+    `editorial` has the form of EditorialFile and no `name_violations`. The same arguments, the same document.
     """
     by_hand = editorial or {}
     entities = by_hand.get("entities") or {}
@@ -56,9 +56,9 @@ def counted(reviews: Reviews, editorial: Object | None = None) -> dict[str, Json
     return document | {key: by_hand[key] for key in by_hand if key not in COUNTED_KEYS | document.keys()}
 
 
-def renewed(before: Object, reviews: Reviews, editorial: Object, now: datetime) -> Object:
+def refresh_insights(before: Object, reviews: Reviews, editorial: Object, now: datetime) -> Object:
     """`before`, an InsightsFile or empty, if nothing else would be counted today; else its next version."""
-    document = counted(reviews, editorial)
+    document = compute_insights(reviews, editorial)
     if document == {key: value for key, value in before.items() if key not in ("version", "generated_at")}:
         return before
     generated_at = now.strftime("%Y-%m-%dT%H:%M:%SZ")  # `now` is UTC
@@ -204,7 +204,7 @@ def _trend(reviews: Reviews) -> str:
 # ---- Judgement: what is wrong with an editorial document, and what no longer fits the reviews ----
 
 
-def name_complaints(editorial: Json) -> Complaints:
+def name_violations(editorial: Json) -> Violations:
     """What the schema EditorialFile cannot say; `editorial` has any form.
 
     Ids, names and aliases that stand for two entries of a kind, and aliases where nothing is counted by them.
@@ -218,7 +218,7 @@ def name_complaints(editorial: Json) -> Complaints:
                 if isinstance(value, str) and key in ("aliases", "id", NAME_KEYS[kind]):
                     first = first_use.setdefault((kind, key, folded_words(value)), index)
                     if first != index:
-                        yield path, f"{shown(value)} already stands for /entities/{kind}/{first}"
+                        yield path, f"{quoted(value)} already stands for /entities/{kind}/{first}"
             case (*_, "aliases"):
                 yield path, f"aliases belong to entries of {', '.join(ENTITY_KINDS)} only"
 
@@ -226,26 +226,28 @@ def name_complaints(editorial: Json) -> Complaints:
 QUOTATION_MARKS = ' "“”„«»'
 
 
-def outdated(reviews: Reviews, editorial: Object) -> Complaints:
-    """Ids of reviews that are not served, and phrases that stand in none; `editorial` as in `counted`."""
+def stale_references(reviews: Reviews, editorial: Object) -> Violations:
+    """Ids of reviews that are not served, and phrases that no review has; `editorial` is as above."""
     ids = {review["id"] for review in reviews}
     texts = "\n".join(folded_words(review["text"] or "") for review in reviews)
     for path, value in _nodes(editorial):
         match path, value:
             case (("per_review", str(id)), _) | ((*_, "example_review_ids" | "review_ids", int()), str(id)):
                 if id not in ids:
-                    yield path, f"no review with the id {shown(id)} is served"
+                    yield path, f"no review with the id {quoted(id)} is served"
             case (((*_, "top_phrases", int()) | ("pull_quote",)), str(phrase)):
                 if folded_words(phrase).strip(QUOTATION_MARKS) not in texts:
-                    yield path, f"{shown(phrase)} stands in no review"
+                    yield path, f"{quoted(phrase)} stands in no review"
 
 
-def misspelt(editorial: Object, schemas: dict[str, Json]) -> Complaints:
+def misspelled_keys(editorial: Object, schemas: dict[str, Json]) -> Violations:
     """Unknown keys of an EditorialFile that are nearly known ones of their place; `schemas`: Contract's."""
-    return _misspelt(editorial, [{"$ref": "#/$defs/EditorialFile"}], schemas, ())
+    return _misspelled_keys(editorial, [{"$ref": "#/$defs/EditorialFile"}], schemas, ())
 
 
-def _misspelt(value: Json, places: Iterable[Object], schemas: dict[str, Json], path: JsonPath) -> Complaints:
+def _misspelled_keys(
+    value: Json, places: Iterable[Object], schemas: dict[str, Json], path: JsonPath
+) -> Violations:
     parts = [part for place in places for part in _parts(place, schemas)]
     inside = defaultdict[str, list[Object]](list)
     for part in parts:
@@ -255,9 +257,9 @@ def _misspelt(value: Json, places: Iterable[Object], schemas: dict[str, Json], p
     others = [part["additionalProperties"] for part in parts if "additionalProperties" in part]
     for key, member in members(value):
         if isinstance(key, str) and key not in inside and (near := get_close_matches(key, inside, n=1)):
-            yield (*path, key), f"an unknown key, which nothing reads; is {shown(near[0])} meant?"
+            yield (*path, key), f"an unknown key, which nothing reads; is {quoted(near[0])} meant?"
         known = items if isinstance(key, int) else inside.get(key, others)
-        yield from _misspelt(member, known, schemas, (*path, key))
+        yield from _misspelled_keys(member, known, schemas, (*path, key))
 
 
 def _parts(schema: Object, schemas: dict[str, Json]) -> Iterator[Object]:

@@ -20,8 +20,8 @@ from itertools import accumulate, chain, repeat
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from reviewslib.dataset.contract import BadData, Complaints, Contract, Fault, FileForm, printable, shown
-from reviewslib.dataset.insights import ENTITY_KINDS, counted, mean, name_complaints
+from reviewslib.dataset.contract import BadData, Contract, Fault, FileForm, Violations, printable, quoted
+from reviewslib.dataset.insights import ENTITY_KINDS, compute_insights, mean, name_violations
 from reviewslib.dataset.provenance import sources_of
 from reviewslib.dataset.query import BadQuery, BadValue, Issue, Query, echo, read_day
 from reviewslib.dataset.strict_json import Json, JsonPath, NotJson, Object, decode, encode
@@ -45,53 +45,53 @@ DATE_TIME = re.compile(
 WEB_URL = re.compile(r"https?://[^\s/?#\x00-\x1f\x7f-\x9f]+([/?#][^\s\x00-\x1f\x7f-\x9f]*)?", re.IGNORECASE)
 
 
-def review_complaints(document: Json) -> Complaints:
+def review_violations(document: Json) -> Violations:
     """Duplicate ids, dates that do not exist and URLs that are no web addresses; `document` has any form."""
     if not isinstance(document, dict):
         return
-    yield from _url_complaints(document.get("business"), ("business",), "url", "image_url", "review_url")
+    yield from _url_violations(document.get("business"), ("business",), "url", "image_url", "review_url")
     reviews = document.get("reviews")
     first_use: dict[str, int] = {}
     for index, review in enumerate(reviews if isinstance(reviews, list) else ()):
         path = ("reviews", index)
-        yield from _date_complaints(review, path, "date")
-        yield from _url_complaints(review, path, "author_avatar_url", "source_url")
+        yield from _date_violations(review, path, "date")
+        yield from _url_violations(review, path, "author_avatar_url", "source_url")
         if isinstance(review, dict):
-            yield from _date_complaints(review.get("owner_reply"), (*path, "owner_reply"), "date")
+            yield from _date_violations(review.get("owner_reply"), (*path, "owner_reply"), "date")
             id = review.get("id")
             if isinstance(id, str) and (first := first_use.setdefault(id, index)) != index:
-                yield (*path, "id"), f"{shown(id)} is already the id of /reviews/{first}"
+                yield (*path, "id"), f"{quoted(id)} is already the id of /reviews/{first}"
 
 
-def insight_complaints(document: Json) -> Complaints:
+def insight_violations(document: Json) -> Violations:
     """Dates that do not exist; `document` has any form."""
-    yield from _date_complaints(document, (), "generated_at")
+    yield from _date_violations(document, (), "generated_at")
     if isinstance(document, dict):
-        yield from _date_complaints(document.get("date_range"), ("date_range",), "earliest", "latest")
+        yield from _date_violations(document.get("date_range"), ("date_range",), "earliest", "latest")
 
 
-def editorial_complaints(document: Json) -> Complaints:
+def editorial_violations(document: Json) -> Violations:
     """What a schema cannot say of the owner's editorial.json; `document` has any form."""
-    yield from insight_complaints(document)
-    yield from name_complaints(document)
+    yield from insight_violations(document)
+    yield from name_violations(document)
 
 
-def _date_complaints(holder: Json, path: JsonPath, *keys: str) -> Complaints:
+def _date_violations(holder: Json, path: JsonPath, *keys: str) -> Violations:
     for key, text in _texts(holder, keys):
         try:
             read_day(text[:10] if DATE_TIME.fullmatch(text) else text)
         except BadValue as bad:
-            yield (*path, key), f"{shown(text)}: {bad} or an RFC 3339 date-time"
+            yield (*path, key), f"{quoted(text)}: {bad} or an RFC 3339 date-time"
 
 
-def _url_complaints(holder: Json, path: JsonPath, *keys: str) -> Complaints:
+def _url_violations(holder: Json, path: JsonPath, *keys: str) -> Violations:
     for key, text in _texts(holder, keys):
         try:
             usable = WEB_URL.fullmatch(text) and urlsplit(text).hostname
         except ValueError:  # brackets without an IPv6 address, a host that normalization (NFKC) changes
             usable = None
         if not usable:
-            yield (*path, key), f"{shown(text)} is not an http or https URL"
+            yield (*path, key), f"{quoted(text)} is not an http or https URL"
 
 
 def _texts(holder: Json, keys: Sequence[str]) -> list[tuple[str, str]]:
@@ -191,16 +191,16 @@ def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None, l
     `links` is where the reviews have their pages. Without an insights file the insights are what can be
     counted from the reviews.
     """
-    document, faults = read_file(REVIEWS_FILE, reviews_file, contract.reviews_file, review_complaints)
+    document, faults = read_file(REVIEWS_FILE, reviews_file, contract.reviews_file, review_violations)
     data = b"{}" if insights_file is None else insights_file
-    insights, insight_faults = read_file(INSIGHTS_FILE, data, contract.insights_file, insight_complaints)
+    insights, insight_faults = read_file(INSIGHTS_FILE, data, contract.insights_file, insight_violations)
     if faults or insight_faults:
         raise BadData(faults + insight_faults)
     served = served_reviews(document["reviews"], insights["per_review"])
     for review in served:
         review["page_url"] = links.review_page(review["id"])  # whatever the file says
     if insights_file is None:
-        insights |= counted(served) | {"generated_at": served[0]["date"] if served else None}
+        insights |= compute_insights(served) | {"generated_at": served[0]["date"] if served else None}
     rating = aggregate_rating(served, document["aggregate_rating"] or {})
     frame = {key: value for key, value in document.items() if key != "reviews"} | {"aggregate_rating": rating}
     encoded = [encode(review) for review in served]
@@ -228,7 +228,7 @@ def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None, l
 
 
 def read_file(
-    file: str, data: bytes, form: FileForm, complaints: Callable[[Json], Complaints]
+    file: str, data: bytes, form: FileForm, violations: Callable[[Json], Violations]
 ) -> tuple[dict[str, Json], list[Fault]]:
     """The completed document, and every fault in document order; of sense only where the form is right."""
     if data.count(b"{") + data.count(b"[") > MOST_CONTAINERS:
@@ -239,10 +239,10 @@ def read_file(
         return {}, [Fault(file, path, reason) for path, reason in error.faults]
     if isinstance(document, dict) and isinstance(business := document.get("business"), dict):
         document["business"] = business | {key: None for key in FILLED_IN if _is_blank(business.get(key))}
-    found = list(form.complaints(document))
+    found = list(form.violations(document))
     paths_of_wrong_form = {path for path, _ in found}
-    found += [(path, reason) for path, reason in complaints(document) if path not in paths_of_wrong_form]
-    found.sort(key=lambda complaint: [(isinstance(step, str), step) for step in complaint[0]])
+    found += [(path, reason) for path, reason in violations(document) if path not in paths_of_wrong_form]
+    found.sort(key=lambda violation: [(isinstance(step, str), step) for step in violation[0]])
     return {} if found else form.complete(document), [Fault(file, path, reason) for path, reason in found]
 
 

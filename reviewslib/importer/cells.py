@@ -16,7 +16,7 @@ from importlib import resources
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from reviewslib.dataset.contract import shown
+from reviewslib.dataset.contract import quoted
 from reviewslib.dataset.strict_json import SURROGATE, decode
 from reviewslib.dataset.text import canonically_ordered, fold
 
@@ -98,7 +98,7 @@ def read_date(text: str, format: DateFormat) -> Date:
     day = moment.date().isoformat()
     if not EARLIEST_DAY < day <= format.latest_day:
         reason = "in the future" if day > EARLIEST_DAY else f"older than {EARLIEST_DAY}"
-        raise BadRecord(f"{shown(text)} is {reason}")
+        raise BadRecord(f"{quoted(text)} is {reason}")
     if ":" not in text and not UNIX_TIME.fullmatch(text):
         return Date(day)
     is_naive = not (moment.tzinfo or format.is_utc)
@@ -139,7 +139,7 @@ def _moment(text: str, order: str) -> datetime:
             clock = f"{datetime.strptime(f'{clock} {half}', '%I:%M %p'):%H:%M}"
         zone = {"utc": "+00:00", "gmt": "+00:00", "z": "+00:00"}.get(zone, zone)
         return datetime.fromisoformat(f"{day:%Y-%m-%d}T{clock:0>5}{seconds or ''}{zone or ''}")
-    raise BadRecord(f"{shown(text)} is not a date of a known form, or not in the calendar")
+    raise BadRecord(f"{quoted(text)} is not a date of a known form, or not in the calendar")
 
 
 def _year_month_day(folded: str, order: str) -> tuple[int, int, int]:
@@ -191,17 +191,17 @@ def read_stars(text: str, scale: int) -> float | None:
     if drawn and (not drawn[2] or len(drawn[0]) == 5):
         return len(drawn[1])
     if not (number := NUMBER.fullmatch(folded or "0")):
-        raise BadRecord(f"{shown(text)} names no number of stars, and stars are never invented")
+        raise BadRecord(f"{quoted(text)} names no number of stars, and stars are never invented")
     bound = re.sub("[^0-9]", "", (number[2] or "").replace("%", "100"))
     value = float(number[1].replace(",", "."))
     if value > most or (bound and int(bound) != most):
-        raise BadRecord(f"{shown(text)} is not a rating of 1 to {most}") if scale else UnknownScale(text)
+        raise BadRecord(f"{quoted(text)} is not a rating of 1 to {most}") if scale else UnknownScale(text)
     if value == 0:
         return None
     if most != 5:
         value = max(1.0, math.floor(value * 10 / most + 0.5) / 2)
     if value < 1:
-        raise BadRecord(f"{shown(text)} is less than one star")
+        raise BadRecord(f"{quoted(text)} is less than one star")
     return int(value) if value.is_integer() else value
 
 

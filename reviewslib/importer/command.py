@@ -30,7 +30,7 @@ from zoneinfo import available_timezones
 from reviewslib import files
 from reviewslib.dataset import insights as counting
 from reviewslib.dataset.contract import BadData, Contract, Fault, printable, shipped_contract
-from reviewslib.dataset.reviews import INSIGHTS_FILE, REVIEWS_FILE, editorial_complaints, load, read_file
+from reviewslib.dataset.reviews import INSIGHTS_FILE, REVIEWS_FILE, editorial_violations, load, read_file
 from reviewslib.dataset.reviews import served_reviews as served
 from reviewslib.dataset.strict_json import Json, NotJson, decode
 from reviewslib.importer import exports as formats
@@ -348,17 +348,20 @@ def count(options: Options, contract: Contract, document: dict[str, Json], state
         lines.append(f"{INSIGHTS_FILE} {done}, without what is counted: {left_out}")
     elif state.insights and file_digest(old) not in ("", *state.insights.split()):
         raise refused(INSIGHTS_FILE, f"changed by hand; put that into {EDITORIAL_FILE} and remove this file")
-    _, faults = read_file(EDITORIAL_FILE, editorial or b"{}", contract.editorial_file, editorial_complaints)
+    _, faults = read_file(EDITORIAL_FILE, editorial or b"{}", contract.editorial_file, editorial_violations)
     if faults:
         raise BadData(faults)
     by_hand: dict[str, Json] = decode(editorial or b"{}")
     reviews = served(contract.reviews_file.complete(document)["reviews"], {})
-    doubtful = [*counting.misspelt(by_hand, contract.schemas), *counting.outdated(reviews, by_hand)]
+    doubtful = [
+        *counting.misspelled_keys(by_hand, contract.schemas),
+        *counting.stale_references(reviews, by_hand),
+    ]
     lines += [f"warning: {Fault(EDITORIAL_FILE, path, reason)}" for path, reason in doubtful]
     written = by_hand.get("per_review") or {}
     annotated, changed = counting.compare_annotations(reviews, written, state.annotated)
     lines += [f"warning: {id} has changed since its per_review was written" for id in changed]
-    insights, new = counting.renewed(before, reviews, by_hand, datetime.now(UTC)), old or b""
+    insights, new = counting.refresh_insights(before, reviews, by_hand, datetime.now(UTC)), old or b""
     if is_changed := insights != before:
         new = encoded(insights)
         load(contract, encoded(document), new, Links())

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from reviewslib.dataset.contract import Fault, shown
+from reviewslib.dataset.contract import Fault, quoted
 from reviewslib.dataset.strict_json import encode
 from reviewslib.dataset.text import fold
 from reviewslib.importer import cells
@@ -41,7 +41,7 @@ def read_csv(data: bytes, file: str, exports: Exports) -> None:
     """Add the rows of a CSV file, whose order does not matter. Raises BadData and NeedsDecision."""
     (_, names), *rows = _rows(_csv_text(data, file, exports), file)
     if sum(map(bool, names)) < len(REQUIRED):
-        raise refused(file, f"no export that is known, and no table; it begins with {shown(names[0])}")
+        raise refused(file, f"no export that is known, and no table; it begins with {quoted(names[0])}")
     header = Header([one_line(name) for name in names], file, exports)
     fields = [_fields(row, header.columns) if len(row) == len(names) else {} for _, row in rows]
     formats = {key: header.date_format(key, [each.get(key, "") for each in fields]) for key in DATES}
@@ -49,7 +49,7 @@ def read_csv(data: bytes, file: str, exports: Exports) -> None:
     for (line, row), values in zip(rows, fields, strict=True):
         position = Fault(f"{file} line {line}", (), "")
         if DAMAGED_ID.fullmatch(values.get("id", "")):
-            reason = f"a spreadsheet has spoilt the id {shown(values['id'])}; export it anew"
+            reason = f"a spreadsheet has spoilt the id {quoted(values['id'])}; export it anew"
             raise refused(position.file, reason)
         try:
             if not values:
@@ -58,7 +58,7 @@ def read_csv(data: bytes, file: str, exports: Exports) -> None:
         except BadRecord as fault:
             exports.fail(position, str(fault))
         except cells.UnknownScale as rating:
-            header.questions["scale"] = question("scale", file=file, rating=shown(str(rating)))
+            header.questions["scale"] = question("scale", file=file, rating=quoted(str(rating)))
     exports.doubled += len(records) - len({each.native_id or encode(each.review) for each in records})
     exports.records += sorted(records, key=lambda record: encode(record.review))
     if any(not each.get("source") for each in fields):
@@ -103,7 +103,7 @@ class Header:
         if unclear or not indexes.keys() >= {*REQUIRED}:
             missing = [name for name in REQUIRED if name not in indexes]
             fault = "there is not just one" if unclear else "there is none for"
-            raise NeedsDecision(*self._questions(f"{fault} {', '.join(map(shown, unclear or missing))}"))
+            raise NeedsDecision(*self._questions(f"{fault} {', '.join(map(quoted, unclear or missing))}"))
         exports.effective_flags |= given.keys() - {"source"}
         no_source = {"source": ""} if is_template else {}
         exports.csv_settings[self.key] = CsvSettings(**(saved | given | no_source))
@@ -145,7 +145,7 @@ class Header:
                 likely[field] = "YOUR-COLUMN"
         pairs = [f"{field}={column}" for field, column in likely.items()]
         flags = [("--map", each) for each in (pairs if "," in "".join(pairs) else [",".join(pairs)])]
-        seen = {"columns": ", ".join(map(shown, filter(None, self.names))), "fields": ", ".join(FIELDS)}
+        seen = {"columns": ", ".join(map(quoted, filter(None, self.names))), "fields": ", ".join(FIELDS)}
         yield question("columns", (), flags, file=self.file, fault=fault, **seen)
         if "source" not in likely and not self.settings.source:
             yield question("source", file=self.file)
@@ -193,7 +193,10 @@ def csv_record(
     for value, reason in (
         (fields["author"], "no author"),
         (date.text, "no date"),
-        (not verified or verified in truths, f"verified is {shown(verified)}; known are {', '.join(truths)}"),
+        (
+            not verified or verified in truths,
+            f"verified is {quoted(verified)}; known are {', '.join(truths)}",
+        ),
     ):
         if not value:
             raise BadRecord(reason)

@@ -18,7 +18,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from reviewslib.dataset.contract import BadData, Fault, shown
+from reviewslib.dataset.contract import BadData, Fault, quoted
 from reviewslib.dataset.strict_json import Json, NotJson, Object, decode
 from reviewslib.files import Member
 from reviewslib.importer.cells import TABLES, BadRecord, clean, looks_damaged, one_line, original, read_date
@@ -252,7 +252,7 @@ def _google_records(items: Sequence[Json], file: str, key: str, exports: Exports
         position = Fault(file, ("reviews", index), "")
         try:
             if not isinstance(item, dict):
-                raise BadRecord(f"it is {shown(item)} and not an object")
+                raise BadRecord(f"it is {quoted(item)} and not an object")
             records.append(google_record(item, position, key, exports.options))
         except BadRecord as fault:
             exports.fail(position, str(fault), key)
@@ -273,7 +273,7 @@ def google_record(item: Mapping[str, Json], position: Fault, export: str, option
         for holder, key in ((item, "createTime"), (item, "updateTime"), (reply, "updateTime"))
     )
     if not created.utc:
-        raise BadRecord(f"createTime is {shown(item.get('createTime'))} and not a moment")
+        raise BadRecord(f"createTime is {quoted(item.get('createTime'))} and not a moment")
     text, answer = original(_text(item, "comment")), original(_text(reply, "comment"))
     review: ReviewInFile = {
         "author": author or ANONYMOUS,
@@ -299,7 +299,7 @@ def _text(holder: Mapping[str, Json], key: str) -> str:
 def _member(holder: Mapping[str, Json], key: str, kind: type) -> Any:
     value = holder.get(key)
     if not isinstance(value, (kind, type(None))):
-        raise BadRecord(f"{key} is {shown(value)} and not {'text' if kind is str else 'an object'}")
+        raise BadRecord(f"{key} is {quoted(value)} and not {'text' if kind is str else 'an object'}")
     return value or kind()
 
 
@@ -309,7 +309,7 @@ def _member(holder: Mapping[str, Json], key: str, kind: type) -> Any:
 def _of_page(document: Mapping[str, Json], found: Sequence[Record], exports: Exports) -> list[Record]:
     """The records of a page as those of the export that it is a part of."""
     total, average = document.get("totalReviewCount"), document.get("averageRating")
-    totals = "" if total is average is None else f" with {shown(total)} reviews of {shown(average)} stars"
+    totals = "" if total is average is None else f" with {quoted(total)} reviews of {quoted(average)} stars"
     key = f"pages of the API{totals}"
     exports.pages.setdefault(key, []).append({name: document[name] for name in document if name != "reviews"})
     exports.known.setdefault(key, Export())

@@ -15,9 +15,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
-from reviewslib.dataset.contract import Contract, Fault, shown
+from reviewslib.dataset.contract import Contract, Fault, quoted
 from reviewslib.dataset.insights import value_digest
-from reviewslib.dataset.reviews import calendar_day, review_complaints, serving_order
+from reviewslib.dataset.reviews import calendar_day, review_violations, serving_order
 from reviewslib.dataset.strict_json import Json, encode
 from reviewslib.dataset.text import fold
 from reviewslib.importer.cells import rezoned
@@ -127,7 +127,7 @@ def _valid_records(records: Iterable[Record], exports: Exports, contract: Contra
         id = f"{record.review['source']}-{record.native_id or 24 * '0'}"
         review: ReviewInFile = {"id": id, **record.review, "rating": record.review["rating"] or 1}
         document = {"business": {"name": "-"}, "reviews": [review]}
-        faults = [*contract.reviews_file.complaints(document), *review_complaints(document)]
+        faults = [*contract.reviews_file.violations(document), *review_violations(document)]
         for path, reason in faults[:1]:
             exports.fail(record.position, f"{'/'.join(map(str, path[2:]))}: {reason}", record.export)
         valid += [record] if not faults else []
@@ -481,7 +481,7 @@ def suppression_lines(stored: Stored, id: str) -> list[str]:
         if review := stored.reviews.get(each):
             entry = stored.entry(review)
             return [digest(entry.source, native_id) for native_id in entry.native.values() or [each]]
-    raise NeedsDecision(question("unknown id", id=shown(id)))
+    raise NeedsDecision(question("unknown id", id=quoted(id)))
 
 
 def author_suppression_lines(stored: Stored, name: str, source: str) -> list[str]:
@@ -493,11 +493,11 @@ def author_suppression_lines(stored: Stored, name: str, source: str) -> list[str
             authors[entry.source].add(entry.author)
     sources = {fold(source)} if source else authors.keys()
     if len(sources) != 1:
-        raise NeedsDecision(question("source of author", sorted(authors), name=shown(name)))
+        raise NeedsDecision(question("source of author", sorted(authors), name=quoted(name)))
     (source,) = sources
     found = authors[source] or {digest(source, fold(name))}
     if len(found) > 1:
-        raise NeedsDecision(question("authors alike", number=len(found), name=shown(name)))
+        raise NeedsDecision(question("authors alike", number=len(found), name=quoted(name)))
     return [f"author {each}" for each in found]
 
 

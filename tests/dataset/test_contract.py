@@ -22,10 +22,10 @@ from reviewslib.dataset.contract import (
     Fault,
     FileForm,
     acceptance,
+    quoted,
     read_contract,
     resolve,
     shipped_contract,
-    shown,
 )
 from reviewslib.dataset.query import Query
 from reviewslib.dataset.reviews import FILTERS
@@ -160,8 +160,8 @@ def test_a_fault_is_one_line_of_file_pointer_and_reason() -> None:
 
 def test_a_value_is_shown_short_and_on_one_line() -> None:
     values = {"an array": [1], "an object": {"a": 1}, "null": None, "true": True, '"é\\n"': "é\n"}
-    assert [shown(value) for value in values.values()] == list(values)
-    assert [shown("x" * 78), shown("x" * 79)] == [f'"{"x" * 78}"', f'"{"x" * 79}…']
+    assert [quoted(value) for value in values.values()] == list(values)
+    assert [quoted("x" * 78), quoted("x" * 79)] == [f'"{"x" * 78}"', f'"{"x" * 79}…']
 
 
 def test_fifty_lines_are_shown_and_the_rest_is_counted() -> None:
@@ -173,18 +173,18 @@ def test_fifty_lines_are_shown_and_the_rest_is_counted() -> None:
 # ---- Form: a file has the faults that the schema library finds; what is accepted has none ----
 
 
-def check_complaints(name: str, document: Any) -> None:
-    complaints = list(FileForm(CONTRACT.schemas, name).complaints(document))
+def check_violations(name: str, document: Any) -> None:
+    violations = list(FileForm(CONTRACT.schemas, name).violations(document))
     found = [list(error.absolute_path) for error in small.file_validator(name).iter_errors(document)]
-    assert sorted(str(list(path)) for path, _ in complaints) == sorted(map(str, found))
-    assert all(small.is_one_printable_line(str(Fault(name, *complaint))) for complaint in complaints)
+    assert sorted(str(list(path)) for path, _ in violations) == sorted(map(str, found))
+    assert all(small.is_one_printable_line(str(Fault(name, *violation))) for violation in violations)
 
 
 @settings(max_examples=200)
 @given(small.mutations())
 def test_any_form_has_the_faults_that_the_library_finds(files: Object) -> None:
-    check_complaints("ReviewsFile", files.get("reviews"))
-    check_complaints("InsightsFile", files.get("insights"))
+    check_violations("ReviewsFile", files.get("reviews"))
+    check_violations("InsightsFile", files.get("insights"))
 
 
 @pytest.mark.parametrize(("name", "file"), [("ReviewsFile", "reviews"), ("InsightsFile", "insights")])
@@ -193,7 +193,7 @@ def test_good_files_are_accepted_without_the_library_and_others_left_to_it(name:
     assert accepts(small.GOOD_FILES[file])
     for document in (None, [], 5.0, {"business": {}, "per_review": {"a": 1}}):
         assert not accepts(document)
-        check_complaints(name, document)
+        check_violations(name, document)
 
 
 @pytest.mark.parametrize("value", [None, True, 1, 5.0, 6, 1.5, "", "ab", "abc", [], ["ab"], {}, {"a": "ab"}])
@@ -211,7 +211,7 @@ def test_good_files_are_accepted_without_the_library_and_others_left_to_it(name:
         {},
     ],
 )
-def test_what_is_accepted_has_no_complaint_of_the_library(schema: Object, value: Any) -> None:
+def test_what_is_accepted_has_no_violation_of_the_library(schema: Object, value: Any) -> None:
     assert not acceptance(DOCUMENT, schema)(value) or Draft202012Validator(schema).is_valid(value)
 
 

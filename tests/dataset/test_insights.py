@@ -19,13 +19,13 @@ from reviewslib.dataset.insights import (
     ENTITY_KINDS,
     MODEL,
     compare_annotations,
-    counted,
-    misspelt,
-    name_complaints,
-    outdated,
-    renewed,
+    compute_insights,
+    misspelled_keys,
+    name_violations,
+    refresh_insights,
+    stale_references,
 )
-from reviewslib.dataset.reviews import editorial_complaints, read_file, served_reviews
+from reviewslib.dataset.reviews import editorial_violations, read_file, served_reviews
 
 INSIGHTS_FILE = small.file_validator("InsightsFile")
 FIGURES = ("mention_count", "average_rating", "score")
@@ -44,7 +44,7 @@ def rated(*ratings: float, **members: Any) -> list[Any]:
 def saying(text: str | None, *aliases: str, rating: float = 5) -> Object:
     """The entry of a person with these aliases, counted in one review."""
     editorial = entry(aliases=list(aliases))
-    (counted_entry,) = counted(rated(rating, text=text), editorial)["entities"]["technicians"]
+    (counted_entry,) = compute_insights(rated(rating, text=text), editorial)["entities"]["technicians"]
     return counted_entry
 
 
@@ -65,8 +65,8 @@ def test_the_sample_counted_from_its_own_annotations_has_its_own_figures() -> No
         without = [{key: entry[key] for key in entry if key not in FIGURES} for entry in entries]
         editorial["entities"][kind] = [entry | {"aliases": []} for entry in reversed(without)]
     expected = {key: value for key, value in WRITTEN.items() if key not in ("version", "generated_at")}
-    assert counted(SAMPLE, editorial) == expected | {"model": MODEL}
-    assert list(name_complaints(editorial)) == list(outdated(SAMPLE, editorial)) == []
+    assert compute_insights(SAMPLE, editorial) == expected | {"model": MODEL}
+    assert list(name_violations(editorial)) == list(stale_references(SAMPLE, editorial)) == []
 
 
 # ---- Figures ----
@@ -74,17 +74,21 @@ def test_the_sample_counted_from_its_own_annotations_has_its_own_figures() -> No
 
 def test_the_version_grows_only_with_what_is_counted() -> None:
     then, now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
-    first = renewed({}, SAMPLE, {}, then)
-    assert first == counted(SAMPLE) | {"version": 1, "generated_at": "2026-01-02T03:04:05Z"}
-    assert renewed(first, SAMPLE, {}, now) == first
-    second = renewed(first, SAMPLE[1:], {"own": 1}, now)
-    assert second == counted(SAMPLE[1:]) | {"own": 1, "version": 2, "generated_at": "2026-02-01T00:00:00Z"}
+    first = refresh_insights({}, SAMPLE, {}, then)
+    assert first == compute_insights(SAMPLE) | {"version": 1, "generated_at": "2026-01-02T03:04:05Z"}
+    assert refresh_insights(first, SAMPLE, {}, now) == first
+    second = refresh_insights(first, SAMPLE[1:], {"own": 1}, now)
+    assert second == compute_insights(SAMPLE[1:]) | {
+        "own": 1,
+        "version": 2,
+        "generated_at": "2026-02-01T00:00:00Z",
+    }
 
 
 def test_without_reviews_every_figure_is_zero_or_null() -> None:
-    empty = counted([])
+    empty = compute_insights([])
     assert CONTRACT.insights_file.complete(empty) == CONTRACT.insights_file.complete({"model": MODEL})
-    (person,) = counted([], entry(aliases=["Hana"]))["entities"]["technicians"]
+    (person,) = compute_insights([], entry(aliases=["Hana"]))["entities"]["technicians"]
     assert [person[key] for key in FIGURES] == [0, None, None]
     assert person["example_review_ids"] == []
 
@@ -96,7 +100,7 @@ def test_reviews_alone_give_dates_shares_months_and_a_score_each() -> None:
         small.review("c", rating=2, date="2025-01-02"),
         small.review("hidden", rating=1, date="2020-01-02", verified=False),
     )
-    assert counted(reviews) == {
+    assert compute_insights(reviews) == {
         "model": "counted from stars; names by alias",
         "review_count": 3,
         "date_range": {"earliest": "2025-01-02", "latest": "2025-03-31"},
@@ -123,15 +127,17 @@ def test_reviews_alone_give_dates_shares_months_and_a_score_each() -> None:
 )
 def test_the_stars_decide_what_is_positive(stars: float, kind: str) -> None:
     shares = {f"{each}_pct": 100 * (each == kind) for each in ("positive", "neutral", "negative")}
-    counted_shares = counted(rated(stars), {"per_review": {"999": {"score": -1}}})["overall_sentiment"]
+    counted_shares = compute_insights(rated(stars), {"per_review": {"999": {"score": -1}}})[
+        "overall_sentiment"
+    ]
     assert counted_shares == {"score": -1} | shares
 
 
 def test_means_are_of_exact_sums_and_never_minus_zero() -> None:
     by_hand = {"per_review": {"999": {"score": 0.1}, "998": {"score": 0.2}, "997": {"score": -0.304}}}
-    score = counted(rated(5, 5, 1), by_hand)["overall_sentiment"]["score"]
+    score = compute_insights(rated(5, 5, 1), by_hand)["overall_sentiment"]["score"]
     assert json.dumps(score) == "0.0"
-    scores = counted(rated(4.6, 4.125))["per_review"]
+    scores = compute_insights(rated(4.6, 4.125))["per_review"]
     assert (scores["999"]["score"], scores["998"]["score"]) == (0.8, 0.56)
 
 
@@ -140,9 +146,9 @@ def test_means_are_of_exact_sums_and_never_minus_zero() -> None:
 
 def test_every_month_between_the_first_and_the_last_is_there_across_years() -> None:
     reviews = verified(small.review("a", date="2024-02-29"), small.review("b", date="2022-11-01"))
-    months = [each["month"] for each in counted(reviews)["temporal"]["monthly"]]
+    months = [each["month"] for each in compute_insights(reviews)["temporal"]["monthly"]]
     assert months == [f"{n // 12}-{n % 12 + 1:02}" for n in range(2022 * 12 + 10, 2024 * 12 + 2)]
-    (alone,) = counted(verified(small.review(date="0001-01-01")))["temporal"]["monthly"]
+    (alone,) = compute_insights(verified(small.review(date="0001-01-01")))["temporal"]["monthly"]
     assert alone["month"] == "0001-01"
 
 
@@ -174,7 +180,11 @@ def test_the_trend_needs_enough_reviews_a_change_and_no_noise(
 ) -> None:
     reviews = in_two_years(late, early)
     by_hand = {"per_review": {review["id"]: {"score": -1} for review in reviews[: len(late)]}}
-    assert counted(reviews)["temporal"]["trend"] == trend == counted(reviews, by_hand)["temporal"]["trend"]
+    assert (
+        compute_insights(reviews)["temporal"]["trend"]
+        == trend
+        == compute_insights(reviews, by_hand)["temporal"]["trend"]
+    )
 
 
 # ---- Mentions ----
@@ -183,7 +193,7 @@ def test_the_trend_needs_enough_reviews_a_change_and_no_noise(
 def test_the_label_is_no_alias_replies_are_not_searched_and_a_review_mentions_once() -> None:
     assert saying("Hana I.", "Nobody")["mention_count"] == 0
     answered = rated(5, text="Good", owner_reply={"text": "Hana thanks you"})
-    assert counted(answered, entry(aliases=["Hana"]))["per_review"]["999"]["technicians"] == []
+    assert compute_insights(answered, entry(aliases=["Hana"]))["per_review"]["999"]["technicians"] == []
     assert saying("HANA, Hana, Ms\nIshikawa", "Hana", "ms Ishikawa")["mention_count"] == 1
     assert saying("Hanako", "Hana")["mention_count"] == saying(None, "Hana")["mention_count"] == 0
 
@@ -191,7 +201,7 @@ def test_the_label_is_no_alias_replies_are_not_searched_and_a_review_mentions_on
 def test_annotations_name_people_by_label_and_all_else_by_id() -> None:
     reviews = rated(5, text="Hana")
     for kind in ENTITY_KINDS:
-        note = counted(reviews, entry(kind, aliases=["Hana"]))["per_review"]["999"]
+        note = compute_insights(reviews, entry(kind, aliases=["Hana"]))["per_review"]["999"]
         assert note[kind] == ["Hana I." if kind == "technicians" else "hana"]
 
 
@@ -202,7 +212,7 @@ def test_an_entry_has_the_figures_of_its_mentions_and_the_most_mentioned_comes_f
     names = [("z", "D", "d"), ("b", "B", "b"), ("a", "D", "d"), ("q", "C", "c"), ("n", "N", "n")]
     entries = [{"id": id, "label": label, "aliases": [alias]} for id, label, alias in names]
     entries.append({"id": "uncounted", "label": "A"})
-    found = counted(reviews, {"entities": {"services": entries}})["entities"]["services"]
+    found = compute_insights(reviews, {"entities": {"services": entries}})["entities"]["services"]
     assert [(each["id"], *(each.get(key) for key in FIGURES)) for each in found] == [
         *[("b", 3, 4, 0.5), ("q", 1, 5, 1), ("a", 1, 5, 1), ("z", 1, 5, 1)],
         *[("uncounted", None, None, None), ("n", 0, None, None)],
@@ -232,7 +242,7 @@ def test_examples_are_the_newest_that_tell_something_and_a_negative_one(
     reviews = verified(
         *(small.review(f"{9 - n}", rating=stars, text=text) for n, (stars, text) in enumerate(mentions))
     )
-    (person,) = counted(reviews, entry(aliases=["Hana"]))["entities"]["technicians"]
+    (person,) = compute_insights(reviews, entry(aliases=["Hana"]))["entities"]["technicians"]
     assert person["example_review_ids"] == [str(9 - int(position)) for position in chosen]
 
 
@@ -266,7 +276,7 @@ def test_what_a_person_wrote_of_a_review_wins_key_by_key_and_null_means_count(
         "problems": [],
         "service_areas": [],
     }
-    document = counted(rated(5, text="Hana"), editorial)
+    document = compute_insights(rated(5, text="Hana"), editorial)
     assert document["per_review"] == {"999": computed | found}
     (person,) = document["entities"]["technicians"]
     count = len(document["per_review"]["999"]["technicians"])
@@ -289,7 +299,7 @@ def test_what_a_person_wrote_of_a_review_wins_key_by_key_and_null_means_count(
 def test_an_entry_is_counted_where_it_has_aliases_and_keeps_the_rest(
     given_entry: Object, kept: Object
 ) -> None:
-    (found,) = counted(rated(5, text=LONG), entry(**given_entry))["entities"]["technicians"]
+    (found,) = compute_insights(rated(5, text=LONG), entry(**given_entry))["entities"]["technicians"]
     assert kept.items() <= found.items()
     assert "aliases" not in found
     assert found.keys() == {"id", "label", *kept} or "aliases" in given_entry
@@ -303,10 +313,14 @@ def test_other_keys_are_kept_and_those_that_are_counted_are_not() -> None:
         "pull_quote": None,
     }
     wrong = dict.fromkeys(COUNTED_KEYS, "by hand")
-    assert wrong.keys() == {"version", "generated_at", *counted([])} - {"entities", "per_review"}
-    document = counted(rated(5), by_hand | wrong)
-    assert document == counted(rated(5)) | by_hand
-    assert counted(rated(5), None) == counted(rated(5), {}) == counted(rated(5), {"entities": None})
+    assert wrong.keys() == {"version", "generated_at", *compute_insights([])} - {"entities", "per_review"}
+    document = compute_insights(rated(5), by_hand | wrong)
+    assert document == compute_insights(rated(5)) | by_hand
+    assert (
+        compute_insights(rated(5), None)
+        == compute_insights(rated(5), {})
+        == compute_insights(rated(5), {"entities": None})
+    )
 
 
 ENTRIES = st.lists(
@@ -331,10 +345,10 @@ def test_whatever_is_counted_has_the_form_of_the_file_and_no_aliases(
 ) -> None:
     reviews = verified(*(small.review("abc"[n], text=text) for n, text in enumerate(texts)))
     before = json.dumps([reviews, editorial])
-    document = counted(reviews, editorial)
+    document = compute_insights(reviews, editorial)
     INSIGHTS_FILE.validate(document)
     assert "aliases" not in json.dumps(document)
-    assert json.dumps(counted(reviews, editorial)) == json.dumps(document)
+    assert json.dumps(compute_insights(reviews, editorial)) == json.dumps(document)
     assert json.dumps([reviews, editorial]) == before
 
 
@@ -369,21 +383,21 @@ def test_what_stands_for_two_entries_and_aliases_elsewhere_are_faults(
     editorial = small.changed(TWO, small.steps(place), value)
     kinds = ", ".join(ENTITY_KINDS)
     expected = reason or f"aliases belong to entries of {kinds} only"
-    assert list(name_complaints(editorial)) == [(tuple(small.steps(fault_at)), expected)]
-    assert list(name_complaints(TWO)) == []
+    assert list(name_violations(editorial)) == [(tuple(small.steps(fault_at)), expected)]
+    assert list(name_violations(TWO)) == []
 
 
 def test_one_name_may_mean_entries_of_two_kinds_and_one_alias_may_be_listed_twice() -> None:
     entries = [{"id": "a", "label": "A", "aliases": ["x", "X"]}]
     both = {"entities": {"services": entries, "problems": [*entries, {"id": "b", "label": "A"}]}}
-    assert list(name_complaints(both)) == []
+    assert list(name_violations(both)) == []
 
 
 @given(value=small.any_json)
 def test_a_document_of_any_form_is_judged(value: Any) -> None:
     for place in ("entities", "entities/technicians", f"{FIRST}/aliases", f"{FIRST}/id"):
-        list(name_complaints(small.changed(TWO, small.steps(place), value)))
-    list(name_complaints(value))
+        list(name_violations(small.changed(TWO, small.steps(place), value)))
+    list(name_violations(value))
 
 
 @pytest.mark.parametrize(
@@ -401,14 +415,14 @@ def test_a_document_of_any_form_is_judged(value: Any) -> None:
 def test_the_form_of_the_editorial_file_is_that_of_the_insights_with_aliases(
     place: str, value: Any, reasons: list[str]
 ) -> None:
-    found = CONTRACT.editorial_file.complaints(small.changed(TWO, small.steps(place), value))
+    found = CONTRACT.editorial_file.violations(small.changed(TWO, small.steps(place), value))
     assert [reason for _, reason in found] == reasons
 
 
 def test_the_editorial_file_is_read_as_it_is_and_its_faults_are_told_together_under_its_name() -> None:
     def read(value: Object) -> tuple[Any, list[str]]:
         data = small.file_bytes(value)
-        document, faults = read_file("editorial.json", data, CONTRACT.editorial_file, editorial_complaints)
+        document, faults = read_file("editorial.json", data, CONTRACT.editorial_file, editorial_violations)
         return document, [str(fault) for fault in faults]
 
     unfinished = TWO | {"per_review": {"x": {"score": None}}, "faq": None}
@@ -432,13 +446,13 @@ def test_ids_that_are_gone_and_phrases_that_stand_nowhere_are_told() -> None:
         "own": {"review_ids": [[1], None]},
     }
     person = ("entities", "technicians", 0)
-    assert list(outdated(reviews, editorial)) == [
+    assert list(stale_references(reviews, editorial)) == [
         ((*person, "example_review_ids", 1), 'no review with the id "y" is served'),
         ((*person, "top_phrases", 1), '"bad" stands in no review'),
         (("faq", 0, "review_ids", 0), 'no review with the id "z" is served'),
         (("per_review", "w"), 'no review with the id "w" is served'),
     ]
-    assert list(outdated(reviews, {"pull_quote": "none", "entities": None})) == [
+    assert list(stale_references(reviews, {"pull_quote": "none", "entities": None})) == [
         (("pull_quote",), '"none" stands in no review')
     ]
 
@@ -461,10 +475,10 @@ def test_keys_that_are_nearly_known_ones_are_told_with_these_and_others_are_the_
         ("faq", 0, "review_id"): "review_ids",
         ("per_review", "a", "scores"): "score",
     }
-    assert list(misspelt(editorial, CONTRACT.schemas)) == [
+    assert list(misspelled_keys(editorial, CONTRACT.schemas)) == [
         (path, f'an unknown key, which nothing reads; is "{key}" meant?') for path, key in nearest.items()
     ]
-    assert list(misspelt(WRITTEN, CONTRACT.schemas)) == []
+    assert list(misspelled_keys(WRITTEN, CONTRACT.schemas)) == []
 
 
 def test_reviews_that_changed_since_their_annotation_are_told_until_it_is_renewed() -> None:

@@ -192,11 +192,11 @@ def test_an_argument_without_measure_is_out_of_range(name: str) -> None:
     infinity, many, most = float("inf"), 10**400, 10**5000
     above = {"inf": infinity, "1e+308": 1e308, "the number": many}
     below = {"-inf": -infinity, "-1e+308": -1e308, "the number": -most}
-    for values, complaint in ((above, "is above the maximum of"), (below, "is below the minimum of")):
+    for values, violation in ((above, "is above the maximum of"), (below, "is below the minimum of")):
         for shown, value in values.items():
             ((parameter, echoed, message),) = issues_of_arguments({name: value})
             assert (parameter, len(echoed) <= 201) == (name, True)
-            assert message.startswith(f"{shown} {complaint} ")
+            assert message.startswith(f"{shown} {violation} ")
     assert echoed == "a number of thousands of digits"
 
 

@@ -27,7 +27,7 @@ from small_files import OKAFOR, Object, a_file, compact, file_bytes, loaded, rev
 
 from reviewslib.dataset import reviews
 from reviewslib.dataset.contract import BadData
-from reviewslib.dataset.insights import MODEL, counted
+from reviewslib.dataset.insights import MODEL, compute_insights
 from reviewslib.dataset.query import BadQuery, Query, query_from_pairs
 from reviewslib.dataset.reviews import Dataset
 
@@ -321,7 +321,7 @@ def test_absent_insights_are_a_note_and_are_counted_from_the_reviews() -> None:
     assert dataset.warnings == loaded(a_file(*reviews), {}).notes == ()
     said = json.loads(dataset.insights_json)
     empty = json.loads(loaded(a_file(*reviews), {}).insights_json)
-    assert said == empty | counted(served(dataset)) | {"generated_at": "2025-06-01T08:00:00Z"}
+    assert said == empty | compute_insights(served(dataset)) | {"generated_at": "2025-06-01T08:00:00Z"}
     assert (list(said), said["version"], said["review_count"]) == (list(empty), 1, 2)
     assert said | {"per_review": None} == dataset.insights | {"per_review": None}
     assert loaded(a_file(*reviews), {}).warnings == small.good_dataset().warnings == ()
