@@ -129,7 +129,8 @@ class Reloader:
 
     def _serve(self, snapshot: Snapshot) -> None:
         before, dataset = self.snapshot.fixed, snapshot.dataset
-        changed = [path for path, now in snapshot.fixed.items() if now.digest != before[path].digest]
+        fixed = {path: now for path, now in snapshot.fixed.items() if path.startswith("/")}
+        changed = [path for path, now in fixed.items() if now.digest != before[path].digest]
         self.snapshot = snapshot
         self.error = None
         for warning in dataset.warnings:
