@@ -78,7 +78,7 @@ log = logging.getLogger(__name__)
 # ---- Transitions: what may happen to a subscription, and what follows --------------------------------------
 #
 # An accepted request replaces an earlier one of its mode and changes nothing else until it is verified (REC
-# 5.1). Requests of both modes wait side by side: who is no subscriber may send them, too.
+# 5.1). Requests of both modes wait side by side, since a stranger may send either.
 # The end of a lease is no event: the store does not return a subscription whose lease has ended.
 
 
@@ -395,7 +395,7 @@ class Hub:
     def counts(self) -> dict[str, int]:
         """How many subscriptions are active, failing and behind, and requests pending; {} without a store.
 
-        As of the scheduler's last look, so that nobody waits for the disk.
+        As of the scheduler's last poll, so that no request waits for the disk.
         """
         return {} if self.trouble() else self._counts
 

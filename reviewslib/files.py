@@ -18,7 +18,7 @@ from typing import BinaryIO, NamedTuple
 
 LARGEST_FILE_BYTES = 64 * 1024 * 1024  # some 70,000 reviews
 READ_ATTEMPTS = 5
-SETTLE_SECONDS = 0.05  # between two attempts at a file that somebody is writing
+SETTLE_SECONDS = 0.05  # between two attempts at a file that is being written
 NOT_REGULAR = "it is not a regular file"
 ZIP_SIGNS = (b"PK\x03\x04", b"PK\x05\x06")  # the latter is one without members
 
@@ -181,7 +181,7 @@ def write(path: Path, content: bytes, *, is_dry: bool) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     draft, is_there = path.with_name(f".{path.name}.draft"), path.exists()
     try:
-        draft.unlink(missing_ok=True)  # left by a kill, or a link that somebody planted
+        draft.unlink(missing_ok=True)  # left by a kill, or a planted link
         with open(draft, "xb") as file:
             if is_there:
                 os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))

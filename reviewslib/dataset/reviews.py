@@ -247,7 +247,7 @@ def read_file(
 
 
 def _is_blank(value: Json) -> bool:
-    """Whether it is an object of nulls, such as an address that nobody has filled in."""
+    """Whether it is an object of nulls, such as an address that is not filled in."""
     return isinstance(value, dict) and value != {} and all(member is None for member in value.values())
 
 

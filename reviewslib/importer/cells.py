@@ -180,9 +180,9 @@ DRAWN = re.compile("(★{1,5})(☆*)")
 
 
 def read_stars(text: str, scale: int) -> float | None:
-    """The stars that `text` stands for, in halves on another scale than 5; None where nobody gave any.
+    """The stars that `text` stands for, in halves on another scale than 5; None without any.
 
-    `scale` is the best rating, 0 if nobody said it; more than five is then UnknownScale. Raises BadRecord.
+    `scale` is the best rating, 0 if unknown; more than five is then UnknownScale. Raises BadRecord.
     """
     most, folded = scale or 5, fold(text)
     if word := TABLES["stars"].get(folded):
@@ -206,4 +206,4 @@ def read_stars(text: str, scale: int) -> float | None:
 
 
 class UnknownScale(ValueError):
-    """A rating is beyond five, and nobody has said how many stars are the most; the text is the rating."""
+    """A rating is beyond five, and the best rating is unknown; the text is the rating."""

@@ -142,7 +142,7 @@ def too_large() -> HttpError:
 
 
 def error_response(application: Application, request: Request, error: HttpError) -> Response:
-    """The response to everything that went wrong, but for paths whose protocol has words of its own."""
+    """The default response to an error; some protocols have an error format of their own."""
     title, members = HTTPStatus(error.status).phrase, error.members
     if error.status == 400 and not members:  # the contract promises issues
         members = {"issues": [asdict(Issue(None, "", error.detail))]}

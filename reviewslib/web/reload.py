@@ -33,7 +33,7 @@ ABSENT_POLLS = 3  # before a vanished file is believed: many programs replace by
 
 
 def ignore(*_: Any) -> None:
-    """Nobody wants to know."""
+    """The default callback."""
 
 
 class Reloader:

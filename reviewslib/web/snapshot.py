@@ -101,7 +101,7 @@ Bodies = dict[str, tuple[bytes, str, float]]  # by path: content, media type, ch
 
 
 class RepresentationCache:
-    """Representations that requests have made; all are forgotten when they take too much room. Any thread."""
+    """Representations that requests have made; all are dropped when they take too much memory. Any thread."""
 
     def __init__(self, most_bytes: int = 8 * 1024 * 1024):
         self._most_bytes = most_bytes

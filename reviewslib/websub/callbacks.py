@@ -56,7 +56,7 @@ class CallbackResponse:
     body: bytes = b""  # only of a success, at most `read_body_bytes`
     retry_after: str | None = None
     network: str = ""  # of the address that answered with a status
-    is_silence: bool = False  # nobody answered, not even with a refusal or with another protocol
+    is_silence: bool = False  # no answer at all, not even a refusal or another protocol
     own_fault: bool = False  # silence for a reason that lies in this machine or its network
     seconds: float = 0.0  # that the exchange took
 
@@ -89,7 +89,7 @@ FAULTS: dict[type[Exception], str] = {
 }
 
 
-# ---- Outages: whether nobody can be reached from here ------------------------------------------------------
+# ---- Outages: whether this machine reaches no callback -----------------------------------------------------
 
 EVIDENCE_SECONDS = 600.0
 NETWORKS_OF_AN_OUTAGE = 3
@@ -128,7 +128,7 @@ class Reachability:
             self._tried, self._answered_at = {}, now
 
     def is_outage(self, now: float) -> bool:
-        """Whether three networks of confirmed callbacks were tried, and nobody has answered."""
+        """Whether three networks of confirmed callbacks were tried, and none has answered."""
         start = now - EVIDENCE_SECONDS
         with self._lock:
             self._tried = {network: at for network, at in self._tried.items() if at > start}

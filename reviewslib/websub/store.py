@@ -474,9 +474,9 @@ def list_subscriptions(state_dir: Path, *, clock: Callable[[], float] = time.tim
 def remove_subscriptions(
     state_dir: Path, is_meant: Callable[[Subscriber], bool], *, clock: Callable[[], float] = time.time
 ) -> list[Subscriber]:
-    """Remove the subscriptions and requests of whoever is meant, and leave a notice for each subscription.
+    """Remove the matching subscriptions and requests, and leave a notice for each subscription.
 
-    Returns whose they were. The daemon may be running; it delivers the notices. Raises HubUnavailable.
+    Returns their subscribers. The daemon may be running; it delivers the notices. Raises HubUnavailable.
     """
     path, now = state_dir / STORE_FILE_NAME, clock()
     try:
