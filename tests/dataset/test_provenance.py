@@ -25,7 +25,7 @@ def test_a_source_counts_once_whatever_its_case_and_the_most_used_comes_first() 
         (["google"], "Google"),
         (["google", "yelp", "fb"], "Google, Yelp and fb"),
         (["google", "unknown"], "Google and elsewhere"),
-        (["yelp", "x" * 81], "Yelp and elsewhere"),
+        (["yelp", "x" * 80, "y" * 81], f"Yelp, {'x' * 80} and elsewhere"),
         (list("abcdefghij"), "a, b, c, d, e, f, g, h and elsewhere"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import pytest
 
+from reviewslib.importer import cells
 from reviewslib.importer.cells import BadRecord, DateFormat, read_date, read_stars, rezoned
 
 BERLIN = DateFormat("Europe/Berlin")
@@ -12,19 +13,17 @@ DAYS = {
     "2024-08-09": ["9. August 2024", "9 août 2024", "9 agosto 2024", "09/08/24", "9-8-2024"],
     "2024-12-01": ["1. Dez. 2024", "1 déc. 2024", "1 dic 2024", "December 1 2024", "1 décembre 2024"],
     "2024-05-03T21:12:00+02:00": [
-        *(
-            "3 May 2024 9:12 PM",
-            "May 3, 2024 at 09:12 pm",
-            "3.5.24, 21:12",
-            "2024/05/03 21:12",
-            "3/5/2024 9:12 PM",
-        )
+        *("3 May 2024 9:12 PM", "May 3, 2024 at 09:12 pm", "3.5.24, 21:12", "2024/05/03 21:12"),
+        "3/5/2024 9:12 PM",
     ],
     "2024-03-05T10:00:00+01:00": ["2024-03-05 10:00"],
     "2024-03-05T11:00:00+01:00": [
         *("2024-03-05 10:00:00 UTC", "2024-03-05T10:00:00.123456789+0000", "1709632800", "1709632800000")
     ],
-    "2024-05-03T23:12:00+02:00": ["2024-05-03T21:12:00Z", "3 May 2024 21:12 UTC", "3.5.2024 21:12:00 +0000"],
+    "2024-05-03T23:12:00+02:00": [
+        *("2024-05-03T21:12:00Z", "3.5.2024 21:12:00 +0000"),
+        *(f"3 May 2024 21:12 {zone}" for zone in ("UTC", "GMT", "Z")),
+    ],
 }
 
 
@@ -34,13 +33,54 @@ def test_a_date_is_read_as_people_write_it(text: str, date: str) -> None:
 
 
 NO_DATES = "3 Brumaire 2024|May 2024|3 May|1.6|3 May June 2024|3 May 2024 ago|24-05-03|31/02/2024|13/13/24"
-NO_DATES += f"|2024-13-01|2024-01-01 25:00|1850-01-01|99999999999|2 months ago|{'9' * 9**5}"
+NO_DATES += f"|2024-13-01|2024-01-01 25:00|1850-01-01|99999999999|2 months ago|{'9' * 9**5}|1.1.{'9' * 20}"
+NO_DATES += f"|3#5#2024|3 May 2024 10:20 ago|3 May 2024{' ' * 60}ago"
 
 
 @pytest.mark.parametrize("text", NO_DATES.split("|"))
 def test_what_is_no_date_is_refused(text: str) -> None:
     with pytest.raises(BadRecord):
         read_date(text, BERLIN)
+
+
+CLOCK, UTC_CLOCK = "2024-05-03T10:00:00", "2024-05-03T08:00:00Z"
+MDY = DateFormat("", "2024-05-03", "mdy")
+READ = [
+    ("", BERLIN, ("", "", False)),
+    (CLOCK, BERLIN, (f"{CLOCK}+02:00", UTC_CLOCK, True)),
+    (UTC_CLOCK, BERLIN, (f"{CLOCK}+02:00", UTC_CLOCK, False)),
+    (UTC_CLOCK[:-1], BERLIN._replace(is_utc=True), (f"{CLOCK}+02:00", UTC_CLOCK, False)),
+    (CLOCK, DateFormat(""), (f"{CLOCK}+00:00", f"{CLOCK}Z", True)),
+    *((text, MDY, ("2024-05-03", "", False)) for text in ("5/3/24", "2024/05/03", "3.5.24")),
+]
+
+
+@pytest.mark.parametrize(("text", "how", "date"), READ)
+def test_a_date_has_its_moment_and_whether_a_zone_was_written(
+    text: str, how: DateFormat, date: tuple[str, str, bool]
+) -> None:
+    assert read_date(text, how) == date
+
+
+@pytest.mark.parametrize("refused", ["2024-05-04 is in the future", "1989-12-31 is older than 1990"])
+def test_a_day_out_of_bounds_is_refused_with_the_bound(refused: str) -> None:
+    day, _, reason = refused.partition(" ")
+    with pytest.raises(BadRecord, match=f'^"{day}" {reason}$'):
+        read_date(day, MDY)
+
+
+ORDERS = {"05/12/24": "dmy mdy", "12/05/2024": "dmy mdy", "13-05-24": "dmy", "05 13 2024": "mdy"}
+
+
+def test_dates_allow_the_orders_in_which_each_has_a_month() -> None:
+    assert {text: " ".join(sorted(cells.allowed_orders([text])[0])) for text in ORDERS} == ORDERS
+    unclear = ["05/12/24", "13/5/24"]
+    assert cells.allowed_orders([*unclear, "5/5/24", "2024-05-03"]) == ({"dmy"}, unclear)
+
+
+def test_letters_that_were_read_in_another_encoding_look_damaged() -> None:
+    texts = {"BjÃ¸rn": True, "Bjørn": False, "Bo": False, "Привет": False}
+    assert {text: cells.looks_damaged(text) for text in texts} == texts
 
 
 STARS = {  # by scale, 0 where nobody said it
@@ -50,7 +90,7 @@ STARS = {  # by scale, 0 where nobody said it
     (0, 4.6): "4,6",
     (0, 3): "3 étoiles|⭐️⭐️⭐️|3 stars",
     (0, 2): "2 estrellas",
-    (0, None): "0",
+    (0, None): "0|",
     (10, 4.5): "9",
     (10, 2.5): "5",
     (100, 4): "80%",
@@ -61,7 +101,20 @@ STARS = {  # by scale, 0 where nobody said it
 @pytest.mark.parametrize(("scale", "stars"), STARS)
 def test_stars_are_read_on_each_scale_as_tools_write_them(scale: int, stars: float | None) -> None:
     for text in STARS[scale, stars].split("|"):
-        assert read_stars(text, scale) == stars
+        assert repr(read_stars(text, scale)) == repr(stars)  # 4 and not 4.0
+
+
+@pytest.mark.parametrize("text", ["6", "4 of 10", "4 de 10", "4%"])
+def test_the_scale_of_a_rating_is_asked_for_and_a_rating_beyond_it_refused(text: str) -> None:
+    with pytest.raises(cells.UnknownScale, match=text):
+        read_stars(text, 0)
+    for refused, scale, reason in (
+        ("11", 10, "1 to 10"),
+        ("4/5", 10, "1 to 10"),
+        ("0.5", 0, "less than one"),
+    ):
+        with pytest.raises(BadRecord, match=f'^"{refused}" is .*{reason}'):
+            read_stars(refused, scale)
 
 
 NO_STARS = "positive|doesn't recommend|recommended|negative|great|5 out of five"

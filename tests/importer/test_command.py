@@ -299,26 +299,36 @@ def test_a_link_that_takes_the_place_of_a_file_while_it_is_looked_at_is_not_foll
     assert "cannot be read" in told.err and "root:" not in told.out + told.err
 
 
-WRONG_USAGE = [
-    "",
-    "--data x",
-    "absent.zip --data x",
-    f"{300 * 'a'} --data x",
-    __file__,
-    *(f"{__file__} --data x --{flag}" for flag in ("zone Mars/Base", "zone ../x", "scale 7", "forget y")),
-    *(f"{__file__} --data x --map {each}" for each in ("name=x", "author=x,foo=y", "author=", "id=x,id=y")),
-    f"--drop {__file__} --data x",
-    f"{__file__} --data x --rewrite-dates",
-    "--data x --forget y --forget-author z",
-    "--template --data x",
-]
+ZONE_HINT = "no time zone that this machine knows; expected for example Europe/Berlin"
+WRONG_USAGE = {  # and what is told of it
+    "": "--data is missing: the directory of reviews.json",
+    "--data x": "one of FILE, --drop DIR",
+    "absent.zip none.zip --data x": "there is no file 'absent.zip', 'none.zip'",
+    f"{300 * 'a'} --data x": "there is no file 'aaa",
+    __file__: "--data is missing",
+    **{f"{__file__} --data x --zone {zone}": f"--zone {zone}: {ZONE_HINT}" for zone in ("Mars/Base", "../x")},
+    f"{__file__} --data x --scale 7": "--scale",
+    f"{__file__} --data x --forget y": "one of FILE",
+    **{
+        f"{__file__} --data x --map {pairs}": f"--map {wrong}: expected FIELD=HEADER, each field once, of "
+        for pairs, wrong in (("name=x", "name=x"), ("author=x,foo=y", "foo=y"), ("id=x,id=y", "id=y"))
+    },
+    f"{__file__} --data x --map author=": "--map author=: expected FIELD=HEADER",
+    f"--drop {__file__} --data x": f"--drop {__file__}: it is not a directory",
+    f"{__file__} --data x --rewrite-dates": "--rewrite-dates needs --zone",
+    "--data x --forget y --forget-author z": "one of FILE",
+    "--template --data x": "--template takes neither FILE nor --data",
+}
 
 
 @pytest.mark.parametrize("line", WRONG_USAGE)
-def test_wrong_usage_is_status_2(line: str) -> None:
+def test_wrong_usage_is_status_2_and_says_what_is_wrong(
+    line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as exit:
         command.main(line.split())
     assert exit.value.code == EXIT_USAGE
+    assert f"error: {WRONG_USAGE[line]}" in capsys.readouterr().err.replace("argument --scale", "--scale")
 
 
 def test_the_zone_is_remembered_and_never_another(shop: Shop) -> None:

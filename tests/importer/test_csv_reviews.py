@@ -1,12 +1,23 @@
 """The header of a CSV is the template's, a known tool's, or explained once; titles are kept."""
 
 import shlex
+from typing import Any
 
 import pytest
 from export_lab import ZONE, Shop, table, written
 
 from reviewslib.importer import command
 from reviewslib.importer.command import EXIT_BAD_DATA
+from reviewslib.importer.csv_reviews import read_csv
+from reviewslib.importer.exports import Exports, NeedsDecision
+from reviewslib.importer.options import CsvSettings, Options
+
+
+def read(text: str, **said: Any) -> Exports:
+    exports = Exports(Options(zone="UTC", csv=CsvSettings(**said)))
+    read_csv(text.encode(), "a.csv", exports)
+    return exports
+
 
 # The header of each tool and a row; what is served of it.
 TOOLS = {
@@ -208,3 +219,37 @@ def test_a_map_is_for_the_files_that_it_fits(shop: Shop) -> None:
     ]
     shop.take(*paths, "--map", "author=Customer,rating=Stars,date=Posted", "--name", "B", "--source", "fb")
     assert len(shop.reviews) == 3
+
+
+def test_a_reply_keeps_its_lines_and_has_a_date_only_from_a_column_of_its_own() -> None:
+    header = "author,rating,date,source,reply"
+    (plain,) = read(f'{header}\nAnn,5,2024-01-02,fb,"Thanks\nall"\n').records
+    assert plain.review["owner_reply"] == {"text": "Thanks\nall"}
+    (dated,) = read(f"{header},reply_date\nAnn,5,2024-01-02,fb,Thanks,2024-01-03 10:00\n").records
+    assert (dated.replied, dated.naive) == ("2024-01-03T10:00:00Z", ["owner_reply"])
+
+
+UNKNOWN = {
+    "Customer,When,Else": ["author=Customer,rating=YOUR-COLUMN,date=When"],
+    "Who,Review Score,When": ["author=Who,rating=Review Score,date=When"],  # and not again as the text
+    '"Customer, and who",Stars,When': ["author=Customer, and who", "rating=Stars", "date=When"],
+}
+
+
+@pytest.mark.parametrize("header", UNKNOWN)
+def test_the_likely_map_of_an_unknown_header_names_each_column_once(header: str) -> None:
+    with pytest.raises(NeedsDecision, match='there is none for "author", "rating", "date"') as asked:
+        read(f"{header}\n1,2,3\n")
+    assert asked.value.questions[0].flags == [("--map", each) for each in UNKNOWN[header]]
+
+
+def test_a_map_is_refused_where_two_columns_have_its_name() -> None:
+    with pytest.raises(NeedsDecision, match='there is not just one "Who"'):
+        read("Who,Who,Mark,On\n1,2,3,4\n", map={"author": "Who", "rating": "Mark", "date": "On"})
+
+
+def test_the_source_of_a_template_is_remembered_only_with_a_map() -> None:
+    columns = {each: each for each in ("author", "rating", "date")}
+    for said, source in (({}, ""), ({"map": columns}, "fb")):
+        found = read("author,rating,date\nAnn,5,2024-01-02\n", source="fb", **said)
+        assert found.csv_settings["author,rating,date"].source == source

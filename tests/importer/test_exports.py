@@ -12,12 +12,12 @@ from reviewslib.importer import command
 from reviewslib.importer.command import EXIT_BAD_DATA, EXIT_SUCCESS
 
 COMMENTS = {
-    "(Translated by Google) Nice\n\n(Original)\nFint": "Fint",
+    "(Translated by Google) Nice\n\n(Original)\nFint (Original)": "Fint (Original)",
     "Fint\n\n(Translated by Google)\nNice": "Fint",
     "Muito bom\n\n(Traduzido pelo Google)\nVery good": "Muito bom",
     "(Translated by Google) without an original": "(Translated by Google) without an original",
     "I read (Translated by Google) everywhere": "I read (Translated by Google) everywhere",
-    "a\r\nb\x00\u00a0c\ud800 ": "a\nb c\ufffd",
+    "a\r\nb\r\x00\u00a0c\ud800 ": "a\nb\n c\ufffd",
     "e\u0301": "é",
     "🧡 مرحبا": "🧡 مرحبا",
     "": None,
@@ -33,13 +33,6 @@ def test_comments_and_replies_are_kept_as_they_were_written(shop: Shop, comment:
     shop.take(written(shop.root / "b", page([item(1, comment="else", reviewReply=reply)])))
     expected = COMMENTS[comment] and {"text": COMMENTS[comment], "date": "2025-01-04T12:15:00-08:00"}
     assert shop.only()["owner_reply"] == expected
-
-
-def test_what_is_no_date_is_a_failed_row(shop: Shop) -> None:
-    rows = [["Ann", "5", f"2024-01-{n:02}", ""] for n in range(1, 20)]
-    shop.take(shop.csv(*rows, ["Bo", "5", "2 months ago", ""]), "--name", "B", "--source", "fb")
-    assert "a.csv line 21: " in shop.output().out
-    assert len(shop.reviews) == 19
 
 
 OPEN_QUESTIONS = {

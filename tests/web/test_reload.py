@@ -3,6 +3,7 @@
 Looking - Serving - Other servers
 """
 
+import gc
 import http.client
 import json
 import os
@@ -67,13 +68,18 @@ def served(reloader: Reloader) -> list[str]:
     return list(reloader.snapshot.dataset.reviews_by_id)
 
 
-def test_files_are_read_again_when_they_changed_or_after_a_hangup(reloader: Reloader) -> None:
+def test_files_are_read_again_when_they_changed_or_after_a_hangup(
+    reloader: Reloader, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     before = reloader.snapshot
     reloader.poll()
     assert reloader.snapshot is before
     reloader.poll(forced=True)
     assert reloader.snapshot is not before
     assert reloader.snapshot.fixed == before.fixed
+    assert gc.isenabled()
+    assert caplog.messages == ["reloaded 1 review of X; changed: nothing"]
     replace(reloader.directory, document("a", "b"))
     reloader.poll()
     assert served(reloader) == ["b", "a"]
@@ -107,6 +113,8 @@ def test_bad_data_leave_everything_as_it_was_are_told_once_and_recovery_is_autom
     assert served(reloader) == ["a"]
     reloader.poll()
     assert reloader.error is fault
+    reloader.poll(forced=True)
+    assert reloader.error and reloader.error is not fault and len(caplog.records) == 2 and fault["at"]
     replace(reloader.directory, document("c"))
     reloader.poll()
     assert reloader.error is None
