@@ -133,7 +133,7 @@ def network_of(address: str) -> str:
 def domain_of(host: str) -> str:
     """The last two labels of a host, or three below suffixes like `co.uk`. An address is its own domain."""
     labels = host.split(".")
-    if ":" in host or labels[-1].isdigit():
+    if labels[-1].isdigit():
         return host
     has_long_suffix = len(labels) > 2 and len(labels[-1]) == 2 and len(labels[-2]) <= 3
     return ".".join(labels[-3:] if has_long_suffix else labels[-2:])

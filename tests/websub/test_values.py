@@ -23,7 +23,8 @@ USABLE, UNUSABLE, INNER = (
     for name in ("usable", "unusable", "inner")
 )
 UNUSABLE += ["", "https://s.example/cb\r\nX: y", "ht\ttps://s.example/cb", "https://s.example/\x00"]
-UNUSABLE += ["https://s.example/" + "a" * 2048, "https://" + "a" * 64 + ".example/cb"]
+UNUSABLE += ["https://s.example/".ljust(2049, "a"), "https://" + "a" * 64 + ".example/cb"]
+USABLE += ["https://s.example/".ljust(2048, "a"), "https://s.example:1024/"]
 
 
 @pytest.mark.parametrize("url", USABLE)
@@ -37,15 +38,24 @@ def test_anything_else_is_refused_without_asking_the_network(url: str) -> None:
         parse_callback(url, allow_private=False)
 
 
-@pytest.mark.parametrize("url", ["https://127.0.0.1:80/", "https://[::1]:8443/", "https://localhost:22/"])
+@pytest.mark.parametrize("url", ["https://127.0.0.1:80/", "https://[fe80::AB]:8443/", "https://localhost:1/"])
 def test_a_lab_may_allow_private_places_and_every_port(url: str) -> None:
     assert parse_callback(url, allow_private=True).url == url
 
 
-@pytest.mark.parametrize("url", ["http://localhost/", "https://u@localhost/", "https://localhost:0/", ""])
-def test_a_lab_still_needs_an_https_url(url: str) -> None:
-    with pytest.raises(ValueError, match=r"^(is|has|must) "):
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [("http://localhost/", "must be an https"), ("https://u@localhost/", "must not hold"), ("", "is empty")]
+    + [(f"https://localhost:{port}/", "has a port outside") for port in (0, 65536)],
+)
+def test_a_lab_still_needs_an_https_url(url: str, says: str) -> None:
+    with pytest.raises(ValueError, match=f"^{says}"):
         parse_callback(url, allow_private=True)
+
+
+def test_urls_are_compared_with_unreserved_escapes_decoded_and_the_case_of_the_host_ignored() -> None:
+    callback = parse_callback("HTTPS://S.Example/%7e%2D%5A/%2f?a=HTTP://X", allow_private=False)
+    assert callback.key == "https://s.example/~-Z/%2f?a=HTTP://X"
 
 
 @pytest.mark.parametrize(
@@ -72,7 +82,7 @@ def test_no_address_of_a_refused_url_is_public() -> None:
     [
         ("203.0.113.1", "203.0.113.2", False),
         ("2001:db8:1:2::1", "2001:db8:1:2:ffff::1", True),
-        ("2001:db8:1:2::1", "2001:db8:1:3::1", True),
+        ("2001:db8:1:2::1", "2001:db8:1:ffff::1", True),
         ("2001:db8:1:2::1", "2001:db8:2:2::1", False),
         ("::ffff:203.0.113.1", "203.0.113.1", True),
         ("::ffff:203.0.113.1", "::ffff:203.0.113.2", False),
@@ -89,7 +99,7 @@ def test_a_network_is_an_address_of_ipv4_or_48_bits_of_ipv6(one: str, other: str
         ("s.example", "s.example"),
         ("a.b.s.example", "s.example"),
         ("a.b.example.co.uk", "example.co.uk"),
-        ("b.example.com.au", "example.com.au"),
+        ("example.com.au", "example.com.au"),
         ("co.uk", "co.uk"),
         ("a.b.info.de", "info.de"),
         ("192.0.2.1", "192.0.2.1"),
@@ -108,7 +118,7 @@ def test_a_domain_is_two_labels_or_three_below_a_short_suffix(host: str, domain:
         (".s.example", ["s.example", "a.s.example"]),
         (".example", ["s.example", "a.s.example", "xs.example"]),
         ("192.0.2.1", ["s.example"]),
-        ("192.0.2.0/24", ["s.example", "xs.example"]),
+        ("192.0.2.7/24", ["s.example", "xs.example"]),
         ("2001:db8:1::/48", ["a.s.example"]),
         ("2001:db8:1:7::7", ["a.s.example"]),
         ("[2001:db8:1:7::7]", ["a.s.example"]),
@@ -127,7 +137,9 @@ def test_an_operator_means_a_host_a_domain_or_a_network(who: str, hosts: list[st
     assert [one.host for one in subscribers if is_meant(one)] == hosts
 
 
-@pytest.mark.parametrize("who", ["", ".", "https://s.example/", "192.0.2.0/99", "a b", "*.example", "a..b"])
+@pytest.mark.parametrize(
+    "who", ["", ".", "https://s.example/", "192.0.2.0/99", "a b", "*.example", "a..b", "é"]
+)
 def test_anybody_else_cannot_be_meant(who: str) -> None:
     with pytest.raises(ValueError, match="neither a host"):
         selector(who)
