@@ -881,6 +881,26 @@ def exchange(lane: str, key: str, number: int = 0) -> hub.Exchange:
     return hub.Exchange(Subscription(number, who, None, 0.0, 0.0, ""), lane, key)
 
 
+@pytest.mark.parametrize(
+    ("status", "value", "seconds"),
+    [
+        *((503, "120", 120), (429, "120", 120), (503, "3601", 3600)),
+        (503, "Fri, 31 Dec 9999 23:59:59 GMT", 3600),
+        *((503, "soon", 0), (503, "-5", 0), (503, "٣", 0), (503, "Mon, 99 Foo 2026", 0)),
+        *((500, "120", 0), (200, "120", 0), (503, None, 0)),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date_and_an_hour_at_most(
+    status: int, value: str | None, seconds: float
+) -> None:
+    assert hub.retry_after_seconds(CallbackResponse(status, "", retry_after=value), 1.8e9) == seconds
+
+
+@pytest.mark.parametrize(("workers", "limit"), [(1, 1), (4, 1), (8, 2), (16, 4), (64, 4)])
+def test_one_network_has_a_quarter_of_the_workers_and_four_at_most(workers: int, limit: int) -> None:
+    assert hub.max_workers_per_key(workers) == limit
+
+
 def taken(
     due: list[hub.Exchange], running: Sequence[hub.Exchange] = (), workers: int = 16
 ) -> list[hub.Exchange]:
