@@ -319,7 +319,6 @@ class Hub:
         self._store = Store(settings.state_dir)
         self._counts: dict[str, int] = {}
         self._topics: Mapping[str, Topic] = {}
-        self._digests: dict[str, str] = {}  # of the topics, by path
         self._networks: dict[str, str] = {}  # cache by host, of the address that was tried last
         self._network_rate, self._domain_rate = RateLimit(), RateLimit()  # the latter of strangers alone
         self._backoffs: dict[tuple[str, bool], Backoff] = {}  # by a subscriber's key, and whether of requests
@@ -336,7 +335,7 @@ class Hub:
 
         The subscriptions to a topic that is missing here are kept, and wait until it is published again.
         """
-        self._topics, self._digests = topics, {path: topic.digest for path, topic in topics.items()}
+        self._topics = dict(topics)
         self._wake.set()
 
     def start(self) -> None:
@@ -402,6 +401,10 @@ class Hub:
     def trouble(self) -> str | None:
         """Why nothing can be stored at present, None when it can."""
         return self._store.trouble
+
+    def _digests(self) -> dict[str, str]:
+        """The digest of each topic, by its path."""
+        return {path: topic.digest for path, topic in self._topics.items()}
 
     def _admit(self, request: PendingRequest, rows: Transaction, now: float) -> None:
         """Raise RequestRefused when this request of a stranger reaches a limit."""
@@ -483,7 +486,7 @@ class Hub:
             for kind in (False, True)
         )
         requests = partial(rows.requests, no_request)
-        behind = partial(rows.behind, no_content, self._digests, now)
+        behind = partial(rows.behind, no_content, self._digests(), now)
         found: dict[str, list[Iterator[Row]]] = {
             "renewal": [requests("of subscribers")],
             "verification": [requests("of strangers")],
@@ -498,7 +501,7 @@ class Hub:
     def refresh_counts(self) -> None:
         """Count anew. Raises StoreFault."""
         with self._store.reading() as rows:
-            self._counts = rows.counts(self._digests, self._clock())
+            self._counts = rows.counts(self._digests(), self._clock())
 
     def delete_expired(self) -> None:
         """Delete subscriptions that expired long ago, or whose room is needed. Raises StoreFault."""
