@@ -227,13 +227,11 @@ def since_answer(application: Application, snapshot: Snapshot, request: Request)
     body, json_type = SharedSlice(*found), representations.JSON_TYPE
     plain = represent(body, json_type, snapshot.last_modified, gzip_level=None, digest=digest)
 
+    def packed() -> Representation:
+        return representations.with_gzip(plain, representations.COMPUTED_GZIP_LEVEL) if takes_gzip else plain
+
     def make() -> Response:
-        made = snapshot.cache.get(key)  # meanwhile, for an earlier request
-        if made is None:
-            level = representations.COMPUTED_GZIP_LEVEL
-            made = representations.with_gzip(plain, level) if takes_gzip else plain
-            snapshot.cache.put(key, made)
-        return since_response(made, request)
+        return since_response(snapshot.cache.get_or_make(key, packed), request)
 
     is_quick = not takes_gzip or len(body) <= LARGEST_INLINE_BYTES
     return make() if is_quick else Deferred(make, since_response(plain, request))
@@ -258,14 +256,13 @@ def cached_response(
         return negotiated(kept, request.header)
     found = find()
 
+    def new() -> Representation:
+        level = representations.COMPUTED_GZIP_LEVEL if with_gzip else None
+        changed, form_fields = snapshot.last_modified, form._asdict()
+        return represent(found.encoded(), last_modified=changed, gzip_level=level, **form_fields)
+
     def make() -> Response:
-        made = snapshot.cache.get(key)  # meanwhile, for an earlier request
-        if made is None:
-            level = representations.COMPUTED_GZIP_LEVEL if with_gzip else None
-            changed, form_fields = snapshot.last_modified, form._asdict()
-            made = represent(found.encoded(), last_modified=changed, gzip_level=level, **form_fields)
-            snapshot.cache.put(key, made)
-        return negotiated(made, request.header)
+        return negotiated(snapshot.cache.get_or_make(key, new), request.header)
 
     return make() if found.size_bytes <= LARGEST_INLINE_BYTES else Deferred(make)
 

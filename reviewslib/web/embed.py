@@ -10,10 +10,17 @@ from jinja2 import Environment
 
 from reviewslib.dataset.query import Query
 from reviewslib.dataset.reviews import Dataset, search, service_labels, technicians_named
-from reviewslib.dataset.strict_json import decode
 from reviewslib.dataset.text import fold
 from reviewslib.links import Links
-from reviewslib.web.pages import count_text, filter_values, format_rating, list_url, rendered, style_source
+from reviewslib.web.pages import (
+    count_text,
+    decoded,
+    filter_values,
+    format_rating,
+    list_url,
+    rendered,
+    style_source,
+)
 from reviewslib.web.representations import Headers
 
 ANY_SITE = ("Cross-Origin-Resource-Policy", "cross-origin")
@@ -65,7 +72,7 @@ def frame(
         links,
         theme=theme if theme in COLOR_SCHEMES else "light",
         schemes=COLOR_SCHEMES,
-        reviews=[decode(bytes(review.json)) for review in found.reviews],
+        reviews=decoded(found.reviews),
         matched=found.frame["matched"],
         subjects=_subjects(dataset, query)[:MOST_SUBJECTS],
         matching_url=list_url(links, filter_values(query)),

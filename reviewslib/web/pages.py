@@ -357,8 +357,8 @@ def list_page(
         values,
         issues={},
         matched=found.frame["matched"],
-        reviews=_decoded(found),
-        in_any_order=[] if instead is found else _decoded(instead),
+        reviews=decoded(found.reviews),
+        in_any_order=[] if instead is found else decoded(instead.reviews),
         in_any_order_count=instead.frame["matched"],
         number=number,
         last=last,
@@ -371,8 +371,9 @@ def list_page(
     )
 
 
-def _decoded(found: ReviewList) -> list[Object]:
-    return [decode(bytes(review.json)) for review in found.reviews]
+def decoded(reviews: Iterable[Review]) -> list[Object]:
+    """The reviews in served form, as templates take them."""
+    return [decode(bytes(review.json)) for review in reviews]
 
 
 def wrong_list_page(

@@ -7,7 +7,7 @@ module reads files; it knows no request and no socket, and the time arrives as a
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import resources
@@ -112,6 +112,14 @@ class RepresentationCache:
     def get(self, key: ComputedKey) -> Representation | None:
         """The representation kept under `key`."""
         return self._kept.get(key)
+
+    def get_or_make(self, key: ComputedKey, make: Callable[[], Representation]) -> Representation:
+        """The representation kept under `key`, or the one that `make` returns, which is kept then."""
+        found = self.get(key)
+        if found is None:
+            found = make()
+            self.put(key, found)
+        return found
 
     def put(self, key: ComputedKey, representation: Representation) -> None:
         """Keep `representation`, unless it alone is too large."""
