@@ -1,17 +1,30 @@
-"""Callback URLs, networks and domains: which strangers may name, and what counts as one of them.
+"""Callback URLs, networks and domains: which strangers may name, what counts as one of them, and how often.
 
-Callback URLs - Networks and domains
+Callback URLs - Networks and domains - Limits
 """
 
 from __future__ import annotations
 
 import ipaddress
+import re
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from reviewslib.websub.values import Subscriber, domain_of, is_public, network_of, parse_callback, selector
+from reviewslib.websub.values import (
+    HubAnswer,
+    RateLimit,
+    RequestRefused,
+    Subscriber,
+    Usage,
+    admit,
+    domain_of,
+    is_public,
+    network_of,
+    parse_callback,
+    selector,
+)
 
 CORPUS = Path(__file__).parent / "callback_urls"  # one URL a line
 
@@ -44,13 +57,26 @@ def test_a_lab_may_allow_private_places_and_every_port(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "says"),
-    [("http://localhost/", "must be an https"), ("https://u@localhost/", "must not hold"), ("", "is empty")]
-    + [(f"https://localhost:{port}/", "has a port outside") for port in (0, 65536)],
+    ("is_lab", "url", "fault"),
+    [
+        (True, "", "is empty or has a character that no URL may have; percent-encode it"),
+        (True, "https://s.example/".ljust(2049, "a"), "is longer than 2048 characters"),
+        (True, "http://localhost/", "must be an https:// URL; plain HTTP is not delivered to"),
+        (True, "https://localhost/#", "must not have a fragment (#)"),
+        (True, "https://u@localhost/", "must not hold a user name (@)"),
+        (True, "https:///", "has no usable host and port"),
+        (True, "https://localhost:0/", "has a port outside 1 to 65535"),
+        (True, "https://localhost:65536/", "has a port outside 1 to 65535"),
+        (False, "https://s.example:1023/", "has port 1023; allowed are 443 and 1024 to 65535"),
+        (False, "https://s.0x7f/", "has an address for a host; a name is needed"),
+        (False, "https://a.localhost/", "has a host that is no public name"),
+    ],
 )
-def test_a_lab_still_needs_an_https_url(url: str, says: str) -> None:
-    with pytest.raises(ValueError, match=f"^{says}"):
-        parse_callback(url, allow_private=True)
+def test_a_refusal_says_what_is_wrong_and_a_lab_too_needs_an_https_url(
+    is_lab: bool, url: str, fault: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(fault)}$"):
+        parse_callback(url, allow_private=is_lab)
 
 
 def test_urls_are_compared_with_unreserved_escapes_decoded_and_the_case_of_the_host_ignored() -> None:
@@ -143,3 +169,47 @@ def test_an_operator_means_a_host_a_domain_or_a_network(who: str, hosts: list[st
 def test_anybody_else_cannot_be_meant(who: str) -> None:
     with pytest.raises(ValueError, match="neither a host"):
         selector(who)
+
+
+# ---- Limits ------------------------------------------------------------------------------------------------
+
+ROOM = Usage(pending=999, pending_of_domain=24, subscriptions=99, of_host=9, of_domain=9, of_network=9)
+
+
+@pytest.mark.parametrize(
+    ("more", "of_domain", "of_network", "status", "seconds", "what"),
+    [
+        ({"pending": 1000}, 25, 49, 503, 60, "unverified requests"),
+        ({}, 26, 49, 429, 60, "unverified requests of this domain"),
+        ({"pending_of_domain": 25}, 25, 49, 429, 60, "unverified requests of this domain"),
+        ({}, 25, 50, 429, 60, "unverified requests of this address"),
+        ({"subscriptions": 100}, 25, 49, 503, 3600, "subscriptions"),
+        ({"of_host": 10}, 25, 49, 429, 3600, "subscriptions of this host"),
+        ({"of_domain": 10}, 25, 49, 429, 3600, "subscriptions of this domain"),
+        ({"of_network": 10}, 25, 49, 429, 3600, "subscriptions of this address"),
+    ],
+)
+def test_a_stranger_is_admitted_up_to_the_limits_and_told_which_is_reached(
+    more: dict[str, int], of_domain: int, of_network: int, status: int, seconds: int, what: str
+) -> None:
+    admit("subscribe", ROOM, 25, 49, 100)
+    with pytest.raises(RequestRefused) as refused:
+        admit("subscribe", ROOM._replace(**more), of_domain, of_network, 100)
+    text = f"there are too many {what}; try again later"
+    assert (str(refused.value), refused.value.answer) == (
+        text,
+        HubAnswer(status, text, (("Retry-After", str(seconds)),)),
+    )
+
+
+def test_a_try_counts_for_a_minute_unless_it_is_confirmed_and_fifty_are_remembered() -> None:
+    tries = RateLimit()
+    for at in [0.0] * 60 + [1.0]:
+        tries.add("a", at)
+    tries.add("b", 1.0)
+    tries.take_back("b")
+    tries.take_back("b")
+    tries.take_back("never tried")
+    assert [tries.count("a", now) for now in (59.9, 60.0, 60.9, 61.0)] == [50, 1, 1, 0]
+    assert (tries.count("b", 1.0), tries.active_keys(60.9), tries.active_keys(61.0)) == (0, {"a"}, set())
+    assert tries.count("a", 1.0) == 0  # it was dropped
