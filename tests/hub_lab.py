@@ -102,6 +102,7 @@ class Bench:
         self.settings = settings(state_dir, **changes)
         self.clock, self.running_time = Clock(), Clock()
         self.networks: dict[str, str] = {}  # of hosts; all others have one of their own
+        self.tried_first: list[str] = []  # networks where each exchange tries an address in vain
         self.sent: list[CallbackRequest] = []  # all that went to the callbacks, which answer as told here
         self.on_get: Answer = echo
         self.on_post: Answer = status(204)
@@ -120,7 +121,8 @@ class Bench:
     def send(self, request: CallbackRequest, check: Callable[[str], None]) -> CallbackResponse:
         host = urlsplit(request.url).hostname or ""
         network = self.networks.get(host, host)
-        check(network)
+        for each in (*self.tried_first, network):
+            check(each)
         self.sent.append(request)
         response = self.on_get(request) if request.method == "GET" else self.on_post(request)
         return replace(response, network=network)

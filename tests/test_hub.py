@@ -232,6 +232,16 @@ def test_a_website_that_answers_whatever_it_is_asked_has_confirmed_nothing(bench
     assert len(bench.sent) == 50
 
 
+def test_a_victim_that_is_named_first_is_tried_fifty_times_a_minute_although_others_confirm(
+    bench: Bench,
+) -> None:
+    bench.tried_first = ["203.0.113.7"]
+    for number in range(60):
+        bench.post(form(callback=f"https://n{number}.example/"))
+    bench.work()
+    assert (len(bench.sent), bench.states().count(("active", 0))) == (50, 50)
+
+
 def test_a_stranger_cannot_make_the_hub_hammer_a_subscriber(bench: Bench) -> None:
     bench.subscribe()
     bench.on_get = status(404)
@@ -373,6 +383,21 @@ def test_a_refusal_of_an_older_request_leaves_the_newer_one(bench: Bench) -> Non
     bench.on_get = refuse
     bench.subscribe()
     assert bench.states() == [("active", 0)]
+
+
+def test_unsubscriptions_by_strangers_do_not_replace_a_renewal(bench: Bench) -> None:
+    def consider(request: CallbackRequest) -> CallbackResponse:
+        bench.post(form("unsubscribe"))  # somebody asks in the name of the subscriber again and again
+        return echo(request) if query(request.url)["hub.mode"] == "subscribe" else status(404)(request)
+
+    bench.subscribe()
+    bench.on_get = consider
+    bench.post(form("unsubscribe"))
+    bench.post(form(secret="renewed"))
+    for _ in range(2):
+        bench.wait(2)
+    bench.change()
+    assert [signature(sent) for sent in bench.posts] == [signed("renewed", "two")]
 
 
 def test_spellings_of_one_callback_are_one_subscription_and_the_latest_is_used(bench: Bench) -> None:

@@ -1,6 +1,6 @@
 """Crowds of strangers over real TLS: what they ask takes nothing from those who are subscribed.
 
-Newcomers - Evidence - Shares - Requests of others - Slow callbacks - Addresses - Cost
+Newcomers - Cost
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -17,26 +17,17 @@ from typing import Any
 import pytest
 from hub_lab import (
     FEED,
-    FORM,
     Bench,
-    Exchange,
     Lab,
-    agree,
-    answer,
-    apart,
     form,
-    here,
     open_lab,
     post,
-    query,
     running,
     settled,
-    topics,
 )
 
 import hub
-from reviewslib.websub import values
-from reviewslib.websub.store import Listing, Store, Transaction, list_subscriptions
+from reviewslib.websub.store import Store, Transaction
 from reviewslib.websub.values import Subscriber, Subscription, SubscriptionState
 
 
@@ -44,13 +35,6 @@ from reviewslib.websub.values import Subscriber, Subscription, SubscriptionState
 def lab(tmp_path: Path) -> Iterator[Lab]:
     with open_lab(tmp_path, address="") as made:
         yield made
-
-
-def fails(host: str) -> list[str]:
-    """A name server that answers SERVFAIL for names of this domain."""
-    if host.endswith(".fails.example"):
-        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
-    return apart(host)
 
 
 @contextmanager
@@ -66,21 +50,7 @@ def black_hole() -> Iterator[int]:
         yield port
 
 
-def listed(state_dir: Path) -> list[Listing]:
-    return list_subscriptions(state_dir)
-
-
 # ---- Newcomers ---------------------------------------------------------------------------------------------
-
-
-def test_a_domain_without_a_name_server_does_not_close_the_hub_to_newcomers(lab: Lab, tmp_path: Path) -> None:
-    with running(lab, tmp_path, resolve=fails) as subject:
-        asked = [form(callback=lab.url("/", f"h{number}.fails.example")) for number in range(1000)]
-        codes = [subject.answer(FORM, each).status for each in asked]
-        assert 0 < codes.count(202) <= hub.MAX_UNVERIFIED
-        assert codes.count(429) == 1000 - codes.count(202)
-        post(subject, form(callback=lab.url("/honest")))
-        lab.wait(lambda: [line.host for line in listed(tmp_path) if line.state == "active"])
 
 
 def test_hundreds_of_black_holes_delay_no_newcomer(lab: Lab, tmp_path: Path) -> None:
@@ -91,160 +61,6 @@ def test_hundreds_of_black_holes_delay_no_newcomer(lab: Lab, tmp_path: Path) -> 
         lab.wait(lambda: lab.arrivals)
         subject.refresh_counts()
         assert subject.counts()["pending"] > 250
-
-
-def test_black_holes_of_25_domains_leave_room_for_newcomers(
-    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(values, "MAX_PENDING", 200)
-    with black_hole() as port, running(lab, tmp_path, timeout=1.0) as subject:
-        for number in range(200):
-            post(subject, form(callback=f"https://h{number}.black{number % 25}.example:{port}/"))
-        for number in range(10):
-            post(subject, form(callback=lab.url("/honest", f"h.d{number}.example")))
-        lab.wait(settled(subject, active=10))
-        assert subject.counts()["pending"] > 150
-
-
-# ---- Evidence ----------------------------------------------------------------------------------------------
-
-
-def test_strangers_prove_no_outage(lab: Lab, tmp_path: Path) -> None:
-    with running(lab, tmp_path) as subject:
-        post(subject, form(callback=lab.url("/cb", "s.lab.example")))
-        lab.wait(settled(subject, active=1))
-
-    def resolve(host: str) -> list[str]:
-        if host == "s.lab.example":
-            raise socket.gaierror(socket.EAI_AGAIN, "")
-        return apart(host)
-
-    with black_hole() as port, running(lab, tmp_path, resolve=resolve, timeout=0.6) as subject:
-        for number in range(6):
-            post(subject, form(callback=f"https://h{number}.black{number}.example:{port}/"))
-        time.sleep(1)  # all are tried
-        subject.publish(topics("two"))
-        lab.wait(settled(subject, failing=1))
-
-
-def test_three_subscribers_in_different_networks_prove_an_outage(lab: Lab, tmp_path: Path) -> None:
-    callbacks = [lab.url("/cb", f"h.d{number}.example") for number in range(3)]
-    with running(lab, tmp_path) as subject:
-        for callback in callbacks:
-            post(subject, form(callback=callback))
-        lab.wait(settled(subject, active=3))
-
-    meet = threading.Barrier(3)
-
-    def resolve(host: str) -> list[str]:
-        meet.wait(20)
-        raise socket.gaierror(socket.EAI_AGAIN, "")
-
-    with running(lab, tmp_path, "two", resolve=resolve):
-        lab.wait(lambda: all(line.last_outcome == "name not resolved" for line in listed(tmp_path)))
-    assert [line.failures for line in listed(tmp_path)] == [0] * 3
-
-
-# ---- Shares ------------------------------------------------------------------------------------------------
-
-
-def test_one_address_with_twelve_names_gets_a_share_and_a_newcomer_his_place(
-    lab: Lab, tmp_path: Path
-) -> None:
-    def resolve(host: str) -> list[str]:
-        return ["127.0.0.66"] if host.startswith("greedy") else apart(host)
-
-    with running(lab, tmp_path, resolve=resolve, max_subscriptions=20) as subject:
-        for number in range(12):
-            post(subject, form(callback=lab.url(f"/{number}", f"greedy.d{number}.example")))
-        lab.wait(settled(subject, pending=0))
-        lab.wait(lambda: sum(asked["hub.mode"] == "denied" for asked in lab.gets()) == 10)
-        active = [line.network for line in listed(tmp_path) if line.state == "active"]
-        assert active == ["127.0.0.66"] * 2
-        post(subject, form(callback=lab.url("/honest")))
-        lab.wait(settled(subject, active=3))
-        subject.publish(topics("two"))
-        lab.wait(lambda: len(lab.posts()) == 3)
-
-
-# ---- Requests of others ------------------------------------------------------------------------------------
-
-
-def test_unsubscriptions_by_strangers_do_not_replace_a_renewal(lab: Lab, tmp_path: Path) -> None:
-    callback = lab.url("/cb")
-
-    def consider(exchange: Exchange) -> None:
-        """What a subscriber says who is about to renew, while somebody asks in its name again and again."""
-        for _ in range(20):
-            post(subject, form("unsubscribe", callback))
-        agree(exchange) if query(exchange.path)["hub.mode"] == "subscribe" else exchange.answer(404)
-
-    def renewed_until() -> float:
-        return max(line.expires_at or 0.0 for line in listed(tmp_path))
-
-    with running(lab, tmp_path) as subject:
-        post(subject, form(callback=callback, lease_seconds="3600"))
-        lab.wait(settled(subject, active=1, pending=0))
-        lab.on("GET", "/cb", consider)
-        post(subject, form("unsubscribe", callback))
-        post(subject, form(callback=callback, lease_seconds="7200"))
-        lab.wait(lambda: renewed_until() > time.time() + 3700)
-
-
-# ---- Slow callbacks ----------------------------------------------------------------------------------------
-
-
-def test_who_was_slow_waits_behind_who_is_quick(
-    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(hub, "SLOW_SECONDS", 0.3)
-    slow, quick = [f"/slow/{number}" for number in range(16)], [f"/quick/{number}" for number in range(20)]
-
-    def think(exchange: Exchange) -> None:
-        time.sleep(0.6)
-        exchange.answer(204)
-
-    def came(text: str, paths: Sequence[str]) -> int:
-        return sum(arrival.path in paths and arrival.body == text.encode() for arrival in lab.posts())
-
-    with running(lab, tmp_path) as subject:
-        for number, path in enumerate(slow + quick):
-            lab.on("POST", path, think if path in slow else answer(204))
-            post(subject, form(callback=lab.url(path, f"h{number}.d{number % 50}.example")))
-        lab.wait(settled(subject, active=36, pending=0))
-        subject.publish(topics("two"))
-        lab.wait(settled(subject, behind=0))
-        subject.publish(topics("three"))
-        lab.wait(lambda: came("three", quick) == 20)
-        assert came("three", slow) <= 8  # a quarter of the workers, once or twice
-        lab.wait(settled(subject, behind=0))
-
-
-# ---- Addresses ---------------------------------------------------------------------------------------------
-
-
-def test_a_victim_that_is_named_first_is_tried_fifty_times_a_minute_although_others_confirm(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tried: list[str] = []
-    connect = socket.create_connection
-
-    def count(place: tuple[str, int], *more: Any) -> socket.socket:
-        tried.append(place[0])
-        return connect(place, *more)
-
-    monkeypatch.setattr(socket, "create_connection", count)
-    with (
-        open_lab(tmp_path) as lab,  # at 127.0.0.1 alone; nobody listens at the address of the victim
-        running(lab, tmp_path, resolve=lambda host: ["127.0.66.66", *here(host)]) as subject,
-    ):
-        for number in range(80):
-            post(subject, form(callback=lab.url("/", f"h{number}.d{number % 50}.example")))
-        lab.wait(lambda: tried.count("127.0.66.66") >= hub.MAX_UNVERIFIED)
-        time.sleep(1)
-        subject.refresh_counts()
-        assert 0 < subject.counts()["active"] <= hub.MAX_UNVERIFIED
-    assert tried.count("127.0.66.66") == hub.MAX_UNVERIFIED
 
 
 # ---- Cost --------------------------------------------------------------------------------------------------
