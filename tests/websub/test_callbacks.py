@@ -85,6 +85,13 @@ def endless(pause_seconds: float, start: bytes, more: bytes) -> Behaviour:
 drip, pour = partial(endless, 0.1), partial(endless, 0)
 
 OK = b"HTTP/1.1 200 OK\r\n"
+
+
+def head(size: int) -> bytes:
+    """The head of an answer, of so many bytes."""
+    return OK + b"A: ".ljust(size - len(OK) - 4, b"b") + b"\r\n\r\n"
+
+
 LATE = "no complete answer in time"
 TOO_MUCH = "answer is larger than 65536 bytes|answer is not HTTP"  # whichever bound is met first
 
@@ -105,7 +112,8 @@ TOO_MUCH = "answer is larger than 65536 bytes|answer is not HTTP"  # whichever b
         (Exchange.reset, "connection closed or reset"),
         (raw(b"SSH-2.0-OpenSSH_9.9\r\n"), "answer is not HTTP"),
         (raw(b"HTTP/1.1 abc\r\n\r\n"), "answer is not HTTP"),
-        (answer(304), "HTTP 304"),
+        (raw(head(65537)), "answer is larger than 65536 bytes"),
+        (answer(300), "HTTP 300"),
         (answer(429), "HTTP 429"),
     ],
 )
@@ -122,8 +130,13 @@ def test_an_exchange_fails_in_time_whatever_the_callback_does(
 
 @pytest.mark.parametrize("endlessly", [pour, drip])
 def test_a_delivery_is_done_at_the_end_of_the_head(lab: Lab, endlessly: Callable[..., Behaviour]) -> None:
-    lab.on("POST", "/cb", endlessly(OK + b"Content-Length: 99999999\r\n\r\n", b"body" * 1000))
-    assert client(lab).send(post(lab.url("/cb"))).is_success
+    lab.on(
+        "POST", "/cb", endlessly(OK + b"Content-Length: 99999999\r\n\r\n", b"body" * 1000), raw(head(65536))
+    )
+    for _ in range(2):
+        assert client(lab).send(post(lab.url("/cb"))) == CallbackResponse(
+            200, "HTTP 200", network="127.0.0.1"
+        )
 
 
 def test_a_body_that_is_read_slowly_ends_in_time(lab: Lab) -> None:
@@ -150,6 +163,15 @@ def test_a_handshake_that_never_comes_ends_in_time(lab: Lab) -> None:
         assert client(lab).send(request) == CallbackResponse(None, LATE, is_silence=True)
 
 
+def test_a_port_that_speaks_no_tls_is_a_failure(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        connected = socket.create_connection(server.getsockname())
+        with server.accept()[0] as peer:
+            peer.sendall(b"SSH-2.0-OpenSSH_9.9\r\n")
+            monkeypatch.setattr(socket, "create_connection", lambda *_: connected)
+            assert client(lab).send(post(lab.url("/cb"))) == CallbackResponse(None, "TLS failed")
+
+
 def test_a_name_that_nobody_resolves_ends_in_time(lab: Lab) -> None:
     def hanging(host: str) -> list[str]:
         lab.released.wait(PATIENCE_SECONDS)
@@ -174,7 +196,7 @@ def test_a_name_that_is_none_is_a_failure(lab: Lab, resolve: Callable[[str], Seq
     [
         (answer(200, b"x" * 44), "HTTP 200", b"x" * 44),
         (answer(201, b"x" * 5000), "HTTP 201", b"x" * 44),
-        (answer(404, b"x"), "HTTP 404", b""),
+        (answer(300, b"x"), "HTTP 300", b""),
         (raw(OK + b"\r\nxx"), "HTTP 200", b"xx"),
         (raw(b"HTTP/1.0 200 OK\r\n\r\nx"), "HTTP 200", b"x"),
         (raw(b"HTTP/1.1 100 Continue\r\n\r\n" + OK + b"\r\nx"), "HTTP 200", b"x"),
@@ -305,6 +327,15 @@ def test_what_this_machine_lacks_is_our_own_fault(
 ) -> None:
     monkeypatch.setattr(socket, "create_connection", failing(OSError(code, "")))
     assert client(lab).send(post(lab.url("/"))).own_fault
+
+
+@pytest.mark.parametrize(("second", "has_one"), [("127.0.0.1", True), ("255.255.255.255", False)])
+def test_a_default_route_is_one_of_either_family(
+    monkeypatch: pytest.MonkeyPatch, second: str, has_one: bool
+) -> None:
+    places = ((socket.AF_INET, "255.255.255.255"), (socket.AF_INET, second))  # only the kernel is asked
+    monkeypatch.setattr(callbacks, "PROBE_ADDRESSES", places)
+    assert callbacks.has_default_route() == has_one
 
 
 IN_A_NAMESPACE = """

@@ -17,9 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
 
 from reviewslib.websub.store import (
     REQUESTS,
@@ -196,45 +193,20 @@ def test_what_is_due_is_read_in_order_without_excluded_keys_and_subscribers(stor
         assert [row.subscriber for row in each] == wanted
 
 
-MODES = st.sampled_from(["subscribe", "unsubscribe", "denied"])
-HOSTS = st.sampled_from(["s.example", "a.t.example", "b.t.example"])
-NETWORKS = st.sampled_from(["192.0.2.1", "192.0.2.2"])
-SUBSCRIBERS = st.builds(subscriber, st.sampled_from("abc"), HOSTS)
-
-
-@hypothesis_settings(max_examples=40)
-@given(
-    strangers=st.frozensets(SUBSCRIBERS),
-    confirmed=st.dictionaries(SUBSCRIBERS, st.tuples(NETWORKS, MODES)),
-    subscriptions=st.dictionaries(SUBSCRIBERS, st.tuples(NETWORKS, st.sampled_from([NOW, NOW + 1]))),
-    who=st.tuples(SUBSCRIBERS, NETWORKS | st.none()),
-)
-def test_usage_is_every_strangers_request_but_the_own_and_every_active_subscription(
-    tmp_path_factory: pytest.TempPathFactory,
-    strangers: frozenset[Subscriber],
-    confirmed: dict[Subscriber, tuple[str, str]],
-    subscriptions: dict[Subscriber, tuple[str, float]],
-    who: tuple[Subscriber, str | None],
-) -> None:
-    me = replace(who[0], network=who[1])
-    with closing(opened(tmp_path_factory.mktemp("store"))) as store, store.writing() as rows:
-        for one, (network, mode) in confirmed.items():
-            rows.save(SubscriptionState(), requested(replace(one, network=network), mode))
-        for one in strangers:
-            rows.save(SubscriptionState(), requested(replace(one, network=None)))
-        for one, (network, expires_at) in subscriptions.items():
-            rows.save(SubscriptionState(), subscribed(replace(one, network=network), expires_at))
-        counted = rows.usage(me, NOW)
-    others = [one for one in strangers if one.key != me.key]
-    active = [replace(one, network=network) for one, (network, end) in subscriptions.items() if end > NOW]
-    assert counted == Usage(
-        len(others),
-        [one.domain for one in others].count(me.domain),
-        len(active),
-        [one.host for one in active].count(me.host),
-        [one.domain for one in active].count(me.domain),
-        [one.network for one in active if one.network].count(me.network or ""),
-    )
+def test_usage_is_every_strangers_request_but_the_own_and_every_active_subscription(store: Store) -> None:
+    me = subscriber("me", "a.t.example", network="192.0.2.9")
+    places = [("me", "a.t.example"), ("b", "a.t.example"), ("me", "b.t.example"), ("me", "s.example")]
+    strangers = [subscriber(*place, network=None) for place in places]
+    strangers += [subscriber("me", "a.t.example", JSON_FEED, None)]
+    put(store, *map(requested, strangers))
+    put(store, requested(subscriber("c", "a.t.example")), requested(subscriber("d", "a.t.example"), "denied"))
+    subscriptions = [("a.t.example", 1, 1), ("b.t.example", 9, 1), ("s.example", 9, 1), ("a.t.example", 9, 0)]
+    for number, (host, network, seconds) in enumerate(subscriptions):
+        put(store, subscribed(subscriber(str(number), host, network=f"192.0.2.{network}"), NOW + seconds))
+    with store.reading() as rows:
+        counted = Usage(4, 3, subscriptions=3, of_host=1, of_domain=2, of_network=2)
+        assert rows.usage(me, NOW) == counted
+        assert rows.usage(replace(me, network=None), NOW) == counted._replace(of_network=0)
 
 
 # ---- Trouble -----------------------------------------------------------------------------------------------
