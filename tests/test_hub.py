@@ -53,7 +53,7 @@ DAY = 86400.0
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    made = Bench(tmp_path)
+    made = Bench(tmp_path / "new" / "state")
     yield made
     made.hub.stop(1)
 
@@ -253,16 +253,21 @@ def test_a_stranger_cannot_make_the_hub_hammer_a_subscriber(bench: Bench) -> Non
     assert len(bench.gets) == 3
 
 
-def test_an_address_with_a_tenth_of_all_is_denied_more_and_may_renew_it(bench: Bench) -> None:
+def test_an_address_with_a_tenth_of_all_is_denied_more_and_may_renew_it(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     bench.settings = settings(bench.settings.state_dir, max_subscriptions=20)
     bench.restart()
     bench.networks = {f"{name}.example": "192.0.2.1" for name in "abc"}
     for name in "abc":  # whose address nobody knows yet
         bench.subscribe(callback=f"https://{name}.example/")
     assert [asked["hub.mode"] for asked in bench.gets] == ["subscribe"] * 3 + ["denied"]
-    assert bench.gets[-1]["hub.reason"] == "there are too many subscriptions of this address"
+    too_many = "too many subscriptions of this address"
+    assert bench.gets[-1]["hub.reason"] == f"there are {too_many}"
+    assert f"hub /feed.xml c.example: subscribe confirmed: HTTP 200, denied: {too_many}" in caplog.messages
     refusal = bench.post(form(callback="https://c.example/"))
-    assert refusal.text == "there are too many subscriptions of this address; try again later"
+    assert refusal.text == f"there are {too_many}; try again later"
     bench.subscribe(callback="https://a.example/")
     assert bench.states() == [("active", 0)] * 2
 
@@ -297,7 +302,8 @@ def test_a_callback_keeps_its_own_query_to_the_letter(bench: Bench, callback: st
     asked, sent = bench.sent
     topic_url = "https%3A%2F%2Freviews.example%2Ffeed.xml"
     assert asked.url.startswith(f"{callback}{joint}hub.mode=subscribe&hub.topic={topic_url}&hub.challenge=")
-    assert (sent.url, asked.timeout_seconds, sent.timeout_seconds) == (callback, 5.0, 10.0)
+    assert (sent.url, sent.read_body_bytes) == (callback, 0)
+    assert (asked.timeout_seconds, sent.timeout_seconds) == (5.0, 10.0)
     bench.subscribe(callback=callback)
     # A renewal and a delivery can prove an outage, a stranger's request cannot.
     assert [one.confirmed_network for one in bench.sent] == [None, "s.example", "s.example"]
@@ -469,7 +475,7 @@ def test_three_failures_in_a_row_remove_and_are_told_once(
     bench.change("three")  # new content does not shorten the wait
     bench.wait(3959)
     assert bench.states() == [("failing", 2)]
-    bench.on_get = status(code)  # the answer to a notice does not matter
+    bench.on_get = status(code, is_silence=code is None)  # the answer to a notice does not matter
     bench.wait(1)
     assert bench.states() == []
     bench.wait(DAY)
@@ -598,19 +604,27 @@ def test_a_request_that_replaces_another_has_an_hour_of_its_own(bench: Bench) ->
     assert bench.states() == [("active", 0), ("subscribe", 0)]
 
 
-@pytest.mark.parametrize("silence", [SILENCE, OUTAGE])
-def test_a_newcomer_that_nobody_answers_for_is_tried_three_times_in_two_minutes(
-    bench: Bench, silence: Answer
+@pytest.mark.parametrize(
+    ("silence", "is_renewal", "pause"), [(SILENCE, False, 30), (OUTAGE, False, 30), (SILENCE, True, 60)]
+)
+def test_a_request_that_nobody_answers_is_tried_three_times_in_two_minutes(
+    bench: Bench, silence: Answer, is_renewal: bool, pause: int
 ) -> None:
+    if is_renewal:
+        bench.subscribe()
+    before = bench.states()
     bench.on_get = silence
     bench.post(form())
-    for tries, seconds in ((1, 0), (1, 29), (2, 1), (2, 29), (3, 1), (3, 3600)):
+    for tries, seconds in ((1, 0), (1, pause - 1), (2, 1), (2, pause - 1), (3, 1), (3, 3600)):
         bench.wait(seconds)
-        assert len(bench.gets) == tries
-        assert bench.states() == ([] if tries == 3 else [("subscribe", 0)])
+        assert len(bench.gets) == len(before) + tries
+        assert bench.states() == (before if tries == 3 else [*before, ("subscribe", 0)])
 
 
-def test_a_newcomer_that_gets_no_second_turn_is_dropped_two_minutes_after_the_first(bench: Bench) -> None:
+def test_a_newcomer_that_gets_no_second_turn_is_dropped_two_minutes_after_the_first(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     bench.networks = dict.fromkeys(["s.example", "t.example"], "203.0.113.7")
     bench.on_get = SILENCE
     bench.post(form())
@@ -629,6 +643,7 @@ def test_a_newcomer_that_gets_no_second_turn_is_dropped_two_minutes_after_the_fi
     sent = len(bench.sent)
     bench.wait(1)
     assert [line.host for line in list_subscriptions(bench.settings.state_dir)] == ["t.example"]
+    assert "hub /feed.xml s.example: subscribe not confirmed: no answer in time" in caplog.messages
     assert len(bench.sent) == sent + 1
 
 
@@ -853,6 +868,9 @@ def test_the_log_has_a_line_an_event_with_the_host_only(
     bench.change()
     bench.on_post = status(500)
     bench.change("three")
+    bench.on_post = OUTAGE
+    bench.wait(5000)
+    bench.on_post = status(500)
     for _ in range(2):
         bench.wait(5000)
     assert caplog.messages == [
@@ -864,6 +882,7 @@ def test_the_log_has_a_line_an_event_with_the_host_only(
             "subscribe confirmed: HTTP 200",
             f"content {topics('two')[FEED].digest[:12]} delivered: HTTP 204",
             "delivery failed, 1 of 3: HTTP 500",
+            f"content {topics('three')[FEED].digest[:12]} postponed: not reachable",
             "delivery failed, 2 of 3: HTTP 500",
             "delivery failed, 3 of 3, removed: HTTP 500",
             "denied notice: HTTP 200",
@@ -880,8 +899,8 @@ def test_410_removes_at_once_without_a_notice_and_is_a_warning(
     bench.subscribe()
     bench.on_post = status(410)
     bench.change()
-    assert [record.levelname for record in caplog.records] == ["WARNING"]
-    assert caplog.messages[0].endswith("gone, removed: HTTP 410")
+    line = f"hub /feed.xml s.example: content {topics('two')[FEED].digest[:12]} gone, removed: HTTP 410"
+    assert [(one.levelname, one.getMessage()) for one in caplog.records] == [("WARNING", line)]
     assert bench.states() == []
 
 
@@ -917,7 +936,11 @@ def test_retry_after_is_seconds_or_a_date_and_an_hour_at_most(
     assert hub.retry_after_seconds(CallbackResponse(status, "", retry_after=value), 1.8e9) == seconds
 
 
-@pytest.mark.parametrize(("workers", "limit"), [(1, 1), (4, 1), (8, 2), (16, 4), (64, 4)])
+def test_a_fault_of_our_own_delays_a_minute_or_less_where_retries_are_quicker() -> None:
+    assert [hub.own_fault_seconds((seconds, 3600.0)) for seconds in (5.0, 90.0)] == [5.0, 60.0]
+
+
+@pytest.mark.parametrize(("workers", "limit"), [(1, 1), (7, 1), (8, 2), (16, 4), (64, 4)])
 def test_one_network_has_a_quarter_of_the_workers_and_four_at_most(workers: int, limit: int) -> None:
     assert hub.max_workers_per_key(workers) == limit
 
@@ -967,8 +990,10 @@ def test_strangers_and_the_dead_leave_workers_to_the_living_and_to_each_other() 
     dead = [exchange(lane, f"{lane}{n}") for n in range(20) for lane in lanes]
     living = [exchange("delivery", f"d{n}") for n in range(20)]
     assert len(taken(living)) == 16
-    started = Counter(one.lane for one in taken(dead))
-    assert started == {"renewal": 2, "verification": 6, "retry": 4, "notice": 2}
+    for workers, share in ((16, 2), (8, 1)):
+        started = Counter(one.lane for one in taken(dead, workers=workers))
+        expected = {"renewal": share, "verification": 3 * share, "retry": 2 * share, "notice": share}
+        assert started == expected
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 16])
@@ -1129,7 +1154,8 @@ def test_a_hundred_subscribers_are_served(lab: Lab, tmp_path: Path) -> None:
 
 
 def hub_threads() -> set[str]:
-    return {thread.name for thread in threading.enumerate() if thread.name.startswith("hub-")}
+    """The hub's threads, which all end with the process."""
+    return {one.name for one in threading.enumerate() if one.name.startswith("hub-") and one.daemon}
 
 
 def test_stop_lets_the_running_delivery_finish_and_leaves_nothing(lab: Lab, tmp_path: Path) -> None:
@@ -1139,6 +1165,7 @@ def test_stop_lets_the_running_delivery_finish_and_leaves_nothing(lab: Lab, tmp_
         lab.wait(settled(subject, active=1))
         subject.publish(topics("two"))
         lab.wait(lab.posts)
+        assert hub_threads() == {"hub-scheduler", "hub-worker"}
         stopping = threading.Thread(target=subject.stop, args=(PATIENCE_SECONDS,))
         stopping.start()
         lab.wait(lambda: hub_threads() == {"hub-worker"})
@@ -1180,7 +1207,7 @@ def test_stop_begins_nothing_new(lab: Lab, tmp_path: Path, monkeypatch: pytest.M
     lab.wait(settled(subject, failing=1))
     clock.now += DAY  # the next attempt is due, but nobody has looked
     subject.stop(10)
-    assert len(sent) == 2
+    assert (len(sent), hub_threads()) == (2, set())
 
 
 def test_the_scheduler_survives_whatever_happens(

@@ -112,21 +112,31 @@ def test_a_look_reads_what_can_be_started_and_not_what_is_due_or_waits(
     bench.hub.stop(1)
 
 
-def test_counting_is_done_once_a_second_whatever_happens(
+def test_counting_is_done_once_a_second_whatever_happens_and_so_are_looks_when_nothing_does(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counted: list[float] = []
-    count = Transaction.counts
+    counted, looked = list[float](), list[hub.Hub]()
+    count, due = Transaction.counts, hub.Hub.due
 
     def remember(*arguments: Any) -> dict[str, int]:
         counted.append(time.monotonic())
         return count(*arguments)
 
+    def look(subject: hub.Hub, *arguments: Any) -> Any:
+        looked.append(subject)
+        return due(subject, *arguments)
+
     monkeypatch.setattr(Transaction, "counts", remember)
+    monkeypatch.setattr(hub.Hub, "due", look)
     with running(lab, tmp_path) as subject:
         for number in range(100):
             post(subject, form(callback=lab.url("/", f"h{number}.d{number % 50}.example")))
         lab.wait(lambda: len(lab.arrivals) == 100)
+        lab.wait(lambda: "hub-worker" not in [thread.name for thread in threading.enumerate()])
+        looked.clear()
+        before = len(counted)
+        lab.wait(lambda: len(counted) == before + 2)
+        assert len(looked) <= 4
     assert all(later - earlier > 0.9 for earlier, later in pairwise(counted))
 
 
@@ -148,6 +158,5 @@ def test_a_machine_without_threads_says_so_and_goes_on_later(
         lab.wait(lambda: len(refused) > 5)
         patch.undo()
         lab.wait(settled(subject, active=1))
-    assert (
-        "the hub can start no thread, and tries again each second: can't start new thread" in caplog.messages
-    )
+    told = "the hub can start no thread, and tries again each second: can't start new thread"
+    assert caplog.messages.count(told) == 1  # a minute
