@@ -300,25 +300,6 @@ def test_a_try_counts_from_before_the_name_is_resolved_and_any_answer_proves_the
     assert not subject.send(tries[0]).own_fault
 
 
-@pytest.mark.parametrize(
-    ("behave", "outcome", "is_own_fault"),
-    [
-        (hang, LATE, True),
-        (Exchange.reset, "connection closed or reset", False),
-        (answer(500), "HTTP 500", False),
-    ],
-)
-def test_only_silence_is_put_down_to_a_network_that_was_lost_meanwhile(
-    lab: Lab, behave: Behaviour, outcome: str, is_own_fault: bool
-) -> None:
-    lab.on("POST", "/cb", behave)
-    offline = CallbackClient(
-        "lab/1.0", lab.ca_file, allow_private=True, resolve=here, is_online=lambda: False
-    )
-    response = offline.send(post(lab.url("/cb"), timeout_seconds=0.5))
-    assert (response.outcome, response.own_fault) == (outcome, is_own_fault)
-
-
 @pytest.mark.parametrize("code", [errno.ENETDOWN, errno.EADDRNOTAVAIL, errno.EMFILE, errno.ENOMEM])
 def test_what_this_machine_lacks_is_our_own_fault(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, code: int
@@ -434,13 +415,6 @@ def test_a_name_with_a_thousand_addresses_makes_an_exchange_into_four_connection
 
 
 # ---- Where the client goes ---------------------------------------------------------------------------------
-
-
-def test_nobody_there_is_a_failure(lab: Lab) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    response = client(lab).send(post(f"https://s.lab.example:{port}/"))
-    assert response == CallbackResponse(None, "connection refused")
 
 
 def test_a_second_address_is_tried_when_the_first_does_not_answer_and_the_response_names_its_network(

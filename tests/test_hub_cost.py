@@ -1,15 +1,10 @@
-"""Crowds of strangers over real TLS: what they ask takes nothing from those who are subscribed.
-
-Newcomers - Cost
-"""
+"""What the hub costs: rows that it reads, how often it counts and looks, and threads that it cannot have."""
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -35,35 +30,6 @@ from reviewslib.websub.values import Subscriber, Subscription, SubscriptionState
 def lab(tmp_path: Path) -> Iterator[Lab]:
     with open_lab(tmp_path, address="") as made:
         yield made
-
-
-@contextmanager
-def black_hole() -> Iterator[int]:
-    """A port at every address of this machine where connections are neither accepted nor refused."""
-    with ExitStack() as stack:
-        server = stack.enter_context(socket.create_server(("", 0), backlog=0))
-        port = server.getsockname()[1]
-        for _ in range(8):
-            one = stack.enter_context(socket.socket())
-            one.setblocking(False)
-            one.connect_ex(("127.0.0.1", port))
-        yield port
-
-
-# ---- Newcomers ---------------------------------------------------------------------------------------------
-
-
-def test_hundreds_of_black_holes_delay_no_newcomer(lab: Lab, tmp_path: Path) -> None:
-    with black_hole() as port, running(lab, tmp_path, timeout=1.0) as subject:
-        for number in range(300):
-            post(subject, form(callback=f"https://h{number}.black{number % 20}.example:{port}/"))
-        post(subject, form(callback=lab.url("/honest")))
-        lab.wait(lambda: lab.arrivals)
-        subject.refresh_counts()
-        assert subject.counts()["pending"] > 250
-
-
-# ---- Cost --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
