@@ -831,7 +831,7 @@ def test_requests_that_cannot_be_stored_are_503(bench: Bench) -> None:
     bench.hub.publish(topics("two"))
 
 
-def test_an_accepted_request_waits_for_the_disk_and_nothing_else_does(
+def test_what_is_accepted_and_what_the_operator_removes_waits_for_the_disk_and_nothing_else(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def connect(*arguments: Any) -> sqlite3.Connection:
@@ -841,7 +841,13 @@ def test_an_accepted_request_waits_for_the_disk_and_nothing_else_does(
 
     connect_really, statements = store.connect, list[str]()
     monkeypatch.setattr(store, "connect", connect)
-    for do, mode in ((partial(bench.post, form()), "FULL"), (bench.work, "NORMAL"), (bench.change, "NORMAL")):
+    remove = partial(remove_subscriptions, bench.settings.state_dir, selector("s.example"))
+    for do, mode in (
+        (partial(bench.post, form()), "FULL"),
+        (bench.work, "NORMAL"),
+        (bench.change, "NORMAL"),
+        (remove, "FULL"),
+    ):
         statements.clear()
         do()
         assert {one for one in statements if "synchronous" in one} == {f"PRAGMA synchronous = {mode}"}

@@ -44,7 +44,7 @@ class CallbackRequest:
     body: bytes | None
     timeout_seconds: float  # for the whole exchange, from the resolver to the last byte that is read
     read_body_bytes: int  # how much of the answer's body matters
-    confirmed_network: str | None = None  # where the callback confirmed; a stranger's failure proves nothing
+    confirmed_network: str | None  # where the callback confirmed; a stranger's failure proves nothing
 
 
 @dataclass(frozen=True, slots=True)

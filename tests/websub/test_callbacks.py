@@ -13,6 +13,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -131,7 +132,7 @@ def test_an_exchange_fails_in_time_whatever_the_callback_does(
 @pytest.mark.parametrize("endlessly", [pour, drip])
 def test_a_delivery_is_done_at_the_end_of_the_head(lab: Lab, endlessly: Callable[..., Behaviour]) -> None:
     body = endlessly(OK + b"Content-Length: 99999999\r\n\r\n", b"body" * 1000)
-    for behave in (body, raw(head(65536))):
+    for behave in (body, raw(OK + b"Transfer-Encoding: chunked\r\n\r\n"), raw(head(65536))):
         lab.on("POST", "/cb", behave)
         response = client(lab).send(post(lab.url("/cb")))
         assert response == CallbackResponse(200, "HTTP 200", network="127.0.0.1")
@@ -178,6 +179,13 @@ def test_a_name_that_nobody_resolves_ends_in_time(lab: Lab) -> None:
     request = post(lab.url("/cb"), timeout_seconds=0.5)
     assert client(lab, hanging).send(request) == CallbackResponse(None, LATE, is_silence=True)
     assert lab.arrivals == []
+    assert [one.daemon for one in threading.enumerate() if one.name == "hub-resolver"] == [True]
+
+
+def test_a_deadline_is_due_when_it_has_passed() -> None:
+    assert 0 < callbacks.seconds_until(time.monotonic() + 0.9) <= 0.9
+    with pytest.raises(TimeoutError):
+        callbacks.seconds_until(time.monotonic() - 0.1)
 
 
 def no_such_name(_: str) -> list[str]:
@@ -214,7 +222,7 @@ def test_of_an_answer_to_a_get_no_more_is_read_than_is_wanted(
 ) -> None:
     lab.on("GET", "/cb", behave)
     timeout_seconds = 0.4 if outcome == LATE else 5.0
-    response = client(lab).send(CallbackRequest("GET", lab.url("/cb"), {}, None, timeout_seconds, 44))
+    response = client(lab).send(CallbackRequest("GET", lab.url("/cb"), {}, None, timeout_seconds, 44, None))
     assert (response.outcome, response.body) == (outcome, body)
 
 
@@ -227,12 +235,25 @@ def test_the_callback_is_asked_for_to_the_letter(lab: Lab, suffix: str, target: 
     assert [arrival.target for arrival in lab.arrivals] == [target]
 
 
-def test_running_out_of_descriptors_is_our_own_fault(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    def none_left(*_: object) -> socket.socket:
-        raise OSError(24, "Too many open files")
+def failing(error: Exception) -> Callable[..., socket.socket]:
+    """What makes connections, or resolves, and cannot."""
 
-    monkeypatch.setattr(socket, "socket", none_left)
-    assert client(lab, no_such_name).send(post(lab.url("/cb"))).own_fault
+    def fail(*_: object) -> socket.socket:
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "fault"),
+    [(socket, "socket", OSError(24, "")), (threading.Thread, "start", RuntimeError())],
+)
+def test_running_out_of_descriptors_or_threads_is_our_own_fault(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, place: object, name: str, fault: Exception
+) -> None:
+    subject = client(lab, no_such_name)
+    monkeypatch.setattr(place, name, failing(fault))
+    assert subject.send(post(lab.url("/cb"))).own_fault
 
 
 # ---- Outages -----------------------------------------------------------------------------------------------
@@ -262,15 +283,6 @@ def test_it_is_an_outage_when_three_networks_of_subscribers_were_tried_and_none_
     assert not evidence.is_outage(now)
 
 
-def failing(error: OSError) -> Callable[..., socket.socket]:
-    """What makes connections, or resolves, and cannot."""
-
-    def fail(*_: object) -> socket.socket:
-        raise error
-
-    return fail
-
-
 @pytest.mark.parametrize("code", [errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ETIMEDOUT])
 @pytest.mark.parametrize("is_online", [True, False])
 def test_who_cannot_be_reached_is_not_to_blame_for_an_outage_of_ours(
@@ -293,11 +305,15 @@ def test_a_try_counts_from_before_the_name_is_resolved_and_any_answer_proves_the
             return here(host)
         raise socket.gaierror(socket.EAI_AGAIN, "")
 
-    subject = client(lab, resolve)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
     tries = [post(lab.url("/", "down.example"), confirmed_network=network) for network in "abc"]
-    assert [subject.send(one).own_fault for one in tries] == [False, False, True]
-    assert subject.send(post(lab.url("/"))).is_success  # a stranger's
-    assert not subject.send(tries[0]).own_fault
+    answers = {lab.url("/"): "HTTP 200", f"https://s.lab.example:{port}/": "connection refused"}
+    for url, outcome in answers.items():  # of strangers
+        subject = client(lab, resolve)
+        assert [subject.send(one).own_fault for one in tries] == [False, False, True]
+        assert subject.send(post(url)).outcome == outcome
+        assert not subject.send(tries[0]).own_fault
 
 
 @pytest.mark.parametrize("code", [errno.ENETDOWN, errno.EADDRNOTAVAIL, errno.EMFILE, errno.ENOMEM])
@@ -320,7 +336,7 @@ def test_a_default_route_is_one_of_either_family(
 IN_A_NAMESPACE = """
 from reviewslib.websub.callbacks import CallbackClient, CallbackRequest
 client = CallbackClient("lab/1.0", None, allow_private=False)
-print([client.send(CallbackRequest("GET", url, {}, None, 5, 0)).own_fault for url in (%r, %r)])
+print([client.send(CallbackRequest("GET", url, {}, None, 5, 0, None)).own_fault for url in (%r, %r)])
 """
 
 
@@ -360,14 +376,19 @@ def test_a_refusal_at_one_address_is_an_answer_whatever_the_other_does(
 ) -> None:
     faults = {"127.0.0.1": ConnectionRefusedError(), "127.0.0.2": OSError(errno.ENETUNREACH, "")}
 
-    def connect(place: tuple[str, int], _: float) -> socket.socket:
+    def connect(place: tuple[str, int], seconds: float) -> socket.socket:
+        shares.append(round(seconds))
         raise faults[place[0]]
 
+    shares = list[int]()
     monkeypatch.setattr(socket, "create_connection", connect)
     careful = CallbackClient(
         "lab/1.0", None, allow_private=True, resolve=lambda _: list(faults), is_online=lambda: False
     )
-    assert careful.send(post(lab.url("/"))) == CallbackResponse(None, "connection refused")
+    assert careful.send(post(lab.url("/"), timeout_seconds=60.0)) == CallbackResponse(
+        None, "connection refused"
+    )
+    assert shares == [30, 60]  # of what is left of the time
 
 
 def test_every_address_is_entered_before_a_connection_to_it_and_what_ends_that_is_passed_on(
@@ -429,6 +450,10 @@ def test_the_system_resolver_and_addresses_work_too(lab: Lab, host: str) -> None
     assert client(lab, callbacks.system_resolve).send(post(lab.url("/cb", host))).is_success
 
 
+def test_nothing_is_sent_without_https(lab: Lab) -> None:
+    assert client(lab).send(post("http://s.example/")) == CallbackResponse(None, "not an https URL")
+
+
 def test_a_certificate_has_to_be_for_the_name_and_of_a_known_authority(
     lab: Lab, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -485,11 +510,12 @@ def test_a_name_is_resolved_once_an_exchange_and_anew_for_the_next(
 
 
 def test_there_is_no_proxy_no_redirect_and_no_cookie(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    lab.on("POST", "/cb", answer(302, Location=lab.url("/elsewhere"), Set_Cookie="a=b"))
+    lab.on("POST", "/cb", answer(302, Location=lab.url("/elsewhere"), Set_Cookie="a=b", Retry_After="9"))
     same = client(lab)
     with left_alone() as port:
         for name in ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{port}")
-        assert [same.send(post(lab.url("/cb"))).status for _ in range(2)] == [302, 302]
+        responses = [same.send(post(lab.url("/cb"))) for _ in range(2)]
+    assert responses == [CallbackResponse(302, "HTTP 302", b"", "9", "127.0.0.1")] * 2
     assert [arrival.path for arrival in lab.arrivals] == ["/cb", "/cb"]
     assert "Cookie" not in lab.arrivals[1].headers

@@ -226,8 +226,9 @@ def test_a_transaction_does_not_wait_long_for_another(store: Store) -> None:
         put(store, requested(subscriber()))
 
 
-def test_after_close_everybody_gets_an_answer(store: Store) -> None:
+def test_before_opening_and_after_close_everybody_gets_an_answer(store: Store, tmp_path: Path) -> None:
     store.close()
+    assert store.trouble == Store(tmp_path).trouble == "not open"
     for transaction in (store.reading, store.writing):
         with pytest.raises(StoreFault, match="no store"), transaction():
             pass
