@@ -48,7 +48,14 @@ from hub_lab import (
 import hub
 from reviewslib.websub import store, values
 from reviewslib.websub.callbacks import CallbackRequest, CallbackResponse
-from reviewslib.websub.store import Store, StoreFault, Transaction, list_subscriptions, remove_subscriptions
+from reviewslib.websub.store import (
+    Listing,
+    Store,
+    StoreFault,
+    Transaction,
+    list_subscriptions,
+    remove_subscriptions,
+)
 from reviewslib.websub.values import HubAnswer, Row, Subscriber, Subscription, selector
 
 DAY = 86400.0
@@ -148,8 +155,9 @@ def test_what_the_recommendation_lets_pass_passes(bench: Bench, body: bytes) -> 
 def test_a_lease_is_clamped_and_told(bench: Bench, asked: str | None, granted: int) -> None:
     bench.subscribe(**({"lease_seconds": asked} if asked else {}))
     assert bench.gets[0]["hub.lease_seconds"] == str(granted)
+    now = bench.clock.now
     (line,) = list_subscriptions(bench.settings.state_dir, clock=bench.clock)
-    assert line.expires_at == bench.clock.now + granted
+    assert line == Listing("active", "s.example", "s.example", FEED, now, now + granted, 0, None, "")
 
 
 def test_requests_that_wait_are_limited_in_all_and_by_host(

@@ -116,7 +116,7 @@ def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
 def normalized_url(url: str) -> str:
     """The URL to compare by: unreserved escapes decoded (WebSub 5.1.1), scheme and host in lower case."""
     decoded = _UNRESERVED_ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), url)
-    return _SCHEME_AND_AUTHORITY.sub(lambda start: start[0].lower(), decoded, count=1)
+    return _SCHEME_AND_AUTHORITY.sub(lambda start: start[0].lower(), decoded)
 
 
 # ---- Networks and domains: what a stranger has few of ------------------------------------------------------

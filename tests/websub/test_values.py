@@ -20,6 +20,7 @@ from reviewslib.websub.values import (
     Usage,
     admit,
     domain_of,
+    exhausted_quota,
     is_public,
     network_of,
     parse_callback,
@@ -200,6 +201,12 @@ def test_a_stranger_is_admitted_up_to_the_limits_and_told_which_is_reached(
         text,
         HubAnswer(status, text, (("Retry-After", str(seconds)),)),
     )
+
+
+def test_a_hub_with_few_places_has_one_for_each_host() -> None:
+    nobody = Usage(0, 0, 0, 0, 0, 0)
+    assert exhausted_quota(nobody, 5) == ""
+    assert exhausted_quota(nobody._replace(of_host=1), 5) == "subscriptions of this host"
 
 
 def test_a_try_counts_for_a_minute_unless_it_is_confirmed_and_fifty_are_remembered() -> None:
