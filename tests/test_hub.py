@@ -274,18 +274,6 @@ def test_an_address_with_a_tenth_of_all_is_denied_more_and_may_renew_it(
     assert bench.states() == [("active", 0)] * 2
 
 
-def test_who_was_accepted_beside_others_is_denied_when_their_share_is_full(bench: Bench) -> None:
-    bench.settings = settings(bench.settings.state_dir, max_subscriptions=20)
-    bench.restart()
-    for name in "abcd":
-        assert bench.post(form(callback=f"https://{name}.s.example/")).status == 202
-    bench.work()
-    assert bench.states() == [("active", 0)] * 2
-    assert [asked["hub.mode"] for asked in bench.gets] == ["subscribe"] * 4 + ["denied"] * 2
-    bench.change()
-    assert len(bench.posts) == 2
-
-
 # ---- Verification ------------------------------------------------------------------------------------------
 
 

@@ -106,7 +106,6 @@ TOO_MUCH = "answer is larger than 65536 bytes|answer is not HTTP"  # whichever b
         (drip(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), LATE),
         (pour(OK + b"A: ", b"b" * 1000), TOO_MUCH),
         (pour(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), TOO_MUCH),
-        (pour(OK, b"A: " + b"b" * 10000 + b"\r\n"), TOO_MUCH),
         (pour(OK, b"A: b\r\n"), TOO_MUCH),
         (pour(b"", b"\0" * 1000), TOO_MUCH),
         (raw(b""), "connection closed or reset"),
