@@ -222,7 +222,7 @@ def test_a_store_that_is_locked_can_be_read(store: Store, tmp_path: Path) -> Non
 
 
 def test_a_transaction_does_not_wait_long_for_another(store: Store) -> None:
-    with store.writing(), pytest.raises(StoreFault, match="busy"):
+    with store.writing(), pytest.raises(StoreFault, match=r"^busy$"):
         put(store, requested(subscriber()))
 
 
@@ -230,7 +230,7 @@ def test_before_opening_and_after_close_everybody_gets_an_answer(store: Store, t
     store.close()
     assert store.trouble == Store(tmp_path).trouble == "not open"
     for transaction in (store.reading, store.writing):
-        with pytest.raises(StoreFault, match="no store"), transaction():
+        with pytest.raises(StoreFault, match=r"^there is no store$"), transaction():
             pass
 
 
@@ -259,7 +259,7 @@ def test_an_unusable_state_directory_is_named(tmp_path: Path, trouble: str) -> N
 
 
 def test_a_directory_belongs_to_one_store_at_a_time(store: Store, tmp_path: Path) -> None:
-    with pytest.raises(HubUnavailable, match="another hub uses this directory"):
+    with pytest.raises(HubUnavailable, match=r": another hub uses this directory \(.+ unavailable\)$"):
         opened(tmp_path)
     store.close()
     opened(tmp_path).close()
@@ -445,7 +445,7 @@ def test_a_store_that_was_replaced_takes_nothing_until_it_is_held_with_its_direc
         assert not state_dir.exists()  # it may come back
         state_dir.mkdir()
         opened(state_dir).close()
-        with pytest.raises(StoreFault, match="there is no store"):
+        with pytest.raises(StoreFault, match=r"^there is no store$"):
             put(store, requested(subscriber("b")))
         store.keep_open()
         assert get(store, subscriber()) == get(store, subscriber("b")) == SubscriptionState()
@@ -459,7 +459,7 @@ def test_a_store_whose_file_went_away_takes_nothing_until_there_is_a_new_one(
     store: Store, tmp_path: Path
 ) -> None:
     (tmp_path / STORE_FILE_NAME).unlink()
-    with pytest.raises(StoreFault, match="there is no store"):
+    with pytest.raises(StoreFault, match=r"^there is no store$"):
         put(store, requested(subscriber()))
     store.keep_open()
     put(store, requested(subscriber()))
@@ -529,5 +529,5 @@ def test_nothing_is_removed_without_a_store_or_from_one_of_another_version(tmp_p
     assert list(tmp_path.iterdir()) == []
     with closing(sqlite3.connect(tmp_path / STORE_FILE_NAME)) as other:
         other.execute("PRAGMA user_version = 99")
-    with pytest.raises(HubUnavailable, match="another version"):
+    with pytest.raises(HubUnavailable, match=r": made by another version of this program \(schema 99\)$"):
         remove_subscriptions(tmp_path, selector("s.example"))
