@@ -10,6 +10,7 @@ import re
 import resource
 import sqlite3
 import stat
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
@@ -261,6 +262,15 @@ def test_an_unusable_state_directory_is_named(tmp_path: Path, trouble: str) -> N
 def test_a_directory_belongs_to_one_store_at_a_time(store: Store, tmp_path: Path) -> None:
     with pytest.raises(HubUnavailable, match=r": another hub uses this directory \(.+ unavailable\)$"):
         opened(tmp_path)
+    store.close()
+    opened(tmp_path).close()
+
+
+def test_a_store_that_one_thread_has_opened_is_closed_by_another(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    opening = threading.Thread(target=store.keep_open)
+    opening.start()
+    opening.join()
     store.close()
     opened(tmp_path).close()
 
