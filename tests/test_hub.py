@@ -448,6 +448,19 @@ def test_a_change_that_is_taken_back_in_time_is_not_delivered(bench: Bench) -> N
     assert bench.contents == []
 
 
+def test_of_several_changes_during_a_slow_delivery_the_newest_is_next(bench: Bench) -> None:
+    def accept_late(_: CallbackRequest) -> CallbackResponse:
+        bench.on_post = status(204)
+        for text in ("three", "four"):
+            bench.publish(text)
+        return CallbackResponse(204, "HTTP 204")
+
+    bench.subscribe()
+    bench.on_post = accept_late
+    bench.change()
+    assert bench.contents == ["two", "four"]
+
+
 @pytest.mark.parametrize("code", [None, 302, 304, 400, 404, 500])
 def test_three_failures_in_a_row_remove_and_are_told_once(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, code: int | None
@@ -1142,24 +1155,6 @@ def test_names_of_a_wildcard_domain_that_nobody_resolves_delay_nobody(lab: Lab, 
         lab.wait(lambda: lab.arrivals)
         assert not lab.released.is_set()
         lab.released.set()
-
-
-def test_deliveries_to_one_subscription_never_overlap_and_the_newest_content_is_next(
-    lab: Lab, tmp_path: Path
-) -> None:
-    lab.on("POST", "/slow", agree_late)
-    with running(lab, tmp_path, timeout=30.0) as subject:
-        post(subject, form(callback=lab.url("/slow")))
-        post(subject, form(callback=lab.url("/quick")))
-        lab.wait(settled(subject, active=2, pending=0))
-        for number in (1, 2, 3):
-            subject.publish(topics(f"feed {number}"))
-            lab.wait(lambda number=number: len(lab.posts("/quick")) == number)
-            lab.wait(lambda: lab.posts("/slow"))
-        assert len(lab.posts("/slow")) == 1
-        lab.released.set()
-        lab.wait(settled(subject, behind=0))
-    assert [arrival.body for arrival in lab.posts("/slow")] == [b"feed 1", b"feed 3"]
 
 
 def test_a_hundred_subscribers_are_served(lab: Lab, tmp_path: Path) -> None:
