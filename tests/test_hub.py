@@ -1142,21 +1142,6 @@ def test_callbacks_of_a_wildcard_domain_that_confirm_and_hang_delay_nobody(lab: 
         lab.released.set()
 
 
-def test_names_of_a_wildcard_domain_that_nobody_resolves_delay_nobody(lab: Lab, tmp_path: Path) -> None:
-    def resolve(host: str) -> list[str]:
-        if "wild" in host:
-            lab.released.wait(PATIENCE_SECONDS)
-        return apart(host)
-
-    with running(lab, tmp_path, resolve=resolve, timeout=600.0) as subject:
-        for number in range(20):
-            post(subject, form(callback=lab.url("/", f"n{number}.wild.example")))
-        post(subject, form(callback=lab.url("/honest")))
-        lab.wait(lambda: lab.arrivals)
-        assert not lab.released.is_set()
-        lab.released.set()
-
-
 def test_a_hundred_subscribers_are_served(lab: Lab, tmp_path: Path) -> None:
     with running(lab, tmp_path, timeout=20.0) as subject:
         for number in range(100):
