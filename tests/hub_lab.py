@@ -198,7 +198,8 @@ class Exchange(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.close_connection = True
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.server.arrive(Arrival(self.command, self.path, dict(self.headers.items()), body))(self)
+        target = self.requestline.split(" ")[1]  # to the letter
+        self.server.arrive(Arrival(self.command, target, dict(self.headers.items()), body))(self)
 
     do_GET = do_POST  # noqa: N815 - as BaseHTTPRequestHandler wants it
 
