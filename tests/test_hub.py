@@ -244,6 +244,14 @@ def test_a_victim_that_is_named_first_is_tried_fifty_times_a_minute_although_oth
     assert (len(bench.sent), bench.states().count(("active", 0))) == (50, 50)
 
 
+def test_an_address_that_accepts_deliveries_has_confirmed_them(bench: Bench) -> None:
+    bench.subscribe()
+    bench.networks = {"s.example": "203.0.113.7"}  # the callback has moved
+    for number in range(60):
+        bench.change(str(number))
+    assert len(bench.contents) == 60
+
+
 def test_a_stranger_cannot_make_the_hub_hammer_a_subscriber(bench: Bench) -> None:
     bench.subscribe()
     bench.on_get = status(404)
@@ -1223,13 +1231,13 @@ def test_the_scheduler_survives_whatever_happens(
         with monkeypatch.context() as patch:
             patch.setattr(subject, "due", lambda: 1 / 0)
             subject.publish(topics())
-            lab.wait(lambda: "scheduler met an unexpected error" in caplog.text)
+            lab.wait(lambda: "the hub's scheduler met an unexpected error and goes on" in caplog.messages)
         for path in ("/cb", "/other"):
             post(subject, form(callback=lab.url(path)))
         lab.wait(settled(subject, active=2))
         with monkeypatch.context() as patch:
             patch.setattr(subject, "perform", fail)
             subject.publish(topics("two"))
-            lab.wait(lambda: caplog.text.count("job of the hub failed") > 1)
+            lab.wait(lambda: caplog.messages.count("a job of the hub failed unexpectedly") > 1)
             assert len(failed) == 2  # none was due again at once
         lab.wait(settled(subject, behind=0))
