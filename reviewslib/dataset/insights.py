@@ -256,7 +256,7 @@ def _misspelled_keys(
     items = [part["items"] for part in parts if "items" in part]
     others = [part["additionalProperties"] for part in parts if "additionalProperties" in part]
     for key, member in members(value):
-        if isinstance(key, str) and key not in inside and (near := get_close_matches(key, inside, n=1)):
+        if isinstance(key, str) and key not in inside and (near := get_close_matches(key, inside)):
             yield (*path, key), f"an unknown key, which nothing reads; is {quoted(near[0])} meant?"
         known = items if isinstance(key, int) else inside.get(key, others)
         yield from _misspelled_keys(member, known, schemas, (*path, key))
