@@ -47,7 +47,6 @@ class BadData(ValueError):
     """The data files cannot be served; `faults` says why, in the order of the documents."""
 
     def __init__(self, faults: Sequence[Fault]):
-        super().__init__(faults)
         self.faults = tuple(faults)
 
     def __str__(self) -> str:
