@@ -257,11 +257,12 @@ def test_the_served_reviews_are_the_verified_ones_with_every_key(files: tuple[Ob
 
 def test_only_four_keys_of_a_review_are_required_and_all_are_served_in_one_order() -> None:
     dataset = loaded(a_file({"date": "2025-06-01", "zebra": 1, "rating": 5, "author": "Ann", "id": "a"}))
-    assert dataset.reviews[0].json == (
-        b'{"id":"a","author":"Ann","author_avatar_url":null,'
-        b'"rating":5,"date":"2025-06-01","text":null,"source":"unknown","source_url":null,'
-        b'"owner_reply":null,"verified":true,'
-        b'"mentioned_technicians":[],"mentioned_services":[],"zebra":1,"page_url":"https://r.example/reviews/a"}'
+    assert dataset.reviews_json == (
+        b'{"business":{"name":"Larkspur"},"aggregate_rating":{"rating_value":5.0,"review_count":1,'
+        b'"best_rating":5,"worst_rating":1,"distribution":{"1":0,"2":0,"3":0,"4":0,"5":1}},"reviews":['
+        b'{"id":"a","author":"Ann","author_avatar_url":null,"rating":5,"date":"2025-06-01","text":null,'
+        b'"source":"unknown","source_url":null,"owner_reply":null,"verified":true,"mentioned_technicians":[],'
+        b'"mentioned_services":[],"zebra":1,"page_url":"https://r.example/reviews/a"}]}'
     )
 
 
@@ -272,9 +273,20 @@ def test_null_for_an_optional_key_is_the_same_as_leaving_it_out() -> None:
     assert loaded(a_file(aggregate_rating=None)) == loaded(a_file()) == loaded(a_file(aggregate_rating={}))
     (one,) = served(loaded(a_file(review(owner_reply={"text": "Thanks"}))))
     assert one["owner_reply"] == {"text": "Thanks", "date": None}
-    for day, later in ((None, "2025-06-01"), ("2025-05-01", "2025-06-01"), ("2025-06-03", "2025-06-03")):
+    for day, later in (
+        (None, "2025-06-01"),
+        ("2025-05-01", "2025-06-01"),
+        ("2025-06-03T10:00:00Z", "2025-06-03"),
+    ):
         dataset = loaded(a_file(review(owner_reply={"text": "Thanks", "date": day})))
         assert dataset.reviews[0].changed_day == later
+
+
+def test_an_address_and_a_position_of_nulls_are_served_as_null() -> None:
+    business = {"name": "X", "address": {"street": None, "own": None}, "geo": {"latitude": None}}
+    assert loaded(a_file(business=business)).business == {"name": "X", "address": None, "geo": None}
+    for address in ({"street": None, "own": 0}, {}):
+        assert loaded(a_file(business={"name": "X", "address": address})).business["address"] == address
 
 
 UNKNOWN: Object = {"nothing": None, "deep": [{"a": None, "b": [1.50, 1e-9, 2**70, -0.0]}], "é": "\u2028\x00"}
@@ -314,6 +326,7 @@ def test_absent_insights_are_a_note_and_are_counted_from_the_reviews() -> None:
     reviews = [review("a", date="2025-06-01T08:00:00Z"), review("b", rating=2, date="2025-04-30")]
     dataset = loaded(a_file(*reviews, review("hidden", verified=False)))
     assert dataset.notes == ("insights.json is absent: only stars and dates of the reviews are counted",)
+    assert dataset.unverified_count == 1
     assert dataset.warnings == loaded(a_file(*reviews), {}).notes == ()
     said = json.loads(dataset.insights_json)
     empty = json.loads(loaded(a_file(*reviews), {}).insights_json)
@@ -441,6 +454,7 @@ FAULTS: list[tuple[str, list[Any], str]] = [
     ("reviews/business/name", [""], " is shorter than 1 character(s)"),
     ("reviews/business/url", ["larkspur.example", "", "http://[x"], A_URL),
     ("reviews/business/image_url", ["data:image/png;base64,", "https://"], A_URL),
+    ("reviews/business/review_url", ["data:,"], A_URL),
     ("reviews/business/hours/0/opens", ["25:00"], " is not a time of day, HH:MM"),
     ("reviews/aggregate_rating", [[], 5], " is not an object or null"),
     ("reviews/aggregate_rating/review_count", [1.5, True, "1"], " is not a whole number or null"),
