@@ -18,12 +18,10 @@ Object = Mapping[str, Any]
 DEFAULTS = {
     "author_avatar_url": None,
     "text": None,
-    "source": "unknown",
     "source_url": None,
+    "source": "unknown",
     "verified": True,
 }
-
-
 UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"  # RFC 3986 section 2.3
 
 

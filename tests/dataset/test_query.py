@@ -68,10 +68,8 @@ def test_a_page_is_a_limit_and_an_offset() -> None:
 
 @pytest.mark.parametrize("page", ["0", "-1", "1.5", "x", "1000001"])
 def test_a_page_that_is_none_is_an_issue(page: str) -> None:
-    ((parameter, value, _),) = issues_of(
-        lambda: query_of_page(CONTRACT.list_parameters, [("page", page)], 20)
-    )
-    assert (parameter, value) == ("page", page)
+    (issue,) = issues_of(lambda: query_of_page(CONTRACT.list_parameters, [("page", page)], 20))
+    assert issue[:2] == ("page", page)
 
 
 # ---- Wrong: names of parameters, values between "|" that each refuses, and the message about a value ----
@@ -87,11 +85,7 @@ WRONG = [
     ("since until", "2025-01-01\n|2025-01-01 |2025-01-01T00:00Z|２０２５-01-01|٢٠٢٥-01-01| ", NOT_A_DAY),
     ("since until", "x" * 200, NOT_A_DAY),
     ("min_rating", "five|1e0|+5| 5|5 |５|٣|5\n|4,5|4.|.5|NaN|nan|inf|0x5|1_0|--1|-|.", NUMBER),
-    (
-        "rating limit offset",
-        "ten|1e3|+5| 5|５|٣|5\n|4.5|4.|²|1_0|\x00|true|null|[]|-|20.00000000000001",
-        WHOLE,
-    ),
+    ("rating limit offset", "ten|1e3|+5| 5|５|٣|5\n|4.5|4.|²|1_0|\x00|true|-|20.00000000000001", WHOLE),
     ("rating min_rating", "0|-0|-4", "{} is below the minimum of 1"),
     ("rating min_rating", "6|123456", "{} is above the maximum of 5"),
     ("min_rating", "0.99|-4.5", "{} is below the minimum of 1"),

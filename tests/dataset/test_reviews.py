@@ -343,7 +343,7 @@ def test_without_reviews_and_insights_every_figure_is_null_or_zero() -> None:
     small.check_served(dataset)
 
 
-def test_insights_about_unknown_reviews_are_a_warning() -> None:
+def test_insights_about_unknown_reviews_are_a_warning_and_another_if_they_are_most() -> None:
     entry = {"id": "x", "label": "X"}
     insights = {
         "per_review": {"a": {}, "p": {}},
@@ -356,16 +356,12 @@ def test_insights_about_unknown_reviews_are_a_warning() -> None:
     said = "insights.json speaks of {} review(s) that are not served: {}"
     of_others = "insights.json seems to belong to other reviews: most ids in it are not served"
     assert loaded(document, insights).warnings == (said.format(6, "hidden, p, q, …"), of_others)
-    for ids, told in (("pqr", "p, q, r"), ("pqrs", "p, q, r, …")):
-        few = {"per_review": {id: {} for id in ids}}
-        assert loaded(document, few).warnings == (said.format(len(ids), told), of_others)
-
-
-def test_that_most_ids_in_the_insights_are_not_served_is_a_warning_and_half_of_them_is_not() -> None:
-    document = a_file(review("a"), review("b"))
-    for ids, is_told in (("abpq", False), ("abpqr", True), ("ab", False), ("", False)):
-        warnings = loaded(document, {"per_review": {id: {} for id in ids}}).warnings
-        assert any("other reviews" in each for each in warnings) == is_told
+    of_three, of_four = said.format(3, "p, q, r"), said.format(4, "p, q, r, …")
+    told = {"pqr": (of_three, of_others), "abpqr": (of_three, of_others), "abcpqr": (of_three,)}
+    told |= {"abcdpqrs": (of_four,), "abc": (), "": ()}  # half of the ids, and none
+    for ids, warnings in told.items():
+        speaking = {"per_review": {id: {} for id in ids}}
+        assert loaded(a_file(*map(review, "abcd")), speaking).warnings == warnings
 
 
 def digest() -> str:
@@ -401,11 +397,8 @@ def test_the_rating_is_the_mean_of_the_served_reviews(ratings: list[float]) -> N
     else:
         assert abs(Fraction(rating["rating_value"]) - mean) <= Fraction("0.005") + Fraction(1, 10**12)
         assert rating["rating_value"] == round(rating["rating_value"], 2)
-    assert rating["review_count"] == len(ratings) == sum(rating["distribution"].values())
     assert rating["distribution"] == plain.distribution(given_reviews)
-    assert (rating["best_rating"], rating["worst_rating"]) == (5, 1)
-    assert json.loads(dataset.reviews_json)["aggregate_rating"] == rating
-    assert dataset.warnings == ()
+    assert rating["review_count"] == len(ratings)
 
 
 def test_a_rating_in_the_file_wins_and_the_operator_hears_that_it_differs() -> None:
@@ -475,7 +468,6 @@ FAULTS: list[tuple[str, list[Any], str]] = [
     ("reviews/reviews/0/source_url", ["https://", "https:///x", f" {SITE}", "http://@", "http://[x"], A_URL),
     ("reviews/reviews/0/source_url", [SITE + odd for odd in ("a b", "\n", "\x7f", "\u2028")], A_URL),
     ("reviews/reviews/0/author_avatar_url", ["javascript:alert(1)", "http://@"], A_URL),
-    ("reviews/reviews/0/owner_reply", ["Thanks"], " is not an object or null"),
     ("reviews/reviews/0/owner_reply/date", ["2025-02-29"], NO_DAY),
     ("reviews/reviews/0/verified", ["yes", 1], " is not true or false or null"),
     ("insights", [[], None], " is not an object"),
