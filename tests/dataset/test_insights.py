@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import small_files as small
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from small_files import ABSENT, CONTRACT, Object
 
@@ -252,9 +252,7 @@ def test_examples_are_the_newest_that_tell_something_and_a_negative_one(
         ({"own": None}, {"own": None}),
     ],
 )
-def test_what_a_person_wrote_of_a_review_wins_key_by_key_and_null_means_count(
-    by_hand: Object, found: Object
-) -> None:
+def test_what_a_person_wrote_wins_key_by_key_and_null_means_count(by_hand: Object, found: Object) -> None:
     editorial = entry(aliases=["Hana"]) | {"per_review": {"999": by_hand, "gone": {"score": 1}}}
     computed = {kind: [] for kind in ENTITY_KINDS} | {"score": 1, "aspects": [], "technicians": ["Hana I."]}
     document = compute_insights(rated(5, text="Hana"), editorial)
@@ -266,7 +264,7 @@ def test_what_a_person_wrote_of_a_review_wins_key_by_key_and_null_means_count(
 
 
 @pytest.mark.parametrize(
-    ("given_entry", "kept"),
+    ("written", "kept"),
     [
         ({"mention_count": 9, "score": -0.5}, {"mention_count": 9, "score": -0.5}),  # no aliases: untouched
         ({"aliases": None, "mention_count": 9}, {"mention_count": 9}),
@@ -277,13 +275,11 @@ def test_what_a_person_wrote_of_a_review_wins_key_by_key_and_null_means_count(
         ({"aliases": ["Hana"], "top_phrases": ["y"], "own": 1}, {"top_phrases": ["y"], "own": 1}),
     ],
 )
-def test_an_entry_is_counted_where_it_has_aliases_and_keeps_the_rest(
-    given_entry: Object, kept: Object
-) -> None:
-    (found,) = compute_insights(rated(5, text=LONG), entry(**given_entry))["entities"]["technicians"]
+def test_an_entry_is_counted_where_it_has_aliases_and_keeps_the_rest(written: Object, kept: Object) -> None:
+    (found,) = compute_insights(rated(5, text=LONG), entry(**written))["entities"]["technicians"]
     assert kept.items() <= found.items()
     assert "aliases" not in found
-    assert found.keys() == {"id", "label", *kept} or "aliases" in given_entry
+    assert found.keys() == {"id", "label", *kept} or "aliases" in written
 
 
 def test_other_keys_are_kept_and_those_that_are_counted_are_not() -> None:
@@ -313,9 +309,7 @@ EDITORIALS = st.fixed_dictionaries(
 
 
 @given(editorial=EDITORIALS, texts=st.lists(st.none() | st.sampled_from(["x", "Y Z", "1石"]), max_size=3))
-def test_whatever_is_counted_has_the_form_of_the_file_and_no_aliases(
-    editorial: Object, texts: list[Any]
-) -> None:
+def test_what_is_counted_has_the_form_of_the_file_and_no_aliases(editorial: Object, texts: list[Any]) -> None:
     reviews = verified(*(small.review("abc"[n], text=text) for n, text in enumerate(texts)))
     before = json.dumps([reviews, editorial])
     document = compute_insights(reviews, editorial)
@@ -363,6 +357,7 @@ def test_one_name_may_mean_entries_of_two_kinds_and_one_alias_may_be_listed_twic
 
 
 @given(value=small.any_json)
+@example(value=[5])
 def test_a_document_of_any_form_is_judged(value: Any) -> None:
     for place in ("entities", "entities/technicians", f"{FIRST}/aliases", f"{FIRST}/id"):
         list(name_violations(small.changed(TWO, small.steps(place), value)))
