@@ -47,7 +47,7 @@ def compute_insights(reviews: Reviews, editorial: Object | None = None) -> dict[
     document = {
         "model": MODEL,
         "review_count": len(reviews),
-        "date_range": {"earliest": _day(reviews[-1:]), "latest": _day(reviews[:1])},
+        "date_range": {"earliest": _day(reviews[-1:]), "latest": _day(reviews)},
         "overall_sentiment": {"score": mean(scores)} | _shares(reviews),
         "entities": {**entities, **listed},
         "temporal": {"monthly": _monthly(reviews, annotations), "trend": _trend(reviews)},

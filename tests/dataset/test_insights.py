@@ -24,6 +24,7 @@ from reviewslib.dataset.insights import (
     name_violations,
     refresh_insights,
     stale_references,
+    value_digest,
 )
 from reviewslib.dataset.reviews import editorial_violations, read_file, served_reviews
 
@@ -455,3 +456,4 @@ def test_reviews_that_changed_since_their_annotation_are_told_until_it_is_renewe
     anew, changed = compare(1, "Good", -1, first)
     assert (changed, anew["998"]) == ([], first["998"])
     assert compare(5, "Good", -1, anew) == (anew, ["999"])
+    assert value_digest(["é"]) == "0b657be394b1d432"  # as in states of earlier versions

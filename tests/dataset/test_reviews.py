@@ -108,11 +108,12 @@ def test_limit_and_offset_walk_through_all_matches_once_and_matched_counts_all()
     assert {answer["matched"] for answer in answers} == {130}
 
 
-def test_technicians_are_known_from_the_insights_and_from_the_reviews() -> None:
+def test_technicians_are_known_from_the_insights_and_the_reviews_and_sources_from_these() -> None:
     dataset = loaded(FOUR, FOUR_INSIGHTS)
     assert set(reviews.technicians_named(dataset, "DR")) == {OKAFOR, PEOPLE[0], "Dr. Nobody Mentioned"}
     assert reviews.technicians_named(dataset, "josé") == ["José Ćalić"]
     assert reviews.technicians_named(dataset, "someone else") == []
+    assert dataset.sources == ("Yelp", "é", "unknown")
 
 
 # ---- Search: the plain definition. Values overlap on purpose, so that filters admit and refuse often ----
