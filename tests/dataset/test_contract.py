@@ -102,8 +102,7 @@ OPERATIONS = [
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation["operationId"])
 def test_every_operation_has_a_sentence_and_an_answer_to_everything(operation: Object) -> None:
-    assert re.fullmatch(r"[A-Z`].*[.]", operation["description"])
-    assert len(re.findall(r"[.] ", operation["description"])) == 0
+    assert re.fullmatch(r"[A-Z`].*[.]", operation["description"]) and ". " not in operation["description"]
     error = resolve(DOCUMENT, operation["responses"]["default"])
     schemas = [media["schema"].get("$ref", "") for media in error["content"].values()]
     is_text = operation["operationId"] in ("subscribe", "getEmbed")  # WebSub section 5.1.2; a page
@@ -139,8 +138,6 @@ def test_the_list_takes_the_filters_of_the_search_and_a_page() -> None:
     filters = {name: each for name, each in contract.search_parameters.items() if name not in pages.PAGING}
     page = Parameter("page", "integer", contract.list_parameters["page"].description, 1, 1, 1_000_000)
     assert contract.list_parameters == filters | {"page": page}
-    declared = DOCUMENT["paths"]["/reviews"]["get"]["parameters"]
-    assert [resolve(DOCUMENT, each)["name"] for each in declared] == list(contract.list_parameters)
     assert contract.embed_parameters["limit"].maximum == 10
 
 

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from small_files import OKAFOR, Object, a_file, compact, file_bytes, loaded, review, served
 
 from reviewslib.dataset import reviews
-from reviewslib.dataset.contract import BadData
+from reviewslib.dataset.contract import BadData, Fault, quoted
 from reviewslib.dataset.insights import MODEL, compute_insights
 from reviewslib.dataset.query import BadQuery, Query, query_from_pairs
 from reviewslib.dataset.reviews import Dataset
@@ -480,20 +480,13 @@ FAULTS: list[tuple[str, list[Any], str]] = [
 ]
 
 
-def line(file: str, pointer: str, value: Any, reason: str) -> str:
-    """The line about a value: a nested one is named, a long one cut, what cannot be printed escaped."""
-    shown = {dict: "an object", list: "an array"}.get(type(value)) or json.dumps(value, ensure_ascii=False)
-    shown = shown if len(shown) <= 80 else shown[:80] + "…"
-    escaped = "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in shown)
-    return f"{file}.json{' ' if pointer else ''}{pointer}: {escaped}{reason}"
-
-
 @pytest.mark.parametrize(("place", "values", "reason"), FAULTS)
 def test_a_wrong_value_is_one_line(place: str, values: list[Any], reason: str) -> None:
-    file, slash, pointer = place.partition("/")
+    file, *path = small.steps(place)
     for value in values:
-        files = small.changed(small.GOOD_FILES, small.steps(place), value)
-        assert lines_against(*map(file_bytes, files.values())) == [line(file, slash + pointer, value, reason)]
+        files = small.changed(small.GOOD_FILES, [file, *path], value)
+        fault = Fault(f"{file}.json", tuple(path), f"{quoted(value)}{reason}")
+        assert lines_against(*map(file_bytes, files.values())) == [str(fault)]
 
 
 @pytest.mark.parametrize("name", ["id", "author", "rating", "date"])
