@@ -2,7 +2,7 @@
 
 import pytest
 
-from reviewslib.links import ATOM_FEED_PATH, Links, links_below, topic_link_header
+from reviewslib.links import ATOM_FEED_PATH, HEALTH_PATH, ROBOTS_PATH, Links, links_below, topic_link_header
 
 BASE = "https://reviews.example/shop"
 
@@ -15,7 +15,8 @@ def test_programs_are_told_every_address_below_the_base_url_and_no_hub_where_non
     without_hub = {name: BASE + path for name, path in paths.items()}
     assert links_below(BASE, with_hub=False).directory() == without_hub
     assert links_below(BASE).directory() == without_hub | {"hub": f"{BASE}/api/websub/hub"}
-    assert (Links().icon, Links().sitemap) == ("/favicon.ico", "/sitemap.xml")
+    of_crawlers = [Links().icon, Links().sitemap, ROBOTS_PATH]
+    assert [*of_crawlers, HEALTH_PATH] == ["/favicon.ico", "/sitemap.xml", "/robots.txt", "/healthz"]
 
 
 def test_a_link_is_the_base_url_and_a_path_in_which_an_id_is_one_segment() -> None:
