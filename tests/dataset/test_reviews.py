@@ -106,6 +106,20 @@ def test_limit_and_offset_walk_through_all_matches_once_and_matched_counts_all()
     assert walked == [f"{n:03}" for n in reversed(range(130))]
     assert [answer["returned"] for answer in answers] == [7] * 18 + [4, 0]
     assert {answer["matched"] for answer in answers} == {130}
+    assert [one["id"] for one in dataset.newest] == ["none", *walked[:49]]
+
+
+def test_up_to_six_words_are_found_in_any_order() -> None:
+    dataset = loaded(a_file(review("a", text="b c d e f g h"), review("b", text="b")))
+    found = {"b": "ba", "c b": "a", "h g f e d c": "a", "h g f e d c b": "", "c x": "", "   ": ""}
+    for words, whom in found.items():
+        assert "".join(each.id for each in reviews.in_any_order(dataset, Query(words)).reviews) == whom
+
+
+def test_the_neighbours_of_a_review_are_the_next_newer_and_the_next_older_one() -> None:
+    dataset = loaded(a_file(*map(review, "abc")))
+    c, b, a = dataset.reviews
+    assert [reviews.neighbours(dataset, each) for each in (c, b, a)] == [(None, b), (c, a), (b, None)]
 
 
 def test_technicians_are_known_from_the_insights_and_the_reviews_and_sources_from_these() -> None:
