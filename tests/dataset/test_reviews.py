@@ -296,6 +296,10 @@ def test_null_for_an_optional_key_is_the_same_as_leaving_it_out() -> None:
         assert dataset.reviews[0].changed_day == later
 
 
+def test_links_below_a_base_url_with_capitals_are_urls() -> None:
+    assert reviews.WEB_URL.fullmatch("HTTPS://Reviews.Example/reviews?rating=5")
+
+
 def test_an_address_and_a_position_of_nulls_are_served_as_null() -> None:
     business = {"name": "X", "address": {"street": None, "own": None}, "geo": {"latitude": None}}
     assert loaded(a_file(business=business)).business == {"name": "X", "address": None, "geo": None}
