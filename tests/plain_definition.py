@@ -3,12 +3,11 @@
 Tests compare the real thing with this. It is written from the design, not from `reviews.py`, and shares no
 line with it. Reviews and insights are values as `json.loads` returns them.
 
-Served form and order - Filters - Answers - Rating
+Served form and order - Filters - Answers
 """
 
 import unicodedata
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
 Object = Mapping[str, Any]
@@ -18,12 +17,10 @@ Object = Mapping[str, Any]
 DEFAULTS = {
     "author_avatar_url": None,
     "text": None,
-    "source": "unknown",
     "source_url": None,
+    "source": "unknown",
     "verified": True,
 }
-
-
 UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"  # RFC 3986 section 2.3
 
 
@@ -117,17 +114,3 @@ def search(reviews: Sequence[Object], insights: Object, asked: Mapping[str, str]
 def since(reviews: Sequence[Object], first_day: str) -> Object:
     wanted = [review for review in reviews if day(review) >= first_day]
     return {"since": first_day, "returned": len(wanted), "reviews": wanted}
-
-
-# ---- Rating ----
-
-
-def mean_rating(reviews: Sequence[Object]) -> Fraction | None:
-    """The exact mean; None without reviews."""
-    ratings = [Fraction(review["rating"]) for review in reviews]
-    return sum(ratings, Fraction()) / len(ratings) if ratings else None
-
-
-def distribution(reviews: Sequence[Object]) -> dict[str, int]:
-    """How many reviews gave at least this many stars and less than one more."""
-    return {str(star): sum(star <= review["rating"] < star + 1 for review in reviews) for star in range(1, 6)}

@@ -67,12 +67,9 @@ def test_every_console_command_prints_what_the_document_says(name: str, tmp_path
             assert prints(printed, done.stdout), (example, done.stdout)
 
 
-SHELL_BLOCKS = [
-    block for text in DOCUMENTS.values() for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
-]
-OUR_COMMANDS = re.findall(
-    r"(?m)(reviewsd\.py|bin/reviewsd(?:-import)?)( -.*| \S+\.(?:zip|csv) .*)", "".join(SHELL_BLOCKS)
-)
+SHELL_BLOCKS = re.findall(r"(?s)```sh\n(.*?)```", "".join(DOCUMENTS.values()))
+OUR_COMMAND = r"(?m)(reviewsd\.py|bin/reviewsd(?:-import)?)( -.*| \S+\.(?:zip|csv) .*)"
+OUR_COMMANDS = re.findall(OUR_COMMAND, "".join(SHELL_BLOCKS))
 assert len(OUR_COMMANDS) > 10
 
 
@@ -118,29 +115,24 @@ def setting_row(declared: Any) -> list[str]:
 
 
 def test_the_table_of_settings_is_the_program() -> None:
-    assert table_rows("docs/settings.md", "Settings") == [
-        setting_row(declared) for declared in fields(Settings)
-    ]
+    rows = [setting_row(declared) for declared in fields(Settings)]
+    assert table_rows("docs/settings.md", "Settings") == rows
 
 
 def test_the_table_of_paths_has_all_there_are() -> None:
-    named = {
-        path for row in table_rows("README.md", "What there is") for path in re.findall("`(/.*?)`", row[0])
-    }
-    unlisted = {links.ICON_PATH, links.MCP_PATH + "/", "*"}
-    assert {re.sub("{.*}", "", path) for path in named} == set(app.ROUTES) - unlisted
+    first_cells = "".join(row[0] for row in table_rows("README.md", "What there is"))
+    named = {re.sub("{.*}", "", path) for path in re.findall("`(/.*?)`", first_cells)}
+    assert named == set(app.ROUTES) - {links.ICON_PATH, links.MCP_PATH + "/", "*"}
 
 
 def test_figures_are_those_of_the_bench() -> None:
     results = (ROOT / "bench" / "RESULTS.md").read_text(encoding="utf-8")
     figure = r"(?m)^\| (.*?) \| ([0-9,.]+) \| .*? \| .*? \| (.*?) \|"
-    medians = {
-        name: (float(value.replace(",", "")), unit) for name, value, unit in re.findall(figure, results)
-    }
+    medians = {name: (value.replace(",", ""), unit) for name, value, unit in re.findall(figure, results)}
     for name, text in table_rows("docs/server.md", "How it grows"):
         median, unit = medians[name]
         digits = len(text.split()[0].partition(".")[2])
-        assert text == f"{median:,.{digits}f} {unit}"
+        assert text == f"{float(median):,.{digits}f} {unit}"
 
 
 def json_blocks(name: str) -> list[Any]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from reviewslib.dataset.strict_json import Json, JsonPath, decode
 
-Schema = dict[str, Any]  # JSON Schema 2020-12
+Schema = dict[str, Any]  # JSON Schema 2020-12; none of ours is `true` or `false`
 Violations = Iterator[tuple[JsonPath, str]]  # where something is wrong, and what
 
 
@@ -47,7 +47,6 @@ class BadData(ValueError):
     """The data files cannot be served; `faults` says why, in the order of the documents."""
 
     def __init__(self, faults: Sequence[Fault]):
-        super().__init__(faults)
         self.faults = tuple(faults)
 
     def __str__(self) -> str:
@@ -177,8 +176,8 @@ def _blank(schemas: dict[str, Json], schema: Schema) -> dict[str, Json] | None:
     return members and {key: _blank(schemas, member) for key, member in members.items()}
 
 
-def _completed(document: dict[str, Json], schema: Schema | bool, value: Json) -> Json:
-    if isinstance(schema, bool) or not isinstance(value, (dict, list)):
+def _completed(document: dict[str, Json], schema: Schema, value: Json) -> Json:
+    if not isinstance(value, (dict, list)):
         return value
     schema = resolve(document, schema)
     if isinstance(value, list):
@@ -221,8 +220,7 @@ def _reason(error: Any) -> str:
     wanted: Json = error.validator_value
     if error.validator == "type":
         wanted = " or ".join(TYPES[name][0] for name in _names(wanted))
-    reason = REASONS.get(str(error.validator), "{value} does not fit {wanted}")
-    return reason.format(value=quoted(error.instance), wanted=wanted, error=error)
+    return REASONS[error.validator].format(value=quoted(error.instance), wanted=wanted, error=error)
 
 
 def _names(wanted: str | list[str]) -> list[str]:
@@ -243,13 +241,11 @@ def quoted(value: Json) -> str:
 ANNOTATIONS = {"default", "description", "examples", "title"}
 
 
-def acceptance(document: dict[str, Json], schema: Schema | bool) -> Callable[[Json], bool]:
+def acceptance(document: dict[str, Json], schema: Schema) -> Callable[[Json], bool]:
     """Fast path: a function whose True means valid for `schema`; False means unknown, ask jsonschema.
 
     A keyword that is not known here accepts nothing; `additionalProperties` speaks of all properties here.
     """
-    if isinstance(schema, bool):
-        return lambda value: False
     keywords = schema.keys() - ANNOTATIONS
     if not keywords <= DEMANDS.keys():
         return lambda value: False

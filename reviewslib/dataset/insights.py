@@ -47,7 +47,7 @@ def compute_insights(reviews: Reviews, editorial: Object | None = None) -> dict[
     document = {
         "model": MODEL,
         "review_count": len(reviews),
-        "date_range": {"earliest": _day(reviews[-1:]), "latest": _day(reviews[:1])},
+        "date_range": {"earliest": _day(reviews[-1:]), "latest": _day(reviews)},
         "overall_sentiment": {"score": mean(scores)} | _shares(reviews),
         "entities": {**entities, **listed},
         "temporal": {"monthly": _monthly(reviews, annotations), "trend": _trend(reviews)},
@@ -256,7 +256,7 @@ def _misspelled_keys(
     items = [part["items"] for part in parts if "items" in part]
     others = [part["additionalProperties"] for part in parts if "additionalProperties" in part]
     for key, member in members(value):
-        if isinstance(key, str) and key not in inside and (near := get_close_matches(key, inside, n=1)):
+        if isinstance(key, str) and key not in inside and (near := get_close_matches(key, inside)):
             yield (*path, key), f"an unknown key, which nothing reads; is {quoted(near[0])} meant?"
         known = items if isinstance(key, int) else inside.get(key, others)
         yield from _misspelled_keys(member, known, schemas, (*path, key))

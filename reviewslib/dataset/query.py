@@ -73,7 +73,7 @@ class BadValue(ValueError):
 def nearest(name: str, known: Iterable[str]) -> str:
     """The end of a message about an unknown name: the known name that is nearest, or all of them."""
     names = list(known)
-    near = difflib.get_close_matches(name[:MOST_ECHOED], names, n=1)
+    near = difflib.get_close_matches(name[:MOST_ECHOED], names)
     listed = f"known are {', '.join(names)}" if names else "none is taken"
     return f"; did you mean {near[0]}?" if near else f"; {listed}"
 

@@ -68,10 +68,8 @@ def test_a_page_is_a_limit_and_an_offset() -> None:
 
 @pytest.mark.parametrize("page", ["0", "-1", "1.5", "x", "1000001"])
 def test_a_page_that_is_none_is_an_issue(page: str) -> None:
-    ((parameter, value, _),) = issues_of(
-        lambda: query_of_page(CONTRACT.list_parameters, [("page", page)], 20)
-    )
-    assert (parameter, value) == ("page", page)
+    (issue,) = issues_of(lambda: query_of_page(CONTRACT.list_parameters, [("page", page)], 20))
+    assert issue[:2] == ("page", page)
 
 
 # ---- Wrong: names of parameters, values between "|" that each refuses, and the message about a value ----
@@ -87,11 +85,7 @@ WRONG = [
     ("since until", "2025-01-01\n|2025-01-01 |2025-01-01T00:00Z|２０２５-01-01|٢٠٢٥-01-01| ", NOT_A_DAY),
     ("since until", "x" * 200, NOT_A_DAY),
     ("min_rating", "five|1e0|+5| 5|5 |５|٣|5\n|4,5|4.|.5|NaN|nan|inf|0x5|1_0|--1|-|.", NUMBER),
-    (
-        "rating limit offset",
-        "ten|1e3|+5| 5|５|٣|5\n|4.5|4.|²|1_0|\x00|true|null|[]|-|20.00000000000001",
-        WHOLE,
-    ),
+    ("rating limit offset", "ten|1e3|+5| 5|５|٣|5\n|4.5|4.|²|1_0|\x00|true|-|20.00000000000001", WHOLE),
     ("rating min_rating", "0|-0|-4", "{} is below the minimum of 1"),
     ("rating min_rating", "6|123456", "{} is above the maximum of 5"),
     ("min_rating", "0.99|-4.5", "{} is below the minimum of 1"),
@@ -102,6 +96,7 @@ WRONG = [
     ("offset", "1000000001", "1000000001 is above the maximum of 1000000000"),
     ("limit", "9" * 400, "inf is above the maximum of 100"),
     ("min_rating", f"-{'9' * 400}.5", "-inf is below the minimum of 1"),
+    ("mentions_technician", ",| |.|. , .|\u2003", "expected at least one word of a name"),
     ("limt Limit", "5", "unknown parameter; did you mean limit?"),
     ("technician", "5", "unknown parameter; did you mean mentions_technician?"),
     ("zzz", "|x", UNKNOWN),
@@ -160,12 +155,6 @@ def test_all_that_is_wrong_is_counted_and_fifty_unknown_parameters_and_all_known
     assert BadQuery(raised.value.issues).wrong_count == listed
 
 
-@pytest.mark.parametrize("value", [",", " ", ".", ". , .", "\u2003"])
-def test_a_name_has_at_least_one_word(value: str) -> None:
-    message = "expected at least one word of a name"
-    assert issues_of_pairs(("mentions_technician", value)) == [("mentions_technician", value, message)]
-
-
 # ---- Arguments: what JSON can say and a query string cannot ----
 
 
@@ -176,7 +165,6 @@ def test_arguments_may_be_json_numbers_and_null_is_absent() -> None:
     assert isinstance(query.rating, int)
     assert issues_of_arguments({"rating": 4.5}) == [("rating", "4.5", WHOLE)]
     assert issues_of_arguments({"limit": 5, "query": 5}) == [("query", "5", "expected text")]
-    assert issues_of_arguments({"rating": 7}) == [("rating", "7", "7 is above the maximum of 5")]
 
 
 @pytest.mark.parametrize("name", NAMES)

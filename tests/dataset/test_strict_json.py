@@ -130,6 +130,10 @@ def test_integers_have_at_most_4300_digits(sign: str) -> None:
 # ---- Writing ----
 
 
+def test_json_is_written_compactly_in_utf_8() -> None:
+    assert encode({"b": [1.5, "é"], "a": None}) == b'{"b":[1.5,"\xc3\xa9"],"a":null}'
+
+
 @settings(max_examples=200)
 @given(any_json)
 def test_what_is_read_is_written_compactly_with_its_keys_in_order(value: object) -> None:
