@@ -1,6 +1,6 @@
 """Changing the data while the service runs: what is loaded when, and what its callers see meanwhile.
 
-Looking - Serving - Other servers
+Looking - Polling - Serving - Other servers
 """
 
 import gc
@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ import reviewsd
 from hub import Hub
 from reviewslib.process.settings import Settings
 from reviewslib.web import reload
-from reviewslib.web.reload import Reloader
+from reviewslib.web.reload import PollingApplication, Reloader
 
 REVIEW = {"author": "Ann", "rating": 5, "date": "2026-01-01"}
 
@@ -57,6 +58,7 @@ def told() -> list[str]:
 @pytest.fixture
 def reloader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: list[str]) -> Reloader:
     monkeypatch.setattr(reload.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(reload.time, "monotonic_ns", lambda: 7_999)
     replace(tmp_path, document("a"))
     reloader = reviewsd.application_of(Settings(data=tmp_path)).reloader
     reloader.notify = lambda *states: told.extend(states)
@@ -79,10 +81,24 @@ def test_files_are_read_again_when_they_changed_or_after_a_hangup(
     assert reloader.snapshot is not before
     assert reloader.snapshot.fixed == before.fixed
     assert gc.isenabled()
-    assert caplog.messages == ["reloaded 1 review of X; changed: nothing"]
     replace(reloader.directory, document("a", "b"))
     reloader.poll()
     assert served(reloader) == ["b", "a"]
+    unverified = {"id": "d", "verified": False, **REVIEW}
+    replace(reloader.directory, document() | {"reviews": [unverified]})
+    replace(reloader.directory, {"per_review": {"100 %s": {}}}, "insights.json")
+    reloader.poll()
+    data, other = (
+        "/reviews.json, /insights.json, /api/feed.json, /feed.xml",
+        "/, /llms.txt, /sitemap.xml, /badge.svg",
+    )
+    assert caplog.messages == [
+        "reloaded 1 review of X; changed: nothing",
+        f"reloaded 2 reviews of X; changed: {data}, {other}",
+        "insights.json speaks of 1 review(s) that are not served: 100 %s",
+        "insights.json seems to belong to other reviews: most ids in it are not served",
+        f"reloaded 0 reviews of X, 1 unverified left out; changed: {data}, {other}",
+    ]
 
 
 def test_what_a_load_took_only_meanwhile_is_given_back(
@@ -114,7 +130,8 @@ def test_bad_data_leave_everything_as_it_was_are_told_once_and_recovery_is_autom
     reloader.poll()
     assert reloader.error is fault
     reloader.poll(forced=True)
-    assert reloader.error and reloader.error is not fault and len(caplog.records) == 2 and fault["at"]
+    assert reloader.error and reloader.error is not fault and len(caplog.records) == 2
+    assert abs(datetime.fromisoformat(fault["at"]).timestamp() - time.time()) < 60
     replace(reloader.directory, document("c"))
     reloader.poll()
     assert reloader.error is None
@@ -162,22 +179,11 @@ def test_a_failure_that_may_pass_is_told_once_and_the_load_tried_again_at_the_ne
     assert len(caplog.records) == len(said[0]["faults"])
     assert ("Traceback" in caplog.text) is ("our own" in fault)
     status = ["READY=1", f"STATUS=Stale: {fault}"]
-    assert told == ["RELOADING=1", told[1], *status, *status, *status]
+    assert told == ["RELOADING=1", "MONOTONIC_USEC=7", *status, *status, *status]
     reloader.poll()
     assert reloader.error is None
     assert reloader.snapshot is not before
     assert told[-2:] == ["READY=1", "STATUS=Serving 1 review of X"]
-
-
-def test_what_is_no_regular_file_makes_the_service_stale_until_it_is_one(reloader: Reloader) -> None:
-    path = reloader.directory / "reviews.json"
-    path.unlink()
-    os.mkfifo(path)
-    reloader.poll()
-    assert "it is not a regular file" in str(reloader.error)
-    replace(reloader.directory, document("b"))
-    reloader.poll()
-    assert (served(reloader), reloader.error) == (["b"], None)
 
 
 def test_after_a_change_of_its_mode_a_file_is_looked_at_again(reloader: Reloader) -> None:
@@ -241,6 +247,16 @@ def test_a_file_that_stays_away_makes_the_service_stale_and_a_moment_is_not_miss
     assert served(reloader) == ["b"]
 
 
+def test_moments_of_absence_do_not_add_up(reloader: Reloader) -> None:
+    away = reloader.directory.with_name("away")
+    for _ in range(4):
+        reloader.directory.rename(away)
+        reloader.poll()
+        away.rename(reloader.directory)
+        reloader.poll()
+    assert reloader.error is None
+
+
 def test_insights_that_stay_away_are_counted_from_the_reviews(reloader: Reloader) -> None:
     data = reloader.directory
     replace(data, {"review_count": 7}, "insights.json")
@@ -250,6 +266,39 @@ def test_insights_that_stay_away_are_counted_from_the_reviews(reloader: Reloader
     for _ in range(3 + 1):
         reloader.poll()
     assert reloader.snapshot.dataset.insights["review_count"] == 1
+
+
+# ---- Polling ----
+
+
+def test_polls_go_on_whatever_one_of_them_raises(
+    reloader: Reloader, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    poll = Mock(side_effect=[OSError("no"), None, SystemExit])  # which ends the test
+    monkeypatch.setattr(reloader, "poll", poll)
+    reloader.wake()
+    with pytest.raises(SystemExit):
+        reloader.run(0.01)
+    assert [call.args for call in poll.call_args_list] == [(True,), (False,), (False,)]
+    assert caplog.messages == ["the data files could not be polled"]
+
+
+def test_every_process_polls_before_its_first_answer_and_on_a_thread_from_then_on(
+    reloader: Reloader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poll, thread = Mock(), Mock()
+    monkeypatch.setattr(reloader, "poll", poll)
+    monkeypatch.setattr(reload.threading, "Thread", thread)
+    application = PollingApplication(
+        lambda environ, start: [environ["body"], start("200 OK", [])], reloader, 3
+    )
+    for process, polls in ((1, 1), (1, 1), (2, 2)):
+        monkeypatch.setattr(reload.os, "getpid", lambda process=process: process)
+        assert application({"body": b"x"}, lambda status, headers: b"y") == [b"x", b"y"]
+        assert poll.call_count == thread.return_value.start.call_count == polls
+    target = thread.call_args.kwargs["target"]
+    assert thread.call_args.kwargs == {"target": target, "name": "reload", "daemon": True}
+    assert (target.func, target.args) == (reloader.run, (3,))
 
 
 # ---- Serving: the daemon, its thread and its signal ----
