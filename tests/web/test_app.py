@@ -12,6 +12,8 @@ import re
 import string
 import weakref
 from dataclasses import replace
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,7 +23,7 @@ from urllib.parse import unquote, unquote_to_bytes, urlencode
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from page_samples import write_files
+from page_samples import SMALLEST, write_files
 from services import SAMPLE
 from small_files import review
 
@@ -251,6 +253,83 @@ def test_a_page_beyond_the_last_names_the_last() -> None:
     assert (status, headers["Cache-Control"]) == (400, "no-store")
     assert b"Page: the last page is 8." in body
     assert call(APP, "GET", "/reviews", "page=8")[0] == 200
+
+
+# ---- Errors ----
+
+NO_LENGTH = "The Content-Length is not a number of bytes."
+NO_HOST, BAD_HOST = "The request has no Host header.", "The Host header is repeated or not a host."
+WRONG = "One parameter is wrong. See issues."
+NOT_A_NUMBER = "expected a whole number such as 5"
+
+
+@pytest.mark.parametrize(
+    ("line", "fields", "status", "detail", "issue"),
+    [
+        ("GET /x", {}, 404, "There is nothing at /x. /.well-known/openapi.json lists what there is.", None),
+        ("GET /reviews/x", {"ACCEPT": "application/json"}, 404, "No review has the id x.", None),
+        ("PUT /feed.xml", {}, 405, "PUT is not among GET, HEAD, OPTIONS.", None),
+        ("GET *", {}, 405, "GET is not among OPTIONS.", None),
+        ("GET /", {"CONTENT_LENGTH": "65537"}, 413, "The body is larger than 65536 bytes.", None),
+        ("GET /", {"CONTENT_LENGTH": "x"}, 400, NO_LENGTH, (None, "", NO_LENGTH)),
+        ("GET /", {"HOST": ""}, 400, NO_HOST, (None, "", NO_HOST)),
+        ("GET /", {"HOST": "a, b"}, 400, BAD_HOST, (None, "a, b", BAD_HOST)),
+        ("GET /api/reviews/search?limit=x", {}, 400, WRONG, ("limit", "x", NOT_A_NUMBER)),
+    ],
+)
+def test_an_error_is_an_object_that_says_what_is_wrong(
+    line: str, fields: dict[str, str], status: int, detail: str, issue: tuple[str | None, str, str] | None
+) -> None:
+    method, _, target = line.partition(" ")
+    path, _, query = target.partition("?")
+    answered, headers, body = call(APP, method, path, query, **fields)
+    document = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+    if issue:
+        document["issues"] = [dict(zip(("parameter", "value", "message"), issue, strict=True))]
+    assert (answered, headers["Cache-Control"]) == (status, "no-store")
+    assert json.loads(body) == document
+
+
+# ---- Health ----
+
+
+def test_health_tells_what_is_served_and_what_is_wrong(tmp_path: Path) -> None:
+    application = reviewsd.application_of(Settings(data=SAMPLE))
+    application.started_at -= 100
+
+    def health() -> Any:
+        status, headers, body = call(application, "GET", "/healthz")
+        assert (status, headers["Content-Type"], headers["Cache-Control"]) == (
+            200,
+            "application/json",
+            "no-store",
+        )
+        return json.loads(body)
+
+    answers = {path: call(application, "GET", path)[1] for path in links.DATA_PATHS}
+    changed = parsedate_to_datetime(call(application, "GET", "/api/reviews/search")[1]["Last-Modified"])
+    told = {
+        "status": "ok",
+        "version": "1.0.0",
+        "uptime_seconds": 100,
+        "reviews": {"count": 160, "unverified_left_out": 4, "earliest": "2022-11-09", "latest": "2026-11-15"},
+        "insights": {"review_count": 160, "generated_at": "2026-11-16T09:30:00-08:00"},
+        "hub": "the hub does not run on this instance",
+        "subscriptions": None,
+        "last_modified": f"{changed:%Y-%m-%dT%H:%M:%SZ}",
+        "digests": {path: headers["ETag"].strip('"') for path, headers in answers.items()},
+        "last_reload_error": None,
+    }
+    assert health() == told
+    for trouble, status in ((None, "ok"), ("the disk is full", "degraded")):
+        application.hub = Mock(trouble=Mock(return_value=trouble), counts=Mock(return_value={"verified": 2}))
+        hub = {"status": status, "hub": trouble or "here", "subscriptions": {"verified": 2}}
+        assert health() == told | hub
+    application.reloader.error = {"at": "now", "faults": ["x"]}
+    assert health() == told | hub | {"status": "stale", "last_reload_error": application.reloader.error}
+    application = reviewsd.application_of(Settings(data=write_files(tmp_path, SMALLEST)))
+    nothing = {"count": 0, "unverified_left_out": 0, "earliest": None, "latest": None}
+    assert health()["reviews"] == nothing
 
 
 # ---- Faults of our own ----
