@@ -31,6 +31,8 @@ def test_a_flag_wins_over_a_variable_and_a_variable_over_the_default() -> None:
     assert (sources["port"], sources["host"], sources["data"]) == ("--port", "REVIEWSD_HOST", "default")
 
 
+SECONDS = "a number of seconds: expected for example 2 or 0.5"
+ORIGIN = "an origin: expected for example https://app.example.com, or *"
 WRONG = {
     "port": ("a port: expected 0 to 65535", ["http", "65536", "٣", "-1", "000080"]),
     "base_url": (
@@ -39,13 +41,10 @@ WRONG = {
          "https://a.example:port", 'https://a.example/"', "https://a.example/<b", "https://a.example/>",
          "https://a.example/\\", "https://a b.example", "https://bücher.example", "https://[a"],
     ),
-    "reload_interval": ("a number of seconds: expected for example 2 or 0.5", ["0.0", "-1", "0.0001", "12345678"]),
-    "hub_retry_delays": ("a number of seconds: expected for example 2 or 0.5", ["x"]),
+    "reload_interval": (SECONDS, ["0.0", "-1", "0.0001", "12345678"]),
+    "hub_retry_delays": (SECONDS, ["x"]),
     "hub_workers": ("a number: expected 1 or more", ["0", "1.5", "1234567890"]),
-    "allowed_origin": (
-        "an origin: expected for example https://app.example.com, or *",
-        ["https://a.example/", "https://a.example?", "https://a.example#", "https://a b", "a.example", "1://a"],
-    ),
+    "allowed_origin": (ORIGIN, ["https://a.example/", "https://a?", "https://a#", "https://a b", "a.example", "1://a"]),
     "log_level": ("a log level: expected one of debug, info, warning, error", ["loud"]),
 }  # fmt: skip
 
@@ -54,11 +53,11 @@ WRONG = {
     ("name", "text", "message"),
     [(name, text, f"{text!r} is not {right}") for name, (right, texts) in WRONG.items() for text in texts]
     + [
-        ("no_hub", "perhaps", "'perhaps' is neither on nor off: expected one of on, yes, true, 1, off, no, false, 0"),
-        ("allowed_origin", "null, x, y", "'x' is not an origin: expected for example https://app.example.com, or *"),
+        ("allowed_origin", "null, x, y", f"'x' is not {ORIGIN}"),
+        ("no_hub", "x", "'x' is neither on nor off: expected one of on, yes, true, 1, off, no, false, 0"),
         ("state_dir", "", "a value is missing"),
     ],
-)  # fmt: skip
+)
 def test_a_setting_that_cannot_be_used_is_named_with_what_would_be_right(
     name: str, text: str, message: str
 ) -> None:
