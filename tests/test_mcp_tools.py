@@ -17,8 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from mcp_sample import BUSINESS, CALLS, CONTRACT, DECLARED, INSIGHTS, REVIEWS, TOOLBOX, Object, toolbox_with
-from small_files import a_file, review
+from small_files import a_file, mutations, review
 
+from reviewslib.dataset.contract import BadData
 from reviewslib.mcp_tools import TOOLS, Toolbox
 
 N8N_EXTRAS = ("action", "chatInput", "sessionId", "tool", "toolCallId")
@@ -352,70 +353,19 @@ def test_of_very_many_known_names_only_some_are_listed(number: int, end: str) ->
     ]
 
 
-def members(**optional: st.SearchStrategy[Any]) -> st.SearchStrategy[Object]:
-    """Objects of any of these members."""
-    return st.fixed_dictionaries({}, optional=optional)
-
-
-TEXTS = st.text(min_size=1, max_size=30)
-NULLABLE_TEXTS = st.none() | TEXTS
-COUNTS = st.none() | st.integers(0, 10**6)
-SCORES = st.none() | st.floats(-1, 1)
-ENTRY_KEYS = {
-    "mention_count": COUNTS,
-    "negative_count": COUNTS,
-    "score": SCORES,
-    "positive_pct": st.floats(0, 100),
-    "summary": NULLABLE_TEXTS,
-    "top_phrases": st.none() | st.lists(TEXTS, max_size=3),
-    "unknown": TEXTS,
-}
-ENTRY = st.fixed_dictionaries({"id": TEXTS, "label": TEXTS}, optional=ENTRY_KEYS)
-ENTRIES = st.none() | st.lists(ENTRY, max_size=3)
-QUESTION = st.fixed_dictionaries({"question": TEXTS, "answer": TEXTS}, optional={"review_ids": st.none()})
-INSIGHTS_FILES = members(
-    summary=NULLABLE_TEXTS,
-    generated_at=st.sampled_from([None, "2026-01-01"]),
-    date_range=st.sampled_from([None, {"earliest": "2025-01-01"}]),
-    overall_sentiment=st.none() | members(score=SCORES),
-    aspects=ENTRIES,
-    entities=st.none() | members(technicians=ENTRIES, services=ENTRIES, problems=ENTRIES),
-    topics=ENTRIES,
-    temporal=st.sampled_from([None, {"trend": "stable", "monthly": [{"month": "2025-01"}]}]),
-    faq=st.lists(QUESTION, max_size=3),
-)
-REVIEW: st.SearchStrategy[Object] = st.fixed_dictionaries(
-    {
-        "id": st.text("abc\\\"'é😀", min_size=1, max_size=8),
-        "author": TEXTS,
-        "rating": st.sampled_from([1, 2, 4.5, 5]),
-        "date": st.sampled_from(["2025-01-01", "2026-02-03T04:05:06Z"]),
-    },
-    optional={
-        "text": st.none() | st.text(),
-        "owner_reply": st.none() | st.fixed_dictionaries({"text": TEXTS}),
-        "mentioned_services": st.none() | st.lists(TEXTS, max_size=2),
-    },
-)
-BUSINESS_KEYS = {"description": TEXTS, "hours": st.none(), "unknown key": TEXTS}
-REVIEWS_FILES = st.fixed_dictionaries(
-    {
-        "business": st.fixed_dictionaries({"name": TEXTS}, optional=BUSINESS_KEYS),
-        "reviews": st.lists(REVIEW, max_size=4, unique_by=lambda review: review["id"]),
-    }
-)
-
-
-@settings(max_examples=60)
-@given(file=REVIEWS_FILES, insights=st.none() | INSIGHTS_FILES)
-def test_whatever_loads_is_answered_in_the_declared_form(file: Object, insights: Object | None) -> None:
-    toolbox = toolbox_with(file, insights)
-    served = toolbox.dataset.insights
+@settings(max_examples=100)
+@given(mutations())
+def test_whatever_loads_is_answered_in_the_declared_form(files: Object) -> None:
+    try:
+        toolbox = toolbox_with(files.get("reviews"), files.get("insights"))
+    except BadData:
+        return
+    insights = toolbox.dataset.insights
     calls: dict[str, list[Object]] = {
-        "get_review": [{"id": review["id"]} for review in file["reviews"]],
-        "get_aspect_sentiment": [{"aspect": entry["id"]} for entry in served["aspects"]],
-        "get_service": [{"service": entry["label"]} for entry in served["entities"]["services"]],
-        "get_technician": [{"name": entry["label"]} for entry in served["entities"]["technicians"]],
+        "get_review": [{"id": id} for id in toolbox.dataset.reviews_by_id],
+        "get_aspect_sentiment": [{"aspect": entry["id"]} for entry in insights["aspects"]],
+        "get_service": [{"service": entry["label"]} for entry in insights["entities"]["services"]],
+        "get_technician": [{"name": entry["label"]} for entry in insights["entities"]["technicians"]],
     }
     for tool in toolbox.declarations:
         for arguments in calls.get(tool["name"], [{}]):
