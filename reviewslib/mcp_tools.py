@@ -14,7 +14,7 @@ from reviewslib.dataset import reviews
 from reviewslib.dataset.contract import Contract, Parameter, Schema, resolve
 from reviewslib.dataset.insights import ENTITY_KINDS
 from reviewslib.dataset.provenance import published_on, review_called, shown_sources
-from reviewslib.dataset.query import BadQuery, Issue, Query, echo, read_arguments
+from reviewslib.dataset.query import BadQuery, Issue, Query, read_arguments
 from reviewslib.dataset.reviews import Dataset, ReviewList
 from reviewslib.dataset.strict_json import Json, encode
 from reviewslib.dataset.text import fold
@@ -69,7 +69,7 @@ def entry_of(entries: Sequence[dict[str, Json]], parameter: str, value: str) -> 
         if wanted in (fold(entry["id"]), fold(entry["label"])):
             return encode(entry)
     known = [f"{entry['id']} ({entry['label']})" for entry in entries]
-    raise unknown(parameter, value, f"the insights know no such {parameter}; {known_names(known)}")
+    raise unknown(parameter, f"the insights know no such {parameter}; {known_names(known)}")
 
 
 def known_names(known: Sequence[str]) -> str:
@@ -78,9 +78,9 @@ def known_names(known: Sequence[str]) -> str:
     return f"known are {', '.join(known[:MAX_KNOWN_NAMES])}{more}" if known else "they name none"
 
 
-def unknown(parameter: str, value: str, message: str) -> BadQuery:
-    """The error of an argument that names nothing."""
-    return BadQuery([Issue(parameter, echo(value), message)])
+def unknown(parameter: str, message: str) -> BadQuery:
+    """The error of an argument that names nothing; its value is not repeated."""
+    return BadQuery([Issue(parameter, "", message)])
 
 
 # ---- Tools: a docstring is the description that models read, a parameter's text what they read of it ----
@@ -179,7 +179,7 @@ def get_recent_reviews(dataset: Dataset, limit: int) -> ReviewList:
 def get_review(dataset: Dataset, id: str) -> bytes:
     """One of the {called} of {business}, by its id. {reviews}"""
     if (review := dataset.reviews_by_id.get(id)) is None:
-        raise unknown("id", id, "no review has this id; search_reviews and get_recent_reviews give ids")
+        raise unknown("id", "no review has this id; search_reviews and get_recent_reviews give ids")
     return bytes(review.json)
 
 
@@ -199,7 +199,7 @@ def get_technician(dataset: Dataset, name: str) -> bytes:
     matches = [person for person in people if person["label"] in named]
     if not matches:
         known = known_names([person["label"] for person in people])
-        raise unknown("name", name, f"the insights speak of nobody of this name; {known}")
+        raise unknown("name", f"the insights speak of nobody of this name; {known}")
     return encode({"matched": len(matches), "technicians": matches})
 
 

@@ -20,6 +20,7 @@ from mcp_sample import BUSINESS, CALLS, CONTRACT, DECLARED, INSIGHTS, REVIEWS, T
 from small_files import a_file, mutations, review
 
 from reviewslib.dataset.contract import BadData
+from reviewslib.dataset.text import name_words
 from reviewslib.mcp_tools import TOOLS, Toolbox
 
 N8N_EXTRAS = ("action", "chatInput", "sessionId", "tool", "toolCallId")
@@ -237,7 +238,13 @@ def test_the_next_page_begins_where_the_last_one_ended() -> None:
     ("policy", "sources", "called", "published", "listed"),
     [
         (None, [], "customer reviews", "", "none yet"),
-        ("We ask.", ["yelp"], "verified customer reviews", ", published on Yelp", "yelp"),
+        (
+            "We ask.",
+            ["aol", "yelp", "yelp"],
+            "verified customer reviews",
+            ", published on Yelp and aol",
+            "yelp, aol",
+        ),
     ],
 )
 def test_what_reviews_are_called_is_what_the_business_says_and_their_sources_are_named(
@@ -246,9 +253,7 @@ def test_what_reviews_are_called_is_what_the_business_says_and_their_sources_are
     few = [review(str(number), source=source) for number, source in enumerate(sources)]
     toolbox = toolbox_with(a_file(*few, business={"name": "B", "review_policy": policy}))
     assert toolbox.title == "Reviews of B"
-    assert toolbox.instructions.startswith(
-        f"The {called} of B{published}, and what they add up to. Begin with"
-    )
+    assert toolbox.instructions.startswith(f"The {called} of B{published}, and what they add up to. Begin")
     described = {each["name"]: each["description"] for each in toolbox.declarations}["search_reviews"]
     assert described.startswith(f"Find {called} of B by words, stars")
     assert f"`source` ({listed})." in described
@@ -360,14 +365,15 @@ def test_whatever_loads_is_answered_in_the_declared_form(files: Object) -> None:
         toolbox = toolbox_with(files.get("reviews"), files.get("insights"))
     except BadData:
         return
-    insights = toolbox.dataset.insights
-    calls: dict[str, list[Object]] = {
-        "get_review": [{"id": id} for id in toolbox.dataset.reviews_by_id],
-        "get_aspect_sentiment": [{"aspect": entry["id"]} for entry in insights["aspects"]],
-        "get_service": [{"service": entry["label"]} for entry in insights["entities"]["services"]],
-        "get_technician": [{"name": entry["label"]} for entry in insights["entities"]["technicians"]],
+    entities = toolbox.dataset.insights["entities"]
+    known = {
+        "get_review": toolbox.dataset.reviews_by_id,
+        "get_aspect_sentiment": [entry["id"] for entry in toolbox.dataset.insights["aspects"]],
+        "get_service": [entry["label"] for entry in entities["services"]],
+        "get_technician": [entry["label"] for entry in entities["technicians"] if name_words(entry["label"])],
     }
     for tool in toolbox.declarations:
-        for arguments in calls.get(tool["name"], [{}]):
-            content = structured(tool["name"], arguments, toolbox)
+        name = tool["name"]
+        for arguments in [{NAMING[name]: each} for each in known[name] if each] if name in known else [{}]:
+            content = structured(name, arguments, toolbox)
             Draft202012Validator(tool["outputSchema"]).validate(content)

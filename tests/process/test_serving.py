@@ -941,8 +941,9 @@ def test_a_signal_that_another_thread_takes_ends_an_idle_service() -> None:
 
 def test_the_service_manager_hears_of_every_state_and_the_watchdog_is_kept(tmp_path: Path) -> None:
     data = Path(shutil.copytree(SAMPLE, tmp_path / "data"))
+    flags = ("--data", str(data), "--reload-interval", "3600")  # so that the signal alone reloads
     environ = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "200000"}
-    with notified(tmp_path) as manager, running("--data", str(data), **environ) as (_, process):
+    with notified(tmp_path) as manager, running(*flags, **environ) as (_, process):
 
         def heard(beginning: bytes) -> bytes:
             while not (message := manager.recv(4096)).startswith(beginning):

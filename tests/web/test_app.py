@@ -274,7 +274,7 @@ NOT_A_NUMBER = "expected a whole number such as 5"
         ("GET /", {"CONTENT_LENGTH": "x"}, 400, NO_LENGTH, (None, "", NO_LENGTH)),
         ("GET /", {"HOST": ""}, 400, NO_HOST, (None, "", NO_HOST)),
         ("GET /", {"HOST": "a, b"}, 400, BAD_HOST, (None, "a, b", BAD_HOST)),
-        ("GET /api/reviews/search?limit=x", {}, 400, WRONG, ("limit", "x", NOT_A_NUMBER)),
+        ("GET /api/reviews/search?limit=%ff", {}, 400, WRONG, ("limit", "\ufffd", NOT_A_NUMBER)),
     ],
 )
 def test_an_error_is_an_object_that_says_what_is_wrong(

@@ -4,12 +4,9 @@ Looking - Polling - Serving - Other servers
 """
 
 import gc
-import http.client
 import json
 import os
 import resource
-import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -23,7 +20,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from services import ROOT, SAMPLE, Address, daemon, fetch, under_gunicorn, under_waitress
+from services import ROOT, Address, daemon, fetch, under_gunicorn, under_waitress
 from werkzeug.test import Client
 
 import reviewsd
@@ -344,29 +341,6 @@ def test_under_load_no_request_fails_and_no_answer_is_mixed(tmp_path: Path) -> N
     assert failures == []
 
 
-def test_a_running_service_turns_stale_and_well_again(tmp_path: Path) -> None:
-    replace(tmp_path, document("a"))
-    with daemon("--reload-interval", "0.05", data=tmp_path) as service:
-        before = fetch(service, "/reviews.json").headers
-        replace(tmp_path, document("a", "a"))
-        wait_for(lambda: health(service)["status"] == "stale")
-        line = 'reviews.json /reviews/1/id: "a" is already the id of /reviews/0'
-        assert health(service)["last_reload_error"]["faults"] == [line]
-        assert fetch(service, "/reviews.json").headers["etag"] == before["etag"]
-        replace(tmp_path, document("a"))
-        wait_for(lambda: health(service)["status"] == "ok")
-        after = fetch(service, "/reviews.json").headers
-        assert (after["etag"], after["last-modified"]) == (before["etag"], before["last-modified"])
-
-
-def test_a_hangup_signal_loads_at_once(tmp_path: Path) -> None:
-    shutil.copytree(SAMPLE, tmp_path, dirs_exist_ok=True)
-    with daemon("--reload-interval", "3600", data=tmp_path) as service:
-        replace(tmp_path, document("only"))
-        os.kill(service.pid, signal.SIGHUP)
-        wait_for(lambda: health(service)["reviews"]["count"] == 1)
-
-
 # ---- Other servers ----
 
 
@@ -398,20 +372,6 @@ def test_bad_data_under_gunicorn_are_told_fault_by_fault_and_a_missing_base_url_
     faults = ("/business: 'name' is a required property", "/reviews: 1 is not an array")
     assert "\n".join(f"reviews.json {fault}" for fault in faults) in done.stderr
     assert "REVIEWSD_BASE_URL is not set: feeds, topics and links begin with http://127" in done.stderr
-
-
-def test_a_304_keeps_the_connection_open_under_a_server_that_can(tmp_path: Path) -> None:
-    replace(tmp_path, document("a"))
-    with under_gunicorn(tmp_path, tmp_path / "state") as service:
-        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
-        connection.connect()
-        socket = connection.sock
-        for method, expected in (("GET", 304), ("HEAD", 304), ("OPTIONS", 204), ("GET", 304)):
-            connection.request(method, "/reviews.json", headers={"If-None-Match": "*"})
-            response = connection.getresponse()
-            assert (response.status, response.read()) == (expected, b"")
-            assert connection.sock is socket, "closed"
-        connection.close()
 
 
 @pytest.mark.parametrize("no_hub", [False, True])
