@@ -297,6 +297,7 @@ def test_a_batch_of_2025_03_26_is_answered_message_by_message() -> None:
         response = send(BATCH, **headers)
         assert outcomes(response) == OUTCOMES
         assert answer(response)[-1]["error"]["message"] == "initialize cannot be batched"
+    assert outcomes(send([request("ping")] * 10)) == [(1, None)] * 10
 
 
 @pytest.mark.parametrize(
@@ -368,6 +369,7 @@ def test_what_is_not_json_in_utf_8_is_a_parse_error(body: bytes) -> None:
     response = send(body)
     assert error(response) == (400, -32700)
     assert answer(response)["id"] is None
+    assert answer(response)["error"]["message"].startswith("Parse error: ")
     assert len(response.body) < 300
 
 
@@ -424,7 +426,9 @@ def test_no_message_is_400_and_what_cannot_be_done_200_with_the_id_and_what_woul
 
 
 def test_a_refusal_by_header_or_era_says_what_would_be_right() -> None:
+    answered, modern = {"jsonrpc": "2.0", "id": 1, "result": {}}, {"mcp_protocol_version": STATELESS}
     responses = {
+        "expected a request: nothing was asked that this could answer": send(answered, **modern),
         f"_meta: {VERSION_CLAIM} must be a string": send(request("x", {"_meta": claims(5)})),
         f"_meta: {CAPABILITIES_CLAIM} must be an object": send(request("x", {"_meta": {VERSION_CLAIM: ""}})),
         f"_meta: {VERSION_CLAIM} is missing": send(request("x"), mcp_protocol_version=STATELESS),
