@@ -244,9 +244,9 @@ Parameters = Mapping[str, Parameter]  # of one tool, by name
 Words = Mapping[str, str]  # of the data, for descriptions, by the name that stands for them
 HINTS = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
 # Clients generate code from schemas and hand them to model providers, which refuse a whole list of tools for
-# a `$ref` or a combinator that they do not know. So references are followed, `allOf` is merged, and of the
-# other keywords of the contract only these stay. What fits the contract's schema fits the plain one, too.
-PLAIN_KEYWORDS = ("type", "enum")
+# a `$ref` or a combinator that they do not know. So references are followed, and beside these keywords of the
+# contract only `items` and `properties` stay. What fits the contract's schema fits the plain one, too.
+PLAIN_KEYWORDS = ("type", "enum", "required")
 
 
 def declaration(tool: Tool, parameters: Parameters, document: Json, words: Words) -> dict[str, Json]:
@@ -284,18 +284,13 @@ def _parameter_schema(parameter: Parameter) -> Schema:
 
 def plain_schema(document: dict[str, Json], schema: Schema) -> Schema:
     """`schema`, whose references lead into the contract `document`, as one schema without references."""
-    bases = [resolve(document, schema)] if "$ref" in schema else schema.get("allOf", [])
-    plain: Schema = {}
-    # In the contract the later layer is the stricter one.
-    for layer in [*(plain_schema(document, base) for base in bases), schema]:
-        plain |= {keyword: layer[keyword] for keyword in PLAIN_KEYWORDS if keyword in layer}
-        if "items" in layer:
-            plain["items"] = plain_schema(document, layer["items"])
-        if "properties" in layer:
-            parts = {name: plain_schema(document, part) for name, part in layer["properties"].items()}
-            plain["properties"] = plain.get("properties", {}) | parts
-        if "required" in layer:
-            plain["required"] = list(dict.fromkeys(plain.get("required", []) + layer["required"]))
+    whole = resolve(document, schema) | schema  # what stands beside a reference is stricter
+    plain = {keyword: whole[keyword] for keyword in PLAIN_KEYWORDS if keyword in whole}
+    if "items" in whole:
+        plain["items"] = plain_schema(document, whole["items"])
+    if "properties" in whole:
+        parts = whole["properties"].items()
+        plain["properties"] = {name: plain_schema(document, part) for name, part in parts}
     return plain
 
 
