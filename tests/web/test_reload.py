@@ -102,10 +102,16 @@ def test_what_a_load_took_only_meanwhile_is_given_back(
     reloader: Reloader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served_meanwhile: list[list[str]] = []
+    collected: list[bool] = []
+    build = reload.build_snapshot
+    monkeypatch.setattr(
+        reload, "build_snapshot", lambda *given: collected.append(gc.isenabled()) or build(*given)
+    )
     monkeypatch.setattr(reload, "return_free_memory", lambda: served_meanwhile.append(served(reloader)))
     replace(reloader.directory, document("a", "b"))
     reloader.poll()
     assert served_meanwhile == [["b", "a"]], "once, when the old data are no longer served"
+    assert collected == [False], "the collector would stop every thread"
     replace(reloader.directory, document("a", "a"))
     reloader.poll()
     assert reloader.error
@@ -273,11 +279,13 @@ def test_polls_go_on_whatever_one_of_them_raises(
 ) -> None:
     poll = Mock(side_effect=[OSError("no"), None, SystemExit])  # which ends the test
     monkeypatch.setattr(reloader, "poll", poll)
+    monkeypatch.setattr(reload, "return_free_memory", freed := Mock())
     reloader.wake()
     with pytest.raises(SystemExit):
         reloader.run(0.01)
     assert [call.args for call in poll.call_args_list] == [(True,), (False,), (False,)]
     assert caplog.messages == ["the data files could not be polled"]
+    assert freed.call_count == 1, "of the first load"
 
 
 def test_every_process_polls_before_its_first_answer_and_on_a_thread_from_then_on(
