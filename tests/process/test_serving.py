@@ -720,15 +720,6 @@ def test_the_access_log_has_a_line_a_request_that_nothing_in_it_can_forge() -> N
     assert half == "127.0.0.1 POST / 499 0"
 
 
-def test_a_peer_that_left_before_its_response_is_logged_with_499(caplog: pytest.LogCaptureFixture) -> None:
-    async def leave_unanswered(*_: Any) -> None:
-        pass
-
-    scope = {"method": "GET", "raw_path": b"/", "query_string": b"", "client": ("::1", 1)}
-    asyncio.run(serving.AccessLog(leave_unanswered)(scope, leaves, leave_unanswered))
-    assert caplog.messages[0].startswith("::1 GET / 499 0 ")
-
-
 # ---- Starting and stopping ----
 
 
