@@ -228,9 +228,13 @@ def test_a_file_that_somebody_is_writing_is_waited_for(
     data = reloader.directory
     replace(data, '{"business": {"na')
     to_be_written = [document("b"), document("b", "a")]
-    monkeypatch.setattr(
-        reload.time, "sleep", lambda seconds: to_be_written and replace(data, to_be_written.pop())
-    )
+
+    def sleep(seconds: float) -> None:
+        assert seconds == 0.05
+        if to_be_written:
+            replace(data, to_be_written.pop())
+
+    monkeypatch.setattr(reload.time, "sleep", sleep)
     reloader.poll()
     assert reloader.error is None
     assert (served(reloader), to_be_written) == (["b"], [])
@@ -240,6 +244,7 @@ def test_a_file_that_somebody_is_writing_is_waited_for(
 def test_a_file_that_stays_away_makes_the_service_stale_and_a_moment_is_not_missed(
     reloader: Reloader, stays_away: bool
 ) -> None:
+    reloader.poll(forced=True)
     (reloader.directory / "reviews.json").unlink()
     for _ in range(3 + stays_away):
         reloader.poll()
