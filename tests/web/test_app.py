@@ -275,6 +275,13 @@ NOT_A_NUMBER = "expected a whole number such as 5"
         ("GET /", {"HOST": ""}, 400, NO_HOST, (None, "", NO_HOST)),
         ("GET /", {"HOST": "[1:2]"}, 400, BAD_HOST, (None, "[1:2]", BAD_HOST)),
         ("GET /api/reviews/search?limit=%ff", {}, 400, WRONG, ("limit", "\ufffd", NOT_A_NUMBER)),
+        (
+            "GET /api/reviews/search?querx=",
+            {},
+            400,
+            WRONG,
+            ("querx", "", "unknown parameter; did you mean query?"),
+        ),
     ],
 )
 def test_an_error_is_an_object_that_says_what_is_wrong(
@@ -392,8 +399,9 @@ def test_a_large_answer_is_made_on_a_worker_and_is_kept(monkeypatch: pytest.Monk
 @pytest.mark.parametrize("name", ["query", "mentions_technician", "mentions_service"])
 def test_a_question_of_thousands_of_characters_is_answered_on_a_worker(name: str) -> None:
     for path in (links.SEARCH_PATH, links.REVIEW_LIST_PATH):
-        assert isinstance(APP.respond(environ(path, f"{name}={'x' * 1900}")), Response)
-        assert made(APP.respond(environ(path, f"{name}={'x' * 2000}"))).status == 200
+        question = f"{name}={'x' * (1999 - len(name))}"
+        assert isinstance(APP.respond(environ(path, question)), Response)
+        assert made(APP.respond(environ(path, f"{question}x"))).status == 200
         assert made(APP.respond(environ(path, f"{name}={'x' * 2000}&rating=x"))).status == 400
     body = json.dumps({"jsonrpc": "2.0", "id": "x" * 2000, "method": "ping"}).encode()
     post = environ("/mcp", CONTENT_TYPE="application/json", CONTENT_LENGTH=str(len(body)))
@@ -408,7 +416,9 @@ def test_all_reviews_since_a_day_are_sent_as_slices_and_packed_while_a_worker_is
     asked = environ(links.SINCE_PATH + "2020-01-01")
     plain = application.respond(asked)
     assert isinstance(plain, Response)
-    assert plain.shared, "it takes no memory of its own"
+    for document in (plain, *map(application.respond, map(environ, ("/", "/reviews.json")))):
+        assert isinstance(document, Response)
+        assert document.shared, "it takes no memory of its own"
     answer = application.respond(asked | {"HTTP_ACCEPT_ENCODING": "gzip"})
     assert isinstance(answer, Deferred)
     assert answer.instead == plain, "nobody waits for gzip"
