@@ -238,6 +238,7 @@ def test_what_the_list_does_not_know_is_ignored_and_kept_once() -> None:
     assert first == second
     assert b"utm_source" not in second[2]
     assert len(vars(application.snapshot.cache)["_kept"]) == 1
+    assert call(application, "GET", "/reviews", "query=back") != first
 
 
 @given(query=queries)
