@@ -352,8 +352,11 @@ def test_an_unexpected_exception_is_logged_once_and_answered_with_its_id(
     assert (status, headers["Cache-Control"]) == (500, "no-store")
     assert b"ZeroDivisionError" not in body
     logged = [record for record in caplog.records if record.levelno == logging.ERROR]
-    assert len(logged) == 1
-    assert document["request_id"] in logged[0].getMessage()
+    request_id = document["request_id"]
+    assert document["detail"] == f"This is our fault. It was logged as request {request_id}."
+    assert [each.getMessage() for each in logged] == [
+        f"request {request_id}: GET '/api/reviews/search' failed"
+    ]
 
 
 # ---- Large answers ----

@@ -141,6 +141,15 @@ def test_bad_data_leave_everything_as_it_was_are_told_once_and_recovery_is_autom
     assert served(reloader) == ["c"]
 
 
+def test_moments_are_told_in_utc_wherever_the_service_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        told = reload.utc_text(86399.9)
+    time.tzset()
+    assert told == "1970-01-01T23:59:59Z"
+
+
 @contextmanager
 def no_descriptors() -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
