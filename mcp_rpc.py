@@ -297,7 +297,7 @@ CACHING = {name: {"ttlMs": 3600000, "cacheScope": "public"} for name in ("server
 
 def result_of(methods: Mapping[str, Method], toolbox: Toolbox, message: RpcMessage) -> Result:
     """The result of a request. Raises RpcError, for an unknown method as well."""
-    if (method := methods.get(message.method or "")) is None:
+    if (method := methods.get(str(message.method))) is None:
         unknown = f"Method not found: {echo(message.method)}"
         raise RpcError(unknown, METHOD_NOT_FOUND, status=HTTPStatus.NOT_FOUND)
     return method(toolbox, message.params)
@@ -365,8 +365,9 @@ def check_claims(message: RpcMessage, header: Header) -> None:
 
 def check_headers(message: RpcMessage, header: Header) -> None:
     """Raises RpcError unless `Mcp-Method` and `Mcp-Name` repeat what the body says."""
-    _check_mirrored("Mcp-Method", header("mcp-method"), str(message.method))
-    name = message.params.get(NAMED_BY.get(str(message.method), ""))
+    method = str(message.method)
+    _check_mirrored("Mcp-Method", header("mcp-method"), method)
+    name = message.params.get(NAMED_BY[method]) if method in NAMED_BY else None
     if isinstance(name, str):  # anything else is for the method to refuse
         _check_mirrored("Mcp-Name", _decoded(header("mcp-name")), name)
 

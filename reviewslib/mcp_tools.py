@@ -14,7 +14,7 @@ from reviewslib.dataset import reviews
 from reviewslib.dataset.contract import Contract, Parameter, Schema, resolve
 from reviewslib.dataset.insights import ENTITY_KINDS
 from reviewslib.dataset.provenance import published_on, review_called, shown_sources
-from reviewslib.dataset.query import BadQuery, Issue, Query, echo, read_arguments
+from reviewslib.dataset.query import BadQuery, Issue, Query, read_arguments
 from reviewslib.dataset.reviews import Dataset, ReviewList
 from reviewslib.dataset.strict_json import Json, encode
 from reviewslib.dataset.text import fold
@@ -69,7 +69,7 @@ def entry_of(entries: Sequence[dict[str, Json]], parameter: str, value: str) -> 
         if wanted in (fold(entry["id"]), fold(entry["label"])):
             return encode(entry)
     known = [f"{entry['id']} ({entry['label']})" for entry in entries]
-    raise unknown(parameter, value, f"the insights know no such {parameter}; {known_names(known)}")
+    raise unknown(parameter, f"the insights know no such {parameter}; {known_names(known)}")
 
 
 def known_names(known: Sequence[str]) -> str:
@@ -78,9 +78,9 @@ def known_names(known: Sequence[str]) -> str:
     return f"known are {', '.join(known[:MAX_KNOWN_NAMES])}{more}" if known else "they name none"
 
 
-def unknown(parameter: str, value: str, message: str) -> BadQuery:
-    """The error of an argument that names nothing."""
-    return BadQuery([Issue(parameter, echo(value), message)])
+def unknown(parameter: str, message: str) -> BadQuery:
+    """The error of an argument that names nothing; its value is not repeated."""
+    return BadQuery([Issue(parameter, "", message)])
 
 
 # ---- Tools: a docstring is the description that models read, a parameter's text what they read of it ----
@@ -179,7 +179,7 @@ def get_recent_reviews(dataset: Dataset, limit: int) -> ReviewList:
 def get_review(dataset: Dataset, id: str) -> bytes:
     """One of the {called} of {business}, by its id. {reviews}"""
     if (review := dataset.reviews_by_id.get(id)) is None:
-        raise unknown("id", id, "no review has this id; search_reviews and get_recent_reviews give ids")
+        raise unknown("id", "no review has this id; search_reviews and get_recent_reviews give ids")
     return bytes(review.json)
 
 
@@ -199,7 +199,7 @@ def get_technician(dataset: Dataset, name: str) -> bytes:
     matches = [person for person in people if person["label"] in named]
     if not matches:
         known = known_names([person["label"] for person in people])
-        raise unknown("name", name, f"the insights speak of nobody of this name; {known}")
+        raise unknown("name", f"the insights speak of nobody of this name; {known}")
     return encode({"matched": len(matches), "technicians": matches})
 
 
@@ -244,9 +244,9 @@ Parameters = Mapping[str, Parameter]  # of one tool, by name
 Words = Mapping[str, str]  # of the data, for descriptions, by the name that stands for them
 HINTS = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
 # Clients generate code from schemas and hand them to model providers, which refuse a whole list of tools for
-# a `$ref` or a combinator that they do not know. So references are followed, `allOf` is merged, and of the
-# other keywords of the contract only these stay. What fits the contract's schema fits the plain one, too.
-PLAIN_KEYWORDS = ("type", "enum")
+# a `$ref` or a combinator that they do not know. So references are followed, and beside these keywords of the
+# contract only `items` and `properties` stay. What fits the contract's schema fits the plain one, too.
+PLAIN_KEYWORDS = ("type", "enum", "required")
 
 
 def declaration(tool: Tool, parameters: Parameters, document: Json, words: Words) -> dict[str, Json]:
@@ -284,18 +284,13 @@ def _parameter_schema(parameter: Parameter) -> Schema:
 
 def plain_schema(document: dict[str, Json], schema: Schema) -> Schema:
     """`schema`, whose references lead into the contract `document`, as one schema without references."""
-    bases = [resolve(document, schema)] if "$ref" in schema else schema.get("allOf", [])
-    plain: Schema = {}
-    # In the contract the later layer is the stricter one.
-    for layer in [*(plain_schema(document, base) for base in bases), schema]:
-        plain |= {keyword: layer[keyword] for keyword in PLAIN_KEYWORDS if keyword in layer}
-        if "items" in layer:
-            plain["items"] = plain_schema(document, layer["items"])
-        if "properties" in layer:
-            parts = {name: plain_schema(document, part) for name, part in layer["properties"].items()}
-            plain["properties"] = plain.get("properties", {}) | parts
-        if "required" in layer:
-            plain["required"] = list(dict.fromkeys(plain.get("required", []) + layer["required"]))
+    whole = resolve(document, schema) | schema  # what stands beside a reference is stricter
+    plain = {keyword: whole[keyword] for keyword in PLAIN_KEYWORDS if keyword in whole}
+    if "items" in whole:
+        plain["items"] = plain_schema(document, whole["items"])
+    if "properties" in whole:
+        parts = whole["properties"].items()
+        plain["properties"] = {name: plain_schema(document, part) for name, part in parts}
     return plain
 
 

@@ -51,9 +51,8 @@ def fetch(
     """One request on a connection of its own; `if_none_match` becomes If-None-Match."""
     connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=30)
     try:
-        connection.request(
-            method, path, body, {name.replace("_", "-"): text for name, text in headers.items()}
-        )
+        fields = {name.replace("_", "-"): text for name, text in headers.items()}
+        connection.request(method, path, body, fields)
         answer = connection.getresponse()
         joined: dict[str, str] = {}
         for name, value in answer.getheaders():

@@ -119,17 +119,13 @@ def test_a_version_that_has_a_handshake_is_agreed_to_and_any_other_met_with_the_
         assert result(response)["protocolVersion"] == agreed
 
 
+SERVER = {"name": "reviewsd", "title": f"Reviews of {BUSINESS}", "version": "1.0.0", "websiteUrl": BASE_URL}
+
+
 def test_the_handshake_offers_tools_and_nothing_else() -> None:
-    agreed = result(handshake())
-    assert BUSINESS in agreed.pop("instructions")
-    server = {
-        "name": "reviewsd",
-        "title": f"Reviews of {BUSINESS}",
-        "version": "1.0.0",
-        "websiteUrl": BASE_URL,
-    }
-    offered = {"capabilities": {"tools": {}}, "serverInfo": server}
-    assert agreed == {"protocolVersion": "2025-06-18"} | offered
+    offered = {"capabilities": {"tools": {}}, "serverInfo": SERVER, "instructions": TOOLBOX.instructions}
+    assert result(handshake()) == {"protocolVersion": "2025-06-18"} | offered
+    assert BUSINESS in TOOLBOX.instructions
 
 
 @pytest.mark.parametrize("version", HANDSHAKE_VERSIONS)
@@ -151,20 +147,6 @@ def test_a_call_is_answered_by_its_tool(tool: str) -> None:
     assert result(send(call(tool, {"no such": 1}))) == TOOLBOX.call(tool, {"no such": 1})
     for nothing in ({}, {"arguments": None}):
         assert send(request("tools/call", {"name": tool} | nothing)) == send(call(tool, {}))
-
-
-@pytest.mark.parametrize(
-    ("code", "body"),
-    [(-32601, request(method)) for method in ("server/discover", "prompts/list", "nonsense", "")]
-    + [(-32602, call(name)) for name in ("search_review", "", "Search_Reviews", "\ud800", "x" * 1000)]
-    + [(-32602, call("get_business", arguments)) for arguments in (5, "x", [], [1], True)]
-    + [(-32602, request("tools/call", params)) for params in ({}, {"name": None}, {"name": 5})]
-    + [(-32602, request("tools/list", {"cursor": cursor})) for cursor in ("", "2", 5)]
-    + [(-32602, request("initialize", params)) for params in (None, {}, {"protocolVersion": 1})]
-    + [(-32602, request("initialize", {"protocolVersion": "2025-06-18", "clientInfo": "me"}))],
-)
-def test_errors_of_the_initialize_era_arrive_on_http_200(code: int, body: Object) -> None:
-    assert error(send(body)) == (200, code)
 
 
 @pytest.mark.parametrize(
@@ -209,28 +191,17 @@ def test_any_session_id_is_ignored(id: str) -> None:
 # ---- Stateless requests ----
 
 
-def test_discovery_lists_every_version_newest_first() -> None:
-    discovered = result(send_stateless("server/discover"))
-    assert (discovered["supportedVersions"], discovered["capabilities"]) == (ALL_VERSIONS, {"tools": {}})
-    assert BUSINESS in discovered["instructions"]
-
-
-@pytest.mark.parametrize(
-    ("method", "params"),
-    [("server/discover", {}), ("tools/list", {}), ("tools/call", {"name": "get_business"})],
-)
-def test_stateless_results_are_complete_and_otherwise_those_of_the_other_era(
-    method: str, params: Object
-) -> None:
+@pytest.mark.parametrize("method", ["server/discover", "tools/list", "tools/call"])
+def test_stateless_results_are_complete_and_otherwise_those_of_the_other_era(method: str) -> None:
+    params = {"name": "get_business"} if method == "tools/call" else {}
     response = send_stateless(method, params, mcp_session_id="nonsense")
     assert header(response, "Mcp-Session-Id") is None
-    outcome = result(response)
-    assert outcome.pop("resultType") == "complete"
-    assert outcome.pop("_meta")["io.modelcontextprotocol/serverInfo"]["name"] == "reviewsd"
-    caching = {key: outcome.pop(key) for key in ("ttlMs", "cacheScope") if key in outcome}
-    assert caching == ({} if method == "tools/call" else {"ttlMs": 3600000, "cacheScope": "public"})
-    if method != "server/discover":
-        assert outcome == result(send(request(method, params)))
+    about = {"resultType": "complete", "_meta": {"io.modelcontextprotocol/serverInfo": SERVER}}
+    caching = {} if method == "tools/call" else {"ttlMs": 3600000, "cacheScope": "public"}
+    newest_first = {"supportedVersions": ALL_VERSIONS, "capabilities": {"tools": {}}}
+    discovered = newest_first | {"instructions": TOOLBOX.instructions}
+    of_the_other = discovered if method == "server/discover" else result(send(request(method, params)))
+    assert result(response) == about | caching | of_the_other
 
 
 @pytest.mark.parametrize("version", ["2099-01-01", "2024-11-05", "2025-11-25", ""])
@@ -289,17 +260,22 @@ def test_the_header_alone_makes_a_request_stateless_too() -> None:
     assert error(send({"jsonrpc": "2.0", "id": 1, "result": {}}, **modern)) == (400, -32600)
     assert send(notification("notifications/cancelled"), **modern).status == 202
     assert send(notification("x") | {"params": {"_meta": claims()}}).status == 202
+    assert send_stateless("tools/list", {"": "no name"}).status == 200
 
 
-@given(name=st.sampled_from(["get_business", "get_topics"]) | st.text(min_size=1))
-def test_any_name_can_be_sent_in_base64(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "refusal"),
+    [
+        ("get_topics", None),
+        ("Größe", (400, -32602)),
+        ("=?base64??=", (400, -32602)),
+        ("\ud800", (400, -32020)),
+    ],
+)
+def test_any_name_can_be_sent_in_base64(name: str, refusal: tuple[int, int] | None) -> None:
     encoded = base64.b64encode(name.encode("utf-8", "surrogatepass")).decode()
     response = send_stateless("tools/call", {"name": name}, mcp_name=f"=?base64?{encoded}?=")
-    if name in TOOLS:
-        assert result(response)["isError"] is False
-    else:
-        is_utf_8 = not re.search("[\ud800-\udfff]", name)
-        assert error(response) == (400, -32602 if is_utf_8 else -32020)
+    assert (error(response) if refusal else result(response)["isError"]) == (refusal or False)
 
 
 # ---- Batches ----
@@ -318,7 +294,10 @@ def outcomes(response: Response) -> list[tuple[Any, int | None]]:
 
 def test_a_batch_of_2025_03_26_is_answered_message_by_message() -> None:
     for headers in ({}, {"mcp_protocol_version": "2025-03-26"}):
-        assert outcomes(send(BATCH, **headers)) == OUTCOMES
+        response = send(BATCH, **headers)
+        assert outcomes(response) == OUTCOMES
+        assert answer(response)[-1]["error"]["message"] == "initialize cannot be batched"
+    assert outcomes(send([request("ping")] * 10)) == [(1, None)] * 10
 
 
 @pytest.mark.parametrize(
@@ -354,14 +333,13 @@ def test_from_the_first_message_on_whose_answer_does_not_fit_a_batch_is_refused(
     assert answer(response)[-1]["error"] == {"code": -32600, "message": message}
 
 
-@pytest.mark.parametrize("missing", [1, 0])
-def test_an_answer_that_would_not_fit_is_given_to_its_message_alone(missing: int) -> None:
-    body = call("search_reviews")
-    size = 50_000
-    size += (MAX_BATCH_BYTES - 2 - len(send(body, toolbox=toolbox_of_texts(size)).body)) // 20
-    toolbox = toolbox_of_texts(size + missing)
-    assert outcomes(send([body], toolbox=toolbox)) == [(1, -32600 if missing else None)]
-    assert result(send(body, toolbox=toolbox))["structuredContent"]["matched"] == 10
+def test_an_answer_that_would_not_fit_is_given_to_its_message_alone() -> None:
+    toolbox = toolbox_of_texts(50_000)
+    room = MAX_BATCH_BYTES - len(b"[]") - len(send(call("search_reviews", id=""), toolbox=toolbox).body)
+    for id, code in (("x" * room, None), ("x" * (room + 1), -32600)):
+        body = call("search_reviews", id=id)
+        assert outcomes(send([body], toolbox=toolbox)) == [(id, code)]
+        assert result(send(body, toolbox=toolbox))["structuredContent"]["matched"] == 10
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
@@ -382,12 +360,8 @@ def test_a_large_answer_is_made_on_a_worker(accept: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        *[b"", b"{", b"\xff\xfe", b"[" * 65536, b'{"a":' * 10000, b"[%s]" % b",".join([b"NaN"] * 10000)],
+        *[b"", b"{", b"\xff\xfe", b"[" * 65536, b"[%s]" % b",".join([b"NaN"] * 10000)],
         '{"jsonrpc":"2.0","id":1,"method":"ping"}'.encode("utf-16-le"),
-        *[
-            b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":%s}}' % number
-            for number in (b"NaN", b"-Infinity", b"1e400")
-        ],
         b'{"jsonrpc":"2.0","id":' + b"1" * 4301 + b',"method":"ping"}',
     ],
 )
@@ -395,10 +369,11 @@ def test_what_is_not_json_in_utf_8_is_a_parse_error(body: bytes) -> None:
     response = send(body)
     assert error(response) == (400, -32700)
     assert answer(response)["id"] is None
+    assert answer(response)["error"]["message"].startswith("Parse error: ")
     assert len(response.body) < 300
 
 
-@pytest.mark.parametrize("levels", [62, 63, 64, 65, 500, 990, 1000, 5000])
+@pytest.mark.parametrize("levels", [64, 65, 5000])
 @pytest.mark.parametrize(("opening", "inmost", "closing"), [("[", "", "]"), ('{"a":', "1", "}")])
 def test_nesting_is_served_up_to_64_levels(levels: int, opening: str, inmost: str, closing: str) -> None:
     inner = levels - 3  # the message, its params and its arguments are levels, too
@@ -410,43 +385,56 @@ def test_nesting_is_served_up_to_64_levels(levels: int, opening: str, inmost: st
         assert error(response) == (400, -32700)
 
 
-@pytest.mark.parametrize(
-    ("code", "body"),
-    [
-        *[(-32600, body) for body in (None, 5, "ping", {}, {"id": 1, "method": "ping"})],
-        (-32600, {"jsonrpc": "1.0", "id": 1, "method": "ping"}),
-        (-32600, {"jsonrpc": "2.0", "id": 1}),
-        (-32600, {"jsonrpc": "2.0", "id": 1, "method": None}),
-        (-32600, {"jsonrpc": "2.0", "id": 1, "method": 5, "result": {}}),
-        (-32600, {"jsonrpc": "2.0", "result": {}}),
-        *[(-32600, request("ping", id=id)) for id in (None, True, False, 1.5, 1.0, [], {})],
-        *[(-32602, request("ping", params)) for params in (5, "x", [], [1], True)],
-    ],
-)
-def test_what_is_no_message_is_refused_with_its_id_if_that_can_be_read(code: int, body: Any) -> None:
-    response = send(body)
-    assert error(response) == (400, code)
-    id = body.get("id") if isinstance(body, dict) else None
-    assert answer(response)["id"] == (id if type(id) is int else None)
+HELLO = {"protocolVersion": "2025-06-18"}
+KNOWN_TOOLS = f"; known are {', '.join(TOOLS)}"
+REFUSED: list[tuple[int, int, str, list[Any]]] = [
+    (400, -32600, 'expected one JSON-RPC message: an object with "jsonrpc": "2.0"',
+     [None, 5, {}, {"id": 1, "method": "ping"}, {"jsonrpc": "1.0", "id": 1, "method": "ping"}]),
+    (400, -32600, "id: expected a string or an integer",
+     [request("ping", id=id) for id in (None, True, False, 1.0, [], {})]),
+    (400, -32600, "method: expected a string",
+     [{"jsonrpc": "2.0", "id": 1}, {"jsonrpc": "2.0", "id": 1, "method": 5, "result": {}},
+      {"jsonrpc": "2.0", "result": {}}]),
+    (400, -32602, "params: expected an object", [request("ping", params) for params in (5, [], False)]),
+    (200, -32601, "Method not found: server/discover", [request("server/discover")]),
+    (200, -32601, "Method not found: ", [request("")]),
+    (200, -32602, "cursor: unknown; all tools are on the first page",
+     [request("tools/list", {"cursor": cursor}) for cursor in ("", "2", 5)]),
+    (200, -32602, "name: expected the name of a tool",
+     [request("tools/call", params) for params in ({}, {"name": 5})]),
+    (200, -32602, "unknown tool get_reviews; did you mean get_review?", [call("get_reviews")]),
+    (200, -32602, f"unknown tool �{KNOWN_TOOLS}", [call("\ud800")]),
+    (200, -32602, f"unknown tool {'x' * 200}…{KNOWN_TOOLS}", [call("x" * 1000)]),
+    (200, -32602, "arguments: expected an object", [call("get_business", it) for it in (5, [], False)]),
+    (200, -32602, "protocolVersion: expected a string such as 2025-11-25",
+     [request("initialize", params) for params in (None, {"protocolVersion": 1})]),
+    (200, -32602, "clientInfo: expected an object", [request("initialize", HELLO | {"clientInfo": "me"})]),
+    (200, -32602, "capabilities: expected an object", [request("initialize", HELLO | {"capabilities": []})]),
+]  # fmt: skip
 
 
-def test_a_refusal_says_what_would_be_right() -> None:
+@pytest.mark.parametrize(("status", "code", "message", "bodies"), REFUSED)
+def test_no_message_is_400_and_what_cannot_be_done_200_with_the_id_and_what_would_be_right(
+    status: int, code: int, message: str, bodies: list[Any]
+) -> None:
+    for body in bodies:
+        response = send(body)
+        assert error(response) == (status, code)
+        id = body.get("id") if isinstance(body, dict) else None
+        fault = {"code": code, "message": message}
+        assert answer(response) == {"jsonrpc": "2.0", "id": id if type(id) is int else None, "error": fault}
+
+
+def test_a_refusal_by_header_or_era_says_what_would_be_right() -> None:
+    answered, modern = {"jsonrpc": "2.0", "id": 1, "result": {}}, {"mcp_protocol_version": STATELESS}
     responses = {
-        'expected one JSON-RPC message: an object with "jsonrpc": "2.0"': send(5),
-        "id: expected a string or an integer": send(request("ping", id=[])),
-        "method: expected a string": send({"jsonrpc": "2.0", "id": 1}),
-        "params: expected an object": send(request("ping", 5)),
-        "Method not found: x": send(request("x")),
-        "cursor: unknown; all tools are on the first page": send(request("tools/list", {"cursor": ""})),
-        "name: expected the name of a tool": send(request("tools/call", {})),
-        "unknown tool get_reviews; did you mean get_review?": send(call("get_reviews")),
-        "arguments: expected an object": send(call("get_business", 5)),
-        "protocolVersion: expected a string such as 2025-11-25": send(request("initialize")),
+        "expected a request: nothing was asked that this could answer": send(answered, **modern),
         f"_meta: {VERSION_CLAIM} must be a string": send(request("x", {"_meta": claims(5)})),
         f"_meta: {CAPABILITIES_CLAIM} must be an object": send(request("x", {"_meta": {VERSION_CLAIM: ""}})),
         f"_meta: {VERSION_CLAIM} is missing": send(request("x"), mcp_protocol_version=STATELESS),
         "MCP-Protocol-Version: the header is missing": send(request("x", {"_meta": claims()})),
         "Mcp-Method: y is not the body's tools/list": send_stateless("tools/list", mcp_method="y"),
+        "Mcp-Name: y is not the body's get_business": send_stateless("tools/call", CALL, mcp_name="y"),
         "Mcp-Name: not UTF-8 in base64": send_stateless("tools/call", CALL, mcp_name="=?base64?é?="),
         "expected 1 to 10 messages in a batch": send([]),
         "expected one message: only 2025-03-26 has batches": send([5], mcp_protocol_version="2025-06-18"),
@@ -458,8 +446,7 @@ def test_a_refusal_says_what_would_be_right() -> None:
         "accept application/json or text/event-stream": send(b"", accept="text/html"),
     }
     for message, response in responses.items():
-        fault = answer(response)
-        assert (fault["jsonrpc"], fault["error"]["message"]) == ("2.0", message)
+        assert answer(response)["error"]["message"] == message
 
 
 def test_an_answer_is_compact_json_in_utf_8() -> None:
@@ -507,13 +494,10 @@ JSON, EVENTS = "application/json", "text/event-stream"
     ("accept", "content_type"),
     [
         *[(accept, JSON) for accept in (None, "", " , ", "*/*", "application/*", "application/json")],
-        ("application/json; charset=utf-8", JSON),
-        ("APPLICATION/JSON;q=0.1, text/event-stream", JSON),
-        ("application/json;q=nonsense", JSON),
+        ("application/json;q=0.1, text/event-stream", JSON),
         *[(accept, EVENTS) for accept in ("text/event-stream", "text/*;q=0.5")],
         ("application/json;q=0, */*", EVENTS),
-        ("application/json; q=0.000 , text/event-stream", EVENTS),
-        *[(accept, None) for accept in ("text/html", "application/json;q=0", "*/*;q=0", "nonsense")],
+        *[(accept, None) for accept in ("text/html", "application/json;q=0", "*/*;q=0")],
     ],
 )
 def test_json_is_preferred_and_events_are_for_those_who_take_nothing_else(
@@ -551,7 +535,7 @@ STRANGERS = [
     *["http://127.0.0.1:9103.evil.example", "http://127.0.0.1.evil.example", "http://127.0.0.2"],
     *["http://localhost.evil.example", "http://localhost@evil.example", "http://evil.example#localhost"],
     *["http://localhost:6274/", "http://localhost\n", "http://localhost:٣", "chrome-extension://localhost"],
-    "http://localhost, https://evil.example",
+    *["http://localhost, https://evil.example", "http://localhost:", "http://localhost:123456"],
 ]
 METHODS = ["POST", "GET", "DELETE", "OPTIONS", "HEAD"]
 LISTING = endpoint("https://app.example:443", "vscode-webview://panel")
@@ -585,21 +569,19 @@ def test_with_a_star_every_page_may_call(origin: str) -> None:
     assert (result(response), cors(response)[0]) == ({}, "*")
 
 
-@given(port=st.integers(0, 65535), tail=st.text(min_size=1))
-def test_a_loopback_origin_has_any_port_and_nothing_after_it(port: int, tail: str) -> None:
-    origin = f"http://127.0.0.1:{port}"
-    assert send(request("ping"), origin=origin).status == 200
-    if not re.fullmatch(r"[0-9]{1,4}", tail):
-        assert send(request("ping"), origin=origin + tail).status == 403
-
-
 def test_a_preflight_lets_clients_of_both_eras_send_their_headers() -> None:
     response = send(b"", method="OPTIONS", origin=OURS, access_control_request_method="POST")
     assert (response.status, response.body) == (204, b"")
-    allowed = str(header(response, "Access-Control-Allow-Headers")).lower().split(", ")
-    needed = {"content-type", "mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name"}
-    assert needed <= set(allowed)
-    assert header(response, "Access-Control-Allow-Methods") == "POST, OPTIONS"
+    assert dict(response.headers) == {
+        "Allow": "POST, OPTIONS",
+        "Access-Control-Allow-Methods": "POST, OPTIONS",
+        "Access-Control-Allow-Headers": "Content-Type, Accept, Authorization, Last-Event-ID, Mcp-Session-Id, "
+        "MCP-Protocol-Version, Mcp-Method, Mcp-Name",
+        "Access-Control-Max-Age": "86400",
+        "Access-Control-Allow-Origin": OURS,
+        "Access-Control-Expose-Headers": "Mcp-Session-Id, MCP-Protocol-Version, Retry-After",
+        "Vary": "Origin",
+    }
 
 
 @pytest.mark.parametrize(("status", "code"), [(413, -32600), (400, -32600), (500, -32603)])

@@ -62,9 +62,7 @@ def test_a_stalled_reader_delays_nobody_and_learns_how_much_was_dropped(
     reading.join()
     lines = received.decode().splitlines()
     numbers = [int(line.rpartition(" ")[2]) for line in lines if " INFO number " in line]
-    dropped = [
-        int(found[1]) for line in lines if (found := re.search("([0-9]+) messages were dropped$", line))
-    ]
+    dropped = [int(count) for count in re.findall("(?m)([0-9]+) messages were dropped$", received.decode())]
     assert numbers == sorted(numbers)
     assert sum(dropped) > 0
     assert len(numbers) + sum(dropped) == sent
@@ -83,9 +81,7 @@ def test_a_reader_that_has_gone_or_a_full_disk_is_survived_and_counted(tmp_path:
         os.dup2(file, descriptor)
         handler.handle(record("three"))
         handler.flush(None)
-    said = [
-        line.partition(" ")[2].split(maxsplit=1)[1] for line in (tmp_path / "log").read_text().splitlines()
-    ]
+    said = re.findall("(?m)[A-Z]+ .*$", (tmp_path / "log").read_text())
     assert said == ["INFO three", "WARNING 2 messages were dropped"] * 2
 
 
@@ -168,18 +164,10 @@ with open(sys.argv[1], "w"):
 def test_the_journal_is_known_by_its_device_and_inode(tmp_path: Path, is_named: bool, begins: str) -> None:
     with (tmp_path / "log").open("wb") as file:
         status = os.fstat(file.fileno())
-        stream = (
-            f"{status.st_dev}:{status.st_ino}" if is_named else "1:2"
-        )  # inherited, and the output redirected
+        journal = f"{status.st_dev}:{status.st_ino}" if is_named else "1:2"  # inherited, output redirected
+        environ = os.environ | {"JOURNAL_STREAM": journal}
         command = [sys.executable, "-c", LOGGING, str(tmp_path / "other")]
-        subprocess.run(
-            command,
-            stderr=file,
-            env=os.environ | {"JOURNAL_STREAM": stream},
-            cwd=ROOT,
-            timeout=60,
-            check=True,
-        )
+        subprocess.run(command, stderr=file, env=environ, cwd=ROOT, timeout=60, check=True)
     assert (tmp_path / "log").read_text().startswith(begins)
 
 

@@ -18,6 +18,12 @@ from reviewslib.process.settings import (
 )
 
 
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser()
+    add_flags(made)
+    return made
+
+
 def test_a_flag_wins_over_a_variable_and_a_variable_over_the_default() -> None:
     environ = {"REVIEWSD_PORT": "81", "REVIEWSD_HOST": "::1", "REVIEWSD_DATA": ""}
     settings, sources = read_settings({"port": "82", "host": None}, environ)
@@ -25,40 +31,42 @@ def test_a_flag_wins_over_a_variable_and_a_variable_over_the_default() -> None:
     assert (sources["port"], sources["host"], sources["data"]) == ("--port", "REVIEWSD_HOST", "default")
 
 
+SECONDS = "a number of seconds: expected for example 2 or 0.5"
+ORIGIN = "an origin: expected for example https://app.example.com, or *"
+WRONG = {
+    "port": ("a port: expected 0 to 65535", ["http", "65536", "٣", "-1", "000080"]),
+    "base_url": (
+        "a base URL: expected for example https://reviews.example.com",
+        ["reviews.example", "ftp://a.example", "https://", "https://a.example/?x", "https://a.example/#x",
+         "https://a.example:port", 'https://a.example/"', "https://a.example/<b", "https://a.example/>",
+         "https://a.example/\\", "https://a b.example", "https://bücher.example", "https://[a"],
+    ),
+    "reload_interval": (SECONDS, ["0.0", "-1", "0.0001", "12345678"]),
+    "hub_retry_delays": (SECONDS, ["x"]),
+    "hub_workers": ("a number: expected 1 or more", ["0", "1.5", "1234567890"]),
+    "allowed_origin": (ORIGIN, ["https://a.example/", "https://a?", "https://a#", "https://a b", "a.example", "1://a"]),
+    "log_level": ("a log level: expected one of debug, info, warning, error", ["loud"]),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
-    [
-        ("port", "http", "'http' is not a port: expected 0 to 65535"),
-        ("port", "65536", "'65536' is not a port: expected 0 to 65535"),
-        ("port", "٣", "'٣' is not a port: expected 0 to 65535"),
-        (
-            "base_url",
-            "reviews.example",
-            "is not a base URL: expected for example https://reviews.example.com",
-        ),
-        ("base_url", "https://", "is not a base URL"),
-        ("base_url", "https://a.example/?x", "is not a base URL"),
-        ("base_url", "https://a.example:port", "is not a base URL"),
-        ("base_url", 'https://a.example/"><b', "is not a base URL"),
-        ("base_url", "https://bücher.example", "is not a base URL"),
-        ("allowed_origin", "https://a.example/", "is not an origin: expected for example https://app"),
-        ("no_hub", "perhaps", "'perhaps' is neither on nor off: expected one of on, yes,"),
+    [(name, text, f"{text!r} is not {right}") for name, (right, texts) in WRONG.items() for text in texts]
+    + [
+        ("allowed_origin", "null, x, y", f"'x' is not {ORIGIN}"),
+        ("no_hub", "x", "'x' is neither on nor off: expected one of on, yes, true, 1, off, no, false, 0"),
         ("state_dir", "", "a value is missing"),
-        ("log_level", "loud", "'loud' is not a log level: expected one of debug, info, warning, error"),
-        ("hub_workers", "0", "'0' is not a number: expected 1 or more"),
     ],
 )
 def test_a_setting_that_cannot_be_used_is_named_with_what_would_be_right(
     name: str, text: str, message: str
 ) -> None:
-    by_variable = (
-        [({}, {variable_name(name): text}, variable_name(name))] if text else []
-    )  # else it is absent
-    for flags, environ, source in [({name: text}, {}, flag_name(name)), *by_variable]:
-        with pytest.raises(BadSetting) as caught:
-            read_settings(flags, environ)
-        assert str(caught.value).startswith(f"{source}: ")
-        assert message in str(caught.value)
+    variables = {variable_name(name): text} if text else {}  # an empty one is absent
+    for flags, environ, source in (({name: text}, {}, flag_name(name)), ({}, variables, variable_name(name))):
+        if flags or environ:
+            with pytest.raises(BadSetting) as caught:
+                read_settings(flags, environ)
+            assert str(caught.value) == f"{source}: {message}"
 
 
 @pytest.mark.parametrize(
@@ -82,24 +90,40 @@ def test_settings_that_conflict_are_named_with_what_would_do(given: dict[str, st
     assert str(caught.value) == message
 
 
-def test_the_base_url_loses_its_last_slash() -> None:
-    settings, _ = read_settings({"base_url": "https://reviews.example/shop/"}, {})
-    assert settings.base_url == "https://reviews.example/shop"
+def test_leases_may_be_as_long_as_their_limits() -> None:
+    equal = dict.fromkeys(("hub_lease_seconds", "hub_lease_min", "hub_lease_max"), "60")
+    assert read_settings(equal, {})[0].hub_lease_seconds == 60
 
 
-def test_a_list_is_repeated_flags_or_a_variable_with_commas() -> None:
-    expected = {"https://a.example", "http://localhost:3000"}
-    for flags, environ in (
-        ({"allowed_origin": ["https://a.example", "http://localhost:3000"]}, {}),
-        ({}, {"REVIEWSD_ALLOWED_ORIGIN": "https://a.example, http://localhost:3000,"}),
-    ):
-        assert read_settings(flags, environ)[0].allowed_origin == expected
+ORIGINS = frozenset({"https://a.example", "http://localhost:3000"})
 
 
-@pytest.mark.parametrize(("text", "value"), [("on", True), ("TRUE", True), ("0", False), ("", False)])
-def test_a_switch_has_a_variable_too(text: str, value: bool) -> None:
-    environ = {"REVIEWSD_NO_HUB": text}
-    assert read_settings({}, environ)[0].no_hub is value
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("port", "0", 0),
+        ("port", "65535", 65535),
+        ("base_url", "https://reviews.example/shop/", "https://reviews.example/shop"),
+        ("base_url", "http://[::1]:8080/X/", "http://[::1]:8080/X"),
+        ("uds", "/run/reviewsd.sock", Path("/run/reviewsd.sock")),
+        ("reload_interval", "9999999.999", 9999999.999),
+        ("hub_retry_delays", "0.5 , 3600", (0.5, 3600)),
+        ("hub_workers", "1", 1),
+        ("hub_workers", "999999999", 999999999),
+        ("allowed_origin", "https://a.example, http://localhost:3000,", ORIGINS),
+        ("allowed_origin", "*,null,coap+tcp://a-b.c", frozenset({"*", "null", "coap+tcp://a-b.c"})),
+        ("log_level", "DEBUG", "debug"),
+        *[("no_hub", text, True) for text in ("on", "yes", "TRUE", "1")],
+        *[("no_hub", text, False) for text in ("off", "no", "false", "0", "")],
+    ],
+)
+def test_a_text_becomes_the_value_that_it_names(name: str, text: str, value: object) -> None:
+    assert getattr(read_settings({}, {variable_name(name): text})[0], name) == value
+
+
+def test_a_flag_may_be_repeated_where_a_variable_has_commas() -> None:
+    flags = [part for origin in ORIGINS for part in ("--allowed-origin", origin)]
+    assert read_settings(vars(parser().parse_args(flags)), {})[0].allowed_origin == ORIGINS
 
 
 SWITCHES = [declared.name for declared in fields(Settings) if isinstance(declared.default, bool)]
@@ -107,20 +131,25 @@ SWITCHES = [declared.name for declared in fields(Settings) if isinstance(declare
 
 @pytest.mark.parametrize("name", SWITCHES)
 def test_a_switch_that_its_variable_turns_on_is_turned_off_by_a_flag(name: str) -> None:
-    parser = argparse.ArgumentParser()
-    add_flags(parser)
     for flag, value in ((flag_name(name), True), (opposite_flag_name(name), False)):
+        given = vars(parser().parse_args([flag]))
         for variable in ("on", "off"):
-            settings, sources = read_settings(
-                vars(parser.parse_args([flag])), {variable_name(name): variable}
-            )
+            settings, sources = read_settings(given, {variable_name(name): variable})
             assert getattr(settings, name) is value
             assert sources[name] == flag_name(name)
 
 
-def test_the_flag_that_turns_a_switch_off_says_no_and_that_of_a_no_does_not() -> None:
-    assert opposite_flag_name("access_log") == "--no-access-log"
-    assert opposite_flag_name("no_hub") == "--hub"
+def test_the_help_of_a_flag_names_its_default_and_its_variables() -> None:
+    help = {action.option_strings[0]: (action.metavar, action.help) for action in parser()._actions}
+    expected = {
+        "--port": ("X", "port to listen on; 0 picks a free one and prints it (default 8080, REVIEWSD_PORT)"),
+        "--uds": ("X", "path of a Unix socket to listen on instead (REVIEWSD_UDS)"),
+        "--access-log": (None, "log one line for each request, whatever the log level (REVIEWSD_ACCESS_LOG)"),
+        "--hub": (None, "the opposite of --no-hub"),
+        "--no-access-log": (None, "the opposite of --access-log"),
+    }
+    assert {flag: help[flag] for flag in expected} == expected
+    assert str(help["--state-dir"][1]).endswith(" (default state, REVIEWSD_STATE_DIR or STATE_DIRECTORY)")
 
 
 def test_the_state_directory_is_systemd_s_unless_somebody_says_otherwise() -> None:
@@ -133,14 +162,7 @@ def test_the_state_directory_is_systemd_s_unless_somebody_says_otherwise() -> No
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [
-        (True, "on"),
-        (False, "off"),
-        ((60.0, 0.5), "60,0.5"),
-        (frozenset({"b", "a"}), "a,b"),
-        (None, ""),
-        (2.0, "2"),
-    ],
+    [(True, "on"), (False, "off"), ((60.0, 0.5), "60,0.5"), (frozenset("ba"), "a,b"), (None, ""), (2.0, "2")],
 )
 def test_a_value_is_shown_as_an_operator_writes_it(value: object, text: str) -> None:
     assert setting_text(value) == text

@@ -12,6 +12,8 @@ import re
 import string
 import weakref
 from dataclasses import replace
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,7 +23,7 @@ from urllib.parse import unquote, unquote_to_bytes, urlencode
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from page_samples import write_files
+from page_samples import SMALLEST, write_files
 from services import SAMPLE
 from small_files import review
 
@@ -236,6 +238,7 @@ def test_what_the_list_does_not_know_is_ignored_and_kept_once() -> None:
     assert first == second
     assert b"utm_source" not in second[2]
     assert len(vars(application.snapshot.cache)["_kept"]) == 1
+    assert call(application, "GET", "/reviews", "query=back") != first
 
 
 @given(query=queries)
@@ -253,6 +256,84 @@ def test_a_page_beyond_the_last_names_the_last() -> None:
     assert call(APP, "GET", "/reviews", "page=8")[0] == 200
 
 
+# ---- Errors ----
+
+NO_LENGTH = "The Content-Length is not a number of bytes."
+NO_HOST, BAD_HOST = "The request has no Host header.", "The Host header is repeated or not a host."
+WRONG = "One parameter is wrong. See issues."
+NOT_A_NUMBER, UNKNOWN = "expected a whole number such as 5", "unknown parameter; did you mean query?"
+
+
+@pytest.mark.parametrize(
+    ("line", "fields", "status", "detail", "issue"),
+    [
+        ("GET /x", {}, 404, "There is nothing at /x. /.well-known/openapi.json lists what there is.", None),
+        ("GET /reviews/x", {"ACCEPT": "application/json"}, 404, "No review has the id x.", None),
+        ("PUT /feed.xml", {}, 405, "PUT is not among GET, HEAD, OPTIONS.", None),
+        ("GET *", {}, 405, "GET is not among OPTIONS.", None),
+        ("GET /", {"CONTENT_LENGTH": "65537"}, 413, "The body is larger than 65536 bytes.", None),
+        ("GET /", {"CONTENT_LENGTH": "x"}, 400, NO_LENGTH, (None, "", NO_LENGTH)),
+        ("GET /", {"HOST": ""}, 400, NO_HOST, (None, "", NO_HOST)),
+        ("GET /", {"HOST": "[1:2]"}, 400, BAD_HOST, (None, "[1:2]", BAD_HOST)),
+        ("GET /api/reviews/search?limit=%ff", {}, 400, WRONG, ("limit", "\ufffd", NOT_A_NUMBER)),
+        ("GET /api/reviews/search?querx=", {}, 400, WRONG, ("querx", "", UNKNOWN)),
+    ],
+)
+def test_an_error_is_an_object_that_says_what_is_wrong(
+    line: str, fields: dict[str, str], status: int, detail: str, issue: tuple[str | None, str, str] | None
+) -> None:
+    method, _, target = line.partition(" ")
+    path, _, query = target.partition("?")
+    answered, headers, body = call(APP, method, path, query, **fields)
+    document = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+    if issue:
+        document["issues"] = [dict(zip(("parameter", "value", "message"), issue, strict=True))]
+    assert (answered, headers["Cache-Control"]) == (status, "no-store")
+    assert json.loads(body) == document
+
+
+# ---- Health ----
+
+
+def test_health_tells_what_is_served_and_what_is_wrong(tmp_path: Path) -> None:
+    application = reviewsd.application_of(Settings(data=SAMPLE))
+    application.started_at -= 100
+
+    def health() -> Any:
+        status, headers, body = call(application, "GET", "/healthz")
+        assert (status, headers["Content-Type"], headers["Cache-Control"]) == (
+            200,
+            "application/json",
+            "no-store",
+        )
+        return json.loads(body)
+
+    answers = {path: call(application, "GET", path)[1] for path in links.DATA_PATHS}
+    changed = parsedate_to_datetime(call(application, "GET", "/api/reviews/search")[1]["Last-Modified"])
+    told = {
+        "status": "ok",
+        "version": "1.0.0",
+        "uptime_seconds": 100,
+        "reviews": {"count": 160, "unverified_left_out": 4, "earliest": "2022-11-09", "latest": "2026-11-15"},
+        "insights": {"review_count": 160, "generated_at": "2026-11-16T09:30:00-08:00"},
+        "hub": "the hub does not run on this instance",
+        "subscriptions": None,
+        "last_modified": f"{changed:%Y-%m-%dT%H:%M:%SZ}",
+        "digests": {path: headers["ETag"].strip('"') for path, headers in answers.items()},
+        "last_reload_error": None,
+    }
+    assert health() == told
+    for trouble, status in ((None, "ok"), ("the disk is full", "degraded")):
+        application.hub = Mock(trouble=Mock(return_value=trouble), counts=Mock(return_value={"verified": 2}))
+        hub = {"status": status, "hub": trouble or "here", "subscriptions": {"verified": 2}}
+        assert health() == told | hub
+    application.reloader.error = {"at": "now", "faults": ["x"]}
+    assert health() == told | hub | {"status": "stale", "last_reload_error": application.reloader.error}
+    application = reviewsd.application_of(Settings(data=write_files(tmp_path, SMALLEST)))
+    nothing = {"count": 0, "unverified_left_out": 0, "earliest": None, "latest": None}
+    assert health()["reviews"] == nothing
+
+
 # ---- Faults of our own ----
 
 
@@ -265,8 +346,11 @@ def test_an_unexpected_exception_is_logged_once_and_answered_with_its_id(
     assert (status, headers["Cache-Control"]) == (500, "no-store")
     assert b"ZeroDivisionError" not in body
     logged = [record for record in caplog.records if record.levelno == logging.ERROR]
-    assert len(logged) == 1
-    assert document["request_id"] in logged[0].getMessage()
+    request_id = document["request_id"]
+    assert document["detail"] == f"This is our fault. It was logged as request {request_id}."
+    assert [each.getMessage() for each in logged] == [
+        f"request {request_id}: GET '/api/reviews/search' failed"
+    ]
 
 
 # ---- Large answers ----
@@ -313,8 +397,9 @@ def test_a_large_answer_is_made_on_a_worker_and_is_kept(monkeypatch: pytest.Monk
 @pytest.mark.parametrize("name", ["query", "mentions_technician", "mentions_service"])
 def test_a_question_of_thousands_of_characters_is_answered_on_a_worker(name: str) -> None:
     for path in (links.SEARCH_PATH, links.REVIEW_LIST_PATH):
-        assert isinstance(APP.respond(environ(path, f"{name}={'x' * 1900}")), Response)
-        assert made(APP.respond(environ(path, f"{name}={'x' * 2000}"))).status == 200
+        question = f"{name}={'x' * (1999 - len(name))}"
+        assert isinstance(APP.respond(environ(path, question)), Response)
+        assert made(APP.respond(environ(path, f"{question}x"))).status == 200
         assert made(APP.respond(environ(path, f"{name}={'x' * 2000}&rating=x"))).status == 400
     body = json.dumps({"jsonrpc": "2.0", "id": "x" * 2000, "method": "ping"}).encode()
     post = environ("/mcp", CONTENT_TYPE="application/json", CONTENT_LENGTH=str(len(body)))
@@ -329,7 +414,9 @@ def test_all_reviews_since_a_day_are_sent_as_slices_and_packed_while_a_worker_is
     asked = environ(links.SINCE_PATH + "2020-01-01")
     plain = application.respond(asked)
     assert isinstance(plain, Response)
-    assert plain.shared, "it takes no memory of its own"
+    for document in (plain, *map(application.respond, map(environ, ("/", "/reviews.json")))):
+        assert isinstance(document, Response)
+        assert document.shared, "it takes no memory of its own"
     answer = application.respond(asked | {"HTTP_ACCEPT_ENCODING": "gzip"})
     assert isinstance(answer, Deferred)
     assert answer.instead == plain, "nobody waits for gzip"

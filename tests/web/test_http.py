@@ -1,7 +1,7 @@
 """HTTP as DESIGN section 4 promises it, spoken over real sockets to both servers that run the application.
 
-Documents - Conditional requests - Codings - Methods and CORS - Errors - Search and since - MCP - The
-contract - Health
+Documents - Conditional requests - Methods and CORS - Errors - Search and since - MCP - The
+contract - The root
 """
 
 import gzip
@@ -45,7 +45,7 @@ def service(request: pytest.FixtureRequest) -> Iterator[Address]:
 
 
 @pytest.mark.parametrize("path", READABLE)
-def test_every_read_is_dated_tagged_typed_and_cacheable(service: Address, path: str) -> None:
+def test_every_read_is_dated_tagged_typed_cacheable_and_packed(service: Address, path: str) -> None:
     get, head = fetch(service, path), fetch(service, path, "HEAD")
     computed = get.headers["etag"] if "/since/" in path else f'"{hashlib.sha256(get.body).hexdigest()}"'
     expected = {
@@ -60,26 +60,23 @@ def test_every_read_is_dated_tagged_typed_and_cacheable(service: Address, path: 
     }
     if path in TOPICS:
         expected["link"] = f'<{BASE_URL}/api/websub/hub>; rel="hub", <{BASE_URL}{path}>; rel="self"'
+    packed = fetch(service, path, Accept_Encoding="br, gzip;q=0.8")
     assert get.status == head.status == 200
     assert {name: get.headers.get(name) for name in expected | {"link": ""}} == {"link": None} | expected
     assert parsedate_to_datetime(get.headers["last-modified"]) <= parsedate_to_datetime(get.headers["date"])
     assert head.body == b""
     assert {**head.headers, "date": ""} == {**get.headers, "date": ""}
+    assert (packed.headers["content-encoding"], gzip.decompress(packed.body)) == ("gzip", get.body)
 
 
-MEDIA_TYPES = {
-    "/llms.txt": "text/plain; charset=utf-8",
-    "/robots.txt": "text/plain; charset=utf-8",
-    "/sitemap.xml": "application/xml",
-    "/favicon.ico": "image/svg+xml",
-    "/badge.svg": "image/svg+xml",
-}
-
-
-@pytest.mark.parametrize("path", MEDIA_TYPES)
-def test_what_browsers_and_robots_fetch_has_its_media_type(service: Address, path: str) -> None:
-    answer = fetch(service, path)
-    assert (answer.status, answer.headers["content-type"]) == (200, MEDIA_TYPES[path])
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [("robots.txt", "text/plain; charset=utf-8"), ("sitemap.xml", "application/xml"),
+     ("favicon.ico", "image/svg+xml")],
+)  # fmt: skip
+def test_what_robots_and_browsers_fetch_has_its_media_type(service: Address, path: str, kind: str) -> None:
+    answer = fetch(service, f"/{path}")
+    assert (answer.status, answer.headers["content-type"]) == (200, kind)
 
 
 def test_the_contract_names_this_service_and_its_business(service: Address) -> None:
@@ -124,22 +121,6 @@ def test_every_page_is_dated_tagged_cacheable_packed_and_runs_no_script(service:
     assert fetch(service, path, If_Modified_Since=get.headers["last-modified"]).status == 304
 
 
-def test_a_review_is_a_page_or_json_and_so_is_its_absence(service: Address) -> None:
-    review = json.loads(fetch(service, "/reviews.json").body)["reviews"][0]
-    path = review["page_url"].removeprefix(BASE_URL)
-    answer = fetch(service, path, Accept="application/json")
-    assert json.loads(answer.body) == review
-    assert answer.headers["vary"] == "Accept, Accept-Encoding"
-    assert fetch(service, path, Accept="application/json", If_None_Match=answer.headers["etag"]).status == 304
-    validate(json.loads(answer.body), "Review")
-    for missing in (path + "/", path + "%20", "/reviews/%ff"):
-        error = assert_error(fetch(service, missing, Accept="application/json"), 404)
-        assert "No review has the id" in error["detail"]
-        for absent in (fetch(service, missing), fetch(service, missing, "HEAD")):
-            assert (absent.status, absent.headers["content-type"]) == (404, "text/html; charset=utf-8")
-            assert absent.headers["vary"] == "Accept, Accept-Encoding"
-
-
 # ---- Conditional requests: RFC 9110 section 13 ----
 
 
@@ -152,18 +133,6 @@ def test_a_known_tag_gives_304_with_the_headers_that_matter(service: Address, pa
     for name in ("etag", "last-modified", "cache-control", "vary", "link"):
         assert answer.headers.get(name) == full.headers.get(name)
     assert "content-type" not in answer.headers
-
-
-# ---- Codings ----
-
-
-@pytest.mark.parametrize("path", ["/reviews.json", "/feed.xml", "/api/reviews/search"])
-def test_gzip_comes_when_asked_for_and_unpacks_to_the_same_bytes(service: Address, path: str) -> None:
-    plain, packed = fetch(service, path), fetch(service, path, Accept_Encoding="br, gzip;q=0.8")
-    assert packed.headers["content-encoding"] == "gzip"
-    assert "content-encoding" not in plain.headers
-    assert gzip.decompress(packed.body) == plain.body
-    assert len(packed.body) < len(plain.body)
 
 
 # ---- Methods and CORS ----
@@ -272,11 +241,6 @@ def test_the_list_with_a_slash_leads_to_the_list(service: Address) -> None:
     assert fetch(service, "/reviews/", "POST").status == 405
 
 
-def test_a_name_without_a_word_is_an_issue(service: Address) -> None:
-    (issue,) = assert_error(search(service, "mentions_technician=,"), 400)["issues"]
-    assert issue["message"] == "expected at least one word of a name"
-
-
 def test_all_that_is_wrong_is_counted(service: Address) -> None:
     error = assert_error(search(service, "&".join(f"p{number}=x" for number in range(60))), 400)
     assert error["detail"] == "60 parameters are wrong. See issues."
@@ -289,11 +253,6 @@ def test_all_that_is_wrong_is_counted(service: Address) -> None:
 def test_every_answer_is_of_the_type_that_it_says(service: Address, path: str) -> None:
     for method in ("GET", "POST", "HEAD", "OPTIONS", "BREW"):
         assert fetch(service, path, method).headers["x-content-type-options"] == "nosniff"
-
-
-def test_a_post_with_a_content_coding_is_415(service: Address) -> None:
-    assert post_mcp(service, content_encoding="gzip").status == 415
-    assert post_mcp(service, content_encoding="identity").status == 200
 
 
 def test_the_hub_says_what_it_takes(service: Address) -> None:
@@ -317,29 +276,6 @@ def test_http_1_0_may_do_without_a_host(service: Address) -> None:
 
 def search(service: Address, query: str) -> Response:
     return fetch(service, "/api/reviews/search?" + query)
-
-
-def test_search_finds_what_it_is_asked_for(service: Address) -> None:
-    found = json.loads(search(service, "query=BACK&min_rating=4&mentions_technician=Dr+Okafor&limit=3").body)
-    assert found["matched"] >= found["returned"] == len(found["reviews"]) == 3
-    for review in found["reviews"]:
-        assert "back" in review["text"].casefold()
-        assert review["rating"] >= 4
-        assert "Dr. Tobias Okafor" in review["mentioned_technicians"]
-
-
-def test_every_issue_is_named_at_once_in_the_order_given(service: Address) -> None:
-    query = "until=2025-02-30&min_ratin=4&query=a&query=b&since=&rating=%ff&%ff=1"
-    issues = assert_error(search(service, query), 400)["issues"]
-    wrong = [
-        ("until", "2025-02-30"),
-        ("min_ratin", "4"),
-        ("query", "b"),
-        ("rating", "\ufffd"),
-        ("\ufffd", "1"),
-    ]
-    assert [(issue["parameter"], issue["value"]) for issue in issues] == wrong
-    assert issues[0]["message"] == "expected a day that the calendar has"
 
 
 def test_plus_and_percent_mean_what_forms_make_of_them(service: Address) -> None:
@@ -385,7 +321,7 @@ def test_mcp_answers_with_and_without_a_slash(service: Address, path: str) -> No
     assert "content-type" not in notified.headers
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "PATCH", "BREW"])
+@pytest.mark.parametrize("method", ["GET", "HEAD", "BREW"])
 def test_mcp_says_itself_which_methods_it_has(service: Address, method: str) -> None:
     answer = fetch(service, "/mcp", method)
     assert (answer.status, answer.headers["allow"]) == (405, "POST, OPTIONS")
@@ -397,15 +333,6 @@ def test_mcp_answers_a_preflight_and_refuses_strange_pages_bad_hosts_and_what_is
 ) -> None:
     preflight = fetch(service, "/mcp", "OPTIONS", origin=BASE_URL)
     assert (preflight.status, preflight.body) == (204, b"")
-    expected = {
-        "allow": "POST, OPTIONS",
-        "access-control-allow-methods": "POST, OPTIONS",
-        "access-control-allow-headers": "Content-Type, Accept, Authorization, Last-Event-ID, Mcp-Session-Id, "
-        "MCP-Protocol-Version, Mcp-Method, Mcp-Name",
-        "access-control-max-age": "86400",
-        "vary": "Origin",
-    }
-    assert {name: preflight.headers[name] for name in expected} == expected
     assert post_mcp(service, origin="https://evil.example").status == 403
     assert json.loads(post_mcp(service, host="a/b").body)["error"]["code"] == -32600
     large = post_mcp(service, b" " * 65537, origin=BASE_URL)
@@ -417,14 +344,6 @@ def test_mcp_answers_a_preflight_and_refuses_strange_pages_bad_hosts_and_what_is
 
 # ---- The contract: what is served is what it says ----
 
-SERVED_SCHEMAS = {
-    "/reviews.json": "ReviewsDocument",
-    "/insights.json": "InsightsDocument",
-    "/api/feed.json": "JsonFeed",
-    "/api/reviews/search?limit=100": "SearchResult",
-    "/api/reviews/search?query=nothing+at+all": "SearchResult",
-    "/api/reviews/since/2026-01-01": "SinceResult",
-}
 READ_OPERATIONS = {
     template: operations["get"] for template, operations in CONTRACT["paths"].items() if "get" in operations
 }
@@ -523,11 +442,6 @@ def validate(document: Any, schema: str) -> None:
     Draft202012Validator(whole).validate(document)
 
 
-@pytest.mark.parametrize(("path", "schema"), SERVED_SCHEMAS.items())
-def test_every_answer_validates_against_the_contract(service: Address, path: str, schema: str) -> None:
-    validate(json.loads(fetch(service, path).body), schema)
-
-
 @pytest.mark.parametrize("template", READ_OPERATIONS)
 def test_every_read_answers_with_the_headers_and_the_type_it_declares(
     service: Address, template: str
@@ -560,8 +474,8 @@ def assert_declared(declared: Any, answer: Response) -> None:
 ERRORS = [
     ("/api/reviews/search", "get", {"path": "/api/reviews/search?limit=x"}),
     ("/reviews", "get", {"path": "/reviews?page=x"}),
-    ("/reviews/{id}", "get", {"path": "/reviews/x"}),
-    ("/reviews/{id}", "get", {"path": "/reviews/x", "Accept": "application/json"}),
+    ("/reviews/{id}", "get", {"path": "/reviews/%ff"}),
+    ("/reviews/{id}", "get", {"path": "/reviews/x%20", "Accept": "application/json"}),
     ("/reviews.json", "get", {"method": "PUT"}),
     ("/reviews.json", "get", {"If_None_Match": "*"}),
     ("/feed.xml", "get", {"If_None_Match": "*", "Accept_Encoding": "gzip"}),
@@ -598,20 +512,7 @@ def test_every_header_of_an_answer_is_in_the_contract(
     assert (answer.headers.get("content-type") in declared["content"]) if answer.body else True
 
 
-# ---- Health ----
-
-
-def test_health_tells_what_is_served(service: Address) -> None:
-    answer = fetch(service, "/healthz")
-    assert answer.headers["cache-control"] == "no-store"
-    health = json.loads(answer.body)
-    reviews = fetch(service, "/reviews.json")
-    document = json.loads(reviews.body)
-    assert health["status"] == "ok"
-    assert health["reviews"]["count"] == len(document["reviews"])
-    assert health["reviews"]["latest"] == document["reviews"][0]["date"][:10]
-    assert f'"{health["digests"]["/reviews.json"]}"' == reviews.headers["etag"]
-
+# ---- The root ----
 
 HTML, JSON, MARKDOWN = "text/html; charset=utf-8", "application/json", "text/markdown; charset=utf-8"
 
@@ -638,7 +539,6 @@ def test_the_root_is_a_page_unless_json_or_markdown_is_preferred(
 
 def test_the_root_lists_where_everything_is(service: Address) -> None:
     links = json.loads(fetch(service, "/", Accept="application/json").body)
-    validate(links, "HomeLinks")
     for url in links.values():
         assert url.startswith(BASE_URL)
         path = url.removeprefix(BASE_URL).replace("{date}", "2026-01-01").replace("{id}", NEWEST_ID)

@@ -1,35 +1,33 @@
 """Changing the data while the service runs: what is loaded when, and what its callers see meanwhile.
 
-Looking - Serving - Other servers
+Looking - Polling - Serving - Other servers
 """
 
 import gc
-import http.client
 import json
 import os
 import resource
-import shutil
-import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from services import ROOT, SAMPLE, Address, daemon, fetch, under_gunicorn, under_waitress
+from services import ROOT, Address, daemon, fetch, under_gunicorn, under_waitress
 from werkzeug.test import Client
 
 import reviewsd
 from hub import Hub
 from reviewslib.process.settings import Settings
 from reviewslib.web import reload
-from reviewslib.web.reload import Reloader
+from reviewslib.web.reload import PollingApplication, Reloader
 
 REVIEW = {"author": "Ann", "rating": 5, "date": "2026-01-01"}
 
@@ -57,6 +55,7 @@ def told() -> list[str]:
 @pytest.fixture
 def reloader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: list[str]) -> Reloader:
     monkeypatch.setattr(reload.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(reload.time, "monotonic_ns", lambda: 7_999)
     replace(tmp_path, document("a"))
     reloader = reviewsd.application_of(Settings(data=tmp_path)).reloader
     reloader.notify = lambda *states: told.extend(states)
@@ -79,20 +78,40 @@ def test_files_are_read_again_when_they_changed_or_after_a_hangup(
     assert reloader.snapshot is not before
     assert reloader.snapshot.fixed == before.fixed
     assert gc.isenabled()
-    assert caplog.messages == ["reloaded 1 review of X; changed: nothing"]
     replace(reloader.directory, document("a", "b"))
     reloader.poll()
     assert served(reloader) == ["b", "a"]
+    unverified = {"id": "d", "verified": False, **REVIEW}
+    replace(reloader.directory, document() | {"reviews": [unverified]})
+    replace(reloader.directory, {"per_review": {"100 %s": {}}}, "insights.json")
+    reloader.poll()
+    data, other = (
+        "/reviews.json, /insights.json, /api/feed.json, /feed.xml",
+        "/, /llms.txt, /sitemap.xml, /badge.svg",
+    )
+    assert caplog.messages == [
+        "reloaded 1 review of X; changed: nothing",
+        f"reloaded 2 reviews of X; changed: {data}, {other}",
+        "insights.json speaks of 1 review(s) that are not served: 100 %s",
+        "insights.json seems to belong to other reviews: most ids in it are not served",
+        f"reloaded 0 reviews of X, 1 unverified left out; changed: {data}, {other}",
+    ]
 
 
 def test_what_a_load_took_only_meanwhile_is_given_back(
     reloader: Reloader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served_meanwhile: list[list[str]] = []
+    collected: list[bool] = []
+    build = reload.build_snapshot
+    monkeypatch.setattr(
+        reload, "build_snapshot", lambda *given: collected.append(gc.isenabled()) or build(*given)
+    )
     monkeypatch.setattr(reload, "return_free_memory", lambda: served_meanwhile.append(served(reloader)))
     replace(reloader.directory, document("a", "b"))
     reloader.poll()
     assert served_meanwhile == [["b", "a"]], "once, when the old data are no longer served"
+    assert collected == [False], "the collector would stop every thread"
     replace(reloader.directory, document("a", "a"))
     reloader.poll()
     assert reloader.error
@@ -114,11 +133,21 @@ def test_bad_data_leave_everything_as_it_was_are_told_once_and_recovery_is_autom
     reloader.poll()
     assert reloader.error is fault
     reloader.poll(forced=True)
-    assert reloader.error and reloader.error is not fault and len(caplog.records) == 2 and fault["at"]
+    assert reloader.error and reloader.error is not fault and len(caplog.records) == 2
+    assert abs(datetime.fromisoformat(fault["at"]).timestamp() - time.time()) < 60
     replace(reloader.directory, document("c"))
     reloader.poll()
     assert reloader.error is None
     assert served(reloader) == ["c"]
+
+
+def test_moments_are_told_in_utc_wherever_the_service_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        told = reload.utc_text(86399.9)
+    time.tzset()
+    assert told == "1970-01-01T23:59:59Z"
 
 
 @contextmanager
@@ -162,22 +191,11 @@ def test_a_failure_that_may_pass_is_told_once_and_the_load_tried_again_at_the_ne
     assert len(caplog.records) == len(said[0]["faults"])
     assert ("Traceback" in caplog.text) is ("our own" in fault)
     status = ["READY=1", f"STATUS=Stale: {fault}"]
-    assert told == ["RELOADING=1", told[1], *status, *status, *status]
+    assert told == ["RELOADING=1", "MONOTONIC_USEC=7", *status, *status, *status]
     reloader.poll()
     assert reloader.error is None
     assert reloader.snapshot is not before
     assert told[-2:] == ["READY=1", "STATUS=Serving 1 review of X"]
-
-
-def test_what_is_no_regular_file_makes_the_service_stale_until_it_is_one(reloader: Reloader) -> None:
-    path = reloader.directory / "reviews.json"
-    path.unlink()
-    os.mkfifo(path)
-    reloader.poll()
-    assert "it is not a regular file" in str(reloader.error)
-    replace(reloader.directory, document("b"))
-    reloader.poll()
-    assert (served(reloader), reloader.error) == (["b"], None)
 
 
 def test_after_a_change_of_its_mode_a_file_is_looked_at_again(reloader: Reloader) -> None:
@@ -219,9 +237,13 @@ def test_a_file_that_somebody_is_writing_is_waited_for(
     data = reloader.directory
     replace(data, '{"business": {"na')
     to_be_written = [document("b"), document("b", "a")]
-    monkeypatch.setattr(
-        reload.time, "sleep", lambda seconds: to_be_written and replace(data, to_be_written.pop())
-    )
+
+    def sleep(seconds: float) -> None:
+        assert seconds == 0.05
+        if to_be_written:
+            replace(data, to_be_written.pop())
+
+    monkeypatch.setattr(reload.time, "sleep", sleep)
     reloader.poll()
     assert reloader.error is None
     assert (served(reloader), to_be_written) == (["b"], [])
@@ -231,6 +253,7 @@ def test_a_file_that_somebody_is_writing_is_waited_for(
 def test_a_file_that_stays_away_makes_the_service_stale_and_a_moment_is_not_missed(
     reloader: Reloader, stays_away: bool
 ) -> None:
+    reloader.poll(forced=True)
     (reloader.directory / "reviews.json").unlink()
     for _ in range(3 + stays_away):
         reloader.poll()
@@ -239,6 +262,16 @@ def test_a_file_that_stays_away_makes_the_service_stale_and_a_moment_is_not_miss
     replace(reloader.directory, document("b"))
     reloader.poll()
     assert served(reloader) == ["b"]
+
+
+def test_moments_of_absence_do_not_add_up(reloader: Reloader) -> None:
+    away = reloader.directory.with_name("away")
+    for _ in range(4):
+        reloader.directory.rename(away)
+        reloader.poll()
+        away.rename(reloader.directory)
+        reloader.poll()
+    assert reloader.error is None
 
 
 def test_insights_that_stay_away_are_counted_from_the_reviews(reloader: Reloader) -> None:
@@ -250,6 +283,41 @@ def test_insights_that_stay_away_are_counted_from_the_reviews(reloader: Reloader
     for _ in range(3 + 1):
         reloader.poll()
     assert reloader.snapshot.dataset.insights["review_count"] == 1
+
+
+# ---- Polling ----
+
+
+def test_polls_go_on_whatever_one_of_them_raises(
+    reloader: Reloader, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    poll = Mock(side_effect=[OSError("no"), None, SystemExit])  # which ends the test
+    monkeypatch.setattr(reloader, "poll", poll)
+    monkeypatch.setattr(reload, "return_free_memory", freed := Mock())
+    reloader.wake()
+    with pytest.raises(SystemExit):
+        reloader.run(0.01)
+    assert [call.args for call in poll.call_args_list] == [(True,), (False,), (False,)]
+    assert caplog.messages == ["the data files could not be polled"]
+    assert freed.call_count == 1, "of the first load"
+
+
+def test_every_process_polls_before_its_first_answer_and_on_a_thread_from_then_on(
+    reloader: Reloader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poll, thread = Mock(), Mock()
+    monkeypatch.setattr(reloader, "poll", poll)
+    monkeypatch.setattr(reload.threading, "Thread", thread)
+    application = PollingApplication(
+        lambda environ, start: [environ["body"], start("200 OK", [])], reloader, 3
+    )
+    for process, polls in ((1, 1), (1, 1), (2, 2)):
+        monkeypatch.setattr(reload.os, "getpid", lambda process=process: process)
+        assert application({"body": b"x"}, lambda status, headers: b"y") == [b"x", b"y"]
+        assert poll.call_count == thread.return_value.start.call_count == polls
+    target = thread.call_args.kwargs["target"]
+    assert thread.call_args.kwargs == {"target": target, "name": "reload", "daemon": True}
+    assert (target.func, target.args) == (reloader.run, (3,))
 
 
 # ---- Serving: the daemon, its thread and its signal ----
@@ -295,29 +363,6 @@ def test_under_load_no_request_fails_and_no_answer_is_mixed(tmp_path: Path) -> N
     assert failures == []
 
 
-def test_a_running_service_turns_stale_and_well_again(tmp_path: Path) -> None:
-    replace(tmp_path, document("a"))
-    with daemon("--reload-interval", "0.05", data=tmp_path) as service:
-        before = fetch(service, "/reviews.json").headers
-        replace(tmp_path, document("a", "a"))
-        wait_for(lambda: health(service)["status"] == "stale")
-        line = 'reviews.json /reviews/1/id: "a" is already the id of /reviews/0'
-        assert health(service)["last_reload_error"]["faults"] == [line]
-        assert fetch(service, "/reviews.json").headers["etag"] == before["etag"]
-        replace(tmp_path, document("a"))
-        wait_for(lambda: health(service)["status"] == "ok")
-        after = fetch(service, "/reviews.json").headers
-        assert (after["etag"], after["last-modified"]) == (before["etag"], before["last-modified"])
-
-
-def test_a_hangup_signal_loads_at_once(tmp_path: Path) -> None:
-    shutil.copytree(SAMPLE, tmp_path, dirs_exist_ok=True)
-    with daemon("--reload-interval", "3600", data=tmp_path) as service:
-        replace(tmp_path, document("only"))
-        os.kill(service.pid, signal.SIGHUP)
-        wait_for(lambda: health(service)["reviews"]["count"] == 1)
-
-
 # ---- Other servers ----
 
 
@@ -349,20 +394,6 @@ def test_bad_data_under_gunicorn_are_told_fault_by_fault_and_a_missing_base_url_
     faults = ("/business: 'name' is a required property", "/reviews: 1 is not an array")
     assert "\n".join(f"reviews.json {fault}" for fault in faults) in done.stderr
     assert "REVIEWSD_BASE_URL is not set: feeds, topics and links begin with http://127" in done.stderr
-
-
-def test_a_304_keeps_the_connection_open_under_a_server_that_can(tmp_path: Path) -> None:
-    replace(tmp_path, document("a"))
-    with under_gunicorn(tmp_path, tmp_path / "state") as service:
-        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
-        connection.connect()
-        socket = connection.sock
-        for method, expected in (("GET", 304), ("HEAD", 304), ("OPTIONS", 204), ("GET", 304)):
-            connection.request(method, "/reviews.json", headers={"If-None-Match": "*"})
-            response = connection.getresponse()
-            assert (response.status, response.read()) == (expected, b"")
-            assert connection.sock is socket, "closed"
-        connection.close()
 
 
 @pytest.mark.parametrize("no_hub", [False, True])
