@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from export_lab import ZONE, Shop, table, written
 
+from reviewslib.dataset.contract import BadData, Fault
 from reviewslib.importer import command
+from reviewslib.importer.cells import TABLES
 from reviewslib.importer.command import EXIT_BAD_DATA
 from reviewslib.importer.csv_reviews import read_csv
 from reviewslib.importer.exports import Exports, NeedsDecision
@@ -108,10 +110,42 @@ def test_the_template_is_known_in_any_case_and_below_the_line_of_excel(
     assert shop.only()["source_url"] == "https://a.example/1"
 
 
-def test_a_fault_below_the_line_of_excel_has_the_number_of_its_line(shop: Shop) -> None:
-    rows = "sep=;\nauthor;rating;date;source\nAnn;5;2024-01-02;fb\nBo;x;2024-01-02;fb\n"
-    shop.take(written(shop.root / "a.csv", rows), "--name", "B")
-    assert "a.csv line 4: " in shop.output().out
+FAULTY = {
+    "Bo;no;2024-01-02;": '"no" names no number of stars, and stars are never invented',
+    "Bo;5": "the row has 2 cells and the header 4",
+    ";5;2024-01-02;": "no author",
+    "Bo;5;NaN;": "no date",
+    "Bo;5;2024-01-02;so": f'verified is "so"; known are {", ".join(TABLES["truths"])}',
+}
+
+
+def test_a_faulty_row_has_the_number_of_its_line_also_below_the_line_of_excel() -> None:
+    columns = {each: each for each in ("author", "rating", "date", "verified")}
+    lines = ["sep=;", ";".join(columns), "Ann;5;2024-01-02;yes", *FAULTY]
+    found = read("\n".join(lines), source="fb", map=columns)
+    assert [str(each) for each in found.failed] == [
+        f"a.csv line {line}: {reason}" for line, reason in enumerate(FAULTY.values(), 4)
+    ]
+    assert [each.position for each in found.records] == [Fault("a.csv line 3", (), "")]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_the_delimiter_is_that_of_the_header_whatever_ends_its_lines(end: str) -> None:
+    for sign, text in ((";", ",".join("abcdefghij")), ("\t", ";".join("abcdefghij"))):
+        lines = [
+            "",
+            sign.join(["author", "rating", "date", "text"]),
+            sign.join(["Ann", "5", "2024-01-02", text]),
+        ]
+        (record,) = read(end.join(lines), source="fb").records
+        assert record.review["text"] == text
+
+
+def test_a_quote_that_is_not_closed_is_named_with_what_it_takes() -> None:
+    with pytest.raises(BadData) as refused:
+        read('author,rating,date\nAnn,5,"2024-01-02\nBo,5,2024-01-02\n')
+    taken = 'a quote opens here and takes 1 more line into one cell; close it, or write "" for a quote'
+    assert refused.value.lines() == [f"a.csv line 2: {taken}"]
 
 
 MAPS = [
@@ -181,13 +215,6 @@ def test_all_that_is_missing_is_asked_at_once_and_the_command_settles_it(
     arguments = [words.get(word, word) for word in shlex.split(first)[3:]]
     assert command.main(arguments) == 0
     assert shop.only()["date"] == "2024-01-02T10:00:00+01:00"
-
-
-def test_words_to_be_replaced_are_not_imported(shop: Shop) -> None:
-    path = shop.csv(["Ann", "5", "2024-01-02", ""])
-    for flags in (["--source", "YOUR-SOURCE"], ["--name", "YOUR BUSINESS"], ["--zone", "YOUR/ZONE"]):
-        with pytest.raises(SystemExit):
-            shop.run(path, *flags)
 
 
 FAILURES = [(1, 0, False), (1, 2, True), (2, 2, True), (3, 2, False), (3, 27, True), (4, 27, False)]
