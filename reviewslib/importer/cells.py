@@ -65,7 +65,7 @@ def looks_damaged(text: str) -> bool:
 
 UNIX_TIME = re.compile(r"[0-9]{10}([0-9]{3})?")  # seconds or milliseconds
 HOUR = re.compile(
-    r"[ ,]*([0-9]{1,2}:[0-9]{2})(:[0-9]{2})?(?:[.,][0-9]+)? *([ap]m)? *(utc|gmt|z|[+-][0-9]{2}:?[0-9]{2})?"
+    r"[ ,]*([0-9]{1,2}:[0-9]{2})(:[0-9]{2})?(?:[.,][0-9]+)? *([ap]m)? *(utc|gmt|z|[+-][0-9]{2}:?[0-9]{2})?\Z"
 )
 EARLIEST_DAY = "1990"  # no review is older
 LONGEST_DATE = 60  # characters
@@ -129,8 +129,8 @@ def _moment(text: str, order: str) -> datetime:
             return datetime.fromtimestamp(int(text[:10]), UTC)
         with suppress(ValueError):
             return datetime.fromisoformat(re.sub(" UTC$", "Z", text))
-        folded = fold(text[:LONGEST_DATE]) if len(text) <= LONGEST_DATE else ""
-        hour = next((each for each in HOUR.finditer(folded) if each.end() == len(folded)), None)
+        folded = fold(text) if len(text) <= LONGEST_DATE else ""
+        hour = HOUR.search(folded)
         day = datetime(*_year_month_day(folded[: hour.start() if hour else None], order))
         if not hour:
             return day
