@@ -29,14 +29,14 @@ from reviewslib.files import (
 def test_what_is_no_regular_file_is_named_and_not_opened(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(__file__)
     os.mkfifo(tmp_path / "fifo")
+    irregular = None, "it is not a regular file"
     for name in ("link", "fifo", "absent", "."):
         with pytest.raises(OSError) as caught, opened(tmp_path / name):
             pass
-        assert caught.value.filename == str(tmp_path / name)
-        told = "No such file or directory" if name == "absent" else "it is not a regular file"
-        assert (caught.value.strerror, caught.value.errno) == (
-            told,
-            errno.ENOENT if name == "absent" else None,
+        told = (errno.ENOENT, "No such file or directory") if name == "absent" else irregular
+        assert (caught.value.errno, caught.value.strerror, caught.value.filename) == (
+            *told,
+            str(tmp_path / name),
         )
 
 
