@@ -1,5 +1,7 @@
 """What a cell says is read in the forms that people and tools write, and is never guessed."""
 
+import time
+
 import pytest
 
 from reviewslib.dataset.contract import quoted
@@ -13,18 +15,11 @@ DAYS = {
     "2024-03-05": ["5. März 2024", "5 mars 2024", "5 de marzo de 2024", "Mar. 5th, 2024", "5-Mär-24"],
     "2024-08-09": ["9. August 2024", "9 août 2024", f"9 agosto{48 * ' '}2024", "09/08/24", "9-8-2024"],
     "2024-12-01": ["1. Dez. 2024", "1 déc. 2024", "1 dic 2024", "December 1 2024", "1 décembre 2024"],
-    "2024-05-03T21:12:00+02:00": [
-        *("3 May 2024 9:12 PM", "May 3, 2024 at 09:12 pm", "3.5.24, 21:12", "2024/05/03 21:12"),
-        "3/5/2024 9:12 PM",
-    ],
-    "2024-03-05T10:00:00+01:00": ["2024-03-05 10:00"],
+    "2024-05-03T21:12:00+02:00": ["May 3, 2024 at 09:12 pm", "3.5.24, 21:12", "2024/05/03 21:12"],
     "2024-03-05T11:00:00+01:00": [
         *("2024-03-05 10:00:00 UTC", "2024-03-05T10:00:00.123456789+0000", "1709632800", "1709632800000")
     ],
-    "2024-05-03T23:12:00+02:00": [
-        *("2024-05-03T21:12:00Z", "3.5.2024 21:12:00 +0000"),
-        *(f"3 May 2024 21:12 {zone}" for zone in ("UTC", "GMT", "Z")),
-    ],
+    "2024-05-03T23:12:00+02:00": [f"3.5.2024 21:12:00 {zone}" for zone in ("+0000", "UTC", "GMT", "Z")],
 }
 
 
@@ -62,6 +57,14 @@ def test_a_date_has_its_moment_and_whether_a_zone_was_written(
     text: str, how: DateFormat, date: tuple[str, str, bool]
 ) -> None:
     assert read_date(text, how) == date
+
+
+def test_a_moment_is_the_same_on_machines_of_all_zones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    assert read_date(CLOCK, BERLIN).utc == UTC_CLOCK
+    monkeypatch.undo()
+    time.tzset()
 
 
 @pytest.mark.parametrize("refused", ["2024-05-04 is in the future", "1989-12-31 is older than 1990"])
