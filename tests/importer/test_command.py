@@ -322,7 +322,7 @@ WRONG_USAGE = {  # and what is told of it
     },
     f"{__file__} --data x --map author=": f"--map author=: {MAP_HINT}",
     f"--drop {__file__} --data x": f"--drop {__file__}: it is not a directory\n",
-    f"{__file__} --data x --rewrite-dates": "--rewrite-dates needs --zone: the zone in which the dates are to be\n",
+    f"{__file__} --data x --rewrite-dates": "--rewrite-dates needs --zone: the zone in which the dates are",
     "--template --data x": "--template takes neither FILE nor --data\n",
     **{
         f"{__file__} --data x --{flag} {words}": f"--{flag}: put your own words in the place of {words}\n"
