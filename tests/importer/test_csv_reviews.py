@@ -103,11 +103,11 @@ def test_what_a_tool_hides_is_not_served(shop: Shop) -> None:
 @pytest.mark.parametrize("url", ["Source URL", "source-url", "source_url"])
 @pytest.mark.parametrize(("sign", "first"), [(",", ""), (";", ""), (";", "sep=;\n"), (",", '"sep=,"\r\n')])
 def test_the_template_is_known_in_any_case_and_below_the_line_of_excel(
-    shop: Shop, url: str, sign: str, first: str
+    url: str, sign: str, first: str
 ) -> None:
     text = f"Author;RATING;date;{url};source\nAnn;5;2024-01-02;https://a.example/1;fb\n".replace(";", sign)
-    shop.take(shop.file("a.csv", first + text), "--name", "B")
-    assert shop.only()["source_url"] == "https://a.example/1"
+    (record,) = read(first + text).records
+    assert record.review["source_url"] == "https://a.example/1"
 
 
 FAULTY = {
@@ -131,13 +131,9 @@ def test_a_faulty_row_has_the_number_of_its_line_also_below_the_line_of_excel() 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_the_delimiter_is_that_of_the_header_whatever_ends_its_lines(end: str) -> None:
-    for sign, text in ((";", ",".join("abcdefghij")), ("\t", ";".join("abcdefghij"))):
-        lines = [
-            "",
-            sign.join(["author", "rating", "date", "text"]),
-            sign.join(["Ann", "5", "2024-01-02", text]),
-        ]
-        (record,) = read(end.join(lines), source="fb").records
+    for sign, text in ((";", "a,b,c,d,e,f,g,h"), ("\t", "a;b;c;d;e;f;g;h")):
+        rows = table("author rating date text", ["Ann", "5", "2024-01-02", text], delimiter=sign)
+        (record,) = read(f"\r\n{rows}".replace("\r\n", end), source="fb").records
         assert record.review["text"] == text
 
 
