@@ -32,7 +32,7 @@ from services import SAMPLE, daemon, fetch
 from reviewslib.dataset.contract import shipped_contract
 from reviewslib.dataset.reviews import load
 from reviewslib.files import LARGEST_FILE_BYTES
-from reviewslib.importer import command
+from reviewslib.importer import command, options
 from reviewslib.importer.command import EXIT_BAD_DATA, EXIT_FAILURE, EXIT_SUCCESS, EXIT_USAGE
 from reviewslib.links import Links
 
@@ -300,7 +300,7 @@ def test_a_link_that_takes_the_place_of_a_file_while_it_is_looked_at_is_not_foll
     assert "cannot be read" in told.err and "root:" not in told.out + told.err
 
 
-USAGE = "usage: reviewsd-import FILE… --data DIR, and what else --help lists\nreviewsd-import: error: "
+USAGE = "usage: reviewsd-import FILE… --data DIR, and what else --help lists\n"
 ONE_TASK = "one of FILE, --drop DIR, --count, --forget ID, --forget-author NAME and --template is needed\n"
 ZONE_HINT = "no time zone that this machine knows; expected for example Europe/Berlin\n"
 MAP_HINT = f"expected FIELD=HEADER, each field once, of {', '.join(HEADER.split())}, verified, title\n"
@@ -338,7 +338,22 @@ def test_wrong_usage_is_status_2_and_says_what_is_wrong(
     with pytest.raises(SystemExit) as exit:
         command.main(line.split())
     assert exit.value.code == EXIT_USAGE
-    assert capsys.readouterr().err.startswith(f"{USAGE}{WRONG_USAGE[line]}")
+    assert capsys.readouterr().err.startswith(f"{USAGE}reviewsd-import: error: {WRONG_USAGE[line]}")
+
+
+def test_help_begins_with_what_the_program_is_for(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.main(["--help"])
+    about = "Bring reviews from owners' exports into the data directory of reviewsd."
+    assert capsys.readouterr().out.startswith(f"{USAGE}\n{about}\n\n")
+
+
+def test_a_machine_that_knows_no_zone_needs_their_data(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(options, "available_timezones", set)
+    with pytest.raises(SystemExit):
+        shop.run(__file__, "--zone", ZONE)
+    hint = "no time zone that this machine knows; install tzdata"
+    assert shop.output().err.endswith(f"error: --zone {ZONE}: {hint}\n")
 
 
 def test_the_zone_is_remembered_and_never_another(shop: Shop) -> None:
