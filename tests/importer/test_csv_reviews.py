@@ -26,16 +26,8 @@ TOOLS = {
     "Trustpilot": (
         "Review Id,Review Username,Review Stars,Review Created (UTC),Review Title,Review Content,"
         "Company Response",
-        "t1,Ann,4,2026-01-02 10:00:00,Fast,Came on time.,Thanks",
-        (
-            "trustpilot-t1",
-            "Ann",
-            4,
-            "2026-01-02T02:00:00-08:00",
-            "Fast\n\nCame on time.",
-            "trustpilot",
-            "Thanks",
-        ),
+        "t1,Ann,4,2026-01-02 10:00:00,Fast,On time,Thanks",
+        ("trustpilot-t1", "Ann", 4, "2026-01-02T02:00:00-08:00", "Fast\n\nOn time", "trustpilot", "Thanks"),
     ),
     "Outscraper": (
         "author_title,author_id,review_id,review_rating,review_datetime_utc,review_text,review_link,owner_answer",
