@@ -34,7 +34,7 @@ from reviewslib.dataset.contract import shipped_contract
 from reviewslib.dataset.reviews import load
 from reviewslib.files import LARGEST_FILE_BYTES
 from reviewslib.importer import command, options
-from reviewslib.importer.command import EXIT_BAD_DATA, EXIT_FAILURE, EXIT_SUCCESS, EXIT_USAGE
+from reviewslib.importer.command import EXIT_BAD_DATA, EXIT_FAILURE, EXIT_SUCCESS
 from reviewslib.links import Links
 
 # What one real export or another has, by number: the changes of the item, and what is served.
@@ -171,7 +171,7 @@ def test_archives_do_no_harm(shop: Shop) -> None:
     sheet = zipped(shop.root / "s.xlsx", {"xl/workbook.xml": b"", **good})
     maps = zipped(shop.root / "m.zip", {"Maps/Reviews.json": OWN_REVIEWS})
     for path, words in ((bomb, "MiB"), (cut, "damaged"), (sheet, "CSV UTF-8"), (maps, "you wrote yourself")):
-        assert shop.run(path, "--zone", ZONE) == EXIT_BAD_DATA
+        assert shop.run(path, "--zone", ZONE) == EXIT_BAD_DATA == 78
         assert words in shop.output().err
     climbing = {"../../../l/reviews.json": page([item(2)]), "/l/reviews-x.json": page([item(3)])}
     both = {"Maps/Reviews.json": OWN_REVIEWS}
@@ -279,17 +279,6 @@ def test_links_among_exports_are_skipped_and_named(shop: Shop) -> None:
     assert "is a link" in told.err and "root:" not in told.out + told.err
 
 
-def test_a_link_that_takes_the_place_of_a_file_while_it_is_looked_at_is_not_followed(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    link = shop.root / "a.json"
-    link.symlink_to(written(shop.root / "shadow", SECRET))
-    monkeypatch.setattr(Path, "is_symlink", lambda path: False)
-    assert shop.run(link, "--zone", ZONE) == EXIT_BAD_DATA
-    told = shop.output()
-    assert "cannot be read" in told.err and "root:" not in told.out + told.err
-
-
 USAGE = "usage: reviewsd-import FILE… --data DIR, and what else --help lists\n"
 ONE_TASK = "one of FILE, --drop DIR, --count, --forget ID, --forget-author NAME and --template is needed\n"
 ZONE_HINT = "no time zone that this machine knows; expected for example Europe/Berlin\n"
@@ -327,7 +316,7 @@ def test_wrong_usage_is_status_2_and_says_what_is_wrong(
 ) -> None:
     with pytest.raises(SystemExit) as exit:
         command.main(line.split())
-    assert exit.value.code == EXIT_USAGE
+    assert exit.value.code == 2
     assert capsys.readouterr().err.startswith(f"{USAGE}reviewsd-import: error: {WRONG_USAGE[line]}")
 
 
@@ -346,18 +335,11 @@ def test_a_machine_that_knows_no_zone_needs_their_data(shop: Shop, monkeypatch: 
     assert shop.output().err.endswith(f"error: --zone {ZONE}: {hint}\n")
 
 
-def test_the_zone_is_remembered_and_never_another(shop: Shop) -> None:
-    pages = written(shop.root / "p", page([item(1)]))
-    shop.take(pages, "--name", "B")
-    assert shop.run(pages) == EXIT_SUCCESS
-    assert shop.run(pages, "--zone", "Europe/Oslo") == EXIT_BAD_DATA
-
-
 def test_what_cannot_be_written_is_status_1(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     pages = written(shop.root / "p", page([item(1)]))
     (shop.data / ".reviews.json.draft").mkdir(parents=True)
-    assert shop.run(pages, "--name", "B", "--zone", ZONE) == EXIT_FAILURE
-    assert "cannot write" in shop.output().err
+    assert shop.run(pages, "--name", "B", "--zone", ZONE) == EXIT_FAILURE == 1
+    assert shop.output().err == f"cannot write {shop.data}/reviews.json: Is a directory\n"
     assert "reviews.json" not in shop.files()
     for option in ([], ["--dry-run"]):
         arguments = [str(pages), "--data", str(pages), "--name", "B", "--zone", ZONE, *option]
