@@ -62,9 +62,7 @@ def test_a_file_of_an_open_folder_is_opened_there_whatever_its_path_leads_to_by_
     assert next(found).data == b"here"
 
 
-def test_a_file_of_more_than_64_mib_or_that_is_being_written_is_not_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_or_changing_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a"
     path.touch()
     with opened(path) as file:
@@ -81,9 +79,7 @@ def test_a_file_of_more_than_64_mib_or_that_is_being_written_is_not_read(
     assert (changing.value.strerror, changing.value.filename) == ("it changes while it is read", str(path))
 
 
-def test_what_changes_or_is_replaced_is_read_again_at_most_five_times(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_changes_is_read_at_most_five_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, link, slept = tmp_path / "a", tmp_path / "link", list[float]()
     path.write_bytes(b"old")
     link.symlink_to(path)
@@ -121,9 +117,7 @@ def test_a_file_holds_what_it_holds_since_it_or_a_link_to_it_changed(tmp_path: P
 WANTED = re.compile(r"(.*/)?a\.json")
 
 
-def test_what_is_wanted_of_a_folder_is_found_in_order_and_links_are_noted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_is_read_in_order_its_links_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "folder"
     paths = ["a.json", *(f"{name}/a.json" for name in "bdfhjlnprtvxz")]
     for name in (*paths[::2], *paths[-1:0:-2], "b/other.json"):
@@ -145,9 +139,7 @@ def test_what_is_wanted_of_a_folder_is_found_in_order_and_links_are_noted(
     assert caught.value.filename == str(folder / "b" / "a.json")
 
 
-def test_an_archive_is_read_where_it_is_wanted_and_named_where_it_is_damaged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_archives_are_read_or_named_as_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("b/a.json", b"12345")
@@ -195,9 +187,7 @@ def test_a_file_is_replaced_by_a_new_one_and_a_link_in_its_place_leads_to_it(tmp
     assert (target.stat().st_mode, os.listdir(target.parent)) == (before.st_mode, ["target"])
 
 
-def test_a_file_that_cannot_be_written_as_a_whole_stays_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_written_stays_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, sizes = tmp_path / "a", list[int]()
     path.write_bytes(b"old")
 
@@ -213,9 +203,7 @@ def test_a_file_that_cannot_be_written_as_a_whole_stays_as_it_was(
     assert (path.read_bytes(), os.listdir(tmp_path)) == (b"old", ["a"])
 
 
-def test_a_dry_run_names_the_folder_that_is_not_ours_to_change(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dry_run_names_the_folder_that_is_not_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "new" / "deep" / "a", b"", is_dry=True)
     monkeypatch.setattr(os, "access", lambda *given: given != (tmp_path, os.W_OK | os.X_OK))
     with pytest.raises(OSError) as caught:
@@ -253,9 +241,7 @@ def test_a_directory_that_another_import_took_away_meanwhile_is_not_used(
         raise AssertionError
 
 
-def test_the_directory_is_synced_after_the_file_that_is_renamed_in_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_directory_is_synced_after_its_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced, is_open = list[bool](), len(os.listdir("/proc/self/fd"))
     monkeypatch.setattr(os, "fsync", lambda file: synced.append(stat.S_ISDIR(os.fstat(file).st_mode)))
     write(tmp_path / "file", b"a", is_dry=False)

@@ -53,9 +53,7 @@ READ = [
 
 
 @pytest.mark.parametrize(("text", "how", "date"), READ)
-def test_a_date_has_its_moment_and_whether_a_zone_was_written(
-    text: str, how: DateFormat, date: tuple[str, str, bool]
-) -> None:
+def test_a_date_has_its_moment_and_its_zone(text: str, how: DateFormat, date: tuple[str, str, bool]) -> None:
     assert read_date(text, how) == date
 
 
@@ -91,13 +89,11 @@ def test_letters_that_were_read_in_another_encoding_look_damaged() -> None:
 STARS = {  # by scale, 0 where nobody said it
     (0, 5): "5|5 star rating|5 Sterne",
     (0, 4): "4 out of 5|4 von 5 Sternen|★★★★☆|FOUR|4/5",
-    (0, 4.5): "4.5 out of 5 stars",
-    (0, 4.6): "4,6",
+    (0, 4.6): "4,6|4.6 out of 5 stars",
     (0, 3): "3 étoiles|⭐️⭐️⭐️|3 stars",
     (0, 2): "2 estrellas",
     (0, None): "0|",
     (10, 4.5): "9",
-    (10, 2.5): "5",
     (100, 4): "80%",
     (100, 1): "1",
 }
@@ -124,9 +120,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("text", "scale", "reason"), REFUSED)
-def test_what_is_no_rating_is_refused_since_stars_are_never_invented(
-    text: str, scale: int, reason: str
-) -> None:
+def test_what_is_no_rating_is_refused_stars_are_never_invented(text: str, scale: int, reason: str) -> None:
     with pytest.raises(BadRecord, match=f'^"{text}" {reason}$'):
         read_stars(text, scale)
 
@@ -140,8 +134,6 @@ def test_what_is_no_rating_is_refused_since_stars_are_never_invented(
         ("2024-05-03T23:59:60Z", False, "2024-05-03T23:59:60Z"),
     ],
 )
-def test_a_clock_time_keeps_its_clock_and_a_moment_its_moment(
-    date: str, is_naive: bool, expected: str
-) -> None:
+def test_a_clock_time_keeps_its_clock_a_moment_its_moment(date: str, is_naive: bool, expected: str) -> None:
     assert rezoned(date, "Europe/Berlin", is_naive=is_naive) == expected
     assert (cells.utc_of(date) == "") is (date == expected)
