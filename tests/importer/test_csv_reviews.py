@@ -204,6 +204,20 @@ def test_all_that_is_missing_is_asked_once_and_settled(shop: Shop, monkeypatch: 
     assert shop.only()["date"] == "2024-01-02T10:00:00+01:00"
 
 
+MACHINES = {"UTC": "UTC", "Etc/GMT-1": "Etc/GMT-1", ":Mars/Base": "no zone that has a name"}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_machine_in_no_place_is_no_advice(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, machine: str
+) -> None:
+    monkeypatch.setenv("TZ", machine)
+    rows = shop.csv(["Ann", "5", "2024-01-02 10:00", ""])
+    assert shop.run(rows, "--name", "B", "--source", "fb") == EXIT_BAD_DATA
+    told = shop.output().err
+    assert f"This machine is in {MACHINES[machine]}.\n" in told and told.endswith("--zone YOUR/ZONE\n")
+
+
 FAILURES = [(1, 0, False), (1, 2, True), (2, 2, True), (3, 2, False), (3, 27, True), (4, 27, False)]
 
 
@@ -254,11 +268,9 @@ UNKNOWN = {
     "Customer,When,Else": ["author=Customer,rating=YOUR-COLUMN,date=When"],
     "Who,Review Score,When": ["author=Who,rating=Review Score,date=When"],  # and not again as the text
     "My Date,Date,Who,Mark,Platform": ["author=Who,rating=Mark,date=Date,source=Platform"],
-    # Loox but for the status, and Outscraper but for the text.
+    # Loox but for the status, and Podium but for the text.
     "Nickname,Rating,Date,Review": ["author=Nickname,rating=Rating,date=Date,text=Review"],
-    "Author Title,Review Rating,Review Timestamp": [
-        "author=Author Title,rating=Review Rating,date=YOUR-COLUMN,text=Review Timestamp"
-    ],
+    "Customer Name,Stars,Date Posted": ["author=Customer Name,rating=Stars,date=Date Posted"],
     '"Customer, and who",Stars,When': ["author=Customer, and who", "rating=Stars", "date=When"],
 }
 
