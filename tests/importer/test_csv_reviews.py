@@ -208,9 +208,7 @@ MACHINES = {"UTC": "UTC", "Etc/GMT-1": "Etc/GMT-1", ":Mars/Base": "no zone that 
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_a_machine_in_no_place_is_no_advice(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch, machine: str
-) -> None:
+def test_a_machine_in_no_place_is_no_hint(shop: Shop, monkeypatch: pytest.MonkeyPatch, machine: str) -> None:
     monkeypatch.setenv("TZ", machine)
     rows = shop.csv(["Ann", "5", "2024-01-02 10:00", ""])
     assert shop.run(rows, "--name", "B", "--source", "fb") == EXIT_BAD_DATA
