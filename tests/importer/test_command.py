@@ -168,32 +168,20 @@ def test_a_file_named_as_parts_are_is_not_one_of_them(shop: Shop) -> None:
     assert set(shop.reviews) == {takeout_id(1), takeout_id(2)}
 
 
-def test_a_folder_and_parts_are_taken_like_one_archive(shop: Shop) -> None:
-    pages = takeout_files([item(n) for n in range(50)])
-    for name, content in pages.items():
-        path = shop.root / "x" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    shop.take(shop.root / "x")
-    whole = shop.files()
-    half = list(pages.items())
-    parts = [export_lab.zipped(shop.root / f"t-00{n + 1}.zip", dict(half[n::2])) for n in range(2)]
-    other = Shop(shop.root / "o")
-    other.take(*reversed(parts))
-    assert other.files()["reviews.json"] == whole["reviews.json"]
-    assert other.state["complete"] == shop.state["complete"] == {PLACE: moment(49, fraction="")}
-
-
-def test_names_of_folders_that_are_no_text_are_no_fault(shop: Shop) -> None:
-    folder = Path(os.fsdecode(os.fsencode(shop.root) + b"/x\xff-001"))
-    for name, content in takeout_files([item(1)]).items():
+def test_a_folder_is_taken_like_an_archive_also_if_its_names_are_no_text(shop: Shop) -> None:
+    items = [item(n) for n in range(50)]
+    folder = Path(os.fsdecode(os.fsencode(shop.root) + b"/x\xff"))
+    for name, content in takeout_files(items).items():
         path = folder / os.fsdecode(b"\xfe") / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     shop.take(folder)
-    before = shop.files()
+    before, other = shop.files(), Shop(shop.root / "other")
     shop.take(folder)
     assert shop.files() == before
+    other.take(takeout(shop.root / "t.zip", items))
+    assert other.files()["reviews.json"] == before["reviews.json"]
+    assert other.state["complete"] == shop.state["complete"] == {PLACE: moment(49, fraction="")}
 
 
 def test_a_long_import_says_on_a_terminal_what_it_reads(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,9 +200,18 @@ def test_no_file_of_the_sample_is_merged_with(shop: Shop, name: str) -> None:
     written(shop.data / name, (SAMPLE / name.replace("editorial", "insights")).read_bytes())
     before = shop.files()
     assert shop.run(written(shop.root / "q", page([item(2)]))) == EXIT_BAD_DATA
-    told = shop.output().err
-    assert f"{name}: of the sample" in told and "--data my-data" in told
+    fault = "of the sample, which is never merged with; name another directory: --data my-data"
+    assert shop.output().err == f"{shop.data / name}: {fault}\nNothing was written.\n"
     assert shop.files() == before
+
+
+def test_a_line_of_suppressed_txt_that_is_no_digest_stops_an_import(shop: Shop) -> None:
+    shop.data.mkdir()
+    expected = "expected 64 lower-case hexadecimal digits, or these after “author ”"
+    for content, told in ((b"\xff", ": not UTF-8"), (b"# who asked\n\nAnn\n", f" line 3: {expected}")):
+        written(shop.data / "suppressed.txt", content)
+        assert shop.run(shop.page(item(1)), "--name", "B", "--zone", ZONE) == EXIT_BAD_DATA
+        assert shop.output().err == f"suppressed.txt{told}\nNothing was written.\n"
 
 
 def test_counting_is_tried_on_a_copy_of_the_sample(shop: Shop) -> None:
