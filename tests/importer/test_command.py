@@ -461,7 +461,8 @@ def test_a_flag_without_effect_says_so(shop: Shop) -> None:
     shop.take(rows, "--source", "yelp", "--location", PLACE)
     told = shop.output().out
     assert "--source has no effect" in told and "--location has no effect" in told
-    shop.take(shop.csv(["Ann", "5", "2024-01-02", ""]), "--source", "yelp")
+    other = shop.file("b.csv", "author,rating,date,source\nAnn,5,2024-01-02,fb\n")
+    shop.take(shop.csv(["Ann", "5", "2024-01-02", ""]), other, "--source", "yelp")
     assert "no effect" not in shop.output().out
 
 

@@ -116,15 +116,15 @@ def test_the_delimiter_is_that_of_the_header_whatever_ends_its_lines(end: str) -
         assert (record.review["author"], record.review["text"]) == ("Ann Roe", text)
 
 
-QUOTE = ' line 2: a quote opens here and takes {} into one cell; close it, or write "" for a quote'
+QUOTE = ' line {}: a quote opens here and takes {} into one cell; close it, or write "" for a quote'
 DAMAGED = ": not UTF-8, and its letters look damaged (“{}”); save it as “CSV UTF-8”"
 SPOILT = ' line 2: a spreadsheet has spoilt the id "1e+9"; export it anew'
 REFUSED = {
     b"\n": ": it is empty",
     b"Dear Ann,\nhello": ': no export that is known, and no table; it begins with "Dear Ann"',
     b"id,author,rating,date\n1e+9,A,5,1.1.24": SPOILT,
-    b'author,rating,date\nAnn,5,"2024-01-02\nBo,5,2024-01-02\n': QUOTE.format("1 more line"),
-    b'author,rating,date\nAnn,5,"2024-01-02\nBo\nCy\n': QUOTE.format("2 more lines"),
+    b'author,rating,"date\nAnn,5,2024-01-02\n': QUOTE.format(1, "1 more line"),
+    b'author,rating,date\nAnn,5,"2024-01-02\nBo\nCy\n': QUOTE.format(2, "2 more lines"),
     b"a\x81": DAMAGED.format("a\ufffd"),
     b"abcdefghijklm\x81nopqrstuvwxyz": DAMAGED.format("defghijklm\ufffdnopqrstuv"),
 }
@@ -317,5 +317,7 @@ def test_the_source_of_a_template_is_remembered_only_with_a_map_an_order_if_date
     for said, source in (({}, ""), ({"map": columns}, "fb")):
         found = read("author,rating,date\nAnn,5,2024-01-02\n", source="fb", **said)
         assert found.csv_settings == {"author,rating,date": CsvSettings(source, **said)}
+        assert found.effective_flags == {"source", *said}
+    assert not read("author,rating,date,source\nAnn,5,2024-01-02,fb\n", source="x").effective_flags
     shown = read("author,rating,date\nAnn,5,25/3/24\nBo,5,6/4/24\n", source="fb").csv_settings
     assert shown == {"author,rating,date": CsvSettings(date_order="dmy")}
