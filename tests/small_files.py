@@ -148,12 +148,8 @@ GOOD_FILES: Object = {
 OBJECTS = [  # where objects stand in them
     *("reviews", "reviews/business", "reviews/business/address", "reviews/aggregate_rating"),
     *("reviews/reviews/0", "reviews/reviews/0/owner_reply", "insights", "insights/date_range"),
-    *(
-        "insights/entities",
-        "insights/aspects/0",
-        "insights/per_review/01B",
-        "insights/per_review/01B/aspects/0",
-    ),
+    *("insights/entities", "insights/aspects/0"),
+    *("insights/per_review/01B", "insights/per_review/01B/aspects/0"),
 ]
 
 # ---- Changes ----

@@ -13,30 +13,20 @@ from unittest.mock import Mock
 import pytest
 
 from reviewslib import files
-from reviewslib.files import (
-    ChangesWhileRead,
-    in_archive,
-    in_folder,
-    is_archive,
-    locked,
-    opened,
-    read_unchanging,
-    read_whole,
-    write,
-)
+from reviewslib.files import ChangesWhileRead, in_archive, in_folder, is_archive, locked, opened, write
 
 
 def test_what_is_no_regular_file_is_named_and_not_opened(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(__file__)
     os.mkfifo(tmp_path / "fifo")
+    irregular = None, "it is not a regular file"
     for name in ("link", "fifo", "absent", "."):
         with pytest.raises(OSError) as caught, opened(tmp_path / name):
             pass
-        assert caught.value.filename == str(tmp_path / name)
-        told = "No such file or directory" if name == "absent" else "it is not a regular file"
-        assert (caught.value.strerror, caught.value.errno) == (
-            told,
-            errno.ENOENT if name == "absent" else None,
+        told = (errno.ENOENT, "No such file or directory") if name == "absent" else irregular
+        assert (caught.value.errno, caught.value.strerror, caught.value.filename) == (
+            *told,
+            str(tmp_path / name),
         )
 
 
@@ -72,28 +62,24 @@ def test_a_file_of_an_open_folder_is_opened_there_whatever_its_path_leads_to_by_
     assert next(found).data == b"here"
 
 
-def test_a_file_of_more_than_64_mib_or_that_is_being_written_is_not_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_or_changing_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a"
     path.touch()
     with opened(path) as file:
         os.truncate(path, 64 * 2**20)
-        assert len(read_whole(file, path)) == len(read_whole(file, path)) == 64 * 2**20
+        assert len(files.read_whole(file, path)) == len(files.read_whole(file, path)) == 64 * 2**20
         os.truncate(path, 64 * 2**20 + 1)
         with pytest.raises(OSError) as caught:
-            read_whole(file, path)
+            files.read_whole(file, path)
         assert (caught.value.strerror, caught.value.filename) == ("it is larger than 64 MiB", str(path))
     path.write_bytes(b"")
     monkeypatch.setattr(files, "stamp", lambda status: object())
     with opened(path) as file, pytest.raises(ChangesWhileRead) as changing:
-        read_whole(file, path)
+        files.read_whole(file, path)
     assert (changing.value.strerror, changing.value.filename) == ("it changes while it is read", str(path))
 
 
-def test_what_changes_or_is_replaced_is_read_again_at_most_five_times(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_changes_is_read_at_most_five_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, link, slept = tmp_path / "a", tmp_path / "link", list[float]()
     path.write_bytes(b"old")
     link.symlink_to(path)
@@ -106,13 +92,13 @@ def test_what_changes_or_is_replaced_is_read_again_at_most_five_times(
         (tmp_path / "new").replace(path)
         return file.read()
 
-    attempts: list[Callable[..., bytes]] = [changed, replaced, read_whole, *[changed] * 6]
+    attempts: list[Callable[..., bytes]] = [changed, replaced, files.read_whole, *[changed] * 6]
     monkeypatch.setattr(files, "read_whole", lambda *given: attempts.pop(0)(*given))
     monkeypatch.setattr(files.time, "sleep", slept.append)
-    assert read_unchanging(link)[0] == b"new"
+    assert files.read_unchanging(link)[0] == b"new"
     assert slept == [0.05, 0.05]
     with pytest.raises(ChangesWhileRead) as caught:
-        read_unchanging(link)
+        files.read_unchanging(link)
     assert (caught.value.filename, len(attempts)) == (str(link), 1)
 
 
@@ -122,18 +108,16 @@ def test_a_file_holds_what_it_holds_since_it_or_a_link_to_it_changed(tmp_path: P
     path.touch()
     link.symlink_to(folder)
     os.utime(path, (1, 1))  # as of an old copy
-    assert read_unchanging(path)[1] == path.stat().st_ctime
+    assert files.read_unchanging(path)[1] == path.stat().st_ctime
     for each, seconds in ((folder, 6e9), (link, 5e9), (path, 4e9)):
         os.utime(each, (seconds, seconds), follow_symlinks=False)
-    assert (read_unchanging(path)[1], read_unchanging(link / "a")[1]) == (4e9, 5e9)
+    assert (files.read_unchanging(path)[1], files.read_unchanging(link / "a")[1]) == (4e9, 5e9)
 
 
 WANTED = re.compile(r"(.*/)?a\.json")
 
 
-def test_what_is_wanted_of_a_folder_is_found_in_order_and_links_are_noted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_is_read_in_order_its_links_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "folder"
     paths = ["a.json", *(f"{name}/a.json" for name in "bdfhjlnprtvxz")]
     for name in (*paths[::2], *paths[-1:0:-2], "b/other.json"):
@@ -155,9 +139,7 @@ def test_what_is_wanted_of_a_folder_is_found_in_order_and_links_are_noted(
     assert caught.value.filename == str(folder / "b" / "a.json")
 
 
-def test_an_archive_is_read_where_it_is_wanted_and_named_where_it_is_damaged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_archives_are_read_or_named_as_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("b/a.json", b"12345")
@@ -205,9 +187,7 @@ def test_a_file_is_replaced_by_a_new_one_and_a_link_in_its_place_leads_to_it(tmp
     assert (target.stat().st_mode, os.listdir(target.parent)) == (before.st_mode, ["target"])
 
 
-def test_a_file_that_cannot_be_written_as_a_whole_stays_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_written_stays_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, sizes = tmp_path / "a", list[int]()
     path.write_bytes(b"old")
 
@@ -223,9 +203,7 @@ def test_a_file_that_cannot_be_written_as_a_whole_stays_as_it_was(
     assert (path.read_bytes(), os.listdir(tmp_path)) == (b"old", ["a"])
 
 
-def test_a_dry_run_names_the_folder_that_is_not_ours_to_change(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dry_run_names_the_folder_that_is_not_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "new" / "deep" / "a", b"", is_dry=True)
     monkeypatch.setattr(os, "access", lambda *given: given != (tmp_path, os.W_OK | os.X_OK))
     with pytest.raises(OSError) as caught:
@@ -241,18 +219,30 @@ def test_there_is_one_writer_at_a_time(tmp_path: Path) -> None:
         with locked(path, is_dry=False), pytest.raises(OSError) as caught, others:
             pass
         assert (caught.value.strerror, caught.value.filename) == ("another import is under way", str(path))
-    assert not new.exists()  # since nothing came into it
+        assert path.exists() is (path == tmp_path)  # a new one goes, since nothing came into it
     with locked(new, is_dry=True):
         assert not new.exists()
-    with locked(new, is_dry=False):
-        (new / "file").touch()
+    for _ in range(2):
+        with locked(new, is_dry=False):
+            (new / "file").touch()
     assert new.exists()
 
 
-def test_the_directory_is_synced_after_the_file_that_is_renamed_in_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_made_anew", [False, True])
+def test_a_directory_that_another_import_took_away_meanwhile_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_made_anew: bool
 ) -> None:
-    synced = list[bool]()
+    def taken_away(*_: object) -> None:
+        (tmp_path / "a").rename(tmp_path / "b")
+        (tmp_path / ("a" if is_made_anew else "c")).mkdir()
+
+    monkeypatch.setattr(files.fcntl, "flock", taken_away)
+    with pytest.raises(OSError, match="another import is under way"), locked(tmp_path / "a", is_dry=False):
+        raise AssertionError
+
+
+def test_a_directory_is_synced_after_its_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced, is_open = list[bool](), len(os.listdir("/proc/self/fd"))
     monkeypatch.setattr(os, "fsync", lambda file: synced.append(stat.S_ISDIR(os.fstat(file).st_mode)))
     write(tmp_path / "file", b"a", is_dry=False)
-    assert synced == [False, True]
+    assert (synced, len(os.listdir("/proc/self/fd"))) == ([False, True], is_open)

@@ -51,7 +51,7 @@ def original(text: str) -> str:
     """What was written, without Google's translation, which stands before or after it."""
     if TRANSLATED.match(text):
         return (text.partition("(Original)")[2] or text).strip()
-    return TRANSLATED_LINE.split(text, maxsplit=1)[0].strip()
+    return TRANSLATED_LINE.split(text)[0].strip()
 
 
 def looks_damaged(text: str) -> bool:
@@ -65,7 +65,7 @@ def looks_damaged(text: str) -> bool:
 
 UNIX_TIME = re.compile(r"[0-9]{10}([0-9]{3})?")  # seconds or milliseconds
 HOUR = re.compile(
-    r"[ ,]*([0-9]{1,2}:[0-9]{2})(:[0-9]{2})?(?:[.,][0-9]+)? *([ap]m)? *(utc|gmt|z|[+-][0-9]{2}:?[0-9]{2})?"
+    r"[ ,]*([0-9]{1,2}:[0-9]{2})(:[0-9]{2})?(?:[.,][0-9]+)? *([ap]m)? *(utc|gmt|z|[+-][0-9]{2}:?[0-9]{2})?\Z"
 )
 EARLIEST_DAY = "1990"  # no review is older
 LONGEST_DATE = 60  # characters
@@ -76,7 +76,7 @@ BETWEEN = set(TABLES["between_days_and_months"])
 class DateFormat(NamedTuple):
     """How dates are written; `zone` is that of the business, UTC stands for one that is not known."""
 
-    zone: str
+    zone: str = ""
     latest_day: str = "9999-12-31"
     order: str = "dmy"  # what 05/03/2024 means, or "mdy"
     is_utc: bool = False  # a moment without a zone of its own
@@ -118,7 +118,7 @@ def rezoned(date: str, zone: str, *, is_naive: bool) -> str:
 def utc_of(date: str) -> str:
     """The moment of a stored date in UTC; empty for a day, and for a form that no export has."""
     with suppress(BadRecord):
-        return read_date(date, DateFormat("UTC")).utc
+        return read_date(date, DateFormat()).utc
     return ""
 
 
@@ -129,8 +129,8 @@ def _moment(text: str, order: str) -> datetime:
             return datetime.fromtimestamp(int(text[:10]), UTC)
         with suppress(ValueError):
             return datetime.fromisoformat(re.sub(" UTC$", "Z", text))
-        folded = fold(text[:LONGEST_DATE]) if len(text) <= LONGEST_DATE else ""
-        hour = next((each for each in HOUR.finditer(folded) if each.end() == len(folded)), None)
+        folded = fold(text) if len(text) <= LONGEST_DATE else ""
+        hour = HOUR.search(folded)
         day = datetime(*_year_month_day(folded[: hour.start() if hour else None], order))
         if not hour:
             return day
@@ -145,15 +145,15 @@ def _moment(text: str, order: str) -> datetime:
 def _year_month_day(folded: str, order: str) -> tuple[int, int, int]:
     """The parts of a day such as 3-May-24, 1.6.2024 or 5/3/2024. Raises ValueError."""
     numbers, words = re.findall(r"[0-9]+", folded), set(re.findall(r"[^\W\d_]+", folded)) - BETWEEN
-    months = [str(MONTHS.get(word, "")) for word in words]  # an unknown word is no number
-    first, second, *rest = numbers if not re.search(r"[^\w./, -]", folded) else [""]
+    months = [str(MONTHS.get(word)) for word in words]  # "None" for an unknown word: no number
+    first, second, *rest = numbers if not re.search(r"[^\w./, -]", folded) else []
     if months:
         second, rest = months[0], [second, *rest, *months[1:]]
     elif "." not in folded and order == "mdy" and len(first) < 4:
         first, second = second, first
     (third,) = rest
     if "-" in folded and not months and len(third) == 2:
-        raise ValueError("24-05-03 may begin with a year")
+        raise ValueError  # 24-05-03 may begin with a year
     year, day = (first, third) if len(first) == 4 else (third, first)
     return int(year) + (2000 if len(year) == 2 else 0), int(second), int(day)
 
@@ -173,7 +173,7 @@ def allowed_orders(texts: Iterable[str]) -> tuple[set[str], list[str]]:
 # ---- Stars: of five ----
 
 NUMBER = re.compile(
-    rf"([0-9]{{1,3}}(?:[.,][0-9]{{1,9}})?) *(%|(?:{TABLES['star_bounds']}) *(?:5|10|100)\b)?"
+    rf"([0-9]{{1,3}}(?:[.,][0-9]{{1,9}})?) *(%|(?:{TABLES['star_bounds']}) *(5|10|100)\b)?"
     rf" *(?:{TABLES['star_units']})?"
 )
 DRAWN = re.compile("(★{1,5})(☆*)")
@@ -192,7 +192,7 @@ def read_stars(text: str, scale: int) -> float | None:
         return len(drawn[1])
     if not (number := NUMBER.fullmatch(folded or "0")):
         raise BadRecord(f"{quoted(text)} names no number of stars, and stars are never invented")
-    bound = re.sub("[^0-9]", "", (number[2] or "").replace("%", "100"))
+    bound = "100" if number[2] == "%" else number[3]
     value = float(number[1].replace(",", "."))
     if value > most or (bound and int(bound) != most):
         raise BadRecord(f"{quoted(text)} is not a rating of 1 to {most}") if scale else UnknownScale(text)

@@ -78,8 +78,7 @@ def read_exports(options: Options) -> Exports:
             else:
                 raise
     formats.finish(exports)
-    is_empty = not (exports.records or exports.with_reviews or exports.csv_settings)
-    if paths and not exports.questions and is_empty:
+    if paths and not (exports.questions or exports.with_reviews or exports.csv_settings):
         raise NeedsDecision(Question([*exports.skipped, "There is nothing to import."]))
     moments = list(filter(None, (each.created or each.replied for each in exports.records)))
     if moments and not options.zone:
@@ -176,7 +175,7 @@ def _content(path: Path) -> bytes | None:
     try:
         return files.read_unchanging(path)[0]
     except OSError as error:
-        raise refused(str(path), f"cannot be read: {error.strerror or error}") from None
+        raise refused(str(path), f"cannot be read: {error.strerror}") from None
 
 
 def file_digest(content: bytes | None) -> str:
@@ -361,7 +360,7 @@ def count(options: Options, contract: Contract, document: dict[str, Json], state
     written = by_hand.get("per_review") or {}
     annotated, changed = counting.compare_annotations(reviews, written, state.annotated)
     lines += [f"warning: {id} has changed since its per_review was written" for id in changed]
-    insights, new = counting.refresh_insights(before, reviews, by_hand, datetime.now(UTC)), old or b""
+    insights, new = counting.refresh_insights(before, reviews, by_hand, datetime.now(UTC)), old
     if is_changed := insights != before:
         new = encoded(insights)
         load(contract, encoded(document), new, Links())

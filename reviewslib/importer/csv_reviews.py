@@ -11,6 +11,7 @@ import io
 import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -207,7 +208,7 @@ def csv_record(
         "source": fold(fields.get("source") or settings.source),
     }
     review |= {key: fields[key] or None for key in ("text", "source_url") if key in fields}
-    if (title := fields.get("title", "")) and not (review.get("text") or "").startswith(title):
+    if (title := fields.get("title")) and not (review.get("text") or "").startswith(title):
         review["text"] = "\n\n".join(filter(None, (title, review.get("text"))))
     if reply := fields.get("reply"):
         when = {"date": replied.text or None} if "reply_date" in fields else {}
@@ -247,20 +248,16 @@ def _rows(text: str, file: str) -> list[tuple[int, list[str]]]:
     """Each row in which anything stands, with the number of its first line. Raises BadData."""
     if declared := SEPARATOR_LINE.match(text):
         text = "\n" + text[declared.end() :]
-    head = text.lstrip("\n\r").partition("\n")[0]
-    delimiter = declared[1] if declared else max(",;\t", key=head.count)
     lines = list(io.StringIO(text, newline=""))
+    delimiter = declared[1] if declared else max(",;\t", key=next(filter(str.strip, lines), "").count)
     csv.field_size_limit(len(text) + 1)  # so that a quote that swallows the file is told as such
     reader = csv.reader(lines, delimiter=delimiter)
     rows, first_line = [], 1
-    try:
-        for row in reader:
-            if reader.line_num > first_line:
-                _refuse_open_quote(row, lines[first_line - 1 : reader.line_num], delimiter, file, first_line)
-            rows += [(first_line, row)] if any(map(str.strip, row)) else []
-            first_line = reader.line_num + 1
-    except csv.Error as error:
-        raise refused(file, f"not CSV at line {reader.line_num}: {error}") from None
+    for row in reader:
+        if reader.line_num > first_line:
+            _refuse_open_quote(row, lines[first_line - 1 : reader.line_num], delimiter, file, first_line)
+        rows += [(first_line, row)] if any(map(str.strip, row)) else []
+        first_line = reader.line_num + 1
     if not rows:
         raise refused(file, "it is empty")
     return rows
@@ -271,14 +268,12 @@ def _refuse_open_quote(
 ) -> None:
     """Raise BadData if a quote that is not closed makes one row, which begins at `line`, of these lines."""
     breaks = [len(re.findall(r"\r\n?|\n", cell)) for cell in row]
-    longest = breaks.index(max(breaks))
-    try:
-        is_closed = bool(list(csv.reader(lines, delimiter=delimiter, strict=True)))
-    except csv.Error:
-        is_closed = False
-    if not is_closed or breaks[longest] > MOST_BREAKS:
-        before = sum(breaks[:longest])
-        others = len(lines) - before - 1
-        number = f"{others} more line{'s' if others > 1 else ''}"
-        reason = f'a quote opens here and takes {number} into one cell; close it, or write "" for a quote'
-        raise refused(f"{file} line {line + before}", reason)
+    with suppress(csv.Error):
+        list(csv.reader(lines, delimiter=delimiter, strict=True))
+        if max(breaks) <= MOST_BREAKS:
+            return
+    before = sum(breaks[: breaks.index(max(breaks))])
+    others = len(lines) - before - 1
+    number = f"{others} more line{'s' if others > 1 else ''}"
+    reason = f'a quote opens here and takes {number} into one cell; close it, or write "" for a quote'
+    raise refused(f"{file} line {line + before}", reason)

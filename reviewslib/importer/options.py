@@ -67,7 +67,7 @@ def parse(arguments: Sequence[str] | None) -> Options:
     """The options of a command line; exits with status 2 where they are wrong."""
     about = "Bring reviews from owners' exports into the data directory of reviewsd."
     usage = "%(prog)s FILE… --data DIR, and what else --help lists"
-    parser = argparse.ArgumentParser("reviewsd-import", usage, about)
+    parser = argparse.ArgumentParser("reviewsd-import", usage, about, argument_default=argparse.SUPPRESS)
     for name, how in TABLES["flags"].items():
         kinds = {key: FLAG_KINDS[how[key]] for key in ("type", "action") if how.get(key) in FLAG_KINDS}
         parser.add_argument(name, **how | kinds)
@@ -76,15 +76,16 @@ def parse(arguments: Sequence[str] | None) -> Options:
         if str(value).startswith("YOUR"):
             parser.error(f"--{name}: put your own words in the place of {value}")
     # Words that the shell has split off --map at the blanks after its commas.
-    split = [path for path in flags["files"] if str(path).partition("=")[0] in FIELDS and not path.exists()]
-    flags["files"] = [path for path in flags["files"] if path not in split]
+    paths, maps = flags.get("files", []), flags.get("map", [])
+    split = [path for path in paths if str(path).partition("=")[0] in FIELDS and not path.exists()]
+    flags["files"] = [path for path in paths if path not in split]
     try:
-        flags["map"] = _map([*flags["map"][:-1], "".join([*flags["map"][-1:], *map(str, split)])])
+        flags["map"] = _map([*maps[:-1], "".join([*maps[-1:], *map(str, split)])])
     except argparse.ArgumentTypeError as error:
         parser.error(str(error))
-    flags["csv"] = CsvSettings(**{each.name: flags.pop(each.name) for each in fields(CsvSettings)})
-    options = Options(**{name: value for name, value in flags.items() if value is not None})
-    if fault := _fault(options, has_data=flags["data"] is not None):
+    of_csv = flags.keys() & {each.name for each in fields(CsvSettings)}
+    options = Options(csv=CsvSettings(**{name: flags.pop(name) for name in of_csv}), **flags)
+    if fault := _fault(options, has_data="data" in flags):
         parser.error(fault)
     return options
 

@@ -6,16 +6,18 @@ from typing import Any
 import pytest
 from export_lab import ZONE, Shop, table, written
 
+from reviewslib.dataset.contract import BadData, Fault
 from reviewslib.importer import command
+from reviewslib.importer.cells import TABLES
 from reviewslib.importer.command import EXIT_BAD_DATA
 from reviewslib.importer.csv_reviews import read_csv
-from reviewslib.importer.exports import Exports, NeedsDecision
-from reviewslib.importer.options import CsvSettings, Options
+from reviewslib.importer.exports import Exports, NeedsDecision, Record
+from reviewslib.importer.options import FIELDS, CsvSettings, Options
 
 
-def read(text: str, **said: Any) -> Exports:
+def read(text: str | bytes, **said: Any) -> Exports:
     exports = Exports(Options(zone="UTC", csv=CsvSettings(**said)))
-    read_csv(text.encode(), "a.csv", exports)
+    read_csv(text.encode() if isinstance(text, str) else text, "a.csv", exports)
     return exports
 
 
@@ -24,16 +26,8 @@ TOOLS = {
     "Trustpilot": (
         "Review Id,Review Username,Review Stars,Review Created (UTC),Review Title,Review Content,"
         "Company Response",
-        "t1,Ann,4,2026-01-02 10:00:00,Fast,Came on time.,Thanks",
-        (
-            "trustpilot-t1",
-            "Ann",
-            4,
-            "2026-01-02T02:00:00-08:00",
-            "Fast\n\nCame on time.",
-            "trustpilot",
-            "Thanks",
-        ),
+        "t1,Ann,4,2026-01-02 10:00:00,Fast,On time,Thanks",
+        ("trustpilot-t1", "Ann", 4, "2026-01-02T02:00:00-08:00", "Fast\n\nOn time", "trustpilot", "Thanks"),
     ),
     "Outscraper": (
         "author_title,author_id,review_id,review_rating,review_datetime_utc,review_text,review_link,owner_answer",
@@ -86,38 +80,74 @@ def test_a_known_header_needs_no_flag(shop: Shop, tool: str) -> None:
     assert b"b.example" not in shop.files()["reviews.json"] or "https" in row
 
 
-def test_a_recommendation_of_facebook_is_refused_with_the_reason(shop: Shop) -> None:
-    rows = "created_time,reviewer.name,recommendation_type,review_text\n2019-07-07,Ann,positive,Good\n"
-    assert shop.run(written(shop.root / "a.csv", rows), "--name", "B") == EXIT_BAD_DATA
-    assert '"positive" names no number of stars, and stars are never invented' in shop.output().err
-
-
-def test_what_a_tool_hides_is_not_served(shop: Shop) -> None:
-    header, row, _ = TOOLS["Loox"]
-    shop.take(written(shop.root / "a.csv", f"{header}\n{row.replace('Active', 'Hidden')}\n"), "--name", "B")
-    assert shop.only()["verified"] is False
-
-
 @pytest.mark.parametrize("url", ["Source URL", "source-url", "source_url"])
-@pytest.mark.parametrize(("sign", "first"), [(",", ""), (";", ""), (";", "sep=;\n"), (",", '"sep=,"\r\n')])
-def test_the_template_is_known_in_any_case_and_below_the_line_of_excel(
-    shop: Shop, url: str, sign: str, first: str
-) -> None:
-    text = f"Author;RATING;date;{url};source\nAnn;5;2024-01-02;https://a.example/1;fb\n".replace(";", sign)
-    shop.take(shop.file("a.csv", first + text), "--name", "B")
-    assert shop.only()["source_url"] == "https://a.example/1"
+@pytest.mark.parametrize(("sign", "first"), [(",", ""), (";", ""), ("|", "sep=|\n"), (",", '"SEP=,"\r\n')])
+def test_the_template_is_known_in_any_case_and_below_excels_line(url: str, sign: str, first: str) -> None:
+    text = f"Author;RATING;date;{url};source;\nAnn;5;2024-01-02;https://a.example/1;fb;\n".replace(";", sign)
+    (record,) = read(first + text).records
+    assert record.review["source_url"] == "https://a.example/1"
 
 
-def test_a_fault_below_the_line_of_excel_has_the_number_of_its_line(shop: Shop) -> None:
-    rows = "sep=;\nauthor;rating;date;source\nAnn;5;2024-01-02;fb\nBo;x;2024-01-02;fb\n"
-    shop.take(written(shop.root / "a.csv", rows), "--name", "B")
-    assert "a.csv line 4: " in shop.output().out
+FAULTY = {
+    "Bo;positive;2024-01-02;": '"positive" names no number of stars, and stars are never invented',
+    "Bo;5": "the row has 2 cells and the header 4",
+    ";5;2024-01-02;": "no author",
+    "Bo;5;NaN;": "no date",
+    "Bo;5;2024-01-02;so": f'verified is "so"; known are {", ".join(TABLES["truths"])}',
+}
+
+
+def test_a_faulty_row_has_the_number_of_its_line_also_below_the_line_of_excel() -> None:
+    columns = {each: each for each in ("author", "rating", "date", "verified")}
+    lines = ["sep=;", ";".join(columns), "Ann  Roe;5;2024-01-02;Hidden", *FAULTY]
+    found = read("\n".join(lines), source="fb", map=columns)
+    assert [str(each) for each in found.failed] == [
+        f"a.csv line {line}: {reason}" for line, reason in enumerate(FAULTY.values(), 4)
+    ]
+    review = {"author": "Ann Roe", "rating": 5, "date": "2024-01-02", "source": "fb", "verified": False}
+    assert found.records == [Record(Fault("a.csv line 3", (), ""), "csv", "", review, "", naive=[])]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_the_delimiter_is_that_of_the_header_whatever_ends_its_lines(end: str) -> None:
+    for sign, text in ((";", "a,b,c,d,e,f,g,h"), ("\t", "a;b;c;d;e;f;g;h")):
+        rows = table("author rating date text", ["Ann\r\nRoe", "5", "2024-01-02", text], delimiter=sign)
+        (record,) = read(f"\r\n{rows}".replace("\r\n", end), source="fb").records
+        assert (record.review["author"], record.review["text"]) == ("Ann Roe", text)
+
+
+QUOTE = ' line {}: a quote opens here and takes {} into one cell; close it, or write "" for a quote'
+DAMAGED = ": not UTF-8, and its letters look damaged (“{}”); save it as “CSV UTF-8”"
+SPOILT = ' line 2: a spreadsheet has spoilt the id "1e+9"; export it anew'
+REFUSED = {
+    b"\n": ": it is empty",
+    b"Dear Ann,\nhello": ': no export that is known, and no table; it begins with "Dear Ann"',
+    b"id,author,rating,date\n1e+9,A,5,1.1.24": SPOILT,
+    b'author,rating,"date\nAnn,5,2024-01-02\n': QUOTE.format(1, "1 more line"),
+    b'author,rating,date\nAnn,5,"2024-01-02\nBo\nCy\n': QUOTE.format(2, "2 more lines"),
+    b"a\x81": DAMAGED.format("a\ufffd"),
+    b"abcdefghijklm\x81nopqrstuvwxyz": DAMAGED.format("defghijklm\ufffdnopqrstuv"),
+}
+
+
+@pytest.mark.parametrize("content", REFUSED)
+def test_what_is_no_table_or_would_put_something_false_is_refused_as_a_whole(content: bytes) -> None:
+    with pytest.raises(BadData) as refused:
+        read(content)
+    assert refused.value.lines() == [f"a.csv{REFUSED[content]}"]
+
+
+def test_one_letter_in_twenty_may_be_improbable_and_a_text_may_have_fifty_line_ends() -> None:
+    text = 19 * "é " + "\x81" + 50 * "\n" + "end"
+    found = read(f'author,rating,date,text\nAnn,5,2024-01-02,"{text}"\n'.encode("latin-1"), source="fb")
+    assert found.records[0].review["text"] == text.replace("\x81", "\ufffd")
+    assert found.warnings == ["a.csv: not UTF-8; read as cp1252. If letters are wrong, save it as CSV UTF-8"]
 
 
 MAPS = [
     ["--map", "author=customer, rating=STARS,  date=Posted_On"],
-    ["--map", "author=customer,", "rating=STARS,", "date=posted-on"],  # blanks that the shell has split at
-    ["--map=author=customer", "--map=rating=STARS", "--map= date = posted on "],
+    ["--map", "author=customer,", "rating=STARS,", "date=posted=on"],  # blanks that the shell has split at
+    ["--map=author=customer,rating=STARS", "--map= date = posted, on ="],
 ]
 
 
@@ -139,15 +169,15 @@ def test_what_was_said_of_a_header_is_remembered_for_it_alone(shop: Shop) -> Non
     assert shop.run(first) == 0
     assert shop.files() == before
     out = shop.output().out
-    settings = "zone America/Los_Angeles|source fb|map author=Who,date=On,rating=Mark|scale 10|date order mdy"
-    assert all(each in out for each in settings.split("|"))
+    settings = "date order mdy, map author=Who,date=On,rating=Mark, scale 10, source fb"
+    assert out.startswith(f"as said earlier: zone America/Los_Angeles; {first}: {settings}\n")
     later = written(shop.root / "2.csv", table("WHO mark on", ["Bo", "8", "06/04/2024"]))
     assert shop.run(later) == 0
     assert {each["source"] for each in shop.reviews.values()} == {"fb", "yelp"}
     assert [each["date"] for each in shop.reviews.values() if each["author"] == "Bo"] == ["2024-06-04"]
     assert shop.run(own) == EXIT_BAD_DATA  # the template's header says nothing of the source
     assert shop.run(written(later, table("Who Mark On", ["Cy", "8", "25/04/2024"]))) == EXIT_BAD_DATA
-    assert "are not mdy, as those of earlier files" in shop.output().err
+    assert "are not mdy, as those of earlier files with this header:\n  25/04/2024\n" in shop.output().err
     assert shop.run(first, "--source", "other") == 0  # a flag wins, and replaces what was remembered
     assert shop.state["headers"]["who,mark,on"]["source"] == "other"
     assert shop.run(shop.csv(["Eve", "5", "2024-01-05", ""]), "--source", "yelp", "--forget-settings") == 0
@@ -155,16 +185,7 @@ def test_what_was_said_of_a_header_is_remembered_for_it_alone(shop: Shop) -> Non
     assert shop.run(own, "--source", "yelp") == 0
 
 
-def test_an_order_that_dates_have_shown_is_remembered(shop: Shop) -> None:
-    rows = [["Ann", "5", "25/03/2024", ""], ["Bo", "5", "06/04/2024", ""]]
-    shop.take(shop.csv(*rows), "--name", "B", "--source", "fb")
-    shop.take(shop.csv(rows[1]), "--source", "fb")
-    assert len(shop.reviews) == 2
-
-
-def test_all_that_is_missing_is_asked_at_once_and_the_command_settles_it(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_that_is_missing_is_asked_once_and_settled(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Europe/Oslo")
     rows = table("Customer Stars When What Mail", ["Ann", "5", "2024-01-02 10:00", "Good", "a@b"])
     other = written(shop.root / "b.csv", table("author rating date", ["Bo", "4", "2024-01-02 10:00"]))
@@ -183,11 +204,16 @@ def test_all_that_is_missing_is_asked_at_once_and_the_command_settles_it(
     assert shop.only()["date"] == "2024-01-02T10:00:00+01:00"
 
 
-def test_words_to_be_replaced_are_not_imported(shop: Shop) -> None:
-    path = shop.csv(["Ann", "5", "2024-01-02", ""])
-    for flags in (["--source", "YOUR-SOURCE"], ["--name", "YOUR BUSINESS"], ["--zone", "YOUR/ZONE"]):
-        with pytest.raises(SystemExit):
-            shop.run(path, *flags)
+MACHINES = {"UTC": "UTC", "Etc/GMT-1": "Etc/GMT-1", ":Mars/Base": "no zone that has a name"}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_machine_in_no_place_is_no_hint(shop: Shop, monkeypatch: pytest.MonkeyPatch, machine: str) -> None:
+    monkeypatch.setenv("TZ", machine)
+    rows = shop.csv(["Ann", "5", "2024-01-02 10:00", ""])
+    assert shop.run(rows, "--name", "B", "--source", "fb") == EXIT_BAD_DATA
+    told = shop.output().err
+    assert f"This machine is in {MACHINES[machine]}.\n" in told and told.endswith("--zone YOUR/ZONE\n")
 
 
 FAILURES = [(1, 0, False), (1, 2, True), (2, 2, True), (3, 2, False), (3, 27, True), (4, 27, False)]
@@ -205,8 +231,10 @@ def test_more_than_a_tenth_of_faulty_rows_stop_an_import_if_they_are_three_or_al
 
 def test_doubled_rows_are_counted(shop: Shop) -> None:
     row = ["Ann", "5", "2024-01-02", "Good"]
-    shop.take(shop.csv(row, row, ["Ann", "5", "2024-01-02", "Bad"], row), "--name", "B", "--source", "fb")
-    assert "the same as another row of its file: 2\n" in shop.output().out
+    other = shop.file("b.csv", table("author rating date text", row, row))
+    path = shop.csv(row, row, ["Ann", "5", "2024-01-02", "Bad"], row)
+    shop.take(path, other, "--name", "B", "--source", "fb")
+    assert "the same as another row of its file: 3\n" in shop.output().out
     assert len(shop.reviews) == 2
 
 
@@ -219,19 +247,28 @@ def test_a_map_is_for_the_files_that_it_fits(shop: Shop) -> None:
     ]
     shop.take(*paths, "--map", "author=Customer,rating=Stars,date=Posted", "--name", "B", "--source", "fb")
     assert len(shop.reviews) == 3
+    new = shop.file("d.csv", "Who,Mark,On\nCy,5,2024-01-02\n")
+    shop.take(*paths, new, "--map", "author=Who,rating=Mark,date=On", "--source", "fb")
+    assert len(shop.reviews) == 4
 
 
 def test_a_reply_keeps_its_lines_and_has_a_date_only_from_a_column_of_its_own() -> None:
     header = "author,rating,date,source,reply"
     (plain,) = read(f'{header}\nAnn,5,2024-01-02,fb,"Thanks\nall"\n').records
     assert plain.review["owner_reply"] == {"text": "Thanks\nall"}
-    (dated,) = read(f"{header},reply_date\nAnn,5,2024-01-02,fb,Thanks,2024-01-03 10:00\n").records
-    assert (dated.replied, dated.naive) == ("2024-01-03T10:00:00Z", ["owner_reply"])
+    row = "Ann,5,2024-01-02 09:00,fb,Thanks,2024-01-03 10:00,Thanks"
+    (dated,) = read(f"{header},reply_date,text\n{row}\n").records
+    assert (dated.replied, dated.naive) == ("2024-01-03T10:00:00Z", ["date", "owner_reply"])
+    assert dated.review["text"] is None  # some tools write the reply there, too
 
 
 UNKNOWN = {
     "Customer,When,Else": ["author=Customer,rating=YOUR-COLUMN,date=When"],
     "Who,Review Score,When": ["author=Who,rating=Review Score,date=When"],  # and not again as the text
+    "My Date,Date,Who,Mark,Platform": ["author=Who,rating=Mark,date=Date,source=Platform"],
+    # Loox but for the status, and Podium but for the text.
+    "Nickname,Rating,Date,Review": ["author=Nickname,rating=Rating,date=Date,text=Review"],
+    "Customer Name,Stars,Date Posted": ["author=Customer Name,rating=Stars,date=Date Posted"],
     '"Customer, and who",Stars,When': ["author=Customer, and who", "rating=Stars", "date=When"],
 }
 
@@ -241,15 +278,46 @@ def test_the_likely_map_of_an_unknown_header_names_each_column_once(header: str)
     with pytest.raises(NeedsDecision, match='there is none for "author", "rating", "date"') as asked:
         read(f"{header}\n1,2,3\n")
     assert asked.value.questions[0].flags == [("--map", each) for each in UNKNOWN[header]]
+    assert len(asked.value.questions) == (1 if "Platform" in header else 2)
 
 
-def test_a_map_is_refused_where_two_columns_have_its_name() -> None:
-    with pytest.raises(NeedsDecision, match='there is not just one "Who"'):
-        read("Who,Who,Mark,On\n1,2,3,4\n", map={"author": "Who", "rating": "Mark", "date": "On"})
+WHICH = "it is not known which column is which; there is"
+OPEN = {  # what is asked of a table
+    "author,rating,date\nAnn,8,2024-01-02": ['the scale of the rating "8" is not known.'],
+    "author,rating,date\n" + "".join(f"Ann,5,{day}/13/24\nAnn,5,13/{day}/24\n" for day in (1, 2, 3)): [
+        "is the day or the month first in these dates?",
+        *("  1/13/24", "  13/1/24", "  2/13/24", "  13/2/24", "  3/13/24"),
+    ],
+    "Who,Who,Mark,On": [f'{WHICH} not just one "Who". They are "Who", "Who", "Mark", "On".'],
+    "Who,Mark,When": [f'{WHICH} none for "date". They are "Who", "Mark", "When".'],
+}
 
 
-def test_the_source_of_a_template_is_remembered_only_with_a_map() -> None:
+@pytest.mark.parametrize("text", OPEN)
+def test_what_is_open_is_asked_with_what_was_seen(text: str) -> None:
+    known = {"author": "Who", "rating": "Mark", "date": "On"}
+    columns = {field: name for field, name in known.items() if name in text}
+    with pytest.raises(NeedsDecision) as asked:
+        read(text, source="fb", map=columns)
+    ((seen, *more, advice), *_) = asked.value.questions[0]
+    assert [seen.removeprefix("a.csv: "), *more] == OPEN[text]
+    assert not columns or advice.endswith(f"Fields are {', '.join(FIELDS)}.")
+    assert len(asked.value.questions) == 1
+
+
+def test_a_header_of_two_tools_is_that_of_the_one_with_more_columns() -> None:
+    (record,) = read(
+        "reviewer name,rating,review date,review,body,curated\nA,5,2024-01-02,no,Good,ok"
+    ).records
+    assert (record.review["source"], record.review["text"]) == ("judge.me", "Good")
+
+
+def test_the_source_of_a_template_is_remembered_only_with_a_map_an_order_if_dates_show_it() -> None:
     columns = {each: each for each in ("author", "rating", "date")}
     for said, source in (({}, ""), ({"map": columns}, "fb")):
         found = read("author,rating,date\nAnn,5,2024-01-02\n", source="fb", **said)
-        assert found.csv_settings["author,rating,date"].source == source
+        assert found.csv_settings == {"author,rating,date": CsvSettings(source, **said)}
+        assert found.effective_flags == {"source", *said}
+    assert not read("author,rating,date,source\nAnn,5,2024-01-02,fb\n", source="x").effective_flags
+    shown = read("author,rating,date\nAnn,5,25/3/24\nBo,5,6/4/24\n", source="fb").csv_settings
+    assert shown == {"author,rating,date": CsvSettings(date_order="dmy")}
