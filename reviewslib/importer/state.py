@@ -115,7 +115,7 @@ class Stored(NamedTuple):
             entries[review["id"]] = entry
             reviews.append(review)
         zones = sorted({*self.state.zones, self.state.zone} - {zone, ""})
-        state = replace(self.state, zone=zone, zones=zones, reviews=entries)
+        state = replace(self.state, zones=zones, reviews=entries)
         return self._replace(document=self.document | {"reviews": reviews}, state=state)
 
 

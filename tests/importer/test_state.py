@@ -26,12 +26,7 @@ def test_a_state_with_what_a_later_version_remembers_is_read_and_one_of_another_
         assert f"import-state.json {path}" in shop.output().err
 
 
-EARLIER_NAMES = {
-    "suppressed_aliases": "hidden",
-    "multipart": "parted",
-    "match_key": "join",
-    "naive": "clocks",
-}
+EARLIER_NAMES = {"suppressed_aliases": "hidden", "multipart": "parted", "match_key": "join", "naive": "clocks"}
 
 
 def test_a_state_with_the_names_of_earlier_versions_is_read(shop: Shop) -> None:
@@ -44,7 +39,7 @@ def test_a_state_with_the_names_of_earlier_versions_is_read(shop: Shop) -> None:
         assert f'"{name}"' in text
         text = text.replace(f'"{name}"', f'"{earlier}"')
     written(shop.data / "import-state.json", text)
-    shop.take(rows, shop.root / "t-002.zip", "--source", "fb")
+    shop.take(rows, "--source", "fb")
     assert shop.files() == before
 
 
