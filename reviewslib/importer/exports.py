@@ -110,7 +110,7 @@ class Export:
     def complete_times(self) -> dict[str, str]:
         """The newest moments of the locations of which every page is here, if part 001 alone is all."""
         complete = [each for each in self.folders.values() if {*each} >= HEAD_FILES and not self.has_gap()]
-        return {each: self.times.get(each, "") for inside in complete for each in {*inside} - HEAD_FILES}
+        return {each: self.times[each] for inside in complete for each in self.times.keys() & inside}
 
 
 HEAD_FILES = {"data.json", "reviews.json"}  # a folder that has both has the first page of its location
