@@ -103,10 +103,6 @@ class Export:
         before |= {(group - 1, 1) for group, _ in positions if group > 1}
         return not before <= positions
 
-    def mark_complete(self, locations: Iterable[str]) -> None:
-        """Note that every page of these locations is here."""
-        self.folders[""] = sorted({*HEAD_FILES, *locations})
-
     def complete_times(self) -> dict[str, str]:
         """The newest moments of the locations of which every page is here, if part 001 alone is all."""
         complete = [each for each in self.folders.values() if {*each} >= HEAD_FILES and not self.has_gap()]
@@ -343,7 +339,7 @@ def finish(exports: Exports) -> None:
         if lack := _incompleteness(pages, records[key]):
             exports.warnings.append(f"{key} remove nothing: {lack}")
         else:
-            exports.known[key].mark_complete({records[key][0].location})
+            exports.known[key].folders[""] = [*HEAD_FILES, records[key][0].location]
 
 
 def _incompleteness(pages: Sequence[Object], records: Sequence[Record]) -> str:
