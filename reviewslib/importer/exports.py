@@ -94,7 +94,7 @@ class Export:
 
     def is_first_alone(self) -> bool:
         """Whether only part 001 has come, which may be all."""
-        return len(self.parts) == 1 and _position(*self.parts) in FIRST_PARTS
+        return len(self.parts) == 1 and _position(*self.parts) == FIRST_PART
 
     def has_gap(self) -> bool:
         """Whether a part below another one has not come."""
@@ -173,15 +173,13 @@ IN_ARCHIVE = re.compile(rf"{IN_FOLDER.pattern}|xl/workbook\.xml|content\.xml", I
 ARCHIVE_NAME = re.compile(
     r"(takeout-[0-9]{8}T[0-9]{6}Z)(?:-((?:[0-9]+-)?[0-9]{1,3})(?![0-9]))?.*|(.+)-([0-9]{3})", re.DOTALL
 )
-
-
-FIRST_PARTS = {(0, 1), (1, 1)}
+FIRST_PART = 1, 1
 
 
 def _position(number: str) -> tuple[int, int]:
-    """The two numbers of a part, of which the first one may be missing."""
+    """The two numbers of a part, of which the first one is 1 where it is missing."""
     group, _, part = number.rpartition("-")
-    return int(group or 0), int(part)
+    return int(group or 1), int(part)
 
 
 def part_of(name: str) -> tuple[str, str]:
@@ -227,8 +225,8 @@ def read_google(members: Iterable[Member], key: str, number: str, exports: Expor
     exports.other_files[key] = faults or [Fault(key, (), without_reviews)]
     if number:
         export.parts[number] = content.hexdigest()[:16]
-    if number and _position(number) not in FIRST_PARTS:
-        exports.multipart |= {each.location: key for each in exports.records[first:] if each.location}
+    if number and _position(number) != FIRST_PART:
+        exports.multipart |= {each.location: key for each in exports.records[first:]}
 
 
 def _google_items(document: Json) -> list[Json] | None:
