@@ -10,8 +10,6 @@ from reviewslib.importer import command
 
 UNIT = (ROOT / "deploy/reviewsd-import.service").read_text(encoding="utf-8")
 STRAY = {
-    "desktop.ini": b"[.ShellClassInfo]\r\nIconResource=x,1\r\n",
-    "takeout-20260101T000000Z-002.zip.part": b"PK\x03\x04 cut",
     "bank.csv": b"Day,Payee,Amount,Note\n2025-01-01,Ann,5,x\n",
     "letter.docx": b"PK\x05\x06" + 18 * b"\0",
     "photo.jpg": b"\xff\xd8\xff\xe0\0\x10JFIF",

@@ -57,6 +57,19 @@ def test_our_template_is_imported_as_it_is(shop: Shop) -> None:
     assert shop.only() == plain | {"owner_reply": {"text": "Thanks", "date": "2024-01-03"}}
 
 
+def test_an_empty_cell_and_an_absent_column_differ(shop: Shop) -> None:
+    shop.take(shop.csv(ROW, header=HEADER), "--name", "B")
+    before = shop.only()
+    shop.take(shop.csv(["7", "Ann", "5", "2024-01-02", "fb"], header="id author rating date source"))
+    assert shop.only() == before
+    shop.take(shop.csv([*ROW[:4], "nan", "fb", "", "", ""], header=HEADER))
+    assert shop.only() == before | {"text": None, "source_url": None}
+    for reply in (before["owner_reply"], {"text": "Welcome", "date": None}):
+        row = ["7", "Ann", "5", "2024-01-02", "fb", reply["text"]]  # of which the date is not in the table
+        shop.take(shop.csv(row, header="id author rating date source reply"))
+        assert shop.only()["owner_reply"] == reply
+
+
 def test_any_header_is_explained_by_a_map(shop: Shop) -> None:
     cells = ["Ann", "5", "2024-01-02", "'=1+1", "a@b", "no"]
     rows = table("Customer Stars When What Mail Bought", cells, delimiter=";")
@@ -190,6 +203,12 @@ def test_what_cannot_be_imported_is_refused_in_a_sentence(shop: Shop, kind: str)
     assert shop.run(written(shop.root / "file", content), "--zone", ZONE, "--name", "B") == EXIT_BAD_DATA
     assert words in shop.output().err
     assert not shop.data.exists()
+
+
+def test_an_empty_page_is_no_fault(shop: Shop) -> None:
+    for n, empty in enumerate((b"{}", page([], averageRating=0, totalReviewCount=0, nextPageToken=""))):
+        shop.take(shop.page(item(n)), shop.file("empty", empty), "--name", "B")
+    assert len(shop.reviews) == 2
 
 
 JSON_LIKE = st.recursive(
