@@ -184,7 +184,7 @@ REFUSED = {
     "xls": (b"\xd0\xcf\x11\xe0\xa1", "CSV UTF-8"),
     "zip": (b"PK\x03\x04 cut", "damaged"),
     "spoilt": (b"id,author,rating,date,source\n1.17E+17,A,5,2024-01-01,fb\n", "spreadsheet"),
-    "text": (page([item(1), *3 * ["x"]]), '/reviews/1: it is "x" and not an object\n'),
+    "text": (page([5, *3 * ["x"], item(1)]), '/reviews/1: it is "x" and not an object\n'),
     "reviewer": (page([item(1, reviewer=[1])]), "/reviews/0: reviewer is an array and not an object\n"),
     "comment": (page([item(1, comment=5)]), "/reviews/0: comment is 5 and not text\n"),
     "createTime": (page([item(1, createTime=None)]), "/reviews/0: createTime is null and not a moment\n"),
