@@ -170,7 +170,7 @@ def find_complete(state: State, exports: Exports, locations: set[str], known: se
     tells of each export that is not.
     """
     merged = {key: _with_earlier_parts(state.exports.get(key), each) for key, each in exports.known.items()}
-    multipart = state.multipart | {each: key for each, key in exports.multipart.items() if each in locations}
+    multipart = state.multipart | exports.multipart
 
     def without_multipart(times: Mapping[str, str]) -> dict[str, str]:
         return {each: time for each, time in times.items() if each not in multipart}
