@@ -6,7 +6,7 @@ import pytest
 from export_lab import Shop, api_item, item, moment, page, takeout, takeout_id, written
 
 from reviewslib.importer.command import EXIT_BAD_DATA, EXIT_SUCCESS
-from reviewslib.importer.state import digest
+from reviewslib.importer.state import digest, match_key
 
 WRONG, RIGHT = "America/Los_Angeles", "Europe/Berlin"
 
@@ -154,3 +154,10 @@ def test_a_review_without_a_source_is_of_an_unknown_one(shop: Shop) -> None:
     written(shop.data / "reviews.json", json.dumps({"business": {"name": "B"}, "reviews": [review]}))
     assert shop.run("--forget", "1") == EXIT_SUCCESS
     assert shop.files()["suppressed.txt"].decode() == f"{digest('unknown', '1')}\n"
+
+
+def test_a_match_key_is_of_source_moment_and_short_name() -> None:
+    one, other = ("google", "2024", "Ann Roe"), ("fb", "2025", "Bo")
+    keys = {match_key(*one[:n], other[n], *one[n + 1 :]) for n in range(3)}
+    assert match_key("google", "2024", "ANN Ray") == match_key(*one) not in keys
+    assert match_key("google", "", "Ann Roe") == ""
