@@ -226,7 +226,7 @@ def _remembered_exports(
 # ---- Ledger: ids, fields, what is removed ----
 
 FORMATS = ("takeout", "api", "csv")  # what gives native ids; the one whose ids are preferred first
-DERIVED_ID = re.compile(r"(.*-[0-9a-f]{24})(?:-[0-9]+)?")
+DERIVED_ID = re.compile(r"(.*-[0-9a-f]{24})(?:-[0-9]+)?", re.DOTALL)
 # Of a row without an id: source, an id without its number, `Entry.row`, digests of text and stars.
 RowKey = tuple[str, str, str, str, str]
 
@@ -275,7 +275,10 @@ class Ledger:
 
     def recognised_locations(self, records: Sequence[Record]) -> set[str]:
         """The locations of records that are stored, for a state that knows none."""
-        return {each.location for each in records if _match_key(each) in self._by_match_key} - {""}
+        keys = self._by_match_key.keys() - {""}
+        ids = (f"{each.review['source']}-{each.native_id}" for each in records)
+        pairs = zip(records, ids, strict=True)
+        return {each.location for each, id in pairs if id in self.entries or _match_key(each) in keys} - {""}
 
     def merge_records(self, records: Sequence[Record], complete: CompleteExports) -> None:
         """Take over what records say, and note which reviews each export has."""
@@ -306,7 +309,7 @@ class Ledger:
         frequency = Counter(keys.values())
         for (source, native_id), key in keys.items():
             id, same, record = f"{source}-{native_id}", list[str](), newest[source, native_id]
-            if key and frequency[key] == 1 and format != "csv":
+            if key and frequency[key] == 1 and id not in self.entries and format != "csv":
                 same = [each for each in self._by_match_key[key] if self._may_be(each, record)]
             id = same[0] if len(same) == 1 else id
             entry = self.entries.setdefault(id, Entry(source, match_key=key))
@@ -420,7 +423,7 @@ class Ledger:
         lines = {alias: line for alias, line in aliases.items() if line in self.suppressed_lines}
         found, suppressed = dict(lines), set[str]()
         lines |= {line: line for line in self.suppressed_lines}
-        for _ in range(2):  # again, for what the first ones are under other ids
+        for _ in range(2) if lines else ():  # again, for what the first ones are under other ids
             for id, entry in self.entries.items():
                 native_ids = {id, id.removeprefix(f"{entry.source}-"), *entry.native.values()}
                 digests = sorted(digest(entry.source, each) for each in native_ids)

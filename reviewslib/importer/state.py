@@ -17,7 +17,7 @@ from reviewslib.dataset.reviews import calendar_day
 from reviewslib.dataset.strict_json import Json
 from reviewslib.dataset.text import fold
 from reviewslib.importer.cells import rezoned, utc_of
-from reviewslib.importer.exports import ANONYMOUS, Export, ReviewInFile
+from reviewslib.importer.exports import ANONYMOUS, HEAD_FILES, Export, ReviewInFile
 from reviewslib.importer.options import CsvSettings
 
 # ---- State ----
@@ -39,11 +39,11 @@ class Entry:
     seen: str = ""  # UTC, the time of the newest export that had it
     digests: dict[str, str] = field(default_factory=dict)  # of the fields as last imported
     naive: list[str] = field(default_factory=list)  # keys whose moments were written without a zone
-    row: str = ""  # key of a row without an id, if its date was rewritten since the id was made
+    row: str = ""  # key of a row without an id, if the day has changed since the id was made
 
     def copy(self) -> Entry:
-        """A copy whose fields can be changed; ids are only added, so that they are shared."""
-        return replace(self, digests={**self.digests})
+        """A copy that can be changed."""
+        return replace(self, native={**self.native}, digests={**self.digests})
 
     @staticmethod
     def of(review: ReviewInFile) -> Entry:
@@ -110,10 +110,11 @@ class Stored(NamedTuple):
                     entry.replied = utc_of(new_reply["date"])
             if "date" in entry.naive and entry.match_key:
                 entry.match_key = match_key(entry.source, utc_of(review["date"]), review["author"])
-            entry.row = row_digest(entry.author, calendar_day(review))
+            if not entry.native and calendar_day(old) != calendar_day(review):
+                entry.row = row_digest(entry.author, calendar_day(review))
             entries[review["id"]] = entry
             reviews.append(review)
-        zones = sorted({*self.state.zones, self.state.zone} - {zone})
+        zones = sorted({*self.state.zones, self.state.zone} - {zone, ""})
         state = replace(self.state, zones=zones, reviews=entries)
         return self._replace(document=self.document | {"reviews": reviews}, state=state)
 
@@ -146,7 +147,8 @@ def read_state(document: Json | None, reviews_digest: str) -> State:
     """
     state: State = _parsed("State", document) if document is not None else State()
     if document and "exports" not in document:  # made before parts were known: each may be a part alone
-        state.complete = {}
+        locations = {"": [*HEAD_FILES, *state.complete]}
+        state.exports, state.complete = {"": Export({"001": ""}, state.complete, locations)}, {}
     if document and "headers" not in document:  # made before zones could be put right
         for entry in state.reviews.values():
             entry.naive = _possibly_naive(entry.source)

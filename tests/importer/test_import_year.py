@@ -1,27 +1,28 @@
 """A year of an owner: after each command the reviews are those of a plain definition of the rules.
 
-Two branches on Google; parts of exports in any order, pages of the API, edits, deletions, replies, erasures.
-The definition knows who wrote what and which files were given. It knows no digest, no state file and no code
-of the importer.
+Two branches on Google and two other sources; parts of exports in any order, pages of the API, tables, edits,
+deletions, replies, changes by hand, erasures, a broken file each week. The definition knows who wrote what
+and which files were given. It knows no digest, no state file and no code of the importer.
 
 Sections: World - Rules - Year
 """
 
 import json
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from export_lab import PLACE, ZONE, Item, Shop, item, moment, page, takeout_files, zipped
+from export_lab import FOLDER, PLACE, ZONE, Item, Shop, item, moment, page, takeout_files, written, zipped
 
 from reviewslib.importer.command import EXIT_BAD_DATA, EXIT_SUCCESS
 
 # ---- World: what customers and the owner have written, and how Google exports it ----
 
 PLACES = (PLACE, "22")
-Key = tuple[str, int]  # location and number
+Key = tuple[str, int]  # source or location, and number
 
 
 @dataclass(frozen=True)
@@ -47,17 +48,17 @@ WORDS = {1: "ONE", 2: "TWO", 3: "THREE", 4: "FOUR", 5: "FIVE"}
 def as_google(key: Key, review: Review, *, api: bool) -> Item:
     place, number = key
     native = f"AbF{number}" if api else f"ChZ{number}"
-    return item(
-        number,
-        name=f"accounts/1/locations/{place}/reviews/{native}",
-        reviewId=native if api else None,
-        reviewer={"displayName": review.author},
-        starRating=WORDS[review.stars],
-        comment=review.text,
-        createTime=at(review.created),
-        updateTime=at(review.updated),
-        reviewReply={"comment": review.reply, "updateTime": at(review.replied)} if review.reply else None,
-    )
+    known: Item = {
+        "name": f"accounts/1/locations/{place}/reviews/{native}",
+        "reviewer": {"displayName": review.author},
+        "starRating": WORDS[review.stars],
+        "comment": review.text,
+        "createTime": at(review.created),
+        "updateTime": at(review.updated),
+    }
+    if review.reply:
+        known["reviewReply"] = {"comment": review.reply, "updateTime": at(review.replied)}
+    return known | ({"reviewId": native} if api else {})
 
 
 # ---- Rules: what is stored after the files that were given ----
@@ -96,6 +97,7 @@ class Rules:
     """What is stored, and all that was ever given."""
 
     stored: dict[Key, Review] = field(default_factory=dict)
+    by_hand: dict[Key, str] = field(default_factory=dict)  # texts
     seen: dict[Key, int] = field(default_factory=dict)  # time of the newest export that had a review
     erased: set[str] = field(default_factory=set)  # authors
     exports: dict[str, Export] = field(default_factory=dict)
@@ -103,7 +105,7 @@ class Rules:
 
     def after(self, name: str, parts: dict[int, dict[Key, Review]], heads: set[str], **said: Any) -> "Rules":
         """What is stored after these parts of an export of Google's. Raises Asks."""
-        new = Rules(dict(self.stored), dict(self.seen), self.erased, dict(self.exports))
+        new = Rules(dict(self.stored), dict(self.by_hand), dict(self.seen), self.erased, dict(self.exports))
         new.parted = self.parted | {key[0] for n, part in parts.items() if n > 1 for key in part}
         before = self.exports.get(name, Export())
         given = {key: review for part in parts.values() for key, review in part.items()}
@@ -135,6 +137,7 @@ class Rules:
             raise Asks
         for key in gone:
             del new.stored[key]
+            new.by_hand.pop(key, None)
         return new
 
     def knows(self, place: str) -> bool:
@@ -154,15 +157,32 @@ class Rules:
         self.stored[key] = known
         self.seen[key] = max(self.seen.get(key, -1), time)
 
+    def take_table(self, rows: Iterable[tuple[Key, Review]]) -> None:
+        """The rows of a table: the last one given wins, and none removes another."""
+        self.stored |= {key: review for key, review in rows if review.author not in self.erased}
+
     def erase(self, author: str) -> None:
         self.erased = self.erased | {author}
         self.stored = {key: review for key, review in self.stored.items() if review.author != author}
 
     def listed(self) -> set[tuple[str, int, str, str]]:
-        return {(each.author, each.stars, each.text, each.reply) for each in self.stored.values()}
+        return {
+            (review.author, review.stars, self.by_hand.get(key, review.text), review.reply)
+            for key, review in self.stored.items()
+        }
 
 
 # ---- Year ----
+
+BROKEN = {
+    "cut.zip": b"PK\x03\x04 cut",
+    "cut.json": b'{"reviews": [',
+    "quote.csv": b'author,rating,date,text,source\nA,5,2025-01-01,"x,fb\nB,5,2025-01-01,y,fb\n',
+    "mac.csv": "author,rating,date,text,source\nZoë Müller,5,2025-01-01,x,fb\n".encode("mac_roman"),
+    "future.csv": b"author,rating,date,text,source\nA,5,2131-01-01,x,fb\n",
+    "wrong.json": b'{"type": "FeatureCollection", "features": []}',
+    "another.json": page([item(1, place="33")]),
+}
 
 
 class Year:
@@ -178,7 +198,7 @@ class Year:
 
     def live(self, day: int) -> None:
         """What customers and the owner write in a week."""
-        for place in PLACES:
+        for place in (*PLACES, "facebook", "yelp"):
             for _ in range(self.random.randint(0, 3)):
                 self.number += 1
                 name = f"Nr{self.number} Kári"
@@ -188,20 +208,25 @@ class Year:
             if chance < 0.03:
                 stars = self.random.randint(1, 5)
                 self.world[key] = replace(review, stars=stars, text=f"{review.text}!", updated=day + 1)
-            elif chance < 0.05:
+            elif chance < 0.05 and key[0] in PLACES:
                 self.world[key] = replace(review, reply=f"Takk {day}", replied=day + 2)
             elif chance < 0.06:
                 self.world[key] = replace(review, reply="", replied=0)
             elif chance < 0.075:
                 del self.world[key]
 
+    def of(self, *places: str) -> dict[Key, Review]:
+        return {key: review for key, review in self.world.items() if key[0] in places}
+
     def check(self) -> None:
         found = self.shop.reviews if self.shop.data.exists() else {}
-        shown = [
-            (each["author"], each["rating"], each["text"], (each["owner_reply"] or {"text": ""})["text"])
-            for each in found.values()
-        ]
-        assert sorted(shown) == sorted(self.rules.listed())
+        replies = ((review.get("owner_reply") or {}).get("text", "") for review in found.values())
+        shown = {
+            (review["author"], review["rating"], review["text"], reply)
+            for review, reply in zip(found.values(), replies, strict=True)
+        }
+        assert shown == self.rules.listed()
+        assert len(found) == len(shown)
         for id, review in found.items():
             assert self.ids.setdefault(review["author"], id) == id
 
@@ -228,7 +253,7 @@ class Year:
     def export(self, day: int) -> None:
         """A Takeout, in parts that are given now, later, again or never."""
         name, count = f"takeout-2025{day:04}T101112Z", self.random.choice((1, 1, 2, 3))
-        newest_first = sorted(self.world.items(), key=lambda pair: -pair[1].updated)
+        newest_first = sorted(self.of(*PLACES).items(), key=lambda pair: -pair[1].updated)
         files: dict[str, bytes] = {}
         for place in PLACES:
             found = [as_google(key, review, api=False) for key, review in newest_first if key[0] == place]
@@ -243,6 +268,7 @@ class Year:
             items = [each for data in inside.values() for each in json.loads(data).get("reviews", [])]
             parts[n + 1] = dict(by_name[each["name"]] for each in items)
             heads[n + 1] = {path for path in inside if path.endswith(("/data.json", "/reviews.json"))}
+        assert all(path.startswith(FOLDER) for path in files)
         self.kept.append((name, paths, parts, heads))
         self.kept = self.kept[-3:]
 
@@ -257,8 +283,7 @@ class Year:
 
     def give_pages(self, day: int) -> None:
         """Pages of the API of one place, complete or not."""
-        place = self.random.choice(PLACES)
-        found = {key: review for key, review in self.world.items() if key[0] == place}
+        found = self.of(self.random.choice(PLACES))
         items = [as_google(key, review, api=True) for key, review in found.items()]
         if len(items) < 2:
             return
@@ -266,21 +291,61 @@ class Year:
         totals = {"totalReviewCount": len(stars), "averageRating": round(sum(stars) / len(stars), 1)}
         half = len(items) // 2
         first = page(items[:half], **totals, nextPageToken="t")
-        last = page(items[half:], **totals)
-        paths = [self.shop.file("p1", first), self.shop.file("p2", last)]
+        paths = [
+            written(self.shop.root / "p1", first),
+            written(self.shop.root / "p2", page(items[half:], **totals)),
+        ]
         is_whole = self.random.random() < 0.6
         given = dict(list(found.items())[: None if is_whole else half])
         self.give(f"pages {day}", paths if is_whole else paths[:1], {1: given}, set(), is_whole=is_whole)
 
+    def give_table(self) -> None:
+        """Facebook's rows have ids, Yelp's have none."""
+        for source in ("facebook", "yelp"):
+            rows = [(key, review) for key, review in self.of(source).items() if self.random.random() < 0.8]
+            ids = {"id": lambda key: f"f{key[1]}"} if source == "facebook" else {}
+            header = " ".join([*ids, "author rating date text"])
+            cells = [
+                [
+                    *(of(key) for of in ids.values()),
+                    each.author,
+                    str(each.stars),
+                    at(each.created)[:10],
+                    each.text,
+                ]
+                for key, each in self.random.sample(rows, len(rows))
+            ]
+            if rows:
+                self.rules.take_table((key, replace(each, reply="", replied=0)) for key, each in rows)
+                assert (
+                    self.shop.run(self.shop.csv(*cells, header=header), "--source", source, "--name", "B")
+                    == 0
+                )
+                self.check()
+
     def erase(self) -> None:
         if not self.rules.stored:
             return
-        _, review = self.random.choice(sorted(self.rules.stored.items()))
+        key, review = self.random.choice(sorted(self.rules.stored.items()))
+        source = "google" if key[0] in PLACES else key[0]
         by_author = self.random.random() < 0.5
-        flags = ["--forget-author", review.author.upper(), "--source", "google"]
+        flags = ["--forget-author", review.author.upper(), "--source", source]
         assert self.shop.run(*(flags if by_author else ["--forget", self.ids[review.author]])) == EXIT_SUCCESS
         self.rules.erase(review.author)
         self.check()
+
+    def edit(self) -> None:
+        if own := [pair for pair in sorted(self.rules.stored.items()) if pair[0][0] in PLACES]:
+            key, review = self.random.choice(own)
+            self.rules.by_hand[key] = f"mended {review.author}"
+            self.shop.edit(self.ids[review.author], text=f"mended {review.author}")
+            self.check()
+
+    def break_one(self) -> None:
+        name = self.random.choice(sorted(BROKEN))
+        before = self.shop.files()
+        assert self.shop.run(written(self.shop.root / name, BROKEN[name]), "--zone", ZONE) == EXIT_BAD_DATA
+        assert self.shop.files() == before
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -294,6 +359,18 @@ def test_after_each_command_of_a_year_the_reviews_are_those_of_the_plain_rules(s
         year.give_parts()
         if week % 4 == 1:
             year.give_pages(day)
+        if week % 5 == 2:
+            year.give_table()
         if week % 7 == 3:
             year.erase()
+        if week % 9 == 4:
+            year.edit()
+        if year.rules.stored:
+            year.break_one()
+    before = shop.files()
+    for path in (shop.root / "p1", *year.kept[-1][1].values()):
+        if path.exists():
+            shop.run(path)
+    year_end = shop.files()
+    assert year_end.keys() == before.keys()
     assert len(year.rules.stored) > 50 and len(year.rules.erased) > 3
