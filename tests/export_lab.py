@@ -97,9 +97,8 @@ def table(header: str, *rows: Sequence[str], delimiter: str = ",") -> str:
     return out.getvalue()
 
 
-OWN_REVIEWS = (
-    b'{"type": "FeatureCollection", "features": [{"properties": {}}]}'  # of Maps: what an owner wrote
-)
+# Of Maps: what an owner wrote.
+OWN_REVIEWS = b'{"type": "FeatureCollection", "features": [{"properties": {}}]}'
 HEADER = "id author rating date text source source_url reply reply_date"
 ROW = ["7", "Ann", "5", "2024-01-02", "Good", "fb", "https://fb.example/7", "Thanks", "2024-01-03"]
 

@@ -94,7 +94,7 @@ class Export:
 
     def is_first_alone(self) -> bool:
         """Whether only part 001 has come, which may be all."""
-        return len(self.parts) == 1 and _position(*self.parts) in FIRST_PARTS
+        return len(self.parts) == 1 and _position(*self.parts) == FIRST_PART
 
     def has_gap(self) -> bool:
         """Whether a part below another one has not come."""
@@ -103,14 +103,10 @@ class Export:
         before |= {(group - 1, 1) for group, _ in positions if group > 1}
         return not before <= positions
 
-    def mark_complete(self, locations: Iterable[str]) -> None:
-        """Note that every page of these locations is here."""
-        self.folders[""] = sorted({*HEAD_FILES, *locations})
-
     def complete_times(self) -> dict[str, str]:
         """The newest moments of the locations of which every page is here, if part 001 alone is all."""
         complete = [each for each in self.folders.values() if {*each} >= HEAD_FILES and not self.has_gap()]
-        return {each: self.times.get(each, "") for inside in complete for each in {*inside} - HEAD_FILES}
+        return {each: self.times[each] for inside in complete for each in self.times.keys() & inside}
 
 
 HEAD_FILES = {"data.json", "reviews.json"}  # a folder that has both has the first page of its location
@@ -177,15 +173,13 @@ IN_ARCHIVE = re.compile(rf"{IN_FOLDER.pattern}|xl/workbook\.xml|content\.xml", I
 ARCHIVE_NAME = re.compile(
     r"(takeout-[0-9]{8}T[0-9]{6}Z)(?:-((?:[0-9]+-)?[0-9]{1,3})(?![0-9]))?.*|(.+)-([0-9]{3})", re.DOTALL
 )
-
-
-FIRST_PARTS = {(0, 1), (1, 1)}
+FIRST_PART = 1, 1
 
 
 def _position(number: str) -> tuple[int, int]:
-    """The two numbers of a part, of which the first one may be missing."""
+    """The two numbers of a part, of which the first one is 1 where it is missing."""
     group, _, part = number.rpartition("-")
-    return int(group or 0), int(part)
+    return int(group or 1), int(part)
 
 
 def part_of(name: str) -> tuple[str, str]:
@@ -231,8 +225,8 @@ def read_google(members: Iterable[Member], key: str, number: str, exports: Expor
     exports.other_files[key] = faults or [Fault(key, (), without_reviews)]
     if number:
         export.parts[number] = content.hexdigest()[:16]
-    if number and _position(number) not in FIRST_PARTS:
-        exports.multipart |= {each.location: key for each in exports.records[first:] if each.location}
+    if number and _position(number) != FIRST_PART:
+        exports.multipart |= {each.location: key for each in exports.records[first:]}
 
 
 def _google_items(document: Json) -> list[Json] | None:
@@ -343,7 +337,7 @@ def finish(exports: Exports) -> None:
         if lack := _incompleteness(pages, records[key]):
             exports.warnings.append(f"{key} remove nothing: {lack}")
         else:
-            exports.known[key].mark_complete({records[key][0].location})
+            exports.known[key].folders[""] = [*HEAD_FILES, records[key][0].location]
 
 
 def _incompleteness(pages: Sequence[Object], records: Sequence[Record]) -> str:

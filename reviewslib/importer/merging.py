@@ -22,7 +22,7 @@ from reviewslib.dataset.strict_json import Json, encode
 from reviewslib.dataset.text import fold
 from reviewslib.importer.cells import rezoned
 from reviewslib.importer.exports import Export, Exports, NeedsDecision, Record, ReviewInFile, latest, question
-from reviewslib.importer.options import CsvSettings, Options
+from reviewslib.importer.options import Options
 from reviewslib.importer.state import Entry, State, Stored, digest, match_key, row_digest, short_name
 
 # ---- Merge ----
@@ -60,14 +60,13 @@ def merge(stored: Stored, exports: Exports, contract: Contract) -> tuple[dict[st
     business = contract.reviews_file.blank("business") | {"name": name}
     merged = {"business": business} | document | {"reviews": ledger.listed()}
     known = {id: entry for id, entry in ledger.entries.items() if entry.digests or entry.location}
-    settings = {header: each for header, each in exports.csv_settings.items() if each != CsvSettings()}
     after = replace(
         state,
         zone=options.zone,
         names="short" if options.short_names else "full",
         avatars="yes" if options.avatars else "",
         locations=sorted(ledger.chosen) if options.location else state.locations,
-        headers=state.headers | settings,
+        headers=state.headers | exports.csv_settings,
         complete=complete.times,
         multipart=complete.multipart,
         titles=state.titles | titles,
@@ -171,17 +170,17 @@ def find_complete(state: State, exports: Exports, locations: set[str], known: se
     tells of each export that is not.
     """
     merged = {key: _with_earlier_parts(state.exports.get(key), each) for key, each in exports.known.items()}
-    multipart = state.multipart | {each: key for each, key in exports.multipart.items() if each in locations}
+    multipart = state.multipart | exports.multipart
 
     def without_multipart(times: Mapping[str, str]) -> dict[str, str]:
         return {each: time for each, time in times.items() if each not in multipart}
 
-    alone = [each.complete_times() for each in state.exports.values() if each.is_first_alone()]
-    complete, newest = state.complete, latest(state.complete, *map(without_multipart, alone))
+    before = latest(*(each.complete_times() for each in state.exports.values()))
+    complete = state.complete
+    newest = latest(complete, without_multipart({each: before[each] for each in known & before.keys()}))
     removing = list[tuple[Export, dict[str, str]]]()
-    for key, export in merged.items():
-        if key in exports.damaged_exports:
-            continue
+    for key in sorted(merged.keys() - exports.damaged_exports):
+        export = merged[key]
         times = {each: time for each, time in export.complete_times().items() if each in locations}
         is_sure = exports.options.allow_removals or not export.is_first_alone()
         removed_from = times if is_sure else without_multipart(times)
@@ -255,11 +254,10 @@ class Ledger:
         self.suppressed_lines = set(stored.suppressed)
         self.chosen = set[str]()  # locations
         self.reviews = {id: dict(review) for id, review in self.stored.items()}
-        known = [stored.entry(review) for review in self.stored.values()]
-        entries = dict(zip(self.stored, known, strict=True)) | self.state.reviews
+        entries = {id: stored.entry(review) for id, review in self.stored.items()} | self.state.reviews
         self.entries = {id: each.copy() for id, each in entries.items()}
         self.known_locations = {entry.location for entry in self.entries.values()} - {""}
-        self.is_state_lost = not self.state.reviews and any(each.source == "google" for each in known)
+        self.is_state_lost = not self.state.reviews and "google" in {each.source for each in entries.values()}
         self.exported = dict[str, str]()  # time of the newest export that has a review, by id
         self.current = set[str]()  # ids of which a record is no older than what is stored
         self.without_stars = dict[str, Record]()
@@ -333,7 +331,7 @@ class Ledger:
             groups[row[:3]].append(row)
         for (source, base, moved), left in groups.items():
             known = {*self._by_row_key[base], *self._by_row_key[moved]}
-            free = dict.fromkeys(sorted(known, key=lambda id: (len(id), id)))
+            free = dict.fromkeys(sorted(known))
             ends = ["", *(f"-{number}" for number in range(2, len(free) + len(left) + 1))]
             numbered = [f"{base}{end}" for end in ends]
             in_wrong_zones = {_row_key(rows[row], zone)[1] for row in left for zone in self.state.zones}
@@ -350,7 +348,7 @@ class Ledger:
             # A suppressed review stays away: each row that is not stored as it is may be it.
             suppressed = [id for id in (*numbered, *earlier) if digest(source, id) in self.suppressed_lines]
             fresh = [id for id in numbered if id not in self.entries]
-            ids |= zip(left, suppressed[:1] * len(left) or [*free, *fresh], strict=False)
+            ids |= zip(left, suppressed * len(left) or [*free, *fresh], strict=False)
         for (source, *_), id in ids.items():
             self.entries.setdefault(id, Entry(source))
         return ids
@@ -366,7 +364,7 @@ class Ledger:
         entry = self.entries[id]
         if id not in self.reviews:  # new, or one that was removed and returns
             self.reviews[id] = {"id": id}
-            entry.naive = [key for key in record.naive if key == "date"]
+            entry.naive = [*record.naive]
             entry.updated = entry.replied = entry.seen = ""
             entry.digests = {}
         is_current = record.format == "csv" or record.updated >= entry.updated

@@ -17,7 +17,7 @@ from reviewslib.dataset.reviews import calendar_day
 from reviewslib.dataset.strict_json import Json
 from reviewslib.dataset.text import fold
 from reviewslib.importer.cells import rezoned, utc_of
-from reviewslib.importer.exports import ANONYMOUS, Export, ReviewInFile
+from reviewslib.importer.exports import ANONYMOUS, HEAD_FILES, Export, ReviewInFile
 from reviewslib.importer.options import CsvSettings
 
 # ---- State ----
@@ -115,7 +115,7 @@ class Stored(NamedTuple):
             entries[review["id"]] = entry
             reviews.append(review)
         zones = sorted({*self.state.zones, self.state.zone} - {zone, ""})
-        state = replace(self.state, zone=zone, zones=zones, reviews=entries)
+        state = replace(self.state, zones=zones, reviews=entries)
         return self._replace(document=self.document | {"reviews": reviews}, state=state)
 
 
@@ -147,8 +147,8 @@ def read_state(document: Json | None, reviews_digest: str) -> State:
     """
     state: State = _parsed("State", document) if document is not None else State()
     if document and "exports" not in document:  # made before parts were known: each may be a part alone
-        state.exports, state.complete = {"": Export({"001": ""}, state.complete)}, {}
-        state.exports[""].mark_complete(state.exports[""].times)
+        locations = {"": [*HEAD_FILES, *state.complete]}
+        state.exports, state.complete = {"": Export({"001": ""}, state.complete, locations)}, {}
     if document and "headers" not in document:  # made before zones could be put right
         for entry in state.reviews.values():
             entry.naive = _possibly_naive(entry.source)

@@ -2,9 +2,11 @@
 
 import json
 
-from export_lab import Shop, item, moment, page, takeout, takeout_id, written
+import pytest
+from export_lab import Shop, api_item, item, moment, page, takeout, takeout_id, written
 
 from reviewslib.importer.command import EXIT_BAD_DATA, EXIT_SUCCESS
+from reviewslib.importer.state import digest, match_key
 
 WRONG, RIGHT = "America/Los_Angeles", "Europe/Berlin"
 
@@ -23,7 +25,8 @@ def test_a_state_with_what_a_later_version_remembers_is_read_and_one_of_another_
         document = state | {key: {"x": wrong} if inner else wrong}
         written(shop.data / "import-state.json", json.dumps(document))
         assert shop.run(pages) == EXIT_BAD_DATA
-        assert f"import-state.json {path}" in shop.output().err
+        told = f"import-state.json {path}: unexpected; delete the file to have it made anew\n"
+        assert told in shop.output().err
 
 
 EARLIER_NAMES = {
@@ -44,7 +47,7 @@ def test_a_state_with_the_names_of_earlier_versions_is_read(shop: Shop) -> None:
         assert f'"{name}"' in text
         text = text.replace(f'"{name}"', f'"{earlier}"')
     written(shop.data / "import-state.json", text)
-    shop.take(rows, shop.root / "t-002.zip", "--source", "fb")
+    shop.take(rows, "--source", "fb")
     assert shop.files() == before
 
 
@@ -108,3 +111,53 @@ def test_a_kill_amid_the_rewriting_of_dates_is_mended_by_the_same_command(shop: 
     assert dates == {"2024-03-05T23:30:00+01:00", "2024-03-06T00:30:00+01:00"}
     assert shop.run(rows, "--source", "fb") == EXIT_SUCCESS
     assert shop.files()["reviews.json"] == after["reviews.json"]
+
+
+@pytest.mark.parametrize("lost", ["all", "what was written without a zone"])
+def test_where_no_state_tells_it_tables_have_times_without_a_zone_and_google_has_none(
+    shop: Shop, lost: str
+) -> None:
+    google = item(1, reviewReply={"comment": "Takk", "updateTime": moment(5)})
+    row = ["Ann", "5", "2024-03-05 10:00", "Thanks", "2024-03-06 11:00"]
+    rows = shop.csv(row, header="author rating date reply reply_date")
+    shop.take(rows, shop.page(google), "--name", "B", "--source", "fb")
+    state = {key: value for key, value in shop.state.items() if key != "headers"}
+    for entry in state["reviews"].values():
+        del entry["naive"]
+    path = written(shop.data / "import-state.json", json.dumps(state))
+    if lost == "all":
+        path.unlink()
+    assert shop.run("--rewrite-dates", "--zone", RIGHT) == EXIT_SUCCESS
+    dates = {each["author"]: (each["date"], each["owner_reply"]["date"]) for each in shop.reviews.values()}
+    assert dates == {
+        "Ósk Nr1": ("2025-01-02T21:15:00+01:00", "2025-01-06T21:15:00+01:00"),
+        "Ann": ("2024-03-05T10:00:00+01:00", "2024-03-06T11:00:00+01:00"),
+    }
+    assert shop.run("--forget-author", "ann") == EXIT_SUCCESS
+    assert [*shop.reviews] == [takeout_id(1)]
+    assert shop.files()["suppressed.txt"].decode() == f"author {digest('fb', 'ann')}\n"
+
+
+def test_a_review_of_a_table_is_met_in_takeout_once_its_zone_is_right(shop: Shop) -> None:
+    row = shop.csv(["7", "Ósk Nr1", "5", "2025-01-02 21:15", "google"], header="id author rating date source")
+    shop.take(row, shop.page(item(2)), "--name", "B")
+    shop.edit(takeout_id(2), author="Edda")
+    assert shop.run("--rewrite-dates", "--zone", RIGHT) == EXIT_SUCCESS
+    again = item(1, createTime="2025-01-02T20:15:00Z"), api_item(2)
+    assert shop.run(shop.page(*again)) == EXIT_SUCCESS
+    assert set(shop.reviews) == {"google-7", takeout_id(2)}
+
+
+def test_a_review_without_a_source_is_of_an_unknown_one(shop: Shop) -> None:
+    shop.data.mkdir()
+    review = {"id": "1", "author": "Ann", "rating": 5, "date": "2024-01-01"}
+    written(shop.data / "reviews.json", json.dumps({"business": {"name": "B"}, "reviews": [review]}))
+    assert shop.run("--forget", "1") == EXIT_SUCCESS
+    assert shop.files()["suppressed.txt"].decode() == f"{digest('unknown', '1')}\n"
+
+
+def test_a_match_key_is_of_source_moment_and_short_name() -> None:
+    one, other = ("google", "2024", "Ann Roe"), ("fb", "2025", "Bo")
+    keys = {match_key(*one[:n], other[n], *one[n + 1 :]) for n in range(3)}
+    assert match_key("google", "2024", "ANN Ray") == match_key(*one) not in keys
+    assert match_key("google", "", "Ann Roe") == ""
