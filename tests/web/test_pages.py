@@ -241,14 +241,16 @@ def test_the_same_data_give_the_same_bytes() -> None:
         assert document(TEMPLATES, SAMPLE, LINKS) == document(again, sample_dataset(), LINKS)
 
 
-def test_the_page_stays_small_whatever_the_files_hold() -> None:
+def test_pages_stay_small_whatever_the_files_hold() -> None:
     huge = "x" * 4000
-    reviews = [rated(5, id=f"{number}", author=huge, text=huge) for number in range(60)]
+    names = [f"{huge}{number}" for number in range(300)]
+    review = rated(5, author=huge, text=huge, mentioned_technicians=names, mentioned_services=names)
+    reviews = [review | {"id": f"{number}"} for number in range(60)]
     faq = [{"question": huge, "answer": huge, "review_ids": []}] * 100
     insights = INSIGHTS_FILE | {"faq": faq, "aspects": INSIGHTS_FILE["aspects"] * 30}
     business = {"name": huge, "description": huge, "service_areas": [huge] * 500}
     for dataset in (SAMPLE, dataset_of({"business": business, "reviews": reviews}, insights)):
-        assert len(html_page(dataset)) < 100_000
+        assert len(html_page(dataset)) < 100_000 > len(list_page(dataset))
 
 
 def test_every_figure_comes_from_the_data() -> None:
@@ -282,61 +284,67 @@ def test_a_figure_that_changes_in_the_data_changes_on_the_page() -> None:
     assert "Nobody Names" not in read(changed(insights={"entities": nobody})).text
 
 
-def test_bars_of_aspects_share_one_axis_and_end_within_the_width() -> None:
-    aspects = pages.aspects(SAMPLE.insights["aspects"])
-    for entry in aspects:
-        (_, start, fault), (_, axis, praise), (_, after_praise, neutral) = entry["bar"]
-        assert (start + fault, axis + praise) == (axis, after_praise)
-        assert axis == aspects[0]["bar"][1][1]
-        assert start >= 0 and after_praise + neutral <= entry["width"] == aspects[0]["width"]
-
-
-@pytest.mark.parametrize("months, drawn", [(0, False), (1, False), (2, False), (3, True)])
-def test_a_few_months_are_no_trend_and_months_of_one_value_in_one_place_are(months: int, drawn: bool) -> None:
-    monthly = [INSIGHTS_FILE["temporal"]["monthly"][0] | {"average_rating": 5, "review_count": 4}] * months
-    found = read(changed(insights={"temporal": {"trend": "stable", "monthly": monthly}}))
-    assert ("trend" in found.sections) is bool(found.all("polyline")) is drawn
-
-
-@pytest.mark.parametrize("months", [3, 60, 61, 180, 240])
-def test_every_year_that_is_shown_counts_all_its_reviews_and_no_review_is_left_out(months: int) -> None:
-    first = 2025 * 12 + 4 - months
-    given = [
-        {"month": f"{at // 12}-{at % 12 + 1:02}", "review_count": 1 + at % 7, "average_rating": 1 + at % 5}
-        for at in range(first, first + months)
+def test_what_is_mentioned_most_comes_first_and_bars_of_aspects_share_one_axis() -> None:
+    given = [("a", None), ("b", 0), ("c", 5), ("d", 10**10), ("e", 5)]
+    entries = [{"id": id, "mention_count": count} for id, count in given]
+    assert [entry["id"] for entry in pages.by_mentions(entries, 4)] == ["d", "c", "e", "a"]
+    assert [entry["id"] for entry in pages.by_mentions(entries, 2)] == ["d", "c"]
+    kinds = ("positive_count", "neutral_count", "negative_count")
+    entries = [entries[2] | dict(zip(kinds, each, strict=True)) for each in ((2, 1, 4), (9, 0, 1))]
+    assert pages.aspects(entries) == [
+        entries[0] | {"bar": [("fault", 0, 4), ("praise", 4, 2), ("neutral", 6, 1)], "width": 13},
+        entries[1] | {"bar": [("fault", 3, 1), ("praise", 4, 9), ("neutral", 13, 0)], "width": 13},
     ]
+    assert pages.aspects([entries[0] | dict.fromkeys(kinds, 0)])[0]["width"] == 1
+    assert pages.aspects([]) == []
+
+
+def test_half_stars_count_in_the_bar_below_them() -> None:
+    dataset = dataset_of(SMALLEST | {"reviews": [rated(stars) for stars in (5, 4.5, 4, 1.5)]})
+    assert pages.distribution(dataset) == [
+        (5, 1, 1, 0),
+        (4, 2, 1, 1),
+        (3, 0, 0, 0),
+        (2, 0, 0, 0),
+        (1, 1, 0, 1),
+    ]
+
+
+def test_the_chart_has_a_dot_for_each_month_a_line_of_averages_and_figures_by_year() -> None:
+    rated_months = (("2025-03", 4, None), ("2024-11", 3, 4), ("2025-01", 5, 4), ("2025-02", 4, 1))
+    given = [{"month": m, "average_rating": stars, "review_count": n} for m, stars, n in rated_months]
+    unrated = {"month": "2026-01", "average_rating": None, "review_count": 9}
+    assert pages.trend([*given, unrated]) == {
+        "levels": [(3, 1), (4, 0.5), (5, 0)],
+        "januaries": [(2025, 0.5)],
+        "dots": [(0, 1, 5), (0.5, 0, 5), (0.75, 0.5, 3.5), (1, 0.5, 3.5)],
+        "line": [(0, 1), (0.5, 0.5), (0.75, 0.5), (1, 0.5)],
+        "is_whole": True,
+        "years": [(2024, 3, 4), (2025, 28 / 6, 6)],
+        "before": None,
+    }
+    assert pages.trend(given[1:]) == {}, "nine reviews"
+    alike = [given[2]] * 3
+    assert pages.trend(alike)["levels"] == [(4, 1), (5, 0)]
+    assert pages.trend(alike)["dots"] == [(0, 0, 5)] * 3
+    assert pages.trend([given[2] | {"review_count": 9}] * 2) == {}, "two months"
+
+
+def test_the_chart_spans_sixty_months_and_what_was_before_fifteen_years_is_told_together() -> None:
+    months = [(year, month) for year in range(2010, 2027) for month in range(1, 13)]
+    given = [{"month": f"{y}-{m:02}", "review_count": 2, "average_rating": 1 + y % 5} for y, m in months]
     trend = pages.trend(given)
-
-    def figures(years: range) -> tuple[float, int]:
-        chosen = [each for each in given if int(each["month"][:4]) in years]
-        count = sum(each["review_count"] for each in chosen)
-        return sum(each["review_count"] * each["average_rating"] for each in chosen) / count, count
-
-    shown = [year for year, _, _ in trend["years"]]
-    assert shown == sorted({int(each["month"][:4]) for each in given})[-pages.MOST_YEARS :]
-    for year, average, count in trend["years"]:
-        assert (pytest.approx(average), count) == figures(range(year, year + 1))
-    earlier = range(shown[0])
-    if first // 12 < shown[0]:
-        assert trend["before"] == (shown[0], pytest.approx(figures(earlier)[0]), figures(earlier)[1])
-    else:
-        assert trend["before"] is None
-    assert trend["is_whole"] == (months <= pages.MOST_MONTHS)
-    found = read(changed(insights={"temporal": {"trend": "stable", "monthly": given}}))
-    assert ("of the last five years" in found.text) == (months > pages.MOST_MONTHS)
-    assert (f"Before {shown[0]}" in found.text) == (trend["before"] is not None)
-
-
-def test_the_line_of_the_trend_is_the_average_of_twelve_months_and_the_chart_spans_sixty() -> None:
-    months = [(year, month) for year in range(2015, 2027) for month in range(1, 13)]
-    given = [{"month": f"{y}-{m:02}", "review_count": m, "average_rating": 1 + y % 5} for y, m in months]
-    trend = pages.trend(reversed(given))
-    assert [year for year, _ in trend["januaries"]] == [2022, 2023, 2024, 2025, 2026]
+    assert trend["januaries"] == [(2022 + number, number * 12 / 59) for number in range(5)]
     assert [x for x, _, _ in trend["dots"]] == [x for x, _ in trend["line"]] == [at / 59 for at in range(60)]
-    until_may = given[-19:-7]  # from June 2025 to May 2026
-    stars = sum(each["review_count"] * each["average_rating"] for each in until_may)
-    average = stars / sum(each["review_count"] for each in until_may)
-    assert trend["line"][52][1] == pytest.approx((5 - average) / 4)
+    may = (7 * 1 + 5 * 2) / 12  # the average from June 2025 to May 2026
+    assert trend["line"][52][1] == pytest.approx((5 - may) / 4)
+    assert trend["years"] == [(year, 1 + year % 5, 24) for year in range(2012, 2027)]
+    assert (trend["before"], trend["is_whole"]) == ((2012, 1.5, 48), False)
+    assert pages.trend(given[24:])["before"] is None
+    assert pages.trend(given[-60:])["is_whole"]
+    for shown, is_told in ((given, True), (given[-60:], False)):
+        text = read(changed(insights={"temporal": {"trend": "stable", "monthly": shown}})).text
+        assert ("of the last five years" in text) is ("Before 2012" in text) is is_told
 
 
 def test_the_newest_reviews_are_shown_with_their_replies() -> None:
@@ -426,7 +434,8 @@ SPANS = {
 def test_days_in_a_row_are_a_span(days: str, span: str) -> None:
     found = read(of_business(hours=[{"days": days.split(", "), "opens": "08:00", "closes": "18:00"}]))
     assert f"{span} 08:00 – 18:00" in found.text
-    assert set(found.data["openingHoursSpecification"][0]["dayOfWeek"]) == set(days.split(", "))
+    in_order = sorted(days.split(", "), key=pages.WEEK.index)
+    assert found.data["openingHoursSpecification"][0]["dayOfWeek"] == in_order
 
 
 def test_every_way_to_reach_the_business_is_a_link() -> None:
@@ -447,11 +456,29 @@ def test_structured_data_names_the_kind_of_business(category: str, kind: str) ->
 
 
 def test_structured_data_are_those_of_the_business_alone() -> None:
-    data = read(SAMPLE).data
-    assert data["name"] == SAMPLE.business["name"]
-    assert data["geo"].items() >= SAMPLE.business["geo"].items()
-    types = set(re.findall('"@type": "([^"]*)"', json.dumps(data)))
-    assert types == {"MedicalBusiness", "PostalAddress", "GeoCoordinates", "OpeningHoursSpecification"}
+    least = {"@context": "https://schema.org", "@id": LINKS.home + "#business", "@type": "LocalBusiness"}
+    assert read(dataset_of(SMALLEST)).data == least | {"name": "Ann's Bakery", "url": LINKS.home}
+    known, hours = SAMPLE.business, {"@type": "OpeningHoursSpecification"}
+    assert read(SAMPLE).data == least | {
+        **{key: known[key] for key in ("name", "description", "url", "telephone", "email")},
+        "@type": "MedicalBusiness",
+        "image": known["image_url"],
+        "priceRange": "$$",
+        "address": {
+            "@type": "PostalAddress",
+            "streetAddress": "418 Tidegate Street, Suite 2",
+            "addressLocality": "Port Ellery",
+            "addressRegion": "OR",
+            "postalCode": "97000",
+            "addressCountry": "US",
+        },
+        "geo": {"@type": "GeoCoordinates", **known["geo"]},
+        "areaServed": known["service_areas"],
+        "openingHoursSpecification": [
+            hours | {"dayOfWeek": each["days"], "opens": each["opens"], "closes": each["closes"]}
+            for each in known["hours"]
+        ],
+    }
 
 
 def test_programs_find_the_feeds_the_contract_the_hub_and_what_to_show_of_a_shared_link() -> None:
@@ -473,21 +500,18 @@ def test_what_is_turned_off_is_not_spoken_of() -> None:
         assert not re.search(r"websub|hub\.", text)
 
 
-@pytest.mark.parametrize("dataset", [SAMPLE, dataset_of(SMALLEST)], ids=["sample", "empty"])
-def test_headings_go_down_one_step_at_a_time_and_drawings_are_told_or_hidden(dataset: Dataset) -> None:
-    found = read(dataset)
-    levels = [int(tag[1]) for tag, _ in found.opened if re.fullmatch("h[1-6]", tag)]
-    assert levels[0] == levels.count(1) == 1
-    assert all(lower <= upper + 1 for upper, lower in pairwise(levels))
-    outer = [each for each in found.all("svg") if "class" in each]
-    assert all(each.get("aria-hidden") == "true" or each.get("aria-label") for each in outer)
-
-
 def test_the_policy_allows_the_style_of_the_page_which_asks_nothing_of_others_and_no_script() -> None:
-    found, policy = read(SAMPLE), dict(pages.page_headers(TEMPLATES))["Content-Security-Policy"]
+    found = read(SAMPLE)
     digest = base64.b64encode(hashlib.sha256(found.raw("style").encode()).digest()).decode()
-    assert policy.startswith(f"default-src 'none'; style-src 'sha256-{digest}';")
-    assert "unsafe" not in policy and "script-src" not in policy
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{digest}'; img-src 'self'; connect-src 'self';"
+        " base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+    )
+    assert dict(pages.page_headers(TEMPLATES)) == {
+        "Content-Security-Policy": policy,
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Referrer-Policy": "strict-origin-when-cross-origin",
+    }
     assert [each["type"] for each in found.all("script")] == ["application/ld+json"]
     assert not re.search(r"url\(|@import|@font-face|transition|animation", found.raw("style"))
 
@@ -496,19 +520,17 @@ UNPROVEN = changed({"business": {"name": "Ann's"}})
 POLICY, WRITE_URL = "We ask <everybody>.", "https://s.example/write"
 
 
+def every_page(dataset: Dataset) -> list[str]:
+    documents = [html_page(dataset), list_page(dataset), list_page(dataset, query="zzz")]
+    documents += [review_page(dataset)] if dataset.reviews else []
+    documents += [pages.nowhere_page(TEMPLATES, dataset, LINKS, each).decode() for each in (True, False)]
+    return [*documents, wrong_list_page(dataset, rating="x")]
+
+
 def every_text(dataset: Dataset) -> list[str]:
-    """All pages, and what models and feed readers get."""
-    documents = [
-        html_page(dataset),
-        list_page(dataset),
-        list_page(dataset, query="zzz"),
-        review_page(dataset),
-    ]
-    documents += [
-        wrong_list_page(dataset, rating="x"),
-        pages.nowhere_page(TEMPLATES, dataset, LINKS, is_review=True).decode(),
-    ]
-    return [*(Read(document).text for document in [*documents, frame(dataset)]), llms(dataset)]
+    """All pages, and what models and other websites get."""
+    documents = [*every_page(dataset), frame(dataset)]
+    return [*(Read(document).text for document in documents), llms(dataset)]
 
 
 def test_reviews_are_called_verified_only_with_the_policy_that_every_page_then_shows() -> None:
@@ -666,21 +688,23 @@ def test_words_that_no_review_has_as_one_piece_are_found_in_any_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words", "parts"),
-    [("Back pain? My back!", "BACK", ["Back", "back"]), ("a<b & a<b", "<B", ["<b", "<b"]),
-     ("1+1 (one) a.b axb", "1+1 (ONE) A.B", ["1+1 (one) a.b"]), ("ΟΔΟΣ οδος", "οδος", ["ΟΔΟΣ", "οδος"]),
-     ("痛みが消えた", "消え", ["消え"]), ("banana", "ana", ["ana"]), ("aaaa b aa", "aa", ["aaaa", "aa"]),
-     ("x" * 101, "x" * 100, ["x" * 100]),
-     ("x" * 101, "x" * 101, []), ("Die Straße", "STRASSE", []),
-     ("x" * 2000 + " find me", "find", ["find"]), ("find me " + "x" * 2000, "find", ["find"]),
-     ("y" * 999 + "find", "find", ["find"])],
+    ("text", "words", "shown"),
+    [("Back pain? My back!", ["BACK"], "<mark>Back</mark> pain? My <mark>back</mark>!"),
+     (" a<b\r\n& a<b\0", ["<B"], "a<mark>&lt;b</mark>\n&amp; a<mark>&lt;b</mark>"),
+     ("1+1 (one) a.b axb", ["1+1 (ONE) A.B"], "<mark>1+1 (one) a.b</mark> axb"),
+     ("ΟΔΟΣ οδος", ["οδος"], "<mark>ΟΔΟΣ</mark> <mark>οδος</mark>"), ("消え", ["消"], "<mark>消</mark>え"),
+     ("banana b", ["ana", "B"], "<mark>bana</mark>na <mark>b</mark>"), ("Straße", ["STRASSE"], "Straße"),
+     ("aaaa b aa", ["aa"], "<mark>aaaa</mark> b <mark>aa</mark>"), ("aa", [], "aa"), ("aa", ["b"], "aa"),
+     ("x" * 101, ["x" * 100], f"<mark>{'x' * 100}</mark>x"), ("x" * 101, ["x" * 101], "x" * 101),
+     ("find me " + "x" * 2000, ["find"], f"<mark>find</mark> me {'x' * 991}…"),
+     ("y" * 995 + "find" + "z" * 9, ["find"], f"{'y' * 995}<mark>find</mark>…"),
+     ("y" * 996 + "find" + "z" * 9, ["no", "find"], f"…{'y' * 250}<mark>find</mark>{'z' * 9}"),
+     ("y" * 2000 + " z find me", ["find"], "…z <mark>find</mark> me")],
 )  # fmt: skip
-def test_words_are_marked_as_one_piece_in_any_case(text: str, words: str, parts: list[str]) -> None:
-    document = list_page(changed({"reviews": [rated(5, text=text)]}), query=words)
-    assert marked(document) == parts
-    (shown,) = re.findall('<p class="customer-words" dir="auto">(.*?)</p>', document, re.DOTALL)
-    assert len(html.unescape(re.sub("</?mark>", "", shown))) <= pages.MOST_TEXT + 1
-    assert ("The whole review" in document) == (len(text) > pages.MOST_TEXT)
+def test_words_are_marked_as_one_piece_in_any_case_and_what_is_too_long_is_cut_around_them(
+    text: str, words: list[str], shown: str
+) -> None:
+    assert pages.marked(text, words) == shown
 
 
 def test_what_the_sample_marks_is_what_the_search_finds() -> None:
@@ -730,34 +754,22 @@ def test_the_page_of_a_review_has_the_rating_a_permalink_and_the_next_newer_and_
     assert "Other reviews" not in review_page(changed({"reviews": [rated(5)]}))
 
 
-def test_lists_stay_small_whatever_the_files_hold() -> None:
-    huge = "x" * 4000
-    mentions = {
-        f"mentioned_{kind}": [f"{huge}{n}" for n in range(300)] for kind in ("technicians", "services")
-    }
-    reviews = [rated(5, id=f"{number}", author=huge, text=huge, **mentions) for number in range(60)]
-    dataset = dataset_of({"business": {"name": huge}, "reviews": reviews})
-    assert len(list_page(dataset)) < 100_000
-
-
 @pytest.mark.parametrize("dataset", [SAMPLE, dataset_of(SMALLEST)], ids=["sample", "empty"])
-def test_every_page_has_a_heading_a_way_to_skip_and_one_place_for_each_link_inside(dataset: Dataset) -> None:
-    documents = [list_page(dataset), list_page(dataset, query="back"), wrong_list_page(dataset, rating="x")]
-    documents += [review_page(dataset)] if dataset.reviews else []
-    documents += [pages.nowhere_page(TEMPLATES, dataset, LINKS, each).decode() for each in (True, False)]
-    for document in documents:
-        found = Read(document)
+def test_headings_go_down_step_by_step_drawings_are_told_or_hidden_and_links_inside_have_their_place(
+    dataset: Dataset,
+) -> None:
+    for found in map(Read, every_page(dataset)):
         levels = [int(tag[1]) for tag, _ in found.opened if re.fullmatch("h[1-6]", tag)]
         assert levels[0] == levels.count(1) == 1
         assert all(lower <= upper + 1 for upper, lower in pairwise(levels))
+        outer = [each for each in found.all("svg") if "class" in each]
+        assert all(each.get("aria-hidden") == "true" or each.get("aria-label") for each in outer)
         ids = [attributes["id"] for _, attributes in found.opened if "id" in attributes]
         assert len(ids) == len(set(ids))
         targets = {each["href"][1:] for each in found.all("a") if each["href"].startswith("#")}
         assert {"content"} <= targets <= set(ids)
-        assert (
-            found.raw("title")
-            and len([each for each in found.all("meta") if each.get("name") == "description"]) == 1
-        )
+        assert found.raw("title")
+        assert [each.get("name") for each in found.all("meta")].count("description") == 1
 
 
 def test_the_sitemap_has_the_pages_and_the_newest_reviews_with_the_days_of_their_changes(
