@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlencode, urlsplit
 
 import jinja2
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from page_samples import (
     ATTACKS,
@@ -156,6 +156,7 @@ hostile_text = st.one_of(
 
 
 @given(hostile_text)
+@example("n" + ATTACKS[1] + ATTACKS[4])
 def test_no_text_becomes_markup_and_every_text_is_shown_as_it_was_written(text: str) -> None:
     document = html_page(dataset_of(*files_saying(text)))
     found = Read(document)
@@ -178,6 +179,7 @@ HARMLESS_PAGES = [
 
 
 @given(hostile_text)
+@example("n" + ATTACKS[1] + ATTACKS[4])
 def test_no_text_becomes_markup_on_the_pages_of_reviews_or_in_their_form(text: str) -> None:
     for document, harmless in zip(
         pages_of_reviews(dataset_of(*files_saying(text)), text), HARMLESS_PAGES, strict=True
@@ -191,6 +193,7 @@ def test_no_text_becomes_markup_on_the_pages_of_reviews_or_in_their_form(text: s
 
 
 @given(hostile_text)
+@example("n" + ATTACKS[1] + ATTACKS[4])
 def test_no_text_breaks_out_of_its_line_for_models_or_is_in_a_line_for_the_shell(text: str) -> None:
     told, tame = llms(dataset_of(*files_saying(text))), llms(TAME[1])
     assert re.findall("(?m)^(?:[#>-].)?", told) == re.findall("(?m)^(?:[#>-].)?", tame)
@@ -223,6 +226,9 @@ def test_text_is_one_line_or_lines_of_a_length_without_what_html_forbids_or_turn
     assert pages.markdown("\\`*_[]<>#|a") == r"\\\`\*\_\[\]\<\>\#\|a"
     assert pages.slug("ab " + "C" * 31 + " d") == "c" * 31 + "-reviews"
     assert pages.slug("É!") == "reviews"
+    assert [pages.format_rating(rating) for rating in (4.486, 4.5, 5.0)] == ["4.49", "4.5", "5"]
+    counted = [pages.count_text(count, "review") for count in (None, 1, 1204, 10**10)]
+    assert counted == ["0 reviews", "1 review", "1,204 reviews", "1,000,000,000 reviews"]
     assert [pages.mail_address(text) for text in ("a.b+c-d@e-f.g", "a@b@c")] == ["a.b+c-d@e-f.g", ""]
     assert pages.mail_address("a@" + "b" * 198) and not pages.mail_address("a@" + "b" * 199)
 
@@ -298,10 +304,10 @@ def test_what_is_mentioned_most_comes_first_and_bars_of_aspects_share_one_axis()
     assert [entry["id"] for entry in pages.by_mentions(entries, 4)] == ["d", "c", "e", "a"]
     assert [entry["id"] for entry in pages.by_mentions(entries, 2)] == ["d", "c"]
     kinds = ("positive_count", "neutral_count", "negative_count")
-    entries = [entries[2] | dict(zip(kinds, each, strict=True)) for each in ((2, 1, 4), (9, 0, 1))]
+    entries = [entries[2] | dict(zip(kinds, each, strict=True)) for each in ((2, 1, 4), (9, 2, 1))]
     assert pages.aspects(entries) == [
-        entries[0] | {"bar": [("fault", 0, 4), ("praise", 4, 2), ("neutral", 6, 1)], "width": 13},
-        entries[1] | {"bar": [("fault", 3, 1), ("praise", 4, 9), ("neutral", 13, 0)], "width": 13},
+        entries[0] | {"bar": [("fault", 0, 4), ("praise", 4, 2), ("neutral", 6, 1)], "width": 15},
+        entries[1] | {"bar": [("fault", 3, 1), ("praise", 4, 9), ("neutral", 13, 2)], "width": 15},
     ]
     assert pages.aspects([entries[0] | dict.fromkeys(kinds, 0)])[0]["width"] == 1
     assert pages.aspects([]) == []
@@ -784,26 +790,18 @@ def test_headings_go_down_step_by_step_drawings_are_told_or_hidden_and_links_ins
 def test_the_sitemap_has_the_pages_and_the_newest_reviews_with_the_days_of_their_changes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    reviews = [rated(5, id="a&b", date="2026-01-03T01:00:00Z"), rated(4, id="c", date="2026-01-02")]
-    reviews[1]["owner_reply"] = {"text": "Thanks", "date": "2026-02-01T00:00:00Z"}
-    dataset, name = (
-        dataset_of({"business": {"name": "x"}, "reviews": reviews}),
-        "{http://www.sitemaps.org/schemas/sitemap/0.9}",
-    )
-
-    def entries(dataset: Dataset) -> list[tuple[str, str | None]]:
-        root = ET.fromstring(pages.sitemap(dataset, LINKS))
-        return [(each.findtext(f"{name}loc", ""), each.findtext(f"{name}lastmod")) for each in root]
-
-    first = [
-        (LINKS.home, "2026-02-01"),
-        (LINKS.review_list, "2026-02-01"),
-        (LINKS.review + "a%26b", "2026-01-03"),
-    ]
-    assert entries(dataset) == [*first, (LINKS.review + "c", "2026-02-01")]
-    assert entries(dataset_of(SMALLEST)) == [(LINKS.home, None), (LINKS.review_list, None)]
+    reply = {"text": "Thanks", "date": "2026-02-01T00:00:00Z"}
+    reviews = [rated(5, id="a&b", date="2026-01-03T01:00:00Z"), rated(4, id="c", owner_reply=reply)]
+    dataset = dataset_of(SMALLEST | {"reviews": reviews})
+    head = '<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
+    newest = "2026-02-01"
+    days = {"": newest, "reviews": newest, "reviews/a%26b": "2026-01-03", "reviews/c": newest}
+    entries = [f"<url><loc>{LINKS.home}{path}</loc><lastmod>{days[path]}</lastmod></url>\n" for path in days]
+    bare = [f"<url><loc>{LINKS.home}{path}</loc></url>\n" for path in ("", "reviews")]
+    assert pages.sitemap(dataset, LINKS).decode() == head + "".join(entries) + "</urlset>\n"
+    assert pages.sitemap(dataset_of(SMALLEST), LINKS).decode() == head + "".join(bare) + "</urlset>\n"
     monkeypatch.setattr(pages, "MOST_IN_SITEMAP", 1)
-    assert entries(dataset) == first
+    assert pages.sitemap(dataset, LINKS).decode() == head + "".join(entries[:3]) + "</urlset>\n"
 
 
 # ---- Programs ----
