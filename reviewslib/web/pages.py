@@ -87,7 +87,7 @@ def marked(value: Json, words: Sequence[str]) -> Markup:
     at, end = min(
         ((at, at + len(word)) for word in words if (at := lower.find(word.lower())) >= 0), default=(0, 0)
     )
-    if end >= MOST_TEXT:
+    if end >= MOST_TEXT < len(text):
         start = at - MOST_TEXT // 4
         start = max(start, text.find(" ", start, at) + 1)  # at a word
     shown = _shortened(text[start:], MOST_TEXT)

@@ -441,16 +441,3 @@ def test_a_frame_grows_with_its_content_where_the_browser_can_and_scrolls_where_
         heights.append(open_website(browser, website, width))
     (grown, needed), (kept, _) = heights
     assert (grown, kept) == (needed, 160)
-
-
-def test_links_in_the_frame_lead_the_whole_page_there(
-    browser: Chrome, sample: Address, website: Website
-) -> None:
-    badge, frame = lines_to_copy(browser, sample)
-    website.page = OWNER_PAGE.format(scheme="normal", ground="#fff", badge=badge, frame=frame)
-    open_website(browser, website, 1200)
-    browser.switch_to.frame(0)
-    browser.find_element(By.LINK_TEXT, "All 160 reviews").click()
-    browser.switch_to.default_content()
-    WebDriverWait(browser, 10).until(lambda browser: browser.current_url == sample.base_url + "/reviews")
-    assert shown(browser) == "160 verified customer reviews, newest first"

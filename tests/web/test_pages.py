@@ -704,6 +704,7 @@ def test_words_that_no_review_has_as_one_piece_are_found_in_any_order() -> None:
      ("x" * 101, ["x" * 100], f"<mark>{'x' * 100}</mark>x"), ("x" * 101, ["x" * 101], "x" * 101),
      ("find me " + "x" * 2000, ["find"], f"<mark>find</mark> me {'x' * 991}…"),
      ("y" * 995 + "find" + "z" * 9, ["find"], f"{'y' * 995}<mark>find</mark>…"),
+     ("y" * 996 + "find", ["find"], f"{'y' * 996}<mark>find</mark>"),
      ("y" * 996 + "find me", ["no", "find"], f"…{'y' * 250}<mark>find</mark> me"),
      ("a " + "y" * 2000 + " find a", ["find", "a"], f"<mark>a</mark> {'y' * 997}…"),
      ("y" * 2000 + " z find me", ["find"], "…z <mark>find</mark> me")],
