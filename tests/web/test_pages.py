@@ -156,7 +156,7 @@ hostile_text = st.one_of(
 
 
 @given(hostile_text)
-@example("n" + ATTACKS[1] + ATTACKS[4])
+@example("n" + ATTACKS[1] + ATTACKS[4] + ATTACKS[11])
 def test_no_text_becomes_markup_and_every_text_is_shown_as_it_was_written(text: str) -> None:
     document = html_page(dataset_of(*files_saying(text)))
     found = Read(document)
@@ -179,7 +179,7 @@ HARMLESS_PAGES = [
 
 
 @given(hostile_text)
-@example("n" + ATTACKS[1] + ATTACKS[4])
+@example("n" + ATTACKS[1] + ATTACKS[4] + ATTACKS[11])
 def test_no_text_becomes_markup_on_the_pages_of_reviews_or_in_their_form(text: str) -> None:
     for document, harmless in zip(
         pages_of_reviews(dataset_of(*files_saying(text)), text), HARMLESS_PAGES, strict=True
@@ -193,7 +193,7 @@ def test_no_text_becomes_markup_on_the_pages_of_reviews_or_in_their_form(text: s
 
 
 @given(hostile_text)
-@example("n" + ATTACKS[1] + ATTACKS[4])
+@example("n" + ATTACKS[1] + ATTACKS[4] + ATTACKS[11])
 def test_no_text_breaks_out_of_its_line_for_models_or_is_in_a_line_for_the_shell(text: str) -> None:
     told, tame = llms(dataset_of(*files_saying(text))), llms(TAME[1])
     assert re.findall("(?m)^(?:[#>-].)?", told) == re.findall("(?m)^(?:[#>-].)?", tame)
