@@ -346,9 +346,3 @@ def test_what_is_cached_stays_available_while_no_instance_runs(site: Site) -> No
     assert (status, headers["retry-after"]) == (503, "5")
     site.first.start()
     site.second.start()
-
-
-def test_the_caddy_file_is_valid() -> None:
-    command = [program("caddy"), "validate", "--adapter", "caddyfile", "--config", "deploy/Caddyfile"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=ROOT)
-    assert done.returncode == 0, done.stderr

@@ -56,27 +56,27 @@ def python_of(request: pytest.FixtureRequest) -> PythonOf:
 # ---- Clients ----
 
 
-class Kind(NamedTuple):
-    """A client as a user meets it: the SDK's generation, its mode, and the version that it must arrive at."""
+class Client(NamedTuple):
+    """A client as users have it: generation of the SDK, mode, and the version that it must negotiate."""
 
     generation: str
     arguments: tuple[str, ...]
     version: str
 
 
-KINDS = {
-    "v1": Kind("v1", (), "2025-11-25"),
-    "v2": Kind("v2", ("auto",), "2026-07-28"),
-    "v2-handshake": Kind("v2", ("legacy",), "2025-11-25"),
+CLIENTS = {
+    "v1": Client("v1", (), "2025-11-25"),
+    "v2": Client("v2", ("auto",), "2026-07-28"),
+    "v2-handshake": Client("v2", ("legacy",), "2025-11-25"),
 }
 Call = Callable[[str, Object], Object]
 
 
 @contextmanager
-def client(python_of: PythonOf, kind: Kind, service: Address) -> Iterator[tuple[Object, Call]]:
+def client(python_of: PythonOf, chosen: Client, service: Address) -> Iterator[tuple[Object, Call]]:
     """What a running client script said of the service, and how to call a tool; it has to end well."""
-    script = Path(__file__).parent / "mcp_clients" / f"client_{kind.generation}.py"
-    command = [str(python_of(kind.generation)), str(script), f"{service.base_url}/mcp", *kind.arguments]
+    script = Path(__file__).parent / "mcp_clients" / f"client_{chosen.generation}.py"
+    command = [str(python_of(chosen.generation)), str(script), f"{service.base_url}/mcp", *chosen.arguments]
     pipes: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     process: Any = subprocess.Popen(command, text=True, **pipes)
     with process:
@@ -100,12 +100,12 @@ def client(python_of: PythonOf, kind: Kind, service: Address) -> Iterator[tuple[
 # ---- Claims ----
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("chosen", CLIENTS.values(), ids=CLIENTS)
 def test_a_client_connects_lists_the_tools_calls_each_and_can_correct_itself(
-    kind: Kind, python_of: PythonOf
+    chosen: Client, python_of: PythonOf
 ) -> None:
-    with daemon() as service, client(python_of, kind, service) as (greeting, call):
-        assert (greeting["version"], greeting["server"]) == (kind.version, "reviewsd")
+    with daemon() as service, client(python_of, chosen, service) as (greeting, call):
+        assert (greeting["version"], greeting["server"]) == (chosen.version, "reviewsd")
         assert BUSINESS in greeting["instructions"]
         assert sorted(greeting["tools"]) == sorted(CALLS)
         for tool, arguments in CALLS.items():
@@ -128,9 +128,9 @@ def test_clients_work_side_by_side_and_go_on_after_the_daemon_was_restarted(
 ) -> None:
     with ExitStack() as running, ExitStack() as clients:
         service = running.enter_context(daemon(state=tmp_path))
-        calls = [clients.enter_context(client(python_of, kind, service))[1] for kind in KINDS.values()]
+        calls = [clients.enter_context(client(python_of, chosen, service))[1] for chosen in CLIENTS.values()]
         before = [call("get_recent_reviews", {}) for call in calls]
-        assert before == [before[0]] * len(KINDS)
+        assert before == [before[0]] * len(CLIENTS)
         running.close()
         running.enter_context(daemon(port=service.port, state=tmp_path))
         assert [call("get_recent_reviews", {}) for call in calls] == before

@@ -58,22 +58,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
 # ---- Shapes: what is repeated until a field is full ----
 
 UNITS = list(" ,;=&%/.-:[90\"\\\t+*'<aéßİж😀\u0344\u0301\u1112\ufb03")
-UNITS += [
-    "a ",
-    "a,",
-    "a;",
-    ";q=",
-    "a;q=0.1,",
-    "a=b&",
-    "[:",
-    "1.",
-    '",',
-    'W/"',
-    "=?",
-    "=?base64?",
-    "Mon, ",
-    "%41",
-]
+UNITS += ["a ", "a,", "a;", ";q=", "a;q=0.1,", "a=b&", "[:", "1.", '",', 'W/"']
+UNITS += ["=?", "=?base64?", "Mon, ", "%41"]
 UNITS += ["e\u0301", "a\u0327\u0301", "\u1112\u1161\u11ab"]
 
 
@@ -156,29 +142,13 @@ def posted(path: str, content_type: str, body: bytes) -> bytes:
 
 
 PATHS = ["/", SINCE_PATH, REVIEW_PATH, f"{REVIEW_LIST_PATH}?", f"{SEARCH_PATH}?"]
-PARAMETERS = [
-    "query",
-    "rating",
-    "min_rating",
-    "since",
-    "mentions_technician",
-    "mentions_service",
-    "source",
-    "offset",
-    "page",
-]
+PARAMETERS = ["query", "rating", "min_rating", "since", "mentions_technician", "mentions_service"]
+PARAMETERS += ["source", "offset", "page"]
 PATHS += [f"{path}?{name}=" for path in (SEARCH_PATH, REVIEW_LIST_PATH) for name in PARAMETERS]
 PATHS += [f"{EMBED_PATH}?{name}=" for name in ("limit", "theme", "mentions_service", "mentions_technician")]
 HEADERS = ["Host", "Accept", "Accept-Encoding", "If-None-Match", "If-Modified-Since", "User-Agent"]
-HEADERS_OF_MCP = [
-    "Origin",
-    "Accept",
-    "Content-Type",
-    "Content-Encoding",
-    "MCP-Protocol-Version",
-    "Mcp-Session-Id",
-]
-HEADERS_OF_MCP += ["Mcp-Method", "Mcp-Name"]
+HEADERS_OF_MCP = ["Origin", "Accept", "Content-Type", "Content-Encoding", "MCP-Protocol-Version"]
+HEADERS_OF_MCP += ["Mcp-Session-Id", "Mcp-Method", "Mcp-Name"]
 FORM_FIELDS = ["hub.mode", "hub.topic", "hub.callback", "hub.secret", "hub.lease_seconds", "other"]
 ARGUMENTS = [(tool.name, parameter.name) for tool in TOOLS.values() for parameter in tool.parameters]
 ARGUMENTS += [("search_reviews", name) for name in PARAMETERS]
