@@ -139,7 +139,7 @@ def test_the_frame_tells_how_many_reviews_are_here_and_closes_up_where_there_are
 
 def test_a_long_review_is_cut_and_leads_to_the_whole_one() -> None:
     review = {"id": "a", "author": "A", "rating": 5, "date": "2026-01-01"}
-    for length, is_cut in ((pages.MOST_QUOTED, False), (pages.MOST_QUOTED + 1, True)):
+    for length, is_cut in ((280, False), (281, True)):
         document = frame(dataset_of(SMALLEST | {"reviews": [review | {"text": "x" * length}]}))
         assert ("The whole review" in document) is is_cut
         assert ("x" * length in document) is not is_cut
