@@ -428,6 +428,7 @@ def test_everything_that_names_a_selection_leads_to_it() -> None:
     for document in (list_page(changed({"reviews": [review]})), review_page(changed({"reviews": [review]}))):
         own = {"mentions_technician=Ann+%26+Bo", "mentions_service=massage-therapy", "source=yelp"}
         assert own <= selections(Read(document)) and "x" * 500 not in document
+    assert "source=unknown" not in html_page(changed({"reviews": [review, rated(5)]}))
 
 
 @pytest.mark.parametrize("known", [{}, {"pull_quote": ' "“'}, {"summary": "Well."}, {"pull_quote": "Good!"}])
