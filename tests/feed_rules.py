@@ -1,15 +1,14 @@
 """The rules of the two feeds, written down from their specifications as checks that yield what is wrong.
 
 JSON Feed 1.1 (https://jsonfeed.org/version/1.1) and Atom (RFC 4287), narrowed where this service promises
-more: every id of the Atom feed is a `tag:` URI, content is plain text, absent is left out.
+more: every id of the Atom feed is a `tag:` URI, absent is left out. What no data can change has no rule here:
+`test_feeds.py` compares the feeds of two reviews byte by byte.
 
 Dates and addresses - JSON Feed - Atom
 """
 
 import re
 import xml.etree.ElementTree as ET
-from collections import Counter
-from collections.abc import Iterator
 from datetime import date
 from fractions import Fraction
 from typing import Any
@@ -47,32 +46,20 @@ def is_url(text: Any) -> bool:
 
 # ---- JSON Feed: what a schema of the contract does not say ----
 
-JSON_FEED_KEYS = {
-    *("version", "title", "home_page_url", "feed_url", "description", "user_comment", "next_url", "icon"),
-    *("favicon", "authors", "language", "expired", "hubs", "items"),
-}
-JSON_DATES = ("date_published", "date_modified")
-JSON_ITEM_KEYS = {
-    *("id", "url", "external_url", "title", "content_html", "content_text", "summary", "image"),
-    *("banner_image", "date_published", "date_modified", "authors", "tags", "language", "attachments"),
-}
-
 
 def json_feed_faults(feed: Object) -> list[str]:
-    items, hubs = feed["items"], feed.get("hubs", [])
+    items = feed["items"]
     authors = [author for item in items for author in item["authors"]]
-    addresses = [feed["home_page_url"], feed["feed_url"], *(hub["url"] for hub in hubs)]
-    addresses += [item["url"] for item in items if "url" in item]
+    addresses = [feed["home_page_url"], feed["feed_url"], *(hub["url"] for hub in feed.get("hubs", []))]
+    addresses += [item["url"] for item in items]
     addresses += [author["avatar"] for author in authors if "avatar" in author]
-    unknown = feed.keys() - JSON_FEED_KEYS | {key for item in items for key in item.keys() - JSON_ITEM_KEYS}
+    dates = [item[key] for item in items for key in ("date_published", "date_modified")]
     rules = {
         "an address is absolute": all(map(is_url, addresses)),
-        "dates are those of RFC 3339": all(is_date(item[key]) for item in items for key in JSON_DATES),
+        "dates are those of RFC 3339": all(map(is_date, dates)),
         "ids are unique": len({item["id"] for item in items}) == len(items),
-        "an item has one content": all(("content_text" in one) != ("content_html" in one) for one in items),
         "an author has a name": all(author["name"] for author in authors),
         "what is absent is left out": not any(None in item.values() for item in items),
-        "an extension's name begins with an underscore": all(key.startswith("_") for key in unknown),
     }
     return [rule for rule, holds in rules.items() if not holds]
 
@@ -80,45 +67,17 @@ def json_feed_faults(feed: Object) -> list[str]:
 # ---- Atom ----
 
 ATOM = "{http://www.w3.org/2005/Atom}"
-# How often a child may stand in its parent (RFC 4287 sections 4.1.1, 4.1.2 and 3.2), and which attributes.
-ONCE, OPTIONAL, ANY_NUMBER = (1, 1), (0, 1), (0, 999)
-BOTH = {"id": ONCE, "title": ONCE, "updated": ONCE, "link": ANY_NUMBER}
-CHILDREN = {
-    "feed": BOTH | {"subtitle": OPTIONAL, "entry": (0, 50)},
-    "entry": BOTH | {"published": OPTIONAL, "content": ONCE, "author": (1, 9), "category": ANY_NUMBER},
-    "author": {"name": ONCE, "uri": OPTIONAL, "email": OPTIONAL},
-}
-ATTRIBUTES = {"link": {"rel", "href", "type"}, "category": {"term"}, "content": {"type"}}
 
 
 def atom_faults(feed: ET.Element) -> list[str]:
     ids = [element.text or "" for element in feed.iter(f"{ATOM}id")]
-    links = [Counter(link.get("rel") for link in holder.findall(f"{ATOM}link")) for holder in feed.iter()]
+    dates = [element.text or "" for name in ("updated", "published") for element in feed.iter(ATOM + name)]
+    holders = [feed, *feed.iter(f"{ATOM}entry")]
     rules = {
-        "the root is a feed": feed.tag == f"{ATOM}feed",
         "ids are unique, within the feed and its entries": len(set(ids)) == len(ids),
         "ids are tag URIs": all(TAG_URI.fullmatch(identifier) for identifier in ids),
+        "dates are date constructs": all(map(is_date, dates)),
+        "feed and entries are dated": all(len(each.findall(f"{ATOM}updated")) == 1 for each in holders),
         "a link has an address": all(is_url(link.get("href")) for link in feed.iter(f"{ATOM}link")),
-        "a feed has one self and one alternate": (links[0]["self"], links[0]["alternate"]) == (1, 1),
-        "an entry has one alternate or nothing": all(found in ({}, {"alternate": 1}) for found in links[1:]),
     }
-    faults = [rule for rule, holds in rules.items() if not holds]
-    return faults + [fault for element in feed.iter() for fault in element_faults(element)]
-
-
-def element_faults(element: ET.Element) -> Iterator[str]:
-    name = element.tag.removeprefix(ATOM)
-    allowed = CHILDREN.get(name, {})
-    counted = Counter(child.tag.removeprefix(ATOM) for child in element)
-    if counted.keys() - allowed.keys():
-        yield f"{name} holds {sorted(counted.keys() - allowed.keys())}"
-    if any(not least <= counted[child] <= most for child, (least, most) in allowed.items()):
-        yield f"{name} holds too many or too few: {counted}"
-    if element.attrib.keys() - ATTRIBUTES.get(name, set()):
-        yield f"{name} has attributes {sorted(element.attrib)}"
-    if name in ("updated", "published") and not is_date(element.text or ""):
-        yield f"{name} is no date construct: {element.text}"
-    if name == "category" and "term" not in element.attrib:
-        yield "a category has a term"
-    if name == "content" and element.get("type", "text") != "text":
-        yield "content is plain text"
+    return [rule for rule, holds in rules.items() if not holds]

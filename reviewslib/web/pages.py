@@ -87,7 +87,7 @@ def marked(value: Json, words: Sequence[str]) -> Markup:
     at, end = min(
         ((at, at + len(word)) for word in words if (at := lower.find(word.lower())) >= 0), default=(0, 0)
     )
-    if end >= MOST_TEXT:
+    if end >= MOST_TEXT < len(text):
         start = at - MOST_TEXT // 4
         start = max(start, text.find(" ", start, at) + 1)  # at a word
     shown = _shortened(text[start:], MOST_TEXT)
@@ -166,8 +166,15 @@ def format_rating(rating: float) -> str:
 def distribution(dataset: Dataset) -> list[tuple[int, int, int, int]]:
     """Stars, the bar's count, how many reviews have just these, and how many a part more; best first."""
     given, held = dataset.aggregate_rating["distribution"], Counter(each.rating for each in dataset.reviews)
-    between = {star: sum(held[rating] for rating in held if star < rating < star + 1) for star in range(1, 6)}
-    return [(star, capped(given[str(star)]), held[star], between[star]) for star in (5, 4, 3, 2, 1)]
+    return [
+        (
+            star,
+            capped(given[str(star)]),
+            held[star],
+            sum(held[each] for each in held if star < each < star + 1),
+        )
+        for star in (5, 4, 3, 2, 1)
+    ]
 
 
 def by_mentions(entries: Iterable[Object], most: int) -> list[Object]:
@@ -357,9 +364,8 @@ def list_page(
         values,
         issues={},
         matched=found.frame["matched"],
-        reviews=decoded(found.reviews),
-        in_any_order=[] if instead is found else decoded(instead.reviews),
-        in_any_order_count=instead.frame["matched"],
+        reviews=decoded(instead.reviews),
+        in_any_order=instead.frame["matched"],
         number=number,
         last=last,
         first=list_url(links, values),

@@ -205,20 +205,21 @@ def accepts_gzip(accept_encoding: str) -> bool:
     return gzip_weight > 0 and gzip_weight >= accepted.get("identity", 0)
 
 
-@lru_cache(maxsize=256)
 def prefers_json(accept: str) -> bool:
     """Whether a client prefers JSON to the page, which needs JSON named in `Accept`."""
-    accepted = weights(accept)
-    json, html = accepted.get("application/json", 0), accepted.get("text/html", 0)
-    return json > html and json >= accepted.get("*/*", 0)
+    return _prefers("application/json", "text/html", accept)
+
+
+def prefers_html(accept: str) -> bool:
+    """Whether a client prefers a page to JSON, which needs HTML named in `Accept`."""
+    return _prefers("text/html", "application/json", accept)
 
 
 @lru_cache(maxsize=256)
-def prefers_html(accept: str) -> bool:
-    """Whether a client prefers a page to JSON, which needs HTML named in `Accept`."""
+def _prefers(wanted: str, other: str, accept: str) -> bool:
     accepted = weights(accept)
-    json, html = accepted.get("application/json", 0), accepted.get("text/html", 0)
-    return html > json and html >= accepted.get("*/*", 0)
+    weight = accepted.get(wanted, 0)
+    return weight > accepted.get(other, 0) and weight >= accepted.get("*/*", 0)
 
 
 @lru_cache(maxsize=256)
@@ -240,7 +241,7 @@ HTTP_DATE = re.compile(  # section 5.6.7: the preferred form, that of RFC 850, t
 
 def date_seconds(value: str | None) -> float | None:
     """A date in seconds since the epoch; None for an invalid one, which is ignored (section 13.1.3)."""
-    date = parse_date(value) if HTTP_DATE.fullmatch(value or "") else None
+    date = parse_date(value) if value and HTTP_DATE.fullmatch(value) else None
     return date.timestamp() if date else None
 
 

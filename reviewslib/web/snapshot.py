@@ -114,24 +114,20 @@ class RepresentationCache:
         return self._kept.get(key)
 
     def get_or_make(self, key: ComputedKey, make: Callable[[], Representation]) -> Representation:
-        """The representation kept under `key`, or the one that `make` returns, which is kept then."""
-        found = self.get(key)
-        if found is None:
-            found = make()
-            self.put(key, found)
-        return found
-
-    def put(self, key: ComputedKey, representation: Representation) -> None:
-        """Keep `representation`, unless it alone is too large."""
-        bodies = [coding.body for coding in (representation.identity, representation.gzip) if coding]
+        """What is kept under `key`, or what `make` returns, which is kept unless it alone is too large."""
+        if kept := self.get(key):
+            return kept
+        made = make()
+        bodies = [coding.body for coding in (made.identity, made.gzip) if coding]
         own_bytes = sum(len(body) for body in bodies if isinstance(body, bytes))
         cost_bytes = own_bytes + len(key[1]) + 2048  # headers, objects
         with self._lock:
             if self._bytes + cost_bytes > self._most_bytes:
                 self._kept, self._bytes = {}, 0
             if cost_bytes <= self._most_bytes:
-                self._kept[key] = representation
+                self._kept[key] = made
                 self._bytes += cost_bytes
+        return made
 
 
 class Snapshot(NamedTuple):
@@ -195,10 +191,9 @@ def served_contract(contract: Contract, dataset: Dataset, urls: Links) -> dict[s
     """The contract with this service's address and the business to write to."""
     business = dataset.business
     contact = {key: business[key] for key in ("name", "url", "email") if business.get(key)}
-    return contract.document | {
-        "info": contract.document["info"] | {"contact": contact},
-        "servers": [{"url": urls.base_url, "description": "This service"}],
-    }
+    info, (server,) = (contract.document[key] for key in ("info", "servers"))
+    own = {"info": info | {"contact": contact}, "servers": [server | {"url": urls.base_url}]}
+    return contract.document | own
 
 
 def last_modified(changed: float, now: float, same: bool, before: Snapshot | Representation | None) -> int:

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlencode, urlsplit
 
 import jinja2
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from page_samples import (
     ATTACKS,
@@ -156,6 +156,7 @@ hostile_text = st.one_of(
 
 
 @given(hostile_text)
+@example("n" + ATTACKS[1] + ATTACKS[4] + ATTACKS[11])
 def test_no_text_becomes_markup_and_every_text_is_shown_as_it_was_written(text: str) -> None:
     document = html_page(dataset_of(*files_saying(text)))
     found = Read(document)
@@ -178,6 +179,7 @@ HARMLESS_PAGES = [
 
 
 @given(hostile_text)
+@example("n" + ATTACKS[1] + ATTACKS[4] + ATTACKS[11])
 def test_no_text_becomes_markup_on_the_pages_of_reviews_or_in_their_form(text: str) -> None:
     for document, harmless in zip(
         pages_of_reviews(dataset_of(*files_saying(text)), text), HARMLESS_PAGES, strict=True
@@ -191,6 +193,7 @@ def test_no_text_becomes_markup_on_the_pages_of_reviews_or_in_their_form(text: s
 
 
 @given(hostile_text)
+@example("n" + ATTACKS[1] + ATTACKS[4] + ATTACKS[11])
 def test_no_text_breaks_out_of_its_line_for_models_or_is_in_a_line_for_the_shell(text: str) -> None:
     told, tame = llms(dataset_of(*files_saying(text))), llms(TAME[1])
     assert re.findall("(?m)^(?:[#>-].)?", told) == re.findall("(?m)^(?:[#>-].)?", tame)
@@ -202,8 +205,6 @@ def test_no_text_breaks_out_of_its_line_for_models_or_is_in_a_line_for_the_shell
 def test_only_web_addresses_are_linked(text: str) -> None:
     linked = pages.web_url(text)
     assert linked == "" or (linked == text and re.match("https?://.", text, re.IGNORECASE))
-    others = ("javascript:alert(1)", "data:text/html,x", "//other.example", "https://a b", None, 7)
-    assert not any(map(pages.web_url, others))
 
 
 def test_addresses_of_the_hostile_data_stay_in_their_attribute() -> None:
@@ -212,11 +213,27 @@ def test_addresses_of_the_hostile_data_stay_in_their_attribute() -> None:
     assert {urlsplit(each["href"]).scheme for each in found.all("a")} == {"", "https", "tel"}
 
 
-@pytest.mark.parametrize("length, linked", [(300, 1), (600, 0)])
-def test_a_long_address_leads_to_itself_or_nowhere(length: int, linked: int) -> None:
-    url = "https://other.example/" + "x" * length
-    hrefs = [each["href"] for each in read(of_business(url=url)).all("a")]
-    assert [href for href in hrefs if href.startswith("https://other")] == [url] * linked
+def test_text_is_one_line_or_lines_of_a_length_without_what_html_forbids_or_turns_around() -> None:
+    text = " a\0\u202eb\r\nc\rd\n "
+    assert (pages.one_line(text), pages.paragraphs(text)) == ("a b c d", "a\0\u202eb\nc\nd")
+    assert pages.one_line(None) == pages.paragraphs(None) == ""
+    assert [pages.one_line("x" * length) for length in (80, 81)] == ["x" * 80, "x" * 79 + "…"]
+    assert [pages.paragraphs("x" * length) for length in (1000, 1001)] == ["x" * 1000, "x" * 999 + "…"]
+    assert pages.one_line("ab cd", 4) == "ab…"
+
+
+def test_slugs_figures_and_addresses_are_plain_and_of_sensible_length() -> None:
+    assert pages.markdown("\\`*_[]<>#|a") == r"\\\`\*\_\[\]\<\>\#\|a"
+    assert pages.slug("ab " + "C" * 31 + " d") == "c" * 31 + "-reviews"
+    assert pages.slug("É!") == "reviews"
+    assert [pages.format_rating(rating) for rating in (4.486, 4.5, 5.0)] == ["4.49", "4.5", "5"]
+    counted = [pages.count_text(count, "review") for count in (None, 1, 1204, 10**10)]
+    assert counted == ["0 reviews", "1 review", "1,204 reviews", "1,000,000,000 reviews"]
+    assert [pages.mail_address(text) for text in ("a.b+c-d@e-f.g", "a@b@c")] == ["a.b+c-d@e-f.g", ""]
+    others = ("javascript:alert(1)", "data:text/html,x", "//other.example", "https://a b", None, 7)
+    assert not any(map(pages.web_url, [*others, "https://a/".ljust(501, "x")]))
+    assert pages.web_url("https://a/".ljust(500, "x"))
+    assert pages.mail_address("a@" + "b" * 198) and not pages.mail_address("a@" + "b" * 199)
 
 
 def test_a_name_that_a_template_does_not_know_is_an_error() -> None:
@@ -241,14 +258,28 @@ def test_the_same_data_give_the_same_bytes() -> None:
         assert document(TEMPLATES, SAMPLE, LINKS) == document(again, sample_dataset(), LINKS)
 
 
-def test_the_page_stays_small_whatever_the_files_hold() -> None:
+def test_pages_stay_small_whatever_the_files_hold() -> None:
     huge = "x" * 4000
-    reviews = [rated(5, id=f"{number}", author=huge, text=huge) for number in range(60)]
-    faq = [{"question": huge, "answer": huge, "review_ids": []}] * 100
-    insights = INSIGHTS_FILE | {"faq": faq, "aspects": INSIGHTS_FILE["aspects"] * 30}
-    business = {"name": huge, "description": huge, "service_areas": [huge] * 500}
-    for dataset in (SAMPLE, dataset_of({"business": business, "reviews": reviews}, insights)):
-        assert len(html_page(dataset)) < 100_000
+    names = [f"{huge}{number}" for number in range(70)]
+    review = rated(5, author=huge, text=huge, mentioned_services=names)
+    review["mentioned_technicians"] = [f"P{number}" for number in range(70)]
+    reviews = [review | {"id": f"{number}"} for number in range(30)]
+    business = {"name": huge, "description": huge, "service_areas": ["Upton"] * 500}
+    business["hours"] = [{"days": ["Monday"], "opens": "08:00", "closes": "18:00"}] * 20
+    entities = {kind: entries * 30 for kind, entries in INSIGHTS_FILE["entities"].items()}
+    insights = INSIGHTS_FILE | {kind: INSIGHTS_FILE[kind] * 30 for kind in ("aspects", "topics")}
+    insights |= {"faq": [{"question": huge, "answer": huge, "review_ids": []}] * 100, "entities": entities}
+    dataset = dataset_of({"business": business, "reviews": reviews}, insights)
+    document = html_page(dataset)
+    listed = list_page(dataset)
+    assert max(map(len, (document, listed, html_page(SAMPLE)))) < 110_000
+    people = listed.partition('id="mentions_technician"')[2].partition("</select>")[0]
+    assert people.count("<option") == 1 + 60
+    limits = {"08:00": 14, "Upton": 12, " praise, ": 10, '"details"': 16, 'scope="row"': 32, "<article": 12}
+    shown = document.partition("<body>")[2]
+    assert {each: shown.count(each) for each in limits} == limits
+    data = Read(document).data
+    assert (len(data["areaServed"]), len(data["openingHoursSpecification"])) == (12, 14)
 
 
 def test_every_figure_comes_from_the_data() -> None:
@@ -278,65 +309,71 @@ def test_a_figure_that_changes_in_the_data_changes_on_the_page() -> None:
     absurd = {"id": "a", "label": "Absurd", "positive_count": 10**15, "negative_count": 17}
     text = read(changed(insights={"aspects": [absurd, {"id": "b", "label": "Absent"}]})).text
     assert "Absurd 1,000,000,000 praise, 17 find fault Absent 0 mentions" in text
-    nobody = {"technicians": [{"id": "n", "label": "Nobody Names", "mention_count": 0}]}
-    assert "Nobody Names" not in read(changed(insights={"entities": nobody})).text
 
 
-def test_bars_of_aspects_share_one_axis_and_end_within_the_width() -> None:
-    aspects = pages.aspects(SAMPLE.insights["aspects"])
-    for entry in aspects:
-        (_, start, fault), (_, axis, praise), (_, after_praise, neutral) = entry["bar"]
-        assert (start + fault, axis + praise) == (axis, after_praise)
-        assert axis == aspects[0]["bar"][1][1]
-        assert start >= 0 and after_praise + neutral <= entry["width"] == aspects[0]["width"]
-
-
-@pytest.mark.parametrize("months, drawn", [(0, False), (1, False), (2, False), (3, True)])
-def test_a_few_months_are_no_trend_and_months_of_one_value_in_one_place_are(months: int, drawn: bool) -> None:
-    monthly = [INSIGHTS_FILE["temporal"]["monthly"][0] | {"average_rating": 5, "review_count": 4}] * months
-    found = read(changed(insights={"temporal": {"trend": "stable", "monthly": monthly}}))
-    assert ("trend" in found.sections) is bool(found.all("polyline")) is drawn
-
-
-@pytest.mark.parametrize("months", [3, 60, 61, 180, 240])
-def test_every_year_that_is_shown_counts_all_its_reviews_and_no_review_is_left_out(months: int) -> None:
-    first = 2025 * 12 + 4 - months
-    given = [
-        {"month": f"{at // 12}-{at % 12 + 1:02}", "review_count": 1 + at % 7, "average_rating": 1 + at % 5}
-        for at in range(first, first + months)
+def test_what_is_mentioned_most_comes_first_and_bars_of_aspects_share_one_axis() -> None:
+    given = [("a", None), ("b", 0), ("c", 5), ("d", 10**10), ("e", 5)]
+    entries = [{"id": id, "mention_count": count} for id, count in given]
+    assert [entry["id"] for entry in pages.by_mentions(entries, 4)] == ["d", "c", "e", "a"]
+    assert [entry["id"] for entry in pages.by_mentions(entries, 2)] == ["d", "c"]
+    kinds = ("positive_count", "neutral_count", "negative_count")
+    entries = [entries[2] | dict(zip(kinds, each, strict=True)) for each in ((2, 1, 4), (9, 2, 1))]
+    assert pages.aspects(entries) == [
+        entries[0] | {"bar": [("fault", 0, 4), ("praise", 4, 2), ("neutral", 6, 1)], "width": 15},
+        entries[1] | {"bar": [("fault", 3, 1), ("praise", 4, 9), ("neutral", 13, 2)], "width": 15},
     ]
+    assert pages.aspects([entries[0] | dict.fromkeys(kinds, 0)])[0]["width"] == 1
+    assert pages.aspects([]) == []
+
+
+def test_half_stars_count_in_the_bar_below_them() -> None:
+    dataset = dataset_of(SMALLEST | {"reviews": [rated(stars) for stars in (5, 4.5, 4, 1.5)]})
+    assert pages.distribution(dataset) == [
+        (5, 1, 1, 0),
+        (4, 2, 1, 1),
+        (3, 0, 0, 0),
+        (2, 0, 0, 0),
+        (1, 1, 0, 1),
+    ]
+
+
+def test_the_chart_has_a_dot_for_each_month_a_line_of_averages_and_figures_by_year() -> None:
+    rated_months = (("2025-03", 4, None), ("2024-11", 3, 4), ("2025-01", 5, 4), ("2025-02", 4, 1))
+    given = [{"month": m, "average_rating": stars, "review_count": n} for m, stars, n in rated_months]
+    unrated = {"month": "2026-01", "average_rating": None, "review_count": 9}
+    sixty_months_ago = {"month": "2020-03", "average_rating": 1, "review_count": 1}
+    assert pages.trend([*given, unrated, sixty_months_ago]) == {
+        "levels": [(3, 1), (4, 0.5), (5, 0)],
+        "januaries": [(2025, 0.5)],
+        "dots": [(0, 1, 5), (0.5, 0, 5), (0.75, 0.5, 3.5), (1, 0.5, 3.5)],
+        "line": [(0, 1), (0.5, 0.5), (0.75, 0.5), (1, 0.5)],
+        "is_whole": False,
+        "years": [(2020, 1, 1), (2024, 3, 4), (2025, 28 / 6, 6)],
+        "before": None,
+    }
+    assert pages.trend(given[1:]) == {}, "nine reviews"
+    alike = pages.trend([given[2], given[2], given[2] | {"month": "2025-02"}])
+    assert (alike["levels"], alike["januaries"]) == ([(4, 1), (5, 0)], [(2025, 0)])
+    assert alike["dots"] == [(0, 0, 5), (0, 0, 5), (1, 0, 5)]
+    assert pages.trend([given[2] | {"review_count": 9}] * 2) == {}, "two months"
+
+
+def test_the_chart_spans_sixty_months_and_what_was_before_fifteen_years_is_told_together() -> None:
+    months = [(year, month) for year in range(2010, 2027) for month in range(1, 13)]
+    given = [{"month": f"{y}-{m:02}", "review_count": 2, "average_rating": 1 + y % 5} for y, m in months]
     trend = pages.trend(given)
-
-    def figures(years: range) -> tuple[float, int]:
-        chosen = [each for each in given if int(each["month"][:4]) in years]
-        count = sum(each["review_count"] for each in chosen)
-        return sum(each["review_count"] * each["average_rating"] for each in chosen) / count, count
-
-    shown = [year for year, _, _ in trend["years"]]
-    assert shown == sorted({int(each["month"][:4]) for each in given})[-pages.MOST_YEARS :]
-    for year, average, count in trend["years"]:
-        assert (pytest.approx(average), count) == figures(range(year, year + 1))
-    earlier = range(shown[0])
-    if first // 12 < shown[0]:
-        assert trend["before"] == (shown[0], pytest.approx(figures(earlier)[0]), figures(earlier)[1])
-    else:
-        assert trend["before"] is None
-    assert trend["is_whole"] == (months <= pages.MOST_MONTHS)
-    found = read(changed(insights={"temporal": {"trend": "stable", "monthly": given}}))
-    assert ("of the last five years" in found.text) == (months > pages.MOST_MONTHS)
-    assert (f"Before {shown[0]}" in found.text) == (trend["before"] is not None)
-
-
-def test_the_line_of_the_trend_is_the_average_of_twelve_months_and_the_chart_spans_sixty() -> None:
-    months = [(year, month) for year in range(2015, 2027) for month in range(1, 13)]
-    given = [{"month": f"{y}-{m:02}", "review_count": m, "average_rating": 1 + y % 5} for y, m in months]
-    trend = pages.trend(reversed(given))
-    assert [year for year, _ in trend["januaries"]] == [2022, 2023, 2024, 2025, 2026]
+    assert trend["januaries"] == [(2022 + number, number * 12 / 59) for number in range(5)]
     assert [x for x, _, _ in trend["dots"]] == [x for x, _ in trend["line"]] == [at / 59 for at in range(60)]
-    until_may = given[-19:-7]  # from June 2025 to May 2026
-    stars = sum(each["review_count"] * each["average_rating"] for each in until_may)
-    average = stars / sum(each["review_count"] for each in until_may)
-    assert trend["line"][52][1] == pytest.approx((5 - average) / 4)
+    may = (7 * 1 + 5 * 2) / 12  # the average from June 2025 to May 2026
+    assert trend["line"][52][1] == pytest.approx((5 - may) / 4)
+    assert trend["years"] == [(year, 1 + year % 5, 24) for year in range(2012, 2027)]
+    assert (trend["before"], trend["is_whole"]) == ((2012, 1.5, 48), False)
+    assert pages.trend(given[24:])["before"] is None
+    assert pages.trend(given[-60:])["is_whole"]
+    for shown, is_told in ((given, True), (given[-60:], False)):
+        text = read(changed(insights={"temporal": {"trend": "stable", "monthly": shown}})).text
+        assert "2022 2023 2024 2025 2026 Each dot" in text
+        assert ("of the last five years" in text) is ("Before 2012" in text) is is_told
 
 
 def test_the_newest_reviews_are_shown_with_their_replies() -> None:
@@ -345,9 +382,9 @@ def test_the_newest_reviews_are_shown_with_their_replies() -> None:
     assert "Fine. Reply from Larkspur Hollow Chiropractic, 5 January 2026 Thank you, Ann." in text
     assert "A rating without words." in text
     hrefs = {each["href"] for each in read(SAMPLE).all("a")}
-    assert {review["page_url"] for review in SAMPLE.newest[: pages.MOST_REVIEWS]} | {
-        LINKS.review_list
-    } <= hrefs
+    newest = {review["page_url"] for review in SAMPLE.newest}
+    assert {review["page_url"] for review in SAMPLE.newest[:12]} == newest & hrefs
+    assert LINKS.review_list in hrefs
 
 
 def test_a_review_names_people_then_services_by_their_labels() -> None:
@@ -355,7 +392,7 @@ def test_a_review_names_people_then_services_by_their_labels() -> None:
     person = next(iter(services))  # no label, for it is a name here
     review = rated(4, mentioned_technicians=["Ann", person], mentioned_services=[*services])
     text = read(changed({"reviews": [review]})).text
-    assert " ".join(["Ann", person, *list(services.values())[: pages.MOST_NAMED - 2], "Asked"]) in text
+    assert " ".join(["Ann", person, *list(services.values())[:4], "Asked"]) in text
 
 
 @pytest.mark.parametrize("document, sections", [(SMALLEST, []), (REVIEWS_FILE, ["trend", "reviews"])])
@@ -378,29 +415,28 @@ def test_everything_that_names_a_selection_leads_to_it() -> None:
     stars = {f"rating={stars}" for stars in range(1, 6)}
     years = {f"since={year}-01-01&until={year}-12-31" for year in range(2022, 2027)}
     sources = {f"source={source}" for source in SAMPLE.sources}
-    people = {
-        urlencode({"mentions_technician": each["label"]})
-        for each in SAMPLE.insights["entities"]["technicians"]
-    }
-    services = {f"mentions_service={each['id']}" for each in SAMPLE.insights["entities"]["services"]}
+    entities = SAMPLE.insights["entities"]
+    people = {urlencode({"mentions_technician": each["label"]}) for each in entities["technicians"]}
+    services = {f"mentions_service={each['id']}" for each in entities["services"]}
     assert selections(found) >= stars | years | sources | people | services
     for kind in ("problems", "service_areas"):  # no search selects by these
-        entries = SAMPLE.insights["entities"][kind][:3]
-        assert all(f"{each['label']}" in found.text for each in entries)
-        assert not any(each["id"] in query for each in entries for query in selections(found) - services)
+        assert all(each["label"] in found.text for each in entities[kind][:3])
+        ids = [each["id"] for each in entities[kind]]
+        assert not any(id in query for id in ids for query in selections(found) - services)
     mentions = {"mentioned_technicians": ["Ann & Bo"], "mentioned_services": ["massage-therapy", "x" * 500]}
     review = rated(4, source="yelp", **mentions)
     for document in (list_page(changed({"reviews": [review]})), review_page(changed({"reviews": [review]}))):
         own = {"mentions_technician=Ann+%26+Bo", "mentions_service=massage-therapy", "source=yelp"}
         assert own <= selections(Read(document)) and "x" * 500 not in document
+    assert "source=unknown" not in html_page(changed({"reviews": [review, rated(5)]}))
 
 
 @pytest.mark.parametrize("known", [{}, {"pull_quote": ' "“'}, {"summary": "Well."}, {"pull_quote": "Good!"}])
 def test_without_a_quotation_the_first_screen_has_the_newest_review_in_words_and_the_search(
     known: dict[str, str],
 ) -> None:
-    newest = [rated(1, id="b", text="Nine words that say something of the visit.", date="2026-03-03"),
-              rated(5, id="c", text="Fine."), rated(4, id="d", date="2026-04-04")]  # fmt: skip
+    newest = [rated(1, id="b", text="Says something here.", date="2026-03-03"),
+              rated(5, id="c", text="Says nothing there."), rated(4, id="d", date="2026-04-04")]  # fmt: skip
     for others in (0, 30):
         older = [rated(5, id=f"a{number:02}", date="2025-01-01") for number in range(others)]
         dataset = dataset_of({"business": {"name": "Ann's"}, "reviews": newest + older}, known)
@@ -414,7 +450,7 @@ def test_without_a_quotation_the_first_screen_has_the_newest_review_in_words_and
 
 
 SPANS = {
-    "Monday, Tuesday, Wednesday, Thursday": "Monday to Thursday",
+    "Monday, Tuesday, Wednesday": "Monday to Wednesday",
     "Friday, Saturday": "Friday, Saturday",
     "Monday, Wednesday, Friday": "Monday, Wednesday, Friday",
     "Sunday, Monday, Tuesday": "Sunday, Monday, Tuesday",
@@ -426,7 +462,8 @@ SPANS = {
 def test_days_in_a_row_are_a_span(days: str, span: str) -> None:
     found = read(of_business(hours=[{"days": days.split(", "), "opens": "08:00", "closes": "18:00"}]))
     assert f"{span} 08:00 – 18:00" in found.text
-    assert set(found.data["openingHoursSpecification"][0]["dayOfWeek"]) == set(days.split(", "))
+    in_order = sorted(days.split(", "), key=pages.WEEK.index)
+    assert found.data["openingHoursSpecification"][0]["dayOfWeek"] == in_order
 
 
 def test_every_way_to_reach_the_business_is_a_link() -> None:
@@ -438,20 +475,39 @@ def test_every_way_to_reach_the_business_is_a_link() -> None:
     assert targets <= {each["href"] for each in found.all("a")}
 
 
-KINDS = {"Chiropractor": "Medical", "Family dentist": "Dentist", "Plumbing": "Plumber", "": "LocalBusiness"}
-
-
-@pytest.mark.parametrize("category, kind", KINDS.items())
-def test_structured_data_names_the_kind_of_business(category: str, kind: str) -> None:
-    assert read(of_business(category=category)).data["@type"].startswith(kind)
+def test_structured_data_names_the_kind_of_business() -> None:
+    kinds = {"Chiropractor": "MedicalBusiness", "Eye clinic": "MedicalClinic", "Family dentist": "Dentist"}
+    kinds |= {"Veterinary": "VeterinaryCare", "Restaurant": "Restaurant", "Bakery": "Bakery"}
+    kinds |= {"Hair": "HairSalon", "Plumbing": "Plumber", "Electrician": "Electrician"}
+    kinds |= {"": "LocalBusiness", "Rehair": "LocalBusiness"}
+    for category, kind in kinds.items():
+        assert pages.structured_data({"name": "x", "category": category}, LINKS)["@type"] == kind
 
 
 def test_structured_data_are_those_of_the_business_alone() -> None:
-    data = read(SAMPLE).data
-    assert data["name"] == SAMPLE.business["name"]
-    assert data["geo"].items() >= SAMPLE.business["geo"].items()
-    types = set(re.findall('"@type": "([^"]*)"', json.dumps(data)))
-    assert types == {"MedicalBusiness", "PostalAddress", "GeoCoordinates", "OpeningHoursSpecification"}
+    least = {"@context": "https://schema.org", "@id": LINKS.home + "#business", "@type": "LocalBusiness"}
+    assert read(dataset_of(SMALLEST)).data == least | {"name": "Ann's Bakery", "url": LINKS.home}
+    known, hours = SAMPLE.business, {"@type": "OpeningHoursSpecification"}
+    assert read(SAMPLE).data == least | {
+        **{key: known[key] for key in ("name", "description", "url", "telephone", "email")},
+        "@type": "MedicalBusiness",
+        "image": known["image_url"],
+        "priceRange": "$$",
+        "address": {
+            "@type": "PostalAddress",
+            "streetAddress": "418 Tidegate Street, Suite 2",
+            "addressLocality": "Port Ellery",
+            "addressRegion": "OR",
+            "postalCode": "97000",
+            "addressCountry": "US",
+        },
+        "geo": {"@type": "GeoCoordinates", **known["geo"]},
+        "areaServed": known["service_areas"],
+        "openingHoursSpecification": [
+            hours | {"dayOfWeek": each["days"], "opens": each["opens"], "closes": each["closes"]}
+            for each in known["hours"]
+        ],
+    }
 
 
 def test_programs_find_the_feeds_the_contract_the_hub_and_what_to_show_of_a_shared_link() -> None:
@@ -473,21 +529,18 @@ def test_what_is_turned_off_is_not_spoken_of() -> None:
         assert not re.search(r"websub|hub\.", text)
 
 
-@pytest.mark.parametrize("dataset", [SAMPLE, dataset_of(SMALLEST)], ids=["sample", "empty"])
-def test_headings_go_down_one_step_at_a_time_and_drawings_are_told_or_hidden(dataset: Dataset) -> None:
-    found = read(dataset)
-    levels = [int(tag[1]) for tag, _ in found.opened if re.fullmatch("h[1-6]", tag)]
-    assert levels[0] == levels.count(1) == 1
-    assert all(lower <= upper + 1 for upper, lower in pairwise(levels))
-    outer = [each for each in found.all("svg") if "class" in each]
-    assert all(each.get("aria-hidden") == "true" or each.get("aria-label") for each in outer)
-
-
 def test_the_policy_allows_the_style_of_the_page_which_asks_nothing_of_others_and_no_script() -> None:
-    found, policy = read(SAMPLE), dict(pages.page_headers(TEMPLATES))["Content-Security-Policy"]
+    found = read(SAMPLE)
     digest = base64.b64encode(hashlib.sha256(found.raw("style").encode()).digest()).decode()
-    assert policy.startswith(f"default-src 'none'; style-src 'sha256-{digest}';")
-    assert "unsafe" not in policy and "script-src" not in policy
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{digest}'; img-src 'self'; connect-src 'self';"
+        " base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+    )
+    assert dict(pages.page_headers(TEMPLATES)) == {
+        "Content-Security-Policy": policy,
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Referrer-Policy": "strict-origin-when-cross-origin",
+    }
     assert [each["type"] for each in found.all("script")] == ["application/ld+json"]
     assert not re.search(r"url\(|@import|@font-face|transition|animation", found.raw("style"))
 
@@ -496,19 +549,17 @@ UNPROVEN = changed({"business": {"name": "Ann's"}})
 POLICY, WRITE_URL = "We ask <everybody>.", "https://s.example/write"
 
 
+def every_page(dataset: Dataset) -> list[str]:
+    documents = [html_page(dataset), list_page(dataset), list_page(dataset, query="zzz")]
+    documents += [review_page(dataset)] if dataset.reviews else []
+    documents += [pages.nowhere_page(TEMPLATES, dataset, LINKS, each).decode() for each in (True, False)]
+    return [*documents, wrong_list_page(dataset, rating="x")]
+
+
 def every_text(dataset: Dataset) -> list[str]:
-    """All pages, and what models and feed readers get."""
-    documents = [
-        html_page(dataset),
-        list_page(dataset),
-        list_page(dataset, query="zzz"),
-        review_page(dataset),
-    ]
-    documents += [
-        wrong_list_page(dataset, rating="x"),
-        pages.nowhere_page(TEMPLATES, dataset, LINKS, is_review=True).decode(),
-    ]
-    return [*(Read(document).text for document in [*documents, frame(dataset)]), llms(dataset)]
+    """All pages, and what models and other websites get."""
+    documents = [*every_page(dataset), frame(dataset)]
+    return [*(Read(document).text for document in documents), llms(dataset)]
 
 
 def test_reviews_are_called_verified_only_with_the_policy_that_every_page_then_shows() -> None:
@@ -557,11 +608,8 @@ def test_a_page_has_twenty_reviews_and_leads_to_its_neighbours() -> None:
         for relation, at in neighbours.items():
             expected = LINKS.review_list + (f"?page={at}" if at > 1 else "") if 0 < at < 9 else None
             assert relations.get(relation) == expected
-        pages_nav = [
-            each["href"].partition("#")[0] for each in found.all("a") if each["href"].endswith("#results")
-        ]
-        ends = {LINKS.review_list: number > 1, f"{LINKS.review_list}?page=8": number < 8}
-        assert {url: url in pages_nav for url in ends} == ends
+        ends = {f"{LINKS.review_list}#results": number > 1, f"{LINKS.review_list}?page=8#results": number < 8}
+        assert {url: {"href": url} in found.all("a") for url in ends} == ends
         assert "noindex" not in document
         assert f"page {number} of 8" in found.raw("title") or number == 1
 
@@ -587,12 +635,8 @@ def test_the_form_is_filled_in_as_it_was_sent() -> None:
     assert chosen == ["2", "okafor", "massage-therapy"]
     named = {each["for"] for each in found.all("label")}
     assert named == {each["id"] for each in found.all("input") + found.all("select")}
-    assert {each["value"] for each in found.all("option")} >= {
-        "Dr. Tobias Okafor",
-        "massage-therapy",
-        "5",
-        "",
-    }
+    offered = {each["value"] for each in found.all("option")}
+    assert offered >= {"Dr. Tobias Okafor", "massage-therapy", "5", ""}
 
 
 def test_wrong_values_are_shown_beside_their_fields() -> None:
@@ -601,10 +645,8 @@ def test_wrong_values_are_shown_beside_their_fields() -> None:
     wrong = {each["id"]: each for each in found.all("input") + found.all("select") if "aria-invalid" in each}
     assert list(wrong) == ["until", "rating"]
     assert (wrong["until"]["type"], wrong["until"]["value"]) == ("text", "2026-02-30")
-    for field, message in (
-        ("rating", "7 is above the maximum of 5"),
-        ("until", "expected a day that the calendar has"),
-    ):
+    messages = {"rating": "7 is above the maximum of 5", "until": "expected a day that the calendar has"}
+    for field, message in messages.items():
         assert wrong[field]["aria-describedby"] == f"{field}-issue"
         assert f'id="{field}-issue">{message}</p>' in document
         assert f'<a href="#{field}">' in document
@@ -612,7 +654,8 @@ def test_wrong_values_are_shown_beside_their_fields() -> None:
     assert "Page: 0 is below the minimum of 1." in found.text
     assert ("noindex" in document, "article" in document.partition("<body>")[2]) == (True, False)
     assert {"name": "query", "value": "back"}.items() <= found.all("input")[0].items()
-    assert "\ufffd" in wrong_list_page(SAMPLE, query="\udcff")
+    assert "canonical" not in document
+    assert 'value="\ufffd"' in wrong_list_page(SAMPLE, query="\udcff")
 
 
 def test_when_nothing_matches_every_filter_can_be_left_out() -> None:
@@ -627,28 +670,25 @@ def test_when_nothing_matches_every_filter_can_be_left_out() -> None:
     listed = "Google, Facebook, Yelp, Healthgrades and larkspurhollow.example"
     assert f"Published on: nowhere Reviews were published on {listed}." in elsewhere
     assert "No reviews yet" in (empty := Read(list_page(dataset_of(SMALLEST)))).text
-    assert not empty.all("form")
+    assert not empty.all("form") and "Page" not in empty.text
 
 
 def test_a_filter_is_a_chip_that_says_what_it_removes_and_is_folded_out_in_the_form() -> None:
-    for asked, is_open in (
-        ({"query": "the", "rating": 5}, False),
-        ({"query": "the", "source": "GOOGLE"}, True),
-    ):
-        found = Read(document := list_page(SAMPLE, **asked))
+    for asked, is_open in (({"rating": 5}, False), ({"source": "GOOGLE"}, True)):
+        found = Read(document := list_page(SAMPLE, query="the", **asked))
         assert next(each["title"] for each in found.all("a") if "title" in each) == "Remove Words"
         assert "Remove Words: the" in found.text and "Clear all" in found.text
         assert [("open" in each) for each in found.all("details")] == [is_open]
-        assert (
-            "Words, found as one piece" in found.text and "More: person, service, source, days" in found.text
-        )
+        assert "Words, found as one piece" in found.text
+        assert "More: person, service, source, days" in found.text
         assert f'href="{LINKS.review_list}?query=the#results" title="Remove' in document
-    assert [("open" in each) for each in Read(wrong_list_page(SAMPLE, until="x")).all("details")] == [True]
+    for until in ("x", ""):
+        wrong = Read(wrong_list_page(SAMPLE, rating="x", until=until))
+        assert [("open" in each) for each in wrong.all("details")] == [until == "x"]
     assert "Clear all" not in Read(list_page(SAMPLE, query="the")).text
-    assert "Half stars" in (four := Read(list_page(SAMPLE, rating=4))).text and "min_rating=4" in selections(
-        four
-    )
-    assert "Half stars" not in list_page(SAMPLE, rating=5)
+    four, five = (Read(list_page(SAMPLE, rating=stars)) for stars in (4, 5))
+    assert ("Half stars" in four.text, "Half stars" in five.text) == (True, False)
+    assert "min_rating=4" in selections(four)
 
 
 def test_words_that_no_review_has_as_one_piece_are_found_in_any_order() -> None:
@@ -666,21 +706,25 @@ def test_words_that_no_review_has_as_one_piece_are_found_in_any_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words", "parts"),
-    [("Back pain? My back!", "BACK", ["Back", "back"]), ("a<b & a<b", "<B", ["<b", "<b"]),
-     ("1+1 (one) a.b axb", "1+1 (ONE) A.B", ["1+1 (one) a.b"]), ("ΟΔΟΣ οδος", "οδος", ["ΟΔΟΣ", "οδος"]),
-     ("痛みが消えた", "消え", ["消え"]), ("banana", "ana", ["ana"]), ("aaaa b aa", "aa", ["aaaa", "aa"]),
-     ("x" * 101, "x" * 100, ["x" * 100]),
-     ("x" * 101, "x" * 101, []), ("Die Straße", "STRASSE", []),
-     ("x" * 2000 + " find me", "find", ["find"]), ("find me " + "x" * 2000, "find", ["find"]),
-     ("y" * 999 + "find", "find", ["find"])],
+    ("text", "words", "shown"),
+    [("Back pain? My back!", ["BACK"], "<mark>Back</mark> pain? My <mark>back</mark>!"),
+     (" a<b\r\n& a<b\0", ["<B"], "a<mark>&lt;b</mark>\n&amp; a<mark>&lt;b</mark>"),
+     ("1+1 (one) a.b axb", ["1+1 (ONE) A.B"], "<mark>1+1 (one) a.b</mark> axb"),
+     ("ΟΔΟΣ οδος", ["οδος"], "<mark>ΟΔΟΣ</mark> <mark>οδος</mark>"), ("消え", ["消"], "<mark>消</mark>え"),
+     ("banana b", ["ana", "B"], "<mark>bana</mark>na <mark>b</mark>"), ("Straße", ["STRASSE"], "Straße"),
+     ("aaaa b aa", ["aa"], "<mark>aaaa</mark> b <mark>aa</mark>"), ("None", [], "None"), ("aa", ["b"], "aa"),
+     ("x" * 101, ["x" * 100], f"<mark>{'x' * 100}</mark>x"), ("x" * 101, ["x" * 101], "x" * 101),
+     ("find me " + "x" * 2000, ["find"], f"<mark>find</mark> me {'x' * 991}…"),
+     ("y" * 995 + "find" + "z" * 9, ["find"], f"{'y' * 995}<mark>find</mark>…"),
+     ("y" * 996 + "find", ["find"], f"{'y' * 996}<mark>find</mark>"),
+     ("y" * 996 + "find me", ["no", "find"], f"…{'y' * 250}<mark>find</mark> me"),
+     ("a " + "y" * 2000 + " find a", ["find", "a"], f"<mark>a</mark> {'y' * 997}…"),
+     ("y" * 2000 + " z find me", ["find"], "…z <mark>find</mark> me")],
 )  # fmt: skip
-def test_words_are_marked_as_one_piece_in_any_case(text: str, words: str, parts: list[str]) -> None:
-    document = list_page(changed({"reviews": [rated(5, text=text)]}), query=words)
-    assert marked(document) == parts
-    (shown,) = re.findall('<p class="customer-words" dir="auto">(.*?)</p>', document, re.DOTALL)
-    assert len(html.unescape(re.sub("</?mark>", "", shown))) <= pages.MOST_TEXT + 1
-    assert ("The whole review" in document) == (len(text) > pages.MOST_TEXT)
+def test_words_are_marked_as_one_piece_in_any_case_and_what_is_too_long_is_cut_around_them(
+    text: str, words: list[str], shown: str
+) -> None:
+    assert pages.marked(text, words) == shown
 
 
 def test_what_the_sample_marks_is_what_the_search_finds() -> None:
@@ -699,20 +743,13 @@ def test_a_review_has_a_page_with_all_of_it() -> None:
     source = {"source": "google", "source_url": "https://s.example/1"}
     dataset = changed({"reviews": [rated(4.5, text=long, owner_reply=reply, **named, **source)]})
     found = Read(review_page(dataset))
-    for text in (
-        long.strip(),
-        reply["text"].strip(),
-        "3 February 2026",
-        "Ann",
-        "Massage therapy",
-        "1 January 2026 on Google",
-    ):
-        assert text in found.text
+    told = ["3 February 2026", "Ann", "Massage therapy", "1 January 2026 on Google"]
+    assert all(text in found.text for text in (long.strip(), reply["text"].strip(), *told))
     assert "https://s.example/1" in [each["href"] for each in found.all("a")]
     properties = {each.get("property"): each.get("content", "") for each in found.all("meta")}
     assert properties["og:title"] == found.raw("title") == "4.5 stars from Ann · Larkspur Hollow Chiropractic"
     assert properties["og:url"] == LINKS.review + "r4.5"
-    assert properties["og:description"].startswith("Long. Long.")
+    assert properties["og:description"] == long[:199] + "…"
     assert "4.5 stars, without words." in review_page(changed({"reviews": [rated(4.5)]}))
 
 
@@ -730,59 +767,39 @@ def test_the_page_of_a_review_has_the_rating_a_permalink_and_the_next_newer_and_
     assert "Other reviews" not in review_page(changed({"reviews": [rated(5)]}))
 
 
-def test_lists_stay_small_whatever_the_files_hold() -> None:
-    huge = "x" * 4000
-    mentions = {
-        f"mentioned_{kind}": [f"{huge}{n}" for n in range(300)] for kind in ("technicians", "services")
-    }
-    reviews = [rated(5, id=f"{number}", author=huge, text=huge, **mentions) for number in range(60)]
-    dataset = dataset_of({"business": {"name": huge}, "reviews": reviews})
-    assert len(list_page(dataset)) < 100_000
-
-
 @pytest.mark.parametrize("dataset", [SAMPLE, dataset_of(SMALLEST)], ids=["sample", "empty"])
-def test_every_page_has_a_heading_a_way_to_skip_and_one_place_for_each_link_inside(dataset: Dataset) -> None:
-    documents = [list_page(dataset), list_page(dataset, query="back"), wrong_list_page(dataset, rating="x")]
-    documents += [review_page(dataset)] if dataset.reviews else []
-    documents += [pages.nowhere_page(TEMPLATES, dataset, LINKS, each).decode() for each in (True, False)]
-    for document in documents:
-        found = Read(document)
+def test_headings_go_down_step_by_step_drawings_are_told_or_hidden_and_links_inside_have_their_place(
+    dataset: Dataset,
+) -> None:
+    for found in map(Read, every_page(dataset)):
         levels = [int(tag[1]) for tag, _ in found.opened if re.fullmatch("h[1-6]", tag)]
         assert levels[0] == levels.count(1) == 1
         assert all(lower <= upper + 1 for upper, lower in pairwise(levels))
+        outer = [each for each in found.all("svg") if "class" in each]
+        assert all(each.get("aria-hidden") == "true" or each.get("aria-label") for each in outer)
         ids = [attributes["id"] for _, attributes in found.opened if "id" in attributes]
         assert len(ids) == len(set(ids))
         targets = {each["href"][1:] for each in found.all("a") if each["href"].startswith("#")}
         assert {"content"} <= targets <= set(ids)
-        assert (
-            found.raw("title")
-            and len([each for each in found.all("meta") if each.get("name") == "description"]) == 1
-        )
+        assert found.raw("title")
+        assert [each.get("name") for each in found.all("meta")].count("description") == 1
 
 
 def test_the_sitemap_has_the_pages_and_the_newest_reviews_with_the_days_of_their_changes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    reviews = [rated(5, id="a&b", date="2026-01-03T01:00:00Z"), rated(4, id="c", date="2026-01-02")]
-    reviews[1]["owner_reply"] = {"text": "Thanks", "date": "2026-02-01T00:00:00Z"}
-    dataset, name = (
-        dataset_of({"business": {"name": "x"}, "reviews": reviews}),
-        "{http://www.sitemaps.org/schemas/sitemap/0.9}",
-    )
-
-    def entries(dataset: Dataset) -> list[tuple[str, str | None]]:
-        root = ET.fromstring(pages.sitemap(dataset, LINKS))
-        return [(each.findtext(f"{name}loc", ""), each.findtext(f"{name}lastmod")) for each in root]
-
-    first = [
-        (LINKS.home, "2026-02-01"),
-        (LINKS.review_list, "2026-02-01"),
-        (LINKS.review + "a%26b", "2026-01-03"),
-    ]
-    assert entries(dataset) == [*first, (LINKS.review + "c", "2026-02-01")]
-    assert entries(dataset_of(SMALLEST)) == [(LINKS.home, None), (LINKS.review_list, None)]
+    reply = {"text": "Thanks", "date": "2026-02-01T00:00:00Z"}
+    reviews = [rated(5, id="a&b", date="2026-01-03T01:00:00Z"), rated(4, id="c", owner_reply=reply)]
+    dataset = dataset_of(SMALLEST | {"reviews": reviews})
+    head = '<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
+    newest = "2026-02-01"
+    days = {"": newest, "reviews": newest, "reviews/a%26b": "2026-01-03", "reviews/c": newest}
+    entries = [f"<url><loc>{LINKS.home}{path}</loc><lastmod>{days[path]}</lastmod></url>\n" for path in days]
+    bare = [f"<url><loc>{LINKS.home}{path}</loc></url>\n" for path in ("", "reviews")]
+    assert pages.sitemap(dataset, LINKS).decode() == head + "".join(entries) + "</urlset>\n"
+    assert pages.sitemap(dataset_of(SMALLEST), LINKS).decode() == head + "".join(bare) + "</urlset>\n"
     monkeypatch.setattr(pages, "MOST_IN_SITEMAP", 1)
-    assert entries(dataset) == first
+    assert pages.sitemap(dataset, LINKS).decode() == head + "".join(entries[:3]) + "</urlset>\n"
 
 
 # ---- Programs ----

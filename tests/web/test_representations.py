@@ -8,6 +8,7 @@ Bodies - Answers - Codings and types - Conditional requests
 import gzip
 import hashlib
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,9 @@ from reviewslib.web.representations import (
     finished,
     media_weight,
     negotiated,
+    prefers_html,
     prefers_json,
+    prefers_markdown,
     represent,
     resolved,
     weights,
@@ -148,15 +151,19 @@ def test_gzip_is_sent_where_it_is_taken_and_liked_no_less_than_plain_bytes(
 
 
 @pytest.mark.parametrize(
-    ("field", "is_preferred"),
-    [(field, False) for field in ("", "*/*", "text/*", "text/html, application/json", "application/json;q=0")]
-    + [("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", False)]
-    + [("application/json;q=0.5, */*", False), ("application/json;q=0.5, */*;q=0.5", True)]
-    + [("Application/JSON; charset=utf-8", True), ("application/json, text/plain, */*", True)]
-    + [("text/html;q=0.5, application/json", True), ("application/json;q=0.5", True)],
+    ("field", "preferred"),
+    [(field, []) for field in ("", "*/*", "application/json;q=0", "text/html, application/json")]
+    + [(field, []) for field in ("text/html;q=0.5, */*", "text/markdown;q=0.9, text/*", "text/markdown;q=0")]
+    + [(field, [prefers_json]) for field in ("application/json;q=0.5, */*;q=0.5", "Application/JSON; a=b")]
+    + [(field, [prefers_html]) for field in ("text/html, application/json;q=0.9", "text/html;q=0.1, x/y")]
+    + [("text/markdown;q=0.1", [prefers_markdown]), ("text/markdown;q=0.9, text/html", [prefers_html])]
+    + [("text/markdown, text/html", [prefers_html, prefers_markdown])],
 )
-def test_json_is_sent_where_it_is_named_and_liked_more_than_the_page(field: str, is_preferred: bool) -> None:
-    assert prefers_json(field) is is_preferred
+def test_a_type_is_preferred_where_it_is_named_and_liked_more_than_the_others(
+    field: str, preferred: list[Any]
+) -> None:
+    preferences = (prefers_json, prefers_html, prefers_markdown)
+    assert [prefers for prefers in preferences if prefers(field)] == preferred
 
 
 # ---- Conditional requests: RFC 9110 section 13 ----

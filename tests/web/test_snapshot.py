@@ -4,7 +4,7 @@ Files - Last-Modified - Cache
 """
 
 import json
-from datetime import UTC, datetime
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from reviewslib import files
 from reviewslib.dataset.contract import BadData
 from reviewslib.links import links_below
 from reviewslib.web import snapshot
-from reviewslib.web.representations import represent
+from reviewslib.web.representations import SharedSlice, represent
 from reviewslib.web.snapshot import Files, RepresentationCache, Snapshot
 
 NOW = 1_800_000_000.0
@@ -39,9 +39,12 @@ def faults(directory: Path) -> list[str]:
 
 def test_a_file_that_is_absent_is_a_fault_but_insights_may_be_absent(tmp_path: Path) -> None:
     assert faults(tmp_path) == [f"reviews.json: there is no such file in {tmp_path}; --data names it"]
-    found = snapshot.read_files(write(tmp_path))
-    changed = [files.last_change(path) for path in (tmp_path / "reviews.json", tmp_path)]
-    assert (found.insights, found.reviews_changed, found.insights_changed) == (None, *changed)
+    reviews, insights = write(tmp_path) / "reviews.json", tmp_path / "insights.json"
+    first = (reviews.read_bytes(), files.last_change(reviews))
+    assert snapshot.read_files(tmp_path) == (*first, None, files.last_change(tmp_path))
+    assert snapshot.file_stamps(tmp_path) == {"reviews.json": files.stamp(reviews.stat())}
+    insights.write_bytes(b"{}")
+    assert snapshot.read_files(tmp_path) == (*first, b"{}", files.last_change(insights))
 
 
 @pytest.mark.parametrize("name", ["reviews.json", "insights.json"])
@@ -55,10 +58,15 @@ def test_what_is_no_regular_file_is_a_fault(tmp_path: Path, name: str) -> None:
 # ---- Last-Modified ----
 
 
-@pytest.mark.parametrize("name", ["openapi.json", "page.css", "feeds.py"])
-def test_each_file_of_the_program_dates_the_program(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshot, "last_change", lambda path: 2 if path.name == name else 1)
-    assert snapshot.load_program_files().changed == 2
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [("openapi.json", 2), ("page.css", 2), ("feeds.py", 2), ("templates", 1), (".pyc", 1)],
+)
+def test_each_file_of_the_program_dates_the_program(
+    name: str, changed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot, "last_change", lambda path: 2 if path.name.endswith(name) else 1)
+    assert snapshot.load_program_files().changed == changed
 
 
 def built(
@@ -87,7 +95,7 @@ FROM_REVIEWS, FROM_INSIGHTS = ("/.well-known/openapi.json", "/sitemap.xml", "/ba
 FROM_NEITHER = ("directory", "/robots.txt", "/favicon.ico")
 
 
-@pytest.mark.parametrize(("reviews", "insights", "program"), [(30, 20, 10), (20, 30, 10), (10, 20, 30)])
+@pytest.mark.parametrize(("reviews", "insights", "program"), [(30, 20, 0), (20, 30, 10), (10, 20, 30)])
 def test_content_is_as_old_as_what_it_is_made_of(reviews: int, insights: int, program: int) -> None:
     assert dates(built(ONE, reviews, insights=(insights, {}), program=program)) == {
         **dict.fromkeys(FROM_BOTH, 30),
@@ -108,8 +116,8 @@ def test_insights_that_are_counted_are_as_new_as_the_reviews_and_as_the_removal_
 
 
 def test_whole_seconds_count_and_none_of_them_in_the_future() -> None:
-    assert built(ONE, 1000.9).fixed["/reviews.json"].last_modified == 1000
-    assert built(ONE, NOW + 5000).fixed["/reviews.json"].last_modified == NOW
+    assert dates(built(ONE, 1000.9))["/reviews.json"] == 1000
+    assert dates(built(ONE, NOW + 5000))["/reviews.json"] == NOW
 
 
 def test_what_did_not_change_keeps_its_tag_and_its_date() -> None:
@@ -132,9 +140,13 @@ def test_content_that_was_put_back_is_later_than_the_content_between() -> None:
     assert third.fixed["/reviews.json"].digest == first.fixed["/reviews.json"].digest
 
 
-def test_an_empty_feed_was_updated_when_the_data_were() -> None:
+def test_an_empty_feed_was_updated_when_the_data_were_in_any_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
     feed = built(MINIMAL, 1000).fixed["/feed.xml"].identity.body
-    assert f"<updated>{datetime.fromtimestamp(1000, UTC):%Y-%m-%dT%H:%M:%SZ}</updated>".encode() in feed
+    monkeypatch.undo()
+    time.tzset()
+    assert b"<updated>1970-01-01T00:16:40Z</updated>" in feed
 
 
 # ---- Cache ----
@@ -144,19 +156,28 @@ def computed(size: int) -> Any:
     return represent(b"x" * size, "a/b", 1, gzip_level=None)
 
 
-def test_an_answer_is_kept_under_its_path_query_and_coding() -> None:
+def test_an_answer_is_made_once_and_kept_under_its_path_query_and_coding() -> None:
     cache = RepresentationCache()
-    cache.put(("/a", "q", True), computed(10))
+    assert cache.get_or_make(("/a", "q", True), lambda: computed(10)) == computed(10)
+    assert cache.get_or_make(("/a", "q", True), lambda: computed(20)) == computed(10)
     assert cache.get(("/a", "q", True)) == computed(10)
     assert cache.get(("/a", "q", False)) is None
 
 
-def test_answers_never_take_more_room_than_they_may() -> None:
-    cache = RepresentationCache(most_bytes=30_000)
-    cache.put(("/", "", False), computed(30_001))
-    assert cache.get(("/", "", False)) is None
-    keys = [("/api/reviews/search", f"limit={number}", False) for number in range(50)]
+def kept(most_bytes: int, answer: Any) -> list[list[int]]:
+    """Which answers are kept after each of four of one size."""
+    cache, found = RepresentationCache(most_bytes), []
+    keys = [("/", f"q={number}", False) for number in range(4)]
     for key in keys:
-        cache.put(key, computed(3000))
-        assert cache.get(key)
-        assert sum(cache.get(each) is not None for each in keys) * 3000 <= 30_000
+        cache.get_or_make(key, lambda: answer)
+        found.append([number for number, each in enumerate(keys) if cache.get(each)])
+    return found
+
+
+def test_answers_never_take_more_room_than_they_may_and_what_is_shared_takes_none() -> None:
+    answer, overhead = computed(1000), len("q=0") + 2048
+    assert kept(2 * (overhead + 1000), answer) == [[0], [0, 1], [2], [2, 3]]
+    assert kept(overhead + 1000, answer) == [[0], [1], [2], [3]]
+    assert kept(overhead + 999, answer) == [[], [], [], []]
+    shared = represent(SharedSlice(b"", memoryview(bytes(1000)), b""), "a/b", 1, gzip_level=None)
+    assert kept(overhead, shared) == [[0], [1], [2], [3]]
