@@ -166,15 +166,11 @@ def format_rating(rating: float) -> str:
 def distribution(dataset: Dataset) -> list[tuple[int, int, int, int]]:
     """Stars, the bar's count, how many reviews have just these, and how many a part more; best first."""
     given, held = dataset.aggregate_rating["distribution"], Counter(each.rating for each in dataset.reviews)
-    return [
-        (
-            star,
-            capped(given[str(star)]),
-            held[star],
-            sum(held[each] for each in held if star < each < star + 1),
-        )
-        for star in (5, 4, 3, 2, 1)
-    ]
+
+    def between(star: int) -> int:
+        return sum(held[rating] for rating in held if star < rating < star + 1)
+
+    return [(star, capped(given[str(star)]), held[star], between(star)) for star in (5, 4, 3, 2, 1)]
 
 
 def by_mentions(entries: Iterable[Object], most: int) -> list[Object]:

@@ -156,11 +156,14 @@ class DeadlineSocket(ssl.SSLSocket):
     """A TLS socket with one deadline and one size limit for everything that is read.
 
     The timeout of a plain socket starts anew with each byte, so slow bytes could occupy a worker for hours.
-    The handshake is made when the first byte is sent.
     """
 
-    deadline: float  # time.monotonic(); set before anything is sent
+    deadline: float  # time.monotonic(); set before the handshake
     answer_bytes_left = MAX_ANSWER_BYTES
+
+    def do_handshake(self, block: bool = False) -> None:
+        self.settimeout(seconds_until(self.deadline))
+        super().do_handshake(block)
 
     def send(self, *args: Any) -> int:
         self.settimeout(seconds_until(self.deadline))
@@ -281,6 +284,7 @@ class CallbackClient:
             with closing(http.client.HTTPSConnection(https[1], context=self._context)) as connection:
                 connection.sock = tls = self._connect(connection.host, connection.port, deadline, check)
                 network = network_of(tls.getpeername()[0])
+                tls.do_handshake()
                 connection.request(request.method, target, request.body, {**self._headers, **request.headers})
                 with connection.getresponse() as answer:
                     return replace(read_answer(answer, request.read_body_bytes), network=network)

@@ -71,7 +71,12 @@ def test_the_schemas_of_the_files_are_valid_and_each_is_used() -> None:
     Draft202012Validator.check_schema(small.FILE_SCHEMAS)
     used = {ref.removeprefix("#/$defs/") for ref in references(small.FILE_SCHEMAS)}
     assert set(FILE_SCHEMAS) - used == {"ReviewsFile", "EditorialFile"}
-    schemas = [part for _, part in parts(small.FILE_SCHEMAS) if isinstance(part.get("type"), (str, list))]
+    found, shared = references(small.FILE_SCHEMAS) - {f"#/$defs/{name}" for name in used}, set[str]()
+    while names := {ref.rpartition("/")[2] for ref in found} - shared:
+        shared |= names
+        found = references([SCHEMAS[name] for name in names])
+    declared = [small.FILE_SCHEMAS, [SCHEMAS[name] for name in shared]]
+    schemas = [part for _, part in parts(declared) if isinstance(part.get("type"), (str, list))]
     passed_on = {"$ref", "items", "properties", "propertyNames", "additionalProperties", "allOf"}
     assert set().union(*schemas) - REASONS.keys() - ANNOTATIONS == passed_on
 
