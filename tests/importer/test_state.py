@@ -1,12 +1,13 @@
 """What imports remember: a state of any version is read, and dates in a wrong zone are put right."""
 
 import json
+from hashlib import sha256
 
 import pytest
 from export_lab import Shop, api_item, item, moment, page, takeout, takeout_id, written
 
 from reviewslib.importer.command import EXIT_BAD_DATA, EXIT_SUCCESS
-from reviewslib.importer.state import digest, match_key
+from reviewslib.importer.state import State, Stored, digest, match_key, row_digest
 
 WRONG, RIGHT = "America/Los_Angeles", "Europe/Berlin"
 
@@ -156,8 +157,23 @@ def test_a_review_without_a_source_is_of_an_unknown_one(shop: Shop) -> None:
     assert shop.files()["suppressed.txt"].decode() == f"{digest('unknown', '1')}\n"
 
 
-def test_a_match_key_is_of_source_moment_and_short_name() -> None:
+def test_keys_tell_apart_what_they_are_made_of() -> None:
     one, other = ("google", "2024", "Ann Roe"), ("fb", "2025", "Bo")
     keys = {match_key(*one[:n], other[n], *one[n + 1 :]) for n in range(3)}
     assert match_key("google", "2024", "ANN Ray") == match_key(*one) not in keys
     assert match_key("google", "", "Ann Roe") == ""
+    assert digest("fb", "ann") == sha256(b"fb\nann").hexdigest()
+    assert len({row_digest("ann", "2024-01-01"), row_digest("bo", "2024-01-01"), row_digest("ann", "")}) == 3
+
+
+def test_a_state_made_before_parts_were_known_guards_against_older_exports(shop: Shop) -> None:
+    shop.take(takeout(shop.root / "newer.zip", [item(n) for n in (1, 2, 3, 5)]), "--name", "B")
+    state = {key: value for key, value in shop.state.items() if key != "exports"}
+    written(shop.data / "import-state.json", json.dumps(state))
+    shop.take(takeout(shop.root / "older.zip", [item(1), item(3)]))
+    assert set(shop.reviews) == {takeout_id(n) for n in (1, 2, 3, 5)}
+
+
+def test_a_zone_that_was_never_told_is_no_wrong_one() -> None:
+    for zone, wrong in (("", []), (RIGHT, []), (WRONG, [WRONG])):
+        assert Stored({}, "", None, State(zone), []).in_zone(RIGHT).state.zones == wrong
