@@ -449,6 +449,19 @@ def test_without_a_quotation_the_first_screen_has_the_newest_review_in_words_and
         assert text.index("Ann's") < text.index("Well.") < text.index("out of 5")
 
 
+def test_the_first_screen_has_limits_of_length() -> None:
+    for length in (19, 20, 280, 281):
+        said = rated(5, text="w" * length)
+        text = read(dataset_of({"business": {"name": "B"}, "reviews": [said]})).text
+        assert ("The newest review in words" in text) == (length >= 20)
+        assert ("w" * length in text) == (length <= 280)
+    for length, size in ((48, "short"), (49, "long")):
+        named = of_business(name="n" * length)
+        assert f'class="{size}">' in html_page(named) and f'class="{size}">' in list_page(named)
+    for length in (200, 201):
+        assert ("q" * length in html_page(changed(insights={"pull_quote": "q" * length}))) == (length == 200)
+
+
 SPANS = {
     "Monday, Tuesday, Wednesday": "Monday to Wednesday",
     "Friday, Saturday": "Friday, Saturday",
@@ -691,6 +704,13 @@ def test_a_filter_is_a_chip_that_says_what_it_removes_and_is_folded_out_in_the_f
     assert "min_rating=4" in selections(four)
 
 
+def test_the_form_offers_names_of_200_characters_and_a_service_without_a_label_by_its_id() -> None:
+    names = {"mentioned_technicians": ["n" * 200, "m" * 201], "mentioned_services": ["no_label"]}
+    form = list_page(dataset_of(SMALLEST | {"reviews": [rated(5, **names)]}))
+    assert re.findall('<option value="([^"]+)"', form)[-3:] == ["n" * 200, "no_label", "unknown"]
+    assert re.search('<option value="no_label"[^>]*>no_label</option>', form)
+
+
 def test_words_that_no_review_has_as_one_piece_are_found_in_any_order() -> None:
     texts = ["Back pain is gone.", "My pain, and a BACK that bends.", "A back.", "Back again without pain."]
     dataset = changed({"reviews": [rated(5, id=f"{n}", text=text) for n, text in enumerate(texts)]})
@@ -844,6 +864,7 @@ def test_robots_may_read_everything_but_what_answers_posts() -> None:
     assert pages.robots_text(LINKS) == text
     below = pages.robots_text(links_below("https://r.example/shop")).decode()
     assert re.findall("Disallow: (.*)", below) == ["/shop/mcp", "/shop/api/websub/hub"]
+    assert b"\nDisallow: /mcp\nAllow: /\n" in pages.robots_text(replace(LINKS, hub=""))
 
 
 def test_the_icon_is_a_picture_that_stands_alone() -> None:
