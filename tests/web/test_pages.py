@@ -314,7 +314,7 @@ def test_a_figure_that_changes_in_the_data_changes_on_the_page() -> None:
 def test_what_is_mentioned_most_comes_first_and_bars_of_aspects_share_one_axis() -> None:
     given = [("a", None), ("b", 0), ("c", 5), ("d", 10**10), ("e", 5)]
     entries = [{"id": id, "mention_count": count} for id, count in given]
-    assert [entry["id"] for entry in pages.by_mentions(entries, 4)] == ["d", "c", "e", "a"]
+    assert [entry["id"] for entry in pages.by_mentions(entries, 5)] == ["d", "c", "e", "a"]
     assert [entry["id"] for entry in pages.by_mentions(entries, 2)] == ["d", "c"]
     kinds = ("positive_count", "neutral_count", "negative_count")
     entries = [entries[2] | dict(zip(kinds, each, strict=True)) for each in ((2, 1, 4), (9, 2, 1))]
