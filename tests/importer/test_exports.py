@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from reviewslib.importer import command
 from reviewslib.importer.command import EXIT_BAD_DATA, EXIT_SUCCESS
+from reviewslib.importer.exports import HEAD_FILES, Export, latest, part_of
 
 COMMENTS = {
     "(Translated by Google) Nice\n\n(Original)\nFint (Original)": "Fint (Original)",
@@ -32,6 +33,32 @@ def test_comments_and_replies_are_kept_as_they_were_written(shop: Shop, comment:
     shop.take(written(shop.root / "b", page([item(1, comment="else", reviewReply=reply)])))
     expected = COMMENTS[comment] and {"text": COMMENTS[comment], "date": "2025-01-04T12:15:00-08:00"}
     assert shop.only()["owner_reply"] == expected
+
+
+STAMP = "takeout-20260101T101112Z"
+ARCHIVES = {f"{STAMP}-001": (STAMP, "001"), f"{STAMP}-2-001 (1)": (STAMP, "2-001"), STAMP: (STAMP, "")}
+ARCHIVES |= {f"{STAMP}-0001": (STAMP, ""), "mine-002": ("mine", "002"), "mine-02": ("mine-02", "")}
+
+
+def test_the_name_of_an_archive_says_of_which_export_it_is_which_part() -> None:
+    assert {name: part_of(name) for name in ARCHIVES} == ARCHIVES
+
+
+@pytest.mark.parametrize(
+    ("numbers", "is_first_alone", "has_gap"),
+    [("001", True, False), ("1-001", True, False), ("002", False, True), ("2-001", False, True),
+     ("001 002", False, False), ("001 003", False, True), ("1-001 2-001", False, False),
+     ("1-001 1-002 2-001 2-003", False, True), ("1-001 3-001", False, True), ("1-002 2-001", False, True)],
+)  # fmt: skip
+def test_parts_tell_what_is_missing(numbers: str, is_first_alone: bool, has_gap: bool) -> None:
+    inside = {"a": ["7", *HEAD_FILES], "b": ["8", "data.json"], "c": ["9", *HEAD_FILES]}
+    export = Export(dict.fromkeys(numbers.split(), ""), {"7": "2026", "8": "2025"}, inside)
+    assert (export.is_first_alone(), export.has_gap()) == (is_first_alone, has_gap)
+    assert export.complete_times() == ({} if has_gap else {"7": "2026"})
+
+
+def test_of_each_location_the_latest_moment_counts() -> None:
+    assert latest({"7": "2025", "8": "2024"}, {"7": "2026"}, {"7": "2024"}) == {"7": "2026", "8": "2024"}
 
 
 OPEN_QUESTIONS = {
