@@ -574,6 +574,16 @@ def test_rows_without_ids_keep_theirs_when_they_are_edited(shop: Shop) -> None:
     assert {id: review["text"] for id, review in shop.reviews.items()} == {f"{first}-2": "two"}
 
 
+def test_a_row_of_which_only_the_stars_changed_keeps_its_id(shop: Shop) -> None:
+    rows = [["Ann", "5", "2024-01-01", text] for text in "abc"]
+    shop.take(shop.csv(*rows), "--name", "B", "--source", "fb")
+    before = {review["text"]: id for id, review in shop.reviews.items()}
+    changed = [[*row[:1], "4", *row[2:]] for row in rows if before[row[3]] != min(before.values())]
+    shop.take(shop.csv(*changed), "--source", "fb")
+    assert {review["text"]: id for id, review in shop.reviews.items()} == before
+    assert sorted(review["rating"] for review in shop.reviews.values()) == [4, 4, 5]
+
+
 def test_a_text_at_two_sources_is_named_once(shop: Shop) -> None:
     long = "The best cinnamon buns of all, says Ann!"  # 40 characters
     shop.take(
