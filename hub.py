@@ -348,8 +348,8 @@ class Hub:
 
     def open_store(self) -> None:
         """Try to open the store, in a directory that is made when it is missing."""
-        with suppress(OSError):  # it is there, or opening the store tells why
-            self._settings.state_dir.mkdir(parents=True)
+        with suppress(OSError):  # opening the store tells why
+            self._settings.state_dir.mkdir(parents=True, exist_ok=True)
         self._store.keep_open()
 
     def stop(self, timeout_seconds: float) -> None:

@@ -153,7 +153,7 @@ def locked(directory: Path, *, is_dry: bool) -> Iterator[None]:
         yield
         return
     directory.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(directory, os.O_RDONLY)
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not directory.exists() or not os.path.samestat(os.fstat(descriptor), directory.stat()):
@@ -199,7 +199,7 @@ def write(path: Path, content: bytes, *, is_dry: bool) -> None:
 
 def _sync(directory: Path) -> None:
     """Make the names in a directory outlast a failure of power."""
-    descriptor = os.open(directory, os.O_RDONLY)
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
     finally:

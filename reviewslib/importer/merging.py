@@ -348,7 +348,7 @@ class Ledger:
             # A suppressed review stays away: each row that is not stored as it is may be it.
             suppressed = [id for id in (*numbered, *earlier) if digest(source, id) in self.suppressed_lines]
             fresh = [id for id in numbered if id not in self.entries]
-            ids |= zip(left, suppressed * len(left) or [*free, *fresh], strict=False)
+            ids |= zip(left, suppressed[:1] * len(left) or [*free, *fresh], strict=False)
         for (source, *_), id in ids.items():
             self.entries.setdefault(id, Entry(source))
         return ids
