@@ -1,18 +1,26 @@
-"""Crowds of strangers over real sockets: what they ask keeps no newcomer waiting, and an outage is proven."""
+"""Crowds of strangers keep no newcomer waiting, an outage is proven, and what the hub costs is bounded.
+
+Newcomers - Outage - Cost
+"""
 
 from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hub_lab import FORM, Lab, apart, form, open_lab, post, running, settled
+from hub_lab import FEED, FORM, Bench, Lab, apart, form, open_lab, post, running, settled
 
+import hub
 from reviewslib.websub import values
-from reviewslib.websub.store import list_subscriptions
+from reviewslib.websub.store import Store, Transaction, list_subscriptions
+from reviewslib.websub.values import Subscriber, Subscription, SubscriptionState
 
 
 @pytest.fixture
@@ -39,6 +47,9 @@ def black_hole() -> Iterator[int]:
             one.setblocking(False)
             one.connect_ex(("127.0.0.1", port))
         yield port
+
+
+# ---- Newcomers ----
 
 
 def test_a_domain_without_a_name_server_does_not_close_the_hub_to_newcomers(lab: Lab, tmp_path: Path) -> None:
@@ -74,6 +85,9 @@ def test_black_holes_of_25_domains_leave_room_for_newcomers(
         assert subject.counts()["pending"] > 150
 
 
+# ---- Outage ----
+
+
 def test_three_subscribers_in_different_networks_prove_an_outage(lab: Lab, tmp_path: Path) -> None:
     callbacks = [lab.url("/cb", f"h.d{number}.example") for number in range(3)]
     with running(lab, tmp_path) as subject:
@@ -92,3 +106,102 @@ def test_three_subscribers_in_different_networks_prove_an_outage(lab: Lab, tmp_p
             lambda: all(line.last_outcome == "name not resolved" for line in list_subscriptions(tmp_path))
         )
     assert [line.failures for line in list_subscriptions(tmp_path)] == [0] * 3
+
+
+# ---- Cost ----
+
+
+@pytest.fixture
+def rows_read(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The subscriptions and requests that have been read."""
+    read: list[object] = []
+
+    def counted(query: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+        def run(*arguments: Any) -> Iterator[Any]:
+            for row in query(*arguments):
+                read.append(row)
+                yield row
+
+        return run
+
+    for name in ("subscriptions", "pending"):
+        monkeypatch.setattr(Transaction, name, counted(getattr(Transaction, name)))
+    return read
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_look_reads_what_can_be_started_and_not_what_is_due_or_waits(
+    tmp_path: Path, rows_read: list[object], waits: bool
+) -> None:
+    bench = Bench(tmp_path)
+    bench.hub.stop(1)
+    store, now = Store(tmp_path), bench.clock.now
+    store.open()
+    with store.writing() as rows:
+        for number in range(3000):
+            host = f"h{number}.example"
+            url = f"https://{host}/"
+            who = Subscriber(FEED, url, url, host, host, f"192.0.2.{number % 20}", "")
+            row = Subscription(
+                None, who, None, now, now + 9999, "old", next_attempt_at=now + 60 if waits else 0
+            )
+            rows.save(SubscriptionState(), SubscriptionState(row))
+    store.close()
+    bench.start()
+    rows_read.clear()
+    assert len(list(bench.hub.due())) == (0 if waits else 16)
+    assert len(rows_read) <= (0 if waits else 32)
+    if waits:
+        bench.clock.now -= 7200  # only a clock that was set back makes these wait so long
+        assert len(list(bench.hub.due())) == 4
+    bench.hub.stop(1)
+
+
+def test_counting_is_done_once_a_second_whatever_happens_and_so_are_looks_when_nothing_does(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted, looked = list[float](), list[hub.Hub]()
+    count, due = Transaction.counts, hub.Hub.due
+
+    def remember(*arguments: Any) -> dict[str, int]:
+        counted.append(time.monotonic())
+        return count(*arguments)
+
+    def look(subject: hub.Hub, *arguments: Any) -> Any:
+        looked.append(subject)
+        return due(subject, *arguments)
+
+    monkeypatch.setattr(Transaction, "counts", remember)
+    monkeypatch.setattr(hub.Hub, "due", look)
+    with running(lab, tmp_path) as subject:
+        for number in range(100):
+            post(subject, form(callback=lab.url("/", f"h{number}.d{number % 50}.example")))
+        lab.wait(lambda: len(lab.arrivals) == 100)
+        lab.wait(lambda: "hub-worker" not in [thread.name for thread in threading.enumerate()])
+        looked.clear()
+        before = len(counted)
+        lab.wait(lambda: len(counted) == before + 2)
+        assert len(looked) <= 4
+    assert all(later - earlier > 0.9 for earlier, later in pairwise(counted))
+
+
+def test_a_machine_without_threads_says_so_and_goes_on_later(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    start, refused = threading.Thread.start, list[str]()
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == "hub-worker":
+            refused.append(thread.name)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(hub, "POLL_SECONDS", 0.01)
+    with running(lab, tmp_path) as subject, monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        post(subject, form(callback=lab.url("/cb")))
+        lab.wait(lambda: len(refused) > 5)
+        patch.undo()
+        lab.wait(settled(subject, active=1))
+    told = "the hub can start no thread, and tries again each second: can't start new thread"
+    assert (caplog.messages.count(told), "unexpected" in caplog.text) == (1, False)  # once a minute
