@@ -126,12 +126,12 @@ class Shop:
     def run(self, *arguments: object) -> int:
         return command.main([*map(str, arguments), "--data", str(self.data)])
 
-    def run_until_killed(self, *arguments: object) -> None:
-        """A command that is killed before it writes reviews.json."""
+    def run_until_killed(self, *arguments: object, name: str = "reviews.json") -> None:
+        """A command that is killed before it writes a file."""
         write = files.write
 
         def killed(path: Path, content: bytes, **how: bool) -> None:
-            if path.name == "reviews.json":
+            if path.name == name:
                 raise SystemExit(9)
             return write(path, content, **how)
 

@@ -165,7 +165,8 @@ def read_stored(directory: Path, contract: Contract, *, is_merged: bool) -> Stor
     try:
         known = read_state(None if state is None else decode(state), reviews_digest)
     except NotJson as error:
-        raise refused(STATE_FILE, f"{error}; delete the file to have it made anew") from None
+        (_, reason), *_ = error.faults
+        raise refused(STATE_FILE, f"{reason}; delete the file to have it made anew") from None
     return Stored(document, reviews_digest, insights, known, _suppressed(directory))
 
 

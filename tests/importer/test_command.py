@@ -33,6 +33,11 @@ REAL: dict[int, tuple[dict[str, object], dict[str, object]]] = {
     ),
     3: ({"reviewer": {"displayName": "Hidden", "isAnonymous": True}}, {"author": "A Google user"}),
     4: ({"createTime": "2025-01-07T20:15:00Z", "updateTime": None}, {"date": "2025-01-07T12:15:00-08:00"}),
+    5: ({"createTime": "2025-01-08T20:15:00", "updateTime": None}, {"date": "2025-01-08T12:15:00-08:00"}),
+    6: (
+        {"comment": "Takk", "reviewReply": {"comment": "Takk"}},  # what the owner wrote is no review
+        {"text": None, "owner_reply": {"text": "Takk", "date": None}},
+    ),
 }
 
 
@@ -63,7 +68,10 @@ def test_a_takeout_becomes_a_data_set_and_a_second_import_changes_no_byte(shop: 
         }
         assert shop.reviews[takeout_id(number)] == plain | served
     before = shop.files()
+    assert '\n },\n "reviews": [\n  {\n   "id": ' in before["reviews.json"].decode()
+    assert "Ósk" in before["reviews.json"].decode()
     assert shop.run(archive) == EXIT_SUCCESS
+    assert f"\n{shop.data}/reviews.json stays as it is: 63 reviews.\n" in shop.output().out
     assert shop.files() == before
     assert sorted(before) == ["import-state.json", "reviews.json"]
 
@@ -87,7 +95,9 @@ def insights(shop: Shop) -> dict[str, object]:
     return json.loads(shop.files()["insights.json"])  # type: ignore[no-any-return]
 
 
-def test_an_import_counts_what_the_owner_lists_and_only_when_it_changes(shop: Shop) -> None:
+def test_an_import_counts_what_the_owner_lists_and_only_when_it_changes(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shop.take(written(shop.root / "z", page([item(0)])), "--name", "B")
     assert "insights.json" not in shop.files()
     assert shop.run("--count") == EXIT_SUCCESS
@@ -99,38 +109,54 @@ def test_an_import_counts_what_the_owner_lists_and_only_when_it_changes(shop: Sh
     assert (counted["version"], counted["review_count"], counted["summary"]) == (3, 3, "Good")
     before = shop.files()
     shop.take(shop.root / "b")
+    shop.output()
     assert shop.run("--count", "--short-names") == EXIT_SUCCESS
+    assert shop.output().out == "technicians: Ósk: 3\ninsights.json stays as it is.\n"
     assert shop.files() == before
-    shop.take(written(shop.root / "c", page([item(3)])))
+    shop.run_until_killed(written(shop.root / "c", page([item(3)])), name="insights.json")
+    assert shop.run("--count") == EXIT_SUCCESS
     assert (insights(shop)["version"], insights(shop)["review_count"]) == (4, 4)
+    with monkeypatch.context() as patch:  # what the daemon would refuse is not written
+        patch.setattr(command.counting, "refresh_insights", lambda *_: {"version": "x"})
+        assert shop.run("--count") == EXIT_BAD_DATA
+    assert insights(shop)["version"] == 4
 
 
 def test_insights_of_a_person_become_the_editorial_file(shop: Shop) -> None:
     shop.take(written(shop.root / "a", page([item(1)])), "--name", "B")
     by_hand = {"version": 7, "model": "me", "review_count": 9, "summary": "Good", "topics": []}
     written(shop.data / "insights.json", json.dumps(by_hand))
+    shop.take(written(shop.root / "b", page([item(2)])))
+    assert insights(shop) == by_hand
     before = shop.files()
     assert shop.run("--count", "--dry-run") == EXIT_SUCCESS
     assert shop.files() == before
+    shop.output()
     assert shop.run("--count") == EXIT_SUCCESS
-    assert "version, model, review_count" in shop.output().out
+    told = "becomes editorial.json, without what is counted: version, model, review_count\n"
+    assert shop.output().out.startswith(f"insights.json {told}")
     assert json.loads(shop.files()["editorial.json"]) == {"summary": "Good", "topics": []}
     counted = insights(shop)
-    assert (counted["version"], counted["review_count"], counted["summary"]) == (8, 1, "Good")
+    assert (counted["version"], counted["review_count"], counted["summary"]) == (8, 2, "Good")
     written(shop.data / "insights.json", json.dumps(counted | {"summary": "Best"}))
     assert shop.run("--count") == EXIT_BAD_DATA
-    assert "changed by hand" in shop.output().err
+    told = "changed by hand; put that into editorial.json and remove this file\n"
+    assert shop.output().err.startswith(f"insights.json: {told}")
+    (shop.data / "insights.json").unlink()
+    assert shop.run("--count") == EXIT_SUCCESS
 
 
 def test_a_review_changed_since_it_was_annotated_is_named_until_the_annotation_changes(shop: Shop) -> None:
     def told(score: float, *options: str) -> bool:
         written(shop.data / "editorial.json", json.dumps({"per_review": {takeout_id(1): {"score": score}}}))
         assert shop.run("--count", *options) == EXIT_SUCCESS
-        return f"{takeout_id(1)} has changed since" in shop.output().out
+        warning = f"warning: {takeout_id(1)} has changed since its per_review was written\n"
+        return bool(shop.output().out.startswith(warning))
 
     shop.take(written(shop.root / "a", page([item(1)])), "--name", "B")
     assert not told(0.5)
     shop.take(written(shop.root / "b", page([item(1, comment="No!", updateTime=moment(9))])))
+    shop.output()
     assert told(0.5) and told(0.5)
     assert not told(-0.5)
     assert not told(-0.5)
@@ -141,7 +167,8 @@ def test_reviews_are_imported_even_if_the_insights_cannot_be_counted(shop: Shop)
     written(shop.data / "editorial.json", '{"summary": 5}')
     assert shop.run(written(shop.root / "b", page([item(1), item(2)]))) == EXIT_BAD_DATA
     told = shop.output().err
-    assert "editorial.json /summary" in told and "were imported" in told
+    assert told.startswith("editorial.json /summary: ")
+    assert told.endswith("\nThe reviews were imported; insights.json stays as it is.\n")
     assert len(shop.reviews) == 2
 
 
@@ -151,9 +178,11 @@ def test_archives_do_no_harm(shop: Shop) -> None:
     cut = written(shop.root / "cut.zip", takeout(shop.root / "t.zip", [item(1)]).read_bytes()[:-40])
     sheet = export_lab.zipped(shop.root / "s.xlsx", {"xl/workbook.xml": b"", **good})
     maps = export_lab.zipped(shop.root / "m.zip", {"Maps/Reviews.json": export_lab.OWN_REVIEWS})
+    titled = export_lab.zipped(shop.root / "d.zip", {"l/data.json": b'{"title": ""}'})
     large = f"{bomb}:l/reviews.json: cannot be read: it is larger than 64 MiB"
-    for path, words in ((bomb, large), (cut, "damaged"), (sheet, "CSV UTF-8"), (maps, "you wrote yourself")):
-        assert shop.run(path, "--zone", ZONE) == EXIT_BAD_DATA == 78
+    told = {bomb: large, cut: "damaged", sheet: "CSV UTF-8", maps: "you wrote yourself"}
+    for path, words in (told | {titled: f"{titled}: no reviews of a business in it; "}).items():
+        assert shop.run(shop.page(item(1)), path, "--zone", ZONE) == EXIT_BAD_DATA == 78
         assert words in shop.output().err
     climbing = {"../../../l/reviews.json": page([item(2)]), "/l/reviews-x.json": page([item(3)])}
     both = {"Maps/Reviews.json": export_lab.OWN_REVIEWS}
@@ -205,13 +234,31 @@ def test_no_file_of_the_sample_is_merged_with(shop: Shop, name: str) -> None:
     assert shop.files() == before
 
 
-def test_a_line_of_suppressed_txt_that_is_no_digest_stops_an_import(shop: Shop) -> None:
-    shop.data.mkdir()
-    expected = "expected 64 lower-case hexadecimal digits, or these after “author ”"
-    for content, told in ((b"\xff", ": not UTF-8"), (b"# who asked\n\nAnn\n", f" line 3: {expected}")):
-        written(shop.data / "suppressed.txt", content)
-        assert shop.run(shop.page(item(1)), "--name", "B", "--zone", ZONE) == EXIT_BAD_DATA
-        assert shop.output().err == f"suppressed.txt{told}\nNothing was written.\n"
+EXPECTED = "expected 64 lower-case hexadecimal digits, or these after “author ”"
+ANEW = "delete the file to have it made anew"
+BOTH = "not made from editorial.json, which is there, too; put all into that and remove this"
+WRONG = [
+    ("reviews.json", b'{"business": {"name": "B"}}', "reviews.json: 'reviews' is a required property"),
+    ("import-state.json", b"", f"import-state.json: not JSON at line 1 column 1: Expecting value; {ANEW}"),
+    ("import-state.json", b'{"zone": "Mars/Base"}', "import-state.json: 'Mars/Base' is not a time zone"),
+    ("insights.json", b'{"version": 1, "model": "me", "review_count": 1}', f"insights.json: {BOTH}"),
+    ("insights.json", None, "{}/insights.json: cannot be read: it is not a regular file"),
+    ("suppressed.txt", b"\xff", "suppressed.txt: not UTF-8"),
+    ("suppressed.txt", b"# who asked\n\nAnn\n", f"suppressed.txt line 3: {EXPECTED}"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "told"), WRONG)
+def test_what_is_wrong_in_the_directory_stops_a_command_that_reads_it(
+    shop: Shop, name: str, content: bytes | None, told: str
+) -> None:
+    shop.take(shop.page(item(1)), "--name", "B")
+    written(shop.data / "editorial.json", "{}")
+    (shop.data / name).mkdir() if content is None else written(shop.data / name, content)
+    assert shop.run("--count" if BOTH in told else shop.page(item(2))) == EXIT_BAD_DATA
+    assert shop.output().err.startswith(told.format(shop.data))
+    assert Shop(shop.root / "new").run("--count") == EXIT_BAD_DATA
+    assert shop.output().err == f"reviews.json: there is none in {shop.root}/new/data\nNothing was written.\n"
 
 
 def test_counting_is_tried_on_a_copy_of_the_sample(shop: Shop) -> None:
@@ -242,7 +289,7 @@ def test_links_among_exports_are_skipped_and_named(shop: Shop) -> None:
     shop.take(*sorted(drop.iterdir()), "--name", "B")
     told = shop.output()
     for name in ("x/reviews-2.json", "x/up", "link", "elsewhere", "dangling"):
-        assert f"skipped: {drop / name} is a link" in told.out
+        assert f"\nskipped: {drop / name} is a link; give the file itself\n" in told.out
     assert "root:" not in told.out + told.err
     assert set(shop.reviews) == {takeout_id(1)}
     assert shop.run(drop / "link", "--zone", ZONE) == EXIT_BAD_DATA
@@ -328,6 +375,12 @@ def test_a_full_disk_or_memory_or_an_interruption_changes_nothing(
     assert shop.files() == before
 
 
+def test_an_output_that_is_full_is_status_1(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", Mock(**{"flush.side_effect": OSError(28, "full")}))
+    assert command.main(["--template"]) == EXIT_FAILURE
+    assert shop.output().err == "cannot write the output: full\n"
+
+
 @pytest.mark.parametrize("stdout", [">&-", "| cat"])
 def test_a_terminal_with_few_letters_or_none_is_no_fault(shop: Shop, stdout: str) -> None:
     path = shop.csv(["Ann", "5", "2024-01-01", "BjÃ¸rn"])
@@ -366,13 +419,13 @@ def test_a_drop_folder_with_stray_files_imports_the_rest_and_names_them(shop: Sh
     written(drop / ".DS_Store", b"\0\1")
     written(drop / "takeout-20260101T101112Z-002.zip.part", b"PK\x03\x04 cut")
     written(drop / "strange.csv", "Who,Mark,Note\nAnn,5,x\n")
-    written(drop / "faulty.csv", "author,rating,date,source\n" + 9 * "Ann,x,2024-01-01,fb\n")
+    written(drop / "too faulty.csv", "author,rating,date,source\n" + 3 * "Ann,x,2024-01-01,fb\n")
     written(drop / "good.csv", "author,rating,date,source\nAnn,5,2024-01-01,fb\n")
     takeout(drop / "takeout-20260101T101112Z-001.zip", [item(n) for n in range(1, 21)])
     shop.output()
     assert shop.run("--drop", drop) == EXIT_SUCCESS
     told = shop.output().out
-    for name in ("desktop.ini", "holiday", "takeout-20260101T101112Z-002.zip.part", "strange.csv", "faulty"):
+    for name in ("desktop.ini", "holiday", "takeout-20260101T101112Z-002.zip.part", "strange.csv", "too"):
         assert any(line.startswith("skipped: ") and str(drop / name) in line for line in told.splitlines())
     strange, asked = drop / "strange.csv", '"author", "rating", "date". They are "Who", "Mark", "Note"'
     asked += "; nothing says where its reviews were published\n  Explain it once: "
@@ -393,12 +446,25 @@ def test_a_drop_folder_with_stray_files_imports_the_rest_and_names_them(shop: Sh
     for path in (drop / "good.csv", drop / "takeout-20260101T101112Z-001.zip"):
         path.unlink()
     assert shop.run("--drop", drop) == EXIT_BAD_DATA
-    assert "There is nothing to import" in shop.output().err
+    assert shop.output().err.endswith("\nThere is nothing to import.\nNothing was written.\n")
     empty = shop.root / "empty"
     empty.mkdir()
     assert shop.run("--drop", empty) == Shop(shop.root / "new").run("--drop", empty) == EXIT_SUCCESS
+    assert shop.output().out == 2 * f"{empty} is empty\n"
     assert shop.run(drop / "desktop.ini") == EXIT_BAD_DATA  # named by somebody, it is a fault as before
     assert shop.files() == before
+
+
+@pytest.mark.parametrize("name", ["mine-002", "mine-002.zip"])
+def test_of_an_export_with_a_damaged_part_in_the_drop_folder_nothing_is_removed(
+    shop: Shop, name: str
+) -> None:
+    shop.take(takeout(shop.root / "first.zip", [item(n) for n in range(9)]))
+    (shop.root / "drop" / name).mkdir(parents=True)
+    written(shop.root / "drop" / name / "reviews.json", "{")
+    takeout(shop.root / "drop" / "mine-001.zip", [item(n) for n in range(1, 10)])
+    assert shop.run("--drop", shop.root / "drop") == EXIT_SUCCESS
+    assert len(shop.reviews) == 10
 
 
 def test_a_location_that_appears_in_a_drop_folder_is_named_and_not_imported(shop: Shop) -> None:
@@ -419,6 +485,7 @@ def test_a_dry_run_speaks_in_the_conditional_and_leaves_no_trace(shop: Shop) -> 
     assert not shop.data.exists()
     told = shop.output().out
     assert "reviews.json would be written: 1 review." in told and "running service" not in told
+    assert told.endswith("\nA dry run: nothing was written.\n")
     assert not re.search(r" (is|are|was|were) (?!not|written\.$)", told.replace("nothing was written", ""))
     shop.take(pages, "--name", "B")
     assert shop.run(pages, "--dry-run") == EXIT_SUCCESS
@@ -441,26 +508,31 @@ def test_the_closing_hint_is_a_command_that_works_where_it_is_typed(shop: Shop) 
 def test_a_count_lists_names_with_their_mentions_and_warns_of_keys_that_are_nearly_right(shop: Shop) -> None:
     shop.take(written(shop.root / "a", page([item(1), item(2)])), "--name", "B")
     names = [*ALIASES["technicians"], {"id": "bo", "label": "Bo Roe", "aliases": ["Bo"]}]
-    written(shop.data / "editorial.json", json.dumps({"entities": {"technicians": names}, "sumary": "Good"}))
+    entities = {
+        "technicians": names,
+        "service_areas": [{"id": "i", "label": "Í", "aliases": ["í"]}, {"id": "u", "label": "Ú"}],
+    }
+    written(shop.data / "editorial.json", json.dumps({"entities": entities, "sumary": "Good"}))
     shop.output()
     assert shop.run("--count") == EXIT_SUCCESS
     warning = 'warning: editorial.json /sumary: an unknown key, which nothing reads; is "summary" meant?'
-    counted = "insights.json is counted from 2 reviews."
-    assert shop.output().out == f"{warning}\ntechnicians: Ósk: 2\ntechnicians: Bo Roe: 0\n{counted}\n"
+    counted = "technicians: Ósk: 2\ntechnicians: Bo Roe: 0\nservice areas: Í: 2"
+    assert shop.output().out == f"{warning}\n{counted}\ninsights.json is counted from 2 reviews.\n"
 
 
 def test_a_flag_without_effect_says_so(shop: Shop) -> None:
     pages = written(shop.root / "a", page([item(1)]))
     shop.take(pages, "--name", "B")
     assert "no effect" not in shop.output().out
-    shop.take(pages, "--name", "C", "--source", "fb", "--map", "author=x", "--scale", "10")
-    told = shop.output().out
-    assert "--name has no effect: the business is called 'B'" in told
-    assert all(f"--{flag} has no effect" in told for flag in ("source", "map", "scale"))
+    shop.take(pages, "--name=C", "--source=fb", "--map=author=x", "--scale=10", "--date-order=mdy")
+    told = "--name has no effect: the business is called 'B'; change it in reviews.json\n"
+    for flag in ("date-order", "map", "scale", "source"):
+        told += f"--{flag} has no effect: no row of these files needs it\n"
+    assert shop.output().out.startswith(told)
     rows = shop.csv(["Ann", "5", "2024-01-02", "fb"], header="author rating date source")
     shop.take(rows, "--source", "yelp", "--location", PLACE)
-    told = shop.output().out
-    assert "--source has no effect" in told and "--location has no effect" in told
+    told = "--location has no effect: these files name no location\n--source has no effect: "
+    assert shop.output().out.startswith(told)
     other = shop.file("b.csv", "author,rating,date,source\nAnn,5,2024-01-02,fb\n")
     shop.take(shop.csv(["Ann", "5", "2024-01-02", ""]), other, "--source", "yelp")
     assert "no effect" not in shop.output().out
@@ -489,6 +561,9 @@ def test_the_skeleton_of_the_business_is_served_as_if_absent_and_survives_when_f
     document = shop.document
     address = BLANK_BUSINESS["address"] | {"locality": "Vík"}
     document["business"] |= {"description": "Buns", "address": address}
-    written(shop.data / "reviews.json", json.dumps(document))
+    rating = {"aggregate_rating": {"rating_value": 1, "review_count": 9}}
+    written(shop.data / "reviews.json", json.dumps(rating | document))
+    shop.output()
     shop.take(written(shop.root / "b", page([item(2)])))
+    assert "\nwarning: reviews.json gives an aggregate_rating of its own: " in shop.output().out
     assert shop.document["business"] == document["business"]
