@@ -275,7 +275,7 @@ class Ledger:
 
     def recognised_locations(self, records: Sequence[Record]) -> set[str]:
         """The locations of records that are stored, for a state that knows none."""
-        keys = self._by_match_key.keys() - {""}
+        keys = self._by_match_key
         ids = (f"{each.review['source']}-{each.native_id}" for each in records)
         pairs = zip(records, ids, strict=True)
         return {each.location for each, id in pairs if id in self.entries or _match_key(each) in keys} - {""}

@@ -1,6 +1,8 @@
 """The header of a CSV is the template's, a known tool's, or explained once; titles are kept."""
 
+import os
 import shlex
+import sys
 from typing import Any
 
 import pytest
@@ -186,25 +188,32 @@ def test_what_was_said_of_a_header_is_remembered_for_it_alone(shop: Shop) -> Non
 
 
 def test_all_that_is_missing_is_asked_once_and_settled(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TZ", "Europe/Oslo")
+    real = os.path.realpath
+    zone = {"/etc/localtime": "/usr/share/zoneinfo/Europe/Oslo"}
+    monkeypatch.setattr(os.path, "realpath", lambda path, **how: zone.get(path) or real(path, **how))
+    monkeypatch.delenv("TZ", raising=False)
+    monkeypatch.setenv("SUDO_USER", "ann")
     rows = table("Customer Stars When What Mail", ["Ann", "5", "2024-01-02 10:00", "Good", "a@b"])
     other = written(shop.root / "b.csv", table("author rating date", ["Bo", "4", "2024-01-02 10:00"]))
     path = written(shop.root / "a.csv", rows)
-    assert shop.run(path, other) == EXIT_BAD_DATA
+    monkeypatch.setattr(sys, "argv", ["import", str(path), str(other), "--data", str(shop.data)])
+    assert command.main() == EXIT_BAD_DATA
     told = shop.output().err
     asked = "a.csv: it is not known which|what the business is called|a.csv: nothing says|b.csv: nothing says"
     assert all(each in told for each in asked.split("|"))
     assert "This machine is in Europe/Oslo" in told
     assert "--zone Europe/Oslo" in told.splitlines()[-1] and "--name 'YOUR BUSINESS'" in told.splitlines()[-1]
-    first = told.splitlines()[-2]
+    copy, first, second = told.splitlines()[-3:]
+    assert copy == "Copy this, and put your own words where it says YOUR:"
     assert "--map author=Customer,rating=Stars,date=When,text=What" in first and str(other) not in first
+    assert "--map" not in second and first.startswith(f"sudo {sys.executable} -m ")
     words = {"YOUR BUSINESS": "B", "YOUR-SOURCE": "fb"}
-    arguments = [words.get(word, word) for word in shlex.split(first)[3:]]
+    arguments = [words.get(word, word) for word in shlex.split(first)[4:]]
     assert command.main(arguments) == 0
     assert shop.only()["date"] == "2024-01-02T10:00:00+01:00"
 
 
-MACHINES = {"UTC": "UTC", "Etc/GMT-1": "Etc/GMT-1", ":Mars/Base": "no zone that has a name"}
+MACHINES = {"UTC": "UTC", ":Etc/GMT-1": "Etc/GMT-1", "Mars/Base": "no zone that has a name"}
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -214,6 +223,7 @@ def test_a_machine_in_no_place_is_no_hint(shop: Shop, monkeypatch: pytest.Monkey
     assert shop.run(rows, "--name", "B", "--source", "fb") == EXIT_BAD_DATA
     told = shop.output().err
     assert f"This machine is in {MACHINES[machine]}.\n" in told and told.endswith("--zone YOUR/ZONE\n")
+    assert told.splitlines()[-1].startswith(f"{sys.executable} -m ")
 
 
 FAILURES = [(1, 0, False), (1, 2, True), (2, 2, True), (3, 2, False), (3, 27, True), (4, 27, False)]

@@ -214,7 +214,7 @@ REFUSED = {
     "text": (page([5, *3 * ["x"], item(1)]), '/reviews/1: it is "x" and not an object\n'),
     "reviewer": (page([item(1, reviewer=[1])]), "/reviews/0: reviewer is an array and not an object\n"),
     "comment": (page([item(1, comment=5)]), "/reviews/0: comment is 5 and not text\n"),
-    "createTime": (page([item(1, createTime=None)]), "/reviews/0: createTime is null and not a moment\n"),
+    "day": (page([item(1, createTime="2025-01-02")]), 'createTime is "2025-01-02" and not a moment\n'),
     "fifty": (page(50 * [{"starRating": "ONE"}]), f"/reviews/49: {NAMELESS}Mend the file, or"),
     "more": (page(52 * [{"starRating": "ONE"}]), f"/reviews/49: {NAMELESS}  and 2 more\nMend the file, or"),
     "verified": (b"author,rating,date,source,verified\nA,5,2024-01-01,fb,no\n", "--map"),
@@ -236,6 +236,14 @@ def test_an_empty_page_is_no_fault(shop: Shop) -> None:
     for n, empty in enumerate((b"{}", page([], averageRating=0, totalReviewCount=0, nextPageToken=""))):
         shop.take(shop.page(item(n)), shop.file("empty", empty), "--name", "B")
     assert len(shop.reviews) == 2
+    told = "\npages of the API with 0 reviews of 0 stars remove nothing: they do not name one location\n"
+    assert told in shop.output().out
+
+
+def test_letters_that_look_damaged_are_told(shop: Shop) -> None:
+    shop.take(shop.csv(*(["Ann", "5", f"2024-01-0{n}", "BjÃ¸rn"] for n in (1, 2))), "--name=B", "--source=fb")
+    told = "\nletters of 2 reviews look damaged (“BjÃ¸rn”); export them anew\n"
+    assert told in shop.output().out
 
 
 JSON_LIKE = st.recursive(

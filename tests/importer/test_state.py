@@ -67,8 +67,9 @@ def test_a_wrong_zone_is_put_right_and_the_same_files_change_no_byte(shop: Shop)
     assert shop.run("--rewrite-dates", "--zone", RIGHT, "--dry-run") == EXIT_SUCCESS
     assert "dates of 4 reviews would be written anew in Europe/Berlin" in shop.output().out
     assert shop.files() == before
-    assert shop.run(rows, "--zone", RIGHT) == EXIT_BAD_DATA
-    assert "--zone Europe/Berlin --rewrite-dates" in shop.output().err
+    for flags in (["--zone", RIGHT], [f"--zone={RIGHT}"]):
+        assert shop.run(rows, *flags) == EXIT_BAD_DATA
+        assert "--zone Europe/Berlin --rewrite-dates" in shop.output().err
     assert shop.run("--rewrite-dates", "--zone", RIGHT) == EXIT_SUCCESS
     after = shop.files()
     replies = {id: (review.get("owner_reply") or {}).get("date") for id, review in shop.reviews.items()}
@@ -90,6 +91,9 @@ def test_a_wrong_zone_is_put_right_and_the_same_files_change_no_byte(shop: Shop)
     }
     assert shop.run(rows) == EXIT_SUCCESS
     assert set(shop.reviews) == set(dates)
+    shop.output()
+    assert shop.run(shop.page(item(9)), "--rewrite-dates", "--zone", RIGHT) == EXIT_SUCCESS
+    assert "\ndates of 4 reviews were written anew in Europe/Berlin\n" in shop.output().out
 
 
 def test_a_row_that_was_erased_stays_away_in_the_right_zone(shop: Shop) -> None:
@@ -100,6 +104,9 @@ def test_a_row_that_was_erased_stays_away_in_the_right_zone(shop: Shop) -> None:
     assert shop.run("--rewrite-dates", "--zone", RIGHT) == EXIT_SUCCESS
     assert shop.run(rows, "--source", "fb") == EXIT_SUCCESS
     assert shop.only()["author"] == "Cy"
+    other = shop.csv(["Bo", "5", "2024-03-06 03:00", "of this day in any zone"])
+    assert shop.run(other, "--source", "fb") == EXIT_SUCCESS
+    assert len(shop.reviews) == 2
 
 
 def test_a_kill_amid_the_rewriting_of_dates_is_mended_by_the_same_command(shop: Shop) -> None:
