@@ -398,7 +398,7 @@ def test_a_store_that_comes_late_is_opened_then(
                 with pytest.raises(StoreFault), store.writing():
                     pass
             (line,) = caplog.messages
-            assert line.startswith("the hub can store no requests: ")
+            assert line.startswith("the hub can store no requests: ") and reason in line
         store.keep_open()
         assert store.trouble is None
         assert caplog.messages[1:] == ["the hub can store requests again"]
