@@ -499,8 +499,11 @@ def test_the_closing_hint_is_a_command_that_works_where_it_is_typed(shop: Shop) 
     pages = written(shop.root / "p", page([item(1)]))
     arguments = [program, pages, "--data", shop.data, "--zone", ZONE, "--name", "B"]
     told = subprocess.run(arguments, capture_output=True, text=True, check=True, cwd=shop.root).stdout
-    hint = told.splitlines()[-1].partition(": ")[2]
-    check = [*shlex.split(hint), "--check"]
+    hint = shlex.split(
+        told.splitlines()[-1].removeprefix("A running service shows them soon. To start one: ")
+    )
+    assert hint[0] == str(program.with_name("reviewsd"))
+    check = [*hint, "--check"]
     ran = subprocess.run(check, capture_output=True, text=True, cwd=shop.root, check=False)
     assert (ran.returncode, "1 review" in ran.stdout) == (0, True)
 

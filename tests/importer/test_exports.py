@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from export_lab import HEADER, OWN_REVIEWS, ROW, ZONE, Shop, item, moment, page, table, written
+from export_lab import HEADER, OWN_REVIEWS, ROW, ZONE, Shop, api_item, item, moment, page, table, written
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -233,11 +233,16 @@ def test_what_cannot_be_imported_is_refused_in_a_sentence(shop: Shop, kind: str)
 
 
 def test_an_empty_page_is_no_fault(shop: Shop) -> None:
-    for n, empty in enumerate((b"{}", page([], averageRating=0, totalReviewCount=0, nextPageToken=""))):
-        shop.take(shop.page(item(n)), shop.file("empty", empty), "--name", "B")
-    assert len(shop.reviews) == 2
-    told = "\npages of the API with 0 reviews of 0 stars remove nothing: they do not name one location\n"
-    assert told in shop.output().out
+    nameless = page([api_item(5, name=None)], averageRating=5, totalReviewCount=1)
+    empty = page([], averageRating=0, totalReviewCount=0, nextPageToken="")
+    for n, content in enumerate((b"{}", empty, nameless)):
+        shop.take(shop.page(item(n)), shop.file("empty", content), "--name", "B")
+    assert len(shop.reviews) == 4
+    told = shop.output().out
+    for totals in ("0 reviews of 0", "1 reviews of 5"):
+        assert (
+            f"\npages of the API with {totals} stars remove nothing: they do not name one location\n" in told
+        )
 
 
 def test_letters_that_look_damaged_are_told(shop: Shop) -> None:

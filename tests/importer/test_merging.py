@@ -136,7 +136,8 @@ def test_a_page_removes_nothing_and_a_whole_has_a_brake(shop: Shop) -> None:
     shop.take(takeout(shop.root / "b.zip", items[4:]), "--allow-removals")
     assert len(shop.reviews) == 16
     shop.take(shop.root / "a.zip")  # of the same time: they have returned
-    shop.take(shop.page(item(50, createTime=moment(19))), shop.root / "a.zip")  # nor is it removed
+    new = item(50, createTime=moment(19), updateTime=moment(19))  # which is not removed
+    shop.take(shop.page(new), shop.root / "a.zip")
     assert len(shop.reviews) == 21
 
 
@@ -455,7 +456,7 @@ def test_with_a_lost_state_another_location_is_asked_for_and_the_same_is_not(sho
     (shop.data / "import-state.json").unlink()
     other = takeout(shop.root / "b.zip", [item(n, place="22") for n in range(50, 55)], place="22")
     assert shop.run(other, shop.page(api_item(0, name=None)), "--zone", ZONE) == EXIT_BAD_DATA
-    assert '\n  22 "Bó\'s Bakarí": 5 reviews here, 0 stored\nName' in shop.output().err
+    assert 'its own:\n  22 "Bó\'s Bakarí": 5 reviews here, 0 stored\nName' in shop.output().err
     renamed = item(0, reviewer={"displayName": "Eva"})  # whose id alone is known
     shop.take(written(shop.root / "q", page([renamed])))
     shop.take(archive)
@@ -651,6 +652,7 @@ def test_without_the_state_rows_are_told_apart_by_what_is_stored(shop: Shop) -> 
     (shop.data / "import-state.json").unlink()
     shop.take(shop.csv(*(row for row in rows if before[row[1]] != min(before.values()))), "--source", "fb")
     assert {str(review["rating"]): id for id, review in shop.reviews.items()} == before
+    assert "by hand" not in shop.output().out
 
 
 def test_a_row_with_an_id_never_takes_that_of_one_without(shop: Shop) -> None:
