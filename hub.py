@@ -235,7 +235,7 @@ def verification(request: PendingRequest, challenge: str, timeout_seconds: float
     # REC 5.1.1: the callback's own query stays exactly as it is.
     callback = request.subscriber.callback
     joint = "?" if "?" not in callback else "" if callback.endswith(("?", "&")) else "&"
-    url = callback + joint + urlencode(parameters, quote_via=quote, safe="")
+    url = callback + joint + urlencode(parameters, quote_via=quote)
     # One byte more than the challenge, so that an answer that only begins with it is recognized.
     confirmed_in = request.subscriber.network
     return CallbackRequest("GET", url, {}, None, timeout_seconds, len(challenge) + 1, confirmed_in)
@@ -411,7 +411,7 @@ class Hub:
         who, running_time = request.subscriber, self._running_time()
         network = self._networks.get(who.host)
         usage = rows.usage(replace(who, network=network), now)
-        backoffs = [each for (_, is_request), each in self._backoffs.copy().items() if is_request]
+        backoffs = self._backoffs.copy().values()  # of which requests alone have attempts
         unanswered = [each.row_id for each in backoffs if each.attempts and running_time < each.until]
         if usage.is_full and rows.evict(who.domain, unanswered):
             usage = usage._replace(pending=usage.pending - 1)
@@ -422,7 +422,7 @@ class Hub:
     # The scheduler's thread.
 
     def _schedule(self) -> None:
-        upkeep = [self._store.keep_open, self._prune, self.delete_expired, self.refresh_counts]
+        upkeep = [self._store.keep_open, self.prune, self.delete_expired, self.refresh_counts]
         upkeep_at = -math.inf
         while not self._stopping.is_set():
             began, steps = time.monotonic(), [self._start_due]
@@ -517,8 +517,8 @@ class Hub:
                     rows.save(SubscriptionState(row), SubscriptionState())
                     log_event(row, "lease ended")
 
-    def _prune(self) -> None:
-        """Drop backoffs and counts that are over."""
+    def prune(self) -> None:
+        """Drop backoffs and counts that are over, so that the memory that they take is bounded."""
         now = self._running_time()
         for who, backoff in self._backoffs.copy().items():
             if now > backoff.until + MAX_OWN_FAULT_SECONDS:
@@ -575,8 +575,8 @@ class Hub:
             self._back_off(request, UNVERIFIED_SECONDS / MAX_UNVERIFIED)
 
         def decide(rows: Transaction, state: SubscriptionState) -> Transition:
-            usage = rows.usage(replace(who, network=response.network), sent_at) if confirmed else None
-            full = exhausted_quota(usage, self._settings.max_subscriptions) if usage else ""
+            usage = rows.usage(replace(who, network=response.network), sent_at)
+            full = exhausted_quota(usage, self._settings.max_subscriptions)
             return after_verification(state, request, response, confirmed, sent_at, full)
 
         self._record(request, sent_at, response, decide)

@@ -92,6 +92,7 @@ def work(subject: hub.Hub) -> None:
             break
         for exchange in due:
             subject.perform(exchange)
+    subject.prune()
     subject.refresh_counts()
 
 

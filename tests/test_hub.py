@@ -17,6 +17,7 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hub_lab import (
@@ -247,12 +248,25 @@ def test_a_victim_that_is_named_first_is_tried_fifty_times_a_minute_although_oth
     assert (len(bench.sent), bench.states().count(("active", 0))) == (50, 50)
 
 
-def test_an_address_that_accepts_deliveries_has_confirmed_them(bench: Bench) -> None:
+def test_an_address_that_accepts_deliveries_has_confirmed_them(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub, "MAX_CACHED_NETWORKS", 1)  # of which the cache holds no more
     bench.subscribe()
     bench.networks = {"s.example": "203.0.113.7"}  # the callback has moved
     for number in range(60):
         bench.change(str(number))
     assert len(bench.contents) == 60
+
+
+def test_callbacks_that_move_to_an_address_that_refuses_do_not_hammer_it(bench: Bench) -> None:
+    names = [f"n{number}.example" for number in range(60)]
+    for name in names:
+        bench.subscribe(callback=f"https://{name}/")
+    bench.networks = dict.fromkeys(names, "203.0.113.7")
+    bench.on_post = status(404)
+    bench.change()
+    assert len(bench.posts) == 50
 
 
 def test_a_stranger_cannot_make_the_hub_hammer_a_subscriber(bench: Bench) -> None:
@@ -440,6 +454,7 @@ def test_nothing_is_sent_while_the_content_is_the_same_and_a_renewal_only_extend
     bench.subscribe()
     bench.change()
     (before,) = list_subscriptions(bench.settings.state_dir, clock=bench.clock)
+    assert (before.last_attempt_at, before.last_outcome) == (bench.clock.now, "HTTP 204")
     for _ in range(2):
         bench.wait(60)
         bench.subscribe()
@@ -497,6 +512,7 @@ def test_three_failures_in_a_row_remove_and_are_told_once(
     (notice,) = bench.gets[1:]
     assert (notice["hub.mode"], notice["hub.topic"]) == ("denied", BASE_URL + FEED)
     assert notice["hub.reason"] == "3 deliveries in a row failed; subscribe again to resume"
+    assert "&hub.reason=3%20deliveries%20in%20a%20row" in bench.sent[-1].url
     bench.on_get = echo
     bench.subscribe()
     bench.change("four")
@@ -590,8 +606,11 @@ def test_a_fault_of_our_own_is_no_failure_of_the_callback(
         bench.wait(60)
     assert len(bench.contents) == 5
     assert {signature(sent) for sent in bench.posts} == {signed("new", "two")}
-    assert bench.states() == [("active", 0)]
-    assert ("failed unexpectedly" in caplog.text) == (fault is bug)
+    (line,) = list_subscriptions(bench.settings.state_dir, clock=bench.clock)
+    told = "an exchange with a callback failed unexpectedly" in caplog.messages
+    assert (line.failures, line.last_outcome, told) == (
+        (0, "error in the hub", True) if fault is bug else (0, "not reachable", False)
+    )
 
 
 def test_a_request_of_a_subscriber_waits_out_an_outage_of_an_hour(bench: Bench) -> None:
@@ -616,6 +635,9 @@ def test_a_request_that_replaces_another_has_an_hour_of_its_own(bench: Bench) ->
         for _ in range(59):
             bench.wait(60)
     assert bench.states() == [("active", 0), ("subscribe", 0)]
+    for _ in range(2):
+        bench.wait(60)
+    assert bench.states() == [("active", 0)]
 
 
 @pytest.mark.parametrize(
@@ -841,6 +863,19 @@ def test_a_late_result_touches_nothing_else(bench: Bench, then: str) -> None:
     assert bench.states() == ([] if then == "is removed" else [("active", 0)])
 
 
+def test_a_hub_that_has_published_and_counted_nothing_or_has_no_place_for_a_store_answers(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "file").touch()
+    for state_dir, published, code in ((tmp_path, {}, 404), (tmp_path / "file" / "state", topics(), 503)):
+        made = hub.Hub(settings(state_dir))
+        made.open_store()
+        if published:
+            made.publish(published)
+        assert (made.answer(FORM, form()).status, made.counts()) == (code, {})
+        made.stop(1)
+
+
 def test_requests_that_cannot_be_stored_are_503(bench: Bench) -> None:
     bench.subscribe()
     bench.hub.stop(1)
@@ -906,10 +941,11 @@ def test_the_log_has_a_line_an_event_with_the_host_only(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
+    callback = "https://s.example:8443/secret-path?key=1"
     bench.on_get = status(200)
-    bench.subscribe(callback="https://s.example:8443/secret-path?key=1", secret="hush")
+    bench.subscribe(callback=callback, secret="hush")
     bench.on_get = echo
-    bench.subscribe(callback="https://s.example:8443/secret-path?key=1", secret="hush")
+    bench.subscribe(callback=callback, secret="hush")
     bench.change()
     bench.on_post = status(500)
     bench.change("three")
@@ -918,6 +954,9 @@ def test_the_log_has_a_line_an_event_with_the_host_only(
     bench.on_post = status(500)
     for _ in range(2):
         bench.wait(5000)
+    bench.subscribe(callback=callback)
+    bench.post(form("unsubscribe", callback))
+    bench.work()
     assert caplog.messages == [
         f"hub /feed.xml s.example: {line}"
         for line in (
@@ -931,6 +970,11 @@ def test_the_log_has_a_line_an_event_with_the_host_only(
             "delivery failed, 2 of 3: HTTP 500",
             "delivery failed, 3 of 3, removed: HTTP 500",
             "denied notice: HTTP 200",
+            *(
+                f"{mode} {done}"
+                for mode in ("subscribe", "unsubscribe")
+                for done in ("requested", "confirmed: HTTP 200")
+            ),
         )
     ]
     levels = {record.levelname: record.getMessage() for record in caplog.records}
@@ -949,11 +993,20 @@ def test_410_removes_at_once_without_a_notice_and_is_a_warning(
     assert bench.states() == []
 
 
-def test_what_is_for_labs_only_is_said_loudly(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    for allow_private in (False, True):
+def test_what_is_for_labs_only_is_said_loudly_and_the_client_knows_the_own_host(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = Mock()
+    monkeypatch.setattr(hub, "CallbackClient", client)
+    for said in ({}, {"allow_private": True, "ca_file": tmp_path}):
         assert caplog.records == []
-        hub.Hub(settings(tmp_path, allow_private=allow_private)).stop(1)
-    assert "PRIVATE ADDRESSES" in caplog.text
+        hub.Hub(settings(tmp_path, **said))
+    given = {"allow_private": True, "own_host": "reviews.example"}
+    client.assert_called_with(settings(tmp_path).user_agent, tmp_path, **given)
+    assert caplog.messages == [
+        "hub: PRIVATE ADDRESSES AND ALL PORTS ARE ALLOWED FOR CALLBACKS; for labs only",
+        f"hub: certificates in {tmp_path} are trusted for callbacks; for labs only",
+    ]
 
 
 # ---- Scheduling --------------------------------------------------------------------------------------------
@@ -1051,10 +1104,10 @@ def test_every_exchange_gets_its_turn_with_any_number_of_workers(workers: int) -
 
 
 def test_who_was_slow_or_waited_for_a_retry_is_in_the_lane_of_retries_until_it_is_quick(bench: Bench) -> None:
-    def after(seconds: float) -> Answer:
+    def after(seconds: float, then: Answer = echo) -> Answer:
         def answer(request: CallbackRequest) -> CallbackResponse:
             bench.running_time.now += seconds
-            return echo(request)
+            return then(request)
 
         return answer
 
@@ -1089,6 +1142,10 @@ def test_who_was_slow_or_waited_for_a_retry_is_in_the_lane_of_retries_until_it_i
     assert lanes("six", "subscribe") == ["retry"]
     bench.wait(60)
     assert lanes("seven", "subscribe") == ["renewal"]
+    bench.on_get = after(2.1, SILENCE)
+    bench.wait(60)
+    assert lanes("seven", "subscribe") == ["renewal"]
+    assert lanes("eight") == ["retry"]
 
 
 # ---- Threads -----------------------------------------------------------------------------------------------
