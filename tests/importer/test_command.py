@@ -425,7 +425,13 @@ def test_a_drop_folder_with_stray_files_imports_the_rest_and_names_them(shop: Sh
     shop.output()
     assert shop.run("--drop", drop) == EXIT_SUCCESS
     told = shop.output().out
-    for name in ("desktop.ini", "holiday", "takeout-20260101T101112Z-002.zip.part", "strange.csv", "too"):
+    for name in (
+        "desktop.ini",
+        "holiday",
+        "takeout-20260101T101112Z-002.zip.part",
+        "strange.csv",
+        "too faulty.csv: 3 of 3",
+    ):
         assert any(line.startswith("skipped: ") and str(drop / name) in line for line in told.splitlines())
     strange, asked = drop / "strange.csv", '"author", "rating", "date". They are "Who", "Mark", "Note"'
     asked += "; nothing says where its reviews were published\n  Explain it once: "

@@ -593,6 +593,9 @@ def test_several_locations_are_never_mixed(shop: Shop) -> None:
     assert shop.run(archive, "--zone", ZONE) == EXIT_BAD_DATA
     told = shop.output().err
     assert told.startswith("Of which location") and "The files do not say" not in told
+    for flags in (["--location", "no"], ["--location=no=where"]):
+        assert shop.run(archive, *flags, "--zone", ZONE) == EXIT_BAD_DATA
+        assert f" {archive} --zone {ZONE} --data {shop.data} --location YOUR-LOCATION\n" in shop.output().err
     assert shop.run(archive, "--zone", ZONE, *both) == EXIT_BAD_DATA
     named = "The files do not say what the business is called.\n  Bó's Bakarí\n  Twó\nSay it once.\n"
     assert shop.output().err.startswith(named)

@@ -67,9 +67,8 @@ def test_a_wrong_zone_is_put_right_and_the_same_files_change_no_byte(shop: Shop)
     assert shop.run("--rewrite-dates", "--zone", RIGHT, "--dry-run") == EXIT_SUCCESS
     assert "dates of 4 reviews would be written anew in Europe/Berlin" in shop.output().out
     assert shop.files() == before
-    for flags in (["--zone", RIGHT], [f"--zone={RIGHT}"]):
-        assert shop.run(rows, *flags) == EXIT_BAD_DATA
-        assert "--zone Europe/Berlin --rewrite-dates" in shop.output().err
+    assert shop.run(rows, "--zone", RIGHT) == EXIT_BAD_DATA
+    assert "--zone Europe/Berlin --rewrite-dates" in shop.output().err
     assert shop.run("--rewrite-dates", "--zone", RIGHT) == EXIT_SUCCESS
     after = shop.files()
     replies = {id: (review.get("owner_reply") or {}).get("date") for id, review in shop.reviews.items()}
