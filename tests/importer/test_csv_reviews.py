@@ -178,8 +178,11 @@ def test_what_was_said_of_a_header_is_remembered_for_it_alone(shop: Shop) -> Non
     assert {each["source"] for each in shop.reviews.values()} == {"fb", "yelp"}
     assert [each["date"] for each in shop.reviews.values() if each["author"] == "Bo"] == ["2024-06-04"]
     assert shop.run(own) == EXIT_BAD_DATA  # the template's header says nothing of the source
-    assert shop.run(written(later, table("Who Mark On", ["Cy", "8", "25/04/2024"]))) == EXIT_BAD_DATA
-    assert "are not mdy, as those of earlier files with this header:\n  25/04/2024\n" in shop.output().err
+    dates = [f"{day}/04/2024" for day in range(20, 26)]
+    rows = (["Cy", "8", date] for date in dates)
+    assert shop.run(written(later, table("Who Mark On", *rows))) == EXIT_BAD_DATA
+    listed = "\n  ".join(["are not mdy, as those of earlier files with this header:", *dates[:5]])
+    assert f"{listed}\nMend the file" in shop.output().err
     assert shop.run(first, "--source", "other") == 0  # a flag wins, and replaces what was remembered
     assert shop.state["headers"]["who,mark,on"]["source"] == "other"
     assert shop.run(shop.csv(["Eve", "5", "2024-01-05", ""]), "--source", "yelp", "--forget-settings") == 0
