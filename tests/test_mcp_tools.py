@@ -228,12 +228,6 @@ def test_a_search_finds_what_the_plain_definition_says(asked: Object) -> None:
     assert structured("search_reviews", asked) == plain_definition.search(REVIEWS, INSIGHTS, plain)
 
 
-def test_the_next_page_begins_where_the_last_one_ended() -> None:
-    pages = [structured("search_reviews", {"limit": 60, "offset": offset}) for offset in (0, 60, 120)]
-    assert [review for page in pages for review in page["reviews"]] == REVIEWS
-    assert {page["matched"] for page in pages} == {len(REVIEWS)}
-
-
 @pytest.mark.parametrize(
     ("policy", "sources", "called", "published", "listed"),
     [
