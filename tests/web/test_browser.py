@@ -229,10 +229,6 @@ def test_paper_shows_reviews_and_leaves_out_what_is_for_programs_and_fingers(
     assert in_page(browser, display.format(kept)) != "none"
 
 
-def shown(browser: Chrome) -> str:
-    return str(browser.find_element(By.ID, "results-h").text)
-
-
 def test_the_form_finds_words_by_keyboard_alone_and_says_how_many(browser: Chrome, sample: Address) -> None:
     open_page(browser, sample, path="/reviews")
     field = browser.find_element(By.ID, "query")
@@ -254,7 +250,7 @@ def test_the_form_finds_words_by_keyboard_alone_and_says_how_many(browser: Chrom
     search = f"{sample.base_url}/api/reviews/search?{urlencode(asked)}"
     with urllib.request.urlopen(search, timeout=30) as answer:
         matched = json.load(answer)["matched"]
-    assert shown(browser) == f"{matched} of 160 reviews match"
+    assert browser.find_element(By.ID, "results-h").text == f"{matched} of 160 reviews match"
     assert urlsplit(browser.current_url).fragment == "results"
 
 

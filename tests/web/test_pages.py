@@ -757,7 +757,7 @@ def test_a_review_has_a_page_with_all_of_it() -> None:
 
 def test_the_page_of_a_review_has_the_rating_a_permalink_and_the_next_newer_and_older_review() -> None:
     last = len(SAMPLE.reviews) - 1
-    for at, beside in ((0, {"next": 1}), (7, {"prev": 6, "next": 8}), (last, {"prev": last - 1})):
+    for at, beside in ((0, {"next": 1}), (8, {"prev": 7, "next": 9}), (last, {"prev": last - 1})):
         found = Read(review_page(SAMPLE, at))
         expected = {rel: LINKS.review_page(SAMPLE.reviews[to].id) for rel, to in beside.items()}
         own = {"bookmark": LINKS.review_page(SAMPLE.reviews[at].id)}
