@@ -23,7 +23,6 @@ from reviewslib.process.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLE = ROOT / "data"
-START_SECONDS = 60
 STOP_SECONDS = 30
 
 

@@ -244,12 +244,6 @@ def test_the_cache_keeps_codings_apart(site: Site) -> None:
     assert answers == ["gzip", None, "gzip", None]
 
 
-def test_absolute_urls_are_the_public_ones(site: Site) -> None:
-    _, headers, body = site.ask("/feed.xml")
-    assert f"<{PUBLIC_URL}/api/websub/hub>" in headers["link"]
-    assert b"127.0.0.1" not in body
-
-
 def test_a_session_of_one_instance_is_good_at_the_other(site: Site) -> None:
     session = new_session(site)
     for _ in range(4):  # in turns

@@ -126,20 +126,15 @@ NAMING = {
 }
 
 
-def test_every_fault_is_named_at_once_with_what_would_be_right() -> None:
-    wrong = {"rating": 7, "limit": 0, "since": "2025-02-30", "min_ratin": 4, "mentions_service": 5}
-    assert faults("search_reviews", wrong) == [
-        "rating: 7 is above the maximum of 5",
-        "limit: 0 is below the minimum of 1",
-        "since: expected a day that the calendar has",
-        "min_ratin: unknown parameter; did you mean min_rating?",
-        "mentions_service: expected text",
-    ]
-
-
 @pytest.mark.parametrize(
     ("tool", "arguments", "fault"),
     [
+        (
+            "search_reviews",
+            {"rating": 7, "min_ratin": 4, "query": 5},
+            "rating: 7 is above the maximum of 5\nmin_ratin: unknown parameter; did you mean min_rating?\n"
+            "query: expected text",
+        ),
         ("get_recent_reviews", {"limit": 0}, "limit: 0 is below the minimum of 1"),
         ("get_recent_reviews", {"limit": 51}, "limit: 51 is above the maximum of 50"),
         *[(tool, {}, f"{name}: is required") for tool, name in NAMING.items()],
@@ -152,7 +147,7 @@ def test_every_fault_is_named_at_once_with_what_would_be_right() -> None:
     ],
 )
 def test_a_wrong_argument_is_told_what_would_be_right(tool: str, arguments: Object, fault: str) -> None:
-    assert faults(tool, arguments) == [fault]
+    assert faults(tool, arguments) == fault.splitlines()
 
 
 LONG = "\u0301\u0316" * 15_000  # fills the largest body
@@ -226,12 +221,6 @@ def test_arguments_that_fit_the_input_schema_are_taken_but_for_days_that_never_w
 def test_a_search_finds_what_the_plain_definition_says(asked: Object) -> None:
     plain = {name: str(value) for name, value in asked.items()}
     assert structured("search_reviews", asked) == plain_definition.search(REVIEWS, INSIGHTS, plain)
-
-
-def test_the_next_page_begins_where_the_last_one_ended() -> None:
-    pages = [structured("search_reviews", {"limit": 60, "offset": offset}) for offset in (0, 60, 120)]
-    assert [review for page in pages for review in page["reviews"]] == REVIEWS
-    assert {page["matched"] for page in pages} == {len(REVIEWS)}
 
 
 @pytest.mark.parametrize(

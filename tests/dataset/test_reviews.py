@@ -115,12 +115,6 @@ def test_up_to_six_words_are_found_in_any_order() -> None:
         assert "".join(each.id for each in reviews.in_any_order(dataset, Query(words)).reviews) == whom
 
 
-def test_the_neighbours_of_a_review_are_the_next_newer_and_the_next_older_one() -> None:
-    dataset = loaded(a_file(*map(review, "abc")))
-    c, b, a = dataset.reviews
-    assert [reviews.neighbours(dataset, each) for each in (c, b, a)] == [(None, b), (c, a), (b, None)]
-
-
 def test_technicians_are_known_from_the_insights_and_the_reviews_and_sources_from_these() -> None:
     dataset = loaded(FOUR, FOUR_INSIGHTS)
     assert set(reviews.technicians_named(dataset, "DR")) == {OKAFOR, PEOPLE[0], "Dr. Nobody Mentioned"}

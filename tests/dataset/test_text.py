@@ -1,6 +1,6 @@
 """Texts are compared as a reader does, in a time that hostile text does not stretch.
 
-Folding - Names - Aliases
+Folding - Aliases
 """
 
 import unicodedata
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reviewslib.dataset.text import alias_of, fold, folded_words, name_words
+from reviewslib.dataset.text import alias_of, fold, folded_words
 
 # ---- Folding ----
 
@@ -31,19 +31,6 @@ def test_any_number_of_combining_characters_is_folded() -> None:
     """`normalize` alone would sort these for minutes."""
     acute, grave_below, overlay = "\u0301" * 200_000, "\u0316" * 200_000, "\u0338" * 200_000
     assert fold("A" + acute + grave_below + overlay) == "á" + overlay + grave_below + acute[1:]
-
-
-# ---- Names ----
-
-names = st.sampled_from(["Dr. Tobias Okafor", "Okafor, Ngozi", "DR. JOSÉ ĆALIĆ", "Wes P., LMT", ". ,"])
-parts = st.text(alphabet="drokaftbis.,é\u0301 \t", max_size=8) | st.sampled_from(["okafor", "jose\u0301 Dr"])
-
-
-@settings(max_examples=300)
-@given(names, parts)
-@example("Dr. Tobias Okafor", "okafor, DR")
-def test_a_name_is_meant_when_it_has_all_the_words(name: str, value: str) -> None:
-    assert (name_words(value) <= name_words(name)) == plain.has_words(name, value)
 
 
 # ---- Aliases ----

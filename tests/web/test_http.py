@@ -27,10 +27,11 @@ COMPUTED = [
     "/api/reviews/search?query=back&min_rating=4",
     "/api/reviews/since/2026-01-01",
 ]
-READABLE = DOCUMENTS + COMPUTED
 NEWEST_ID = "01M7F1SV60XJ4PFV38D0FMZ6BZ"
 LISTS, PAGES_OR_JSON = ["/reviews", "/reviews?query=back&page=2"], [f"/reviews/{NEWEST_ID}", "/"]
-PAGES = LISTS + PAGES_OR_JSON
+READABLE = DOCUMENTS + COMPUTED + LISTS + PAGES_OR_JSON
+HTML, JSON, MARKDOWN = "text/html; charset=utf-8", "application/json", "text/markdown; charset=utf-8"
+LARGEST_CONTRACT_BYTES = 60_000
 CONTRACT: dict[str, Any] = json.loads((ROOT / "reviewslib" / "openapi.json").read_text(encoding="utf-8"))
 
 
@@ -47,13 +48,14 @@ def service(request: pytest.FixtureRequest) -> Iterator[Address]:
 @pytest.mark.parametrize("path", READABLE)
 def test_every_read_is_dated_tagged_typed_cacheable_and_packed(service: Address, path: str) -> None:
     get, head = fetch(service, path), fetch(service, path, "HEAD")
+    is_page = path in LISTS + PAGES_OR_JSON
     computed = get.headers["etag"] if "/since/" in path else f'"{hashlib.sha256(get.body).hexdigest()}"'
     expected = {
         "etag": computed,
-        "content-type": "application/atom+xml" if path == "/feed.xml" else "application/json",
+        "content-type": "application/atom+xml" if path == "/feed.xml" else HTML if is_page else JSON,
         "content-length": str(len(get.body)),
         "cache-control": "public, max-age=60",
-        "vary": "Accept-Encoding",
+        "vary": "Accept, Accept-Encoding" if path in PAGES_OR_JSON else "Accept-Encoding",
         "access-control-allow-origin": "*",
         "access-control-expose-headers": "ETag, Last-Modified, Link, Retry-After",
         "x-content-type-options": "nosniff",
@@ -63,6 +65,7 @@ def test_every_read_is_dated_tagged_typed_cacheable_and_packed(service: Address,
     packed = fetch(service, path, Accept_Encoding="br, gzip;q=0.8")
     assert get.status == head.status == 200
     assert {name: get.headers.get(name) for name in expected | {"link": ""}} == {"link": None} | expected
+    assert ("content-security-policy" in get.headers) is is_page
     assert parsedate_to_datetime(get.headers["last-modified"]) <= parsedate_to_datetime(get.headers["date"])
     assert head.body == b""
     assert {**head.headers, "date": ""} == {**get.headers, "date": ""}
@@ -80,7 +83,8 @@ def test_what_robots_and_browsers_fetch_has_its_media_type(service: Address, pat
 
 
 def test_the_contract_names_this_service_and_its_business(service: Address) -> None:
-    served = json.loads(fetch(service, "/.well-known/openapi.json").body)
+    served = json.loads(body := fetch(service, "/.well-known/openapi.json").body)
+    assert len(body) <= LARGEST_CONTRACT_BYTES, "it can be read whole"
     business = json.loads(fetch(service, "/reviews.json").body)["business"]
     assert served["servers"][0]["url"] == BASE_URL
     assert served["info"]["contact"] == {key: business[key] for key in ("name", "url", "email")}
@@ -97,28 +101,6 @@ def test_absolute_urls_never_come_from_the_request(service: Address) -> None:
 def test_authorization_and_parameters_of_documents_are_ignored(service: Address) -> None:
     odd = fetch(service, "/reviews.json?utm_source=x&%ff", Authorization="Bearer nonsense")
     assert (odd.status, odd.body) == (200, fetch(service, "/reviews.json").body)
-
-
-@pytest.mark.parametrize("path", PAGES)
-def test_every_page_is_dated_tagged_cacheable_packed_and_runs_no_script(service: Address, path: str) -> None:
-    get, head = fetch(service, path), fetch(service, path, "HEAD")
-    packed = fetch(service, path, Accept_Encoding="gzip")
-    expected = {
-        "etag": f'"{hashlib.sha256(get.body).hexdigest()}"',
-        "content-type": "text/html; charset=utf-8",
-        "cache-control": "public, max-age=60",
-        "vary": "Accept-Encoding" if path in LISTS else "Accept, Accept-Encoding",
-    }
-    assert {name: get.headers[name] for name in expected} == expected
-    assert "form-action 'self'" in get.headers["content-security-policy"]
-    assert "script-src" not in get.headers["content-security-policy"]
-    assert {**head.headers, "date": ""} == {**get.headers, "date": ""}
-    assert gzip.decompress(packed.body) == get.body
-    for answer in (get, packed):
-        again = fetch(service, path, Accept_Encoding="gzip", If_None_Match=answer.headers["etag"])
-        assert (again.status, again.headers["etag"]) == (304, answer.headers["etag"])
-        assert again.headers["vary"] == expected["vary"]
-    assert fetch(service, path, If_Modified_Since=get.headers["last-modified"]).status == 304
 
 
 # ---- Conditional requests: RFC 9110 section 13 ----
@@ -138,7 +120,7 @@ def test_a_known_tag_gives_304_with_the_headers_that_matter(service: Address, pa
 # ---- Methods and CORS ----
 
 
-@pytest.mark.parametrize("path", [*READABLE, *PAGES, "/healthz"])
+@pytest.mark.parametrize("path", [*READABLE, "/healthz"])
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "TRACE", "BREW"])
 def test_other_methods_are_405_and_say_which_are_allowed(service: Address, path: str, method: str) -> None:
     answer = fetch(service, path, method)
@@ -146,7 +128,7 @@ def test_other_methods_are_405_and_say_which_are_allowed(service: Address, path:
     assert_error(answer, 405)
 
 
-@pytest.mark.parametrize("path", [*READABLE, *PAGES])
+@pytest.mark.parametrize("path", READABLE)
 def test_options_answers_programs_and_browsers(service: Address, path: str) -> None:
     answer = fetch(
         service, path, "OPTIONS", Origin="https://site.example", Access_Control_Request_Method="GET"
@@ -247,19 +229,6 @@ def test_all_that_is_wrong_is_counted(service: Address) -> None:
     assert error["issues"][-1]["message"] == "10 more parameters are unknown"
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/nothing", "/reviews", "/reviews/x", "/mcp", "/api/websub/hub", "/healthz"]
-)
-def test_every_answer_is_of_the_type_that_it_says(service: Address, path: str) -> None:
-    for method in ("GET", "POST", "HEAD", "OPTIONS", "BREW"):
-        assert fetch(service, path, method).headers["x-content-type-options"] == "nosniff"
-
-
-def test_the_hub_says_what_it_takes(service: Address) -> None:
-    answer = fetch(service, "/api/websub/hub", "OPTIONS")
-    assert (answer.status, answer.headers["allow"], answer.body) == (204, "POST, OPTIONS", b"")
-
-
 def test_the_server_as_a_whole_says_what_it_takes() -> None:
     with daemon() as service:
         answer = exchange(service, "OPTIONS * HTTP/1.1\r\nHost: a\r\n")
@@ -283,23 +252,6 @@ def test_plus_and_percent_mean_what_forms_make_of_them(service: Address) -> None
     assert len({search(service, spelling).body for spelling in spellings}) == 1
 
 
-@pytest.mark.parametrize("day", ["2026-03-01", "9999-12-31"])
-def test_since_lists_the_day_and_later(service: Address, day: str) -> None:
-    everything = json.loads(fetch(service, "/reviews.json").body)["reviews"]
-    listed = [review for review in everything if review["date"][:10] >= day]
-    answer = json.loads(fetch(service, f"/api/reviews/since/{day}").body)
-    assert answer == {"since": day, "returned": len(listed), "reviews": listed}
-
-
-@pytest.mark.parametrize(
-    "day",
-    ["", "yesterday", "2026-13-01", "2026-02-29", "20260101", "2026-01-01T00:00:00Z", "2026-01-01/x", "%ff"],
-)
-def test_a_day_that_is_none_is_400(service: Address, day: str) -> None:
-    issues = assert_error(fetch(service, "/api/reviews/since/" + day), 400)["issues"]
-    assert [issue["parameter"] for issue in issues] == ["date"]
-
-
 # ---- MCP: what HTTP adds to the endpoint, whose own tests need no server ----
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
@@ -310,36 +262,21 @@ def post_mcp(service: Address, body: bytes = PING, path: str = "/mcp", **headers
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
-def test_mcp_answers_with_and_without_a_slash(service: Address, path: str) -> None:
+def test_mcp_answers_with_and_without_a_slash_and_judges_origins_itself(service: Address, path: str) -> None:
     answer = post_mcp(service, path=path, mcp_protocol_version=" 2025-06-18\t")  # servers remove the blanks
     assert (answer.status, answer.body) == (200, b'{"jsonrpc":"2.0","id":1,"result":{}}')
     assert answer.headers["content-type"] == "application/json"
     assert answer.headers["access-control-allow-origin"] == BASE_URL
     assert answer.headers["cache-control"] == "no-store"
+    origin = "http://localhost:6274"
+    large = post_mcp(service, b" " * 65537, path, origin=origin)
+    for answer in (large, fetch(service, path, "OPTIONS", origin=origin)):
+        assert answer.headers["access-control-allow-origin"] == origin
+    assert post_mcp(service, path=path, origin="https://evil.example").status == 403
+    assert json.loads(post_mcp(service, path=path, host="a/b").body)["error"]["code"] == -32600
     notified = post_mcp(service, b'{"jsonrpc":"2.0","method":"notifications/initialized"}', path)
     assert (notified.status, notified.body) == (202, b"")
     assert "content-type" not in notified.headers
-
-
-@pytest.mark.parametrize("method", ["GET", "HEAD", "BREW"])
-def test_mcp_says_itself_which_methods_it_has(service: Address, method: str) -> None:
-    answer = fetch(service, "/mcp", method)
-    assert (answer.status, answer.headers["allow"]) == (405, "POST, OPTIONS")
-    assert method == "HEAD" or json.loads(answer.body)["jsonrpc"] == "2.0"
-
-
-def test_mcp_answers_a_preflight_and_refuses_strange_pages_bad_hosts_and_what_is_too_large(
-    service: Address,
-) -> None:
-    preflight = fetch(service, "/mcp", "OPTIONS", origin=BASE_URL)
-    assert (preflight.status, preflight.body) == (204, b"")
-    assert post_mcp(service, origin="https://evil.example").status == 403
-    assert json.loads(post_mcp(service, host="a/b").body)["error"]["code"] == -32600
-    large = post_mcp(service, b" " * 65537, origin=BASE_URL)
-    assert large.status == 413
-    assert json.loads(large.body)["error"]["message"] == "The body is larger than 65536 bytes."
-    for answer in (preflight, large):
-        assert answer.headers["access-control-allow-origin"] == BASE_URL
 
 
 # ---- The contract: what is served is what it says ----
@@ -347,11 +284,6 @@ def test_mcp_answers_a_preflight_and_refuses_strange_pages_bad_hosts_and_what_is
 READ_OPERATIONS = {
     template: operations["get"] for template, operations in CONTRACT["paths"].items() if "get" in operations
 }
-LARGEST_CONTRACT_BYTES = 60_000
-
-
-def test_the_served_contract_is_short_enough_to_be_read_whole(service: Address) -> None:
-    assert len(fetch(service, "/.well-known/openapi.json").body) <= LARGEST_CONTRACT_BYTES
 
 
 def resolved(value: Any) -> Any:
@@ -454,8 +386,6 @@ def test_every_read_answers_with_the_headers_and_the_type_it_declares(
     for plain in (fetch(service, path, Accept="application/json"), fetch(service, path)):
         if plain.headers["content-type"] == "application/json":
             declared_schema(declared, plain).validate(json.loads(plain.body))
-    head = fetch(service, path, "HEAD", Accept_Encoding="gzip")
-    assert (head.status, {**head.headers, "date": ""}) == (200, {**answer.headers, "date": ""})
 
 
 # Fields of HTTP itself, which no contract declares.
@@ -482,11 +412,7 @@ ERRORS = [
     ("/", "get", {"Accept": "application/json"}),
     ("/mcp", "post", {"body": b"{}"}),
     ("/mcp", "post", {"body": b'{"jsonrpc":"2.0","method":"x"}', "Content_Type": "application/json"}),
-    (
-        "/mcp",
-        "post",
-        {"body": b'{"jsonrpc":"2.0","id":1,"method":"ping"}', "Content_Type": "application/json"},
-    ),
+    ("/mcp", "post", {"body": PING, "Content_Type": JSON}),
     ("/mcp", "post", {"body": b"{", "Content_Type": "application/json"}),
     ("/mcp", "post", {"body": b"{}", "Origin": "https://evil.example"}),
     ("/mcp", "post", {"body": b"{}", "Content_Type": "application/json", "Accept": "image/png"}),
@@ -514,17 +440,11 @@ def test_every_header_of_an_answer_is_in_the_contract(
 
 # ---- The root ----
 
-HTML, JSON, MARKDOWN = "text/html; charset=utf-8", "application/json", "text/markdown; charset=utf-8"
-
 
 @pytest.mark.parametrize(
     ("accept", "kind"),
-    [("text/html, */*;q=0.1", HTML), (JSON, JSON),
-     ("text/markdown", MARKDOWN), ("Text/Markdown; charset=utf-8, text/html, */*", MARKDOWN),
-     ("text/markdown;q=0.001", MARKDOWN), ("text/markdown;q=0.5, text/html;q=0.5", MARKDOWN),
-     ("text/markdown;q=0", HTML), ("text/markdown;q=0.9, text/html", HTML), ("text/markdown, */*", MARKDOWN),
-     ("text/markdown;q=0.9, text/*", HTML), ("text/markdown;q=0.9, */*", HTML),
-     ("application/json, text/markdown", JSON), ("application/json;q=0.5, text/markdown", JSON)],
+    [("text/html, */*;q=0.1", HTML), ("text/markdown;q=0.9, text/html", HTML), (JSON, JSON),
+     ("text/markdown, text/html", MARKDOWN), ("application/json;q=0.5, text/markdown", JSON)],
 )  # fmt: skip
 def test_the_root_is_a_page_unless_json_or_markdown_is_preferred(
     service: Address, accept: str, kind: str

@@ -31,7 +31,6 @@ from page_samples import (
 
 from reviewslib.dataset.query import BadQuery, Query, query_of_page
 from reviewslib.dataset.reviews import Dataset, search
-from reviewslib.dataset.text import fold
 from reviewslib.links import Links, links_below
 from reviewslib.web import embed, feeds, pages
 
@@ -252,12 +251,6 @@ def test_templates_are_read_and_compiled_at_load_and_never_again(monkeypatch: py
 # ---- The page ----
 
 
-def test_the_same_data_give_the_same_bytes() -> None:
-    again = pages.load_templates(ROOT / "reviewslib" / "web" / "templates")
-    for document in (pages.html_page, pages.llms_text):
-        assert document(TEMPLATES, SAMPLE, LINKS) == document(again, sample_dataset(), LINKS)
-
-
 def test_pages_stay_small_whatever_the_files_hold() -> None:
     huge = "x" * 4000
     names = [f"{huge}{number}" for number in range(70)]
@@ -328,13 +321,8 @@ def test_what_is_mentioned_most_comes_first_and_bars_of_aspects_share_one_axis()
 
 def test_half_stars_count_in_the_bar_below_them() -> None:
     dataset = dataset_of(SMALLEST | {"reviews": [rated(stars) for stars in (5, 4.5, 4, 1.5)]})
-    assert pages.distribution(dataset) == [
-        (5, 1, 1, 0),
-        (4, 2, 1, 1),
-        (3, 0, 0, 0),
-        (2, 0, 0, 0),
-        (1, 1, 0, 1),
-    ]
+    bars = [(5, 1, 1, 0), (4, 2, 1, 1), (3, 0, 0, 0), (2, 0, 0, 0), (1, 1, 0, 1)]
+    assert pages.distribution(dataset) == bars
 
 
 def test_the_chart_has_a_dot_for_each_month_a_line_of_averages_and_figures_by_year() -> None:
@@ -690,7 +678,8 @@ def test_a_filter_is_a_chip_that_says_what_it_removes_and_is_folded_out_in_the_f
     for asked, is_open in (({"rating": 5}, False), ({"source": "GOOGLE"}, True)):
         found = Read(document := list_page(SAMPLE, query="the", **asked))
         assert next(each["title"] for each in found.all("a") if "title" in each) == "Remove Words"
-        assert "Remove Words: the" in found.text and "Clear all" in found.text
+        assert "Remove Words: the" in found.text
+        assert f'href="{LINKS.review_list}#results">Clear all<' in document
         assert [("open" in each) for each in found.all("details")] == [is_open]
         assert "Words, found as one piece" in found.text
         assert "More: person, service, source, days" in found.text
@@ -718,11 +707,14 @@ def test_words_that_no_review_has_as_one_piece_are_found_in_any_order() -> None:
     assert "No review matches" in document and "3 reviews with these words in any order</h3>" in document
     assert shown_ids(document) == ["3", "1", "0"]
     assert marked(document) == ["Back", "pain", "pain", "BACK", "Back", "pain"]
-    assert "any order" not in list_page(dataset, query="back pain")
+    found = list_page(dataset, query="back pain")
+    assert "1 of 4 reviews matches</h2>" in found and "any order" not in found
+    assert marked(found) == ["Back pain"]
     assert "any order" not in list_page(dataset, query="pain back", rating=4), "the other filters stay"
     assert "any order" not in list_page(dataset, query="pain a b c d back e")
     many = changed({"reviews": [rated(5, id=f"{n}", text="b a") for n in range(30)]})
     assert "30 reviews with these words in any order, the newest 20</h3>" in list_page(many, query="a b")
+    assert "30 of 30 reviews match</h2>" in list_page(many, query="b a")
 
 
 @pytest.mark.parametrize(
@@ -747,16 +739,6 @@ def test_words_are_marked_as_one_piece_in_any_case_and_what_is_too_long_is_cut_a
     assert pages.marked(text, words) == shown
 
 
-def test_what_the_sample_marks_is_what_the_search_finds() -> None:
-    for words in ("back", "dR", "É", "ПО", "ました"):
-        texts = [review["text"] or "" for review in json.loads(SAMPLE.reviews_json)["reviews"]]
-        matching = [text for text in texts if fold(words) in fold(text)]
-        assert matching
-        document = list_page(SAMPLE, query=words)
-        assert f"{len(matching)} of 160 reviews" in document
-        assert {fold(part) for part in marked(document)} == {fold(words)}
-
-
 def test_a_review_has_a_page_with_all_of_it() -> None:
     long, reply = "Long. " * 1000, {"text": "Thanks. " * 1000, "date": "2026-02-03"}
     named = {"mentioned_technicians": ["Ann"], "mentioned_services": ["massage-therapy"]}
@@ -775,7 +757,7 @@ def test_a_review_has_a_page_with_all_of_it() -> None:
 
 def test_the_page_of_a_review_has_the_rating_a_permalink_and_the_next_newer_and_older_review() -> None:
     last = len(SAMPLE.reviews) - 1
-    for at, beside in ((0, {"next": 1}), (7, {"prev": 6, "next": 8}), (last, {"prev": last - 1})):
+    for at, beside in ((0, {"next": 1}), (8, {"prev": 7, "next": 9}), (last, {"prev": last - 1})):
         found = Read(review_page(SAMPLE, at))
         expected = {rel: LINKS.review_page(SAMPLE.reviews[to].id) for rel, to in beside.items()}
         own = {"bookmark": LINKS.review_page(SAMPLE.reviews[at].id)}

@@ -5,9 +5,7 @@ Looking - Polling - Serving - Other servers
 
 import gc
 import json
-import os
 import resource
-import subprocess
 import sys
 import threading
 import time
@@ -20,11 +18,12 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from services import ROOT, Address, daemon, fetch, under_gunicorn, under_waitress
+from services import Address, daemon, fetch, under_gunicorn, under_waitress
 from werkzeug.test import Client
 
 import reviewsd
 from hub import Hub
+from reviewslib.dataset.contract import BadData
 from reviewslib.process.settings import Settings
 from reviewslib.web import reload
 from reviewslib.web.reload import PollingApplication, Reloader
@@ -377,23 +376,16 @@ def test_a_process_that_was_forked_after_the_load_watches_the_files_from_its_fir
         wait_for(lambda: health(service)["reviews"]["count"] == 3)
 
 
-def test_bad_data_under_gunicorn_are_told_fault_by_fault_and_a_missing_base_url_is_told(
-    tmp_path: Path,
+def test_bad_data_end_a_start_fault_by_fault_and_a_missing_base_url_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     replace(tmp_path, {"business": {}, "reviews": 1})
-    command = [sys.executable, "-m", "gunicorn", "--preload", "--bind", "127.0.0.1:0", "--no-control-socket"]
-    variables = {"REVIEWSD_DATA": str(tmp_path), "REVIEWSD_STATE_DIR": str(tmp_path / "state")}
-    done = subprocess.run(
-        [*command, "--chdir", str(ROOT), "reviewsd:create_app()"],
-        env=os.environ | variables,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode != 0
+    monkeypatch.setenv("REVIEWSD_DATA", str(tmp_path))
+    with pytest.raises(BadData) as caught:
+        reviewsd.create_app()
     faults = ("/business: 'name' is a required property", "/reviews: 1 is not an array")
-    assert "\n".join(f"reviews.json {fault}" for fault in faults) in done.stderr
-    assert "REVIEWSD_BASE_URL is not set: feeds, topics and links begin with http://127" in done.stderr
+    assert str(caught.value).splitlines() == [f"reviews.json {fault}" for fault in faults]
+    assert "REVIEWSD_BASE_URL is not set: feeds, topics and links begin with http://127" in caplog.text
 
 
 @pytest.mark.parametrize("no_hub", [False, True])
