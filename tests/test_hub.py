@@ -679,7 +679,10 @@ def test_a_newcomer_that_gets_no_second_turn_is_dropped_two_minutes_after_the_fi
     sent = len(bench.sent)
     bench.wait(1)
     assert [line.host for line in list_subscriptions(bench.settings.state_dir)] == ["t.example"]
-    assert "hub /feed.xml s.example: subscribe not confirmed: no answer in time" in caplog.messages
+    told = ["subscribe requested", "subscribe not confirmed: no answer in time"]
+    assert [line for line in caplog.messages if " s.ex" in line] == [
+        f"hub /feed.xml s.example: {each}" for each in told
+    ]
     assert len(bench.sent) == sent + 1
 
 
@@ -701,6 +704,18 @@ def test_a_domain_that_was_not_tried_lately_comes_before_one_that_was(bench: Ben
     for name in "ab":
         bench.post(form(callback=f"https://{name}.example/2"))
     assert [one.limit_key for one in bench.hub.due()] == ["b.example", "a.example"]
+
+
+def test_names_that_led_to_one_network_take_turns_with_other_networks(bench: Bench) -> None:
+    bench.networks = dict.fromkeys(["a.example", "b.example"], "203.0.113.7")
+    bench.on_get = status(404)
+    for _ in range(2):
+        for name in "abc":
+            bench.post(form(callback=f"https://{name}.example/"))
+        keys = [one.limit_key for one in bench.hub.due()]
+        bench.work()
+        bench.wait(60)
+    assert keys == ["203.0.113.7", "c.example", "203.0.113.7"]
 
 
 def test_a_callback_that_fails_cannot_renew_itself_to_the_front(bench: Bench) -> None:
@@ -979,6 +994,7 @@ def test_the_log_has_a_line_an_event_with_the_host_only(
     ]
     levels = {record.levelname: record.getMessage() for record in caplog.records}
     assert levels.keys() == {"INFO", "WARNING"}  # the removal alone, which `-p warning` shows
+    assert {record.name for record in caplog.records} == {"hub"}
     assert "removed" in levels["WARNING"]
 
 
@@ -1211,6 +1227,20 @@ def test_callbacks_of_a_wildcard_domain_that_confirm_and_hang_delay_nobody(lab: 
         lab.released.set()
 
 
+def test_names_that_turn_out_to_be_of_one_network_have_its_workers_together(lab: Lab, tmp_path: Path) -> None:
+    def resolve(host: str) -> list[str]:
+        return apart(host) if host.startswith("honest") else ["127.0.0.66"]
+
+    with running(lab, tmp_path, resolve=resolve, timeout=60.0) as subject:
+        for number in range(10):
+            lab.on("GET", f"/{number}", hang)
+            post(subject, form(callback=lab.url(f"/{number}", f"h.d{number}.example")))
+        post(subject, form(callback=lab.url("/", "honest.d10.example")))
+        lab.wait(settled(subject, active=1))
+        lab.wait(lambda: len(lab.arrivals) == 1 + hub.MAX_WORKERS_PER_KEY)
+        lab.released.set()
+
+
 def test_a_hundred_subscribers_are_served(lab: Lab, tmp_path: Path) -> None:
     with running(lab, tmp_path, timeout=20.0) as subject:
         for number in range(100):
@@ -1290,6 +1320,10 @@ def test_the_scheduler_survives_whatever_happens(
     failed: list[Row] = []
     with running(lab, tmp_path, retry_delays=(1.0, 1.0)) as subject:
         with monkeypatch.context() as patch:
+            broken = Mock(side_effect=StoreFault("broken"))
+            patch.setattr(Store, "reading", broken)
+            lab.wait(lambda: broken.call_count > 2)
+            assert "unexpected" not in caplog.text
             patch.setattr(subject, "due", lambda: 1 / 0)
             subject.publish(topics())
             lab.wait(lambda: "the hub's scheduler met an unexpected error and goes on" in caplog.messages)

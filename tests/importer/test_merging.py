@@ -92,6 +92,8 @@ def test_a_review_has_one_id_in_takeout_and_in_the_api(shop: Shop) -> None:
     changed = api_first.reviews[takeout_id(1)]  # although a table has no times
     assert [changed[key] for key in ("author", "rating", "text")] == ["Eva", 2, "of a table"]
     assert changed["date"][:10] == "2025-01-02"  # as first imported
+    api_first.take(api_first.page(item(1, comment="newer", updateTime=moment(40))))
+    assert [api_first.reviews[takeout_id(1)][key] for key in ("author", "text")] == ["Ósk Nr1", "newer"]
 
 
 def test_ids_that_cannot_be_joined_stop_the_import(shop: Shop) -> None:
@@ -561,9 +563,10 @@ def test_without_the_state_ids_stay_and_nothing_is_removed_in_that_run(shop: Sho
     shop.take(takeout(shop.root / "a.zip", [item(n) for n in range(5)]))
     (shop.data / "import-state.json").unlink()
     assert shop.run("--count") == EXIT_SUCCESS  # which makes a state, too
-    later = takeout(shop.root / "b.zip", [item(n) for n in range(1, 6)])
+    answered = item(1, reviewReply={"comment": "Takk"})
+    later = takeout(shop.root / "b.zip", [answered, *(item(n) for n in range(2, 6))])
     shop.take(later, shop.csv(["Ann", "5", "2024-01-02", ""]), "--source", "fb")
-    assert len(shop.reviews) == 7
+    assert len(shop.reviews) == 7 and shop.reviews[takeout_id(1)]["owner_reply"]["text"] == "Takk"
     shop.take(later)
     assert {takeout_id(n) for n in range(1, 6)} < set(shop.reviews) and len(shop.reviews) == 6
 
