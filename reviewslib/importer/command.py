@@ -42,7 +42,7 @@ from reviewslib.importer.options import Options, parse
 from reviewslib.importer.state import STATE_FILE, State, Stored, read_state
 from reviewslib.links import Links
 
-EXIT_SUCCESS, EXIT_FAILURE, EXIT_USAGE, EXIT_BAD_DATA, EXIT_STOPPED = 0, 1, 2, 78, 130
+EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA, EXIT_STOPPED = 0, 1, 78, 130  # 2, wrong usage, is of argparse
 EDITORIAL_FILE, SUPPRESSED_FILE = "editorial.json", "suppressed.txt"
 Lines = list[str]  # of the report
 TOLERANCE = timedelta(days=1)  # for dates in the future

@@ -574,5 +574,7 @@ def test_the_skeleton_of_the_business_is_served_as_if_absent_and_survives_when_f
     written(shop.data / "reviews.json", json.dumps(rating | document))
     shop.output()
     shop.take(written(shop.root / "b", page([item(2)])))
-    assert "\nwarning: reviews.json gives an aggregate_rating of its own: " in shop.output().out
+    told = shop.output().out
+    assert "\nwarning: reviews.json gives an aggregate_rating of its own: " in told
+    assert told.endswith(f"To start one: {sys.executable} -m reviewsd --data {shop.data}\n")
     assert shop.document["business"] == document["business"]
