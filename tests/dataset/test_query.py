@@ -41,7 +41,7 @@ def issues_of_arguments(arguments: Object) -> list[tuple[str | None, str, str]]:
 # ---- Right ----
 
 RIGHT: list[tuple[dict[str, str], Query]] = [
-    ({}, Query()),
+    ({}, Query(limit=20)),
     (dict.fromkeys(NAMES, ""), Query()),
     ({"limit": "100", "offset": "1000000000"}, Query(limit=100, offset=10**9)),
     ({"limit": "5.0", "offset": "-0"}, Query(limit=5)),

@@ -252,7 +252,8 @@ def test_running_out_of_descriptors_or_threads_is_our_own_fault(
 ) -> None:
     subject = client(lab, no_such_name)
     monkeypatch.setattr(place, name, failing(fault))
-    assert subject.send(post(lab.url("/cb"))).own_fault
+    response = subject.send(post(lab.url("/cb")))
+    assert (response.own_fault, response.outcome) == (True, "not reachable")
 
 
 # ---- Outages -----------------------------------------------------------------------------------------------
