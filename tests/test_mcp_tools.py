@@ -175,6 +175,7 @@ def test_an_answer_fits_its_schema_and_heeds_nothing_that_n8n_adds(tool: Object)
     name, arguments = tool["name"], CALLS[tool["name"]]
     content = structured(name, arguments)
     Draft202012Validator(tool["outputSchema"]).validate(content)
+    assert content.keys() == tool["outputSchema"]["properties"].keys()
     assert structured(name, arguments | dict.fromkeys(N8N_EXTRAS, "?")) == content
 
 
