@@ -575,8 +575,10 @@ class Hub:
             self._back_off(request, UNVERIFIED_SECONDS / MAX_UNVERIFIED)
 
         def decide(rows: Transaction, state: SubscriptionState) -> Transition:
-            usage = rows.usage(replace(who, network=response.network), sent_at)
-            full = exhausted_quota(usage, self._settings.max_subscriptions)
+            full = ""
+            if confirmed:  # all else would count for nothing, while the store is locked
+                usage = rows.usage(replace(who, network=response.network), sent_at)
+                full = exhausted_quota(usage, self._settings.max_subscriptions)
             return after_verification(state, request, response, confirmed, sent_at, full)
 
         self._record(request, sent_at, response, decide)
