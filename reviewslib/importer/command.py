@@ -42,7 +42,7 @@ from reviewslib.importer.options import Options, parse
 from reviewslib.importer.state import STATE_FILE, State, Stored, read_state
 from reviewslib.links import Links
 
-EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA, EXIT_STOPPED = 0, 1, 78, 130  # 2, wrong usage, is of argparse
+EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA, EXIT_STOPPED = 0, 1, 78, 130  # argparse exits with 2
 EDITORIAL_FILE, SUPPRESSED_FILE = "editorial.json", "suppressed.txt"
 Lines = list[str]  # of the report
 TOLERANCE = timedelta(days=1)  # for dates in the future
@@ -165,7 +165,7 @@ def read_stored(directory: Path, contract: Contract, *, is_merged: bool) -> Stor
     try:
         known = read_state(None if state is None else decode(state), reviews_digest)
     except NotJson as error:
-        (_, reason), *_ = error.faults
+        _, reason = error.faults[0]
         raise refused(STATE_FILE, f"{reason}; delete the file to have it made anew") from None
     return Stored(document, reviews_digest, insights, known, _suppressed(directory))
 

@@ -275,10 +275,12 @@ class Ledger:
 
     def recognised_locations(self, records: Sequence[Record]) -> set[str]:
         """The locations of records that are stored, for a state that knows none."""
-        keys = self._by_match_key
-        ids = (f"{each.review['source']}-{each.native_id}" for each in records)
-        pairs = zip(records, ids, strict=True)
-        return {each.location for each, id in pairs if id in self.entries or _match_key(each) in keys} - {""}
+
+        def is_stored(record: Record) -> bool:
+            id = f"{record.review['source']}-{record.native_id}"
+            return id in self.entries or _match_key(record) in self._by_match_key
+
+        return {each.location for each in records if is_stored(each)} - {""}
 
     def merge_records(self, records: Sequence[Record], complete: CompleteExports) -> None:
         """Take over what records say, and note which reviews each export has."""
