@@ -73,6 +73,9 @@ NOBODY = 65534
 RIGHTS = {
     "another user": Right(lambda: succeeds("true", user=NOBODY), "processes of another user are not allowed"),
     "a network namespace": Right(lambda: succeeds(*NAMESPACE, "true"), "network namespaces are not allowed"),
+    "a network of a thread": Right(
+        lambda: succeeds("unshare", "--net", "true"), "network namespaces are only for root here"
+    ),
     "a control group": Right(lambda: can_group(), "control groups that limit memory are not allowed"),
 }
 

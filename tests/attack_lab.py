@@ -1,0 +1,165 @@
+"""What one client can do to the service through its proxy, and what others notice; `bench/` uses it, too.
+
+An attack is a context manager that goes on while its block runs. Addresses are those of loopback.
+
+Sections: Networks - Connections - Attacks - Others
+"""
+
+import ctypes
+import json
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager, suppress
+from http.client import HTTPException
+from itertools import count, cycle
+from pathlib import Path
+from typing import TypeVar
+
+from proxy_lab import JSON_TYPE, Proxy, exchange
+
+Result = TypeVar("Result")
+ATTACKER = "127.0.0.3"
+OTHERS = [f"127.0.1.{number}" for number in range(1, 26)]
+WIDE_ATTACKER = [f"2001:db8:1:{number:x}::1" for number in range(2_000)]
+"""Addresses of one /48, each in a /64 of its own."""
+WIDE_OTHERS = [f"2001:db8:{number:x}::1" for number in range(2, 27)]
+CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+NEWEST_CALL = json.dumps(CALL | {"params": {"name": "search_reviews", "arguments": {"limit": 1}}}).encode()
+
+
+# ---- Networks ----
+
+CLONE_NEWNET = 0x40000000  # unshare(2)
+
+
+def in_own_network(work: Callable[[], Result]) -> Result:
+    """Call `work` in a thread that has a network of its own, where every address of 2001:db8::/32 is local.
+
+    Threads and processes that it starts are in that network, too. Raises OSError.
+    """
+
+    def enter_and_work() -> Result:
+        if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), "no network namespace")
+        for command in ("ip link set lo up", "ip -6 route add local 2001:db8::/32 dev lo"):
+            subprocess.run(command.split(), check=True)
+        Path("/proc/sys/net/ipv6/ip_nonlocal_bind").write_text("1")
+        return work()
+
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(enter_and_work).result()
+
+
+# ---- Connections ----
+
+
+def connected(proxy: Proxy, source: str = ATTACKER) -> ssl.SSLSocket:
+    """A TLS connection from this address, with a small window, so that little is read unasked."""
+    plain = socket.socket(socket.AF_INET6 if ":" in source else socket.AF_INET)
+    plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    plain.settimeout(30)
+    plain.bind((source, 0))
+    plain.connect(("::1" if ":" in source else "127.0.0.1", proxy.port))
+    return proxy.context.wrap_socket(plain, server_hostname="localhost")
+
+
+def connections_held(port: int) -> int:
+    """The established connections of a daemon on this port (proc_net_tcp(5))."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return sum(row[1].endswith(f":{port:04X}") and row[3] == "01" for row in rows)
+
+
+# ---- Attacks ----
+
+
+@contextmanager
+def slow_bodies(proxy: Proxy, number: int) -> Iterator[None]:
+    """So many POSTs that send one byte of a thousand."""
+    with ExitStack() as held:
+        for _ in range(number):
+            held.enter_context(connected(proxy)).sendall(
+                b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                b"Accept: application/json, text/event-stream\r\nContent-Length: 1000\r\n\r\n{"
+            )
+        yield
+
+
+@contextmanager
+def slow_readers(
+    proxy: Proxy, number: int, sources: Sequence[str] = (ATTACKER,), field: str = "X: y"
+) -> Iterator[Counter[int]]:
+    """So many requests of a large answer, of which only the status is read; counts the statuses."""
+    statuses: Counter[int] = Counter()
+    with ExitStack() as held:
+        for _, source in zip(range(number), cycle(sources), strict=False):
+            connection = held.enter_context(connected(proxy, source))
+            connection.sendall(f"GET /reviews.json HTTP/1.1\r\nHost: localhost\r\n{field}\r\n\r\n".encode())
+            statuses[int(connection.recv(12).split()[1])] += 1
+        yield statuses
+
+
+@contextmanager
+def requests(
+    proxy: Proxy,
+    path: str,
+    body: bytes | None = None,
+    sources: Sequence[str] = (ATTACKER,),
+    clients: int = 50,
+    pause_seconds: float = 0.3,
+) -> Iterator[Counter[int]]:
+    """Requests without end, by many clients at once; counts the statuses.
+
+    `#` in the path is another number each time. Of several sources, each request is from the next one.
+    """
+    statuses: Counter[int] = Counter()
+    ended, numbers, addresses = threading.Event(), count(), cycle(sources)
+
+    def ask_on() -> None:
+        while not ended.is_set():
+            with suppress(OSError, HTTPException), closing(proxy.connection(next(addresses))) as connection:
+                stays = True
+                while stays:
+                    target = path.replace("#", str(next(numbers)))
+                    statuses[exchange(connection, target, body, **(JSON_TYPE if body else {}))[0]] += 1
+                    stays = not ended.wait(pause_seconds) and len(sources) == 1
+
+    threads = [threading.Thread(target=ask_on) for _ in range(clients)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield statuses
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+
+
+# ---- Others ----
+
+
+def others(proxy: Proxy, seconds: float = 0, sources: Sequence[str] = OTHERS) -> list[tuple[int, float]]:
+    """Status and milliseconds of requests one by one, for so long and at least three of each source.
+
+    Each source keeps its connection. A request that gets no answer has status 0.
+    """
+    paths = ("/", "/badge.svg", "/mcp", "/reviews?page=2", "/api/reviews/search?limit=1&query=of+others+#")
+    answers: list[tuple[int, float]] = []
+    with ExitStack() as held:
+        clients = [held.enter_context(closing(proxy.connection(source))) for source in sources]
+        ended = time.monotonic() + seconds
+        while time.monotonic() < ended or len(answers) < 3 * len(clients):
+            turn = len(answers)
+            path = paths[turn % len(paths)].replace("#", str(time.monotonic_ns()))
+            client, body = clients[turn // len(paths) % len(clients)], NEWEST_CALL if path == "/mcp" else None
+            began, status = time.perf_counter(), 0
+            with suppress(OSError, HTTPException):
+                status = exchange(client, path, body, **(JSON_TYPE if body else {}))[0]
+            answers.append((status, (time.perf_counter() - began) * 1000))
+            time.sleep(0.005)
+    return answers

@@ -1,0 +1,219 @@
+"""The shipped nginx and Caddy in front of real daemons; `bench/` uses them, too.
+
+Only names, ports, paths and certificates of the shipped files are replaced.
+
+Sections: Requests - Proxies - Sites
+"""
+
+import os
+import re
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from http.client import HTTPSConnection
+from pathlib import Path
+
+import trustme
+from services import ROOT, SAMPLE, Address, daemon
+from tools import program
+
+JSON_TYPE = {"content_type": "application/json", "accept": "application/json, text/event-stream"}
+PUBLIC_URL = "https://reviews.example.com"
+SERVER_DOCS = (ROOT / "docs" / "server.md").read_text(encoding="utf-8")
+SECOND_PORT = 8081
+OTHER_CLIENTS = "set_real_ip_from 127.0.0.1; real_ip_header X-Test-Client;"  # whose addresses tests may take
+
+
+# ---- Requests ----
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """A running proxy: where it listens, whom a client trusts, and its directory with log and cache."""
+
+    host: str
+    port: int
+    context: ssl.SSLContext
+    directory: Path
+
+    def connection(self, source: str = "") -> HTTPSConnection:
+        """A connection that is not made yet, from the address `source` of this machine if one is given."""
+        where = (source, 0) if source else None
+        return HTTPSConnection(self.host, self.port, timeout=30, context=self.context, source_address=where)
+
+    def ask(self, path: str, body: bytes | None = None, **headers: str) -> tuple[int, dict[str, str], bytes]:
+        """Status, lower-case headers and body of one request over TLS."""
+        with closing(self.connection()) as connection:
+            return exchange(connection, path, body, **headers)
+
+
+def exchange(
+    connection: HTTPSConnection, path: str, body: bytes | None = None, **headers: str
+) -> tuple[int, dict[str, str], bytes]:
+    """Status, lower-case headers and body of one request, a POST where there is a body."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request("GET" if body is None else "POST", path, body, named)
+    answer = connection.getresponse()
+    return answer.status, {key.lower(): value for key, value in answer.headers.items()}, answer.read()
+
+
+# ---- Proxies: the command of each, with its files written to a directory ----
+
+
+def replace_all(text: str, replaced: dict[str, str]) -> str:
+    """The text with our names, ports and paths; each of the shipped ones must be in it."""
+    for shipped, ours in replaced.items():
+        assert shipped in text
+        text = text.replace(shipped, ours)
+    return text
+
+
+def with_second_instance(directory: Path, name: str, shipped: str) -> str:
+    """The shipped file of a proxy, to which `sed` has added a second instance as docs/server.md says."""
+    script = re.search(rf"(?m)^sudo sed -i -E '(.*)' /etc/\S*{name}$", SERVER_DOCS)
+    assert script
+    (directory / name).write_text(shipped, encoding="utf-8")
+    subprocess.run(["sed", "-i", "-E", script[1], str(directory / name)], check=True, timeout=60)
+    changed = (directory / name).read_text(encoding="utf-8")
+    assert changed.count(f"127.0.0.1:{SECOND_PORT}") == 2
+    return changed
+
+
+def nginx_command(directory: Path, shipped: str, host: str, secure: int, plain: int) -> list[str]:
+    """nginx with the shipped file, and with as many connections as docs/server.md advises."""
+    changes = {
+        "/var/cache/nginx-reviewsd": f"{directory}/cache",
+        "listen 80;": f"listen {host}:{plain};",
+        "    listen [::]:80;\n": "",
+        "listen 443 ssl": f"listen {host}:{secure} ssl",
+        "    listen [::]:443 ssl;\n": "",
+        "/etc/letsencrypt/live/reviews.example.com": str(directory),
+    }
+    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    temporary = "".join(f"{kind}_temp_path {directory}/{kind};" for kind in kinds)
+    # A worker of root's nginx would else be a user who may not enter the directory.
+    user = "user root;" if os.geteuid() == 0 else ""
+    (directory / "nginx.conf").write_text(
+        f"{user} daemon off; pid {directory}/pid; error_log stderr; worker_rlimit_nofile 32768;\n"
+        "events { worker_connections 16384; }\n"
+        f"http {{ access_log off; {OTHER_CLIENTS} {temporary} {replace_all(shipped, changes)} }}\n"
+    )
+    command = [program("nginx"), "-p", str(directory), "-c", str(directory / "nginx.conf")]
+    tested = subprocess.run([*command, "-t"], capture_output=True, text=True, timeout=60)
+    assert tested.returncode == 0 and "[warn]" not in tested.stderr, tested.stderr
+    return command
+
+
+def caddy_command(directory: Path, shipped: str, host: str, secure: int, plain: int) -> list[str]:
+    """Caddy with the shipped file, likewise."""
+    certificate = f"tls {directory}/fullchain.pem {directory}/privkey.pem"
+    changes = {
+        "{\n\tservers {": f"{{\n\tadmin off\n\thttp_port {plain}\n\tservers {{",
+        "reviews.example.com {": f"https://localhost:{secure} {{\n\tbind {host}\n\t{certificate}",
+    }
+    (directory / "Caddyfile").write_text(replace_all(shipped, changes))
+    return [program("caddy"), "run", "--adapter", "caddyfile", "--config", str(directory / "Caddyfile")]
+
+
+FILES = {"nginx": ("nginx.conf", "reviewsd.conf"), "caddy": ("Caddyfile", "Caddyfile")}
+"""Names of the file of each proxy: in `deploy/`, and where it is installed."""
+COMMANDS = {"nginx": nginx_command, "caddy": caddy_command}
+
+
+@contextmanager
+def running_proxy(
+    directory: Path,
+    name: str,
+    ports: list[int],
+    host: str = "127.0.0.1",
+    checkout: Path = ROOT,
+    **changed: str,
+) -> Iterator[Proxy]:
+    """The proxy with the file of a checkout, in front of an instance on each of one or two ports.
+
+    Of `changed`, each value replaces the directive of its name.
+    """
+    authority, context = trustme.CA(), ssl.create_default_context()
+    authority.configure_trust(context)
+    certificate = authority.issue_cert("localhost", host.strip("[]"))
+    certificate.cert_chain_pems[0].write_to_path(directory / "fullchain.pem")
+    certificate.private_key_pem.write_to_path(directory / "privkey.pem")
+    in_deploy, installed = FILES[name]
+    text = (checkout / "deploy" / in_deploy).read_text(encoding="utf-8")
+    for directive, value in changed.items():
+        text, times = re.subn(rf"(?m)^(\s+{directive}) [^;\n]*", rf"\1 {value}", text)
+        assert times == 1
+    if len(ports) == 2:
+        text = with_second_instance(directory, installed, text)
+    behind = {f"127.0.0.1:{8080 + number}": f"127.0.0.1:{port}" for number, port in enumerate(ports)}
+    secure, plain = free_ports(2)
+    command = COMMANDS[name](directory, replace_all(text, behind), host, secure, plain)
+    with ExitStack() as cleanup:
+        log = cleanup.enter_context((directory / "log").open("wb"))
+        process = subprocess.Popen(command, stderr=log, env=os.environ | {"HOME": str(directory)})
+        cleanup.callback(process.wait, 30)
+        cleanup.callback(process.terminate)
+        wait_for(host.strip("[]"), secure)
+        yield Proxy("localhost" if name == "caddy" else host.strip("[]"), secure, context, directory)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on now."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [each.getsockname()[1] for each in sockets]
+
+
+def wait_for(host: str, port: int) -> None:
+    """Return when somebody listens. Raises AssertionError after half a minute."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection((host, port), 1).close()
+        except OSError:
+            time.sleep(0.02)
+        else:
+            return
+    raise AssertionError("the proxy does not listen")
+
+
+# ---- Sites ----
+
+
+class Instance:
+    """A daemon behind the proxy, on the same port after each start."""
+
+    def __init__(self, *arguments: str, data: Path = SAMPLE):
+        self.port = free_ports(1)[0]
+        self._arguments, self._data, self._running = arguments, data, ExitStack()
+
+    def start(self) -> Address:
+        service = daemon(*self._arguments, data=self._data, base_url=PUBLIC_URL, port=self.port)
+        return self._running.enter_context(service)
+
+    def stop(self) -> None:
+        self._running.close()
+
+
+@dataclass(frozen=True)
+class Site(Proxy):
+    """A proxy, and behind it the instance with the hub and the one without."""
+
+    first: Instance
+    second: Instance
+
+
+@contextmanager
+def running_site(directory: Path, proxy: str) -> Iterator[Site]:
+    """The site with one of the COMMANDS, its files in `directory`."""
+    instances = first, second = Instance(), Instance("--no-hub")
+    with ExitStack() as cleanup:
+        for instance in instances:
+            cleanup.callback(instance.stop)
+            instance.start()
+        running = cleanup.enter_context(running_proxy(directory, proxy, [first.port, second.port]))
+        yield Site(running.host, running.port, running.context, directory, first, second)

@@ -1,0 +1,180 @@
+"""One client does not stop the service through the shipped proxies: others are answered, and it has a share.
+
+Here everything is counted; `bench/run.py attacks` measures what others notice.
+"""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+
+import attack_lab
+import pytest
+from attack_lab import (
+    NEWEST_CALL,
+    OTHERS,
+    WIDE_ATTACKER,
+    WIDE_OTHERS,
+    connections_held,
+    in_own_network,
+    requests,
+)
+from proxy_lab import Instance, Proxy, running_proxy
+from small_files import review
+from tools import needs
+
+LARGEST_BYTES = 5_000_000  # more than the sockets on the way of an answer take
+MOST_A_CLIENT, MOST_A_48 = 100, 300  # requests at the same time
+IDLE = 2 * 32 + 1  # connections that two workers of nginx keep to the service, and one in use
+CODINGS = ("gzip", "identity", "gzip, br", "GZIP", "gzip;q=0", "br", "deflate, gzip;q=0.5", "x")
+DOCUMENTS = ("/reviews.json", "/insights.json", "/feed.xml", "/api/feed.json", "/.well-known/openapi.json")
+DOCUMENTS += ("/llms.txt", "/sitemap.xml", "/robots.txt", "/favicon.ico", "/badge.svg")
+
+
+@pytest.fixture(scope="module")
+def large_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory: Path = tmp_path_factory.mktemp("large")
+    reviews = [review(id=str(number), text="so good " * 400) for number in range(LARGEST_BYTES // 3200)]
+    (directory / "reviews.json").write_text(json.dumps({"business": {"name": "X"}, "reviews": reviews}))
+    return directory
+
+
+@pytest.fixture(scope="module")
+def instance(large_data: Path) -> Iterator[Instance]:
+    running = Instance("--no-hub", data=large_data)
+    running.start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def nginx(instance: Instance, tmp_path: Path) -> Iterator[Proxy]:
+    with running_proxy(tmp_path, "nginx", [instance.port]) as proxy:
+        yield proxy
+
+
+def statuses_of_others(proxy: Proxy, sources: list[str] = OTHERS) -> set[int]:
+    return {status for status, _ in attack_lab.others(proxy, sources=sources)}
+
+
+@pytest.mark.parametrize("name", ["nginx", "caddy"])
+def test_a_slow_body_holds_no_connection_of_the_service(
+    instance: Instance, name: str, tmp_path: Path
+) -> None:
+    with running_proxy(tmp_path, name, [instance.port]) as proxy, attack_lab.slow_bodies(proxy, 200):
+        assert statuses_of_others(proxy) == {200}
+        assert connections_held(instance.port) <= IDLE
+
+
+def test_nginx_limits_the_slow_readers_of_one_client(nginx: Proxy, instance: Instance) -> None:
+    with attack_lab.slow_readers(nginx, 256) as statuses:
+        assert statuses == {200: MOST_A_CLIENT, 429: 256 - MOST_A_CLIENT}
+        assert statuses_of_others(nginx) == {200}
+        assert connections_held(instance.port) <= IDLE
+
+
+@pytest.mark.parametrize(
+    ("clients", "is_one"),
+    [(("2001:db8:1:2::1", "2001:db8:1:2:ffff::9"), True), (("2001:db8:1:3::1", "2001:db8:1:4::1"), False),
+     (("192.0.2.1", "192.0.2.1"), True), (("192.0.2.1", "192.0.2.2"), False)],
+)  # fmt: skip
+def test_a_client_is_an_address_of_ipv4_or_a_64_of_ipv6(
+    nginx: Proxy, clients: tuple[str, str], is_one: bool
+) -> None:
+    field = f"X-Test-Client: {clients[0]}"
+    with attack_lab.slow_readers(nginx, MOST_A_CLIENT, ["127.0.0.1"], field):
+        assert nginx.ask("/badge.svg", x_test_client=clients[1])[0] == (429 if is_one else 200)
+
+
+def test_caddy_ends_slow_readers_and_serves_others_meanwhile(instance: Instance, tmp_path: Path) -> None:
+    with (
+        running_proxy(tmp_path, "caddy", [instance.port], write="2s") as proxy,
+        attack_lab.slow_readers(proxy, 100) as statuses,
+    ):
+        assert statuses == {200: 100}
+        assert statuses_of_others(proxy) == {200}
+        deadline = time.monotonic() + 30
+        while connections_held(instance.port) > IDLE and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert connections_held(instance.port) <= IDLE
+
+
+def test_caddy_speaks_no_http_2_whose_streams_it_would_not_end(instance: Instance, tmp_path: Path) -> None:
+    with running_proxy(tmp_path, "caddy", [instance.port]) as proxy:
+        proxy.context.set_alpn_protocols(["h2", "http/1.1"])
+        with attack_lab.connected(proxy) as connection:
+            assert connection.selected_alpn_protocol() == "http/1.1"
+
+
+def cached_bytes(proxy: Proxy) -> list[int]:
+    """The sizes of the files in the cache of nginx."""
+    return [file.stat().st_size for file in (proxy.directory / "cache").rglob("*") if file.is_file()]
+
+
+def test_the_cache_holds_a_document_once_for_each_coding(nginx: Proxy) -> None:
+    for number in range(4):
+        for path in DOCUMENTS:
+            for coding in CODINGS:
+                assert nginx.ask(f"{path}?{number}", accept_encoding=coding)[0] in (200, 404)
+    assert len(cached_bytes(nginx)) <= 2 * len(DOCUMENTS)
+
+
+def test_new_query_strings_on_a_document_write_it_once(nginx: Proxy) -> None:
+    with requests(nginx, "/reviews.json?#", clients=4, pause_seconds=0) as statuses:
+        assert statuses_of_others(nginx) == {200}
+    assert statuses[200] > 10
+    assert sum(size > LARGEST_BYTES for size in cached_bytes(nginx)) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "at_once", "a_second"),
+    [("/reviews?query=#", None, 10, 10), ("/mcp", NEWEST_CALL, 20, 20)],
+)
+def test_one_client_has_few_pages_and_calls_made(
+    nginx: Proxy, path: str, body: bytes | None, at_once: int, a_second: int
+) -> None:
+    began = time.monotonic()
+    with requests(nginx, path, body, clients=130, pause_seconds=0.1) as statuses:
+        assert statuses_of_others(nginx) == {200}
+    assert statuses[429] > 0
+    assert 0 < statuses[200] <= at_once + a_second * (time.monotonic() - began) + 1
+
+
+Attack = Callable[[Proxy], AbstractContextManager[Counter[int]]]
+
+
+def attack_of_a_48(data: Path, directory: Path, attack: Attack) -> tuple[Counter[int], float]:
+    """Statuses and seconds of an attack, beside which others of other /48s were answered."""
+    instance = Instance("--no-hub", data=data)
+    instance.start()
+    try:
+        with running_proxy(directory, "nginx", [instance.port], host="[::1]") as proxy:
+            began = time.monotonic()
+            with attack(proxy) as statuses:
+                assert statuses_of_others(proxy, WIDE_OTHERS) == {200}
+            return statuses, time.monotonic() - began
+    finally:
+        instance.stop()
+
+
+def many_requests(path: str, body: bytes | None = None) -> Attack:
+    return partial(requests, path=path, body=body, sources=WIDE_ATTACKER, clients=100, pause_seconds=0)
+
+
+@pytest.mark.parametrize(
+    ("attack", "at_once", "a_second"),
+    [
+        (many_requests("/reviews?query=#"), 20, 20),
+        (many_requests("/mcp", NEWEST_CALL), 40, 40),
+        (partial(attack_lab.slow_readers, number=MOST_A_48 + 60, sources=WIDE_ATTACKER[:4]), MOST_A_48, 0),
+    ],
+)
+def test_a_48_of_ipv6_has_limits_of_its_own(
+    large_data: Path, tmp_path: Path, attack: Attack, at_once: int, a_second: int
+) -> None:
+    needs("a network of a thread")
+    statuses, seconds = in_own_network(partial(attack_of_a_48, large_data, tmp_path, attack))
+    assert 0 < statuses[200] <= at_once + a_second * seconds + (1 if a_second else 0)
