@@ -46,7 +46,44 @@ def test_it_agrees_with_the_program() -> None:
     assert set(map(int, service["RestartPreventExitStatus"].split())) == never_mended
     assert int(service["TimeoutStopSec"]) > serving.BEFORE_STOP_SECONDS + serving.STOP_SECONDS
     assert service["SocketBindAllow"] == f"tcp:{Settings().port}"
-    assert int(service["LimitNOFILE"]) >= serving.descriptor_limit() + serving.SPARE_DESCRIPTORS
+
+
+SHARED_SANDBOX = """
+    SystemCallArchitectures=native SystemCallFilter=@system-service ProtectSystem=strict ProtectProc=invisible
+    ProcSubset=pid MemoryMax=1G NoNewPrivileges=yes ProtectHome=yes PrivateTmp=yes PrivateDevices=yes
+    ProtectKernelTunables=yes ProtectKernelModules=yes ProtectKernelLogs=yes ProtectControlGroups=yes
+    ProtectClock=yes ProtectHostname=yes RestrictNamespaces=yes RestrictRealtime=yes RestrictSUIDSGID=yes
+    LockPersonality=yes MemoryDenyWriteExecute=yes
+"""
+SANDBOXES = {
+    "reviewsd.service": f"""{SHARED_SANDBOX}
+        DynamicUser=yes StateDirectory=reviewsd StateDirectoryMode=0700 UMask=0077 CapabilityBoundingSet=
+        AmbientCapabilities= DevicePolicy=closed PrivateMounts=yes PrivateIPC=yes RemoveIPC=yes TasksMax=128
+        PrivateUsers=yes KeyringMode=private RestrictAddressFamilies=AF_INET+AF_INET6+AF_UNIX
+        SocketBindDeny=any SocketBindAllow=tcp:8080 SystemCallFilter=~@privileged+@resources
+        SystemCallErrorNumber=EPERM
+    """,
+    "deploy/reviewsd-import.service": f"""{SHARED_SANDBOX}
+        UMask=0022 ReadWritePaths=/srv/reviews CapabilityBoundingSet=CAP_DAC_READ_SEARCH PrivateNetwork=yes
+        RestrictAddressFamilies=none
+    """,
+    "deploy/reviewsd-import.path": "",
+    "deploy/reviewsd-import.timer": "",
+}
+"""The lines that protect the machine, or another service, from a service; `+` for a blank."""
+RUNNING = """
+    Type NotifyAccess ExecStart Environment ExecReload WatchdogSec Restart RestartSec RestartPreventExitStatus
+    TimeoutStopSec SyslogLevel
+"""
+"""Names of the other directives of a service."""
+
+
+@pytest.mark.parametrize("name", SANDBOXES)
+def test_a_unit_has_every_line_of_its_sandbox(name: str) -> None:
+    service = (ROOT / name).read_text(encoding="utf-8").partition("[Service]\n")[2].partition("\n[")[0]
+    lines = [line for line in service.splitlines() if re.match("[A-Z]", line)]
+    sandbox = [line.replace(" ", "+") for line in lines if line.partition("=")[0] not in RUNNING.split()]
+    assert sorted(sandbox) == sorted(SANDBOXES[name].split())
 
 
 def variables(name: str) -> dict[str, str]:

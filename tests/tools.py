@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import pytest
@@ -70,12 +71,30 @@ def succeeds(*command: str, user: int | None = None) -> bool:
 NAMESPACE = ("unshare", "--user", "--map-root-user", "--net")  # begins a command, which has no network
 NOBODY = 65534
 
+
+def booted_command(directory: Path, *arguments: str) -> list[str]:
+    """The command that runs this machine's system in a container that writes to memory (systemd-nspawn(1)).
+
+    Its root has to be another directory than ours, so ours is mounted there; `directory` is empty.
+    """
+    options = "--quiet --volatile=overlay --register=no --keep-unit --link-journal=no --private-network"
+    container = ["systemd-nspawn", *options.split(), "--console=pipe", f"--directory={directory}", *arguments]
+    return ["unshare", "--mount", "sh", "-c", f'mount --bind / {directory} && exec "$@"', "sh", *container]
+
+
+def can_boot() -> bool:
+    """Whether a container of this machine's system can be run."""
+    with TemporaryDirectory() as directory:
+        return succeeds(*booted_command(Path(directory), "true"))
+
+
 RIGHTS = {
     "another user": Right(lambda: succeeds("true", user=NOBODY), "processes of another user are not allowed"),
     "a network namespace": Right(lambda: succeeds(*NAMESPACE, "true"), "network namespaces are not allowed"),
     "a network of a thread": Right(
         lambda: succeeds("unshare", "--net", "true"), "network namespaces are only for root here"
     ),
+    "a booted system": Right(lambda: can_boot(), "a system cannot be booted here"),
     "a control group": Right(lambda: can_group(), "control groups that limit memory are not allowed"),
 }
 
