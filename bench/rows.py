@@ -8,22 +8,29 @@ Sections: Load - Rows
 import http.client
 import json
 import math
+import multiprocessing
 import signal
 import socket
 import sqlite3
 import subprocess
+import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import make_data
-from servers import BENCH, HOST, MCP_HEADERS, SMALL_SEARCH, BenchError, Lab, Server, ask, wait_for
+from servers import BENCH, HOST, MCP_HEADERS, PROJECT, SMALL_SEARCH, BenchError, Lab, Server, ask, wait_for
 from subscribers import Subscribers
+
+sys.path.append(str(PROJECT / "tests"))
+import attack_lab
+from proxy_lab import Proxy, running_proxy
 
 SAMPLE = 0  # for a number of reviews
 TOPIC = "/feed.xml"
@@ -207,20 +214,6 @@ def worst(lab: Lab) -> Iterator[Figure]:
         yield Figure(f"worst search, {size}", highest * 1000, "ms", budget_ms)
 
 
-def pages(lab: Lab) -> Iterator[Figure]:
-    """Processor time of a page of the list of reviews that nobody has asked for: by a word, packed."""
-    words, headers = make_data.WORDS[:300], {"Accept-Encoding": "gzip"}
-    with lab.daemon(lab.data(500)) as ours:
-        before = ours.processor_seconds()
-        answers = [
-            ask(ours.port, f"/reviews?{urlencode({'query': word})}", headers=headers) for word in words
-        ]
-        taken = ours.processor_seconds() - before
-    if any(answer.status != 200 for answer in answers):
-        raise BenchError("a page of reviews is not answered")
-    yield Figure("unseen page of reviews, 500", taken / len(words) * 1000, "ms")
-
-
 def start(lab: Lab) -> Iterator[Figure]:
     """From spawning the process to its first answer."""
     for size, budget in ((SAMPLE, 0.4), (10_000, 1.2)):
@@ -351,4 +344,76 @@ def waiting(lab: Lab) -> Iterator[Figure]:
     yield Figure("processor beside 10,000 that wait for a retry", share * 100, "%", 2)
 
 
-ROWS = (fixed, large, search, mcp, worst, pages, start, reload, memory, unread, slow, stop, hub, waiting)
+ATTACKS: tuple[tuple[str, str, Any], ...] = (
+    ("nginx", "256 slow readers", partial(attack_lab.slow_readers, number=256)),
+    ("nginx", "256 slow bodies", partial(attack_lab.slow_bodies, number=256)),
+    (
+        "nginx",
+        "new query strings",
+        partial(attack_lab.requests, path="/reviews.json?#", clients=4, pause_seconds=0),
+    ),
+    ("nginx", "unseen pages", partial(attack_lab.requests, path="/reviews?query=#")),
+    ("nginx", "tool calls", partial(attack_lab.requests, path="/mcp", body=attack_lab.NEWEST_CALL)),
+    (
+        "nginx",
+        "a /48",
+        partial(attack_lab.requests, path="/reviews?query=#", sources=attack_lab.WIDE_ATTACKER),
+    ),
+    ("caddy", "600 slow readers", partial(attack_lab.slow_readers, number=600)),
+    ("caddy", "1,200 slow bodies", partial(attack_lab.slow_bodies, number=1200)),
+)
+
+
+def attacks(lab: Lab) -> Iterator[Figure]:
+    """What others notice of one client's attack through the shipped proxies. Needs root."""
+    yield from attack_lab.in_own_network(lambda: list(attacked(lab)))
+
+
+def attacked(lab: Lab) -> Iterator[Figure]:
+    data = lab.data(2000)
+    for number, (name, attack, begin) in enumerate(ATTACKS):
+        host, sources = HOST, attack_lab.OTHERS
+        if attack == "a /48":
+            host, sources = "[::1]", attack_lab.WIDE_OTHERS
+        directory = lab.scratch / str(number)
+        directory.mkdir()
+        budget = 4 if name == "nginx" else math.inf
+        with (
+            lab.daemon(data) as ours,
+            running_proxy(directory, name, [ours.port], host, lab.checkout) as proxy,
+        ):
+            alone = attack_lab.others(proxy, 2 * lab.seconds, sources)
+            with elsewhere(begin, proxy):
+                beside = attack_lab.others(proxy, 2 * lab.seconds, sources)
+        what = f"of others through {name} beside {attack}"
+        yield Figure(
+            f"refused {what}", sum(status != 200 for status, _ in beside), "", 0 if budget == 4 else math.inf
+        )
+        for measure, of in (("median", median), ("p99", p99)):
+            value, usual = (of([ms for _, ms in answers]) for answers in (beside, alone))
+            yield Figure(f"{measure} {what}", value, "ms")
+            yield Figure(f"{measure} {what}, to alone", value / usual, "×", budget)
+
+
+@contextmanager
+def elsewhere(begin: Callable[[Proxy], AbstractContextManager[object]], proxy: Proxy) -> Iterator[None]:
+    """An attack by another process, which takes no time from the threads of this one."""
+    fork = multiprocessing.get_context("fork")
+    begun, ended = fork.Event(), fork.Event()
+
+    def attack() -> None:
+        with begin(proxy):
+            begun.set()
+            ended.wait()
+
+    process = fork.Process(target=attack)
+    process.start()
+    begun.wait(60)
+    try:
+        yield
+    finally:
+        ended.set()
+        process.join()
+
+
+ROWS = (fixed, large, search, mcp, worst, start, reload, memory, unread, slow, stop, hub, waiting, attacks)

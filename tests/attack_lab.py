@@ -152,6 +152,9 @@ def others(proxy: Proxy, seconds: float = 0, sources: Sequence[str] = OTHERS) ->
     answers: list[tuple[int, float]] = []
     with ExitStack() as held:
         clients = [held.enter_context(closing(proxy.connection(source))) for source in sources]
+        for client in clients:
+            with suppress(OSError):
+                client.connect()
         ended = time.monotonic() + seconds
         while time.monotonic() < ended or len(answers) < 3 * len(clients):
             turn = len(answers)

@@ -84,7 +84,7 @@ def with_second_instance(directory: Path, name: str, shipped: str) -> str:
 
 
 def nginx_command(directory: Path, shipped: str, host: str, secure: int, plain: int) -> list[str]:
-    """nginx with the shipped file, and with as many connections as docs/server.md advises."""
+    """nginx with the shipped file, and with as many connections as the README gives it."""
     changes = {
         "/var/cache/nginx-reviewsd": f"{directory}/cache",
         "listen 80;": f"listen {host}:{plain};",

@@ -24,6 +24,7 @@ from tools import program
 
 from reviewslib import links
 
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 SHIPPED = (ROOT / "deploy" / "nginx.conf").read_text(encoding="utf-8")
 FORM_TYPE = "application/x-www-form-urlencoded"
 CLIENT = {"name": "test", "version": "1"}
@@ -147,17 +148,27 @@ def test_a_coding_is_sent_to_those_who_take_it(site: Site, wanted: str, coding: 
         assert site.ask("/insights.json", accept_encoding=wanted)[1].get("content-encoding") == coding
 
 
-def test_nginx_can_have_the_connections_that_the_documents_advise(tmp_path: Path) -> None:
-    """The command of docs/server.md, on the file that Debian ships."""
+def test_nginx_has_the_connections_that_the_readme_gives_it(tmp_path: Path) -> None:
+    """The command of the README, on the file that Debian ships."""
     program("nginx")
-    script = re.search(r"(?m)^sudo sed -i (.*) /etc/nginx/nginx.conf$", SERVER_DOCS)
+    script = re.search(r"(?m)^sudo sed -i (.*) /etc/nginx/nginx.conf$", README)
     assert script
     shipped, changed = Path("/etc/nginx/nginx.conf"), tmp_path / "nginx.conf"
     changed.write_text(shipped.read_text())
-    subprocess.run(["sed", "-i", *shlex.split(script[1]), str(changed)], check=True, timeout=60)
-    text = changed.read_text()
-    assert text.startswith("worker_rlimit_nofile 32768;\n")  # a descriptor to each side
-    assert re.findall(r"(?m)^\s*worker_connections .*", text) == ["\tworker_connections 16384;"]
+    for _ in range(2):  # who updates runs it again
+        subprocess.run(["sed", "-i", *shlex.split(script[1]), str(changed)], check=True, timeout=60)
+    directives = re.findall(r"(?m)^\s*(worker_[rc].*)", changed.read_text())
+    assert directives == ["worker_rlimit_nofile 32768;", "worker_connections 16384;"]
+
+
+def test_the_table_of_rates_is_that_of_nginx() -> None:
+    rates = dict(re.findall(r"zone=reviewsd_(\w+):10m rate=(\d+)r/s;", SHIPPED))
+    bursts = re.findall(r"limit_req zone=reviewsd_(\w+) burst=(\d+) delay=(\d+);", SHIPPED)
+    shares = {name: (int(delay), int(rates[name]), int(burst) - int(delay)) for name, burst, delay in bursts}
+    table = re.findall(r"(?m)^\| .* \| (\d+) \| (\d+) \| (\d+) \| twice as many \|$", SERVER_DOCS)
+    assert [tuple(map(int, row)) for row in table] == list(shares.values())[::2]
+    for name in list(shares)[::2]:
+        assert shares[f"{name}_site"] == tuple(2 * number for number in shares[name])
 
 
 @pytest.mark.parametrize("proxy", COMMANDS)
