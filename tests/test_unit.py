@@ -11,7 +11,7 @@ from services import ROOT
 from tools import program
 
 import reviewsd
-from reviewslib.process import serving
+from reviewslib.process import listening, serving
 from reviewslib.process.settings import Settings, variable_name
 
 UNIT = (ROOT / "reviewsd.service").read_text(encoding="utf-8")
@@ -46,7 +46,7 @@ def test_it_agrees_with_the_program() -> None:
     assert set(map(int, service["RestartPreventExitStatus"].split())) == never_mended
     assert int(service["TimeoutStopSec"]) > serving.BEFORE_STOP_SECONDS + serving.STOP_SECONDS
     assert service["SocketBindAllow"] == f"tcp:{Settings().port}"
-    assert int(service["LimitNOFILE"]) >= serving.descriptor_limit() + serving.SPARE_DESCRIPTORS
+    assert int(service["LimitNOFILE"]) >= Settings().max_connections + listening.SPARE_DESCRIPTORS
 
 
 def variables(name: str) -> dict[str, str]:
