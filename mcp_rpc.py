@@ -20,7 +20,7 @@ import base64
 import json
 import re
 import secrets
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
@@ -33,23 +33,18 @@ from reviewslib.dataset.strict_json import Json, NotJson, decode
 from reviewslib.mcp_tools import TOOLS, Toolbox
 from reviewslib.web.representations import (
     JSON_TYPE,
-    LARGEST_INLINE_BYTES,
-    Answer,
-    Deferred,
     Header,
     Headers,
     Response,
-    finished,
-    media_weight,
-    weights,
+    accepted_types,
+    joined,
 )
 
 # ---- Protocol: the names and numbers of the specification ----
 
 STATELESS_VERSIONS = ("2026-07-28",)
-INITIALIZE_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26")  # newest first
+INITIALIZE_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26")  # newest first; no batches
 SERVED_VERSIONS = STATELESS_VERSIONS + INITIALIZE_VERSIONS
-BATCH_VERSION = "2025-03-26"  # the only one with batches, and the default version [R06 basic/transports]
 
 VERSION_CLAIM = "io.modelcontextprotocol/protocolVersion"  # keys of `_meta` [R28 basic/index]
 CAPABILITIES_CLAIM = "io.modelcontextprotocol/clientCapabilities"
@@ -103,7 +98,7 @@ def event_response(response: Response) -> Response:
         return response
     headers = dict(response.headers) | {"Content-Type": EVENT_TYPE}
     headers["X-Accel-Buffering"] = "no"  # or nginx may buffer it [R28 basic/transports/streamable-http]
-    body = b"event: message\ndata: %s\n\n" % response.body[:]
+    body = b"event: message\ndata: %s\n\n" % joined(response.body)
     return Response(response.status, tuple(headers.items()), body)
 
 
@@ -125,17 +120,6 @@ def success(request_id: str | int, result: Mapping[str, Json]) -> bytes:
     response = encoded({"jsonrpc": "2.0", "id": request_id, "result": content | members})
     # Two braces end a response, that of the result and its own.
     return response[:-2] + b',"structuredContent":%s}}' % document
-
-
-def success_answer(request_id: str | int, result: Mapping[str, Json], headers: Headers = ()) -> Answer:
-    """The HTTP response of a JSON-RPC response, deferred where it is large."""
-    structured: bytes | ReviewList = result.get("structuredContent", b"")
-    size = structured.size_bytes if isinstance(structured, ReviewList) else len(structured)
-
-    def make() -> Response:
-        return json_response(success(request_id, result), headers)
-
-    return make() if 2 * size <= LARGEST_INLINE_BYTES else Deferred(make)
 
 
 def failure(request_id: Json, error: RpcError) -> bytes:
@@ -207,10 +191,10 @@ def wants_events(accept: str) -> bool:
 
     Clients must list both [all revisions]; proxies and older clients list one, `*/*` or nothing.
     """
-    accepted = weights(accept)
-    if not accepted or media_weight(accepted, JSON_TYPE) > 0:
+    accepted = accepted_types(accept)
+    if not accepted or accepted[JSON_TYPE] > 0:
         return False
-    if media_weight(accepted, EVENT_TYPE) > 0:
+    if accepted[EVENT_TYPE] > 0:
         return True
     raise RpcError(f"accept {JSON_TYPE} or {EVENT_TYPE}", status=HTTPStatus.NOT_ACCEPTABLE)
 
@@ -256,10 +240,7 @@ def meta_of(document: Json) -> dict[str, Json]:
     return meta if isinstance(meta, dict) else {}
 
 
-# ---- Methods: what a request can ask for, in each era, and batches of requests ----
-
-MAX_BATCHED = 10  # messages; each may cost a search, which blocks the event loop
-MAX_BATCH_BYTES = 1024 * 1024  # of the answer
+# ---- Methods: what a request can ask for, in each era ----
 
 Result = dict[str, Json]
 Method = Callable[[Toolbox, Mapping[str, Json]], Result]
@@ -301,33 +282,6 @@ def result_of(methods: Mapping[str, Method], toolbox: Toolbox, message: RpcMessa
         unknown = f"Method not found: {echo(message.method)}"
         raise RpcError(unknown, METHOD_NOT_FOUND, status=HTTPStatus.NOT_FOUND)
     return method(toolbox, message.params)
-
-
-def batch_answer(documents: Sequence[Json], toolbox: Toolbox) -> bytes:
-    """The responses to the messages of a batch as one encoded array; empty when no message gets one.
-
-    The first message whose response does not fit into MAX_BATCH_BYTES, and all messages after it, are
-    refused. Errors always fit: they are as short as their messages.
-    """
-    responses: list[bytes] = []
-    fits = True
-    for document in documents:
-        try:
-            message = read_message(document)
-            if message.method is None or message.id is None:
-                continue
-            if message.method == "initialize":
-                raise RpcError("initialize cannot be batched")
-            if fits:
-                response = success(message.id, result_of(INITIALIZE_METHODS, toolbox, message))
-                fits = len(b",".join([*responses, response])) + len(b"[]") <= MAX_BATCH_BYTES
-            if not fits:
-                size = f"{MAX_BATCH_BYTES // 1024**2} MiB"
-                raise RpcError(f"the answer to a batch has at most {size}: send this message alone")
-        except RpcError as error:
-            response = failure(id_of(document), error)
-        responses.append(response)
-    return b"[%s]" % b",".join(responses) if responses else b""
 
 
 # ---- Stateless requests: claims and headers, in the order of their checks ----
@@ -406,16 +360,16 @@ class McpEndpoint:
         self._allowed_origins = {canonical_origin(origin) for origin in allowed_origins}
         self._initialize_methods = INITIALIZE_METHODS | {"initialize": self._initialize}
 
-    def handle(self, method: str, header: Header, body: bytes, toolbox: Toolbox) -> Answer:
-        """The answer to one request, whatever it holds; the caller has limited the size of `body`."""
+    def handle(self, method: str, header: Header, body: bytes, toolbox: Toolbox) -> Response:
+        """The response to one request, whatever it holds; the caller has limited the size of `body`."""
         cors = cors_headers(header("origin"), self._own_origin, self._allowed_origins)
         try:
             if not cors:
                 raise RpcError("this Origin may not call", status=HTTPStatus.FORBIDDEN, headers=(VARY,))
-            answer = self._respond(method, header, body, toolbox)
+            response = self._respond(method, header, body, toolbox)
         except RpcError as error:
-            answer = rpc_error_response(error, None)
-        return finished(answer, lambda response: response._replace(headers=response.headers + cors))
+            response = rpc_error_response(error, None)
+        return response._replace(headers=response.headers + cors)
 
     def refusal(self, status: HTTPStatus, message: str, header: Header) -> Response:
         """The response when the server ends a request without `handle`: too large a body, a fault of ours."""
@@ -424,7 +378,7 @@ class McpEndpoint:
         cors = cors_headers(header("origin"), self._own_origin, self._allowed_origins)
         return response._replace(headers=response.headers + cors)
 
-    def _respond(self, method: str, header: Header, body: bytes, toolbox: Toolbox) -> Answer:
+    def _respond(self, method: str, header: Header, body: bytes, toolbox: Toolbox) -> Response:
         if method == "POST":
             return self._post(header, body, toolbox)
         if method == "OPTIONS":
@@ -432,7 +386,7 @@ class McpEndpoint:
         wanted = "this is an MCP endpoint: POST a JSON-RPC message to it"
         raise RpcError(wanted, status=HTTPStatus.METHOD_NOT_ALLOWED, headers=(("Allow", ALLOWED_METHODS),))
 
-    def _post(self, header: Header, body: bytes, toolbox: Toolbox) -> Answer:
+    def _post(self, header: Header, body: bytes, toolbox: Toolbox) -> Response:
         check_content(header)
         as_events = wants_events(header("accept") or "")
         try:
@@ -440,18 +394,14 @@ class McpEndpoint:
         except NotJson as error:
             _, reason = error.faults[0]  # there may be thousands
             raise RpcError(f"Parse error: {reason}", PARSE_ERROR) from None
+        respond = self._stateless if is_stateless(document, header) else self._initialize_era
         try:
-            if isinstance(document, list):
-                answer: Answer = self._batch(document, header, toolbox)
-            elif is_stateless(document, header):
-                answer = self._stateless(read_message(document), header, toolbox)
-            else:
-                answer = self._initialize_era(read_message(document), header, toolbox)
+            response = respond(read_message(document), header, toolbox)
         except RpcError as error:
-            answer = rpc_error_response(error, id_of(document))
-        return finished(answer, event_response) if as_events else answer
+            response = rpc_error_response(error, id_of(document))
+        return event_response(response) if as_events else response
 
-    def _stateless(self, message: RpcMessage, header: Header, toolbox: Toolbox) -> Answer:
+    def _stateless(self, message: RpcMessage, header: Header, toolbox: Toolbox) -> Response:
         if message.method is None:
             raise RpcError("expected a request: nothing was asked that this could answer")
         check_claims(message, header)
@@ -460,9 +410,9 @@ class McpEndpoint:
         check_headers(message, header)
         result = result_of(STATELESS_METHODS, toolbox, message)
         head = {"resultType": "complete", "_meta": {SERVER_INFO: self._server_info(toolbox)}}
-        return success_answer(message.id, head | result | CACHING.get(message.method, {}))
+        return json_response(success(message.id, head | result | CACHING.get(message.method, {})))
 
-    def _initialize_era(self, message: RpcMessage, header: Header, toolbox: Toolbox) -> Answer:
+    def _initialize_era(self, message: RpcMessage, header: Header, toolbox: Toolbox) -> Response:
         if message.method is None or message.id is None:
             return ACCEPTED
         try:
@@ -472,7 +422,7 @@ class McpEndpoint:
             raise
         # Nothing is kept under the id, so that any that comes is ignored, and any instance may answer.
         session = (("Mcp-Session-Id", secrets.token_urlsafe(SESSION_ID_BYTES)),)
-        return success_answer(message.id, result, session if message.method == "initialize" else ())
+        return json_response(success(message.id, result), session if message.method == "initialize" else ())
 
     def _initialize(self, toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
         """Agree to the version asked for if it has a handshake, else to the newest [R11 basic/lifecycle]."""
@@ -488,13 +438,3 @@ class McpEndpoint:
 
     def _server_info(self, toolbox: Toolbox) -> Result:
         return {"name": "reviewsd", "title": toolbox.title} | self._program
-
-    def _batch(self, documents: list[Json], header: Header, toolbox: Toolbox) -> Response:
-        if any(is_stateless(document, header) for document in documents):
-            raise RpcError("expected one message: stateless requests cannot be batched")
-        if not 1 <= len(documents) <= MAX_BATCHED:
-            raise RpcError(f"expected 1 to {MAX_BATCHED} messages in a batch")
-        if (header(VERSION_HEADER) or BATCH_VERSION) != BATCH_VERSION:
-            raise RpcError(f"expected one message: only {BATCH_VERSION} has batches")
-        answer = batch_answer(documents, toolbox)
-        return json_response(answer) if answer else ACCEPTED

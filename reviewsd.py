@@ -1,7 +1,6 @@
 """The command line: run the service, check the data, answer one request, list the subscriptions.
 
-The parts are write_output together here: settings, application, hub, server. What they do is decided in
-their own modules.
+Wires the parts together: settings, application, hub, server. What they do is decided in their own modules.
 
 Sections: Parts - Files - Command line
 """
@@ -19,10 +18,10 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from hub import Hub
 from mcp_rpc import McpEndpoint
@@ -30,8 +29,9 @@ from reviewslib.dataset.contract import BadData
 from reviewslib.dataset.insights import ENTITY_KINDS
 from reviewslib.dataset.reviews import Dataset
 from reviewslib.links import TOPIC_PATHS, links_below
-from reviewslib.process import serving
+from reviewslib.process import listening, serving
 from reviewslib.process.logs import start_log
+from reviewslib.process.service_manager import ServiceManager
 from reviewslib.process.settings import (
     BadSetting,
     Settings,
@@ -39,11 +39,11 @@ from reviewslib.process.settings import (
     flag_name,
     read_settings,
     setting_text,
-    variable_name,
 )
 from reviewslib.web.app import STORE_PATHS, VERSION, Application
 from reviewslib.web.pages import count_text
-from reviewslib.web.reload import PollingApplication, Reloader, loaded_text, utc_text
+from reviewslib.web.reload import Reloader, loaded_text, utc_text
+from reviewslib.web.representations import joined
 from reviewslib.web.snapshot import Snapshot
 from reviewslib.websub import store
 from reviewslib.websub.callbacks import CallbackClient
@@ -58,19 +58,13 @@ log = logging.getLogger("reviewsd")
 # ---- Parts: from settings to the parts of the service ----
 
 
-def create_app(settings: Settings | None = None) -> PollingApplication:
-    """The application for any WSGI server, by default with the settings of the environment.
+def create_app(settings: Settings) -> Application:
+    """The application, for tests and for embedding in a WSGI server.
 
-    It watches its files, and names a hub only if `no_hub` says that another instance runs one. Raises BadData
-    and BadSetting.
+    It does not watch its files, and names a hub only if `no_hub` says that another instance runs one. Raises
+    BadData and BadSetting.
     """
-    if settings is None:
-        settings, _ = read_settings({}, os.environ)
-        if not settings.base_url:
-            variable, url = variable_name("base_url"), public_url(settings)
-            log.warning("%s is not set: feeds, topics and links begin with %s", variable, url)
-    application = application_of(settings, with_hub=settings.no_hub)
-    return PollingApplication(application, application.reloader, settings.reload_interval)
+    return application_of(settings, with_hub=settings.no_hub)
 
 
 def application_of(settings: Settings, with_hub: bool = True) -> Application:
@@ -83,7 +77,7 @@ def application_of(settings: Settings, with_hub: bool = True) -> Application:
 
 def public_url(settings: Settings) -> str:
     """The base URL, by default where the service listens. Raises BadSetting where that is no address."""
-    if not settings.base_url and (settings.uds or serving.is_wildcard(settings.host)):
+    if not settings.base_url and (settings.uds or listening.is_wildcard(settings.host)):
         where = f"--uds {settings.uds}" if settings.uds else f"--host {settings.host}"
         nowhere = "feeds, topics and links would carry addresses that lead nowhere"
         raise BadSetting(f"{where}: {nowhere}; add for example --base-url https://reviews.example.com")
@@ -107,7 +101,7 @@ def hub_settings(settings: Settings, base_url: str) -> HubSettings:
 def publish(hub: Hub, snapshot: Snapshot) -> None:
     """Tell the hub the current contents of the topics."""
     current = [(path, snapshot.fixed[path]) for path in TOPIC_PATHS]
-    topics = [Topic(path, it.content_type, it.identity.body[:], it.digest) for path, it in current]
+    topics = [Topic(path, it.content_type, joined(it.identity.body), it.digest) for path, it in current]
     hub.publish({topic.path: topic for topic in topics})
 
 
@@ -138,20 +132,20 @@ def check_files(settings: Settings) -> None:
 # ---- Command line: the commands, and the parser that chooses one ----
 
 
-def run(settings: Settings) -> NoReturn:
+def run(settings: Settings, deadlines: serving.Deadlines = serving.DEADLINES) -> NoReturn:
     """Load, listen, serve until told to stop, and leave.
 
-    Raises BadData, BadSetting and serving.CannotListen before that.
+    Raises BadData, BadSetting and listening.CannotListen before that.
     """
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until `serve` handles it: it must not end a start
-    descriptors = serving.descriptor_limit()  # fails before anything is opened
+    listening.allow_connections(settings.max_connections)  # fails before anything is opened
     public_url(settings)
     check_files(settings)
     if settings.uds:
-        serving.remove_stale_socket(settings.uds)
-        listener: serving.Listener = settings.uds
+        listening.remove_stale_socket(settings.uds)
+        listener: listening.Listener = settings.uds
     else:
-        listener = serving.claim_port(settings.host, settings.port)
+        listener = listening.claim_port(settings.host, settings.port)
         settings = replace(settings, port=listener.getsockname()[1])
     application = application_of(settings)
     for note in application.snapshot.dataset.notes:
@@ -160,8 +154,8 @@ def run(settings: Settings) -> NoReturn:
         log.warning("%s", warning)
     loaded = loaded_text(application.snapshot.dataset)
     log.info("%s", loaded)
-    reloader, hub = application.reloader, None
-    reloader.notify = serving.notify
+    reloader, hub, manager = application.reloader, None, ServiceManager()
+    reloader.notify = manager.notify
     if not settings.no_hub:
         application.hub = hub = Hub(hub_settings(settings, application.urls.base_url))
         reloader.publish = partial(publish, hub)
@@ -171,36 +165,31 @@ def run(settings: Settings) -> NoReturn:
     def ready() -> None:
         address = settings.uds or listening_url(settings)
         log.info("reviewsd %s listens on %s as %s", VERSION, address, application.urls.base_url)
+        manager.notify("READY=1", f"STATUS=Serving {loaded}")
         poll = partial(reloader.run, settings.reload_interval)
         threading.Thread(target=poll, name="reload", daemon=True).start()
-        serving.notify("READY=1", f"STATUS=Serving {loaded}")
 
     sys.setswitchinterval(SWITCH_SECONDS)
-    limits = serving_limits(application, descriptors)
-    bridge = serving.Bridge(application, STORE_PATHS, limits.unshared_bytes)
-    served = serving.AccessLog(bridge) if settings.access_log else bridge
-    stop_hub = hub.stop if hub else lambda timeout_seconds: None
-    service = serving.serve(served, listener, limits.connections, ready, reloader.wake, stop_hub)
+    service = serving.Service(
+        application=application,
+        store_paths=STORE_PATHS,
+        listener=listener,
+        max_connections=settings.max_connections,
+        access_log=settings.access_log,
+        manager=manager,
+        ready=ready,
+        hangup=reloader.wake,
+        before_stop=hub.stop if hub else lambda timeout_seconds: None,
+        deadlines=deadlines,
+    )
     asyncio.run(serve_and_exit(service))
 
 
-def serving_limits(application: Application, descriptors: int) -> serving.Limits:
-    """How much is served at once with the data that are loaded; logs what bounds it."""
-    dataset, memory_bytes = application.snapshot.dataset, serving.memory_limit_bytes()
-    data_bytes = len(dataset.reviews_json) + len(dataset.insights_json)
-    limits = serving.limits_of(memory_bytes, serving.resident_bytes(), data_bytes, descriptors)
-    if limits.connections < descriptors:
-        log.info("memory of %d MB allows %d connections", memory_bytes // 1_000_000, limits.connections)
-    elif descriptors < serving.MAX_FILES - serving.SPARE_DESCRIPTORS:
-        log.info("the limit of open files allows %d connections", descriptors)
-    return limits
-
-
-async def serve_and_exit(service: Coroutine[Any, Any, None]) -> NoReturn:
-    """End the process when `service` does, before the event loop would cancel, and log, what still hangs."""
+async def serve_and_exit(service: serving.Service) -> NoReturn:
+    """Serve, and end the process before the event loop would cancel, and log, what still hangs."""
     try:
-        await service
-    except serving.CannotListen as error:
+        await serving.serve(service)
+    except listening.CannotListen as error:
         print(error, file=sys.stderr)
         serving.exit_at_once(EXIT_FAILURE)
     log.info("stopped")
@@ -317,7 +306,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BadData as bad:
         print(*bad.lines(), sep="\n", file=sys.stderr)
         return EXIT_BAD_DATA
-    except (BadSetting, serving.CannotListen, store.HubUnavailable) as error:
+    except (BadSetting, listening.CannotListen, store.HubUnavailable) as error:
         print(error, file=sys.stderr)
         return EXIT_BAD_DATA if isinstance(error, BadSetting) else EXIT_FAILURE
     finally:

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from rows import WHOLE_BATCH, WHOLE_GET, connections, p99
+from rows import WHOLE_CALL, WHOLE_GET, connections, p99
 from servers import MCP_HEADERS, PORTS, PROJECT, BenchError, Lab, Server, ask, wait_for
 from subscribers import Subscribers
 
@@ -40,7 +40,7 @@ BAD_FILES = (b" ", b"{", b'{"reviews": [{"rating": 9}]}', b"\xff\xfe")
 CALM = ("good file", "good file", "bad file", "SIGHUP")
 WILD = ("good file", "bad file", "SIGHUP", "SIGKILL", "SIGTERM", "lost network")
 CALM_SHARE = 0.3  # of the time, twice: without what is WILD alone
-NON_READERS = [WHOLE_GET, WHOLE_BATCH] * 40  # as many as are served without a refusal for anybody
+NON_READERS = [WHOLE_GET, WHOLE_CALL] * 40  # as many as are served without a refusal for anybody
 NAMESPACE = ["unshare", "--user", "--map-root-user", "--net"]  # begins a command
 OWN_NETWORK = "198.51.100."  # for documentation (RFC 5737)
 LOST_SECONDS = 4  # longer than all tries that the hub makes of a subscriber that is down

@@ -113,19 +113,9 @@ def listening_port(process: "subprocess.Popen[str]") -> int:
     lines = []
     for line in process.stderr:
         lines.append(line)
-        if found := re.search(r"(?:listens on|Listening at:) http://127\.0\.0\.1:([0-9]+)", line):
+        if found := re.search(r"listens on http://127\.0\.0\.1:([0-9]+)", line):
             return int(found[1])
     raise AssertionError("the daemon did not start:\n" + "".join(lines))
-
-
-@contextmanager
-def under_gunicorn(data: Path, state: Path) -> Iterator[Address]:
-    """The application under a WSGI server that loads it first and then forks the process that answers."""
-    options = ["--preload", "--threads", "2", "--bind", "127.0.0.1:0", "--no-control-socket"]
-    command = [sys.executable, "-m", "gunicorn", *options, "--chdir", str(ROOT), "reviewsd:create_app()"]
-    variables = {"REVIEWSD_DATA": str(data), "REVIEWSD_STATE_DIR": str(state)}
-    with started(command, **variables, REVIEWSD_RELOAD_INTERVAL="0.05") as address:
-        yield address
 
 
 @contextmanager
@@ -134,8 +124,7 @@ def under_waitress(
 ) -> Iterator[Address]:
     """The application under another WSGI server, in a thread; with `no_hub`, another instance runs one."""
     app = reviewsd.create_app(Settings(data=data, base_url=base_url, no_hub=no_hub))
-    unpolled = app.application  # the thread that polls would outlive the test
-    server = waitress.create_server(unpolled, host="127.0.0.1", port=0)
+    server = waitress.create_server(app, host="127.0.0.1", port=0)
 
     def run() -> None:
         with suppress(OSError):  # waitress meets its sockets closed below, wherever its loop is

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from services import ROOT, SAMPLE, fetch, started
+from services import ROOT, SAMPLE
 from tools import missing
 
 FOREIGN = (
@@ -89,15 +89,6 @@ def test_both_commands_work_beside_foreign_modules(run: Run, site: Path) -> None
 
 def test_a_clone_serves_from_a_directory_of_foreign_modules(run: Run) -> None:
     assert run(sys.executable, str(ROOT / "reviewsd.py"), "--check", "--data", str(SAMPLE))
-
-
-def test_gunicorn_serves_beside_foreign_modules(site: Path, tmp_path: Path) -> None:
-    put_foreign_files(tmp_path)
-    command = [sys.executable, "-m", "gunicorn", "--bind", "127.0.0.1:0", "--no-control-socket"]
-    command += ["--chdir", str(tmp_path), "reviewsd:create_app()"]
-    variables = {"PYTHONPATH": str(site), "REVIEWSD_DATA": str(SAMPLE)}
-    with started(command, **variables, REVIEWSD_STATE_DIR=str(tmp_path)) as address:
-        assert fetch(address, "/reviews.json").status == 200
 
 
 def test_only_files_of_our_own_date_the_program(run: Run, site: Path) -> None:

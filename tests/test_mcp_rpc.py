@@ -2,7 +2,7 @@
 
 Everything goes through `McpEndpoint.handle`, as bytes and headers.
 
-Asking - Initialize era - Session ids - Stateless requests - Batches - Messages - HTTP - Origins - Anything
+Asking - Initialize era - Session ids - Stateless requests - Messages - HTTP - Origins - Anything
 """
 
 import base64
@@ -14,17 +14,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mcp_sample import BUSINESS, CALLS, DECLARED, TOOLBOX, Object, toolbox_with
+from mcp_sample import BUSINESS, CALLS, DECLARED, TOOLBOX, Object
 
 from mcp_rpc import McpEndpoint
 from reviewslib.mcp_tools import TOOLS, Toolbox
-from reviewslib.web.representations import Deferred, Response, resolved
+from reviewslib.web.representations import Response
 
 HANDSHAKE_VERSIONS = ["2025-03-26", "2025-06-18", "2025-11-25"]
 STATELESS = "2026-07-28"
 ALL_VERSIONS = [STATELESS, "2025-11-25", "2025-06-18", "2025-03-26"]
 BASE_URL = "https://reviews.example"
-MAX_BATCH_BYTES = 1024**2
 
 
 # ---- Asking ----
@@ -49,7 +48,7 @@ def send(
     usual = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
     sent_headers = usual | {name.replace("_", "-"): value for name, value in headers.items()}
     sent = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return resolved(to.handle(method, sent_headers.get, sent, toolbox))
+    return to.handle(method, sent_headers.get, sent, toolbox)
 
 
 def request(method: str, params: Any = None, id: Any = 1) -> Object:
@@ -154,7 +153,6 @@ def test_a_call_is_answered_by_its_tool(tool: str) -> None:
         *map(notification, ["notifications/initialized", "notifications/cancelled", "tools/call", "x"]),
         {"jsonrpc": "2.0", "id": 7, "result": {}},
         {"jsonrpc": "2.0", "id": 7, "error": {"code": 1, "message": "no"}},
-        [notification("x"), {"jsonrpc": "2.0", "id": 1, "result": {}}],
     ],
 )
 def test_notifications_and_posted_responses_are_accepted_without_a_body(body: Any) -> None:
@@ -269,82 +267,6 @@ def test_any_name_can_be_sent_in_base64(name: str, refusal: tuple[int, int] | No
     assert (error(response) if refusal else result(response)["isError"]) == (refusal or False)
 
 
-# ---- Batches ----
-
-BATCH = [request("ping", id="a"), notification("x"), request("nonsense", id=2), 5, {"id": 3}]
-BATCH += [request("initialize", {"protocolVersion": "2025-03-26"}, id=4)]
-OUTCOMES = [("a", None), (2, -32601), (None, -32600), (3, -32600), (4, -32600)]
-
-
-def outcomes(response: Response) -> list[tuple[Any, int | None]]:
-    """The ids and the error codes of the answers to a batch."""
-    assert response.status == HTTPStatus.OK
-    assert header(response, "Mcp-Session-Id") is None
-    return [(one["id"], one.get("error", {}).get("code")) for one in answer(response)]
-
-
-def test_a_batch_of_2025_03_26_is_answered_message_by_message() -> None:
-    for headers in ({}, {"mcp_protocol_version": "2025-03-26"}):
-        response = send(BATCH, **headers)
-        assert outcomes(response) == OUTCOMES
-        assert answer(response)[-1]["error"]["message"] == "initialize cannot be batched"
-    assert outcomes(send([request("ping")] * 10)) == [(1, None)] * 10
-
-
-@pytest.mark.parametrize(
-    ("batch", "headers"),
-    [
-        *[(BATCH, {"mcp_protocol_version": version}) for version in (STATELESS, "2025-06-18", "2025-11-25")],
-        ([request("ping"), request("tools/list", {"_meta": claims()})], {}),
-        ([], {}),
-        ([request("ping")] * 11, {}),
-    ],
-)
-def test_other_batches_are_refused_as_one(batch: list[Any], headers: dict[str, str]) -> None:
-    response = send(batch, **headers)
-    assert error(response) == (400, -32600)
-    assert answer(response)["id"] is None
-
-
-def toolbox_of_texts(characters: int) -> Toolbox:
-    """Ten reviews of so many characters each; an answer holds each twice, as text and as structure."""
-    review = {"author": "A", "rating": 5, "date": "2026-01-01", "text": "x" * characters}
-    few = [review | {"id": str(number)} for number in range(10)]
-    return toolbox_with({"business": {"name": "Long"}, "reviews": few})
-
-
-def test_from_the_first_message_on_whose_answer_does_not_fit_a_batch_is_refused() -> None:
-    searches = [call("search_reviews", id=id) for id in (1, 3, 4, 5, "x" * 60_000)]
-    batch = [*searches[:1], request("ping", id=2), *searches[1:3], notification("x"), *searches[3:]]
-    response = send([*batch, request("ping", id=6)], toolbox=toolbox_of_texts(20_000))
-    refused = [(id, -32600) for id in (4, 5, "x" * 60_000, 6)]
-    assert outcomes(response) == [(1, None), (2, None), (3, None), *refused]
-    assert len(response.body) <= MAX_BATCH_BYTES
-    message = "the answer to a batch has at most 1 MiB: send this message alone"
-    assert answer(response)[-1]["error"] == {"code": -32600, "message": message}
-
-
-def test_an_answer_that_would_not_fit_is_given_to_its_message_alone() -> None:
-    toolbox = toolbox_of_texts(50_000)
-    room = MAX_BATCH_BYTES - len(b"[]") - len(send(call("search_reviews", id=""), toolbox=toolbox).body)
-    for id, code in (("x" * room, None), ("x" * (room + 1), -32600)):
-        body = call("search_reviews", id=id)
-        assert outcomes(send([body], toolbox=toolbox)) == [(id, code)]
-        assert result(send(body, toolbox=toolbox))["structuredContent"]["matched"] == 10
-
-
-@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
-def test_a_large_answer_is_made_on_a_worker(accept: str) -> None:
-    body, headers = json.dumps(call("search_reviews")).encode(), {"content-type": "application/json"}
-    for characters, is_large in ((12_000, False), (14_000, True)):
-        toolbox = toolbox_of_texts(characters)
-        answered = ENDPOINT.handle("POST", (headers | {"accept": accept}).get, body, toolbox)
-        assert isinstance(answered, Deferred) == is_large
-        assert resolved(answered) == send(call("search_reviews"), toolbox=toolbox, accept=accept)
-        assert dict(resolved(answered).headers)["Content-Type"] == accept
-        assert dict(resolved(answered).headers)["Access-Control-Allow-Origin"]
-
-
 # ---- Messages ----
 
 
@@ -374,6 +296,14 @@ def test_nesting_is_served_up_to_64_levels(levels: int, opening: str, inmost: st
         assert "id: expected text" in result(response)["content"][0]["text"]
     else:
         assert error(response) == (400, -32700)
+
+
+@pytest.mark.parametrize("version", [None, *ALL_VERSIONS])
+@pytest.mark.parametrize("batch", [[], [request("ping")], [request("ping", {"_meta": claims()})] * 2])
+def test_a_batch_is_no_message_in_any_revision(version: str | None, batch: list[Object]) -> None:
+    response = send(batch, mcp_protocol_version=version)
+    assert error(response) == (400, -32600)
+    assert answer(response)["id"] is None
 
 
 HELLO = {"protocolVersion": "2025-06-18"}
@@ -427,9 +357,6 @@ def test_a_refusal_by_header_or_era_says_what_would_be_right() -> None:
         "Mcp-Method: y is not the body's tools/list": send_stateless("tools/list", mcp_method="y"),
         "Mcp-Name: y is not the body's get_business": send_stateless("tools/call", CALL, mcp_name="y"),
         "Mcp-Name: not UTF-8 in base64": send_stateless("tools/call", CALL, mcp_name="=?base64?é?="),
-        "expected 1 to 10 messages in a batch": send([]),
-        "expected one message: only 2025-03-26 has batches": send([5], mcp_protocol_version="2025-06-18"),
-        "expected one message: stateless requests cannot be batched": send([{"params": {"_meta": claims()}}]),
         "this is an MCP endpoint: POST a JSON-RPC message to it": send(b"", method="GET"),
         "this Origin may not call": send(b"", origin="null"),
         "send Content-Type: application/json": send(b"", content_type="text/plain"),
@@ -449,7 +376,6 @@ def test_an_answer_is_compact_json_in_utf_8() -> None:
 def test_ids_come_back_exactly(id: int | str) -> None:
     for body in (request("ping", id=id), request("nonsense", id=id), call("get_business", id=id)):
         assert answer(send(body))["id"] == id
-        assert answer(send([body]))[0]["id"] == id
     stateless = request("tools/list", {"_meta": claims()}, id=id)
     for method in ("tools/list", "nonsense"):
         response = send(stateless, mcp_protocol_version=STATELESS, mcp_method=method)

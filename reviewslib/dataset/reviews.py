@@ -33,6 +33,7 @@ INSIGHTS_FILE = "insights.json"
 FILLED_IN = ("address", "geo")  # objects of the business that an import leaves to the owner
 NO_INSIGHTS = f"{INSIGHTS_FILE} is absent: only stars and dates of the reviews are counted"
 NEWEST_REVIEWS = 50  # in the feeds and on the page
+LARGEST_REVIEW_BYTES = 64 * 1024  # of JSON as it is served, so that a page and an answer of 100 have a bound
 MOST_CONTAINERS = 2_000_000  # objects and arrays in a file; ten times as many need more than a gigabyte
 
 
@@ -204,6 +205,8 @@ def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None, l
     rating = aggregate_rating(served, document["aggregate_rating"] or {})
     frame = {key: value for key, value in document.items() if key != "reviews"} | {"aggregate_rating": rating}
     encoded = [encode(review) for review in served]
+    if too_large := _size_faults(document["reviews"], served, encoded):
+        raise BadData(too_large)
     reviews_json = _joined(frame, encoded)
     first = len(_joined(frame, ())) - len("]}")
     starts = list(accumulate((len(each) + len(",") for each in encoded), initial=first))
@@ -244,6 +247,17 @@ def read_file(
     found += [(path, reason) for path, reason in violations(document) if path not in paths_of_wrong_form]
     found.sort(key=lambda violation: [(isinstance(step, str), step) for step in violation[0]])
     return {} if found else form.complete(document), [Fault(file, path, reason) for path, reason in found]
+
+
+def _size_faults(
+    reviews: Iterable[Object], served: Iterable[Object], encoded: Iterable[bytes]
+) -> list[Fault]:
+    """A fault for each of `reviews`, in document order, that is too large as it is served."""
+    pairs = zip(served, encoded, strict=True)
+    sizes = {review["id"]: len(json) for review, json in pairs if len(json) > LARGEST_REVIEW_BYTES}
+    places = [(index, review["id"]) for index, review in enumerate(reviews) if review["id"] in sizes]
+    limit = f"bytes of JSON; a review has at most {LARGEST_REVIEW_BYTES:,}"
+    return [Fault(REVIEWS_FILE, ("reviews", index), f"has {sizes[id]:,} {limit}") for index, id in places]
 
 
 def _is_blank(value: Json) -> bool:

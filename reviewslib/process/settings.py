@@ -104,6 +104,7 @@ class Settings:
     base_url: str = _setting("", "public URL; default http://HOST:PORT, none for --uds or 0.0.0.0", _base_url)
     data: Path = _setting(Path("data"), "directory of reviews.json and insights.json", Path)
     state_dir: Path = _setting(Path("state"), "directory for what the service keeps; systemd names it", Path)
+    max_connections: int = _setting(1000, "connections at the same time; others wait", _count)
     reload_interval: float = _setting(2.0, "seconds between two polls of the data files", _seconds)
     log_level: str = _setting("info", f"how much to log: {', '.join(LOG_LEVELS)}", _log_level)
     access_log: bool = _setting(False, "log one line for each request, whatever the log level", _switch)

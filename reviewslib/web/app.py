@@ -2,8 +2,8 @@
 
 A request takes the current snapshot once and is answered from that immutable object; a reload replaces it
 by one assignment. Nothing else is shared between threads but the hub. This module knows no socket, signal,
-flag, file or server: it is a WSGI application (PEP 3333), and `respond` is the same without WSGI's detour.
-Hub and MCP are two protocols to it.
+flag, file or server: it is a WSGI application (PEP 3333), and `respond` answers without WSGI. Hub and MCP are
+passed in. A handler returns a response that was prepared or is in the cache, or a function that makes one.
 
 Sections: Requests and responses - Handlers - Routes - Application
 """
@@ -24,38 +24,17 @@ from ipaddress import IPv6Address
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl
 
+from werkzeug.exceptions import RequestEntityTooLarge
+from werkzeug.wsgi import get_input_stream
+
 from reviewslib import links
-from reviewslib.dataset.query import (
-    BadQuery,
-    Issue,
-    Query,
-    echo,
-    forgiving_values,
-    query_from_pairs,
-    query_of_page,
-)
-from reviewslib.dataset.reviews import ReviewList, search, since
+from reviewslib.dataset.query import BadQuery, Issue, echo, forgiving_values, query_from_pairs, query_of_page
+from reviewslib.dataset.reviews import search, since
 from reviewslib.dataset.strict_json import encode
 from reviewslib.mcp_tools import Toolbox
 from reviewslib.web import embed, pages, representations
 from reviewslib.web.reload import Reloader, utc_text
-from reviewslib.web.representations import (
-    CACHEABLE,
-    LARGEST_BODY_BYTES,
-    LARGEST_INLINE_BYTES,
-    Answer,
-    Deferred,
-    Environ,
-    Header,
-    Headers,
-    Representation,
-    Response,
-    SharedSlice,
-    finished,
-    negotiated,
-    represent,
-    resolved,
-)
+from reviewslib.web.representations import Answer, Body, Environ, Header, Headers, Response, negotiated
 from reviewslib.web.snapshot import DIRECTORY, MARKDOWN, Snapshot
 
 VERSION = "1.0.0"
@@ -65,7 +44,6 @@ log = logging.getLogger("reviewsd")
 
 # ---- Requests and responses: WSGI on one side, values on the other ----
 
-CONTENT_LENGTH = re.compile(r"[0-9]{1,18}")
 # RFC 3986 sections 3.2.2 and 3.2.3, but not empty and without commas, which join repeated headers.
 REG_NAME = r"(?:[\w.~!$&'()*+;=-]|%[0-9A-F]{2})+"
 IP_LITERAL = r"\[(?:(?P<ipv6>[0-9A-F:.]+)|V[0-9A-F]+\.[\w.~!$&'()*+;=:-]+)\]"
@@ -104,27 +82,12 @@ class Request:
         return parse_qsl(text, keep_blank_values=True, errors="surrogateescape")
 
     def body(self) -> bytes:
-        """The body. Raises HttpError where a server passes on what ours would refuse: 400 and 413.
-
-        Without a length there is one only if it was sent in chunks (RFC 9112 section 6.3); a server may wait
-        for ever when it is asked for another.
-        """
-        length = self.content_length()
-        if not length and "HTTP_TRANSFER_ENCODING" in self.environ:
-            length = LARGEST_BODY_BYTES + 1
-        content: bytes = self.environ["wsgi.input"].read(length)
-        if len(content) > LARGEST_BODY_BYTES:
-            raise too_large()
-        return content
-
-    def content_length(self) -> int:
-        """The bytes that the head announces. Raises HttpError: 400, and 413 for too many."""
-        length = self.environ.get("CONTENT_LENGTH") or "0"
-        if not CONTENT_LENGTH.fullmatch(length):
-            raise HttpError(400, "The Content-Length is not a number of bytes.")
-        if int(length) > LARGEST_BODY_BYTES:
-            raise too_large()
-        return int(length)
+        """The body. Raises HttpError 413 for one that a server passes on although it is too large."""
+        most_bytes = representations.LARGEST_BODY_BYTES
+        try:
+            return get_input_stream(self.environ, max_content_length=most_bytes).read()
+        except RequestEntityTooLarge:
+            raise HttpError(413, f"The body is larger than {most_bytes} bytes.") from None
 
 
 @dataclass(eq=False)
@@ -135,10 +98,6 @@ class HttpError(Exception):
     detail: str
     headers: Headers = ()
     members: dict[str, Any] = field(default_factory=dict)  # of the error object, beside the usual
-
-
-def too_large() -> HttpError:
-    return HttpError(413, f"The body is larger than {LARGEST_BODY_BYTES} bytes.")
 
 
 def error_response(application: Application, request: Request, error: HttpError) -> Response:
@@ -159,33 +118,28 @@ def uncacheable_response(status: int, content_type: str, body: bytes, headers: H
 
 # ---- Handlers: each gets the application, its current snapshot and the request ----
 
-LONGEST_INLINE_TEXT = 2000  # characters of a question; folding and finding more would block the event loop
-
 
 class Form(NamedTuple):
-    """The form of a computed representation: its media type, and headers that go with it."""
+    """What goes with a computed body: its media type, headers of answers that carry it, and `Vary`."""
 
     content_type: str
     policy: Headers = ()
     vary: str = representations.BY_CODING
 
 
-JSON_FORM = Form(representations.JSON_TYPE)
-
-
 class Content(NamedTuple):
-    """What an answer is made of: about how long it will be, and the function that makes its bytes."""
+    """A computed body, and its digest where that is not made of its bytes."""
 
-    size_bytes: int
-    encoded: Callable[[], bytes]
+    body: Body
+    digest: str = ""
 
 
-Find = Callable[[], ReviewList | Content]
+JSON_FORM = Form(representations.JSON_TYPE)
 
 
 def static_response(application: Application, snapshot: Snapshot, request: Request) -> Answer:
     """A representation made at load."""
-    return negotiated(snapshot.fixed[request.path], request.header, shared=True)
+    return negotiated(snapshot.fixed[request.path], request.header)
 
 
 def home_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
@@ -196,100 +150,76 @@ def home_answer(application: Application, snapshot: Snapshot, request: Request) 
         form = DIRECTORY
     elif representations.prefers_markdown(accept):
         form = MARKDOWN
-    return negotiated(snapshot.fixed[form], request.header, shared=True)
+    return negotiated(snapshot.fixed[form], request.header)
+
+
+def computed_answer(
+    snapshot: Snapshot, request: Request, variant: str, make: Callable[[], Content], form: Form = JSON_FORM
+) -> Answer:
+    """What the cache holds for the path and `variant`, or a function that keeps what `make` returns."""
+    takes_gzip = representations.accepts_gzip(request.header("accept-encoding") or "")
+    key = (request.path, variant, takes_gzip)
+    if kept := snapshot.cache.get(key):
+        return negotiated(kept, request.header)
+
+    def made() -> representations.Representation:
+        body, digest = make()
+        is_packed = takes_gzip and representations.size_of(body) <= representations.COMPRESSED_TO_BYTES
+        level = representations.COMPUTED_GZIP_LEVEL if is_packed else None
+        content_type, policy, vary = form
+        return representations.represent(
+            body, content_type, snapshot.last_modified, level, vary=vary, policy=policy, digest=digest
+        )
+
+    return lambda: negotiated(snapshot.cache.get_or_make(key, made), request.header)
 
 
 def search_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
     """The reviews that a query string asks for."""
     parameters = application.program.contract.search_parameters
 
-    def found() -> ReviewList:
-        return search(snapshot.dataset, query_from_pairs(parameters, request.query_pairs()))
+    def make() -> Content:
+        query = query_from_pairs(parameters, request.query_pairs())
+        return Content(search(snapshot.dataset, query).encoded())
 
-    return answer_to_text(
-        request.query_string, lambda: cached_response(snapshot, request, request.query_string, found)
-    )
-
-
-def answer_to_text(text: str | bytes, make: Callable[[], Answer], is_slow: bool = False) -> Answer:
-    """What `make` answers to a question, on a worker if `text`, or something else, makes it slow."""
-    return Deferred(lambda: resolved(make())) if is_slow or len(text) > LONGEST_INLINE_TEXT else make()
+    return computed_answer(snapshot, request, request.query_string, make)
 
 
 def since_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """The reviews of a day and later: slices of the document that has all of them, which take no memory."""
-    takes_gzip = representations.accepts_gzip(request.header("accept-encoding") or "")
-    key = (request.path, "", takes_gzip)
-    if kept := snapshot.cache.get(key):
-        return since_response(kept, request)
-    found = since(snapshot.dataset, request.path.removeprefix(links.SINCE_PATH))
-    digest = hashlib.sha256(snapshot.dataset.reviews_digest + found.head).hexdigest()
-    body, json_type = SharedSlice(*found), representations.JSON_TYPE
-    plain = represent(body, json_type, snapshot.last_modified, gzip_level=None, digest=digest)
+    """The reviews of a day and later: pieces of the document that has all of them, which take no memory."""
 
-    def packed() -> Representation:
-        return representations.with_gzip(plain, representations.COMPUTED_GZIP_LEVEL) if takes_gzip else plain
+    def make() -> Content:
+        pieces = since(snapshot.dataset, request.path.removeprefix(links.SINCE_PATH))
+        digest = hashlib.sha256(snapshot.dataset.reviews_digest + pieces.head).hexdigest()
+        return Content([memoryview(piece) for piece in pieces], digest)
 
-    def make() -> Response:
-        return since_response(snapshot.cache.get_or_make(key, packed), request)
-
-    is_quick = not takes_gzip or len(body) <= LARGEST_INLINE_BYTES
-    return make() if is_quick else Deferred(make, since_response(plain, request))
-
-
-def since_response(representation: Representation, request: Request) -> Response:
-    """The response with a representation whose plain body takes no memory."""
-    response = negotiated(representation, request.header)
-    if isinstance(response.body, SharedSlice):
-        return response._replace(shared=True)
-    plain = negotiated(representation._replace(gzip=None), request.header, shared=True)
-    return response._replace(instead=plain) if response.body else response
-
-
-def cached_response(
-    snapshot: Snapshot, request: Request, query: str, find: Find, form: Form = JSON_FORM
-) -> Answer:
-    """The representation of path and query that is kept, or a new one of what `find` returns."""
-    with_gzip = representations.accepts_gzip(request.header("accept-encoding") or "")
-    key = (request.path, query, with_gzip)
-    if kept := snapshot.cache.get(key):
-        return negotiated(kept, request.header)
-    found = find()
-
-    def new() -> Representation:
-        level = representations.COMPUTED_GZIP_LEVEL if with_gzip else None
-        changed, form_fields = snapshot.last_modified, form._asdict()
-        return represent(found.encoded(), last_modified=changed, gzip_level=level, **form_fields)
-
-    def make() -> Response:
-        return negotiated(snapshot.cache.get_or_make(key, new), request.header)
-
-    return make() if found.size_bytes <= LARGEST_INLINE_BYTES else Deferred(make)
+    return computed_answer(snapshot, request, "", make)
 
 
 def list_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
     """A page of the reviews for people; parameters that are not known are ignored."""
     templates, dataset, urls = application.program.templates, snapshot.dataset, application.urls
-    parameters = application.program.contract.list_parameters
-    given = [(name, value) for name, value in request.query_pairs() if name in parameters]
+    parameters, form = application.program.contract.list_parameters, page_form(application)
 
-    def content(query: Query) -> Content:
-        found = search(dataset, query)
-        if query.offset and not found.reviews:
-            raise BadQuery([Issue("page", "", f"the last page is {pages.last_page(found)}")])
-        make = partial(pages.list_page, templates, dataset, urls, query, found)
-        return Content(found.size_bytes, make)
+    def given_pairs() -> list[tuple[str, str]]:
+        return [(name, value) for name, value in request.query_pairs() if name in parameters]
 
-    def listed() -> Answer:
-        form = page_form(application)
+    def make() -> Content:
+        query = query_of_page(parameters, given_pairs(), pages.PAGE_SIZE)
+        listed = search(dataset, query)
+        if query.offset and not listed.reviews:
+            raise BadQuery([Issue("page", "", f"the last page is {pages.last_page(listed)}")])
+        return Content(pages.list_page(templates, dataset, urls, query, listed))
+
+    def page_or_faults() -> Response:
         try:
-            query = query_of_page(parameters, given, pages.PAGE_SIZE)
-            return cached_response(snapshot, request, str(query), partial(content, query), form)
+            return representations.resolved(answer)
         except BadQuery as bad:
-            body = pages.wrong_list_page(templates, dataset, urls, given, bad)
+            body = pages.wrong_list_page(templates, dataset, urls, given_pairs(), bad)
             return uncacheable_response(400, representations.HTML_TYPE, body, form.policy)
 
-    return answer_to_text(request.query_string, listed)
+    answer = computed_answer(snapshot, request, request.query_string, make, form)
+    return answer if isinstance(answer, Response) else page_or_faults
 
 
 def review_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
@@ -300,11 +230,14 @@ def review_answer(application: Application, snapshot: Snapshot, request: Request
     if (review := dataset.reviews_by_id.get(id)) is None and is_json:
         raise HttpError(404, f"No review has the id {echo(id)}.", (("Vary", vary),))
     if review is None:
-        return nowhere_response(application, snapshot, is_review=True)
-    make = partial(pages.review_page, templates, dataset, urls, review)
-    content = Content(len(review.json), partial(bytes, review.json) if is_json else make)
+        return partial(nowhere_response, application, snapshot, is_review=True)
+
+    def make() -> Content:
+        page = [review.json] if is_json else pages.review_page(templates, dataset, urls, review)
+        return Content(page)
+
     form = (JSON_FORM if is_json else page_form(application))._replace(vary=vary)
-    return cached_response(snapshot, request, "json" if is_json else "", lambda: content, form)
+    return computed_answer(snapshot, request, "json" if is_json else "", make, form)
 
 
 def nowhere_response(application: Application, snapshot: Snapshot, is_review: bool) -> Response:
@@ -317,12 +250,13 @@ def nowhere_response(application: Application, snapshot: Snapshot, is_review: bo
 def embed_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
     """The frame for the owner's website; what its address has wrong counts as absent."""
     templates, dataset, urls = application.program.templates, snapshot.dataset, application.urls
-    wanted = forgiving_values(application.program.contract.embed_parameters, request.query_pairs())
-    content = Content(0, partial(embed.frame, templates, dataset, urls, **wanted))  # some 10 KB
+
+    def make() -> Content:
+        wanted = forgiving_values(application.program.contract.embed_parameters, request.query_pairs())
+        return Content(embed.frame(templates, dataset, urls, **wanted))
+
     form = Form(representations.HTML_TYPE, application.program.policies[links.EMBED_PATH])
-    return answer_to_text(
-        request.query_string, lambda: cached_response(snapshot, request, str(wanted), lambda: content, form)
-    )
+    return computed_answer(snapshot, request, request.query_string, make, form)
 
 
 def embed_refusal(application: Application, request: Request, error: HttpError) -> Response:
@@ -362,10 +296,12 @@ def health_answer(application: Application, snapshot: Snapshot, request: Request
 
 def mcp_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
     """The MCP endpoint's response; it judges method, origin and everything else itself."""
-    body = request.body() if request.method == "POST" else b""
-    handle = partial(application.mcp.handle, request.method, request.header, body, snapshot.toolbox)
-    is_batch = body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")  # after a byte order mark, too
-    return answer_to_text(body, handle, is_slow=is_batch)  # a batch may cost ten searches
+
+    def make() -> Response:
+        body = request.body() if request.method == "POST" else b""
+        return application.mcp.handle(request.method, request.header, body, snapshot.toolbox)
+
+    return make
 
 
 def mcp_refusal(application: Application, request: Request, error: HttpError) -> Response:
@@ -376,10 +312,9 @@ def mcp_refusal(application: Application, request: Request, error: HttpError) ->
 
 def hub_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
     """What the hub says to a subscriber; waits for the disk."""
-    hub = application.hub
-    if hub is None:
+    if (hub := application.hub) is None:
         raise HttpError(404, HUB_ELSEWHERE)
-    return text_response(*hub.answer(request.header("content-type"), request.body()))
+    return lambda: text_response(*hub.answer(request.header("content-type"), request.body()))
 
 
 def hub_refusal(application: Application, request: Request, error: HttpError) -> Response:
@@ -396,7 +331,7 @@ def slash_answer(application: Application, snapshot: Snapshot, request: Request)
     """The way to the list from its path with a slash at the end."""
     query = f"?{request.query_string}" if request.query_string else ""
     location = ("Location", application.urls.review_list + query)
-    return Response(308, (CACHEABLE, *representations.CORS, location), b"")
+    return Response(308, (representations.CACHEABLE, *representations.CORS, location), b"")
 
 
 def server_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
@@ -409,7 +344,7 @@ def server_answer(application: Application, snapshot: Snapshot, request: Request
 def unknown_path_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
     """A page for a client that prefers HTML. Raises HttpError 404 for all others."""
     if representations.prefers_html(request.header("accept") or ""):
-        return nowhere_response(application, snapshot, is_review=False)
+        return partial(nowhere_response, application, snapshot, is_review=False)
     detail = f"There is nothing at {echo(request.path)}. {links.CONTRACT_PATH} lists what there is."
     raise HttpError(404, detail, (("Vary", representations.BY_TYPE_TOO),))
 
@@ -423,7 +358,7 @@ EVERY_METHOD = ()  # the handler judges the method itself
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How a path is answered; `refuse` words what ends a request elsewhere."""
+    """How a path is answered; `refuse` formats the errors that a handler or the server raises."""
 
     methods: tuple[str, ...]
     handler: Callable[[Application, Snapshot, Request], Answer]
@@ -460,13 +395,11 @@ def route_of(path: str) -> Route:
 
 
 def routed_answer(application: Application, request: Request, route: Route) -> Answer:
-    """What the handler answers. Raises HttpError: 400 for a bad `Host`, 404, 405, 413; and BadQuery."""
+    """What the handler answers. Raises HttpError: 400 for a bad `Host`, 404, 405."""
     check_host(request)
     allow = ", ".join(route.methods)
     if route.methods and request.method not in route.methods:
         raise HttpError(405, f"{echo(request.method)} is not among {allow}.", (("Allow", allow),))
-    if route.methods:
-        request.content_length()
     if route.methods and request.method == "OPTIONS":
         return options_response(allow)
     return route.handler(application, application.snapshot, request)
@@ -500,12 +433,11 @@ NO_SNIFFING = ("X-Content-Type-Options", "nosniff")
 
 def complete(request: Request, response: Response) -> Response:
     """With Content-Length where there is one (RFC 9110 section 8.6), without a body for HEAD."""
-    status, headers, body, shared, _ = response
-    if status in (204, 304):
-        headers = (*headers, NO_SNIFFING)
-    else:
-        headers = (*headers, NO_SNIFFING, ("Content-Length", str(len(body))))
-    return Response(status, headers, b"" if request.method == "HEAD" else body, shared)
+    status, headers, body = response
+    headers = (*headers, NO_SNIFFING)
+    if status not in (204, 304):
+        headers = (*headers, ("Content-Length", str(representations.size_of(body))))
+    return Response(status, headers, b"" if request.method == "HEAD" else body)
 
 
 # ---- Application: any thread ----
@@ -529,8 +461,8 @@ class HubEndpoint(Protocol):
 class McpEndpoint(Protocol):
     """What requests need of MCP. Any thread."""
 
-    def handle(self, method: str, header: Header, body: bytes, toolbox: Toolbox) -> Answer:
-        """The answer to a request."""
+    def handle(self, method: str, header: Header, body: bytes, toolbox: Toolbox) -> Response:
+        """The response to a request."""
 
     def refusal(self, status: HTTPStatus, message: str, header: Header) -> Response:
         """The response to a request that was refused before it was handled."""
@@ -554,25 +486,26 @@ class Application:
 
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         """WSGI, for every server but ours."""
-        response = resolved(self.respond(environ))
+        response = representations.resolved(self.respond(environ))
         start_response(f"{response.status} {HTTPStatus(response.status).phrase}", list(response.headers))
-        return [response.body[:]]
+        return [representations.joined(response.body)]
 
     def respond(self, environ: Environ) -> Answer:
         """The answer to the request of a WSGI environment, whatever happens."""
         request = Request(environ)
         route = route_of(request.path)
         answer = self._guarded(request, route, lambda: routed_answer(self, request, route))
-        if isinstance(answer, Deferred):
-            answer = answer._replace(make=partial(self._guarded, request, route, answer.make))
-        return finished(answer, lambda response: complete(request, response))
+        if isinstance(answer, Response):
+            return complete(request, answer)
+        make = partial(self._guarded, request, route, answer)
+        return lambda: complete(request, representations.resolved(make()))
 
     def refuse(self, environ: Environ, status: int, detail: str, headers: Headers = ()) -> Response:
         """The response to a request that the server cannot hand over."""
         request, error = Request(environ), HttpError(status, detail, headers)
         return complete(request, route_of(request.path).refuse(self, request, error))
 
-    def _guarded(self, request: Request, route: Route, make: Callable[[], Any]) -> Any:
+    def _guarded(self, request: Request, route: Route, make: Callable[[], Answer]) -> Answer:
         """What `make` returns, or the response to what it raises."""
         try:
             return make()

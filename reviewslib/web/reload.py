@@ -1,7 +1,7 @@
 """Reload: the snapshot that is served, and the thread that replaces it when the data files change.
 
 Whatever ends a load, the snapshot before it stays. This module reads files and knows the clock; it knows no
-request and no server: a service manager, a hub and a WSGI server are callables to it.
+request and no server: a service manager and a hub are callables to it.
 """
 
 from __future__ import annotations
@@ -9,14 +9,12 @@ from __future__ import annotations
 import ctypes
 import gc
 import logging
-import os
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -137,32 +135,6 @@ class Reloader:
             log.warning("%s", warning)
         log.info("reloaded %s; changed: %s", loaded_text(dataset), ", ".join(changed) or "nothing")
         self.publish(snapshot)
-
-
-class PollingApplication:
-    """A WSGI application whose files are polled in each process that answers requests (PEP 3333)."""
-
-    def __init__(self, application: Callable[..., Iterable[bytes]], reloader: Reloader, poll_seconds: float):
-        self.application = application
-        self._reloader = reloader
-        self._poll_seconds = poll_seconds
-        self._process: int | None = None  # where the files are polled
-        self._lock = threading.Lock()
-
-    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        """Answer a request, the first one in a process after a poll."""
-        if self._process != os.getpid():
-            self._start()
-        return self.application(environ, start_response)
-
-    def _start(self) -> None:
-        """Poll from now on; the server may have loaded the files in another process, long ago."""
-        with self._lock:
-            if self._process != os.getpid():
-                self._reloader.poll()
-                poll = partial(self._reloader.run, self._poll_seconds)
-                threading.Thread(target=poll, name="reload", daemon=True).start()
-                self._process = os.getpid()
 
 
 def return_free_memory() -> None:

@@ -1,20 +1,20 @@
 """Representations: what one URL answers at one time, in each coding, and conditional requests for it.
 
-RFC 9110 is the source: sections 8.8 (validators), 12 (negotiation) and 13 (conditional requests). Everything
-here is a function of bytes and header values; this module knows no path, no data and no server.
+RFC 9110 is the source: sections 8.8 (validators), 12 (negotiation) and 13 (conditional requests); Werkzeug
+parses the fields. Everything here is a function of bytes and header values; this module knows no path, no
+data and no server.
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from werkzeug.http import http_date, parse_date
+from werkzeug.datastructures import MIMEAccept
+from werkzeug.http import http_date, parse_accept_header, parse_date, parse_etags
 
 # ---- Representations and responses ----
 
@@ -23,6 +23,7 @@ Headers = tuple[tuple[str, str], ...]
 # 5.5), repeated ones joined by ", "; None without.
 Header = Callable[[str], str | None]
 Environ = dict[str, Any]  # of WSGI (PEP 3333)
+Body = bytes | list[memoryview]  # a list holds pieces of documents that are in memory anyway
 
 JSON_TYPE = "application/json"
 HTML_TYPE = "text/html; charset=utf-8"
@@ -32,8 +33,8 @@ ATOM_TYPE = "application/atom+xml"
 XML_TYPE = "application/xml"
 ICON_TYPE = "image/svg+xml"
 LARGEST_BODY_BYTES = 64 * 1024  # of a request
-LARGEST_INLINE_BYTES = 256 * 1024  # a larger computed body would block the event loop
 COMPRESSED_FROM_BYTES = 1024  # a smaller body takes one packet, compressed or not
+COMPRESSED_TO_BYTES = 1024 * 1024  # while a client waits
 FIXED_GZIP_LEVEL = 6  # at load
 COMPUTED_GZIP_LEVEL = 4  # while a client waits: 0.6 of the time for 100 reviews, 1 to 4% larger
 BY_CODING, BY_TYPE_TOO = "Accept-Encoding", "Accept, Accept-Encoding"  # what answers vary by
@@ -42,84 +43,37 @@ EXPOSED_HEADERS = "ETag, Last-Modified, Link, Retry-After"  # to web pages of ot
 CORS = (("Access-Control-Allow-Origin", "*"), ("Access-Control-Expose-Headers", EXPOSED_HEADERS))
 
 
-@dataclass(frozen=True, slots=True)
-class SharedSlice:
-    """A body made of bytes that exist anyway: `head`, a part of a shared document, `tail`.
-
-    It has a length and slices like `bytes`; only a slice is copied.
-    """
-
-    head: bytes
-    part: memoryview
-    tail: bytes
-
-    def __len__(self) -> int:
-        return len(self.head) + len(self.part) + len(self.tail)
-
-    def __getitem__(self, wanted: slice) -> bytes:
-        start, stop, _ = wanted.indices(len(self))
-        pieces, offset = [], 0
-        for piece in (self.head, self.part, self.tail):
-            pieces.append(piece[max(0, start - offset) : max(0, stop - offset)])
-            offset += len(piece)
-        return b"".join(pieces)
-
-
-Body = bytes | SharedSlice
-
-
 class Response(NamedTuple):
-    """What goes back to a client.
-
-    A body that is not `shared` takes memory for this response alone. Where there is too little memory for it,
-    `instead` is sent, if there is one.
-    """
+    """What goes back to a client."""
 
     status: int
     headers: Headers
     body: Body
-    shared: bool = False
-    instead: Response | None = None
 
 
-class Deferred(NamedTuple):
-    """A callable that the server runs on a worker thread, because it would block the event loop.
-
-    `make` raises nothing. `instead` is sent at once while the worker is busy; without it the request waits.
-    """
-
-    make: Callable[[], Response]
-    instead: Response | None = None
-
-
-Answer = Response | Deferred
+Answer = Response | Callable[[], Response]  # at once, or made on a worker thread because it takes time
 
 
 def resolved(answer: Answer) -> Response:
     """The response of an answer, made on this thread."""
-    return answer.make() if isinstance(answer, Deferred) else answer
+    return answer if isinstance(answer, Response) else answer()
 
 
-def finished_response(response: Response, finish: Callable[[Response], Response]) -> Response:
-    """`response` with `finish` applied to it, and to what may be sent instead."""
-    if not response.instead:
-        return finish(response)
-    return finish(response)._replace(instead=finish(response.instead))
+def size_of(body: Body) -> int:
+    """The length of a body in bytes."""
+    return len(body) if isinstance(body, bytes) else sum(map(len, body))
 
 
-def finished(answer: Answer, finish: Callable[[Response], Response]) -> Answer:
-    """`answer` with `finish` applied to each response that may be sent for it."""
-    if isinstance(answer, Response):
-        return finished_response(answer, finish)
-    instead = finish(answer.instead) if answer.instead else None
-    return Deferred(lambda: finished_response(answer.make(), finish), instead)
+def joined(body: Body) -> bytes:
+    """A body in one piece."""
+    return body if isinstance(body, bytes) else b"".join(body)
 
 
 class Coding(NamedTuple):
     """One content coding of a representation."""
 
     body: Body
-    etag: str  # as the header has it, with quotes
+    tag: str  # the entity tag without its quotes
     headers: Headers  # of answers that carry the body
 
 
@@ -144,123 +98,85 @@ def represent(
     policy: Headers = (),
     digest: str = "",
 ) -> Representation:
-    """The representation of `body`, plain only if `gzip_level` is None; `policy` goes with the body.
+    """The representation of `body`, without gzip if `gzip_level` is None; `policy` goes with the body.
 
     Its entity tags depend on nothing but the bytes, or on a `digest` that does. The gzip tag is derived from
     the digest of the identity, so that a new zlib does not change it.
     """
-    digest = digest or hashlib.sha256(body[:]).hexdigest()
+    digest = digest or hashlib.sha256(joined(body)).hexdigest()
     caching = (("Last-Modified", http_date(last_modified)), CACHEABLE, ("Vary", vary))
     headers = (*caching, ("Link", link), *CORS) if link else (*caching, *CORS)
-    identity = Coding(body, f'"{digest}"', (("Content-Type", content_type), *policy))
-    plain = Representation(content_type, digest, last_modified, headers, identity, None)
-    return plain if gzip_level is None else with_gzip(plain, gzip_level)
+    content = ("Content-Type", content_type)
+    identity, packed = Coding(body, digest, (content, *policy)), None
+    if gzip_level is not None and size_of(body) >= COMPRESSED_FROM_BYTES:
+        compressed = gzip.compress(joined(body), gzip_level, mtime=0)
+        packed = Coding(compressed, f"{digest}-gzip", (content, ("Content-Encoding", "gzip"), *policy))
+    return Representation(content_type, digest, last_modified, headers, identity, packed)
 
 
-def with_gzip(plain: Representation, level: int) -> Representation:
-    """A representation and its gzip coding, unless that is not worth it."""
-    body, (content_type, *policy) = plain.identity.body, plain.identity.headers
-    if len(body) < COMPRESSED_FROM_BYTES:
-        return plain
-    headers = (content_type, ("Content-Encoding", "gzip"), *policy)
-    packed = Coding(gzip.compress(body[:], level, mtime=0), f'"{plain.digest}-gzip"', headers)
-    return plain._replace(gzip=packed)
+# ---- Requests: which coding and type is preferred, and whether the client holds the representation ----
 
-
-# ---- Requests: which coding is sent, and whether the client holds it ----
-
-MOST_WEIGHED = 1000  # characters of a field; browsers send some 150
-WEIGHT = re.compile(r"[01](\.[0-9]*)?")  # section 12.4.2, with any number of digits
-
-
-def weights(field: str) -> Mapping[str, float]:
-    """The weights of the members of `Accept` or `Accept-Encoding` by name (sections 12.4.2 and 12.5).
-
-    Names are in lower case and without parameters. Of equal names the highest weight counts; a member with a
-    malformed weight is left out. A longer field is read up to the last comma in its first MOST_WEIGHED
-    characters.
-    """
-    if len(field) > MOST_WEIGHED:
-        field = field[:MOST_WEIGHED].rpartition(",")[0]
-    found: dict[str, float] = {}
-    for member in field.split(","):
-        name, *parameters = (part.strip().lower() for part in member.split(";"))
-        weight = next((each[2:].strip() for each in parameters if each.startswith("q=")), "1")
-        if name and WEIGHT.fullmatch(weight):
-            found[name] = max(found.get(name, 0), min(float(weight), 1))
-    return found
-
-
-def media_weight(accepted: Mapping[str, float], media_type: str) -> float:
-    """The weight of a media type, or of the range that it is in (section 12.5.1)."""
-    ranges = (media_type, f"{media_type.partition('/')[0]}/*", "*/*")
-    return next((accepted[each] for each in ranges if each in accepted), 0)
+LONGEST_FIELD = 1000  # characters that are parsed; browsers send some 150, and MIMEAccept is quadratic
 
 
 @lru_cache(maxsize=256)
 def accepts_gzip(accept_encoding: str) -> bool:
     """Whether gzip is acceptable, and preferred no less than the plain bytes (section 12.5.3)."""
-    accepted = weights(accept_encoding)
-    gzip_weight = accepted.get("gzip", accepted.get("*", 0))
-    return gzip_weight > 0 and gzip_weight >= accepted.get("identity", 0)
-
-
-def prefers_json(accept: str) -> bool:
-    """Whether a client prefers JSON to the page, which needs JSON named in `Accept`."""
-    return _prefers("application/json", "text/html", accept)
-
-
-def prefers_html(accept: str) -> bool:
-    """Whether a client prefers a page to JSON, which needs HTML named in `Accept`."""
-    return _prefers("text/html", "application/json", accept)
+    return parse_accept_header(accept_encoding[:LONGEST_FIELD]).best_match(("gzip", "identity")) == "gzip"
 
 
 @lru_cache(maxsize=256)
-def _prefers(wanted: str, other: str, accept: str) -> bool:
-    accepted = weights(accept)
-    weight = accepted.get(wanted, 0)
-    return weight > accepted.get(other, 0) and weight >= accepted.get("*/*", 0)
+def accepted_types(accept: str) -> MIMEAccept:
+    """The media ranges of `Accept` without their parameters, and the weight of each (section 12.5.1)."""
+    ranges = parse_accept_header(accept[:LONGEST_FIELD])
+    return MIMEAccept([(media_range.partition(";")[0], weight) for media_range, weight in ranges])
+
+
+@lru_cache(maxsize=256)
+def prefers_json(accept: str) -> bool:
+    """Whether a client prefers JSON to the page, which is what it gets if it likes both equally."""
+    return accepted_types(accept).best_match(("text/html", JSON_TYPE)) == JSON_TYPE
+
+
+@lru_cache(maxsize=256)
+def prefers_html(accept: str) -> bool:
+    """Whether a client prefers a page to JSON, which is what it gets if it likes both equally."""
+    return accepted_types(accept).best_match((JSON_TYPE, "text/html")) == "text/html"
 
 
 @lru_cache(maxsize=256)
 def prefers_markdown(accept: str) -> bool:
     """Whether a client names Markdown in `Accept` and likes it no less than the page."""
-    accepted = weights(accept)
-    markdown = accepted.get("text/markdown", 0)
-    return markdown > 0 and markdown >= media_weight(accepted, "text/html")
+    accepted = accepted_types(accept)
+    is_named = any(media_range.lower() == "text/markdown" for media_range in accepted.values())
+    weight = accepted["text/markdown"]
+    return is_named and weight > 0 and weight >= accepted["text/html"]
 
 
-DAY, MONTH = "(Mon|Tue|Wed|Thu|Fri|Sat|Sun)", "(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-TIME = "[0-9]{2}:[0-9]{2}:[0-9]{2}"
-HTTP_DATE = re.compile(  # section 5.6.7: the preferred form, that of RFC 850, that of asctime
-    f"{DAY}, [0-9]{{2}} {MONTH} [0-9]{{4}} {TIME} GMT"
-    f"|[MTWFS][a-z]{{5,8}}, [0-9]{{2}}-{MONTH}-[0-9]{{2}} {TIME} GMT"
-    f"|{DAY} {MONTH} [0-9 ][0-9] {TIME} [0-9]{{4}}"
-)
-
-
-def date_seconds(value: str | None) -> float | None:
+def date_seconds(field: str) -> float | None:
     """A date in seconds since the epoch; None for an invalid one, which is ignored (section 13.1.3)."""
-    date = parse_date(value) if value and HTTP_DATE.fullmatch(value) else None
-    return date.timestamp() if date else None
+    try:
+        date = parse_date(field[:LONGEST_FIELD])
+        return date.timestamp() if date else None
+    except OverflowError:  # of an absurd year or time zone
+        return None
 
 
-def negotiated(representation: Representation, header: Header, shared: bool = False) -> Response:
-    """The representation, or 304 when the client holds it in either coding.
+def held_coding(representation: Representation, chosen: Coding, header: Header) -> Coding | None:
+    """The coding that the client holds; None if it holds none, or asks without a condition."""
+    if field := header("if-none-match"):  # wins over If-Modified-Since (section 13.2.2)
+        tags = parse_etags(field)
+        codings = (chosen, representation.identity, representation.gzip)
+        return next((coding for coding in codings if coding and tags.contains_weak(coding.tag)), None)
+    seconds = date_seconds(header("if-modified-since") or "")
+    return chosen if seconds is not None and representation.last_modified <= seconds else None
 
-    `header` returns the value of a request header by its lower-case name, None without one.
-    """
+
+def negotiated(representation: Representation, header: Header) -> Response:
+    """The representation, or 304 when the client holds it in either coding."""
     chosen = representation.identity
     if representation.gzip and accepts_gzip(header("accept-encoding") or ""):
         chosen = representation.gzip
-    held: Coding | None = None
-    if tags := header("if-none-match"):  # wins over If-Modified-Since (section 13.2.2)
-        codings = filter(None, (chosen, representation.identity, representation.gzip))
-        # No entity tag holds a quote, so one is in a list when its characters are (section 8.8.3).
-        held = next((coding for coding in codings if tags == "*" or coding.etag in tags), None)
-    elif (since := date_seconds(header("if-modified-since"))) is not None:
-        held = chosen if representation.last_modified <= since else None
-    if held:
-        return Response(304, (("ETag", held.etag), *representation.headers), b"")
-    headers = (*chosen.headers, ("ETag", chosen.etag), *representation.headers)
-    return Response(200, headers, chosen.body, shared)
+    if held := held_coding(representation, chosen, header):
+        return Response(304, (("ETag", f'"{held.tag}"'), *representation.headers), b"")
+    return Response(200, (*chosen.headers, ("ETag", f'"{chosen.tag}"'), *representation.headers), chosen.body)

@@ -438,6 +438,20 @@ def test_a_file_of_millions_of_objects_and_arrays_is_a_fault_before_it_is_parsed
         assert caught.value.lines()[0].startswith(f"reviews.json: {reason}")
 
 
+def test_a_review_that_is_served_has_at_most_64_kib_of_json() -> None:
+    least = len(compact(served(loaded(a_file(review("1", text=""))))[0]))
+    fits, too_large, hidden = (
+        review("1", text="é" * ((65_536 - least) // 2)),
+        review("2", text="x" * (65_537 - least)),
+        review("3", text="x" * 70_000, verified=False),
+    )
+    assert len(loaded(a_file(fits, hidden)).reviews) == 1
+    with pytest.raises(BadData) as caught:
+        loaded(a_file(too_large, fits, too_large | {"id": "4"}))
+    limit = "65,537 bytes of JSON; a review has at most 65,536"
+    assert caught.value.lines() == [f"reviews.json /reviews/{index}: has {limit}" for index in (0, 2)]
+
+
 A_URL = " is not an http or https URL"
 A_DATE = " is not a date written YYYY-MM-DD or an RFC 3339 date-time"
 NO_DAY = ": expected a day that the calendar has or an RFC 3339 date-time"

@@ -1,34 +1,35 @@
 """Logging: never waited for, dropped records counted, in the journal with their level."""
 
-import fcntl
 import logging
 import os
 import re
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 from services import ROOT
 
-from reviewslib.process import logs
-from reviewslib.process.logs import BoundedQueueHandler, DescriptorWriter
+from reviewslib.process.logs import BoundedQueueHandler, JournalFormatter, QueueWriter
 
 
-@pytest.fixture
-def pipe() -> Iterator[tuple[int, int]]:
-    """The two ends of a pipe of 4 KiB."""
-    reader, writer = os.pipe()
-    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
-    yield reader, writer
-    os.close(reader)
+class Stalling(StringIO):
+    """A stream whose writer waits until it may go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go_on = Event()
+
+    def write(self, text: str) -> int:
+        assert self.go_on.wait(30)
+        return super().write(text)
 
 
-def handler_for(descriptor: int, encoding: str = "ascii", in_journal: bool = False) -> BoundedQueueHandler:
-    handler = BoundedQueueHandler()
-    DescriptorWriter(handler, descriptor, encoding, in_journal).start()
+def handler_for(stream: StringIO, max_records: int = 100) -> BoundedQueueHandler:
+    handler = BoundedQueueHandler(max_records)
+    QueueWriter(handler.queue, logging.StreamHandler(stream)).start()
     return handler
 
 
@@ -36,142 +37,87 @@ def record(text: str, *arguments: object, level: int = logging.INFO) -> logging.
     return logging.LogRecord("test", level, "", 0, text, arguments, None)
 
 
-@pytest.mark.parametrize("is_blocking", [True, False])
-def test_a_stalled_reader_delays_nobody_and_learns_how_much_was_dropped(
-    pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch, is_blocking: bool
-) -> None:
-    monkeypatch.setattr(logs, "MAX_QUEUED_BYTES", 10_000)
-    sent = 5000  # of some 10 bytes, 40 when they are written
-    reader, writer = pipe
-    os.set_blocking(writer, is_blocking)
-    handler = handler_for(writer)
-    for number in range(sent):
-        handler.handle(record(f"number {number}"))
-    handler.flush(0.01)
-    received = b""
-
-    def read() -> None:
-        nonlocal received
-        while b"the last" not in received:
-            received += os.read(reader, 65536)
-
-    reading = threading.Thread(target=read)
-    reading.start()
-    handler.flush(None)
+def test_a_stalled_reader_delays_nobody_and_learns_how_much_was_dropped() -> None:
+    stream = Stalling()
+    handler = handler_for(stream, max_records=10)
+    for number in range(50):
+        handler.handle(record("number %d", number))
+    handler.flush()
+    assert stream.getvalue() == ""
+    stream.go_on.set()
+    handler.flush()
     handler.handle(record("the last"))
-    reading.join()
-    lines = received.decode().splitlines()
-    numbers = [int(line.rpartition(" ")[2]) for line in lines if " INFO number " in line]
-    dropped = [int(count) for count in re.findall("(?m)([0-9]+) messages were dropped$", received.decode())]
-    assert numbers == sorted(numbers)
-    assert sum(dropped) > 0
-    assert len(numbers) + sum(dropped) == sent
+    handler.flush()
+    *lines, last, notice = stream.getvalue().splitlines()
+    assert lines == [f"number {number}" for number in range(len(lines))]
+    assert (last, notice) == ("the last", f"{50 - len(lines)} messages before this one were dropped")
+    assert 10 <= len(lines) <= 11, "one is being written"
 
 
-def test_a_reader_that_has_gone_or_a_full_disk_is_survived_and_counted(tmp_path: Path) -> None:
-    reader, gone = os.pipe()
-    os.close(reader)
-    full = os.open("/dev/full", os.O_WRONLY)
-    file = os.open(tmp_path / "log", os.O_WRONLY | os.O_CREAT)
-    for descriptor in (gone, full):
-        handler = handler_for(descriptor)
-        handler.handle(record("one"))
-        handler.handle(record("two"))
-        handler.flush(None)
-        os.dup2(file, descriptor)
-        handler.handle(record("three"))
-        handler.flush(None)
-    said = re.findall("(?m)[A-Z]+ .*$", (tmp_path / "log").read_text())
-    assert said == ["INFO three", "WARNING 2 messages were dropped"] * 2
-
-
-def test_a_finalizer_may_log_while_its_thread_logs(tmp_path: Path) -> None:
+def test_a_finalizer_may_log_while_its_thread_logs() -> None:
     class Logging:
         def __str__(self) -> str:
             handler.handle(record("by a finalizer"))
             return "by its thread"
 
-    with (tmp_path / "log").open("wb") as file:
-        handler = handler_for(file.fileno())
-        thread = threading.Thread(target=lambda: handler.handle(record("%s", Logging())), daemon=True)
-        thread.start()
-        thread.join(10)
-        assert not thread.is_alive()
-        handler.flush(None)
-    said = (tmp_path / "log").read_text().splitlines()
-    assert [line.rpartition(" INFO ")[2] for line in said] == ["by a finalizer", "by its thread"]
-
-
-def test_a_record_that_cannot_be_formatted_raises_nothing_and_is_told(tmp_path: Path) -> None:
-    with (tmp_path / "log").open("wb") as file:
-        handler = handler_for(file.fileno())
-        handler.handle(record("%d", "no number"))
-        handler.flush(None)
-    assert "TypeError: %d format" in (tmp_path / "log").read_text()
-
-
-def test_without_memory_records_are_dropped_and_the_next_ones_are_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def no_memory(*_: object) -> str:
-        raise MemoryError
-
-    with (tmp_path / "log").open("wb") as file:
-        handler = handler_for(file.fileno())
-        with monkeypatch.context() as patch:
-            patch.setattr(logs.LineFormatter, "format", no_memory)
-            handler.handle(record("one"))
-            handler.flush(None)
-        handler.handle(record("two"))
-        handler.flush(None)
-    text = (tmp_path / "log").read_text()
-    assert re.fullmatch(r".* INFO two\n.* WARNING 1 messages were dropped\n", text)
+    handler = handler_for(stream := StringIO())
+    thread = Thread(target=lambda: handler.handle(record("%s", Logging())), daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
+    handler.flush()
+    assert stream.getvalue() == "by a finalizer\nby its thread\n"
 
 
 LEVELS = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical": 3}
 
 
 @pytest.mark.parametrize(("name", "priority"), LEVELS.items())
-def test_in_the_journal_each_line_begins_with_its_level(tmp_path: Path, name: str, priority: int) -> None:
-    with (tmp_path / "log").open("wb") as file:
-        handler = handler_for(file.fileno(), "utf-8", in_journal=True)
-        handler.handle(record("Zoë\nsecond\0line", level=getattr(logging, name.upper())))
-        handler.flush(None)
-    lines = [f"<{priority}>{name.upper()} Zoë", f"<{priority}>second\\x00line"]
-    assert (tmp_path / "log").read_text(encoding="utf-8").splitlines() == lines
-
-
-def test_what_cannot_be_shown_is_escaped(tmp_path: Path) -> None:
-    with (tmp_path / "log").open("wb") as file:
-        handler = handler_for(file.fileno())
-        handler.handle(record("Zoë \udcff", level=logging.ERROR))
-        handler.flush(None)
-    (line,) = (tmp_path / "log").read_text().splitlines()
-    assert re.fullmatch(r"[0-9-]+ [0-9:,]+ ERROR Zo\\xeb \\udcff", line)
+def test_in_the_journal_each_line_begins_with_its_level(name: str, priority: int) -> None:
+    formatter = JournalFormatter("%(levelname)s %(message)s")
+    text = formatter.format(record("Zoë\nsecond line", level=getattr(logging, name.upper())))
+    assert text == f"<{priority}>{name.upper()} Zoë\n<{priority}>second line"
 
 
 LOGGING = """
-import logging, sys
+import logging, os, sys
 from reviewslib.process import logs
 handler = logs.start_log()
 with open(sys.argv[1], "w"):
-    logging.error("a message")
-    handler.flush(None)
+    try:
+        os.stat("/no such file")
+    except OSError:
+        logging.exception("a message of Zo\\u00eb")
+    handler.flush()
+os.write(1, b"alive")
 """
 
 
-@pytest.mark.parametrize(("is_named", "begins"), [(True, "<3>ERROR a message"), (False, "20")])
-def test_the_journal_is_known_by_its_device_and_inode(tmp_path: Path, is_named: bool, begins: str) -> None:
+def log_to(stderr: int, other: Path, *prefix: str, **environ: str) -> None:
+    """Have another process log one exception, and live on, whatever its standard error is."""
+    command = [*prefix, sys.executable, "-c", LOGGING, str(other)]
+    environ = {**os.environ, "PYTHONIOENCODING": "ascii:backslashreplace", **environ}
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=stderr, env=environ, cwd=ROOT, timeout=60)
+    assert (done.returncode, done.stdout) == (0, b"alive")
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_the_journal_is_known_by_its_device_and_inode(tmp_path: Path, is_named: bool) -> None:
     with (tmp_path / "log").open("wb") as file:
         status = os.fstat(file.fileno())
         journal = f"{status.st_dev}:{status.st_ino}" if is_named else "1:2"  # inherited, output redirected
-        environ = os.environ | {"JOURNAL_STREAM": journal}
-        command = [sys.executable, "-c", LOGGING, str(tmp_path / "other")]
-        subprocess.run(command, stderr=file, env=environ, cwd=ROOT, timeout=60, check=True)
-    assert (tmp_path / "log").read_text().startswith(begins)
+        log_to(file.fileno(), tmp_path / "other", JOURNAL_STREAM=journal)
+    first, *_, last = (tmp_path / "log").read_text().splitlines()
+    begins, prefix = ("", "<3>") if is_named else (r"[0-9-]+ [0-9:,]+ ", "")
+    assert re.fullmatch(rf"{begins}{prefix}ERROR a message of Zo\\xeb", first)
+    assert last == f"{prefix}FileNotFoundError: [Errno 2] No such file or directory: '/no such file'"
 
 
-def test_where_standard_error_is_closed_no_other_file_gets_the_messages(tmp_path: Path) -> None:
-    command = ["sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, "-c", LOGGING, tmp_path / "other"]
-    subprocess.run(command, cwd=ROOT, timeout=60, check=True)
-    assert (tmp_path / "other").read_text() == ""
+def test_a_reader_that_has_gone_a_full_disk_and_no_descriptor_are_survived(tmp_path: Path) -> None:
+    reader, gone = os.pipe()
+    os.close(reader)
+    with open(gone, "wb") as pipe, open("/dev/full", "wb") as full:
+        log_to(pipe.fileno(), tmp_path / "other")
+        log_to(full.fileno(), tmp_path / "other")
+        log_to(full.fileno(), tmp_path / "other", "sh", "-c", 'exec "$@" 2>&-', "sh")
+    assert (tmp_path / "other").read_text() == "", "no other file gets the messages"

@@ -25,14 +25,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from page_samples import SMALLEST, write_files
 from services import SAMPLE
-from small_files import review
+from small_files import a_file, review
 
 import reviewsd
 from reviewslib import links
 from reviewslib.process.settings import Settings
 from reviewslib.web import app, representations
 from reviewslib.web.app import Application
-from reviewslib.web.representations import Answer, Deferred, Response, resolved
+from reviewslib.web.representations import Response, joined, resolved, size_of
 
 APP = reviewsd.application_of(Settings(data=SAMPLE))
 
@@ -112,7 +112,7 @@ BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;
 
 
 @pytest.mark.parametrize(("accept", "is_page"), [(BROWSER, True), ("text/html", True),
-    ("text/html, application/json;q=0.9", True), ("", False), ("*/*", False), ("text/*", False), ("x", False),
+    ("text/html, application/json;q=0.9", True), ("text/*", True), ("", False), ("*/*", False), ("x", False),
     ("application/json", False), ("text/html, application/json", False), ("text/html;q=0", False),
     ("text/html;q=0.5, */*", False)])  # fmt: skip
 def test_an_unknown_path_is_a_page_for_who_prefers_html_and_json_for_everybody_else(
@@ -164,25 +164,6 @@ def test_no_value_of_a_header_is_a_fault_of_ours(caplog: pytest.LogCaptureFixtur
     assert not caplog.records
 
 
-@pytest.mark.parametrize("length", ["abc", "-5", "1_0", " 5", "9" * 19, "٣", "5, 5"])
-def test_a_content_length_that_is_none_is_400_under_any_server(length: str) -> None:
-    status, _, body = call(APP, "POST", "/mcp", CONTENT_LENGTH=length)
-    assert status == 400
-    assert json.loads(body)["error"]["message"] == "The Content-Length is not a number of bytes."
-
-
-@pytest.mark.parametrize(("framing", "is_read"), [({}, False), ({"TRANSFER_ENCODING": "chunked"}, True)])
-def test_a_body_without_a_length_is_read_only_if_it_has_chunks(
-    framing: dict[str, str], is_read: bool
-) -> None:
-    """A server may hand over its connection, which never ends."""
-    read: list[int] = []
-    environ = {"REQUEST_METHOD": "POST", "PATH_INFO": "/mcp", "HTTP_HOST": "a"}
-    body = Mock(read=lambda most_bytes: read.append(most_bytes) or b"")
-    APP.respond(environ | {"wsgi.input": body} | {f"HTTP_{name}": each for name, each in framing.items()})
-    assert any(read) is is_read
-
-
 # ---- The list of reviews for people: what the search finds, a page at a time ----
 
 LIST_NAMES = [name for name in APP.program.contract.list_parameters if name != "page"]
@@ -211,14 +192,12 @@ def test_the_list_and_the_search_find_the_same_for_the_same_values(pairs: list[t
     assert listed_ids(query) == (status, [review["id"] for review in found])
 
 
-def test_what_the_list_does_not_know_is_ignored_and_kept_once() -> None:
-    application = reviewsd.application_of(Settings(data=SAMPLE))
+def test_what_the_list_does_not_know_is_ignored() -> None:
     asked = ("query=back&page=2", "utm_source=x&page=2&fbclid=y&query=back&limit=3&offset=-1&%ff=1&rating=")
-    first, second = (call(application, "GET", "/reviews", query) for query in asked)
+    first, second = (call(APP, "GET", "/reviews", query) for query in asked)
     assert first == second
     assert b"utm_source" not in second[2]
-    assert len(vars(application.snapshot.cache)["_kept"]) == 1
-    assert call(application, "GET", "/reviews", "query=back") != first
+    assert call(APP, "GET", "/reviews", "query=back") != first
 
 
 @given(query=queries)
@@ -238,7 +217,6 @@ def test_a_page_beyond_the_last_names_the_last() -> None:
 
 # ---- Errors ----
 
-NO_LENGTH = "The Content-Length is not a number of bytes."
 NO_HOST, BAD_HOST = "The request has no Host header.", "The Host header is repeated or not a host."
 WRONG = "One parameter is wrong. See issues."
 NOT_A_NUMBER, UNKNOWN = "expected a whole number such as 5", "unknown parameter; did you mean query?"
@@ -251,8 +229,6 @@ NOT_A_NUMBER, UNKNOWN = "expected a whole number such as 5", "unknown parameter;
         ("GET /reviews/x", {"ACCEPT": "application/json"}, 404, "No review has the id x.", None),
         ("PUT /feed.xml", {}, 405, "PUT is not among GET, HEAD, OPTIONS.", None),
         ("GET *", {}, 405, "GET is not among OPTIONS.", None),
-        ("GET /", {"CONTENT_LENGTH": "65537"}, 413, "The body is larger than 65536 bytes.", None),
-        ("GET /", {"CONTENT_LENGTH": "x"}, 400, NO_LENGTH, (None, "", NO_LENGTH)),
         ("GET /", {"HOST": ""}, 400, NO_HOST, (None, "", NO_HOST)),
         ("GET /", {"HOST": "[1:2]"}, 400, BAD_HOST, (None, "[1:2]", BAD_HOST)),
         ("GET /api/reviews/search?limit=%ff", {}, 400, WRONG, ("limit", "\ufffd", NOT_A_NUMBER)),
@@ -333,77 +309,80 @@ def test_an_unexpected_exception_is_logged_once_and_answered_with_its_id(
     ]
 
 
-# ---- Large answers ----
+# ---- At once or later: what is prepared or cached, and what takes time ----
 
 
-def test_nothing_of_a_refused_request_is_kept() -> None:
-    class Input(io.BytesIO):
-        pass
-
-    body = Input(b"x")
-    gone, head = weakref.ref(body), environ("/mcp", CONTENT_LENGTH="70000") | {"REQUEST_METHOD": "POST"}
-    assert resolved(APP.respond(head | {"wsgi.input": body})).status == 413
-    del body
-    gc.collect()
-    assert gone() is None
-
-
-def made(answer: Answer) -> Response:
-    """The response of an answer that must be deferred."""
-    assert isinstance(answer, Deferred)
-    return answer.make()
-
-
-def environ(path: str, query: str = "", **variables: str) -> dict[str, str]:
+def environ(path: str, query: str = "", **variables: str) -> dict[str, Any]:
     return {"REQUEST_METHOD": "GET", "PATH_INFO": path, "QUERY_STRING": query, "HTTP_HOST": "a"} | variables
 
 
-def test_a_large_answer_is_made_on_a_worker_and_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "LARGEST_INLINE_BYTES", 1000)
+def posted(path: str, body: bytes, **variables: str) -> dict[str, Any]:
+    framing = {"REQUEST_METHOD": "POST", "CONTENT_LENGTH": str(len(body)), "wsgi.input": io.BytesIO(body)}
+    return environ(path, **variables) | framing
+
+
+NEWEST = f"/reviews/{APP.snapshot.dataset.reviews[0].id}"
+COMPUTED = ["/api/reviews/search", "/api/reviews/since/2026-01-01", "/reviews", NEWEST, "/embed"]
+
+
+@pytest.mark.parametrize("path", [*links.FIXED_PATHS, "/", "/healthz", "/nothing", "/api/reviews"])
+def test_what_is_prepared_and_an_error_in_json_are_answered_at_once(path: str) -> None:
+    for method in ("GET", "HEAD", "OPTIONS", "PUT"):
+        assert isinstance(APP.respond(environ(path) | {"REQUEST_METHOD": method}), Response)
+
+
+@pytest.mark.parametrize("path", COMPUTED)
+@pytest.mark.parametrize("coding", ["identity", "gzip"])
+def test_what_is_computed_is_made_by_a_function_and_kept(path: str, coding: str) -> None:
     application = reviewsd.application_of(Settings(data=SAMPLE))
-    for method in ("GET", "HEAD"):
-        answer = application.respond(environ(links.SEARCH_PATH, "limit=100") | {"REQUEST_METHOD": method})
-        assert isinstance(answer, Deferred)
-    contract = application.program.contract.document
-    assert "Retry-After" in contract["components"]["responses"]["Error"]["headers"], "too many may wait"
-    response = made(application.respond(environ(links.SEARCH_PATH, "limit=100")))
+    asked = environ(path, "limit=3", HTTP_ACCEPT_ENCODING=coding)
+    for method in ("HEAD", "GET"):
+        unseen = application.respond(asked | {"REQUEST_METHOD": method, "QUERY_STRING": f"limit={method}"})
+        assert not isinstance(unseen, Response) or path == NEWEST, "its query does not count"
+    response = resolved(application.respond(asked))
     assert response.status == 200
-    assert len(json.loads(response.body[:])["reviews"]) == 100
-    assert application.respond(environ(links.SEARCH_PATH, "limit=100")) == response, (
-        "it need not be made again"
-    )
+    assert application.respond(asked) == response, "at once"
 
 
-@pytest.mark.parametrize("name", ["query", "mentions_technician", "mentions_service"])
-def test_a_question_of_thousands_of_characters_is_answered_on_a_worker(name: str) -> None:
-    for path in (links.SEARCH_PATH, links.REVIEW_LIST_PATH):
-        question = f"{name}={'x' * (1999 - len(name))}"
-        assert isinstance(APP.respond(environ(path, question)), Response)
-        assert made(APP.respond(environ(path, f"{question}x"))).status == 200
-        assert made(APP.respond(environ(path, f"{name}={'x' * 2000}&rating=x"))).status == 400
-    body = json.dumps({"jsonrpc": "2.0", "id": "x" * 2000, "method": "ping"}).encode()
-    post = environ("/mcp", CONTENT_TYPE="application/json", CONTENT_LENGTH=str(len(body)))
-    assert made(APP.respond(post | {"REQUEST_METHOD": "POST", "wsgi.input": io.BytesIO(body)})).status == 200
+@pytest.mark.parametrize("request_body", [b"", b"{", b'{"jsonrpc":"2.0","id":1,"method":"ping"}'])
+def test_all_of_mcp_and_pages_of_404_are_made_by_a_function(request_body: bytes) -> None:
+    asked = posted("/mcp", request_body, CONTENT_TYPE="application/json")
+    for one in (asked, environ("/mcp"), environ("/nothing", HTTP_ACCEPT="text/html"), environ("/reviews/x")):
+        assert not isinstance(answer := APP.respond(one), Response)
+        assert resolved(answer).status in (200, 400, 404, 405)
 
 
-def test_all_reviews_since_a_day_are_sent_as_slices_and_packed_while_a_worker_is_free(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(app, "LARGEST_INLINE_BYTES", 1000)
+def test_what_the_hub_says_is_made_by_a_function_and_its_path_is_named() -> None:
     application = reviewsd.application_of(Settings(data=SAMPLE))
-    asked = environ(links.SINCE_PATH + "2020-01-01")
-    plain = application.respond(asked)
-    assert isinstance(plain, Response)
-    for document in (plain, *map(application.respond, map(environ, ("/", "/reviews.json")))):
-        assert isinstance(document, Response)
-        assert document.shared, "it takes no memory of its own"
-    answer = application.respond(asked | {"HTTP_ACCEPT_ENCODING": "gzip"})
-    assert isinstance(answer, Deferred)
-    assert answer.instead == plain, "nobody waits for gzip"
-    packed = answer.make()
-    assert gzip.decompress(packed.body[:]) == plain.body[:]
-    assert packed.instead == plain, "memory that is short does not matter"
-    assert application.respond(asked | {"HTTP_ACCEPT_ENCODING": "gzip"}) == packed, "it is kept"
+    assert isinstance(application.respond(posted(links.HUB_PATH, b"")), Response), "there is no hub"
+    hub = application.hub = Mock(answer=Mock(return_value=(202, "accepted", ())))
+    answer = application.respond(posted(links.HUB_PATH, b"hub.mode=x", CONTENT_TYPE="a/b"))
+    assert not isinstance(answer, Response)
+    hub.answer.assert_not_called()
+    assert resolved(answer).body == b"accepted\n"
+    assert hub.answer.call_args_list[0].args == ("a/b", b"hub.mode=x")
+    assert {links.HUB_PATH} == app.STORE_PATHS
+
+
+def test_too_large_a_body_of_another_server_is_413() -> None:
+    response = resolved(APP.respond(posted("/mcp", b" " * 65_537, CONTENT_TYPE="application/json")))
+    assert response.status == 413
+    assert json.loads(joined(response.body))["error"]["message"] == "The body is larger than 65536 bytes."
+
+
+def test_all_reviews_since_a_day_are_pieces_and_packed_up_to_a_megabyte(tmp_path: Path) -> None:
+    whole = APP.snapshot.dataset.reviews_json
+    plain = resolved(APP.respond(environ(links.SINCE_PATH + "2020-01-01")))
+    assert isinstance(plain.body, list)
+    assert [piece.obj for piece in plain.body if len(piece) > 1000] == [whole], "which takes no memory"
+    packed = resolved(APP.respond(environ(links.SINCE_PATH + "2020-01-01", HTTP_ACCEPT_ENCODING="gzip")))
+    assert gzip.decompress(joined(packed.body)) == joined(plain.body)
+    texts = (review(str(number), text="x" * 10_000) for number in range(105))
+    application = reviewsd.application_of(Settings(data=write_files(tmp_path, a_file(*texts))))
+    asked = environ(links.SINCE_PATH + "2020-01-01", HTTP_ACCEPT_ENCODING="gzip")
+    large = resolved(application.respond(asked))
+    assert size_of(large.body) > 1024 * 1024
+    assert "Content-Encoding" not in dict(large.headers)
 
 
 def test_the_tag_of_since_changes_with_the_reviews_the_day_and_the_coding_alone() -> None:
@@ -412,32 +391,21 @@ def test_the_tag_of_since_changes_with_the_reviews_the_day_and_the_coding_alone(
         dataset = replace(application.snapshot.dataset, reviews_digest=reviews)
         application.reloader.snapshot = application.snapshot._replace(dataset=dataset)
         asked = environ(links.SINCE_PATH + day)
-        found = [application.respond(asked | {"HTTP_ACCEPT_ENCODING": coding}) for coding in ("", "gzip")]
-        return [dict(each.headers)["ETag"] for each in found if isinstance(each, Response)]
+        answers = [application.respond(asked | {"HTTP_ACCEPT_ENCODING": coding}) for coding in ("", "gzip")]
+        return [dict(resolved(answer).headers)["ETag"] for answer in answers]
 
-    known = [*tags(b"a", "2026-10-01"), *tags(b"a", "2026-10-02"), *tags(b"b", "2026-10-01")]
-    assert len(set(known)) == 6
-    assert tags(b"a", "2026-10-01") == known[:2]
-
-
-def test_a_batch_is_answered_on_a_worker() -> None:
-    ping = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
-    head = {"REQUEST_METHOD": "POST", "PATH_INFO": "/mcp", "HTTP_HOST": "a"}
-    head |= {"CONTENT_TYPE": "application/json", "HTTP_MCP_PROTOCOL_VERSION": "2025-03-26"}
-    batch = b"\n[%s, %s]" % (ping, ping.replace(b"1", b"2"))
-    for body, waits in ((ping, False), (batch, True), (b"\xef\xbb\xbf" + batch, True)):
-        framing = {"CONTENT_LENGTH": str(len(body)), "wsgi.input": io.BytesIO(body)}
-        answer = APP.respond(head | framing)
-        assert isinstance(answer, Deferred) == waits
-        assert resolved(answer).status == 200
+    three = [*tags(b"a", "2026-10-01"), *tags(b"a", "2026-10-02"), *tags(b"b", "2026-10-01")]
+    assert len(set(three)) == 6
+    assert tags(b"a", "2026-10-01") == three[:2]
 
 
-def test_a_fault_while_a_large_answer_is_made_is_told_like_any_other(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(app, "LARGEST_INLINE_BYTES", 1000)
-    monkeypatch.setattr(app, "represent", lambda *arguments, **form: 1 / 0)
-    application = reviewsd.application_of(Settings(data=SAMPLE))
-    status, _, body = call(application, "GET", "/api/reviews/search", "limit=100")
-    assert (status, json.loads(body)["status"]) == (500, 500)
-    assert len(caplog.records) == 1
+def test_nothing_of_a_refused_request_is_kept() -> None:
+    class Input(io.BytesIO):
+        pass
+
+    body = Input(b"x")
+    gone, head = weakref.ref(body), posted("/mcp", b"") | {"CONTENT_LENGTH": "70000"}
+    assert resolved(APP.respond(head | {"wsgi.input": body})).status == 413
+    del body
+    gc.collect()
+    assert gone() is None

@@ -24,7 +24,7 @@ from reviewslib.dataset.query import forgiving_values
 from reviewslib.links import links_below
 from reviewslib.process.settings import Settings
 from reviewslib.web import embed, pages
-from reviewslib.web.representations import resolved
+from reviewslib.web.representations import joined, resolved
 
 TEMPLATES = pages.load_templates(ROOT / "reviewslib" / "web" / "templates")
 LINKS = links_below("https://reviews.example")
@@ -154,7 +154,7 @@ def ask(path: str, query: str = "", method: str = "GET", **headers: str) -> tupl
     environ: dict[str, Any] = {"REQUEST_METHOD": method, "PATH_INFO": path, "QUERY_STRING": query}
     environ |= {"HTTP_HOST": "a", "SERVER_PROTOCOL": "HTTP/1.1", "wsgi.input": io.BytesIO()}
     response = resolved(APP.respond(environ | {f"HTTP_{name}": value for name, value in headers.items()}))
-    return response.status, dict(response.headers), bytes(response.body[:])
+    return response.status, dict(response.headers), joined(response.body)
 
 
 @pytest.mark.parametrize("path", ["/embed", "/badge.svg"])

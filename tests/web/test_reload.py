@@ -18,7 +18,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from services import Address, daemon, fetch, under_gunicorn, under_waitress
+from services import Address, daemon, fetch, under_waitress
 from werkzeug.test import Client
 
 import reviewsd
@@ -26,7 +26,7 @@ from hub import Hub
 from reviewslib.dataset.contract import BadData
 from reviewslib.process.settings import Settings
 from reviewslib.web import reload
-from reviewslib.web.reload import PollingApplication, Reloader
+from reviewslib.web.reload import Reloader
 
 REVIEW = {"author": "Ann", "rating": 5, "date": "2026-01-01"}
 
@@ -301,24 +301,6 @@ def test_polls_go_on_whatever_one_of_them_raises(
     assert freed.call_count == 1, "of the first load"
 
 
-def test_every_process_polls_before_its_first_answer_and_on_a_thread_from_then_on(
-    reloader: Reloader, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    poll, thread = Mock(), Mock()
-    monkeypatch.setattr(reloader, "poll", poll)
-    monkeypatch.setattr(reload.threading, "Thread", thread)
-    application = PollingApplication(
-        lambda environ, start: [environ["body"], start("200 OK", [])], reloader, 3
-    )
-    for process, polls in ((1, 1), (1, 1), (2, 2)):
-        monkeypatch.setattr(reload.os, "getpid", lambda process=process: process)
-        assert application({"body": b"x"}, lambda status, headers: b"y") == [b"x", b"y"]
-        assert poll.call_count == thread.return_value.start.call_count == polls
-    target = thread.call_args.kwargs["target"]
-    assert thread.call_args.kwargs == {"target": target, "name": "reload", "daemon": True}
-    assert (target.func, target.args) == (reloader.run, (3,))
-
-
 # ---- Serving: the daemon, its thread and its signal ----
 
 
@@ -365,27 +347,12 @@ def test_under_load_no_request_fails_and_no_answer_is_mixed(tmp_path: Path) -> N
 # ---- Other servers ----
 
 
-def test_a_process_that_was_forked_after_the_load_watches_the_files_from_its_first_request_on(
-    tmp_path: Path,
-) -> None:
-    replace(tmp_path, document("a"))
-    with under_gunicorn(tmp_path, tmp_path / "state") as service:
-        replace(tmp_path, document("a", "b"))
-        assert health(service)["reviews"]["count"] == 2
-        replace(tmp_path, document("a", "b", "c"))
-        wait_for(lambda: health(service)["reviews"]["count"] == 3)
-
-
-def test_bad_data_end_a_start_fault_by_fault_and_a_missing_base_url_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_application_of_bad_data_is_refused_fault_by_fault(tmp_path: Path) -> None:
     replace(tmp_path, {"business": {}, "reviews": 1})
-    monkeypatch.setenv("REVIEWSD_DATA", str(tmp_path))
     with pytest.raises(BadData) as caught:
-        reviewsd.create_app()
+        reviewsd.create_app(Settings(data=tmp_path))
     faults = ("/business: 'name' is a required property", "/reviews: 1 is not an array")
     assert str(caught.value).splitlines() == [f"reviews.json {fault}" for fault in faults]
-    assert "REVIEWSD_BASE_URL is not set: feeds, topics and links begin with http://127" in caplog.text
 
 
 @pytest.mark.parametrize("no_hub", [False, True])

@@ -14,7 +14,7 @@ from reviewslib import files
 from reviewslib.dataset.contract import BadData
 from reviewslib.links import links_below
 from reviewslib.web import snapshot
-from reviewslib.web.representations import SharedSlice, represent
+from reviewslib.web.representations import represent
 from reviewslib.web.snapshot import Files, RepresentationCache, Snapshot
 
 NOW = 1_800_000_000.0
@@ -179,5 +179,5 @@ def test_answers_never_take_more_room_than_they_may_and_what_is_shared_takes_non
     assert kept(2 * (overhead + 1000), answer) == [[0], [0, 1], [2], [2, 3]]
     assert kept(overhead + 1000, answer) == [[0], [1], [2], [3]]
     assert kept(overhead + 999, answer) == [[], [], [], []]
-    shared = represent(SharedSlice(b"", memoryview(bytes(1000)), b""), "a/b", 1, gzip_level=None)
+    shared = represent([memoryview(bytes(1000))], "a/b", 1, gzip_level=None)
     assert kept(overhead, shared) == [[0], [1], [2], [3]]

@@ -1,0 +1,92 @@
+"""What connections need of the system: an address to listen on, descriptors, options of their sockets.
+
+This module knows no request and no server. Each fault is a CannotListen, in one line for the operator.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import os
+import resource
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+SPARE_DESCRIPTORS = 64  # for files, callbacks, logs and the interpreter
+SEND_BUFFER_BYTES = 64 * 1024  # of a connection; Linux would hold a megabyte
+
+Listener = socket.socket | Path  # a bound port, or the path of a Unix socket
+
+
+class CannotListen(OSError):
+    """The address cannot be listened on; the text is one line for the operator."""
+
+
+def is_wildcard(host: str) -> bool:
+    """Whether `host` stands for every address of the machine: 0.0.0.0, ::, 0, or nothing."""
+    try:
+        addresses = socket.getaddrinfo(host or None, 0, flags=socket.AI_NUMERICHOST | socket.AI_PASSIVE)
+    except (OSError, UnicodeError):
+        return False
+    return ipaddress.ip_address(str(addresses[0][4][0]).removeprefix("::ffff:")).is_unspecified
+
+
+def claim_port(host: str, port: int) -> socket.socket:
+    """A bound socket, which keeps others off the port until `serve` closes it. Raises CannotListen."""
+    try:
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = addresses[0]
+        claim = socket.socket(family, kind, protocol)
+        claim.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        claim.bind(address)
+    except (OSError, UnicodeError) as error:  # a name with an empty or a long label is a UnicodeError
+        reason = getattr(error, "strerror", None) or error
+        raise CannotListen(f"cannot listen on {host} port {port}: {reason}") from None
+    return claim
+
+
+def remove_stale_socket(path: Path) -> None:
+    """Remove a stream socket at `path` that nobody listens on. Raises CannotListen if it cannot be bound."""
+    with socket.socket(socket.AF_UNIX) as probe, socket.socket(socket.AF_UNIX) as claim:
+        probe.setblocking(False)
+        with suppress(OSError):  # nothing there, no stream socket, or one whose queue is full
+            if path.is_socket() and probe.connect_ex(str(path)) == errno.ECONNREFUSED:
+                path.unlink()
+        try:
+            claim.bind(str(path))
+            path.unlink()
+        except OSError as error:
+            raise CannotListen(f"cannot listen on {path}: {error.strerror or error}") from None
+
+
+def allow_connections(count: int) -> None:
+    """Raise the limit of open files as far as `count` connections need. Raises CannotListen.
+
+    With too few descriptors, accepting would fail in a busy loop.
+    """
+    needed = count + SPARE_DESCRIPTORS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+        except (OSError, ValueError):
+            allowed = f"{count} connections need {needed} open files, and the limit is {hard}"
+            raise CannotListen(f"{allowed}; raise it, or lower --max-connections") from None
+
+
+def tune_listener(address: Any, silence_seconds: float) -> None:
+    """Bound what a peer that reads nothing costs, on Linux; connections inherit it (socket(7), tcp(7)).
+
+    Granian does not offer these options, so they are set on a duplicate of its listening socket. Files are
+    left alone: closing a duplicate of the hub's would end its lock.
+    """
+    for entry in Path("/proc/self/fd").iterdir() if sys.platform == "linux" else ():
+        if entry.is_socket():
+            with suppress(OSError), socket.socket(fileno=os.dup(int(entry.name))) as duplicate:
+                if duplicate.getsockname() == address:
+                    timeout_ms = round(silence_seconds * 1000)
+                    duplicate.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+                    duplicate.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, timeout_ms)

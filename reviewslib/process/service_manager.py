@@ -1,0 +1,32 @@
+"""What systemd wants to know of a service, by the protocol of sd_notify(3). This module knows no server."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+
+log = logging.getLogger("reviewsd")
+
+
+class ServiceManager:
+    """Tells systemd the state of the service; without systemd, nothing happens. Any thread."""
+
+    def __init__(self) -> None:
+        address = os.environ.get("NOTIFY_SOCKET", "")
+        self._address = "\0" + address[1:] if address.startswith("@") else address  # abstract (unix(7))
+        self._lock = threading.Lock()
+        self._is_stopping = False
+
+    def notify(self, *assignments: str) -> None:
+        """Send assignments, for example "READY=1"; none is sent after "STOPPING=1"."""
+        with self._lock:
+            if not self._address or self._is_stopping:
+                return
+            self._is_stopping = "STOPPING=1" in assignments
+            try:
+                with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+                    manager.sendto("\n".join(assignments).encode(), self._address)
+            except OSError as error:
+                log.warning("the service manager cannot be told: %s", error)
