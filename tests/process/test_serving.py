@@ -546,7 +546,7 @@ def test_while_both_workers_are_busy_the_prepared_and_the_hub_are_answered() -> 
         assert process.wait(STOP_SECONDS) == 0, "whatever hangs"
 
 
-def test_a_hundred_requests_wait_and_those_abandoned_meanwhile_are_never_made() -> None:
+def test_a_hundred_requests_wait_and_abandoned_ones_are_never_made() -> None:
     with stub_service(BUSY) as (service, _), ExitStack() as crowd:
         hold = b"GET /hold" + REST_OF_HEAD
         holding = [crowd.enter_context(ask_without_reading(service, hold)) for _ in range(2)]
