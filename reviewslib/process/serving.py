@@ -51,7 +51,6 @@ BEFORE_STOP_SECONDS = 2  # for what ends while the port is still open
 STOP_SECONDS = 2.5  # for running requests after that
 BACKLOG = 4096  # connections that the kernel has accepted and Granian has not
 MAX_LOGGED_PATH_BYTES = 1024  # the journal splits a line of 48 KiB
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 log = logging.getLogger("reviewsd.serving")
 
@@ -86,10 +85,6 @@ class Application(Protocol):
 
 # ---- Requests: from an ASGI scope to a WSGI environment (PEP 3333) ----
 
-SERVER_HEADER = (b"server", b"reviewsd")
-CLOSE = (("Connection", "close"),)
-TRY_AGAIN = (("Retry-After", "5"),)
-
 
 @dataclass(eq=False)
 class Refused(Exception):
@@ -97,7 +92,7 @@ class Refused(Exception):
 
     status: int
     detail: str
-    headers: Headers = CLOSE
+    headers: Headers = (("Connection", "close"),)
 
 
 class Disconnected(Exception):
@@ -158,11 +153,10 @@ async def add_body(environ: Environ, receive: Receive, seconds: float) -> None:
 
 
 class WorkerThreads:
-    """Threads with one bounded queue of functions that raise nothing. `run` is called on the event loop."""
+    """Threads with one bounded queue. `run` is called on the event loop."""
 
     def __init__(self, count: int, max_jobs: int = MAX_JOBS):
-        self._max_jobs = max_jobs
-        self._jobs = 0  # that run or wait
+        self._max_jobs, self._jobs = max_jobs, 0  # that run or wait
         self._queue: SimpleQueue[tuple[Callable[[], Response], asyncio.Future[Response]]] = SimpleQueue()
         for _ in range(count):
             threading.Thread(target=self._work, name="worker", daemon=True).start()
@@ -170,10 +164,10 @@ class WorkerThreads:
     async def run(self, make: Callable[[], Response], receive: Receive) -> Response:
         """What `make` returns; it is not called if the peer disconnects before its turn.
 
-        Raises Refused when too many jobs wait, and Disconnected.
+        Raises Refused when too many jobs wait, and Disconnected, also for a fault of `make`.
         """
         if self._jobs >= self._max_jobs:
-            raise Refused(503, "Too many requests are waiting.", TRY_AGAIN)
+            raise Refused(503, "Too many requests are waiting.", (("Retry-After", "5"),))
         self._jobs += 1
         made: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self._queue.put((make, made))
@@ -189,14 +183,22 @@ class WorkerThreads:
 
     def _work(self) -> None:
         while True:
-            make, made = self._queue.get()
-            if not made.cancelled():
-                made.get_loop().call_soon_threadsafe(settle, made, make())
+            settle(*self._queue.get())  # keeps nothing of a request: it would keep a snapshot alive
 
 
-def settle(made: asyncio.Future[Response], response: Response) -> None:
-    """Give the response to the request that waits for it, if it still does."""
-    if not made.done():
+def settle(make: Callable[[], Response], made: asyncio.Future[Response]) -> None:
+    """Make a response for the request that waits for it, if it still does. On a worker thread."""
+    loop = made.get_loop()
+    try:
+        if not made.cancelled():
+            loop.call_soon_threadsafe(give, made, make())
+    except Exception:
+        log.exception("a response could not be made")
+        loop.call_soon_threadsafe(made.cancel)
+
+
+def give(made: asyncio.Future[Response], response: Response) -> None:
+    if not made.cancelled():
         made.set_result(response)
 
 
@@ -238,7 +240,7 @@ class Bridge:
 
     async def _send(self, response: Response, receive: Receive, send: Send) -> None:
         headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
-        headers.append(SERVER_HEADER)
+        headers.append((b"server", b"reviewsd"))
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         rest = b""
         if representations.size_of(response.body) <= WHOLE_BYTES:
@@ -380,8 +382,10 @@ def handle_signals(loop: asyncio.AbstractEventLoop, stop: Action, hangup: Action
     (`add_signal_handler`) loses signals when a crowd has filled it.
     """
 
+    stop_signals = (signal.SIGTERM, signal.SIGINT)
+
     def stop_once(*_: Any) -> None:
-        for number in STOP_SIGNALS:
+        for number in stop_signals:
             signal.signal(number, signal.SIG_DFL)
         loop.call_soon_threadsafe(stop)
 
@@ -390,7 +394,7 @@ def handle_signals(loop: asyncio.AbstractEventLoop, stop: Action, hangup: Action
     os.set_blocking(waking, False)
     signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
     loop.add_reader(woken, os.read, woken, 4096)
-    for number in STOP_SIGNALS:
+    for number in stop_signals:
         signal.signal(number, stop_once)
     signal.signal(signal.SIGHUP, lambda *_: loop.call_soon_threadsafe(hangup))
 

@@ -33,7 +33,7 @@ def test_each_state_is_one_datagram_and_none_follows_stopping(manager: socket.so
         manager.recv(100)
 
 
-def test_without_systemd_nothing_happens_and_without_a_listener_it_is_logged(
+def test_without_systemd_nothing_happens_and_a_lost_socket_is_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)

@@ -20,6 +20,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -443,6 +444,36 @@ def test_a_large_response_is_sent_in_parts_and_not_to_a_peer_that_has_gone(
     assert least <= sum(map(len, parts)) <= most
 
 
+def test_a_fault_of_a_job_ends_its_request_and_no_worker_thread(caplog: pytest.LogCaptureFixture) -> None:
+    response = Response(200, (), b"")
+
+    async def faults() -> Response:
+        workers = serving.WorkerThreads(1)
+        for _ in range(3):
+            with pytest.raises(serving.Disconnected):
+                await workers.run(lambda: 1 / 0, stays)  # type: ignore[arg-type, return-value]
+        return await workers.run(lambda: response, stays)
+
+    assert asyncio.run(faults()) == response
+    assert caplog.messages == ["a response could not be made"] * 3
+
+
+def test_worker_threads_keep_nothing_of_a_request_that_is_over() -> None:
+    class Body(bytearray):
+        pass
+
+    async def forgotten() -> None:
+        workers, body = serving.WorkerThreads(1), Body()
+        await workers.run(lambda body=body: Response(200, (), [memoryview(body)]), stays)  # type: ignore[misc]
+        reference = weakref.ref(body)
+        del body
+        async with asyncio.timeout(30):
+            while reference():
+                await asyncio.sleep(0)
+
+    asyncio.run(forgotten())
+
+
 def test_worker_threads_refuse_what_their_queue_does_not_hold() -> None:
     made: list[str] = []
     go_on = threading.Event()
@@ -515,7 +546,7 @@ def test_while_both_workers_are_busy_the_prepared_and_the_hub_are_answered() -> 
         assert process.wait(STOP_SECONDS) == 0, "whatever hangs"
 
 
-def test_a_hundred_requests_wait_and_those_abandoned_meanwhile_are_never_made() -> None:
+def test_a_hundred_requests_wait_and_abandoned_ones_are_never_made() -> None:
     with stub_service(BUSY) as (service, _), ExitStack() as crowd:
         hold = b"GET /hold" + REST_OF_HEAD
         holding = [crowd.enter_context(ask_without_reading(service, hold)) for _ in range(2)]

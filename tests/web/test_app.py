@@ -115,9 +115,7 @@ BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;
     ("text/html, application/json;q=0.9", True), ("text/*", True), ("", False), ("*/*", False), ("x", False),
     ("application/json", False), ("text/html, application/json", False), ("text/html;q=0", False),
     ("text/html;q=0.5, */*", False)])  # fmt: skip
-def test_an_unknown_path_is_a_page_for_who_prefers_html_and_json_for_everybody_else(
-    accept: str, is_page: bool
-) -> None:
+def test_an_unknown_path_is_a_page_where_html_is_preferred_else_json(accept: str, is_page: bool) -> None:
     for method, path in (("GET", "/wp-login.php"), ("POST", "/reviews.html"), ("HEAD", "/<b>elsewhere")):
         status, headers, body = call(APP, method, path, ACCEPT=accept)
         kind = representations.HTML_TYPE if is_page else representations.JSON_TYPE
@@ -385,7 +383,7 @@ def test_all_reviews_since_a_day_are_pieces_and_packed_up_to_a_megabyte(tmp_path
     assert "Content-Encoding" not in dict(large.headers)
 
 
-def test_the_tag_of_since_changes_with_the_reviews_the_day_and_the_coding_alone() -> None:
+def test_the_tag_of_since_changes_with_reviews_day_and_coding_alone() -> None:
     def tags(reviews: bytes, day: str) -> list[str]:
         application = reviewsd.application_of(Settings(data=SAMPLE))
         dataset = replace(application.snapshot.dataset, reviews_digest=reviews)

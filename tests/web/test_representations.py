@@ -123,7 +123,7 @@ def test_gzip_is_sent_where_it_is_taken_and_liked_no_less_than_plain_bytes(
     + [("text/markdown;q=0.1", [prefers_markdown]), ("text/markdown;q=0.9, text/html", [prefers_html])]
     + [("text/markdown, text/html", [prefers_html, prefers_markdown])],
 )
-def test_a_type_is_preferred_where_it_is_liked_more_and_markdown_where_it_is_named(
+def test_the_type_with_more_weight_is_preferred_and_markdown_if_named(
     field: str, preferred: list[Any]
 ) -> None:
     preferences = (prefers_json, prefers_html, prefers_markdown)
@@ -147,7 +147,7 @@ def test_a_list_of_tags_or_a_date_matches_or_counts_for_nothing(header: str, val
     assert asked(representation, **{header: value.format(f'"{DIGEST}"')}).status == status
 
 
-def test_the_tag_of_either_coding_is_repeated_and_a_date_beside_a_tag_does_not_count() -> None:
+def test_the_tag_of_either_coding_is_repeated_and_a_date_beside_it_ignored() -> None:
     both = represent(BODY, "a/b", RFC_SECONDS)
     for tag, coding in product((f'"{DIGEST}"', f'"{DIGEST}-gzip"'), ("", "gzip")):
         answer = asked(both, if_none_match=tag, accept_encoding=coding)
