@@ -428,7 +428,9 @@ class Large:
         return Response(status, headers, detail.encode())
 
 
-@pytest.mark.parametrize(("receive", "least", "most"), [(stays, 9_000_004, 9_000_004), (leaves, 0, 2_000_000)])
+@pytest.mark.parametrize(
+    ("receive", "least", "most"), [(stays, 9_000_004, 9_000_004), (leaves, 0, 2_000_000)]
+)
 def test_a_large_response_is_sent_in_parts_and_not_to_a_peer_that_has_gone(
     receive: Any, least: int, most: int
 ) -> None:
@@ -442,6 +444,26 @@ def test_a_large_response_is_sent_in_parts_and_not_to_a_peer_that_has_gone(
     asyncio.run(bridge(scope, receive, take))
     assert max(map(len, parts)) <= serving.PART_BYTES
     assert least <= sum(map(len, parts)) <= most
+
+
+def test_a_large_response_of_a_worker_is_whole_since_a_request_waits_once() -> None:
+    calls, sent = [], bytearray()
+
+    async def receive() -> dict[str, Any]:  # as Granian may answer after a wait that was cancelled
+        calls.append(1)
+        return await (stays() if len(calls) == 1 else leaves())
+
+    async def take(message: dict[str, Any]) -> None:
+        sent.extend(message.get("body", b""))
+
+    class Slow(Large):
+        def respond(self, environ: Any) -> Any:
+            return lambda: Large.respond(self, environ)
+
+    scope = {"method": "GET", "raw_path": b"/", "query_string": b"", "headers": (), "http_version": "1.1"}
+    bridge = serving.Bridge(Slow(), frozenset(), serving.Deadlines())
+    asyncio.run(bridge(scope, receive, take))
+    assert len(sent) == 9_000_004
 
 
 def test_a_fault_of_a_job_ends_its_request_and_no_worker_thread(caplog: pytest.LogCaptureFixture) -> None:
