@@ -132,7 +132,7 @@ def check_files(settings: Settings) -> None:
 # ---- Command line: the commands, and the parser that chooses one ----
 
 
-def run(settings: Settings, deadlines: serving.Deadlines = serving.DEADLINES) -> NoReturn:
+def run(settings: Settings, deadlines: serving.Deadlines | None = None) -> NoReturn:
     """Load, listen, serve until told to stop, and leave.
 
     Raises BadData, BadSetting and listening.CannotListen before that.
@@ -180,7 +180,7 @@ def run(settings: Settings, deadlines: serving.Deadlines = serving.DEADLINES) ->
         ready=ready,
         hangup=reloader.wake,
         before_stop=hub.stop if hub else lambda timeout_seconds: None,
-        deadlines=deadlines,
+        deadlines=deadlines or serving.Deadlines(),
     )
     asyncio.run(serve_and_exit(service))
 

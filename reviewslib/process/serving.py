@@ -22,6 +22,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, NamedTuple, NoReturn, Protocol
 from urllib.parse import unquote_to_bytes
@@ -43,8 +44,7 @@ MAX_HEAD_BYTES = 16 * 1024
 MAX_BODY_CHUNKS = 1000  # each costs some 50 us; clients send kilobytes in one
 WHOLE_BYTES = 64 * 1024  # larger responses are sent in parts
 PART_BYTES = 32 * 1024  # Granian holds about seven for a peer that reads nothing
-PARTS_IN_A_ROW = 8  # of one response, before the event loop serves others
-WORKER_THREADS = 2
+PARTS_IN_A_ROW = 16  # of one response, before the event loop serves others
 MAX_JOBS = 100  # that run or wait
 START_SECONDS = 10
 BEFORE_STOP_SECONDS = 2  # for what ends while the port is still open
@@ -68,9 +68,6 @@ class Deadlines(NamedTuple):
     body: float = 10
     response: float = 60  # for a large one
     silence: float = 30  # until the kernel ends a connection whose peer acknowledges nothing
-
-
-DEADLINES = Deadlines()
 
 
 class Application(Protocol):
@@ -122,14 +119,38 @@ def environ_of(scope: Scope) -> Environ:
     return environ
 
 
+class Peer:
+    """Whoever sent a request.
+
+    There is one wait for its disconnect: Granian may answer a second one as if the peer had gone.
+    """
+
+    def __init__(self, receive: Receive):
+        self.receive = receive
+        self._disconnect: asyncio.Task[None] | None = None
+
+    def disconnect(self) -> asyncio.Task[None]:
+        """Done when the peer has closed the connection; the body has been received before."""
+        self._disconnect = self._disconnect or asyncio.ensure_future(self._wait())
+        return self._disconnect
+
+    async def _wait(self) -> None:
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
+
+    def close(self) -> None:
+        """Wait no longer."""
+        if self._disconnect:
+            self._disconnect.cancel()
+
+
 async def add_body(environ: Environ, receive: Receive, seconds: float) -> None:
     """Collect the body; nothing is read of one that is announced as too large.
 
     Raises Refused and Disconnected.
     """
     announced = environ.get("CONTENT_LENGTH", "").rpartition(",")[2].strip()  # equal ones may be repeated
-    size, more, chunks = int(announced[:18] or 0), True, 0
-    body = bytearray()
+    body, size, more, chunks = bytearray(), int(announced[:18] or 0), True, 0
     try:
         async with asyncio.timeout(seconds):
             while more and size <= LARGEST_BODY_BYTES and chunks < MAX_BODY_CHUNKS:
@@ -161,7 +182,7 @@ class WorkerThreads:
         for _ in range(count):
             threading.Thread(target=self._work, name="worker", daemon=True).start()
 
-    async def run(self, make: Callable[[], Response], receive: Receive) -> Response:
+    async def run(self, make: Callable[[], Response], peer: Peer) -> Response:
         """What `make` returns; it is not called if the peer disconnects before its turn.
 
         Raises Refused when too many jobs wait, and Disconnected, also for a fault of `make`.
@@ -171,15 +192,13 @@ class WorkerThreads:
         self._jobs += 1
         made: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self._queue.put((make, made))
-        disconnect = asyncio.ensure_future(wait_for_disconnect(receive))
-        disconnect.add_done_callback(lambda _: made.cancel())
+        peer.disconnect().add_done_callback(lambda _: made.cancel())
         try:
             return await made
         except asyncio.CancelledError:
             raise Disconnected from None
         finally:
             self._jobs -= 1
-            disconnect.cancel()
 
     def _work(self) -> None:
         while True:
@@ -202,12 +221,6 @@ def give(made: asyncio.Future[Response], response: Response) -> None:
         made.set_result(response)
 
 
-async def wait_for_disconnect(receive: Receive) -> None:
-    """Return when the peer has closed the connection; the body has been received before."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
 # ---- Bridge: ASGI on one side, the application on the other ----
 
 
@@ -217,55 +230,52 @@ class Bridge:
     def __init__(self, application: Application, store_paths: frozenset[str], deadlines: Deadlines):
         """Functions that answer requests to `store_paths` wait for the disk, on a thread of their own."""
         self._application, self._store_paths, self._deadlines = application, store_paths, deadlines
-        self._store_thread, self._worker_threads = WorkerThreads(1), WorkerThreads(WORKER_THREADS)
+        self._store_thread, self._worker_threads = WorkerThreads(1), WorkerThreads(2)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         environ = environ_of(scope)
         # Where this returns before the response is complete, Granian ends the connection.
-        with suppress(Disconnected, TimeoutError):
+        with closing(Peer(receive)) as peer, suppress(Disconnected, TimeoutError):
             try:
-                response = await self._response(environ, receive)
+                response = await self._response(environ, peer)
             except Refused as refused:
                 response = self._application.refuse(environ, refused.status, refused.detail, refused.headers)
-            await self._send(response, receive, send)
+            await self._send(response, peer, send)
 
-    async def _response(self, environ: Environ, receive: Receive) -> Response:
+    async def _response(self, environ: Environ, peer: Peer) -> Response:
         if "CONTENT_LENGTH" in environ or "HTTP_TRANSFER_ENCODING" in environ:  # RFC 9112 section 6.3
-            await add_body(environ, receive, self._deadlines.body)
+            await add_body(environ, peer.receive, self._deadlines.body)
         answer = self._application.respond(environ)
         if isinstance(answer, Response):
             return answer
         waits_for_disk = environ["PATH_INFO"] in self._store_paths
-        return await (self._store_thread if waits_for_disk else self._worker_threads).run(answer, receive)
+        return await (self._store_thread if waits_for_disk else self._worker_threads).run(answer, peer)
 
-    async def _send(self, response: Response, receive: Receive, send: Send) -> None:
+    async def _send(self, response: Response, peer: Peer, send: Send) -> None:
         headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
         headers.append((b"server", b"reviewsd"))
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
-        rest = b""
-        if representations.size_of(response.body) <= WHOLE_BYTES:
-            rest = representations.joined(response.body)
-        else:
+        if representations.size_of(response.body) > WHOLE_BYTES:
             async with asyncio.timeout(self._deadlines.response):
-                await send_parts(response.body, receive, send)
-        await send({"type": "http.response.body", "body": rest, "more_body": False})
+                await send_parts(response.body, peer, send)
+        else:
+            whole = representations.joined(response.body)
+            await send({"type": "http.response.body", "body": whole, "more_body": False})
 
 
-async def send_parts(body: representations.Body, receive: Receive, send: Send) -> None:
-    """Send a large body, but do not end it.
+async def send_parts(body: representations.Body, peer: Peer, send: Send) -> None:
+    """Send a large body.
 
     Raises Disconnected: Granian would take all parts for a peer that has gone, while others wait.
     """
-    disconnect = asyncio.ensure_future(wait_for_disconnect(receive))
-    try:
-        for number, part in enumerate(parts_of(body), 1):
-            await send({"type": "http.response.body", "body": part, "more_body": True})
-            if number % PARTS_IN_A_ROW == 0:
-                await asyncio.sleep(0)
-                if disconnect.done():
-                    raise Disconnected
-    finally:
-        disconnect.cancel()
+    unsent_bytes = representations.size_of(body)
+    for number, part in enumerate(parts_of(body), 1):
+        unsent_bytes -= len(part)
+        await send({"type": "http.response.body", "body": part, "more_body": unsent_bytes > 0})
+        if number % PARTS_IN_A_ROW == 0:
+            await asyncio.sleep(0)
+            if peer.disconnect().done():
+                raise Disconnected
 
 
 def parts_of(body: representations.Body) -> Iterator[bytes]:
@@ -312,6 +322,8 @@ def with_access_log(application: AsgiApp) -> AsgiApp:
 
 # ---- Serving ----
 
+PROBE = {"REQUEST_METHOD": "HEAD", "PATH_INFO": "/", "SERVER_PROTOCOL": "HTTP/1.1", "HTTP_HOST": "localhost"}
+
 
 class Service(NamedTuple):
     """What is served, where, and whom it calls.
@@ -329,7 +341,7 @@ class Service(NamedTuple):
     ready: Action
     hangup: Action
     before_stop: Callable[[float], None]
-    deadlines: Deadlines = DEADLINES
+    deadlines: Deadlines = Deadlines()
 
 
 async def serve(service: Service) -> None:
@@ -348,7 +360,8 @@ async def serve(service: Service) -> None:
         os.umask(umask)
     tune_listener(address, service.deadlines.silence)
     service.ready()
-    watchdog = loop.create_task(feed_watchdog(service.application, service.manager))
+    ask_in_process = partial(service.application.respond, PROBE)
+    watchdog = loop.create_task(service.manager.feed_watchdog(ask_in_process))
     await asyncio.wait((loop.create_task(stop_asked.wait()), running), return_when=asyncio.FIRST_COMPLETED)
     watchdog.cancel()
     if running.done():
@@ -360,19 +373,6 @@ async def serve(service: Service) -> None:
     await asyncio.wait((running,), timeout=STOP_SECONDS)
     if not running.done():
         log.warning("connections still open after %g seconds are cut", STOP_SECONDS)
-
-
-async def feed_watchdog(application: Application, manager: ServiceManager) -> None:
-    """Notify the watchdog twice in its interval, each time after the application has answered.
-
-    It is asked without a connection: a service whose connections are all taken is full, and does not hang.
-    """
-    probe = {"REQUEST_METHOD": "HEAD", "PATH_INFO": "/", "SERVER_PROTOCOL": "HTTP/1.1", "HTTP_HOST": "a"}
-    interval_seconds = int(os.environ.get("WATCHDOG_USEC") or 0) / 1_000_000
-    while interval_seconds:
-        application.respond(dict(probe))
-        manager.notify("WATCHDOG=1")
-        await asyncio.sleep(interval_seconds / 2)
 
 
 def handle_signals(loop: asyncio.AbstractEventLoop, stop: Action, hangup: Action) -> None:

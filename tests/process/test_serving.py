@@ -67,7 +67,7 @@ reviewsd.run(chosen, serving.Deadlines(body=1, response=2, silence=1))
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
     """The daemon with shorter deadlines for its peers, and two megabytes of reviews."""
-    assert serving.DEADLINES == (10, 10, 60, 30), "what they are for its users"
+    assert serving.Deadlines() == (10, 10, 60, 30), "what they are for its users"
     data = tmp_path_factory.mktemp("impatient")
     write_reviews(data, 1000, "x" * 1900)
     command = [sys.executable, "-c", IMPATIENT]
@@ -251,7 +251,7 @@ def test_a_body_that_announces_too_much_is_413_at_once_and_never_read(
 ) -> None:
     head = f"{begun} HTTP/1.1\r\nHost: a\r\n{fields}Content-Length: {length}\r\n\r\n"
     with connect(service) as connection:
-        connection.settimeout(serving.DEADLINES.body / 2)
+        connection.settimeout(serving.Deadlines().body / 2)
         connection.sendall(head.encode())
         answer = connection.makefile("rb").read()
     assert answer.split(b" ", 2)[1] == b"413"
@@ -381,7 +381,7 @@ def test_peers_that_do_not_read_hold_little_and_not_for_long(impatient: Address)
         assert fetch(impatient, "/robots.txt").status == 200
         assert resident_kilobytes(impatient) - before < readers * 400
         descriptors = Path(f"/proc/{impatient.pid}/fd")
-        deadline = time.monotonic() + serving.DEADLINES.silence  # the usual timeout would be too late
+        deadline = time.monotonic() + serving.Deadlines().silence  # the usual timeout would be too late
         while len(list(descriptors.iterdir())) >= 100 and time.monotonic() < deadline:
             hung_up.poll(500)
         assert len(list(descriptors.iterdir())) < 100
@@ -428,7 +428,9 @@ class Large:
         return Response(status, headers, detail.encode())
 
 
-@pytest.mark.parametrize(("receive", "least", "most"), [(stays, 9_000_004, 9_000_004), (leaves, 0, 500_000)])
+@pytest.mark.parametrize(
+    ("receive", "least", "most"), [(stays, 9_000_004, 9_000_004), (leaves, 0, 2_000_000)]
+)
 def test_a_large_response_is_sent_in_parts_and_not_to_a_peer_that_has_gone(
     receive: Any, least: int, most: int
 ) -> None:
@@ -438,10 +440,30 @@ def test_a_large_response_is_sent_in_parts_and_not_to_a_peer_that_has_gone(
         parts.append(message.get("body", b""))
 
     scope = {"method": "GET", "raw_path": b"/", "query_string": b"", "headers": (), "http_version": "1.1"}
-    bridge = serving.Bridge(Large(), frozenset(), serving.DEADLINES)
+    bridge = serving.Bridge(Large(), frozenset(), serving.Deadlines())
     asyncio.run(bridge(scope, receive, take))
     assert max(map(len, parts)) <= serving.PART_BYTES
     assert least <= sum(map(len, parts)) <= most
+
+
+def test_a_large_response_of_a_worker_is_whole_since_a_request_waits_once() -> None:
+    calls, sent = [], bytearray()
+
+    async def receive() -> dict[str, Any]:  # as Granian may answer after a wait that was cancelled
+        calls.append(1)
+        return await (stays() if len(calls) == 1 else leaves())
+
+    async def take(message: dict[str, Any]) -> None:
+        sent.extend(message.get("body", b""))
+
+    class Slow(Large):
+        def respond(self, environ: Any) -> Any:
+            return lambda: Large.respond(self, environ)
+
+    scope = {"method": "GET", "raw_path": b"/", "query_string": b"", "headers": (), "http_version": "1.1"}
+    bridge = serving.Bridge(Slow(), frozenset(), serving.Deadlines())
+    asyncio.run(bridge(scope, receive, take))
+    assert len(sent) == 9_000_004
 
 
 def test_a_fault_of_a_job_ends_its_request_and_no_worker_thread(caplog: pytest.LogCaptureFixture) -> None:
@@ -451,8 +473,8 @@ def test_a_fault_of_a_job_ends_its_request_and_no_worker_thread(caplog: pytest.L
         workers = serving.WorkerThreads(1)
         for _ in range(3):
             with pytest.raises(serving.Disconnected):
-                await workers.run(lambda: 1 / 0, stays)  # type: ignore[arg-type, return-value]
-        return await workers.run(lambda: response, stays)
+                await workers.run(lambda: 1 / 0, serving.Peer(stays))  # type: ignore[arg-type, return-value]
+        return await workers.run(lambda: response, serving.Peer(stays))
 
     assert asyncio.run(faults()) == response
     assert caplog.messages == ["a response could not be made"] * 3
@@ -464,7 +486,7 @@ def test_worker_threads_keep_nothing_of_a_request_that_is_over() -> None:
 
     async def forgotten() -> None:
         workers, body = serving.WorkerThreads(1), Body()
-        await workers.run(lambda body=body: Response(200, (), [memoryview(body)]), stays)  # type: ignore[misc]
+        await workers.run(lambda body=body: Response(200, (), [memoryview(body)]), serving.Peer(stays))  # type: ignore[misc]
         reference = weakref.ref(body)
         del body
         async with asyncio.timeout(30):
@@ -483,14 +505,14 @@ def test_worker_threads_refuse_what_their_queue_does_not_hold() -> None:
 
     async def crowd() -> list[bytes]:
         workers = serving.WorkerThreads(1, max_jobs=2)
-        running = asyncio.ensure_future(workers.run(job("first"), stays))
+        running = asyncio.ensure_future(workers.run(job("first"), serving.Peer(stays)))
         await asyncio.sleep(0)
         with pytest.raises(serving.Disconnected):
-            await workers.run(job("abandoned"), leaves)
-        waiting = asyncio.ensure_future(workers.run(job("second"), stays))
+            await workers.run(job("abandoned"), serving.Peer(leaves))
+        waiting = asyncio.ensure_future(workers.run(job("second"), serving.Peer(stays)))
         await asyncio.sleep(0)
         with pytest.raises(serving.Refused) as caught:
-            await workers.run(job("too many"), stays)
+            await workers.run(job("too many"), serving.Peer(stays))
         assert (caught.value.status, caught.value.headers) == (503, (("Retry-After", "5"),))
         go_on.set()
         return [bytes((await one).body) for one in (running, waiting)]  # type: ignore[arg-type]
