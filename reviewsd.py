@@ -280,8 +280,8 @@ def listing_text(listing: store.Listing) -> str:
         parts.append(f"until {utc_text(listing.expires_at)}")
     if listing.failures:
         parts.append(f"{listing.failures} failed")
-    if listing.last_attempt_at is not None:
-        parts.append(f"last {listing.last_outcome} at {utc_text(listing.last_attempt_at)}")
+    if listing.tried_at is not None:
+        parts.append(f"last {listing.outcome} at {utc_text(listing.tried_at)}")
     return ", ".join(parts)
 
 
@@ -334,11 +334,7 @@ def command_line() -> argparse.ArgumentParser:
     add("--check", action="store_true", help="validate data and settings, print a summary and exit")
     add("--get", metavar="PATH", help="print the answer to one request, without a server, and exit")
     add("--subscriptions", action="store_true", help="list the hub's subscriptions and requests, and exit")
-    add(
-        "--unsubscribe",
-        metavar="WHO",
-        help="remove the subscriptions of a host, .domain or network, and exit",
-    )
+    add("--unsubscribe", metavar="WHO", help="remove the subscriptions of a host or .domain, and exit")
     add("--version", action="version", version=f"reviewsd {VERSION}")
     return parser
 

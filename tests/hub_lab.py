@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ import hub
 import reviewsd
 from reviewslib.process.settings import Settings
 from reviewslib.websub.callbacks import CallbackClient, CallbackRequest, CallbackResponse, Resolve
-from reviewslib.websub.store import list_subscriptions
+from reviewslib.websub.store import DueRow, list_subscriptions
 from reviewslib.websub.values import HubAnswer, HubSettings, Topic
 
 BASE_URL = "https://reviews.example"
@@ -88,12 +89,18 @@ def status(code: int | None, **more: Any) -> Answer:
 def work(subject: hub.Hub) -> None:
     """Do all that is due now and what follows at once from it, without a thread."""
     for _ in range(1000):
-        if not (due := list(subject.due())):
+        if not (due := started(subject)):
             break
         for exchange in due:
             subject.perform(exchange)
-    subject.prune()
-    subject.refresh_counts()
+    subject.upkeep()
+
+
+def started(subject: hub.Hub, workers: int = 16) -> list[DueRow]:
+    """The exchanges that so many workers would begin now."""
+    subject.look()
+    takes = [partial(subject.take, lane) for lane in hub.LANES for _ in range(hub.lane_workers(lane, workers))]
+    return [exchange for take in takes if (exchange := take())]
 
 
 class Bench:
@@ -353,7 +360,7 @@ def post(subject: hub.Hub, body: bytes) -> None:
 
 def settled(subject: hub.Hub, **counts: int) -> Callable[[], bool]:
     def holds() -> bool:
-        subject.refresh_counts()
+        subject.upkeep()
         return counts.items() <= subject.counts().items()
 
     return holds
