@@ -30,12 +30,12 @@ from contextlib import suppress
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from operator import itemgetter
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from reviewslib.links import topic_link_header
 from reviewslib.websub.callbacks import CallbackClient, CallbackRequest, CallbackResponse
-from reviewslib.websub.store import DueRow, Store, StoreFault, Transaction, Usage
+from reviewslib.websub.store import DueRow, Store, StoreFault, Transaction
 from reviewslib.websub.values import (
     HubAnswer,
     HubSettings,
@@ -53,19 +53,15 @@ MAX_FAILURES = 3  # in a row: of deliveries they remove a subscription, of verif
 RETRY_JITTER = 0.2  # a retry is up to this share later, so that failures with one cause spread out
 MAX_RETRY_AFTER_SECONDS = 3600.0
 OWN_FAULT_SECONDS = 60.0  # until what this machine could not send is tried again
-SLOW_SECONDS = 2.0  # a subscriber whose last exchange took longer is in the lane of retries
 QUOTA_SHARE = 10  # a network and a domain may each have one of so many subscriptions
 
-# Requests that nobody answers: how long it is from the first try until they are dropped.
-STRANGER_SECONDS, SUBSCRIBER_SECONDS = 120.0, 3600.0
-
+STRANGER_SECONDS, SUBSCRIBER_SECONDS = 120.0, 3600.0  # until a request that nobody answers is dropped
 MAX_RENEWALS = 50  # of a subscriber, in a minute and of each mode
 MAX_TRIES = 50  # of strangers' requests at a network, in a minute
-BUSY_SECONDS, HAMMERED_SECONDS = 1.0, 20.0  # until the next try at a network without a free worker, or try
+BUSY_SECONDS, HAMMERED_SECONDS = 1.0, 20.0  # until the next try where no worker is free, or no try is left
 
 POLL_SECONDS = 1.0  # how often the hub looks for retries, and a worker tries a busy store again
 LOOKING_SHARE = 0.1  # of the time may be spent on looking for what is due
-NO_ANSWER = " not confirmed: no answer in time"
 
 log = logging.getLogger(__name__)
 
@@ -90,10 +86,10 @@ def after_verification(
     response: CallbackResponse,
     confirmed: bool,
     sent_at: float,
-    usage: Usage,
+    usage: Sequence[int],
     max_subscriptions: int,
 ) -> Transition:
-    """The state after the verification, or the notice, of `request`.
+    """The state after the verification, or the notice, of `request`, which was answered or is given up.
 
     A lease begins when the verification was sent (REC 5.3). A renewal keeps what the callback has, so that no
     content is repeated and no change is skipped. It keeps failures, backoff and turn, too, or a bad callback
@@ -105,46 +101,48 @@ def after_verification(
     # A newer request that replaced this one gets a challenge of its own, but what is confirmed counts.
     if not waiting or (request.id not in waiting and not confirmed):
         return Transition(state)
-    others = state._replace(requests=tuple(one for one in state.requests if one.id != request.id))
-    if request.mode == "denied":
-        return Transition(others, f"denied notice: {response.outcome}")
     if not confirmed:
+        left = state._replace(requests=tuple(one for one in state.requests if one.id != request.id))
         reason = f"{response.outcome} without the challenge" if response.is_success else response.outcome
-        return Transition(others, f"{request.mode} not confirmed: {reason}")
+        is_notice = request.mode == "denied"
+        line = (
+            f"denied notice: {response.outcome}" if is_notice else f"{request.mode} not confirmed: {reason}"
+        )
+        return Transition(left, line)
+
     line, who = f"{request.mode} confirmed: {response.outcome}", request.subscriber
-    newer = tuple(one for one in others.requests if (one.id or 0) > (request.id or 0))
+    newer = tuple(one for one in state.requests if (one.id or 0) > (request.id or 0))
     if request.mode == "unsubscribe":
         return Transition(SubscriptionState(None, newer), line)
     who = who._replace(network=response.network)
     if not old and (full := exhausted_quota(usage, max_subscriptions)):
         notice = denial(who, f"there are too many {full}", sent_at)
         return Transition(SubscriptionState(None, (notice, *newer)), f"{line}, denied: too many {full}")
-    new = old or Subscription(
-        None, who, None, request.digest, usage.of_domain, sent_at, 0.0, sent_at, 0, response.seconds, None, ""
+    began = Subscription(
+        None, who, None, request.digest, usage[1], sent_at, 0.0, sent_at, 0, response.seconds
     )
     expires_at = sent_at + request.lease_seconds
-    renewed = new._replace(subscriber=who, secret=request.secret, expires_at=expires_at)
+    renewed = (old or began)._replace(subscriber=who, secret=request.secret, expires_at=expires_at)
     # Requests that came meanwhile are no stranger's any more.
     newer = tuple(one._replace(subscriber=one.subscriber._replace(network=who.network)) for one in newer)
     return Transition(SubscriptionState(renewed, newer), line)
 
 
-def after_silence(
-    state: SubscriptionState, request: PendingRequest, own_fault: bool, sent_at: float, pause_seconds: float
-) -> Transition | None:
-    """The state after a try without an answer, in which the request waits for the next; None after the last.
+def next_try(
+    request: PendingRequest, own_fault: bool, sent_at: float, retry_delays: Sequence[float]
+) -> PendingRequest | None:
+    """The request as it waits for the next try after one that was not answered; None after the last.
 
     An outage of this machine is waited out for subscribers, not for strangers.
     """
-    is_excused = own_fault and not request.is_of_stranger
+    is_excused, pause_seconds = own_fault and not request.is_of_stranger, own_fault_seconds(retry_delays)
     failures = request.failures + (not is_excused)
     if failures == MAX_FAILURES or (request.mode == "denied" and not is_excused):
         return None
     longest_seconds = STRANGER_SECONDS if request.is_of_stranger else SUBSCRIBER_SECONDS
-    pause_seconds = pause_seconds / 2 if request.is_of_stranger else pause_seconds
     expires_at = min(request.expires_at, sent_at + longest_seconds)
-    later = request._replace(failures=failures, due_at=sent_at + pause_seconds, expires_at=expires_at)
-    return Transition(replaced(state, request, later))
+    due_at = sent_at + (pause_seconds / 2 if request.is_of_stranger else pause_seconds)
+    return request._replace(failures=failures, due_at=due_at, expires_at=expires_at)
 
 
 def after_delivery(
@@ -190,22 +188,11 @@ def after_delivery(
     return Transition(state._replace(subscription=new), f"{line}: {response.outcome}")
 
 
-def replaced(state: SubscriptionState, row: Row, new: Row) -> SubscriptionState:
-    """The state with a new version of a row, if it still has this row."""
-    if isinstance(new, Subscription):
-        is_there = state.subscription is not None and state.subscription.id == row.id
-        return state._replace(subscription=new) if is_there else state
-    return state._replace(requests=tuple(new if one.id == row.id else one for one in state.requests))
-
-
-def exhausted_quota(usage: Usage, max_subscriptions: int) -> str:
+def exhausted_quota(usage: Sequence[int], max_subscriptions: int) -> str:
     """Of which subscriptions there are too many for one more; "" when there is room."""
-    share = max(1, max_subscriptions // QUOTA_SHARE)
-    limits = {"subscriptions": max_subscriptions}
-    limits |= {"subscriptions of this domain": share, "subscriptions of this address": share}
-    return next(
-        (what for (what, limit), rows in zip(limits.items(), usage, strict=True) if rows >= limit), ""
-    )
+    whose, share = ("", " of this domain", " of this address"), max(1, max_subscriptions // QUOTA_SHARE)
+    limits = zip(whose, usage, (max_subscriptions, share, share), strict=True)
+    return next((f"subscriptions{words}" for words, rows, limit in limits if rows >= limit), "")
 
 
 def own_fault_seconds(retry_delays: Sequence[float]) -> float:
@@ -276,7 +263,7 @@ class Schedule:
     def __init__(self, workers: int):
         self._limits = {lane: max_workers(lane, workers) for lane in LANES}
         self._due: dict[str, list[DueRow]] = {lane: [] for lane in LANES}
-        self._running: dict[str, DueRow] = {}  # by the subscriber's key, each with its present network
+        self.running: dict[str, DueRow] = {}  # by the subscriber's key, each with its present network
 
     def refill(self, due: Iterable[DueRow]) -> dict[str, int]:
         """Replace what is due, given in the order of turns. Returns how much it is, by lane."""
@@ -287,28 +274,20 @@ class Schedule:
 
     def take(self, lane: str) -> DueRow | None:
         """Begin the first exchange of a lane whose domain, network and subscriber have a worker to spare."""
-        limit, running = self._limits[lane], [one for one in self._running.values() if one.lane == lane]
-        domains = at_limit((one.domain for one in running), limit)
-        networks = at_limit((one.network for one in running if one.network), limit)
+        limit, running = self._limits[lane], [one for one in self.running.values() if one.lane == lane]
+        domains, networks = Counter(one.domain for one in running), Counter(one.network for one in running)
+        busy = {key for counted in (domains, networks) for key, count in counted.items() if count >= limit}
         for place, row in enumerate(self._due[lane]):
-            if row.domain not in domains and row.network not in networks and row.key not in self._running:
-                self._running[row.key] = self._due[lane].pop(place)
+            if not (row.domain in busy or row.network in busy or row.key in self.running):
+                self.running[row.key] = self._due[lane].pop(place)
                 return row
         return None
 
     def connect(self, exchange: DueRow, network: str) -> bool:
         """Note the network, now known, to which an exchange connects. Whether it has a worker to spare."""
-        self._running[exchange.key] = exchange._replace(network=network)
-        running = [one for one in self._running.values() if one.lane == exchange.lane]
-        return sum(one.network == network for one in running) <= self._limits[exchange.lane]
-
-    def end(self, exchange: DueRow) -> None:
-        self._running.pop(exchange.key, None)
-
-
-def at_limit(keys: Iterable[str | None], limit: int) -> set[str | None]:
-    """The keys that come at least `limit` times."""
-    return {key for key, count in Counter(keys).items() if count >= limit}
+        self.running[exchange.key] = exchange._replace(network=network)
+        same = (one for one in self.running.values() if (one.lane, one.network) == (exchange.lane, network))
+        return len(list(same)) <= self._limits[exchange.lane]
 
 
 class Rate:
@@ -342,7 +321,7 @@ class Rate:
 class Silence:
     """The networks of subscribers that were tried since anybody gave a sign of life. One thread at a time.
 
-    All times are those of one monotonic clock. A refused connection is a sign of life, too.
+    All times are those of one monotonic clock.
     """
 
     NETWORKS = 3  # at least, whose silence is an outage of our own
@@ -365,8 +344,6 @@ class Silence:
 
 
 # ---- Hub: the interface for the service, and the threads ---------------------------------------------------
-
-Decide: TypeAlias = Callable[[Transaction, SubscriptionState], Transition]  # what follows from a response
 
 
 class Postponed(Exception):
@@ -397,15 +374,15 @@ class Hub:
         self._counts: dict[str, int] = {}
         self._topics: Mapping[str, Topic] = {}
         self._lock = threading.Lock()  # protects the next three
-        self._schedule = Schedule(settings.workers)
-        self._rate = Rate()
-        self._silence = Silence()
+        self._schedule, self._rate, self._silence = Schedule(settings.workers), Rate(), Silence()
         self._stopping = threading.Event()
         self._wake = threading.Event()  # for the scheduler: something may be due
         self._work_came = {lane: threading.Condition(self._lock) for lane in LANES}
-        self._scheduler = threading.Thread(target=self._run, name="hub-scheduler", daemon=True)
-        self._workers: dict[str, list[threading.Thread]] = {lane: [] for lane in LANES}
-        self._thread_error_at = -math.inf  # when this was logged last, in running time
+        self._threads = [threading.Thread(target=self._run, name="hub-scheduler", daemon=True)]
+        for lane in LANES:
+            for _ in range(lane_workers(lane, settings.workers)):
+                worker = threading.Thread(target=self._work, args=(lane,), name="hub-worker", daemon=True)
+                self._threads.append(worker)
 
     def publish(self, topics: Mapping[str, Topic]) -> None:
         """Set the current topics, by path. Returns at once; deliveries follow in other threads.
@@ -421,7 +398,8 @@ class Hub:
         A store that cannot be opened is tried again every second.
         """
         self.open_store()
-        self._scheduler.start()
+        for thread in self._threads:
+            thread.start()
 
     def open_store(self) -> None:
         """Try to open the store, in a directory that is made when it is missing."""
@@ -440,7 +418,7 @@ class Hub:
         with self._lock:
             for came in self._work_came.values():
                 came.notify_all()
-        for thread in (self._scheduler, *(worker for lane in self._workers.values() for worker in lane)):
+        for thread in self._threads:
             if thread.is_alive():
                 thread.join(max(0.0, deadline - time.monotonic()))
         self._store.close()
@@ -475,31 +453,28 @@ class Hub:
 
     def _accept(self, request: PendingRequest, rows: Transaction, now: float) -> bool:
         """Store a request unless the same one waits; whether it did. Raises RequestRefused."""
-        state = rows.state(request.subscriber, now)
+        state, running_time = rows.state(request.subscriber, now), self._running_time()
         if old := state.subscription:
             who = request.subscriber._replace(network=old.subscriber.network)
             request = request._replace(subscriber=who, digest=old.digest)
         elif request.mode == "unsubscribe":
             raise RequestRefused(404, "hub.callback has no active subscription to hub.topic")
-        if any(says_the_same(one, request) for one in state.requests):
-            return False
-        tries, pair = tries_of(request), f"{request.mode} {request.subscriber.key}"
+        pair = f"{request.mode} {request.subscriber.key}"
         with self._lock:
-            request = request._replace(turn=self._rate.count(tries, self._running_time()))
-            if old and self._rate.count(pair, self._running_time()) >= MAX_RENEWALS:
-                raise RequestRefused(
-                    429, "there are too many requests of this subscriber; try again later", 60
-                )
+            is_asked = request.subscriber.key in self._schedule.running
+            if not is_asked and any(says_the_same(one, request) for one in state.requests):
+                return False
+            request = request._replace(turn=self._rate.count(tries_of(request), running_time))
+            if old and self._rate.count(pair, running_time) >= MAX_RENEWALS:
+                raise too_many("requests of this subscriber", 429, 60)
             if old:
-                self._rate.add(pair, self._running_time())
+                self._rate.add(pair, running_time)
         if not old:
             full = exhausted_quota(rows.usage(request.subscriber, now), self._settings.max_subscriptions)
-            status = 429 if full and full != "subscriptions" else 503
-            if not full and not rows.make_room(request):
-                full = "unverified requests"
             if full:
-                wait_seconds = 60 if full == "unverified requests" else 3600
-                raise RequestRefused(status, f"there are too many {full}; try again later", wait_seconds)
+                raise too_many(full, 503 if full == "subscriptions" else 429, 3600)
+            if not rows.make_room(request):
+                raise too_many("unverified requests", 503, 60)
         rows.move_back(request)
         others = (one for one in state.requests if one.mode != request.mode)
         rows.save(state, state._replace(requests=(*others, request)))
@@ -516,7 +491,6 @@ class Hub:
                 with suppress(StoreFault):  # which the store logs
                     if began - upkeep_at >= POLL_SECONDS:
                         upkeep_at = began
-                        self._start_workers()
                         self.upkeep()
                     self.look()
             except Exception:
@@ -525,37 +499,26 @@ class Hub:
             self._stopping.wait(min(POLL_SECONDS, spent_seconds * (1 / LOOKING_SHARE - 1)))
             self._wake.wait(POLL_SECONDS)
 
-    def _start_workers(self) -> None:
-        for lane, workers in self._workers.items():
-            while len(workers) < lane_workers(lane, self._settings.workers):
-                worker = threading.Thread(target=self._work, args=(lane,), name="hub-worker", daemon=True)
-                try:
-                    worker.start()
-                except RuntimeError as error:
-                    if self._running_time() - self._thread_error_at >= OWN_FAULT_SECONDS:
-                        self._thread_error_at = self._running_time()
-                        log.error("the hub can start no thread, and tries again each second: %s", error)
-                    return
-                workers.append(worker)
-
     def upkeep(self) -> None:
         """What is to do once a second: prove the store, drop what has expired, count. Raises StoreFault."""
         self._store.keep_open()
         with self._lock:
             self._rate.prune(self._running_time())
         with self._store.transaction() as rows:
-            expired = rows.expired(self._clock())
-            for row in expired:
-                rows.delete(row)
+            expired = rows.expire(self._clock())
             self._counts = rows.counts(self._digests(), self._clock())
         for row in expired:
-            log_event(row, row.mode + NO_ANSWER if isinstance(row, PendingRequest) else "lease ended")
+            log_event(
+                row,
+                f"{row.mode} not confirmed: no answer in time"
+                if isinstance(row, PendingRequest)
+                else "lease ended",
+            )
 
     def look(self) -> None:
         """Read what is due. Raises StoreFault."""
         with self._store.transaction() as rows:
-            now = self._clock()
-            due = rows.due(self._digests(), now, now + self._longest_delay_seconds(), SLOW_SECONDS)
+            due = rows.due(self._digests(), self._clock(), self._clock() + self._longest_delay_seconds())
         with self._lock:
             for lane, count in self._schedule.refill(due).items():
                 self._work_came[lane].notify(count)
@@ -570,82 +533,67 @@ class Hub:
     # The workers' threads.
 
     def _work(self, lane: str) -> None:
-        while exchange := self._next(lane):
-            self.perform(exchange)
+        while not self._stopping.is_set():
+            if exchange := self.take(lane, wait=True):
+                self.perform(exchange)
 
-    def _next(self, lane: str) -> DueRow | None:
-        """The next exchange of a lane, as soon as there is one; None when the hub stops."""
+    def take(self, lane: str, *, wait: bool = False) -> DueRow | None:
+        """Begin the next exchange of a lane, to be made by `perform`; None if there is none."""
         with self._lock:
-            while not self._stopping.is_set():
-                if exchange := self._schedule.take(lane):
-                    return exchange
+            exchange = self._schedule.take(lane)
+            if not exchange and wait and not self._stopping.is_set():
                 self._work_came[lane].wait()
-        return None
-
-    def take(self, lane: str) -> DueRow | None:
-        """Begin the next exchange of a lane, if there is one; `perform` makes it."""
-        with self._lock:
-            return self._schedule.take(lane)
+        return exchange
 
     def perform(self, exchange: DueRow) -> None:
         """Make an exchange, if it is still due, and store the result."""
         try:
-            if claimed := self._claim(exchange):
-                row, topic = claimed
-                try:
+            with suppress(StoreFault):  # before the exchange: the row stays due
+                if claimed := self._claim(exchange):
+                    row, topic = claimed
                     if isinstance(row, PendingRequest):
                         self._verify(exchange, row)
                     elif topic:
                         self._deliver(exchange, row, topic)
-                except Postponed as postponed:
-                    self._postpone(row, postponed.seconds)
-        except StoreFault:
-            pass  # it stays due
         except Exception:
             log.exception("a job of the hub failed unexpectedly")
             # Until then the row counts as running: it would be due again at once.
             self._stopping.wait(own_fault_seconds(self._settings.retry_delays))
         finally:
             with self._lock:
-                self._schedule.end(exchange)
+                self._schedule.running.pop(exchange.key, None)
 
     def _claim(self, exchange: DueRow) -> tuple[Row, Topic | None] | None:
-        """The row as it is now, and what to deliver; None if nothing is due any more. Raises StoreFault."""
-        now, where = self._clock(), "WHERE id = ? AND path || callback_key = ?"
-        found: Row | None
+        """The row as it is now, and its topic; None if nothing is due any more. Raises StoreFault."""
+        now = self._clock()
         with self._store.transaction() as rows:
-            if exchange.lane not in ("delivery", "retry"):
-                found = next(rows.requests(where, exchange.row_id, exchange.key), None)
-                return (found, None) if found and self._is_due(found, now) else None
-            found = next(rows.subscriptions(where, exchange.row_id, exchange.key), None)
-            topic = self._topics.get(found.subscriber.path) if found else None
-            if not (found and topic and topic.digest != found.digest and self._is_due(found, now)):
+            row = rows.row(exchange)
+            if not row or row.expires_at <= now or now < row.due_at <= now + self._longest_delay_seconds():
                 return None
-            rows.claim(found)
-            return found, topic
-
-    def _is_due(self, row: Row, now: float) -> bool:
-        is_waiting = now < row.due_at <= now + self._longest_delay_seconds()
-        return row.expires_at > now and not is_waiting
+            topic = self._topics.get(row.subscriber.path)
+            if isinstance(row, Subscription):
+                if not topic or topic.digest == row.digest:
+                    return None
+                rows.claim(row)
+            return row, topic
 
     def _verify(self, exchange: DueRow, request: PendingRequest) -> None:
         challenge, sent_at = secrets.token_urlsafe(32), self._clock()
         with self._lock:
             self._rate.add(tries_of(request), self._running_time())
-        response = self._exchange(exchange, verification(request, challenge, self._settings.timeout / 2))
+        asked = verification(request, challenge, self._settings.timeout / 2)
+        if not (response := self._exchange(exchange, request, asked)):
+            return
         confirmed = response.is_success and response.body == challenge.encode("ascii")  # REC 5.3.1
-        pause_seconds, quota = (
-            own_fault_seconds(self._settings.retry_delays),
-            self._settings.max_subscriptions,
-        )
+        delays, most, later = self._settings.retry_delays, self._settings.max_subscriptions, None
+        if response.status is None:
+            later = next_try(request, response.own_fault, sent_at, delays)
 
         def decide(rows: Transaction, state: SubscriptionState) -> Transition:
-            if response.status is None:
-                silence = after_silence(state, request, response.own_fault, sent_at, pause_seconds)
-                if silence:
-                    return silence
+            if later:
+                return Transition(state.updated(later))
             usage = rows.usage(request.subscriber._replace(network=response.network), sent_at)
-            return after_verification(state, request, response, confirmed, sent_at, usage, quota)
+            return after_verification(state, request, response, confirmed, sent_at, usage, most)
 
         after = self._record(request, sent_at, decide)
         if after and after.subscription and confirmed and request.is_of_stranger:
@@ -655,7 +603,9 @@ class Hub:
 
     def _deliver(self, exchange: DueRow, subscription: Subscription, topic: Topic) -> None:
         sent_at = self._clock()
-        response = self._exchange(exchange, notification(subscription, topic, self._settings))
+        sent = notification(subscription, topic, self._settings)
+        if not (response := self._exchange(exchange, subscription, sent)):
+            return
         jitter = random.random()  # noqa: S311 - it spreads load and guards nothing
         now, delays = self._clock(), self._settings.retry_delays
 
@@ -666,32 +616,28 @@ class Hub:
         if not response.is_success or self._topics.get(topic.path) is not topic:
             self._wake.set()
 
-    def _postpone(self, row: Row, seconds: float) -> None:
-        """Have an exchange that was not made due later; the callback has what it had."""
-        later = row._replace(due_at=self._clock() + seconds)
-        self._record(row, self._clock(), lambda _, state: Transition(replaced(state, row, later)))
-
-    def _exchange(self, exchange: DueRow, request: CallbackRequest) -> CallbackResponse:
-        """What the callback answers. Raises Postponed."""
+    def _exchange(self, exchange: DueRow, row: Row, request: CallbackRequest) -> CallbackResponse | None:
+        """What the callback answers; None if the exchange was not made, and is due later."""
         began = self._running_time()
         if exchange.network is not None:
             with self._lock:
                 self._silence.tried(exchange.network, began)
         try:
             response = self._send(request, lambda network: self._connect(exchange, network))
-        except Postponed:
-            raise
+        except Postponed as postponed:
+            later = row._replace(due_at=self._clock() + postponed.seconds)  # the callback has what it had
+            self._record(row, self._clock(), lambda _, state: Transition(state.updated(later)))
+            return None
         except Exception:
             log.exception("an exchange with a callback failed unexpectedly")
-            return CallbackResponse(None, "error in the hub", own_fault=True)
+            response = CallbackResponse(None, "error in the hub", own_fault=True)
         now = self._running_time()
         with self._lock:
             if response.is_sign_of_life:
                 self._silence.broken(now)
-                own_fault = False
-            else:
-                own_fault = response.own_fault or self._silence.is_outage(began, now)
-        return replace(response, own_fault=own_fault, seconds=now - began)
+            elif self._silence.is_outage(began, now):
+                response = replace(response, own_fault=True)
+        return replace(response, seconds=now - began)
 
     def _connect(self, exchange: DueRow, network: str) -> None:
         """Count a connection that an exchange is about to make. Raises Postponed."""
@@ -704,7 +650,9 @@ class Hub:
                     raise Postponed(HAMMERED_SECONDS)
                 self._rate.add(network, now)
 
-    def _record(self, row: Row, sent_at: float, decide: Decide) -> SubscriptionState | None:
+    def _record(
+        self, row: Row, sent_at: float, decide: Callable[[Transaction, SubscriptionState], Transition]
+    ) -> SubscriptionState | None:
         """Store the new state, and return it. A lease that ended after the exchange was `sent_at` is active.
 
         While the store cannot be written, the worker waits and nothing is repeated. If the hub stops
@@ -729,6 +677,10 @@ def says_the_same(waiting: PendingRequest, request: PendingRequest) -> bool:
     """Whether a request asks for nothing else than one that waits."""
     asked = itemgetter(1, 2, 3, 9, 10)  # who, secret, digest, mode and lease
     return bool(asked(waiting) == asked(request))
+
+
+def too_many(what: str, status: int, retry_after_seconds: int) -> RequestRefused:
+    return RequestRefused(status, f"there are too many {what}; try again later", retry_after_seconds)
 
 
 def tries_of(request: PendingRequest) -> str:

@@ -251,15 +251,15 @@ def get(settings: Settings, path: str) -> int:
 
 
 def subscriptions(settings: Settings) -> int:
-    """Print what the hub keeps; callbacks by host, since paths may be secret. Raises HubUnavailable."""
+    """Print what the hub keeps; callbacks by host, since paths may be secret. Raises StoreFault."""
     listings, path = store.list_subscriptions(settings.state_dir), settings.state_dir / store.STORE_FILE_NAME
     if not listings and not path.exists():
-        raise store.HubUnavailable(path, f"there is no store of subscriptions; see {flag_name('state_dir')}")
+        raise store.StoreFault(f"{path}: there is no store of subscriptions; see {flag_name('state_dir')}")
     return write_output("\n".join(map(listing_text, listings)) or "no subscriptions")
 
 
 def unsubscribe(settings: Settings, who: str) -> int:
-    """Remove subscriptions and print whose; EXIT_FAILURE if none. Raises BadSetting and HubUnavailable."""
+    """Remove subscriptions and print whose; EXIT_FAILURE if none. Raises BadSetting and StoreFault."""
     try:
         is_meant = selector(who)
     except ValueError as error:
@@ -317,7 +317,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BadData as bad:
         print(*bad.lines(), sep="\n", file=sys.stderr)
         return EXIT_BAD_DATA
-    except (BadSetting, serving.CannotListen, store.HubUnavailable) as error:
+    except (BadSetting, serving.CannotListen, store.StoreFault) as error:
         print(error, file=sys.stderr)
         return EXIT_BAD_DATA if isinstance(error, BadSetting) else EXIT_FAILURE
     finally:

@@ -20,16 +20,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
-from reviewslib.websub.values import (
-    PendingRequest,
-    Row,
-    Subscriber,
-    Subscription,
-    SubscriptionState,
-    denial,
-)
+from reviewslib.websub.values import PendingRequest, Row, Subscriber, Subscription, SubscriptionState, denial
 
 STORE_FILE_NAME = "websub.sqlite3"
 LOCK_SECONDS = 0.25  # waited for the other threads, and as long again for other processes
@@ -38,16 +31,8 @@ OPERATOR_SECONDS = 10.0  # the latter, of a command
 log = logging.getLogger(__name__)
 
 
-class HubUnavailable(Exception):
-    """The store at `path` cannot be opened."""
-
-    def __init__(self, path: Path, reason: str):
-        super().__init__(f"{path}: {reason}")
-        self.path = path
-
-
 class StoreFault(Exception):
-    """The store cannot be read or written at the moment: full, locked, read-only, damaged, closed, gone."""
+    """The store cannot be read or written: full, locked, read-only, damaged, closed, gone, not ours."""
 
 
 # ---- Statements --------------------------------------------------------------------------------------------
@@ -56,24 +41,22 @@ SCHEMA_VERSION = 3
 MAX_PENDING = 1000  # requests of strangers
 MAX_PENDING_OF_DOMAIN = 50
 MAX_NOTICES = 1000  # that wait; when more subscriptions are removed at once, the others are not told
+SLOW_SECONDS = 2.0  # a subscriber whose last exchange took longer is in the lane of retries
 
-# Both tables begin with the same columns. AUTOINCREMENT: the late result of a deleted row must not apply to a
-# newer row with the same id. There are no other indexes: to read 10,000 rows takes a few milliseconds.
-COLUMNS = ("id", *Subscriber._fields, *Subscription._fields[2:9])
-TABLES: dict[type[Row], tuple[str, tuple[str, ...]]] = {
-    Subscription: ("subscription", (*COLUMNS, *Subscription._fields[9:])),
-    PendingRequest: ("request", (*COLUMNS, *PendingRequest._fields[9:])),
-}
-COMMON = """
-  id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL, callback_key TEXT NOT NULL,
+TABLES: dict[type[Row], str] = {Subscription: "subscription", PendingRequest: "request"}
+AnyRow = TypeVar("AnyRow", bound=Row)
+
+# The columns are the fields of the rows. AUTOINCREMENT: the late result of a deleted row must not apply to a
+# newer one with the same id. There are no other indexes: to read 10,000 rows takes a few milliseconds.
+COLUMNS = """id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL, callback_key TEXT NOT NULL,
   callback TEXT NOT NULL, host TEXT NOT NULL, domain TEXT NOT NULL, network TEXT, topic_url TEXT NOT NULL,
   secret BLOB, digest TEXT NOT NULL, turn INTEGER NOT NULL, since REAL NOT NULL, expires_at REAL NOT NULL,
   due_at REAL NOT NULL, failures INTEGER NOT NULL"""
 SCHEMA = f"""
 BEGIN IMMEDIATE;
-CREATE TABLE subscription ({COMMON}, took REAL NOT NULL, tried_at REAL, outcome TEXT NOT NULL,
+CREATE TABLE subscription ({COLUMNS}, took REAL NOT NULL, tried_at REAL, outcome TEXT NOT NULL,
   UNIQUE (path, callback_key));
-CREATE TABLE request ({COMMON}, mode TEXT NOT NULL, lease_seconds INTEGER NOT NULL, reason TEXT NOT NULL,
+CREATE TABLE request ({COLUMNS}, mode TEXT NOT NULL, lease_seconds INTEGER NOT NULL, reason TEXT NOT NULL,
   UNIQUE (path, callback_key, mode));
 PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
@@ -110,14 +93,6 @@ class DueRow(NamedTuple):
     network: str | None  # None of a stranger
 
 
-class Usage(NamedTuple):
-    """How many active subscriptions there are: in all, of a domain, and of a network."""
-
-    subscriptions: int
-    of_domain: int
-    of_network: int
-
-
 class Transaction:
     """The statements. Only valid inside the transaction."""
 
@@ -137,74 +112,77 @@ class Transaction:
             raise StoreFault(f"damaged: {' '.join(fault.split())}")
         self._execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
-    def subscriptions(self, where: str = "", *values: object) -> Iterator[Subscription]:
-        """The rows for which an SQL clause holds, read one by one."""
-        for row in self._execute(f"SELECT * FROM subscription {where}", values):  # noqa: S608 - ours
-            yield Subscription(row[0], Subscriber._make(row[1:8]), *row[8:])
+    def rows(self, kind: type[AnyRow], where: str = "", *values: object) -> Iterator[AnyRow]:
+        """The rows of a table for which an SQL clause holds, read one by one."""
+        for row in self._execute(f"SELECT * FROM {TABLES[kind]} {where}", values):  # noqa: S608 - our names
+            yield kind(row[0], Subscriber._make(row[1:8]), *row[8:])
 
-    def requests(self, where: str = "", *values: object) -> Iterator[PendingRequest]:
-        """The rows for which an SQL clause holds, read one by one."""
-        for row in self._execute(f"SELECT * FROM request {where}", values):  # noqa: S608 - ours
-            yield PendingRequest(row[0], Subscriber._make(row[1:8]), *row[8:])
+    def row(self, due: DueRow) -> Row | None:
+        """A row that was due, as it is now; None if it is gone."""
+        kind: type[Row] = Subscription if due.lane in ("delivery", "retry") else PendingRequest
+        return next(self.rows(kind, "WHERE id = ? AND path || callback_key = ?", due.row_id, due.key), None)
 
     def state(self, subscriber: Subscriber, now: float) -> SubscriptionState:
         """The rows of a subscriber; an expired subscription is left out."""
         where, key = "WHERE path = ? AND callback_key = ?", (subscriber.path, subscriber.callback_key)
-        active = next(self.subscriptions(f"{where} AND expires_at > ?", *key, now), None)
-        return SubscriptionState(active, tuple(self.requests(f"{where} ORDER BY id", *key)))
+        active = next(self.rows(Subscription, f"{where} AND expires_at > ?", *key, now), None)
+        return SubscriptionState(active, tuple(self.rows(PendingRequest, f"{where} ORDER BY id", *key)))
 
     def save(self, before: SubscriptionState, then: SubscriptionState) -> None:
         """Write what has changed; of new notices, as many as MAX_NOTICES allows."""
-        old_rows = {(type(row), row.id): row for row in before.rows}
         left = {(type(row), row.id) for row in then.rows}
-        for key, row in old_rows.items():
-            if key not in left:
+        for row in before.rows:
+            if (type(row), row.id) not in left:
                 self.delete(row)
         for row in then.rows:
-            old = old_rows.get((type(row), row.id))
-            if old is None:
-                self._insert(row)
-            elif old != row:
-                self._update(old, row)
+            if row not in before.rows:
+                self._write(row)
 
     def delete(self, row: Row) -> None:
-        self._execute(f"DELETE FROM {TABLES[type(row)][0]} WHERE id = ?", (row.id,))  # noqa: S608 - ours
+        self._execute(f"DELETE FROM {TABLES[type(row)]} WHERE id = ?", (row.id,))  # noqa: S608 - our names
 
-    def _insert(self, row: Row) -> None:
-        """It also replaces an earlier request of this mode, or an expired subscription."""
+    def _write(self, row: Row) -> None:
+        """It replaces what has its id, an earlier request of its mode, and an expired subscription."""
         if isinstance(row, PendingRequest) and row.mode == "denied":
             (notices,) = self._execute("SELECT count(*) FROM request WHERE mode = 'denied'").fetchone()
             if notices >= MAX_NOTICES:
                 return
-        values = values_of(row)
+        values = (row.id, *row.subscriber, *row[2:])
         places = ", ".join("?" * len(values))
-        self._execute(f"INSERT OR REPLACE INTO {TABLES[type(row)][0]} VALUES ({places})", values)  # noqa: S608
+        self._execute(f"INSERT OR REPLACE INTO {TABLES[type(row)]} VALUES ({places})", values)  # noqa: S608
 
-    def _update(self, old: Row, row: Row) -> None:
-        table, columns = TABLES[type(row)]
-        changes = zip(columns, values_of(old), values_of(row), strict=True)
-        changed = {column: now for column, before, now in changes if before != now}
-        names = ", ".join(f"{column} = ?" for column in changed)
-        self._execute(f"UPDATE {table} SET {names} WHERE id = ?", (*changed.values(), row.id))  # noqa: S608
+    def expire(self, now: float) -> list[Row]:
+        """Delete what has ended, and requests that have waited for too long, and return it."""
+        self._execute("PRAGMA shrink_memory")  # so that all is read from the file, and damage shows
+        where = "WHERE expires_at <= ?"
+        expired: list[Row] = [*self.rows(Subscription, where, now), *self.rows(PendingRequest, where, now)]
+        for row in expired:
+            self.delete(row)
+        return expired
 
     def claim(self, subscription: Subscription) -> None:
         """Note that it is unknown what the callback has, before content is sent to it."""
         key = subscription.subscriber.path, subscription.subscriber.callback_key
-        if subscription.digest:
-            self._execute("UPDATE subscription SET digest = '' WHERE id = ?", (subscription.id,))
-        self._execute("UPDATE request SET digest = '' WHERE path = ? AND callback_key = ?", key)
+        for table in TABLES.values():
+            self._execute(f"UPDATE {table} SET digest = '' WHERE path = ? AND callback_key = ?", key)  # noqa: S608
 
-    def due(self, digests: Mapping[str, str], now: float, latest: float, slow_seconds: float) -> list[DueRow]:
-        """The rows that are due, in the order of their turns; none is due later than at `latest`."""
-        values = {"digests": json.dumps(digests), "now": now, "latest": latest, "slow_seconds": slow_seconds}
+    def forget_contents(self) -> None:
+        """Note that it is unknown what any callback has."""
+        for table in TABLES.values():
+            self._execute(f"UPDATE {table} SET digest = ''")  # noqa: S608 - our names
+
+    def due(self, digests: Mapping[str, str], now: float, latest: float) -> list[DueRow]:
+        """The rows that are due, in the order of their turns; no row waits for longer than until `latest`."""
+        values = {"digests": json.dumps(digests), "now": now, "latest": latest, "slow_seconds": SLOW_SECONDS}
         return [DueRow(*row[:5]) for row in self._execute(DUE, values)]
 
-    def usage(self, subscriber: Subscriber, now: float) -> Usage:
-        """The subscriptions in all, and those that share a quota with this subscriber."""
-        counted = "count(*), count(*) FILTER (WHERE domain = ?), count(*) FILTER (WHERE network = ?)"
-        values = subscriber.domain, subscriber.network, now
-        statement = f"SELECT {counted} FROM subscription WHERE expires_at > ?"  # noqa: S608 - ours
-        return Usage(*self._execute(statement, values).fetchone())
+    def usage(self, subscriber: Subscriber, now: float) -> tuple[int, int, int]:
+        """How many active subscriptions there are: in all, of this domain, and of this network."""
+        statement = """
+            SELECT count(*), count(*) FILTER (WHERE domain = ?), count(*) FILTER (WHERE network = ?)
+            FROM subscription WHERE expires_at > ?"""
+        row = self._execute(statement, (subscriber.domain, subscriber.network, now)).fetchone()
+        return row[0], row[1], row[2]
 
     def make_room(self, request: PendingRequest) -> bool:
         """Have another request of a stranger give way if there is no room; False if none has to.
@@ -212,60 +190,34 @@ class Transaction:
         That is the oldest of a domain with its share, or else the one with the highest turn, or one that was
         asked in vain.
         """
-        who = request.subscriber
-        others = "network IS NULL AND NOT (path = ? AND callback_key = ? AND mode = ?)"
-        key = who.path, who.callback_key, request.mode
-        waiting, of_domain = self._execute(
-            f"SELECT count(*), count(*) FILTER (WHERE domain = ?) FROM request WHERE {others}",  # noqa: S608
-            (who.domain, *key),
-        ).fetchone()
+        values = {"domain": request.subscriber.domain, "turn": request.turn, "key": request.subscriber.key}
+        others = "FROM request WHERE network IS NULL AND path || callback_key <> :key"
+        counts = f"SELECT count(*), count(*) FILTER (WHERE domain = :domain) {others}"
+        waiting, of_domain = self._execute(counts, values).fetchone()
         if of_domain >= MAX_PENDING_OF_DOMAIN:
-            condition, order = "domain = ?", "id"
-            value: object = who.domain
+            chosen = f"SELECT id {others} AND domain = :domain ORDER BY id LIMIT 1"
         elif waiting >= MAX_PENDING:
-            condition, order = "(turn > ? OR failures > 0)", "turn DESC, failures DESC, id"
-            value = request.turn
+            tried = "turn DESC, failures DESC, id LIMIT 1"
+            chosen = f"SELECT id {others} AND (turn > :turn OR failures > 0) ORDER BY {tried}"
         else:
             return True
-        chosen = f"SELECT id FROM request WHERE {others} AND {condition} ORDER BY {order} LIMIT 1"  # noqa: S608
-        deleted = self._execute(f"DELETE FROM request WHERE id = ({chosen})", (*key, value))  # noqa: S608
-        return deleted.rowcount > 0
+        return self._execute(f"DELETE FROM request WHERE id IN ({chosen})", values).rowcount > 0  # noqa: S608
 
     def move_back(self, request: PendingRequest) -> None:
         """Have the requests of its domain, of strangers or of subscribers like this one, wait a turn more."""
-        self._execute(
-            "UPDATE request SET turn = turn + 1"
-            " WHERE domain = ? AND (network IS NULL) = ? AND mode <> 'denied'",
-            (request.subscriber.domain, request.is_of_stranger),
-        )
+        same = "domain = ? AND (network IS NULL) = ? AND mode <> 'denied'"
+        values = request.subscriber.domain, request.is_of_stranger
+        self._execute(f"UPDATE request SET turn = turn + 1 WHERE {same}", values)  # noqa: S608 - our names
 
     def counts(self, digests: Mapping[str, str], now: float) -> dict[str, int]:
         """How many subscriptions are active, failing and behind, and how many requests are pending."""
-        row = self._execute(
-            """
+        statement = """
             SELECT count(*), (SELECT count(*) FROM request WHERE mode <> 'denied'),
                    count(nullif(failures, 0)), count(nullif(topic.value, digest))
             FROM subscription LEFT JOIN json_each(?) AS topic ON topic.key = subscription.path
-            WHERE expires_at > ?
-            """,
-            (json.dumps(digests), now),
-        ).fetchone()
+            WHERE expires_at > ?"""
+        row = self._execute(statement, (json.dumps(digests), now)).fetchone()
         return dict(zip(("active", "pending", "failing", "behind"), row, strict=True))
-
-    def expired(self, now: float) -> list[Row]:
-        """What has ended, and requests that have waited for too long."""
-        where = "WHERE expires_at <= ?"
-        return [*self.subscriptions(where, now), *self.requests(where, now)]
-
-    def forget_contents(self) -> None:
-        """Note that it is unknown what any callback has."""
-        self._execute("UPDATE subscription SET digest = ''")
-        self._execute("UPDATE request SET digest = ''")
-
-
-def values_of(row: Row) -> tuple[object, ...]:
-    """The values in the order of the table's columns."""
-    return (row.id, *row.subscriber, *row[2:])
 
 
 # ---- Store -------------------------------------------------------------------------------------------------
@@ -300,10 +252,7 @@ class Store:
                 with self.transaction() as rows:
                     rows.check()
                 self.trouble = None
-            # What is read next is read from the file, so that damage shows.
-            with self._using() as connection:
-                connection.execute("PRAGMA shrink_memory")
-        except (HubUnavailable, StoreFault) as fault:
+        except StoreFault as fault:
             self.trouble = str(fault)
         if self.trouble and self.trouble != self._logged_trouble:
             log.error("the hub can store no requests: %s", self.trouble)
@@ -312,29 +261,25 @@ class Store:
         self._logged_trouble = self.trouble
 
     def open(self) -> None:
-        """Lock the directory and connect. Raises HubUnavailable if it is unusable, or used by another hub."""
-        try:
-            with self._lock, ExitStack() as held:
-                self._release()
-                directory = os.open(self._path.parent, os.O_RDONLY)
-                held.callback(os.close, directory)
-                # Two hubs on one store would deliver everything twice. The lock ends with the process.
-                fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # Mode 0600 because of the secrets; SQLite gives its other files the same mode.
-                self._path.touch(0o600)
-                connection = held.enter_context(closing(connect(self._path)))
-                prepare(connection)
-                found = identity(self._path)
-                if self._identity not in (None, found):
-                    # It may be older than what has been sent since.
-                    log.warning("the hub's store was replaced: all its subscribers get the content anew")
-                    with transaction(connection, durable=True) as rows:
-                        rows.forget_contents()
-                self._connection, self._identity, self._held = connection, found, held.pop_all()
-        except BlockingIOError as error:
-            raise HubUnavailable(self._path, f"another hub uses this directory ({error.strerror})") from error
-        except (OSError, sqlite3.Error) as error:
-            raise HubUnavailable(self._path, str(error)) from error
+        """Lock the directory and connect. Raises StoreFault if it is unusable, or used by another hub."""
+        with self._lock, naming(self._path), ExitStack() as held:
+            self._release()
+            directory = os.open(self._path.parent, os.O_RDONLY)
+            held.callback(os.close, directory)
+            # Two hubs on one store would deliver everything twice. The lock ends with the process.
+            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Mode 0600 because of the secrets; SQLite gives its other files the same mode.
+            self._path.touch(0o600)
+            connection = held.enter_context(closing(connect(self._path)))
+            connection.execute("PRAGMA journal_mode = WAL")
+            if connection.execute("PRAGMA user_version").fetchone() == (0,):
+                connection.executescript(SCHEMA)
+            found = identity(self._path)
+            if self._identity not in (None, found):  # it may be older than what has been sent since
+                log.warning("the hub's store was replaced: all its subscribers get the content anew")
+                with transaction(connection, durable=True) as rows:
+                    rows.forget_contents()
+            self._connection, self._identity, self._held = connection, found, held.pop_all()
 
     @contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[Transaction]:
@@ -346,7 +291,7 @@ class Store:
     def _using(self) -> Iterator[sqlite3.Connection]:
         """The connection, for this thread alone. Raises StoreFault, also in place of sqlite3.Error."""
         if not self._lock.acquire(timeout=LOCK_SECONDS):
-            raise StoreFault("busy")
+            raise StoreFault(self.trouble or "busy")
         try:
             if self._connection is None or not self._is_in_place():  # what a removed file takes is lost
                 raise StoreFault("there is no store")
@@ -388,11 +333,15 @@ def connect(path: Path, busy_seconds: float = LOCK_SECONDS) -> sqlite3.Connectio
     return sqlite3.connect(file, busy_seconds, isolation_level=None, check_same_thread=False, uri=True)
 
 
-def prepare(connection: sqlite3.Connection) -> None:
-    """Create the tables in a new file. Raises sqlite3.Error."""
-    connection.execute("PRAGMA journal_mode = WAL")
-    if connection.execute("PRAGMA user_version").fetchone() == (0,):
-        connection.executescript(SCHEMA)
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Raises StoreFault, which names the file, for whatever is wrong with it."""
+    try:
+        yield
+    except BlockingIOError as error:
+        raise StoreFault(f"{path}: another hub uses this directory ({error.strerror})") from error
+    except (OSError, sqlite3.Error, StoreFault) as error:
+        raise StoreFault(f"{path}: {error}") from error
 
 
 @contextmanager
@@ -432,27 +381,21 @@ class Listing(NamedTuple):
 def list_subscriptions(state_dir: Path, *, clock: Callable[[], float] = time.time) -> list[Listing]:
     """All subscriptions, then all pending requests, by topic and host. The daemon may be running.
 
-    Changes nothing on disk. Raises HubUnavailable if there is a store that cannot be read.
+    Changes nothing on disk. Raises StoreFault if there is a store that cannot be read.
     """
     path = state_dir / STORE_FILE_NAME
-    try:
+    with naming(path):
         if not path.exists():
             return []
         # Without a write-ahead log the store is not in use, and opening it with mode=ro would create one.
         in_use = path.with_name(f"{path.name}-wal").exists()
         database = f"{path.absolute().as_uri()}?{'mode=ro' if in_use else 'immutable=1'}"
+        statement = """
+            SELECT CASE WHEN expires_at <= ? THEN 'ended' WHEN failures THEN 'failing' ELSE 'active' END,
+                   host, network, path, since, expires_at, failures, tried_at, outcome FROM subscription
+            UNION ALL SELECT mode, host, network, path, since, NULL, 0, NULL, '' FROM request"""
         with closing(sqlite3.connect(database, timeout=LOCK_SECONDS, uri=True)) as connection:
-            rows = connection.execute(
-                """
-                SELECT CASE WHEN expires_at <= ? THEN 'ended' WHEN failures THEN 'failing' ELSE 'active' END,
-                       host, network, path, since, expires_at, failures, tried_at, outcome FROM subscription
-                UNION ALL SELECT mode, host, network, path, since, NULL, 0, NULL, '' FROM request
-                """,
-                (clock(),),
-            )
-            listed = [Listing(*columns) for columns in rows]
-    except (OSError, sqlite3.Error) as error:
-        raise HubUnavailable(path, str(error)) from error
+            listed = [Listing(*columns) for columns in connection.execute(statement, (clock(),))]
     return sorted(listed, key=lambda line: (line.expires_at is None, line.path, line.host, line.since))
 
 
@@ -461,26 +404,22 @@ def remove_subscriptions(
 ) -> list[Subscriber]:
     """Remove the matching subscriptions and requests, and leave a notice for each subscription.
 
-    Returns their subscribers. The daemon may be running; it delivers the notices. Raises HubUnavailable.
+    Returns their subscribers. The daemon may be running; it delivers the notices. Raises StoreFault.
     """
     path, now = state_dir / STORE_FILE_NAME, clock()
-    try:
+    with naming(path):
         path.stat()  # SQLite would not say that it is missing
         with (
             closing(connect(path, OPERATOR_SECONDS)) as connection,
             transaction(connection, durable=True) as rows,
         ):
             rows.check()
-            removed = [row for row in rows.subscriptions() if is_meant(row.subscriber)]
-            asking = [row for row in rows.requests("WHERE mode <> 'denied'") if is_meant(row.subscriber)]
-            for request in asking:
-                rows.delete(request)
+            asking = rows.rows(PendingRequest, "WHERE mode <> 'denied'")
+            found: list[Row] = [*rows.rows(Subscription), *asking]
+            removed = [row for row in found if is_meant(row.subscriber)]
             for row in removed:
+                is_told = isinstance(row, Subscription) and row.expires_at > now
+                notice = denial(row.subscriber, "removed by the operator of the hub", now)
                 rows.delete(row)
-                if row.expires_at > now:
-                    notice = denial(row.subscriber, "removed by the operator of the hub", now)
-                    rows.save(SubscriptionState(), SubscriptionState(None, (notice,)))
-    except (OSError, sqlite3.Error, StoreFault) as error:
-        raise HubUnavailable(path, str(error)) from error
-    whose = [row.subscriber for row in removed] + [row.subscriber for row in asking]
-    return list({subscriber.key: subscriber for subscriber in whose}.values())
+                rows.save(SubscriptionState(), SubscriptionState(None, (notice,) if is_told else ()))
+    return list({row.subscriber.key: row.subscriber for row in removed}.values())

@@ -195,11 +195,11 @@ class PendingRequest(NamedTuple):
     turn: int  # smaller ones are asked first
     since: float
     expires_at: float
-    due_at: float
+    due_at: float  # not before this moment
     failures: int  # how often nobody answered
     mode: Literal["subscribe", "unsubscribe", "denied"]
-    lease_seconds: int
-    reason: str  # of a denial
+    lease_seconds: int = 0
+    reason: str = ""  # of a denial
 
     @property
     def is_of_stranger(self) -> bool:
@@ -207,20 +207,20 @@ class PendingRequest(NamedTuple):
 
 
 class Subscription(NamedTuple):
-    """A verified subscriber."""
+    """A verified subscriber. The first nine fields are those of a request."""
 
-    id: int | None  # assigned by the store, never reused
+    id: int | None
     subscriber: Subscriber
     secret: bytes | None
-    digest: str  # of the content that the callback has; "" if that is unknown
-    turn: int  # smaller ones are served first
+    digest: str
+    turn: int
     since: float
     expires_at: float
-    due_at: float  # not before this moment
+    due_at: float
     failures: int  # in a row
-    took: float  # seconds, of the last exchange
-    tried_at: float | None
-    outcome: str
+    took: float = 0.0  # seconds, of the last exchange
+    tried_at: float | None = None
+    outcome: str = ""
 
 
 Row: TypeAlias = PendingRequest | Subscription
@@ -236,14 +236,21 @@ class SubscriptionState(NamedTuple):
     def rows(self) -> tuple[Row, ...]:
         return (*((self.subscription,) if self.subscription else ()), *self.requests)
 
+    def updated(self, row: Row) -> SubscriptionState:
+        """The state with another version of a row, if that is still there."""
+        if isinstance(row, PendingRequest):
+            return self._replace(requests=tuple(row if one.id == row.id else one for one in self.requests))
+        is_there = self.subscription is not None and self.subscription.id == row.id
+        return self._replace(subscription=row) if is_there else self
+
 
 MAX_WAIT_SECONDS = 86400.0  # of a request whose callback cannot be asked, and of a notice
 
 
 def denial(subscriber: Subscriber, reason: str, now: float) -> PendingRequest:
     """The notice that the hub refuses or has removed a subscription (REC 5.2)."""
-    expires_at = now + MAX_WAIT_SECONDS
-    return PendingRequest(None, subscriber, None, "", 0, now, expires_at, now, 0, "denied", 0, reason)
+    moments = now, now + MAX_WAIT_SECONDS, now
+    return PendingRequest(None, subscriber, None, "", 0, *moments, 0, "denied", reason=reason)
 
 
 # ---- Settings, topics and answers --------------------------------------------------------------------------
@@ -332,20 +339,11 @@ def read_subscription_request(
     if issues:
         raise RequestRefused(status, "; ".join(issues))
     callback: Callback = values["hub.callback"]
-    return PendingRequest(
-        id=None,
-        subscriber=Subscriber(path, *callback, None, values["hub.topic"]),
-        secret=values["hub.secret"],
-        digest=topic.digest if topic else "",
-        turn=0,
-        since=now,
-        expires_at=now + MAX_WAIT_SECONDS,
-        due_at=now,
-        failures=0,
-        mode=values["hub.mode"],
-        lease_seconds=min(max(values["hub.lease_seconds"], settings.lease_min), settings.lease_max),
-        reason="",
-    )
+    who = Subscriber(path, *callback, None, values["hub.topic"])
+    lease_seconds = min(max(values["hub.lease_seconds"], settings.lease_min), settings.lease_max)
+    moments, digest = (now, now + MAX_WAIT_SECONDS, now), topic.digest if topic else ""
+    mode, secret = values["hub.mode"], values["hub.secret"]
+    return PendingRequest(None, who, secret, digest, 0, *moments, 0, mode, lease_seconds)
 
 
 def read_form(content_type: str | None, body: bytes) -> dict[str, list[str]]:
