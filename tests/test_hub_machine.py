@@ -22,7 +22,6 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 import hub
 from reviewslib.websub.callbacks import CallbackRequest, CallbackResponse, CheckNetwork
-from reviewslib.websub.store import Listing, list_subscriptions
 
 ANN, WWW_ANN, BOB = CALLBACKS = ["https://ann.example/", "https://www.ann.example/", "https://bob.example/"]
 NETWORKS = {ANN: "192.0.2.1", WWW_ANN: "192.0.2.1", BOB: "192.0.2.2"}
@@ -260,8 +259,8 @@ class HubMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_hub_knows_whom_it_serves_and_how_often_they_failed(self) -> None:
-        listed = self.listed()
-        stored = {(one.path, one.host): one.failures for one in listed if one.state in ("active", "failing")}
+        listed = lab.listed(Path(self.directory.name), self.clock)
+        stored = {(path, host): failures for state, host, path, failures in listed if state in lab.ACTIVE}
         expected = {
             (path, urlsplit(url).hostname): one.failures for (path, url), one in self.living().items()
         }
@@ -272,11 +271,9 @@ class HubMachine(RuleBasedStateMachine):
         taken = Counter(NETWORKS[callback] for _, callback in self.living())
         assert not taken or max(taken.values()) <= SHARE
 
-    def listed(self) -> list[Listing]:
-        return list_subscriptions(Path(self.directory.name), clock=self.clock)
-
     def states(self) -> list[tuple[str, int]]:
-        return [(one.state, one.failures) for one in self.listed()]
+        listed = lab.listed(Path(self.directory.name), self.clock)
+        return [(state, failures) for state, _, _, failures in listed]
 
     def teardown(self) -> None:
         self.kill_at = self.meanwhile = None

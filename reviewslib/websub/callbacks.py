@@ -14,7 +14,6 @@ from __future__ import annotations
 import errno
 import http.client
 import ipaddress
-import math
 import socket
 import ssl
 import threading
@@ -102,7 +101,6 @@ FAULTS: dict[type[Exception], str] = {
 
 MAX_ADDRESSES = 4  # that an exchange tries
 OWN_NAME_TIMEOUT_SECONDS = 5.0
-OWN_NAME_SECONDS = 60.0  # how long an answer about the own host is believed
 
 # Addresses far away, of a root name server; nothing is ever sent to them.
 PROBE_ADDRESSES = ((socket.AF_INET, "198.41.0.4"), (socket.AF_INET6, "2001:503:ba3e::2:30"))
@@ -232,8 +230,6 @@ class CallbackClient:
         self._resolve = resolve
         self._is_online = is_online
         self._own_host = own_host
-        self._own_name = -math.inf, False  # when the own host was last resolved, and whether in vain
-        self._resolving_own_name = threading.Lock()
 
     def send(self, request: CallbackRequest, check: CheckNetwork = lambda network: None) -> CallbackResponse:
         """Make one exchange. A failure is a response without a status, never an exception.
@@ -269,18 +265,12 @@ class CallbackClient:
 
     def _is_own_name_unresolved(self) -> bool:
         """Whether the name server does not answer for the own host either."""
-        with self._resolving_own_name:
-            began = time.monotonic()
-            if self._own_host and began > self._own_name[0] + OWN_NAME_SECONDS:
-                is_unresolved = False
-                try:
-                    resolve_in_time(self._resolve, self._own_host, began + OWN_NAME_TIMEOUT_SECONDS)
-                except UnicodeError:
-                    pass
-                except OSError as error:
-                    is_unresolved = isinstance(error, TimeoutError) or error.errno == socket.EAI_AGAIN
-                self._own_name = began, is_unresolved
-            return self._own_name[1]
+        try:
+            if self._own_host:
+                resolve_in_time(self._resolve, self._own_host, time.monotonic() + OWN_NAME_TIMEOUT_SECONDS)
+        except (OSError, UnicodeError) as error:
+            return isinstance(error, TimeoutError) or getattr(error, "errno", None) == socket.EAI_AGAIN
+        return False
 
     def _connect(self, host: str, port: int, deadline: float, check: CheckNetwork) -> DeadlineSocket:
         """Resolve the host once, check every address, and connect to one of exactly these.

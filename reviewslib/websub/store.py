@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias
 
 from reviewslib.websub.values import PendingRequest, Row, Subscriber, Subscription, SubscriptionState, denial
 
@@ -44,7 +44,6 @@ MAX_NOTICES = 1000  # that wait; when more subscriptions are removed at once, th
 SLOW_SECONDS = 2.0  # a subscriber whose last exchange took longer is in the lane of retries
 
 TABLES: dict[type[Row], str] = {Subscription: "subscription", PendingRequest: "request"}
-AnyRow = TypeVar("AnyRow", bound=Row)
 
 # The columns are the fields of the rows. AUTOINCREMENT: the late result of a deleted row must not apply to a
 # newer one with the same id. There are no other indexes: to read 10,000 rows takes a few milliseconds.
@@ -112,21 +111,26 @@ class Transaction:
             raise StoreFault(f"damaged: {' '.join(fault.split())}")
         self._execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
-    def rows(self, kind: type[AnyRow], where: str = "", *values: object) -> Iterator[AnyRow]:
-        """The rows of a table for which an SQL clause holds, read one by one."""
-        for row in self._execute(f"SELECT * FROM {TABLES[kind]} {where}", values):  # noqa: S608 - our names
-            yield kind(row[0], Subscriber._make(row[1:8]), *row[8:])
+    def subscriptions(self, where: str = "", *values: object) -> Iterator[Subscription]:
+        """The rows for which an SQL clause holds, read one by one."""
+        for row in self._execute(f"SELECT * FROM subscription {where}", values):  # noqa: S608 - our names
+            yield Subscription(row[0], Subscriber._make(row[1:8]), *row[8:])
+
+    def requests(self, where: str = "", *values: object) -> Iterator[PendingRequest]:
+        """The rows for which an SQL clause holds, read one by one."""
+        for row in self._execute(f"SELECT * FROM request {where}", values):  # noqa: S608 - our names
+            yield PendingRequest(row[0], Subscriber._make(row[1:8]), *row[8:])
 
     def row(self, due: DueRow) -> Row | None:
         """A row that was due, as it is now; None if it is gone."""
-        kind: type[Row] = Subscription if due.lane in ("delivery", "retry") else PendingRequest
-        return next(self.rows(kind, "WHERE id = ? AND path || callback_key = ?", due.row_id, due.key), None)
+        read = self.subscriptions if due.lane in ("delivery", "retry") else self.requests
+        return next(read("WHERE id = ? AND path || callback_key = ?", due.row_id, due.key), None)
 
     def state(self, subscriber: Subscriber, now: float) -> SubscriptionState:
         """The rows of a subscriber; an expired subscription is left out."""
         where, key = "WHERE path = ? AND callback_key = ?", (subscriber.path, subscriber.callback_key)
-        active = next(self.rows(Subscription, f"{where} AND expires_at > ?", *key, now), None)
-        return SubscriptionState(active, tuple(self.rows(PendingRequest, f"{where} ORDER BY id", *key)))
+        active = next(self.subscriptions(f"{where} AND expires_at > ?", *key, now), None)
+        return SubscriptionState(active, tuple(self.requests(f"{where} ORDER BY id", *key)))
 
     def save(self, before: SubscriptionState, then: SubscriptionState) -> None:
         """Write what has changed; of new notices, as many as MAX_NOTICES allows."""
@@ -155,7 +159,7 @@ class Transaction:
         """Delete what has ended, and requests that have waited for too long, and return it."""
         self._execute("PRAGMA shrink_memory")  # so that all is read from the file, and damage shows
         where = "WHERE expires_at <= ?"
-        expired: list[Row] = [*self.rows(Subscription, where, now), *self.rows(PendingRequest, where, now)]
+        expired: list[Row] = [*self.subscriptions(where, now), *self.requests(where, now)]
         for row in expired:
             self.delete(row)
         return expired
@@ -364,21 +368,7 @@ def transaction(connection: sqlite3.Connection, *, durable: bool) -> Iterator[Tr
 # ---- For the operator --------------------------------------------------------------------------------------
 
 
-class Listing(NamedTuple):
-    """A subscription or pending request, for the operator. A callback's URL may be a secret: host only."""
-
-    state: str  # "active", "failing", "ended"; or pending: "subscribe", "unsubscribe", "denied"
-    host: str
-    network: str | None
-    path: str
-    since: float
-    expires_at: float | None
-    failures: int
-    tried_at: float | None
-    outcome: str
-
-
-def list_subscriptions(state_dir: Path, *, clock: Callable[[], float] = time.time) -> list[Listing]:
+def list_subscriptions(state_dir: Path) -> list[Row]:
     """All subscriptions, then all pending requests, by topic and host. The daemon may be running.
 
     Changes nothing on disk. Raises StoreFault if there is a store that cannot be read.
@@ -390,13 +380,9 @@ def list_subscriptions(state_dir: Path, *, clock: Callable[[], float] = time.tim
         # Without a write-ahead log the store is not in use, and opening it with mode=ro would create one.
         in_use = path.with_name(f"{path.name}-wal").exists()
         database = f"{path.absolute().as_uri()}?{'mode=ro' if in_use else 'immutable=1'}"
-        statement = """
-            SELECT CASE WHEN expires_at <= ? THEN 'ended' WHEN failures THEN 'failing' ELSE 'active' END,
-                   host, network, path, since, expires_at, failures, tried_at, outcome FROM subscription
-            UNION ALL SELECT mode, host, network, path, since, NULL, 0, NULL, '' FROM request"""
         with closing(sqlite3.connect(database, timeout=LOCK_SECONDS, uri=True)) as connection:
-            listed = [Listing(*columns) for columns in connection.execute(statement, (clock(),))]
-    return sorted(listed, key=lambda line: (line.expires_at is None, line.path, line.host, line.since))
+            rows = Transaction(connection)
+            return [*rows.subscriptions("ORDER BY path, host, id"), *rows.requests("ORDER BY path, host, id")]
 
 
 def remove_subscriptions(
@@ -414,8 +400,7 @@ def remove_subscriptions(
             transaction(connection, durable=True) as rows,
         ):
             rows.check()
-            asking = rows.rows(PendingRequest, "WHERE mode <> 'denied'")
-            found: list[Row] = [*rows.rows(Subscription), *asking]
+            found: list[Row] = [*rows.subscriptions(), *rows.requests("WHERE mode <> 'denied'")]
             removed = [row for row in found if is_meant(row.subscriber)]
             for row in removed:
                 is_told = isinstance(row, Subscription) and row.expires_at > now
