@@ -244,7 +244,7 @@ def notification(subscription: Subscription, topic: Topic, settings: HubSettings
 
 # Each lane has workers of its own, this share of `--hub-workers`, so that no lane waits for another: neither
 # strangers nor callbacks that fail delay a working subscriber, or each other.
-LANES = {"renewal": 1 / 8, "notice": 1 / 8, "newcomer": 3 / 8, "retry": 1 / 4, "delivery": 1}
+LANES = {"renewal": 1, "notice": 1 / 8, "newcomer": 3 / 8, "retry": 1, "delivery": 1}
 MAX_WORKERS_OF_NETWORK = 4
 
 
@@ -275,7 +275,10 @@ class Schedule:
     def take(self, lane: str) -> DueRow | None:
         """Begin the first exchange of a lane whose domain, network and subscriber have a worker to spare."""
         limit, running = self._limits[lane], [one for one in self.running.values() if one.lane == lane]
-        domains, networks = Counter(one.domain for one in running), Counter(one.network for one in running)
+        domains, networks = (
+            Counter(one.domain for one in running),
+            Counter(one.network for one in running if one.network),
+        )
         busy = {key for counted in (domains, networks) for key, count in counted.items() if count >= limit}
         for place, row in enumerate(self._due[lane]):
             if not (row.domain in busy or row.network in busy or row.key in self.running):
