@@ -255,14 +255,17 @@ class Store:
             if self.trouble:
                 with self.transaction() as rows:
                     rows.check()
-                self.trouble = None
+                self._tell(None)
         except StoreFault as fault:
-            self.trouble = str(fault)
-        if self.trouble and self.trouble != self._logged_trouble:
-            log.error("the hub can store no requests: %s", self.trouble)
-        elif self._logged_trouble and not self.trouble:
+            self._tell(str(fault))
+
+    def _tell(self, trouble: str | None) -> None:
+        self.trouble = trouble
+        if trouble and trouble != self._logged_trouble:
+            log.error("the hub can store no requests: %s", trouble)
+        elif self._logged_trouble and not trouble:
             log.warning("the hub can store requests again")
-        self._logged_trouble = self.trouble
+        self._logged_trouble = trouble
 
     def open(self) -> None:
         """Lock the directory and connect. Raises StoreFault if it is unusable, or used by another hub."""
@@ -301,8 +304,9 @@ class Store:
                 raise StoreFault("there is no store")
             yield self._connection
         except sqlite3.Error as error:
-            self.trouble = str(error)
-            raise StoreFault(self.trouble) from error
+            if self.trouble is None:
+                self._tell(str(error))
+            raise StoreFault(str(error)) from error
         finally:
             self._lock.release()
 

@@ -156,10 +156,10 @@ def domain_of(host: str) -> str:
 def selector(who: str) -> Callable[[Subscriber], bool]:
     """Whether a subscriber is meant by a host, or a `.domain` with all below it. Raises ValueError."""
     name = who.lower().strip("[]")
+    if not re.fullmatch(r"\.?[\w:-]+(\.[\w-]+)*", name, re.ASCII):
+        raise ValueError(f"{who!r} is neither a host nor a .domain")
     if name.startswith("."):
         return lambda subscriber: f".{subscriber.host}".endswith(name)
-    if not re.fullmatch(r"[\w:-]+(\.[\w-]+)*", name, re.ASCII):
-        raise ValueError(f"{who!r} is neither a host nor a .domain")
     return lambda subscriber: subscriber.host == name
 
 
