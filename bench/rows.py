@@ -321,7 +321,7 @@ def hub(lab: Lab) -> Iterator[Figure]:
 
 
 def renewals(lab: Lab) -> Iterator[Figure]:
-    """A newcomer's POST, alone and beside 200 renewals a second of 400 subscribers."""
+    """A newcomer's POST, alone and beside 200 renewals a second of one subscriber."""
     data, subscribers, ended = lab.data(500), Subscribers(lab.scratch), threading.Event()
 
     def renew() -> None:
@@ -347,10 +347,12 @@ def renewals(lab: Lab) -> Iterator[Figure]:
         threads = [threading.Thread(target=renew) for _ in range(4)]
         for thread in threads:
             thread.start()
-        beside_ms = newcomers(2000)
-        ended.set()
-        for thread in threads:
-            thread.join()
+        try:
+            beside_ms = newcomers(2000)
+        finally:
+            ended.set()
+            for thread in threads:
+                thread.join()
     yield Figure("a newcomer's POST p99", alone_ms, "ms")
     yield Figure("the same beside 200 renewals a second", beside_ms / alone_ms, "×", 3)
 
