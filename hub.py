@@ -1,10 +1,10 @@
 """A WebSub hub (W3C Recommendation of 2018-01-23, "REC" below) for topics that this process publishes itself.
 
 A subscriber asks by a form POST, the hub verifies the request with a challenge to the callback, and from
-then on delivers every new content of the topic, whole. There is no queue: a subscription remembers the digest
-of the content that was last delivered, and is due while the topic's digest is another one. Therefore a crash
-loses nothing, several changes during a slow delivery become one, and content is only delivered twice when
-the answer came too late or the hub ended before it had stored the result.
+then on delivers every new content of the topic, whole. There is no queue: a subscription is a row with the
+digest of the content that the callback has, and is due while the topic's digest is another one. Therefore a
+crash loses nothing, several changes during a slow delivery become one, and content is only delivered twice
+when it is unknown whether it came.
 
 This module must not know the content of a topic or how it is made (topics arrive as values), nor the HTTP
 server that carries its answers. A callback's URL may be a secret: the log names its host only.
@@ -12,7 +12,7 @@ server that carries its answers. A callback's URL may be a secret: the log names
 Everything above *Hub* is pure: it has no socket, file, thread or clock; time is an argument.
 All moments (`now`, `..._at`) are seconds since the epoch, all durations seconds.
 
-Sections, in order: Transitions - Exchanges - Scheduling - Hub
+Sections, in order: Transitions - Exchanges - Memory - Hub
 """
 
 from __future__ import annotations
@@ -24,53 +24,44 @@ import random
 import secrets
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
-from functools import partial
-from itertools import chain, product
-from typing import NamedTuple, TypeAlias
+from operator import itemgetter
+from typing import NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from reviewslib.links import topic_link_header
 from reviewslib.websub.callbacks import CallbackClient, CallbackRequest, CallbackResponse
-from reviewslib.websub.store import Excluded, Store, StoreFault, Transaction
+from reviewslib.websub.store import DueRow, Store, StoreFault, Transaction
 from reviewslib.websub.values import (
-    FAILURES_THAT_REMOVE,
-    MAX_UNVERIFIED,
-    UNVERIFIED_SECONDS,
     HubAnswer,
     HubSettings,
     PendingRequest,
-    RateLimit,
     RequestRefused,
     Row,
     Subscription,
     SubscriptionState,
     Topic,
-    admit,
     denial,
-    exhausted_quota,
     read_subscription_request,
 )
 
+MAX_FAILURES = 3  # in a row: of deliveries they remove a subscription, of verifications a request
 RETRY_JITTER = 0.2  # a retry is up to this share later, so that failures with one cause spread out
 MAX_RETRY_AFTER_SECONDS = 3600.0
 OWN_FAULT_SECONDS = 60.0  # until what this machine could not send is tried again
-MAX_OWN_FAULT_SECONDS = 3600.0  # until a subscriber's request that it could not verify is dropped
-MAX_ATTEMPTS = 3  # to verify a request that nobody answers
-ATTEMPTS_SECONDS = 120.0  # since the first of them
-MAX_CACHED_NETWORKS = 20_000
-SLOW_SECONDS = 2.0  # a subscriber whose last exchange took longer is demoted to the lane of retries
-DEMOTED = 1.0  # its `next_attempt_at`, which is due at any time
+QUOTA_SHARE = 10  # a network and a domain may each have one of so many subscriptions
 
-# An expired subscription is ignored at once, but its row is kept for a day of running time: a clock that
-# jumps and is put right has ended nothing.
-EXPIRED_ROW_SECONDS = 86400.0
+STRANGER_SECONDS, SUBSCRIBER_SECONDS = 120.0, 3600.0  # until a request that nobody answers is dropped
+MAX_RENEWALS = 50  # of a subscriber, in a minute and of each mode
+MAX_TRIES = 50  # of strangers' requests at a network, in a minute
+BUSY_SECONDS, HAMMERED_SECONDS = 1.0, 20.0  # until the next try where no worker is free, or no try is left
 
-POLL_SECONDS = 1.0  # how often the scheduler looks for retries, and a worker tries a busy store again
+POLL_SECONDS = 1.0  # how often the hub looks for retries, and a worker tries a busy store again
+LOOKING_SHARE = 0.1  # of the time may be spent on looking for what is due
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +70,6 @@ log = logging.getLogger(__name__)
 #
 # An accepted request replaces an earlier one of its mode and changes nothing else until it is verified (REC
 # 5.1). Requests of both modes wait side by side, since a stranger may send either.
-# The end of a lease is no event: the store does not return a subscription whose lease has ended.
 
 
 class Transition(NamedTuple):
@@ -96,36 +86,63 @@ def after_verification(
     response: CallbackResponse,
     confirmed: bool,
     sent_at: float,
-    full: str,
+    usage: Sequence[int],
+    max_subscriptions: int,
 ) -> Transition:
-    """The state after the verification, or the notice, of `request`; `full` is the exhausted quota, or "".
+    """The state after the verification, or the notice, of `request`, which was answered or is given up.
 
-    A lease begins when the verification was sent (REC 5.3). A renewal keeps the delivered digest, so that no
-    content is repeated and no change is skipped. It keeps failures and backoff, too, or a callback that fails
-    could shorten its backoff by renewing.
+    A lease begins when the verification was sent (REC 5.3). A renewal keeps what the callback has, so that no
+    content is repeated and no change is skipped. It keeps failures, backoff and turn, too, or a bad callback
+    could buy a better place by renewing.
     """
+    old = state.subscription and state.subscription._replace(took=response.seconds)
+    state = state._replace(subscription=old)
     waiting = [one.id for one in state.requests if one.mode == request.mode]
     # A newer request that replaced this one gets a challenge of its own, but what is confirmed counts.
     if not waiting or (request.id not in waiting and not confirmed):
         return Transition(state)
-    others = replace(state, requests=tuple(one for one in state.requests if one.id != request.id))
-    if request.mode == "denied":
-        return Transition(others, f"denied notice: {response.outcome}")
     if not confirmed:
+        left = state._replace(requests=tuple(one for one in state.requests if one.id != request.id))
         reason = f"{response.outcome} without the challenge" if response.is_success else response.outcome
-        return Transition(others, f"{request.mode} not confirmed: {reason}")
-    line = f"{request.mode} confirmed: {response.outcome}"
-    newer = tuple(one for one in others.requests if (one.id or 0) > (request.id or 0))
+        is_notice = request.mode == "denied"
+        line = (
+            f"denied notice: {response.outcome}" if is_notice else f"{request.mode} not confirmed: {reason}"
+        )
+        return Transition(left, line)
+
+    line, who = f"{request.mode} confirmed: {response.outcome}", request.subscriber
+    newer = tuple(one for one in state.requests if (one.id or 0) > (request.id or 0))
     if request.mode == "unsubscribe":
         return Transition(SubscriptionState(None, newer), line)
-    who = replace(request.subscriber, network=response.network)
-    if state.subscription is None and full:
+    who = who._replace(network=response.network)
+    if not old and (full := exhausted_quota(usage, max_subscriptions)):
         notice = denial(who, f"there are too many {full}", sent_at)
         return Transition(SubscriptionState(None, (notice, *newer)), f"{line}, denied: too many {full}")
-    secret, expires_at = request.secret, sent_at + request.lease_seconds
-    old = state.subscription or Subscription(None, who, secret, sent_at, expires_at, request.base_digest)
-    renewed = replace(old, subscriber=who, secret=secret, expires_at=expires_at)
+    began = Subscription(
+        None, who, None, request.digest, usage[1], sent_at, 0.0, sent_at, 0, response.seconds
+    )
+    expires_at = sent_at + request.lease_seconds
+    renewed = (old or began)._replace(subscriber=who, secret=request.secret, expires_at=expires_at)
+    # Requests that came meanwhile are no stranger's any more.
+    newer = tuple(one._replace(subscriber=one.subscriber._replace(network=who.network)) for one in newer)
     return Transition(SubscriptionState(renewed, newer), line)
+
+
+def next_try(
+    request: PendingRequest, own_fault: bool, sent_at: float, retry_delays: Sequence[float]
+) -> PendingRequest | None:
+    """The request as it waits for the next try after one that was not answered; None after the last.
+
+    An outage of this machine is waited out for subscribers, not for strangers.
+    """
+    is_excused, pause_seconds = own_fault and not request.is_of_stranger, own_fault_seconds(retry_delays)
+    failures = request.failures + (not is_excused)
+    if failures == MAX_FAILURES or (request.mode == "denied" and not is_excused):
+        return None
+    longest_seconds = STRANGER_SECONDS if request.is_of_stranger else SUBSCRIBER_SECONDS
+    expires_at = min(request.expires_at, sent_at + longest_seconds)
+    due_at = sent_at + (pause_seconds / 2 if request.is_of_stranger else pause_seconds)
+    return request._replace(failures=failures, due_at=due_at, expires_at=expires_at)
 
 
 def after_delivery(
@@ -144,63 +161,38 @@ def after_delivery(
     old = state.subscription
     if old is None or old.id != subscription.id:
         return Transition(state)  # the subscription ended meanwhile
-    tried = replace(old, last_attempt_at=now, last_outcome=response.outcome)
+    tried = old._replace(tried_at=now, outcome=response.outcome, took=response.seconds)
     content = f"content {digest[:12]}"
     if response.own_fault:
-        new = replace(tried, next_attempt_at=now + own_fault_seconds(retry_delays))
-        return Transition(replace(state, subscription=new), f"{content} postponed: {response.outcome}")
+        new = tried._replace(due_at=now + own_fault_seconds(retry_delays))
+        return Transition(state._replace(subscription=new), f"{content} postponed: {response.outcome}")
     if response.is_success:
-        new = replace(tried, delivered_digest=digest, failures=0, next_attempt_at=0.0)
-        return Transition(replace(state, subscription=new), f"{content} delivered: {response.outcome}")
+        new = tried._replace(digest=digest, failures=0, due_at=now)
+        return Transition(state._replace(subscription=new), f"{content} delivered: {response.outcome}")
     if response.status == 410:
-        removed = replace(state, subscription=None)
+        removed = state._replace(subscription=None)
         return Transition(removed, f"{content} gone, removed: {response.outcome}", logging.WARNING)
 
     failures = old.failures + 1
-    line = f"delivery failed, {failures} of {FAILURES_THAT_REMOVE}"
-    if failures == FAILURES_THAT_REMOVE:
+    line = f"delivery failed, {failures} of {MAX_FAILURES}"
+    if failures == MAX_FAILURES:
         # REC 7 keeps it until the lease ends, but REC 5.2 permits to deny it at any time with a notice. A
         # pending request to subscribe needs no notice, since its verification follows.
         anew = tuple(one for one in state.requests if one.mode == "subscribe")
-        reason = f"{FAILURES_THAT_REMOVE} deliveries in a row failed; subscribe again to resume"
-        left = anew or (denial(old.subscriber, reason, now),)
-        removed = SubscriptionState(None, left)
+        reason = f"{MAX_FAILURES} deliveries in a row failed; subscribe again to resume"
+        removed = SubscriptionState(None, anew or (denial(old.subscriber, reason, now),))
         return Transition(removed, f"{line}, removed: {response.outcome}", logging.WARNING)
     delay_seconds = retry_delays[old.failures] * (1 + RETRY_JITTER * jitter)
     wait_seconds = max(delay_seconds, retry_after_seconds(response, now))
-    new = replace(tried, failures=failures, next_attempt_at=now + wait_seconds)
-    return Transition(replace(state, subscription=new), f"{line}: {response.outcome}")
+    new = tried._replace(failures=failures, due_at=now + wait_seconds)
+    return Transition(state._replace(subscription=new), f"{line}: {response.outcome}")
 
 
-def demoted_if_slow(state: SubscriptionState, seconds: float) -> SubscriptionState:
-    """The state after an exchange of so many seconds; one that waits for a retry is in that lane already."""
-    old = state.subscription
-    if old is None or old.next_attempt_at > DEMOTED:
-        return state
-    next_attempt_at = DEMOTED if seconds > SLOW_SECONDS else 0.0
-    return replace(state, subscription=replace(old, next_attempt_at=next_attempt_at))
-
-
-class Backoff(NamedTuple):
-    """Until when a subscriber is sent no request, or no content; in running time."""
-
-    row_id: int | None
-    attempts: int  # of a request that nobody answers
-    first_at: float  # of these attempts
-    until: float
-
-    def is_exhausted(self, request: PendingRequest, now: float, own_fault: bool) -> bool:
-        """Whether the request is dropped without an answer.
-
-        An outage of this machine is waited out for subscribers, not for strangers.
-        """
-        if self.row_id != request.id or not self.attempts:
-            return False
-        waited_seconds = now - self.first_at
-        if request.subscriber.network is not None and own_fault:
-            return waited_seconds >= MAX_OWN_FAULT_SECONDS
-        is_late = self.attempts >= MAX_ATTEMPTS or waited_seconds >= ATTEMPTS_SECONDS
-        return is_late or request.mode == "denied"
+def exhausted_quota(usage: Sequence[int], max_subscriptions: int) -> str:
+    """Of which subscriptions there are too many for one more; "" when there is room."""
+    whose, share = ("", " of this domain", " of this address"), max(1, max_subscriptions // QUOTA_SHARE)
+    limits = zip(whose, usage, (max_subscriptions, share, share), strict=True)
+    return next((f"subscriptions{words}" for words, rows, limit in limits if rows >= limit), "")
 
 
 def own_fault_seconds(retry_delays: Sequence[float]) -> float:
@@ -237,8 +229,7 @@ def verification(request: PendingRequest, challenge: str, timeout_seconds: float
     joint = "?" if "?" not in callback else "" if callback.endswith(("?", "&")) else "&"
     url = callback + joint + urlencode(parameters, quote_via=quote)
     # One byte more than the challenge, so that an answer that only begins with it is recognized.
-    confirmed_in = request.subscriber.network
-    return CallbackRequest("GET", url, {}, None, timeout_seconds, len(challenge) + 1, confirmed_in)
+    return CallbackRequest("GET", url, {}, None, timeout_seconds, len(challenge) + 1)
 
 
 def notification(subscription: Subscription, topic: Topic, settings: HubSettings) -> CallbackRequest:
@@ -246,58 +237,124 @@ def notification(subscription: Subscription, topic: Topic, settings: HubSettings
     headers = {"Content-Type": topic.content_type, "Link": topic_link_header(settings.base_url, topic.path)}
     if subscription.secret is not None:
         headers["X-Hub-Signature"] = "sha256=" + hmac.digest(subscription.secret, topic.body, "sha256").hex()
-    who = subscription.subscriber
-    return CallbackRequest("POST", who.callback, headers, topic.body, settings.timeout, 0, who.network)
+    return CallbackRequest("POST", subscription.subscriber.callback, headers, topic.body, settings.timeout, 0)
 
 
-# ---- Scheduling: what to do next ---------------------------------------------------------------------------
+# ---- Memory: what needs no row -----------------------------------------------------------------------------
 
-# Priority lanes, the most urgent first, with the share of the workers that each may use. Only first attempts
-# to deliver may use all, and at least an eighth of eight or more is always left to them: neither requests of
+# Each lane has workers of its own, this share of `--hub-workers`, so that no lane waits for another: neither
 # strangers nor callbacks that fail delay a working subscriber, or each other.
-LANES = {"renewal": 1 / 8, "verification": 3 / 8, "delivery": 1, "retry": 1 / 4, "notice": 1 / 8}
-MAX_WORKERS_PER_KEY = 4
+LANES = {"renewal": 1, "notice": 1 / 8, "newcomer": 3 / 8, "retry": 1, "delivery": 1}
+MAX_WORKERS_OF_NETWORK = 4
 
 
-class Exchange(NamedTuple):
-    """The exchange that is due for a row."""
-
-    row: Row
-    lane: str
-    limit_key: str  # what its worker is counted under: a network, or the domain of an unresolved host
+def lane_workers(lane: str, workers: int) -> int:
+    return max(1, int(LANES[lane] * workers))
 
 
-def has_free_worker(running: Sequence[Exchange], lane: str, workers: int) -> bool:
-    """Whether a lane may have one more of the workers."""
-    in_lane = sum(one.lane == lane for one in running)
-    return len(running) < workers and in_lane < max(1, int(LANES[lane] * workers))
+def max_workers(lane: str, workers: int) -> int:
+    """How many workers of a lane a domain, and a network, may each have."""
+    return max(1, min(MAX_WORKERS_OF_NETWORK, workers // 4, lane_workers(lane, workers) // 2))
 
 
-def max_workers_per_key(workers: int) -> int:
-    return max(1, min(MAX_WORKERS_PER_KEY, workers // 4))
+class Schedule:
+    """The rows that are due, by lane, and the exchanges that run. One thread at a time."""
+
+    def __init__(self, workers: int):
+        self._limits = {lane: max_workers(lane, workers) for lane in LANES}
+        self._due: dict[str, list[DueRow]] = {lane: [] for lane in LANES}
+        self.running: dict[str, DueRow] = {}  # by the subscriber's key, each with its present network
+
+    def refill(self, due: Iterable[DueRow]) -> dict[str, int]:
+        """Replace what is due, given in the order of turns. Returns how much it is, by lane."""
+        self._due = {lane: [] for lane in LANES}
+        for row in due:
+            self._due[row.lane].append(row)
+        return {lane: len(rows) for lane, rows in self._due.items()}
+
+    def take(self, lane: str) -> DueRow | None:
+        """Begin the first exchange of a lane whose domain, network and subscriber have a worker to spare."""
+        limit, running = self._limits[lane], [one for one in self.running.values() if one.lane == lane]
+        domains, networks = (
+            Counter(one.domain for one in running),
+            Counter(one.network for one in running if one.network),
+        )
+        busy = {key for counted in (domains, networks) for key, count in counted.items() if count >= limit}
+        for place, row in enumerate(self._due[lane]):
+            if not (row.domain in busy or row.network in busy or row.key in self.running):
+                self.running[row.key] = self._due[lane].pop(place)
+                return row
+        return None
+
+    def connect(self, exchange: DueRow, network: str) -> bool:
+        """Note the network, now known, to which an exchange connects. Whether it has a worker to spare."""
+        self.running[exchange.key] = exchange._replace(network=network)
+        same = (one for one in self.running.values() if (one.lane, one.network) == (exchange.lane, network))
+        return len(list(same)) <= self._limits[exchange.lane]
 
 
-def keys_at_limit(running: Iterable[Exchange], limit: int) -> set[str]:
-    """The limit keys with at least `limit` workers."""
-    counts = Counter(one.limit_key for one in running)
-    return {key for key, count in counts.items() if count >= limit}
+class Rate:
+    """How often something happened within the last minute, by key, up to 50. One thread at a time.
+
+    All times are those of one monotonic clock.
+    """
+
+    def __init__(self) -> None:
+        self._at: dict[str, deque[float]] = {}
+
+    def add(self, key: str, now: float) -> None:
+        self._at.setdefault(key, deque(maxlen=50)).append(now)
+
+    def take_back(self, key: str) -> None:
+        """Take back the last time."""
+        if moments := self._at.get(key):
+            moments.pop()
+
+    def count(self, key: str, now: float) -> int:
+        moments = self._at.get(key, deque())
+        while moments and moments[0] <= now - 60:
+            moments.popleft()
+        return len(moments)
+
+    def prune(self, now: float) -> None:
+        """Forget the keys without a count."""
+        self._at = {key: moments for key, moments in self._at.items() if self.count(key, now)}
 
 
-def first_startable(found: Iterable[Exchange], running: Sequence[Exchange], limit: int) -> Exchange | None:
-    """The first exchange whose limit key has fewer workers than `limit`, and whose subscriber has none."""
-    keys, subscribers = keys_at_limit(running, limit), {one.row.subscriber.key for one in running}
-    startable = (one for one in found if one.limit_key not in keys)
-    return next((one for one in startable if one.row.subscriber.key not in subscribers), None)
+class Silence:
+    """The networks of subscribers that were tried since anybody gave a sign of life. One thread at a time.
+
+    All times are those of one monotonic clock.
+    """
+
+    NETWORKS = 3  # at least, whose silence is an outage of our own
+    SECONDS = 600.0  # in which they were tried
+
+    def __init__(self) -> None:
+        self._tried_at: dict[str, float] = {}
+        self._broken_at = -math.inf
+
+    def tried(self, network: str, now: float) -> None:
+        self._tried_at[network] = now
+
+    def broken(self, now: float) -> None:
+        self._tried_at, self._broken_at = {}, now
+
+    def is_outage(self, began_at: float, now: float) -> bool:
+        """Whether an exchange that has begun then and got no sign of life failed for a fault of our own."""
+        lately = sum(at > now - self.SECONDS for at in self._tried_at.values())
+        return lately >= self.NETWORKS and self._broken_at < began_at
 
 
 # ---- Hub: the interface for the service, and the threads ---------------------------------------------------
 
 
-Decide: TypeAlias = Callable[[Transaction, SubscriptionState], Transition]  # what follows from a response
+class Postponed(Exception):
+    """The exchange was not made, since its network has enough; it is due again in so many seconds."""
 
-
-class NetworkLimitReached(Exception):
-    """This network is at its worker or verification limit; retry later."""
+    def __init__(self, seconds: float):
+        super().__init__()
+        self.seconds = seconds
 
 
 class Hub:
@@ -319,16 +376,16 @@ class Hub:
         self._store = Store(settings.state_dir)
         self._counts: dict[str, int] = {}
         self._topics: Mapping[str, Topic] = {}
-        self._networks: dict[str, str] = {}  # cache by host, of the address that was tried last
-        self._network_rate, self._domain_rate = RateLimit(), RateLimit()  # the latter of strangers alone
-        self._backoffs: dict[tuple[str, bool], Backoff] = {}  # by a subscriber's key, and whether of requests
-        self._expired_since: dict[int, float] = {}  # running time when first seen, by the subscription's id
-        self._thread_error_at = -math.inf  # when this was logged last, in running time
+        self._lock = threading.Lock()  # protects the next three
+        self._schedule, self._rate, self._silence = Schedule(settings.workers), Rate(), Silence()
         self._stopping = threading.Event()
-        self._wake = threading.Event()  # for the scheduler: something may be due, or a worker has ended
-        self._scheduler = threading.Thread(target=self._schedule, name="hub-scheduler", daemon=True)
-        self._running: dict[threading.Thread, Exchange] = {}  # each worker with its exchange
-        self._running_lock = threading.Lock()  # protects _running
+        self._wake = threading.Event()  # for the scheduler: something may be due
+        self._work_came = {lane: threading.Condition(self._lock) for lane in LANES}
+        self._threads = [threading.Thread(target=self._run, name="hub-scheduler", daemon=True)]
+        for lane in LANES:
+            for _ in range(lane_workers(lane, settings.workers)):
+                worker = threading.Thread(target=self._work, args=(lane,), name="hub-worker", daemon=True)
+                self._threads.append(worker)
 
     def publish(self, topics: Mapping[str, Topic]) -> None:
         """Set the current topics, by path. Returns at once; deliveries follow in other threads.
@@ -344,7 +401,8 @@ class Hub:
         A store that cannot be opened is tried again every second.
         """
         self.open_store()
-        self._scheduler.start()
+        for thread in self._threads:
+            thread.start()
 
     def open_store(self) -> None:
         """Try to open the store, in a directory that is made when it is missing."""
@@ -360,12 +418,12 @@ class Hub:
         deadline = time.monotonic() + timeout_seconds
         self._stopping.set()
         self._wake.set()
-        if self._scheduler.is_alive():
-            self._scheduler.join(timeout_seconds)
-        with self._running_lock:
-            workers = list(self._running)
-        for worker in workers:
-            worker.join(max(0.0, deadline - time.monotonic()))
+        with self._lock:
+            for came in self._work_came.values():
+                came.notify_all()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(max(0.0, deadline - time.monotonic()))
         self._store.close()
 
     def answer(self, content_type: str | None, body: bytes) -> HubAnswer:
@@ -374,21 +432,15 @@ class Hub:
         try:
             request = read_subscription_request(content_type, body, self._settings, self._topics, now)
             # Only an accepted request must survive a power cut: everything else would be repeated.
-            with self._store.writing(durable=True) as rows:
-                state = rows.state(request.subscriber, now)
-                if old := state.subscription:  # exempt from limits; the lease may end meanwhile
-                    who = replace(request.subscriber, network=old.subscriber.network)
-                    request = replace(request, subscriber=who, base_digest=old.delivered_digest)
-                else:
-                    self._admit(request, rows, now)
-                others = (one for one in state.requests if one.mode != request.mode)
-                rows.save(state, replace(state, requests=(*others, request)))
+            with self._store.transaction(durable=True) as rows:
+                is_new = self._accept(request, rows, now)
         except RequestRefused as refused:
             return refused.answer
         except StoreFault:
             return RequestRefused(503, "requests cannot be stored at present", 60).answer
-        log_event(request, f"{request.mode} requested")
-        self._wake.set()
+        if is_new:
+            log_event(request, f"{request.mode} requested")
+            self._wake.set()
         return HubAnswer(202, "accepted; the callback will now be asked to confirm")
 
     def counts(self) -> dict[str, int]:
@@ -402,261 +454,241 @@ class Hub:
         """Why nothing can be stored at present, None when it can."""
         return self._store.trouble
 
+    def _accept(self, request: PendingRequest, rows: Transaction, now: float) -> bool:
+        """Store a request unless the same one waits; whether it did. Raises RequestRefused."""
+        state, running_time = rows.state(request.subscriber, now), self._running_time()
+        if old := state.subscription:
+            who = request.subscriber._replace(network=old.subscriber.network)
+            request = request._replace(subscriber=who, digest=old.digest)
+        elif request.mode == "unsubscribe":
+            raise RequestRefused(404, "hub.callback has no active subscription to hub.topic")
+        pair = f"{request.mode} {request.subscriber.key}"
+        with self._lock:
+            is_asked = request.subscriber.key in self._schedule.running
+            if not is_asked and any(says_the_same(one, request) for one in state.requests):
+                return False
+            request = request._replace(turn=self._rate.count(tries_of(request), running_time))
+            if old and self._rate.count(pair, running_time) >= MAX_RENEWALS:
+                raise too_many("requests of this subscriber", 429, 60)
+            if old:
+                self._rate.add(pair, running_time)
+        if not old:
+            full = exhausted_quota(rows.usage(request.subscriber, now), self._settings.max_subscriptions)
+            if full:
+                raise too_many(full, 503 if full == "subscriptions" else 429, 3600)
+            if not rows.make_room(request):
+                raise too_many("unverified requests", 503, 60)
+        rows.move_back(request)
+        others = (one for one in state.requests if one.mode != request.mode)
+        rows.save(state, state._replace(requests=(*others, request)))
+        return True
+
+    # The scheduler's thread.
+
+    def _run(self) -> None:
+        upkeep_at = -math.inf
+        while not self._stopping.is_set():
+            self._wake.clear()
+            began = time.monotonic()
+            try:
+                with suppress(StoreFault):  # which the store logs
+                    if began - upkeep_at >= POLL_SECONDS:
+                        upkeep_at = began
+                        self.upkeep()
+                    self.look()
+            except Exception:
+                log.exception("the hub's scheduler met an unexpected error and goes on")
+            spent_seconds = time.monotonic() - began
+            self._stopping.wait(min(POLL_SECONDS, spent_seconds * (1 / LOOKING_SHARE - 1)))
+            self._wake.wait(POLL_SECONDS)
+
+    def upkeep(self) -> None:
+        """What is to do once a second: prove the store, drop what has expired, count. Raises StoreFault."""
+        self._store.keep_open()
+        with self._lock:
+            self._rate.prune(self._running_time())
+        with self._store.transaction() as rows:
+            expired = rows.expire(self._clock())
+            self._counts = rows.counts(self._digests(), self._clock())
+        for row in expired:
+            log_event(
+                row,
+                f"{row.mode} not confirmed: no answer in time"
+                if isinstance(row, PendingRequest)
+                else "lease ended",
+            )
+
+    def look(self) -> None:
+        """Read what is due. Raises StoreFault."""
+        with self._store.transaction() as rows:
+            due = rows.due(self._digests(), self._clock(), self._clock() + self._longest_delay_seconds())
+        with self._lock:
+            for lane, count in self._schedule.refill(due).items():
+                self._work_came[lane].notify(count)
+
     def _digests(self) -> dict[str, str]:
         """The digest of each topic, by its path."""
         return {path: topic.digest for path, topic in self._topics.items()}
 
-    def _admit(self, request: PendingRequest, rows: Transaction, now: float) -> None:
-        """Raise RequestRefused when this request of a stranger reaches a limit."""
-        who, running_time = request.subscriber, self._running_time()
-        network = self._networks.get(who.host)
-        usage = rows.usage(replace(who, network=network), now)
-        backoffs = self._backoffs.copy().values()  # of which requests alone have attempts
-        unanswered = [each.row_id for each in backoffs if each.attempts and running_time < each.until]
-        if usage.is_full and rows.evict(who.domain, unanswered):
-            usage = usage._replace(pending=usage.pending - 1)
-        of_domain = self._domain_rate.count(who.domain, running_time)
-        of_network = self._network_rate.count(network or "", running_time)
-        admit(request.mode, usage, of_domain, of_network, self._settings.max_subscriptions)
+    def _longest_delay_seconds(self) -> float:
+        return max(MAX_RETRY_AFTER_SECONDS, max(self._settings.retry_delays) * (1 + RETRY_JITTER))
 
-    # The scheduler's thread.
+    # The workers' threads.
 
-    def _schedule(self) -> None:
-        upkeep = [self._store.keep_open, self.prune, self.delete_expired, self.refresh_counts]
-        upkeep_at = -math.inf
+    def _work(self, lane: str) -> None:
         while not self._stopping.is_set():
-            began, steps = time.monotonic(), [self._start_due]
-            if began - upkeep_at >= POLL_SECONDS:
-                steps, upkeep_at = upkeep + steps, began
-            try:
-                for step in steps:
-                    with suppress(StoreFault):  # which the store logs
-                        step()
-            except Exception:
-                log.exception("the hub's scheduler met an unexpected error and goes on")
-            # Events may be frequent: at most half of the time is spent on this.
-            self._stopping.wait(time.monotonic() - began)
-            self._wake.wait(POLL_SECONDS)
-            self._wake.clear()
+            if exchange := self.take(lane, wait=True):
+                self.perform(exchange)
 
-    def _start_due(self) -> None:
-        # The lock keeps a worker from ending between the two steps: its row is either running or up to date.
-        with self._running_lock:
-            for exchange in self.due(list(self._running.values())):
-                worker = threading.Thread(target=self._work, args=(exchange,), name="hub-worker", daemon=True)
-                try:
-                    worker.start()
-                except RuntimeError as error:
-                    if self._running_time() - self._thread_error_at >= OWN_FAULT_SECONDS:
-                        self._thread_error_at = self._running_time()
-                        log.error("the hub can start no thread, and tries again each second: %s", error)
-                    return
-                self._running[worker] = exchange
+    def take(self, lane: str, *, wait: bool = False) -> DueRow | None:
+        """Begin the next exchange of a lane, to be made by `perform`; None if there is none."""
+        with self._lock:
+            exchange = self._schedule.take(lane)
+            if not exchange and wait and not self._stopping.is_set():
+                self._work_came[lane].wait()
+        return exchange
 
-    def due(self, running: Iterable[Exchange] = ()) -> Iterator[Exchange]:
-        """The exchanges to start beside those that run, in the order of their turns. Raises StoreFault.
-
-        In a lane, requests not yet tried in vain come first, and of these the limit keys without a worker.
-        """
-        running, workers = list(running), self._settings.workers
-        now, backoffs = self._running_time(), self._backoffs.copy()
-        waiting = {who for who, each in backoffs.items() if now < each.until}
-        tried = waiting.union(who for who, each in backoffs.items() if each.attempts)
-        recent = self._domain_rate.active_keys(now)
-        with self._store.reading() as rows:
-            for lane in LANES:
-                skipped = (tried, waiting) if lane == "verification" else (waiting,)
-                for subscribers, limit in product(skipped, (1, max_workers_per_key(workers))):
-                    others = recent if lane == "verification" and limit == 1 else set()
-                    while has_free_worker(running, lane, workers):
-                        found = self._found(rows, lane, keys_at_limit(running, limit) | others, subscribers)
-                        if (exchange := first_startable(found, running, limit)) is None:
-                            break
-                        running.append(exchange)
-                        yield exchange
-
-    def _found(
-        self, rows: Transaction, lane: str, limit_keys: set[str], subscribers: set[tuple[str, bool]]
-    ) -> Iterator[Exchange]:
-        """The due exchanges of a lane but those of these limit keys and subscribers, read one by one."""
-        now, longest_delay = self._clock(), max(self._settings.retry_delays) * (1 + RETRY_JITTER)
-        set_back = now + max(longest_delay, MAX_RETRY_AFTER_SECONDS)  # nothing backs off for longer
-        no_content, no_request = (
-            Excluded(limit_keys, {key for key, is_request in subscribers if is_request == kind})
-            for kind in (False, True)
-        )
-        requests = partial(rows.requests, no_request)
-        behind = partial(rows.behind, no_content, self._digests(), now)
-        found: dict[str, list[Iterator[Row]]] = {
-            "renewal": [requests("of subscribers")],
-            "verification": [requests("of strangers")],
-            "delivery": [behind(-1.0, 0.0)],
-            "retry": [requests("of slow subscribers"), behind(0.0, now), behind(set_back, math.inf)],
-            "notice": [requests("notices")],
-        }
-        for row in chain(*found[lane]):
-            who = row.subscriber
-            yield Exchange(row, lane, self._networks.get(who.host) or who.network or who.domain)
-
-    def refresh_counts(self) -> None:
-        """Count anew. Raises StoreFault."""
-        with self._store.reading() as rows:
-            self._counts = rows.counts(self._digests(), self._clock())
-
-    def delete_expired(self) -> None:
-        """Delete subscriptions that expired long ago, or whose room is needed. Raises StoreFault."""
-        now = self._running_time()
-        with self._store.reading() as rows:
-            expired, excess = rows.expired(self._clock()), rows.rows() - self._settings.max_subscriptions
-        self._expired_since = {row_id: self._expired_since.get(row_id, now) for row_id in expired}
-        old = [row_id for row_id, at in self._expired_since.items() if now - at >= EXPIRED_ROW_SECONDS]
-        for row_id in {*expired[: max(0, excess)], *old}:
-            with self._store.writing() as rows:
-                found = rows.subscriptions("WHERE id = ? AND expires_at <= ?", row_id, self._clock())
-                if row := next(found, None):
-                    rows.save(SubscriptionState(row), SubscriptionState())
-                    log_event(row, "lease ended")
-
-    def prune(self) -> None:
-        """Drop backoffs and counts that are over, so that the memory that they take is bounded."""
-        now = self._running_time()
-        for who, backoff in self._backoffs.copy().items():
-            if now > backoff.until + MAX_OWN_FAULT_SECONDS:
-                self._backoffs.pop(who, None)
-        self._network_rate.active_keys(now)
-
-    # The workers' threads, one for each exchange.
-
-    def _work(self, exchange: Exchange) -> None:
+    def perform(self, exchange: DueRow) -> None:
+        """Make an exchange, if it is still due, and store the result."""
         try:
-            self.perform(exchange)
+            with suppress(StoreFault):  # before the exchange: the row stays due
+                if claimed := self._claim(exchange):
+                    row, topic = claimed
+                    if isinstance(row, PendingRequest):
+                        self._verify(exchange, row)
+                    elif topic:
+                        self._deliver(exchange, row, topic)
         except Exception:
             log.exception("a job of the hub failed unexpectedly")
             # Until then the row counts as running: it would be due again at once.
             self._stopping.wait(own_fault_seconds(self._settings.retry_delays))
         finally:
-            with self._running_lock:
-                del self._running[threading.current_thread()]
-            self._wake.set()
+            with self._lock:
+                self._schedule.running.pop(exchange.key, None)
 
-    def perform(self, exchange: Exchange) -> None:
-        """Make an exchange that is due, and store the result."""
-        row = exchange.row
-        with suppress(NetworkLimitReached):
-            if isinstance(row, PendingRequest):
-                self._verify(exchange, row)
-            elif (topic := self._topics.get(row.subscriber.path)) and topic.digest != row.delivered_digest:
-                self._deliver(exchange, row, topic)
+    def _claim(self, exchange: DueRow) -> tuple[Row, Topic | None] | None:
+        """The row as it is now, and its topic; None if nothing is due any more. Raises StoreFault."""
+        now = self._clock()
+        with self._store.transaction() as rows:
+            row = rows.row(exchange)
+            if not row or row.expires_at <= now or now < row.due_at <= now + self._longest_delay_seconds():
+                return None
+            topic = self._topics.get(row.subscriber.path)
+            if isinstance(row, Subscription):
+                if not topic or topic.digest == row.digest:
+                    return None
+                rows.claim(row)
+            return row, topic
 
-    def _verify(self, exchange: Exchange, request: PendingRequest) -> None:
-        who, challenge, sent_at = request.subscriber, secrets.token_urlsafe(32), self._clock()
-        is_stranger, backoff = who.network is None, self._backoffs.get((who.key, True))
-        if is_stranger and backoff and backoff.is_exhausted(request, self._running_time(), own_fault=False):
-            response = CallbackResponse(None, "no answer in time")  # and no worker for another attempt
-        else:
-            if is_stranger:
-                self._domain_rate.add(who.domain, self._running_time())
-            response = self._exchange(exchange, verification(request, challenge, self._settings.timeout / 2))
-            if response.is_silence:
-                seconds = own_fault_seconds(self._settings.retry_delays)
-                backoff = self._back_off(request, seconds / 2 if is_stranger else seconds, is_attempt=True)
-                if not backoff.is_exhausted(request, self._running_time(), response.own_fault):
-                    self._record(request, sent_at, response, lambda _, state: Transition(state))
-                    return
+    def _verify(self, exchange: DueRow, request: PendingRequest) -> None:
+        challenge, sent_at = secrets.token_urlsafe(32), self._clock()
+        with self._lock:
+            self._rate.add(tries_of(request), self._running_time())
+        asked = verification(request, challenge, self._settings.timeout / 2)
+        if not (response := self._exchange(exchange, request, asked)):
+            return
         confirmed = response.is_success and response.body == challenge.encode("ascii")  # REC 5.3.1
-        if confirmed and response.network != who.network:
-            self._network_rate.take_back(response.network)
-        if is_stranger:
-            self._backoffs.pop((who.key, True), None)
-            if confirmed:
-                self._domain_rate.take_back(who.domain)
-        elif not confirmed and request.mode != "denied":
-            # Renewals are exempt from limits; failed ones are throttled instead.
-            self._back_off(request, UNVERIFIED_SECONDS / MAX_UNVERIFIED)
+        delays, most, later = self._settings.retry_delays, self._settings.max_subscriptions, None
+        if response.status is None:
+            later = next_try(request, response.own_fault, sent_at, delays)
 
         def decide(rows: Transaction, state: SubscriptionState) -> Transition:
-            full = ""
-            if confirmed:  # all else would count for nothing, while the store is locked
-                usage = rows.usage(replace(who, network=response.network), sent_at)
-                full = exhausted_quota(usage, self._settings.max_subscriptions)
-            return after_verification(state, request, response, confirmed, sent_at, full)
+            if later:
+                return Transition(state.updated(later))
+            usage = rows.usage(request.subscriber._replace(network=response.network), sent_at)
+            return after_verification(state, request, response, confirmed, sent_at, usage, most)
 
-        self._record(request, sent_at, response, decide)
+        after = self._record(request, sent_at, decide)
+        if after and after.subscription and confirmed and request.is_of_stranger:
+            with self._lock:
+                self._rate.take_back(response.network)
+        self._wake.set()
 
-    def _back_off(self, row: Row, seconds: float, is_attempt: bool = False) -> Backoff:
-        """Send this subscriber no request, or no content, for so long."""
-        now, who = self._running_time(), row.subscriber
-        key = who.key, isinstance(row, PendingRequest)
-        before = self._backoffs.get(key)
-        if before is None or before.row_id != row.id or not before.attempts:
-            before = Backoff(row.id, 0, now, now)
-        until = now + seconds
-        if who.network is None:  # a stranger's request is dropped in time even if it gets no worker
-            until = min(until, before.first_at + ATTEMPTS_SECONDS)
-        self._backoffs[key] = before._replace(attempts=before.attempts + is_attempt, until=until)
-        return self._backoffs[key]
-
-    def _deliver(self, exchange: Exchange, subscription: Subscription, topic: Topic) -> None:
+    def _deliver(self, exchange: DueRow, subscription: Subscription, topic: Topic) -> None:
         sent_at = self._clock()
-        response = self._exchange(exchange, notification(subscription, topic, self._settings))
-        if response.is_success and response.network != subscription.subscriber.network:
-            self._network_rate.take_back(response.network)
+        sent = notification(subscription, topic, self._settings)
+        if not (response := self._exchange(exchange, subscription, sent)):
+            return
         jitter = random.random()  # noqa: S311 - it spreads load and guards nothing
         now, delays = self._clock(), self._settings.retry_delays
 
         def decide(_: Transaction, state: SubscriptionState) -> Transition:
             return after_delivery(state, subscription, topic.digest, response, now, delays, jitter)
 
-        self._record(subscription, sent_at, response, decide)
+        self._record(subscription, sent_at, decide)
+        if not response.is_success or self._topics.get(topic.path) is not topic:
+            self._wake.set()
 
-    def _exchange(self, exchange: Exchange, request: CallbackRequest) -> CallbackResponse:
-        """What the callback answers. Raises NetworkLimitReached."""
+    def _exchange(self, exchange: DueRow, row: Row, request: CallbackRequest) -> CallbackResponse | None:
+        """What the callback answers; None if the exchange was not made, and is due later."""
         began = self._running_time()
+        if exchange.network is not None:
+            with self._lock:
+                self._silence.tried(exchange.network, began)
         try:
-            response = self._send(request, lambda network: self._check_network(exchange, network))
-        except NetworkLimitReached:
-            raise
+            response = self._send(request, lambda network: self._connect(exchange, network))
+        except Postponed as postponed:
+            later = row._replace(due_at=self._clock() + postponed.seconds)  # the callback has what it had
+            self._record(row, self._clock(), lambda _, state: Transition(state.updated(later)))
+            return None
         except Exception:
             log.exception("an exchange with a callback failed unexpectedly")
-            return CallbackResponse(None, "error in the hub", is_silence=True, own_fault=True)
-        return replace(response, seconds=self._running_time() - began)
+            response = CallbackResponse(None, "error in the hub", own_fault=True)
+        now = self._running_time()
+        with self._lock:
+            if response.is_sign_of_life:
+                self._silence.broken(now)
+            elif self._silence.is_outage(began, now):
+                response = replace(response, own_fault=True)
+        return replace(response, seconds=now - began)
 
-    def _check_network(self, exchange: Exchange, network: str) -> None:
-        """Count an exchange under the network of its callback, now known. Raises NetworkLimitReached."""
-        who, now = exchange.row.subscriber, self._running_time()
-        if len(self._networks) >= MAX_CACHED_NETWORKS:
-            self._networks = {}
-        self._networks[who.host] = network
-        with self._running_lock:
-            if threading.current_thread() in self._running:
-                self._running[threading.current_thread()] = exchange._replace(limit_key=network)
-            workers = sum(one.limit_key == network for one in self._running.values())
-        if workers > max_workers_per_key(self._settings.workers):
-            raise NetworkLimitReached
-        if network != who.network:  # where it has confirmed nothing, it may be sent to somebody else
-            if self._network_rate.count(network, now) >= MAX_UNVERIFIED:
-                self._back_off(exchange.row, UNVERIFIED_SECONDS)
-                raise NetworkLimitReached
-            self._network_rate.add(network, now)
+    def _connect(self, exchange: DueRow, network: str) -> None:
+        """Count a connection that an exchange is about to make. Raises Postponed."""
+        now = self._running_time()
+        with self._lock:
+            if not self._schedule.connect(exchange, network):
+                raise Postponed(BUSY_SECONDS)
+            if exchange.lane == "newcomer":
+                if self._rate.count(network, now) >= MAX_TRIES:
+                    raise Postponed(HAMMERED_SECONDS)
+                self._rate.add(network, now)
 
-    def _record(self, row: Row, sent_at: float, response: CallbackResponse, decide: Decide) -> None:
-        """Store the new state. A lease that ended after the exchange was `sent_at` counts as active.
+    def _record(
+        self, row: Row, sent_at: float, decide: Callable[[Transaction, SubscriptionState], Transition]
+    ) -> SubscriptionState | None:
+        """Store the new state, and return it. A lease that ended after the exchange was `sent_at` is active.
 
         While the store cannot be written, the worker waits and nothing is repeated. If the hub stops
-        meanwhile, nothing is stored and the exchange is repeated after the next start.
+        meanwhile, nothing is stored and the exchange is repeated after the next start: None.
         """
         while True:
             try:
-                with self._store.writing() as rows:
+                with self._store.transaction() as rows:
                     before = rows.state(row.subscriber, sent_at)
                     after, line, level = decide(rows, before)
-                    rows.save(before, demoted_if_slow(after, response.seconds))
+                    rows.save(before, after)
                 break
             except StoreFault:
                 if self._stopping.wait(POLL_SECONDS):
-                    return
+                    return None
         if line:
             log_event(row, line, level)
+        return after
+
+
+def says_the_same(waiting: PendingRequest, request: PendingRequest) -> bool:
+    """Whether a request asks for nothing else than one that waits."""
+    asked = itemgetter(1, 2, 3, 9, 10)  # who, secret, digest, mode and lease
+    return bool(asked(waiting) == asked(request))
+
+
+def too_many(what: str, status: int, retry_after_seconds: int) -> RequestRefused:
+    return RequestRefused(status, f"there are too many {what}; try again later", retry_after_seconds)
+
+
+def tries_of(request: PendingRequest) -> str:
+    """The key under which tries of requests are counted: strangers and subscribers of a domain apart."""
+    return f"{'stranger' if request.is_of_stranger else 'subscriber'} {request.subscriber.domain}"
 
 
 def callback_client(settings: HubSettings) -> CallbackClient:

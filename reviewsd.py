@@ -18,6 +18,7 @@ import logging
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -47,7 +48,7 @@ from reviewslib.web.representations import joined
 from reviewslib.web.snapshot import Snapshot
 from reviewslib.websub import store
 from reviewslib.websub.callbacks import CallbackClient
-from reviewslib.websub.values import HubSettings, Topic, selector
+from reviewslib.websub.values import HubSettings, PendingRequest, Row, Subscription, Topic, selector
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA = 0, 1, 78  # 78 is EX_CONFIG of sysexits.h; argparse exits with 2
 SWITCH_SECONDS = 0.001  # the longest hold of the interpreter by a reload while a request waits; default 0.005
@@ -240,15 +241,16 @@ def get(settings: Settings, path: str) -> int:
 
 
 def subscriptions(settings: Settings) -> int:
-    """Print what the hub keeps; callbacks by host, since paths may be secret. Raises HubUnavailable."""
-    listings, path = store.list_subscriptions(settings.state_dir), settings.state_dir / store.STORE_FILE_NAME
-    if not listings and not path.exists():
-        raise store.HubUnavailable(path, f"there is no store of subscriptions; see {flag_name('state_dir')}")
-    return write_output("\n".join(map(listing_text, listings)) or "no subscriptions")
+    """Print what the hub keeps; callbacks by host, since paths may be secret. Raises StoreFault."""
+    rows, path = store.list_subscriptions(settings.state_dir), settings.state_dir / store.STORE_FILE_NAME
+    if not rows and not path.exists():
+        raise store.StoreFault(f"{path}: there is no store of subscriptions; see {flag_name('state_dir')}")
+    lines = [listing_text(row, time.time()) for row in rows]
+    return write_output("\n".join(lines) or "no subscriptions")
 
 
 def unsubscribe(settings: Settings, who: str) -> int:
-    """Remove subscriptions and print whose; EXIT_FAILURE if none. Raises BadSetting and HubUnavailable."""
+    """Remove subscriptions and print whose; EXIT_FAILURE if none. Raises BadSetting and StoreFault."""
     try:
         is_meant = selector(who)
     except ValueError as error:
@@ -260,17 +262,19 @@ def unsubscribe(settings: Settings, who: str) -> int:
     return EXIT_SUCCESS if removed else EXIT_FAILURE
 
 
-def listing_text(listing: store.Listing) -> str:
+def listing_text(row: Row, now: float) -> str:
     """State, callback's host, topic, times and the last outcome of one subscription or request."""
-    parts = [f"{listing.state:11} {listing.host} {listing.path} since {utc_text(listing.since)}"]
-    if listing.network and listing.network != listing.host:
-        parts.append(f"at {listing.network}")
-    if listing.expires_at is not None:
-        parts.append(f"until {utc_text(listing.expires_at)}")
-    if listing.failures:
-        parts.append(f"{listing.failures} failed")
-    if listing.last_attempt_at is not None:
-        parts.append(f"last {listing.last_outcome} at {utc_text(listing.last_attempt_at)}")
+    who, network = row.subscriber, row.subscriber.network
+    state: str = "ended" if row.expires_at <= now else "failing" if row.failures else "active"
+    if isinstance(row, PendingRequest):
+        state = row.mode
+    parts = [f"{state:11} {who.host} {who.path} since {utc_text(row.since)}"]
+    if network and network != who.host:
+        parts.append(f"at {network}")
+    if isinstance(row, Subscription):
+        parts.append(f"until {utc_text(row.expires_at)}")
+        parts += [f"{row.failures} failed"] if row.failures else []
+        parts += [f"last {row.outcome} at {utc_text(row.tried_at)}"] if row.tried_at is not None else []
     return ", ".join(parts)
 
 
@@ -306,7 +310,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BadData as bad:
         print(*bad.lines(), sep="\n", file=sys.stderr)
         return EXIT_BAD_DATA
-    except (BadSetting, listening.CannotListen, store.HubUnavailable) as error:
+    except (BadSetting, listening.CannotListen, store.StoreFault) as error:
         print(error, file=sys.stderr)
         return EXIT_BAD_DATA if isinstance(error, BadSetting) else EXIT_FAILURE
     finally:
@@ -323,11 +327,7 @@ def command_line() -> argparse.ArgumentParser:
     add("--check", action="store_true", help="validate data and settings, print a summary and exit")
     add("--get", metavar="PATH", help="print the answer to one request, without a server, and exit")
     add("--subscriptions", action="store_true", help="list the hub's subscriptions and requests, and exit")
-    add(
-        "--unsubscribe",
-        metavar="WHO",
-        help="remove the subscriptions of a host, .domain or network, and exit",
-    )
+    add("--unsubscribe", metavar="WHO", help="remove the subscriptions of a host or .domain, and exit")
     add("--version", action="version", version=f"reviewsd {VERSION}")
     return parser
 

@@ -6,6 +6,7 @@ Sections: Load - Rows
 """
 
 import http.client
+import itertools
 import json
 import math
 import multiprocessing
@@ -325,18 +326,57 @@ def hub(lab: Lab) -> Iterator[Figure]:
         with lab.daemon(data, *subscribers.flags) as ours:
             subscribers.subscribe(ours.port, [("steady", number, TOPIC) for number in range(count)])
             with probe(ours) as latencies:
-                began = time.monotonic()
+                began, before = time.monotonic(), ours.processor_seconds()
                 change(ours, data)
                 wait_for(
                     "delivery to everyone",
                     lambda: subscribers.events["deliveries to steady callbacks"] >= count,  # noqa: B023
                 )
                 seconds[count] = time.monotonic() - began
+                processor_ms = (ours.processor_seconds() - before) / count * 1000
             if set(subscribers.newest.values()) != {ask(ours.port, TOPIC).body}:
                 raise BenchError("somebody has other content")
         yield Figure(f"a change to {count} subscribers", seconds[count], "s", budget_s)
         yield Figure(f"GET p99 meanwhile, {count}", p99(latencies), "ms", 50)
+        yield Figure(f"processor time of each, with TLS, {count}", processor_ms, "ms")
     yield Figure("5,000 subscribers beside 500", seconds[5000] / seconds[500], "×", 12)
+
+
+def renewals(lab: Lab) -> Iterator[Figure]:
+    """A newcomer's POST, alone and beside 200 renewals a second of one subscriber."""
+    data, subscribers, ended = lab.data(500), Subscribers(lab.scratch), threading.Event()
+
+    def renew() -> None:
+        for turn in itertools.count():
+            request = subscribers.request("subscribe", ours.port, "steady", 0, TOPIC, secret=str(turn))
+            with suppress(OSError, http.client.HTTPException):
+                ask(**request)
+            if ended.wait(1 / 50):  # in each of four threads
+                return
+
+    def newcomers(first: int) -> float:
+        taken = []
+        for number in range(first, first + 300):
+            taken.append(ask(**subscribers.request("subscribe", ours.port, "steady", number, TOPIC)))
+            time.sleep(0.02)
+        if {answer.status for answer in taken} != {202}:
+            raise BenchError("a newcomer was refused")
+        return p99([answer.seconds * 1000 for answer in taken])
+
+    with lab.daemon(data, *subscribers.flags) as ours:
+        subscribers.subscribe(ours.port, [("steady", 0, TOPIC)])
+        alone_ms = newcomers(1000)
+        threads = [threading.Thread(target=renew) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        try:
+            beside_ms = newcomers(2000)
+        finally:
+            ended.set()
+            for thread in threads:
+                thread.join()
+    yield Figure("a newcomer's POST p99", alone_ms, "ms")
+    yield Figure("the same beside 200 renewals a second", beside_ms / alone_ms, "×", 3)
 
 
 def waiting(lab: Lab) -> Iterator[Figure]:
@@ -347,9 +387,9 @@ def waiting(lab: Lab) -> Iterator[Figure]:
     store = lab.scratch / f"state-{ours.port}" / "websub.sqlite3"
     with closing(sqlite3.connect(store)) as connection, connection:
         columns = [name for _, name, *_ in connection.execute("PRAGMA table_info(subscription)")]
-        values = {"path": TOPIC, "delivered_digest": "old", "failures": 1, "created_at": time.time()}
-        values |= {"expires_at": time.time() + 86_400, "next_attempt_at": time.time() + 3600}
-        values |= dict.fromkeys(("topic_url", "last_outcome"), "")
+        values = {"path": TOPIC, "digest": "old", "turn": 0, "failures": 1, "took": 0, "since": time.time()}
+        values |= {"expires_at": time.time() + 86_400, "due_at": time.time() + 3600}
+        values |= dict.fromkeys(("topic_url", "outcome"), "")
         for number in range(10_000):
             host = f"h{number}.example"
             url = f"https://{host}/"
@@ -446,4 +486,4 @@ def elsewhere(begin: Callable[[Proxy], AbstractContextManager[object]], proxy: P
 
 
 ROWS = (fixed, large, search, mcp, worst, start, reload, memory, searches, unread, slow, stop, hub)
-ROWS += (waiting, attacks)
+ROWS += (renewals, waiting, attacks)

@@ -19,6 +19,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 from servers import HOST, PORTS, ask, wait_for
 
 HOSTS = 50  # the hub bounds what it does for one of them
+BATCH = 500  # requests at once; the hub lets 1,000 wait, and 50 of a host
 WAIT_SECONDS = {"slow": 0.3, "hanging": 86_400}
 
 
@@ -44,19 +45,25 @@ class Subscribers:
         threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True).start()
         self._listening.wait()
 
-    def request(self, mode: str, port: int, kind: str, number: int, topic: str) -> dict[str, Any]:
+    def request(
+        self, mode: str, port: int, kind: str, number: int, topic: str, **more: str
+    ) -> dict[str, Any]:
         """The arguments of `servers.ask` for a request of the callback /kind/number; `topic` is a path."""
         callback = f"https://{self._hosts[number % HOSTS]}:{self._port}/{kind}/{number}"
         fields = {"hub.mode": mode, "hub.topic": f"http://{HOST}:{port}{topic}", "hub.callback": callback}
+        fields |= {f"hub.{name}": value for name, value in more.items()}
         form = {"Content-Type": "application/x-www-form-urlencoded"}
         return {"port": port, "path": "/api/websub/hub", "body": urlencode(fields).encode(), "headers": form}
 
     def subscribe(self, port: int, wanted: list[tuple[str, int, str]]) -> None:
         """Have callbacks accepted and verified, each a kind, a number and a topic. Raises BenchError."""
-        for each in wanted:  # the hub refuses while it has enough to verify
-            request = self.request("subscribe", port, *each)
-            wait_for("acceptance", lambda request=request: ask(**request).status == 202)
-        wait_for("verification", lambda: len(self.newest) == len(wanted))
+        for start in range(0, len(wanted), BATCH):
+            batch = wanted[start : start + BATCH]
+            for each in batch:
+                request = self.request("subscribe", port, *each)
+                wait_for("acceptance", lambda request=request: ask(**request).status == 202)
+            paths = {f"/{kind}/{number}" for kind, number, _ in batch}
+            wait_for("verification", lambda paths=paths: paths <= self.newest.keys())
 
     async def _serve(self) -> None:
         # A killed hub breaks its connections.

@@ -12,9 +12,10 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
@@ -24,8 +25,8 @@ import hub
 import reviewsd
 from reviewslib.process.settings import Settings
 from reviewslib.websub.callbacks import CallbackClient, CallbackRequest, CallbackResponse, Resolve
-from reviewslib.websub.store import list_subscriptions
-from reviewslib.websub.values import HubAnswer, HubSettings, Topic
+from reviewslib.websub.store import DueRow, list_subscriptions
+from reviewslib.websub.values import HubAnswer, HubSettings, Subscription, Topic
 
 BASE_URL = "https://reviews.example"
 FEED, JSON_FEED = "/feed.xml", "/api/feed.json"
@@ -88,12 +89,45 @@ def status(code: int | None, **more: Any) -> Answer:
 def work(subject: hub.Hub) -> None:
     """Do all that is due now and what follows at once from it, without a thread."""
     for _ in range(1000):
-        if not (due := list(subject.due())):
+        if not (due := started(subject)):
             break
         for exchange in due:
             subject.perform(exchange)
-    subject.prune()
-    subject.refresh_counts()
+    subject.upkeep()
+
+
+def started(subject: hub.Hub, workers: int = 16) -> list[DueRow]:
+    """The exchanges that so many workers would begin now."""
+    subject.look()
+    takes = [
+        partial(subject.take, lane) for lane in hub.LANES for _ in range(hub.lane_workers(lane, workers))
+    ]
+    return [exchange for take in takes if (exchange := take())]
+
+
+ACTIVE = ("active", "failing")  # the states of subscriptions that have not ended
+
+
+class Line(NamedTuple):
+    """What is listed of a row."""
+
+    state: str
+    host: str
+    path: str
+    failures: int
+
+
+def listed(state_dir: Path, clock: Callable[[], float] = time.time) -> list[Line]:
+    """Subscriptions, then pending requests, without failures of the latter."""
+    lines = []
+    for row in list_subscriptions(state_dir):
+        who, is_ended = row.subscriber, row.expires_at <= clock()
+        if isinstance(row, Subscription):
+            state = "ended" if is_ended else "failing" if row.failures else "active"
+            lines.append(Line(state, who.host, who.path, row.failures))
+        else:
+            lines.append(Line(row.mode, who.host, who.path, 0))
+    return lines
 
 
 class Bench:
@@ -166,8 +200,17 @@ class Bench:
         return [(request.body or b"").decode() for request in self.posts]
 
     def states(self) -> list[tuple[str, int]]:
-        listed = list_subscriptions(self.settings.state_dir, clock=self.clock)
-        return [(line.state, line.failures) for line in listed]
+        return [(line.state, line.failures) for line in listed(self.settings.state_dir, self.clock)]
+
+    def hosts(self, *states: str) -> list[str]:
+        """The hosts of what is in one of these states, by default of active subscriptions."""
+        found = listed(self.settings.state_dir, self.clock)
+        return [line.host for line in found if line.state in (states or ACTIVE)]
+
+    def subscription(self) -> Subscription:
+        """The only one."""
+        (row,) = (row for row in list_subscriptions(self.settings.state_dir) if isinstance(row, Subscription))
+        return row
 
 
 # ---- Real HTTPS callbacks ----------------------------------------------------------------------------------
@@ -353,7 +396,7 @@ def post(subject: hub.Hub, body: bytes) -> None:
 
 def settled(subject: hub.Hub, **counts: int) -> Callable[[], bool]:
     def holds() -> bool:
-        subject.refresh_counts()
+        subject.upkeep()
         return counts.items() <= subject.counts().items()
 
     return holds

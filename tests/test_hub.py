@@ -1,6 +1,6 @@
-"""The hub: in memory with a clock to turn, then with its threads and real HTTPS callbacks on 127.0.0.1.
+"""The hub in memory with a clock to turn, then with its threads and real HTTPS callbacks on 127.0.0.1.
 
-Requests - Verification - Delivery - Leases, topics and trouble - Scheduling - Threads
+Requests - Limits - Verification - Delivery - Faults of our own - Leases, topics and trouble - Turns - Threads
 """
 
 from __future__ import annotations
@@ -12,11 +12,9 @@ import re
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from functools import partial
-from itertools import product
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -28,11 +26,8 @@ from hub_lab import (
     PATIENCE_SECONDS,
     Answer,
     Bench,
-    Clock,
     Lab,
-    agree,
     agree_late,
-    apart,
     echo,
     form,
     hang,
@@ -42,22 +37,15 @@ from hub_lab import (
     running,
     settings,
     settled,
+    started,
     status,
     topics,
 )
 
 import hub
-from reviewslib.websub import store, values
 from reviewslib.websub.callbacks import CallbackRequest, CallbackResponse
-from reviewslib.websub.store import (
-    Listing,
-    Store,
-    StoreFault,
-    Transaction,
-    list_subscriptions,
-    remove_subscriptions,
-)
-from reviewslib.websub.values import HubAnswer, Row, Subscriber, Subscription, selector
+from reviewslib.websub.store import STORE_FILE_NAME, DueRow, Store, remove_subscriptions
+from reviewslib.websub.values import HubAnswer, selector
 
 DAY = 86400.0
 
@@ -67,6 +55,18 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     made = Bench(tmp_path / "new" / "state")
     yield made
     made.hub.stop(1)
+
+
+SILENCE = status(None)
+OUTAGE = status(None, own_fault=True)
+
+
+def signature(sent: CallbackRequest) -> str | None:
+    return sent.headers.get("X-Hub-Signature")
+
+
+def signed(secret: str, text: str) -> str:
+    return "sha256=" + hmac.new(secret.encode(), text.encode(), "sha256").hexdigest()
 
 
 # ---- Requests ----------------------------------------------------------------------------------------------
@@ -156,147 +156,202 @@ def test_what_the_recommendation_lets_pass_passes(bench: Bench, body: bytes) -> 
 def test_a_lease_is_clamped_and_told(bench: Bench, asked: str | None, granted: int) -> None:
     bench.subscribe(**({"lease_seconds": asked} if asked else {}))
     assert bench.gets[0]["hub.lease_seconds"] == str(granted)
-    now = bench.clock.now
-    (line,) = list_subscriptions(bench.settings.state_dir, clock=bench.clock)
-    assert line == Listing("active", "s.example", "s.example", FEED, now, now + granted, 0, None, "")
+    assert bench.subscription().expires_at == bench.clock.now + granted
 
 
-def test_requests_that_wait_are_limited_in_all_and_by_host(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(values, "MAX_PENDING", 3)
-    monkeypatch.setattr(values, "MAX_UNVERIFIED", 2)
-    answers = [bench.post(form(callback=f"https://S.example:{8000 + n}/")) for n in range(3)]
-    answers += [bench.post(form(callback=f"https://t{n}.example/")) for n in range(3)]
-    # The third of all takes the place of the second of a host.
-    assert [one.status for one in answers] == [202, 202, 429, 202, 202, 503]
-    assert answers[2].headers == answers[5].headers == (("Retry-After", "60"),)
-    assert bench.post(form(callback="https://s.example:8000/")).status == 202  # it replaces its own request
+@pytest.mark.parametrize("mode", ["subscribe", "unsubscribe"])
+def test_a_request_that_waits_already_is_accepted_again_without_a_write(bench: Bench, mode: str) -> None:
+    bench.subscribe()
+    store = bench.settings.state_dir / STORE_FILE_NAME
+    with closing(sqlite3.connect(store)) as other:
+        for secret, is_new in (("a", True), ("a", False), ("b", mode == "subscribe")):
+            (before,) = other.execute("PRAGMA data_version")
+            assert bench.post(form(mode, secret=secret)).status == 202
+            assert (other.execute("PRAGMA data_version").fetchone() != before) == is_new
     bench.work()
-    assert bench.post(form(callback="https://t1.example/")).status == 202
+    assert len(bench.gets) == 2
 
 
-@pytest.mark.parametrize(("seconds", "taken"), [(29, "abc"), (30, "ab")])  # when it is asked again
-def test_who_was_asked_in_vain_makes_room_for_who_was_not_asked_yet(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, seconds: float, taken: str
-) -> None:
-    monkeypatch.setattr(values, "MAX_PENDING", 3)
-    bench.on_get = status(None, is_silence=True)
+def test_a_request_that_comes_while_the_same_one_is_asked_is_asked_by_itself(bench: Bench) -> None:
+    def refuse(_: CallbackRequest) -> CallbackResponse:
+        bench.on_get = echo
+        bench.post(form())
+        return CallbackResponse(404, "HTTP 404")
+
+    bench.on_get = refuse
+    bench.subscribe()
+    assert bench.states() == [("active", 0)]
+
+
+# ---- Limits ------------------------------------------------------------------------------------------------
+
+
+def test_a_subscriber_may_ask_fifty_times_a_minute_in_each_mode(bench: Bench) -> None:
+    bench.subscribe()
+    for number in range(50):
+        assert bench.post(form(secret=str(number))).status == 202
+    refusal = "there are too many requests of this subscriber; try again later"
+    assert bench.post(form(secret="more")) == HubAnswer(429, refusal, (("Retry-After", "60"),))
+    assert bench.post(form("unsubscribe")).status == 202
+    bench.subscribe(path=JSON_FEED)
+    bench.wait(60)
+    assert bench.post(form(secret="later")).status == 202
+
+
+def asked_hosts(bench: Bench) -> list[str]:
+    """The hosts of strangers, in the order in which they would be asked."""
+    bench.hub.look()
+    return [one.domain for one in iter(lambda: bench.hub.take("newcomer"), None)]
+
+
+def test_no_request_of_a_domain_is_refused_and_its_newest_fifty_wait(bench: Bench) -> None:
+    for number in range(60):
+        assert bench.post(form(callback=f"https://h{number}.many.example/")).status == 202
+    assert bench.hosts("subscribe") == sorted(f"h{number}.many.example" for number in range(10, 60))
+    assert bench.post(form(callback="https://h59.many.example/", secret="new")).status == 202
+    assert len(bench.hosts("subscribe")) == 50
+
+
+def test_when_all_room_is_taken_the_domain_with_the_most_requests_makes_room(bench: Bench) -> None:
+    for number in range(1000):
+        bench.post(form(callback=f"https://h{number}.d{number % 20}.example/"))
+    for number in range(20):
+        assert bench.post(form(callback=f"https://new{number}.example/")).status == 202
+    assert len(bench.hosts("subscribe")) == 1000
+    waiting = Counter(host.partition(".")[2] for host in bench.hosts("subscribe"))
+    assert {waiting[f"d{number}.example"] for number in range(20)} == {49}
+
+
+def test_without_a_domain_that_has_more_only_one_asked_in_vain_makes_room(bench: Bench) -> None:
+    bench.on_get = SILENCE
     bench.post(form(callback="https://away.example/"))
     bench.work()
-    bench.clock.now += seconds
-    bench.running_time.now += seconds
-    for name in "abcd":
-        status_code = bench.post(form(callback=f"https://{name}.example/")).status
-        assert status_code == (202 if name in taken else 503)
-    bench.on_get = echo
-    bench.wait(60)
-    listed = list_subscriptions(bench.settings.state_dir, clock=bench.clock)
-    assert {line.host for line in listed} - {"away.example"} == {f"{name}.example" for name in taken}
+    for number in range(999):
+        bench.post(form(callback=f"https://h{number}.example/"))
+    answers = [bench.post(form(callback=f"https://new{number}.example/")) for number in range(2)]
+    assert answers[0].status == 202
+    refusal = "there are too many unverified requests; try again later"
+    assert answers[1] == HubAnswer(503, refusal, (("Retry-After", "60"),))
+    assert "away.example" not in bench.hosts("subscribe")
+    assert bench.post(form(callback="https://h5.example/", secret="new")).status == 202
 
 
-def test_no_limit_keeps_a_confirmed_subscriber_from_renewing_or_leaving(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bench.subscribe()
-    bench.subscribe(callback="https://s.example/leaves")
-    monkeypatch.setattr(values, "MAX_PENDING", 2)
-    monkeypatch.setattr(values, "MAX_UNVERIFIED", 1)
-    for name in "st":
-        assert bench.post(form(callback=f"https://{name}.example/stranger")).status == 202
-    assert bench.post(form(callback="https://u.example/stranger")).status == 503
-    assert bench.post(form()).status == 202
-    assert bench.post(form("unsubscribe", "https://s.example/leaves")).status == 202
-    assert [exchange.lane for exchange in bench.hub.due()] == ["renewal"] * 2 + ["verification"] * 2
-
-
-def test_a_stranger_cannot_make_the_hub_hammer_a_host(bench: Bench) -> None:
+def test_domains_take_turns_and_the_newest_of_each_is_asked_first(bench: Bench) -> None:
     bench.on_get = status(404)
-    for number in range(60):
-        assert bench.post(form()).status == (202 if number < 50 else 429)
-        bench.work()
-    assert len(bench.sent) == 50
-    bench.wait(59)
-    assert bench.post(form()).status == 429
-    bench.wait(1)
-    assert bench.post(form()).status == 202
+    for name in ("a1.a", "a2.a", "b1.b", "a3.a", "b2.b", "c1.c"):
+        bench.post(form(callback=f"https://{name}.example/"))
+    bench.work()
+    order = [sent.url.split("/")[2].split(".")[0] for sent in bench.sent]
+    assert order == ["a3", "b2", "c1", "a2", "b1", "a1"]
+    for name in ("a4.a", "d1.d"):
+        bench.post(form(callback=f"https://{name}.example/"))
+    assert asked_hosts(bench) == ["d.example", "a.example"]  # which was asked three times in this minute
 
 
-@pytest.mark.parametrize("code", [404, 200])  # a website that answers anything has confirmed nothing
-def test_a_stranger_with_many_names_cannot_make_the_hub_hammer_an_address(bench: Bench, code: int) -> None:
+def test_strangers_wait_where_fifty_were_tried_within_a_minute(bench: Bench) -> None:
     names = [f"n{number}.example" for number in range(100)]
     bench.networks = dict.fromkeys(names, "203.0.113.7")
-    bench.on_get = status(code)
+    bench.on_get = status(404)
     for name in names:
-        assert bench.post(form(callback=f"https://{name}/")).status == 202  # nobody knows the address yet
-    for _ in range(3):
-        bench.work()
-    assert len(bench.sent) == 50
-    assert bench.post(form(callback=f"https://{names[0]}/")).status == 429
-    bench.wait(60)
+        assert bench.post(form(callback=f"https://{name}/")).status == 202
     bench.work()
+    assert len(bench.sent) == 50
+    assert bench.post(form(callback=f"https://{names[0]}/")).status == 202
+    bench.wait(19)
+    bench.wait(40)
+    assert len(bench.sent) == 50
+    bench.wait(20)
     assert len(bench.sent) == 100
 
 
-def test_a_victim_that_is_named_first_is_tried_fifty_times_a_minute_although_others_confirm(
+def test_strangers_who_confirm_are_not_counted_at_their_network_but_where_they_led_before(
     bench: Bench,
 ) -> None:
-    bench.tried_first = ["203.0.113.7"]
+    bench.networks = {f"n{number}.example": "203.0.113.7" for number in range(60)}
+    for name in bench.networks:
+        bench.subscribe(callback=f"https://{name}/")
+    assert len(bench.hosts()) == 60
+    bench.tried_first = ["198.51.100.9"]
+    for number in range(60):
+        bench.post(form(callback=f"https://m{number}.example/"))
+    bench.work()
+    assert len(bench.hosts()) == 60 + 50
+
+
+def test_subscribers_owe_nothing_to_strangers_who_point_at_their_address(bench: Bench) -> None:
+    bench.subscribe()
+    bench.networks = {"s.example": "203.0.113.7"}  # the callback has moved
+    bench.networks |= {f"n{number}.example": "203.0.113.7" for number in range(60)}
+    bench.on_get = status(404)
     for number in range(60):
         bench.post(form(callback=f"https://n{number}.example/"))
     bench.work()
-    assert (len(bench.sent), bench.states().count(("active", 0))) == (50, 50)
-
-
-def test_an_address_that_accepts_deliveries_has_confirmed_them(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(hub, "MAX_CACHED_NETWORKS", 1)  # of which the cache holds no more
-    bench.subscribe()
-    bench.networks = {"s.example": "203.0.113.7"}  # the callback has moved
+    bench.on_get = echo
     for number in range(60):
         bench.change(str(number))
+    bench.subscribe(secret="renewed")
     assert len(bench.contents) == 60
+    assert bench.subscription().secret == b"renewed"
 
 
-def test_callbacks_that_move_to_an_address_that_refuses_do_not_hammer_it(bench: Bench) -> None:
-    names = [f"n{number}.example" for number in range(60)]
-    for name in names:
-        bench.subscribe(callback=f"https://{name}/")
-    bench.networks = dict.fromkeys(names, "203.0.113.7")
-    bench.on_post = status(404)
-    bench.change()
-    assert len(bench.posts) == 50
-
-
-def test_a_stranger_cannot_make_the_hub_hammer_a_subscriber(bench: Bench) -> None:
+def test_strangers_take_no_worker_of_a_subscriber_at_the_same_address(bench: Bench) -> None:
+    names = [f"n{number}.example" for number in range(6)]
+    bench.networks = dict.fromkeys(["s.example", *names], "203.0.113.7")
     bench.subscribe()
-    bench.on_get = status(404)
-    for _ in range(5):
-        assert bench.post(form("unsubscribe")).status == 202
-        bench.work()
-    assert len(bench.gets) == 2
-    bench.wait(1.2)
-    assert len(bench.gets) == 3
+    meanwhile: list[int] = []
+
+    def hang_while_content_is_delivered(request: CallbackRequest) -> CallbackResponse:
+        if not meanwhile:  # the first of the strangers, all of whom have begun
+            bench.publish("two")
+            bench.hub.look()
+            meanwhile.append(len(bench.posts))
+            delivery = bench.hub.take("delivery")
+            assert delivery
+            bench.hub.perform(delivery)
+            meanwhile.append(len(bench.posts))
+        return CallbackResponse(404, "HTTP 404")
+
+    bench.on_get = hang_while_content_is_delivered
+    for name in names:
+        bench.post(form(callback=f"https://{name}/"))
+    bench.work()
+    assert meanwhile == [0, 1]
 
 
-def test_an_address_with_a_tenth_of_all_is_denied_more_and_may_renew_it(
-    bench: Bench, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("whose", ["domain", "address"])
+def test_a_tenth_of_all_is_for_one_domain_or_address_which_may_renew_it(
+    bench: Bench, caplog: pytest.LogCaptureFixture, whose: str
 ) -> None:
     caplog.set_level(logging.INFO)
     bench.settings = settings(bench.settings.state_dir, max_subscriptions=29)
     bench.restart()
-    bench.networks = {f"{name}.example": "192.0.2.1" for name in "abc"}
-    for name in "abc":  # whose address nobody knows yet
+    names = [f"{name}.example" if whose == "address" else f"{name}.s.example" for name in "abc"]
+    bench.networks = dict.fromkeys(names, "192.0.2.1") if whose == "address" else {}
+    answers = []
+    for name in names:
+        answers.append(bench.post(form(callback=f"https://{name}/")))
+        bench.work()
+    told = [asked["hub.reason"] for asked in bench.gets if asked["hub.mode"] == "denied"]
+    too_many = f"there are too many subscriptions of this {whose}"
+    if whose == "address":  # which nobody knows until it is asked
+        assert told == [too_many]
+        assert (
+            f"hub /feed.xml c.example: subscribe confirmed: HTTP 200, denied: {too_many[10:]}" in caplog.text
+        )
+    else:
+        assert answers[2] == HubAnswer(429, f"{too_many}; try again later", (("Retry-After", "3600"),))
+    bench.subscribe(callback=f"https://{names[0]}/")
+    assert bench.hosts() == names[:2]
+
+
+def test_the_total_of_subscriptions_is_bounded(bench: Bench) -> None:
+    bench.settings = settings(bench.settings.state_dir, max_subscriptions=3)
+    bench.restart()
+    for name in "abc":
         bench.subscribe(callback=f"https://{name}.example/")
-    assert [asked["hub.mode"] for asked in bench.gets] == ["subscribe"] * 3 + ["denied"]
-    too_many = "too many subscriptions of this address"
-    assert bench.gets[-1]["hub.reason"] == f"there are {too_many}"
-    assert f"hub /feed.xml c.example: subscribe confirmed: HTTP 200, denied: {too_many}" in caplog.messages
-    refusal = bench.post(form(callback="https://c.example/"))
-    assert refusal.text == f"there are {too_many}; try again later"
-    bench.subscribe(callback="https://a.example/")
-    assert bench.states() == [("active", 0)] * 2
+    refusal = "there are too many subscriptions; try again later"
+    refused = bench.post(form(callback="https://d.example/"))
+    assert refused == HubAnswer(503, refusal, (("Retry-After", "3600"),))
 
 
 # ---- Verification ------------------------------------------------------------------------------------------
@@ -319,9 +374,6 @@ def test_a_callback_keeps_its_own_query_to_the_letter(bench: Bench, callback: st
     assert asked.url.startswith(f"{callback}{joint}hub.mode=subscribe&hub.topic={topic_url}&hub.challenge=")
     assert (sent.url, sent.read_body_bytes) == (callback, 0)
     assert (asked.timeout_seconds, sent.timeout_seconds) == (5.0, 10.0)
-    bench.subscribe(callback=callback)
-    # A renewal and a delivery can prove an outage, a stranger's request cannot.
-    assert [one.confirmed_network for one in bench.sent] == [None, "s.example", "s.example"]
 
 
 def test_challenges_are_random_and_plain(bench: Bench) -> None:
@@ -347,7 +399,7 @@ def echoing(code: int | None, body: str) -> Answer:
     ("code", "body"),
     [(200, body) for body in ("{}\n", " {}", "{}{}", "<p>{}</p>", "")]
     + [(204, "")]
-    + [(code, "{}") for code in (404, 500, 302, None)],  # None: a refused connection, or another protocol
+    + [(code, "{}") for code in (404, 500, 302)],
 )
 def test_anything_but_the_whole_challenge_with_2xx_leaves_things_as_they_were(
     bench: Bench, code: int | None, body: str
@@ -365,15 +417,6 @@ def test_anything_but_the_whole_challenge_with_2xx_leaves_things_as_they_were(
     assert [signature(sent) for sent in bench.posts] == [signed("old", "two")]
 
 
-def test_a_request_is_verified_once_and_the_newest_of_a_subscriber_counts(bench: Bench) -> None:
-    for secret in ("first", "second", "third"):
-        assert bench.post(form(secret=secret)).status == 202
-    bench.work()
-    assert len(bench.gets) == 1
-    bench.change()
-    assert [signature(sent) for sent in bench.posts] == [signed("third", "two")]
-
-
 def test_what_is_confirmed_counts_although_a_newer_request_waits_which_is_asked_by_itself(
     bench: Bench,
 ) -> None:
@@ -387,23 +430,23 @@ def test_what_is_confirmed_counts_although_a_newer_request_waits_which_is_asked_
         bench.on_get = slow
         bench.post(form(secret="mine"))
         bench.work()
-        bench.wait(2)
-        (line,) = list_subscriptions(bench.settings.state_dir, clock=bench.clock)
-        assert line.expires_at == bench.clock.now - 2 + bench.settings.lease_seconds
+        assert bench.subscription().expires_at == bench.clock.now + bench.settings.lease_seconds
     assert len(bench.gets) == 4
     bench.change()
     assert [signature(sent) for sent in bench.posts] == [signed("mine", "two")]
 
 
-def test_a_refusal_of_an_older_request_leaves_the_newer_one(bench: Bench) -> None:
-    def refuse(_: CallbackRequest) -> CallbackResponse:
-        bench.on_get = echo
-        bench.post(form())
-        return CallbackResponse(404, "HTTP 404")
+def test_a_request_that_came_while_its_callback_confirmed_is_a_subscribers(bench: Bench) -> None:
+    def ask_meanwhile(request: CallbackRequest) -> CallbackResponse:
+        bench.on_get = SILENCE
+        bench.post(form(secret="newer"))
+        return echo(request)
 
-    bench.on_get = refuse
+    bench.on_get = ask_meanwhile
     bench.subscribe()
-    assert bench.states() == [("active", 0)]
+    bench.wait(60)
+    bench.hub.look()
+    assert (bench.hub.take("newcomer"), bench.states()) == (None, [("active", 0), ("subscribe", 0)])
 
 
 def test_unsubscriptions_by_strangers_do_not_replace_a_renewal(bench: Bench) -> None:
@@ -415,8 +458,7 @@ def test_unsubscriptions_by_strangers_do_not_replace_a_renewal(bench: Bench) -> 
     bench.on_get = consider
     bench.post(form("unsubscribe"))
     bench.post(form(secret="renewed"))
-    for _ in range(2):
-        bench.wait(2)
+    bench.work()
     bench.change()
     assert [signature(sent) for sent in bench.posts] == [signed("renewed", "two")]
 
@@ -428,15 +470,47 @@ def test_spellings_of_one_callback_are_one_subscription_and_the_latest_is_used(b
     assert [sent.url for sent in bench.posts] == ["https://S.EXAMPLE/~ann/%2f"]
 
 
+@pytest.mark.parametrize(("is_subscriber", "pause"), [(False, 30), (True, 60)])
+@pytest.mark.parametrize("silence", [SILENCE, status(None, is_refused=True)])
+def test_a_request_that_gets_no_http_answer_is_tried_three_times(
+    bench: Bench, silence: Answer, is_subscriber: bool, pause: int
+) -> None:
+    if is_subscriber:
+        bench.subscribe()
+    before = bench.states()
+    bench.on_get = silence
+    bench.post(form())
+    for tries, seconds in ((1, 0), (1, pause - 1), (2, 1), (2, pause - 1), (3, 1), (3, 3600)):
+        bench.wait(seconds)
+        assert len(bench.gets) == len(before) + tries
+        assert bench.states() == (before if tries == 3 else [*before, ("subscribe", 0)])
+
+
+def test_a_stranger_without_a_second_turn_is_dropped_two_minutes_after_the_first(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    bench.on_get = SILENCE
+    bench.post(form())
+    bench.work()
+    bench.clock.now += 119
+    bench.hub.upkeep()
+    assert bench.states() == [("subscribe", 0)]
+    bench.clock.now += 1
+    bench.hub.upkeep()
+    assert bench.states() == []
+    assert caplog.messages[-1] == "hub /feed.xml s.example: subscribe not confirmed: no answer in time"
+
+
+def test_a_notice_is_tried_once(bench: Bench) -> None:
+    bench.subscribe()
+    bench.on_get = SILENCE
+    remove_subscriptions(bench.settings.state_dir, selector("s.example"), clock=bench.clock)
+    bench.work()
+    assert (bench.states(), bench.gets[-1]["hub.mode"]) == ([], "denied")
+
+
 # ---- Delivery ----------------------------------------------------------------------------------------------
-
-
-def signature(sent: CallbackRequest) -> str | None:
-    return sent.headers.get("X-Hub-Signature")
-
-
-def signed(secret: str, text: str) -> str:
-    return "sha256=" + hmac.new(secret.encode(), text.encode(), "sha256").hexdigest()
 
 
 @pytest.mark.parametrize("secret", ["s", "pass word", "é" * 99 + "x", "\x00"])
@@ -453,22 +527,21 @@ def test_nothing_is_sent_while_the_content_is_the_same_and_a_renewal_only_extend
 ) -> None:
     bench.subscribe()
     bench.change()
-    (before,) = list_subscriptions(bench.settings.state_dir, clock=bench.clock)
-    assert (before.last_attempt_at, before.last_outcome) == (bench.clock.now, "HTTP 204")
+    before = bench.subscription()
+    assert (before.tried_at, before.outcome) == (bench.clock.now, "HTTP 204")
     for _ in range(2):
         bench.wait(60)
         bench.subscribe()
         bench.restart()
         bench.change()
-    (renewed,) = list_subscriptions(bench.settings.state_dir, clock=bench.clock)
-    assert renewed == before._replace(expires_at=bench.clock.now + bench.settings.lease_seconds)
+    assert bench.subscription() == before._replace(expires_at=bench.clock.now + bench.settings.lease_seconds)
     assert bench.contents == ["two"]
 
 
 def test_a_change_that_is_taken_back_in_time_is_not_delivered(bench: Bench) -> None:
     bench.subscribe()
     bench.publish("two")
-    (due,) = bench.hub.due()
+    (due,) = started(bench.hub)
     bench.publish("one")
     bench.hub.perform(due)
     assert bench.contents == []
@@ -485,6 +558,45 @@ def test_of_several_changes_during_a_slow_delivery_the_newest_is_next(bench: Ben
     bench.on_post = accept_late
     bench.change()
     assert bench.contents == ["two", "four"]
+
+
+@pytest.mark.parametrize("answer", [SILENCE, OUTAGE, status(500)])
+def test_content_is_sent_again_where_it_is_unknown_what_the_callback_has(
+    bench: Bench, answer: Answer
+) -> None:
+    bench.subscribe()
+    bench.on_post = answer  # which may have come too late, or was lost
+    bench.change("two")
+    bench.on_post = status(204)
+    bench.publish("one")
+    bench.wait(100)
+    assert bench.contents == ["two", "one"]
+    bench.wait(5000)
+    assert bench.contents == ["two", "one"]
+
+
+@pytest.mark.parametrize("renews", [False, True])
+def test_content_is_sent_again_after_a_kill_before_the_answer_was_stored(bench: Bench, renews: bool) -> None:
+    class Killed(BaseException):
+        pass
+
+    def kill(_: CallbackRequest) -> CallbackResponse:
+        raise Killed
+
+    bench.subscribe()
+    if renews:
+        bench.post(form(secret="renewed", lease_seconds="3600"))
+    bench.on_post = kill
+    bench.publish("two")
+    bench.hub.look()
+    delivery = bench.hub.take("delivery")
+    assert delivery
+    with pytest.raises(Killed):
+        bench.hub.perform(delivery)
+    bench.on_post, bench.topics = status(204), topics("one")
+    bench.restart()
+    bench.work()
+    assert bench.contents == ["two", "one"]
 
 
 @pytest.mark.parametrize("code", [None, 302, 304, 400, 404, 500])
@@ -504,7 +616,7 @@ def test_three_failures_in_a_row_remove_and_are_told_once(
     bench.change("three")  # new content does not shorten the wait
     bench.wait(3959)
     assert bench.states() == [("failing", 2)]
-    bench.on_get = status(code, is_silence=code is None)  # the answer to a notice does not matter
+    bench.on_get = status(code)  # the answer to a notice does not matter
     bench.wait(1)
     assert bench.states() == []
     bench.wait(DAY)
@@ -553,16 +665,19 @@ def test_who_has_subscribed_anew_is_not_told_of_the_removal_before(bench: Bench)
     assert bench.gets[-1]["hub.mode"] == "subscribe"
 
 
-def test_notices_that_wait_do_not_grow_without_bound(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "MAX_NOTICES", 2)
-    for number in range(4):
-        bench.subscribe(callback=f"https://s{number}.example/")
-    bench.on_post = status(500)
+def test_who_renewed_while_it_failed_gets_the_content_although_that_is_the_old_one(bench: Bench) -> None:
+    """It may have taken the content in between, for which no answer came."""
+    bench.subscribe()
+    bench.on_post = SILENCE
+    bench.change("two")
+    bench.wait(100)
     bench.on_get = OUTAGE
-    bench.change()
-    for _ in range(2):
-        bench.wait(5000)
-    assert bench.states() == [("denied", 0)] * 2
+    bench.post(form(secret="renewed"))
+    bench.wait(5000)
+    bench.on_get, bench.on_post = echo, status(204)
+    bench.publish("one")
+    bench.wait(60)
+    assert bench.contents == ["two"] * 3 + ["one"]
 
 
 @pytest.mark.parametrize(("value", "seconds"), [("600", 600), ("1", 60)])
@@ -578,144 +693,15 @@ def test_retry_after_puts_the_next_attempt_off_and_never_forward(
     assert len(bench.contents) == 2
 
 
-def bug(_: CallbackRequest) -> CallbackResponse:
-    raise RuntimeError("bug")
-
-
-SILENCE = status(None, is_silence=True)
-OUTAGE = status(None, is_silence=True, own_fault=True)
-
-
-@pytest.mark.parametrize("fault", [OUTAGE, bug])
-def test_a_fault_of_our_own_is_no_failure_of_the_callback(
-    bench: Bench, caplog: pytest.LogCaptureFixture, fault: Answer
-) -> None:
-    bench.subscribe()
-    bench.on_get = fault
-    bench.post(form(secret="new"))
-    bench.work()
-    assert (bench.states(), len(bench.gets)) == ([("active", 0), ("subscribe", 0)], 2)
-    bench.on_get = echo
-    bench.wait(59)
-    assert len(bench.gets) == 2
-    bench.wait(1)
-    assert bench.states() == [("active", 0)]
-    bench.on_post = fault
-    bench.change()
-    for _ in range(4):
-        bench.wait(60)
-    assert len(bench.contents) == 5
-    assert {signature(sent) for sent in bench.posts} == {signed("new", "two")}
-    (line,) = list_subscriptions(bench.settings.state_dir, clock=bench.clock)
-    told = "an exchange with a callback failed unexpectedly" in caplog.messages
-    assert (line.failures, line.last_outcome, told) == (
-        (0, "error in the hub", True) if fault is bug else (0, "not reachable", False)
-    )
-
-
-def test_a_request_of_a_subscriber_waits_out_an_outage_of_an_hour(bench: Bench) -> None:
-    bench.subscribe()
-    bench.on_get = OUTAGE
-    bench.post(form())
-    bench.work()
-    for _ in range(59):
-        bench.wait(60)
-    bench.clock.now -= 100 * DAY  # it is the running time that counts
-    bench.work()
-    assert bench.states() == [("active", 0), ("subscribe", 0)]
-    bench.wait(60)
-    assert bench.states() == [("active", 0)]
-
-
-def test_a_request_that_replaces_another_has_an_hour_of_its_own(bench: Bench) -> None:
-    bench.subscribe()
-    bench.on_get = OUTAGE
-    for _ in range(2):
-        bench.post(form())
-        for _ in range(59):
-            bench.wait(60)
-    assert bench.states() == [("active", 0), ("subscribe", 0)]
-    for _ in range(2):
-        bench.wait(60)
-    assert bench.states() == [("active", 0)]
-
-
-@pytest.mark.parametrize(
-    ("silence", "is_renewal", "pause"), [(SILENCE, False, 30), (OUTAGE, False, 30), (SILENCE, True, 60)]
-)
-def test_a_request_that_nobody_answers_is_tried_three_times_in_two_minutes(
-    bench: Bench, silence: Answer, is_renewal: bool, pause: int
-) -> None:
-    if is_renewal:
-        bench.subscribe()
-    before = bench.states()
-    bench.on_get = silence
-    bench.post(form())
-    for tries, seconds in ((1, 0), (1, pause - 1), (2, 1), (2, pause - 1), (3, 1), (3, 3600)):
-        bench.wait(seconds)
-        assert len(bench.gets) == len(before) + tries
-        assert bench.states() == (before if tries == 3 else [*before, ("subscribe", 0)])
-
-
-def test_a_newcomer_that_gets_no_second_turn_is_dropped_two_minutes_after_the_first(
+def test_410_removes_at_once_without_a_notice_and_is_a_warning(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO)
-    bench.networks = dict.fromkeys(["s.example", "t.example"], "203.0.113.7")
-    bench.on_get = SILENCE
-    bench.post(form())
-    bench.work()
-    for number in range(50):
-        bench.post(form(callback=f"https://t.example/{number}"))  # they take all tries of their network
-    bench.on_get = status(404)
-    bench.work()
-    assert len(bench.gets) == 50
-    bench.on_get = echo
-    bench.wait(30)
-    assert bench.states() == [("subscribe", 0)] * 2  # turned away
-    bench.clock.now += 89
-    bench.running_time.now += 89
-    assert bench.states() == [("subscribe", 0)] * 2
-    sent = len(bench.sent)
-    bench.wait(1)
-    assert [line.host for line in list_subscriptions(bench.settings.state_dir)] == ["t.example"]
-    told = ["subscribe requested", "subscribe not confirmed: no answer in time"]
-    assert [line for line in caplog.messages if " s.ex" in line] == [
-        f"hub /feed.xml s.example: {each}" for each in told
-    ]
-    assert len(bench.sent) == sent + 1
-
-
-def test_who_was_not_tried_yet_comes_before_who_was(bench: Bench) -> None:
-    bench.on_get = SILENCE
-    for name in "ab":
-        bench.post(form(callback=f"https://{name}.example/"))
-    for seconds in (0, 30, 61):  # so that their domains were not tried lately
-        bench.work()
-        bench.clock.now += seconds
-        bench.running_time.now += seconds
-    bench.post(form(callback="https://c.example/"))
-    assert [one.limit_key for one in bench.hub.due()] == ["c.example", "a.example", "b.example"]
-
-
-def test_a_domain_that_was_not_tried_lately_comes_before_one_that_was(bench: Bench) -> None:
-    bench.on_get = status(404)
-    bench.subscribe(callback="https://a.example/1")
-    for name in "ab":
-        bench.post(form(callback=f"https://{name}.example/2"))
-    assert [one.limit_key for one in bench.hub.due()] == ["b.example", "a.example"]
-
-
-def test_names_that_led_to_one_network_take_turns_with_other_networks(bench: Bench) -> None:
-    bench.networks = dict.fromkeys(["a.example", "b.example"], "203.0.113.7")
-    bench.on_get = status(404)
-    for _ in range(2):
-        for name in "abc":
-            bench.post(form(callback=f"https://{name}.example/"))
-        keys = [one.limit_key for one in bench.hub.due()]
-        bench.work()
-        bench.wait(60)
-    assert keys == ["203.0.113.7", "c.example", "203.0.113.7"]
+    bench.subscribe()
+    bench.on_post = status(410)
+    bench.change()
+    line = f"hub /feed.xml s.example: content {topics('two')[FEED].digest[:12]} gone, removed: HTTP 410"
+    assert [(one.levelname, one.getMessage()) for one in caplog.records] == [("WARNING", line)]
+    assert bench.states() == []
 
 
 def test_a_callback_that_fails_cannot_renew_itself_to_the_front(bench: Bench) -> None:
@@ -732,103 +718,189 @@ def test_a_callback_that_fails_cannot_renew_itself_to_the_front(bench: Bench) ->
     assert [asked["hub.mode"] for asked in bench.gets].count("denied") == 1
 
 
+@pytest.mark.parametrize(
+    ("status", "value", "seconds"),
+    [
+        *((503, "120", 120), (429, "120", 120), (503, "9" * 5000, 3600)),
+        *((503, "Fri, 15 Jan 2027 08:10:00 GMT", 600), (503, "Fri, 31 Dec 9999 23:59:59 GMT", 3600)),
+        *((503, "soon", 0), (503, "-5", 0), (503, "٣", 0), (503, "Mon, 99 Foo 2026", 0)),
+        *((500, "120", 0), (200, "120", 0), (503, None, 0)),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date_and_an_hour_at_most(
+    status: int, value: str | None, seconds: float
+) -> None:
+    assert hub.retry_after_seconds(CallbackResponse(status, "", retry_after=value), 1.8e9) == seconds
+
+
+# ---- Faults of our own -------------------------------------------------------------------------------------
+
+
+def bug(_: CallbackRequest) -> CallbackResponse:
+    raise RuntimeError("bug")
+
+
+@pytest.mark.parametrize("fault", [OUTAGE, bug])
+def test_a_fault_of_our_own_is_no_failure_of_the_callback(
+    bench: Bench, caplog: pytest.LogCaptureFixture, fault: Answer
+) -> None:
+    bench.subscribe()
+    bench.on_get = fault
+    bench.post(form(secret="new"))
+    bench.work()
+    bench.on_get = echo
+    for seconds, states in ((59, [("active", 0), ("subscribe", 0)]), (1, [("active", 0)])):
+        bench.wait(seconds)
+        assert bench.states() == states
+    bench.on_post = fault
+    bench.change()
+    for _ in range(4):
+        bench.wait(60)
+    assert {signature(sent) for sent in bench.posts} == {signed("new", "two")}
+    assert (len(bench.contents), bench.subscription().failures) == (5, 0)
+    told = "an exchange with a callback failed unexpectedly" in caplog.messages
+    assert (bench.subscription().outcome, told) == (
+        ("error in the hub", True) if fault is bug else ("not reachable", False)
+    )
+
+
+def test_a_request_of_a_subscriber_waits_out_an_outage_of_an_hour_each(bench: Bench) -> None:
+    bench.subscribe()
+    bench.on_get = OUTAGE
+    for secret in "ab":
+        bench.post(form(secret=secret))
+        bench.work()
+        for _ in range(60):
+            assert bench.states() == [("active", 0), ("subscribe", 0)]
+            bench.wait(60)
+        assert bench.states() == [("active", 0)]
+
+
+def test_an_outage_of_our_own_is_not_waited_out_for_strangers(bench: Bench) -> None:
+    bench.on_get = OUTAGE
+    bench.post(form())
+    for _ in range(10):
+        bench.wait(30)
+    assert (len(bench.gets), bench.states()) == (3, [])
+
+
+def subscribe_in_networks(bench: Bench, count: int) -> list[str]:
+    hosts = [f"s{number}.example" for number in range(count)]
+    for host in hosts:
+        bench.subscribe(callback=f"https://{host}/")
+    return hosts
+
+
+def test_the_silence_of_three_networks_is_an_outage_that_costs_nobody_a_subscription(bench: Bench) -> None:
+    hosts = subscribe_in_networks(bench, 4)
+    bench.on_post = SILENCE
+    bench.change()
+    for _ in range(90):
+        bench.wait(60)
+    assert bench.hosts() == hosts
+    bench.on_post = status(204)
+    bench.wait(4320)
+    assert bench.states() == [("active", 0)] * 4
+
+
+@pytest.mark.parametrize("sign_of_life", [status(500), status(None, is_refused=True)])
+def test_who_is_silent_while_others_show_life_is_removed(bench: Bench, sign_of_life: Answer) -> None:
+    subscribe_in_networks(bench, 5)
+    bench.on_post = lambda request: (sign_of_life if "s4" in request.url else SILENCE)(request)
+    bench.change()
+    for _ in range(90):
+        bench.clock.now += 60
+        bench.running_time.now += 60
+        (bench.hub.look(), bench.hub.upkeep())
+        for lane in hub.LANES:
+            for one in reversed(list(iter(lambda lane=lane: bench.hub.take(lane), None))):
+                bench.hub.perform(one)
+    assert "s0.example" not in bench.hosts()
+
+
+def test_two_silent_networks_are_no_outage(bench: Bench) -> None:
+    subscribe_in_networks(bench, 2)
+    bench.on_post = SILENCE
+    bench.change()
+    for _ in range(2):
+        bench.wait(4320)
+    assert bench.hosts() == []
+
+
+@pytest.mark.parametrize(
+    ("tried", "broken_at", "began_at", "now", "is_outage"),
+    [
+        ("abc", 0, 10, 20, True),
+        ("abb", 0, 10, 20, False),
+        ("abc", 0, 10, 611, False),  # too long ago
+        ("abc", 15, 10, 20, False),  # a sign of life since
+    ],
+)
+def test_an_outage_is_three_networks_tried_within_ten_minutes_without_a_sign_of_life(
+    tried: str, broken_at: float, began_at: float, now: float, is_outage: bool
+) -> None:
+    silence = hub.Silence()
+    if broken_at < began_at:
+        silence.broken(broken_at)
+    for network in tried:
+        silence.tried(network, 10)
+    if broken_at > began_at:
+        silence.broken(broken_at)
+        for network in tried:
+            silence.tried(network, broken_at)
+    assert silence.is_outage(began_at, now) == is_outage
+
+
 # ---- Leases, topics and trouble ----------------------------------------------------------------------------
 
 
-def test_a_lease_counts_from_the_verification_and_its_end_ends_everything(bench: Bench) -> None:
+def test_a_lease_counts_from_the_verification_and_its_end_ends_everything(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     bench.post(form(lease_seconds="3600"))
     bench.wait(1000)
     bench.wait(3599)
-    bench.change()
     bench.on_post = status(500)
-    bench.change("three")
-    assert bench.contents == ["two", "three"]
+    bench.change()
     bench.wait(1)
+    assert (bench.states(), caplog.messages[-1]) == ([], "hub /feed.xml s.example: lease ended")
     bench.wait(3600)  # the back-off has ended, too
-    assert bench.contents == ["two", "three"]
-    assert bench.hub.counts()["active"] == 0
+    assert bench.contents == ["two"]
     assert bench.post(form("unsubscribe")).status == 404
     bench.subscribe()  # starts from the content of now
-    assert bench.contents == ["two", "three"]
+    assert bench.contents == ["two"]
 
 
-def test_a_clock_that_is_set_back_does_not_hold_up_a_retry(bench: Bench) -> None:
+@pytest.mark.parametrize("seconds_back", [4400, 10 * DAY])
+def test_a_clock_that_is_set_back_does_not_hold_up_a_retry(bench: Bench, seconds_back: float) -> None:
     bench.subscribe()
     bench.on_post = status(500)
     bench.change()
     bench.on_post = status(200)
-    bench.wait(-4400)  # longer than any retry
+    bench.wait(-seconds_back)  # longer than any retry
     assert bench.contents == ["two", "two"]
 
 
-def test_no_jump_of_the_clock_ends_what_a_jump_back_would_bring_to_life(
-    bench: Bench, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO)
-    bench.subscribe()
-    bench.clock.now += 1000 * DAY
-    for _ in range(3):
-        bench.running_time.now += DAY / 4
-        bench.hub.delete_expired()
-    bench.change()
-    assert bench.contents == []
-    bench.wait(-1000 * DAY)
-    assert bench.contents == ["two"]
-    bench.hub.delete_expired()
-    bench.clock.now += 1000 * DAY
-    for running_seconds in (0, DAY - 1):  # since the lease has ended again
-        bench.running_time.now += running_seconds
-        bench.hub.delete_expired()
-        assert len(bench.states()) == 1
-    bench.running_time.now += 1
-    bench.hub.delete_expired()
-    assert bench.states() == []
-    assert caplog.messages[-1] == "hub /feed.xml s.example: lease ended"
-
-
-@pytest.mark.parametrize("seconds_before", [0, 12 * DAY])
-def test_a_renewal_in_time_misses_nothing_although_the_lease_ends_meanwhile(
-    bench: Bench, seconds_before: float
-) -> None:
+def test_a_renewal_in_time_misses_nothing_although_the_lease_ends_meanwhile(bench: Bench) -> None:
     def agree_later(request: CallbackRequest) -> CallbackResponse:
-        bench.clock.now += 12 * DAY
+        bench.clock.now += 2
+        bench.hub.upkeep()
         return echo(request)
 
-    bench.subscribe()
+    bench.subscribe(lease_seconds="3600")
+    bench.wait(3599)
     bench.on_post = status(500)
-    bench.change()
-    bench.on_post = status(204)
+    bench.publish("two")
     bench.post(form())
     bench.on_get = agree_later
-    bench.wait(seconds_before)
-    bench.wait(100 - 12 * DAY)
-    assert (bench.states(), bench.contents) == ([("active", 0)], ["two", "two"])
-
-
-def test_a_delivery_counts_although_the_lease_ends_meanwhile(bench: Bench) -> None:
-    def accept_later(_: CallbackRequest) -> CallbackResponse:
-        bench.clock.now += 12 * DAY
-        return CallbackResponse(204, "HTTP 204")
-
-    bench.subscribe()
-    bench.on_post = accept_later
-    bench.change()
-    bench.wait(-12 * DAY)
+    bench.hub.look()
+    renewal = bench.hub.take("renewal")
+    assert renewal
+    bench.hub.perform(renewal)
+    bench.on_post = status(204)
+    bench.wait(100)
     assert (bench.states(), bench.contents) == ([("active", 0)], ["two"])
-
-
-def test_an_ended_subscription_goes_when_its_place_is_needed(bench: Bench) -> None:
-    bench.settings = settings(bench.settings.state_dir, max_subscriptions=2)
-    bench.restart()
-    for number, lease in enumerate(("7200", "3600")):
-        bench.subscribe(callback=f"https://s{number}.example/", lease_seconds=lease)
-    bench.wait(7200)
-    bench.hub.delete_expired()
-    assert len(bench.states()) == 2
-    bench.subscribe(callback="https://s2.example/")
-    bench.hub.delete_expired()
-    listed = list_subscriptions(bench.settings.state_dir, clock=bench.clock)
-    assert [line.host for line in listed] == ["s0.example", "s2.example"]  # the later end
 
 
 def test_a_topic_that_is_gone_rests_until_it_is_back_and_can_be_left(bench: Bench) -> None:
@@ -860,22 +932,29 @@ def test_a_request_that_the_operator_removes_while_its_callback_confirms_stays_r
     assert bench.states() == []
 
 
-@pytest.mark.parametrize("then", ["is removed", "has a successor"])
-def test_a_late_result_touches_nothing_else(bench: Bench, then: str) -> None:
-    def leave_meanwhile(_: CallbackRequest) -> CallbackResponse:
-        bench.on_post = status(200)
-        bench.post(form("unsubscribe"))
-        (request,) = (exchange for exchange in bench.hub.due() if exchange.lane == "renewal")
-        bench.hub.perform(request)
-        if then == "has a successor":
-            bench.post(form())
-            bench.hub.perform(bench.hub.due()[0])
+@pytest.mark.parametrize("has_successor", [False, True])
+def test_a_late_result_touches_nothing_else(bench: Bench, has_successor: bool) -> None:
+    def remove_meanwhile(_: CallbackRequest) -> CallbackResponse:
+        remove_subscriptions(bench.settings.state_dir, selector("s.example"), clock=bench.clock)
+        if has_successor:
+            other = Bench(bench.settings.state_dir / "other")  # of which only the row is wanted
+            other.subscribe()
+            rows, successor = Store(bench.settings.state_dir), other.subscription()
+            other.hub.stop(1)
+            assert rows.trouble
+            with closing(sqlite3.connect(bench.settings.state_dir / STORE_FILE_NAME)) as store, store:
+                values = (successor.id + 100, *successor.subscriber, *successor[2:])
+                store.execute(f"INSERT INTO subscription VALUES ({', '.join('?' * len(values))})", values)
         return CallbackResponse(500, "HTTP 500")
 
     bench.subscribe()
-    bench.on_post = leave_meanwhile
-    bench.change()
-    assert bench.states() == ([] if then == "is removed" else [("active", 0)])
+    bench.on_post = remove_meanwhile
+    bench.publish("two")
+    bench.hub.look()
+    delivery = bench.hub.take("delivery")
+    assert delivery
+    bench.hub.perform(delivery)
+    assert bench.states()[:-1] == ([("active", 0)] if has_successor else [])
 
 
 def test_a_hub_that_has_published_and_counted_nothing_or_has_no_place_for_a_store_answers(
@@ -896,60 +975,52 @@ def test_requests_that_cannot_be_stored_are_503(bench: Bench) -> None:
     bench.hub.stop(1)
     unavailable = HubAnswer(503, "requests cannot be stored at present", (("Retry-After", "60"),))
     assert bench.post(form()) == unavailable
-    with pytest.raises(StoreFault):
-        bench.hub.refresh_counts()
     assert bench.hub.counts() == {}
     bench.hub.publish(topics("two"))
 
 
-def test_what_is_accepted_and_what_the_operator_removes_waits_for_the_disk_and_nothing_else(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def connect(*arguments: Any) -> sqlite3.Connection:
-        connection = connect_really(*arguments)
-        connection.set_trace_callback(statements.append)
-        return connection
-
-    connect_really, statements = store.connect, list[str]()
-    monkeypatch.setattr(store, "connect", connect)
-    remove = partial(remove_subscriptions, bench.settings.state_dir, selector("s.example"))
-    for do, mode in (
-        (partial(bench.post, form()), "FULL"),
-        (bench.work, "NORMAL"),
-        (bench.change, "NORMAL"),
-        (remove, "FULL"),
-    ):
-        statements.clear()
-        do()
-        assert {one for one in statements if "synchronous" in one} == {f"PRAGMA synchronous = {mode}"}
+def test_nothing_is_sent_while_the_store_cannot_note_it(bench: Bench) -> None:
+    bench.subscribe()
+    bench.publish("two")
+    bench.hub.look()
+    delivery = bench.hub.take("delivery")
+    assert delivery
+    with closing(sqlite3.connect(bench.settings.state_dir / STORE_FILE_NAME)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        bench.hub.perform(delivery)
+        assert bench.contents == []
+    bench.work()
+    assert bench.contents == ["two"]
 
 
-def test_counting_for_others_does_not_touch_the_store(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: object) -> None:
-        raise AssertionError("the store was asked")
+def test_a_result_that_cannot_be_recorded_is_recorded_later_and_not_sent_again(bench: Bench) -> None:
+    def lock(_: CallbackRequest) -> CallbackResponse:
+        other = sqlite3.connect(bench.settings.state_dir / STORE_FILE_NAME, check_same_thread=False)
+        other.execute("BEGIN EXCLUSIVE")
+        threading.Timer(0.6, other.close).start()
+        return CallbackResponse(204, "HTTP 204")
 
     bench.subscribe()
-    monkeypatch.setattr(Store, "reading", fail)
-    assert bench.hub.counts() == {"active": 1, "pending": 0, "failing": 0, "behind": 0}
-    assert bench.hub.trouble() is None
-
-
-def test_a_result_that_cannot_be_recorded_is_recorded_later_and_not_sent_again(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    faults = [StoreFault("full")] * 2
-    save = Transaction.save
-
-    def save_later(*arguments: object) -> None:
-        if faults:
-            raise faults.pop()
-        save(*arguments)
-
-    bench.subscribe()
-    monkeypatch.setattr(hub, "POLL_SECONDS", 0.0)
-    monkeypatch.setattr(Transaction, "save", save_later)
+    bench.on_post = lock
     bench.change()
-    assert (faults, bench.contents) == ([], ["two"])
+    assert (bench.contents, bench.states()) == (["two"], [("active", 0)])
+
+
+def test_a_replaced_store_gets_the_content_anew(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    bench.subscribe()
+    store = bench.settings.state_dir / STORE_FILE_NAME
+    with closing(sqlite3.connect(store)) as copied, closing(sqlite3.connect(f"{store}.old")) as backup:
+        copied.backup(backup)
+    bench.change("two")
+    for suffix in ("-wal", "-shm"):
+        Path(f"{store}{suffix}").unlink()
+    Path(f"{store}.old").rename(store)
+    bench.publish("one")  # which the backup says that it has
+    assert bench.post(form()).status == 503
+    bench.hub.upkeep()
+    bench.work()
+    assert bench.contents == ["two", "one"]
+    assert "the hub's store was replaced: all its subscribers get the content anew" in caplog.messages
 
 
 def test_the_log_has_a_line_an_event_with_the_host_only(
@@ -998,17 +1069,6 @@ def test_the_log_has_a_line_an_event_with_the_host_only(
     assert "removed" in levels["WARNING"]
 
 
-def test_410_removes_at_once_without_a_notice_and_is_a_warning(
-    bench: Bench, caplog: pytest.LogCaptureFixture
-) -> None:
-    bench.subscribe()
-    bench.on_post = status(410)
-    bench.change()
-    line = f"hub /feed.xml s.example: content {topics('two')[FEED].digest[:12]} gone, removed: HTTP 410"
-    assert [(one.levelname, one.getMessage()) for one in caplog.records] == [("WARNING", line)]
-    assert bench.states() == []
-
-
 def test_what_is_for_labs_only_is_said_loudly_and_the_client_knows_the_own_host(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1025,143 +1085,118 @@ def test_what_is_for_labs_only_is_said_loudly_and_the_client_knows_the_own_host(
     ]
 
 
-# ---- Scheduling --------------------------------------------------------------------------------------------
+# ---- Turns -------------------------------------------------------------------------------------------------
 
 
-def exchange(lane: str, key: str, number: int = 0) -> hub.Exchange:
-    """One that is due for a row of its own."""
-    url = f"https://{key}/{number}"
-    who = Subscriber(FEED, url, url, key, key, key, BASE_URL + FEED)
-    return hub.Exchange(Subscription(number, who, None, 0.0, 0.0, ""), lane, key)
+def row(lane: str, domain: str, number: int = 0, network: str | None = None) -> DueRow:
+    return DueRow(lane, number, f"{lane} {domain} {number}", f"{domain}.example", network)
 
 
-@pytest.mark.parametrize(
-    ("status", "value", "seconds"),
-    [
-        *((503, "120", 120), (429, "120", 120), (503, "9" * 5000, 3600)),
-        *((503, "Fri, 15 Jan 2027 08:10:00 GMT", 600), (503, "Fri, 31 Dec 9999 23:59:59 GMT", 3600)),
-        *((503, "soon", 0), (503, "-5", 0), (503, "٣", 0), (503, "Mon, 99 Foo 2026", 0)),
-        *((500, "120", 0), (200, "120", 0), (503, None, 0)),
-    ],
-)
-def test_retry_after_is_seconds_or_a_date_and_an_hour_at_most(
-    status: int, value: str | None, seconds: float
-) -> None:
-    assert hub.retry_after_seconds(CallbackResponse(status, "", retry_after=value), 1.8e9) == seconds
-
-
-def test_a_fault_of_our_own_delays_a_minute_or_less_where_retries_are_quicker() -> None:
-    assert [hub.own_fault_seconds((seconds, 3600.0)) for seconds in (5.0, 90.0)] == [5.0, 60.0]
+def begun(schedule: hub.Schedule, lane: str) -> list[str]:
+    """The keys of what a lane begins until nothing is left that may."""
+    return [one.key for one in iter(lambda: schedule.take(lane), None)]
 
 
 @pytest.mark.parametrize(("workers", "limit"), [(1, 1), (7, 1), (8, 2), (16, 4), (64, 4)])
-def test_one_network_has_a_quarter_of_the_workers_and_four_at_most(workers: int, limit: int) -> None:
-    assert hub.max_workers_per_key(workers) == limit
+def test_a_domain_and_a_network_have_a_quarter_of_the_workers_and_four_at_most(
+    workers: int, limit: int
+) -> None:
+    for rows in (
+        [row("delivery", "slow", number) for number in range(20)],
+        [row("delivery", f"d{number}", number, "192.0.2.1") for number in range(20)],
+    ):
+        schedule = hub.Schedule(workers)
+        schedule.refill([*rows, row("delivery", "quick")])
+        assert begun(schedule, "delivery") == [*(one.key for one in rows[:limit]), "delivery quick 0"]
 
 
-def taken(
-    due: list[hub.Exchange], running: Sequence[hub.Exchange] = (), workers: int = 16
-) -> list[hub.Exchange]:
-    """What a hub with so many workers starts, lane by lane as it does."""
-    busy = list(running)
-    for lane, limit in product(hub.LANES, (1, hub.max_workers_per_key(workers))):
-        found = [one for one in due if one.lane == lane]
-        while hub.has_free_worker(busy, lane, workers) and (one := hub.first_startable(found, busy, limit)):
-            busy.append(one)
-    return busy[len(running) :]
+@pytest.mark.parametrize(("workers", "expected"), [(1, 1), (8, 1), (16, 3), (64, 4)])
+def test_strangers_of_a_domain_have_half_of_their_lane_at_most(workers: int, expected: int) -> None:
+    schedule = hub.Schedule(workers)
+    schedule.refill(row("newcomer", "d", number) for number in range(20))
+    assert len(begun(schedule, "newcomer")) == expected
 
 
-def test_due_exchanges_go_by_lane_and_one_of_each_key_before_the_second_of_any() -> None:
-    many = [exchange("delivery", "many", n) for n in range(3)]
-    due = [exchange("notice", "n"), exchange("retry", "r"), *many, exchange("delivery", "one")]
-    due += [exchange("verification", "v"), exchange("renewal", "w")]
-    order = [f"{one.limit_key}{one.row.id}" for one in taken(due)]
-    assert order == ["w0", "v0", "many0", "one0", "many1", "many2", "r0", "n0"]
-
-
-def test_a_key_with_a_worker_gets_the_next_after_those_without() -> None:
-    """Or a network would get each worker that it gives back at once again."""
-    many = [exchange("delivery", "many", n) for n in range(4)]
-    started = taken([*many[2:], exchange("delivery", "one")], many[:2], workers=16)
-    assert [one.limit_key for one in started] == ["one", "many", "many"]
-
-
-def test_a_key_gets_four_workers_of_sixteen() -> None:
-    due = [exchange("delivery", "slow", n) for n in range(40)] + [exchange("delivery", "quick")]
-    started = taken(due)
-    assert Counter(one.limit_key for one in started) == {"slow": 4, "quick": 1}
-    assert taken(due, started) == []
+def test_exchanges_of_names_that_turn_out_to_be_of_one_network_are_limited_together() -> None:
+    schedule = hub.Schedule(16)
+    schedule.refill(row("newcomer", f"d{number}", number) for number in range(5))
+    taken = [schedule.take("newcomer") for _ in range(5)]
+    assert [schedule.connect(one, "192.0.2.1") for one in taken if one] == [True] * 3 + [False] * 2
 
 
 def test_a_subscriber_has_one_exchange_at_a_time() -> None:
-    delivery, verification = exchange("delivery", "s"), exchange("verification", "s")
-    assert taken([verification], [delivery]) == []
-    assert taken([verification, delivery]) == [verification]
+    schedule = hub.Schedule(16)
+    delivery, renewal = row("delivery", "s"), row("renewal", "s")._replace(key="delivery s 0")
+    schedule.refill([delivery, renewal])
+    assert schedule.take("delivery") == delivery
+    assert schedule.take("renewal") is None
+    del schedule.running[delivery.key]
+    assert schedule.take("renewal") == renewal
 
 
-def test_strangers_and_the_dead_leave_workers_to_the_living_and_to_each_other() -> None:
-    lanes = ("renewal", "verification", "retry", "notice")
-    dead = [exchange(lane, f"{lane}{n}") for n in range(20) for lane in lanes]
-    living = [exchange("delivery", f"d{n}") for n in range(20)]
-    assert len(taken(living)) == 16
-    for workers, share in ((16, 2), (8, 1)):
-        started = Counter(one.lane for one in taken(dead, workers=workers))
-        expected = {"renewal": share, "verification": 3 * share, "retry": 2 * share, "notice": share}
-        assert started == expected
+def takes(bench: Bench, seconds: Callable[[str], float], then: Answer = echo) -> Answer:
+    """A callback that answers after so many seconds, by its host."""
+
+    def answer(request: CallbackRequest) -> CallbackResponse:
+        bench.running_time.now += seconds(request.url.split("/")[2])
+        return then(request)
+
+    return answer
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3, 16])
-def test_every_exchange_gets_its_turn_with_any_number_of_workers(workers: int) -> None:
-    left = [exchange(lane, f"h{n % 3}", n) for n, lane in enumerate(list(hub.LANES) * 5)]
-    while left:
-        started = taken(left, workers=workers)
-        assert 0 < len(started) <= workers
-        left = [one for one in left if one not in started]
-
-
-def test_who_was_slow_or_waited_for_a_retry_is_in_the_lane_of_retries_until_it_is_quick(bench: Bench) -> None:
-    def after(seconds: float, then: Answer = echo) -> Answer:
-        def answer(request: CallbackRequest) -> CallbackResponse:
-            bench.running_time.now += seconds
-            return then(request)
-
-        return answer
-
-    def lanes(text: str, *requests: str) -> list[str]:
-        for mode in requests:
-            bench.post(form(mode))
-        bench.publish(text)
-        found = [one.lane for one in bench.hub.due()]
-        bench.work()
-        return found
-
-    bench.subscribe()
-    assert lanes("two") == ["delivery"]
-    bench.on_post = after(2.0)
-    assert lanes("two again") == ["delivery"]
-    bench.on_get = after(2.1)
-    assert lanes("two again", "subscribe") == ["renewal"]
-    bench.on_get = echo
-    assert lanes("three") == ["retry"]
-    bench.on_post = after(2.1)
-    assert lanes("four") == ["delivery"]
-    bench.on_get, bench.on_post = status(404), status(204)
-    assert lanes("four", "unsubscribe") == ["retry"]
-    bench.wait(2)
-    bench.on_post = after(2.1)
-    assert lanes("five") == ["delivery"]
+def test_slow_subscribers_never_stand_before_quick_ones(bench: Bench) -> None:
+    slow_hosts = [f"h{number}.slow{number % 20}.example" for number in range(200)]
+    bench.on_get = takes(bench, lambda host: 1.9 if "slow" in host else 0.1)
+    for host in [*slow_hosts, "quick.example"]:
+        bench.subscribe(callback=f"https://{host}/")
+    bench.publish("two")
+    bench.hub.look()
+    first = bench.hub.take("delivery")
+    assert first and first.domain == "quick.example"
+    for host in [*slow_hosts, "quick.example"]:
+        bench.post(form(callback=f"https://{host}/", secret="new"))
     bench.restart()
-    bench.on_post = OUTAGE
-    assert lanes("six") == ["retry"]
-    bench.wait(60)
+    bench.hub.look()
+    first = bench.hub.take("renewal")
+    assert first and first.domain == "quick.example"
+
+
+def test_subscriptions_of_a_domain_take_turns_with_others(bench: Bench) -> None:
+    for number in range(20):
+        bench.subscribe(callback=f"https://h{number}.many.example/")
+    bench.subscribe(callback="https://other.example/")
+    bench.publish("two")
+    bench.hub.look()
+    first = [bench.hub.take("delivery") for _ in range(2)]
+    assert {one.domain for one in first if one} == {"many.example", "other.example"}
+
+
+@pytest.mark.parametrize(("seconds", "lane"), [(2.0, "delivery"), (2.1, "retry")])
+@pytest.mark.parametrize("by", ["delivery", "renewal"])
+def test_who_took_more_than_two_seconds_has_the_lane_of_retries_next(
+    bench: Bench, seconds: float, lane: str, by: str
+) -> None:
+    bench.subscribe()
+    bench.on_get = bench.on_post = takes(bench, lambda _: seconds)
+    if by == "delivery":
+        bench.change("two")
+    else:
+        bench.subscribe()
+    bench.publish("three")
+    (due,) = started(bench.hub)
+    assert due.lane == lane
     bench.on_post = status(204)
-    assert lanes("six", "subscribe") == ["retry"]
-    bench.wait(60)
-    assert lanes("seven", "subscribe") == ["renewal"]
-    bench.on_get = after(2.1, SILENCE)
-    bench.wait(60)
-    assert lanes("seven", "subscribe") == ["renewal"]
-    assert lanes("eight") == ["retry"]
+    bench.hub.perform(due)
+    bench.publish("four")
+    assert [one.lane for one in started(bench.hub)] == ["delivery"]
+
+
+def test_a_failure_is_tried_again_in_the_lane_of_retries(bench: Bench) -> None:
+    bench.subscribe()
+    bench.on_post = status(500)
+    bench.change()
+    bench.clock.now += 100
+    assert [one.lane for one in started(bench.hub)] == ["retry"]
 
 
 # ---- Threads -----------------------------------------------------------------------------------------------
@@ -1210,37 +1245,6 @@ def test_life_of_a_subscription(lab: Lab, tmp_path: Path) -> None:
         assert len(lab.posts()) == 1
 
 
-def test_callbacks_of_a_wildcard_domain_that_confirm_and_hang_delay_nobody(lab: Lab, tmp_path: Path) -> None:
-    def resolve(host: str) -> list[str]:
-        return ["127.0.0.66"] if "wild" in host else apart(host)
-
-    with running(lab, tmp_path, resolve=resolve, timeout=30.0) as subject:
-        for number in range(150):
-            lab.on("POST", f"/hang/{number}", hang)
-            url = lab.url(f"/hang/{number}", f"wild{number}.lab.example")
-            lab.wait(lambda url=url: subject.answer(FORM, form(callback=url)).status == 202)
-        post(subject, form(callback=lab.url("/honest", "h.d1.example")))
-        lab.wait(settled(subject, active=151, pending=0))
-    with running(lab, tmp_path, "two", resolve, timeout=30.0):  # which has resolved no name yet
-        lab.wait(lambda: lab.posts("/honest"))
-        lab.wait(lambda: len(lab.posts()) == 1 + hub.MAX_WORKERS_PER_KEY)
-        lab.released.set()
-
-
-def test_names_that_turn_out_to_be_of_one_network_have_its_workers_together(lab: Lab, tmp_path: Path) -> None:
-    def resolve(host: str) -> list[str]:
-        return apart(host) if host.startswith("honest") else ["127.0.0.66"]
-
-    with running(lab, tmp_path, resolve=resolve, timeout=60.0) as subject:
-        for number in range(10):
-            lab.on("GET", f"/{number}", hang)
-            post(subject, form(callback=lab.url(f"/{number}", f"h.d{number}.example")))
-        post(subject, form(callback=lab.url("/", "honest.d10.example")))
-        lab.wait(settled(subject, active=1))
-        lab.wait(lambda: len(lab.arrivals) == 1 + hub.MAX_WORKERS_PER_KEY)
-        lab.released.set()
-
-
 def test_a_hundred_subscribers_are_served(lab: Lab, tmp_path: Path) -> None:
     with running(lab, tmp_path, timeout=20.0) as subject:
         for number in range(100):
@@ -1264,10 +1268,9 @@ def test_stop_lets_the_running_delivery_finish_and_leaves_nothing(lab: Lab, tmp_
         lab.wait(settled(subject, active=1))
         subject.publish(topics("two"))
         lab.wait(lab.posts)
-        assert hub_threads() == {"hub-scheduler", "hub-worker"}
         stopping = threading.Thread(target=subject.stop, args=(PATIENCE_SECONDS,))
         stopping.start()
-        lab.wait(lambda: hub_threads() == {"hub-worker"})
+        lab.wait(lambda: len(hub_threads()) == 1)
         lab.released.set()
         stopping.join()
     lab.wait(lambda: not hub_threads())
@@ -1278,7 +1281,7 @@ def test_stop_lets_the_running_delivery_finish_and_leaves_nothing(lab: Lab, tmp_
 
 
 def test_stop_does_not_wait_longer_than_it_is_told(lab: Lab, tmp_path: Path) -> None:
-    lab.on("GET", "/cb", hang, agree)
+    lab.on("GET", "/cb", hang, agree_late)
     with running(lab, tmp_path, timeout=60.0) as subject:
         post(subject, form(callback=lab.url("/cb")))
         lab.wait(lab.gets)
@@ -1289,50 +1292,13 @@ def test_stop_does_not_wait_longer_than_it_is_told(lab: Lab, tmp_path: Path) -> 
         lab.wait(settled(subject, active=1, pending=0))
 
 
-def test_stop_begins_nothing_new(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "POLL_SECONDS", 600.0)
-    clock, sent = Clock(), list[CallbackRequest]()
-
-    def send(request: CallbackRequest, _: object) -> CallbackResponse:
-        sent.append(request)
-        return echo(request) if request.method == "GET" else CallbackResponse(500, "HTTP 500")
-
-    subject = hub.Hub(settings(tmp_path), clock=clock, send=send)
-    subject.publish(topics())
-    subject.start()
-    post(subject, form())
-    lab.wait(settled(subject, active=1))
-    subject.publish(topics("two"))
-    lab.wait(settled(subject, failing=1))
-    clock.now += DAY  # the next attempt is due, but nobody has looked
-    subject.stop(10)
-    assert (len(sent), hub_threads()) == (2, set())
-
-
-def test_the_scheduler_survives_whatever_happens(
+def test_the_hub_survives_what_nobody_expects(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(exchange: hub.Exchange) -> None:
-        failed.append(exchange.row)
-        subject.publish(topics("two"))  # so that the hub looks at once for what is due
-        raise MemoryError
-
-    failed: list[Row] = []
-    with running(lab, tmp_path, retry_delays=(1.0, 1.0)) as subject:
+    with running(lab, tmp_path) as subject:
         with monkeypatch.context() as patch:
-            broken = Mock(side_effect=StoreFault("broken"))
-            patch.setattr(Store, "reading", broken)
-            lab.wait(lambda: broken.call_count > 2)
-            assert "unexpected" not in caplog.text
-            patch.setattr(subject, "due", lambda: 1 / 0)
+            patch.setattr(hub.Hub, "look", Mock(side_effect=MemoryError))
             subject.publish(topics())
             lab.wait(lambda: "the hub's scheduler met an unexpected error and goes on" in caplog.messages)
-        for path in ("/cb", "/other"):
-            post(subject, form(callback=lab.url(path)))
-        lab.wait(settled(subject, active=2))
-        with monkeypatch.context() as patch:
-            patch.setattr(subject, "perform", fail)
-            subject.publish(topics("two"))
-            lab.wait(lambda: caplog.messages.count("a job of the hub failed unexpectedly") > 1)
-            assert len(failed) == 2  # none was due again at once
-        lab.wait(settled(subject, behind=0))
+        post(subject, form(callback=lab.url("/cb")))
+        lab.wait(settled(subject, active=1))

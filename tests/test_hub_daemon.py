@@ -25,10 +25,10 @@ from urllib.parse import parse_qsl, urlencode
 from urllib.request import Request, urlopen
 
 import pytest
-from hub_lab import FORM, Lab, agree, answer, hang, open_lab
+from hub_lab import FORM, Lab, agree, answer, hang, listed, open_lab
 from services import ROOT, SAMPLE, Address, Response, daemon, daemon_command, fetch
 
-from reviewslib.websub.store import STORE_FILE_NAME, Store, list_subscriptions
+from reviewslib.websub.store import STORE_FILE_NAME, Store
 
 HUB = "/api/websub/hub"
 ACCEPTED = "accepted; the callback will now be asked to confirm"
@@ -70,7 +70,7 @@ def subscribe(lab: Lab, service: Address, state: Path, path: str = "/feed.xml", 
 
 def active(state: Path) -> int:
     """The subscriptions in the store, which the daemon counts once a second."""
-    return [line.state for line in list_subscriptions(state)].count("active")
+    return [line.state for line in listed(state)].count("active")
 
 
 def counts(service: Address) -> dict[str, int]:
@@ -413,11 +413,8 @@ def test_the_operator_removes_a_subscriber_beside_the_daemon_and_the_callback_is
         nobody, wrong = remove("192.0.2.1"), remove("https://localhost/")
         assert (nobody.returncode, nobody.stdout) == (1, "no subscription of 192.0.2.1\n")
         assert wrong.returncode == 78
-        assert (
-            wrong.stderr
-            == "--unsubscribe 'https://localhost/' is neither a host, nor a .domain, nor a network\n"
-        )
-        done = remove("127.0.0.1")
+        assert wrong.stderr == "--unsubscribe 'https://localhost/' is neither a host nor a .domain\n"
+        done = remove("localhost")
         assert (done.returncode, done.stdout) == (0, "removed localhost /feed.xml\n")
         lab.wait(lambda: lab.gets()[-1]["hub.mode"] == "denied")
         assert lab.gets()[-1]["hub.reason"] == "removed by the operator of the hub"

@@ -1,6 +1,6 @@
-"""Crowds of strangers keep no newcomer waiting, an outage is proven, and what the hub costs is bounded.
+"""Crowds of strangers keep nobody waiting, slow callbacks stand behind quick ones, an outage is proven.
 
-Newcomers - Outage - Cost
+Newcomers - Slow callbacks - Outage - Cost
 """
 
 from __future__ import annotations
@@ -8,19 +8,31 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hub_lab import FEED, FORM, Bench, Lab, apart, form, open_lab, post, running, settled
+from hub_lab import (
+    FORM,
+    Exchange,
+    Lab,
+    agree,
+    apart,
+    form,
+    hang,
+    listed,
+    open_lab,
+    post,
+    running,
+    settled,
+    topics,
+)
 
-import hub
-from reviewslib.websub import values
-from reviewslib.websub.store import Store, Transaction, list_subscriptions
-from reviewslib.websub.values import Subscriber, Subscription, SubscriptionState
+from reviewslib.websub.store import Transaction, list_subscriptions
+from reviewslib.websub.values import Subscription
 
 
 @pytest.fixture
@@ -52,37 +64,94 @@ def black_hole() -> Iterator[int]:
 # ---- Newcomers ----
 
 
-def test_a_domain_without_a_name_server_does_not_close_the_hub_to_newcomers(lab: Lab, tmp_path: Path) -> None:
+def test_a_domain_without_a_name_server_is_accepted_and_delays_no_newcomer(lab: Lab, tmp_path: Path) -> None:
     with running(lab, tmp_path, resolve=fails) as subject:
-        asked = [form(callback=lab.url("/", f"h{number}.fails.example")) for number in range(1000)]
-        codes = [subject.answer(FORM, each).status for each in asked]
-        assert 0 < codes.count(202) <= 50
-        assert codes.count(429) == 1000 - codes.count(202)
+        asked = [form(callback=lab.url("/", f"h{number}.fails.example")) for number in range(300)]
+        assert {subject.answer(FORM, each).status for each in asked} == {202}
         post(subject, form(callback=lab.url("/honest")))
-        lab.wait(lambda: [line.host for line in list_subscriptions(tmp_path) if line.state == "active"])
+        lab.wait(settled(subject, active=1))
 
 
-def test_hundreds_of_black_holes_delay_no_newcomer(lab: Lab, tmp_path: Path) -> None:
-    with black_hole() as port, running(lab, tmp_path, timeout=1.0) as subject:
-        for number in range(300):
-            post(subject, form(callback=f"https://h{number}.black{number % 20}.example:{port}/"))
-        post(subject, form(callback=lab.url("/honest")))
-        lab.wait(lambda: lab.arrivals)
-        subject.refresh_counts()
-        assert subject.counts()["pending"] > 250
-
-
-def test_black_holes_of_25_domains_leave_room_for_newcomers(
-    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("domains", [20, 25])
+def test_a_thousand_black_holes_leave_room_and_turns_for_newcomers(
+    lab: Lab, tmp_path: Path, domains: int
 ) -> None:
-    monkeypatch.setattr(values, "MAX_PENDING", 200)
     with black_hole() as port, running(lab, tmp_path, timeout=1.0) as subject:
-        for number in range(200):
-            post(subject, form(callback=f"https://h{number}.black{number % 25}.example:{port}/"))
+        for number in range(1000):
+            post(subject, form(callback=f"https://h{number}.black{number % domains}.example:{port}/"))
         for number in range(10):
             post(subject, form(callback=lab.url("/honest", f"h.d{number}.example")))
         lab.wait(settled(subject, active=10))
-        assert subject.counts()["pending"] > 150
+        assert subject.counts()["pending"] > 900
+
+
+def test_names_of_strangers_that_lead_to_one_address_delay_neither_newcomers_nor_subscribers(
+    lab: Lab, tmp_path: Path
+) -> None:
+    def resolve(host: str) -> list[str]:
+        return apart(host) if host.startswith("honest") else ["127.0.0.66"]
+
+    lab.on("GET", "/hang", hang)
+    with running(lab, tmp_path, resolve=resolve, timeout=60.0) as subject:
+        post(subject, form(callback=lab.url("/cb", "at-the-address.d1.example")))
+        lab.wait(settled(subject, active=1))
+        for number in range(40):
+            post(subject, form(callback=lab.url("/hang", f"h.d{number}.example")))
+        lab.wait(lambda: [arrival.path for arrival in lab.arrivals].count("/hang") == 3)
+        post(subject, form(callback=lab.url("/", "honest.d10.example")))
+        subject.publish(topics("two"))
+        post(subject, form(callback=lab.url("/cb", "at-the-address.d1.example"), secret="renewed"))
+        lab.wait(settled(subject, active=2, behind=0, pending=40))
+        assert [arrival.path for arrival in lab.arrivals].count("/hang") == 3
+        lab.released.set()
+
+
+# ---- Slow callbacks ----
+
+
+def subscribe_all(lab: Lab, subject: Any, urls: list[str]) -> None:
+    """Fewer at a time than the requests of a domain that wait."""
+    for start in range(0, len(urls), 40):
+        for url in urls[start : start + 40]:
+            post(subject, form(callback=url))
+        lab.wait(settled(subject, active=min(len(urls), start + 40)))
+
+
+@pytest.mark.parametrize("domains", [1, 20])
+@pytest.mark.parametrize("addresses", [1, 200])
+def test_slow_callbacks_delay_no_quick_one_by_more_than_one_exchange(
+    lab: Lab, tmp_path: Path, domains: int, addresses: int
+) -> None:
+    def resolve(host: str) -> list[str]:
+        number = int(host.split(".")[0][1:])
+        return [f"127.0.1.{number % addresses + 1}" if number < 200 else f"127.0.2.{number - 199}"]
+
+    def late(exchange: Exchange) -> None:
+        exchange.server.released.wait(1.0)
+        agree(exchange)
+
+    urls = [lab.url("/slow", f"h{number}.d{number % domains}.example") for number in range(100)]
+    quick, renews, fails = (lab.url(f"/{n}", f"h{n}.d{n % 50}.example") for n in (231, 232, 233))
+    with running(lab, tmp_path, resolve=resolve, retry_delays=(1.0, 1.0)) as subject:
+        subscribe_all(lab, subject, [*urls, quick, renews, fails])
+        lab.on("POST", "/slow", late)
+        lab.on("GET", "/slow", late)
+        lab.on("POST", "/233", lambda exchange: exchange.answer(500), agree)
+        began = time.monotonic()
+        for url in urls:
+            post(subject, form(callback=url, secret="renewed"))
+        post(subject, form(callback=renews, secret="renewed"))
+        subject.publish(topics("two"))
+        arrived = [
+            lambda: lab.posts("/231"),
+            lambda: [arrival.path for arrival in lab.arrivals].count("/232") == 3,  # asked twice, served once
+            lambda: len(lab.posts("/233")) == 2,  # with the retry, after a second at least
+        ]
+        for each in arrived:
+            lab.wait(each)
+        behind = len(urls) - len(lab.posts("/slow"))
+        assert behind > 20, f"the slow ones have waited for {time.monotonic() - began:.1f} s"
+        lab.released.set()
 
 
 # ---- Outage ----
@@ -102,106 +171,40 @@ def test_three_subscribers_in_different_networks_prove_an_outage(lab: Lab, tmp_p
         raise socket.gaierror(socket.EAI_AGAIN, "")
 
     with running(lab, tmp_path, "two", resolve=resolve):
-        lab.wait(
-            lambda: all(line.last_outcome == "name not resolved" for line in list_subscriptions(tmp_path))
-        )
-    assert [line.failures for line in list_subscriptions(tmp_path)] == [0] * 3
+        lab.wait(lambda: all(row.outcome == "name not resolved" for row in subscriptions(tmp_path)))
+    assert [row.failures for row in subscriptions(tmp_path)] == [0] * 3
+
+
+def subscriptions(state_dir: Path) -> list[Subscription]:
+    return [row for row in list_subscriptions(state_dir) if isinstance(row, Subscription)]
 
 
 # ---- Cost ----
 
 
-@pytest.fixture
-def rows_read(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """The subscriptions and requests that have been read."""
-    read: list[object] = []
-
-    def counted(query: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
-        def run(*arguments: Any) -> Iterator[Any]:
-            for row in query(*arguments):
-                read.append(row)
-                yield row
-
-        return run
-
-    for name in ("subscriptions", "pending"):
-        monkeypatch.setattr(Transaction, name, counted(getattr(Transaction, name)))
-    return read
-
-
-@pytest.mark.parametrize("waits", [False, True])
-def test_a_look_reads_what_can_be_started_and_not_what_is_due_or_waits(
-    tmp_path: Path, rows_read: list[object], waits: bool
-) -> None:
-    bench = Bench(tmp_path)
-    bench.hub.stop(1)
-    store, now = Store(tmp_path), bench.clock.now
-    store.open()
-    with store.writing() as rows:
-        for number in range(3000):
-            host = f"h{number}.example"
-            url = f"https://{host}/"
-            who = Subscriber(FEED, url, url, host, host, f"192.0.2.{number % 20}", "")
-            row = Subscription(
-                None, who, None, now, now + 9999, "old", next_attempt_at=now + 60 if waits else 0
-            )
-            rows.save(SubscriptionState(), SubscriptionState(row))
-    store.close()
-    bench.start()
-    rows_read.clear()
-    assert len(list(bench.hub.due())) == (0 if waits else 16)
-    assert len(rows_read) <= (0 if waits else 32)
-    if waits:
-        bench.clock.now -= 7200  # only a clock that was set back makes these wait so long
-        assert len(list(bench.hub.due())) == 4
-    bench.hub.stop(1)
-
-
-def test_counting_is_done_once_a_second_whatever_happens_and_so_are_looks_when_nothing_does(
+def test_the_store_is_looked_at_once_a_second_where_nothing_happens(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counted, looked = list[float](), list[hub.Hub]()
-    count, due = Transaction.counts, hub.Hub.due
+    counted, looked = list[float](), list[float]()
+    count, due = Transaction.counts, Transaction.due
 
-    def remember(*arguments: Any) -> dict[str, int]:
+    def counts(*arguments: Any) -> dict[str, int]:
         counted.append(time.monotonic())
         return count(*arguments)
 
-    def look(subject: hub.Hub, *arguments: Any) -> Any:
-        looked.append(subject)
-        return due(subject, *arguments)
+    def look(*arguments: Any) -> Any:
+        looked.append(time.monotonic())
+        return due(*arguments)
 
-    monkeypatch.setattr(Transaction, "counts", remember)
-    monkeypatch.setattr(hub.Hub, "due", look)
+    monkeypatch.setattr(Transaction, "counts", counts)
+    monkeypatch.setattr(Transaction, "due", look)
     with running(lab, tmp_path) as subject:
-        for number in range(100):
-            post(subject, form(callback=lab.url("/", f"h{number}.d{number % 50}.example")))
-        lab.wait(lambda: len(lab.arrivals) == 100)
-        lab.wait(lambda: "hub-worker" not in [thread.name for thread in threading.enumerate()])
-        looked.clear()
+        for number in range(40):
+            post(subject, form(callback=lab.url("/", f"h{number}.d{number}.example")))
+        lab.wait(lambda: len(listed(tmp_path)) == len(lab.arrivals) == 40)
         before = len(counted)
-        lab.wait(lambda: len(counted) == before + 2)
-        assert len(looked) <= 4
+        lab.wait(lambda: len(counted) == before + 1)
+        looked.clear()
+        lab.wait(lambda: len(counted) == before + 3)
+        assert len(looked) <= 3
     assert all(later - earlier > 0.9 for earlier, later in pairwise(counted))
-
-
-def test_a_machine_without_threads_says_so_and_goes_on_later(
-    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    start, refused = threading.Thread.start, list[str]()
-
-    def refuse(thread: threading.Thread) -> None:
-        if thread.name == "hub-worker":
-            refused.append(thread.name)
-            raise RuntimeError("can't start new thread")
-        start(thread)
-
-    monkeypatch.setattr(hub, "POLL_SECONDS", 0.01)
-    with running(lab, tmp_path) as subject, monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", refuse)
-        post(subject, form(callback=lab.url("/cb")))
-        lab.wait(lambda: len(refused) > 5)
-        patch.undo()
-        lab.wait(settled(subject, active=1))
-    told = "the hub can start no thread, and tries again each second: can't start new thread"
-    assert (caplog.messages.count(told), "unexpected" in caplog.text) == (1, False)  # once a minute

@@ -6,7 +6,7 @@ client follows no redirects, uses no proxy, and keeps neither cookies nor connec
 
 This module knows HTTP and TLS. It must not know subscriptions, topics, the store or the hub's settings.
 
-Sections, in order: Exchanges - Outages - Connections - Client
+Sections, in order: Exchanges - Connections - Client
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from __future__ import annotations
 import errno
 import http.client
 import ipaddress
-import math
 import socket
 import ssl
 import threading
@@ -44,7 +43,6 @@ class CallbackRequest:
     body: bytes | None
     timeout_seconds: float  # for the whole exchange, from the resolver to the last byte that is read
     read_body_bytes: int  # how much of the answer's body matters
-    confirmed_network: str | None  # where the callback confirmed; a stranger's failure proves nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +54,17 @@ class CallbackResponse:
     body: bytes = b""  # only of a success, at most `read_body_bytes`
     retry_after: str | None = None
     network: str = ""  # of the address that answered with a status
-    is_silence: bool = False  # no answer at all, not even a refusal or another protocol
-    own_fault: bool = False  # silence for a reason that lies in this machine or its network
+    is_refused: bool = False  # the connection, by the callback's machine
+    own_fault: bool = False  # this machine itself lacks something, or its network does
     seconds: float = 0.0  # that the exchange took
 
     @property
     def is_success(self) -> bool:
         return self.status is not None and 200 <= self.status < 300
+
+    @property
+    def is_sign_of_life(self) -> bool:
+        return self.status is not None or self.is_refused
 
 
 class CallbackRefused(Exception):
@@ -71,6 +73,12 @@ class CallbackRefused(Exception):
 
 # This machine lacks descriptors, memory, ports or an interface.
 OWN_FAULTS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ENETDOWN, errno.EADDRNOTAVAIL}
+NO_WAY = {
+    errno.ENETUNREACH,
+    errno.EHOSTUNREACH,
+    errno.ETIMEDOUT,
+    socket.EAI_AGAIN,
+}  # or perhaps nobody there
 
 # The outcome that an exception stands for: the first class that fits. No outcome quotes a stranger's text.
 FAULTS: dict[type[Exception], str] = {
@@ -89,50 +97,16 @@ FAULTS: dict[type[Exception], str] = {
 }
 
 
-# ---- Outages: whether this machine reaches no callback -----------------------------------------------------
+# ---- Connections: checked addresses only, and one deadline over everything ---------------------------------
 
-EVIDENCE_SECONDS = 600.0
-NETWORKS_OF_AN_OUTAGE = 3
+MAX_ADDRESSES = 4  # that an exchange tries
 OWN_NAME_TIMEOUT_SECONDS = 5.0
-OWN_NAME_SECONDS = 60.0  # how long an answer about the own host is believed
-SILENCE = {errno.ENETUNREACH, errno.EHOSTUNREACH, socket.EAI_AGAIN}  # those of getaddrinfo are negative
 
 # Addresses far away, of a root name server; nothing is ever sent to them.
 PROBE_ADDRESSES = ((socket.AF_INET, "198.41.0.4"), (socket.AF_INET6, "2001:503:ba3e::2:30"))
 
-
-def is_silence(error: Exception) -> bool:
-    """Whether there was no answer at all, neither of the callback nor of the name server."""
-    return isinstance(error, TimeoutError) or getattr(error, "errno", None) in SILENCE
-
-
-class Reachability:
-    """What the exchanges of the last ten minutes say about this machine's network. Any thread.
-
-    All times are those of time.monotonic().
-    """
-
-    def __init__(self) -> None:
-        self._tried: dict[str, float] = {}  # when, by network
-        self._answered_at = -math.inf
-        self._lock = threading.Lock()
-
-    def tried(self, network: str, now: float) -> None:
-        """An exchange begins with a callback that has confirmed in this network."""
-        with self._lock:
-            self._tried[network] = now
-
-    def answered(self, now: float) -> None:
-        """Somebody has answered, if only by refusing a connection."""
-        with self._lock:
-            self._tried, self._answered_at = {}, now
-
-    def is_outage(self, now: float) -> bool:
-        """Whether three networks of confirmed callbacks were tried, and none has answered."""
-        start = now - EVIDENCE_SECONDS
-        with self._lock:
-            self._tried = {network: at for network, at in self._tried.items() if at > start}
-            return self._answered_at <= start and len(self._tried) >= NETWORKS_OF_AN_OUTAGE
+Resolve: TypeAlias = Callable[[str], Sequence[str]]  # from a host to its addresses
+CheckNetwork: TypeAlias = Callable[[str], None]  # told the network of an address before a connection to it
 
 
 def has_default_route() -> bool:
@@ -142,14 +116,6 @@ def has_default_route() -> bool:
             probe.connect((address, http.client.HTTPS_PORT))
             return True
     return False
-
-
-# ---- Connections: checked addresses only, and one deadline over everything ---------------------------------
-
-MAX_ADDRESSES = 4  # that an exchange tries
-
-Resolve: TypeAlias = Callable[[str], Sequence[str]]  # from a host to its addresses
-CheckNetwork: TypeAlias = Callable[[str], None]  # told the network of an address before a connection to it
 
 
 class DeadlineSocket(ssl.SSLSocket):
@@ -263,20 +229,14 @@ class CallbackClient:
         self._allow_private = allow_private
         self._resolve = resolve
         self._is_online = is_online
-        self._reachability = Reachability()
         self._own_host = own_host
-        self._own_name = -math.inf, False  # when the own host was last resolved, and whether in vain
-        self._resolving_own_name = threading.Lock()
 
     def send(self, request: CallbackRequest, check: CheckNetwork = lambda network: None) -> CallbackResponse:
         """Make one exchange. A failure is a response without a status, never an exception.
 
         What `check` raises ends the exchange and is raised here.
         """
-        began = time.monotonic()
-        deadline = began + request.timeout_seconds
-        if request.confirmed_network is not None:
-            self._reachability.tried(request.confirmed_network, began)
+        deadline = time.monotonic() + request.timeout_seconds
         try:
             if not (https := HTTPS_AUTHORITY.match(request.url)):
                 raise CallbackRefused("not an https URL")
@@ -292,28 +252,25 @@ class CallbackClient:
             return CallbackResponse(None, str(refusal))
         except tuple(FAULTS) as error:
             outcome = next(words for kind, words in FAULTS.items() if isinstance(error, kind))
-            own_fault = type(error) is OSError and error.errno in OWN_FAULTS
-            silent = own_fault or is_silence(error)
-            own_fault = own_fault or (silent and self._is_own_fault(error))
-            return CallbackResponse(None, outcome, is_silence=silent, own_fault=own_fault)
+            is_refused = isinstance(error, ConnectionRefusedError)
+            return CallbackResponse(None, outcome, is_refused=is_refused, own_fault=self._is_own_fault(error))
 
-    def _is_own_fault(self, silence: Exception) -> bool:
-        if not self._is_online() or self._reachability.is_outage(time.monotonic()):
+    def _is_own_fault(self, error: Exception) -> bool:
+        code = getattr(error, "errno", None)
+        if type(error) is OSError and code in OWN_FAULTS:
             return True
-        return getattr(silence, "errno", None) == socket.EAI_AGAIN and self._is_own_name_unresolved()
+        if not (isinstance(error, TimeoutError) or code in NO_WAY):
+            return False
+        return not self._is_online() or (code == socket.EAI_AGAIN and self._is_own_name_unresolved())
 
     def _is_own_name_unresolved(self) -> bool:
         """Whether the name server does not answer for the own host either."""
-        with self._resolving_own_name:
-            began = time.monotonic()
-            if self._own_host and began > self._own_name[0] + OWN_NAME_SECONDS:
-                fault: Exception | None = None
-                try:
-                    resolve_in_time(self._resolve, self._own_host, began + OWN_NAME_TIMEOUT_SECONDS)
-                except (OSError, UnicodeError) as error:
-                    fault = error
-                self._own_name = began, fault is not None and is_silence(fault)
-            return self._own_name[1]
+        try:
+            if self._own_host:
+                resolve_in_time(self._resolve, self._own_host, time.monotonic() + OWN_NAME_TIMEOUT_SECONDS)
+        except (OSError, UnicodeError) as error:
+            return isinstance(error, TimeoutError) or getattr(error, "errno", None) == socket.EAI_AGAIN
+        return False
 
     def _connect(self, host: str, port: int, deadline: float, check: CheckNetwork) -> DeadlineSocket:
         """Resolve the host once, check every address, and connect to one of exactly these.
@@ -328,13 +285,8 @@ class CallbackClient:
             if not (self._allow_private or is_public(ipaddress.ip_address(address))):
                 raise CallbackRefused(f"{address} is not a public address")
 
-        try:
-            plain = connect_first(addresses_to_try(addresses), port, deadline, check)
-        except ConnectionError:
-            self._reachability.answered(time.monotonic())
-            raise
-        self._reachability.answered(time.monotonic())
-        with plain:  # `tls` takes over its descriptor
+        # `tls` takes over the descriptor.
+        with connect_first(addresses_to_try(addresses), port, deadline, check) as plain:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             tls = self._context.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
         tls = cast(DeadlineSocket, tls)  # the context's sslsocket_class

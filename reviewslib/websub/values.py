@@ -3,10 +3,9 @@
 Everything here is pure: it has no socket, file, thread or clock; time is an argument. This module must not
 know how anything is stored, sent or scheduled.
 
-All moments (`now`, `..._at`) are seconds since the epoch, all durations seconds.
+All moments (`now`, `..._at`, `since`) are seconds since the epoch, all durations seconds.
 
-Sections, in order: Callback URLs - Networks and domains - Rows - Settings, topics and answers - Requests -
-Limits
+Sections, in order: Callback URLs - Networks and domains - Rows - Settings, topics and answers - Requests
 """
 
 from __future__ import annotations
@@ -14,9 +13,7 @@ from __future__ import annotations
 import http.client
 import ipaddress
 import re
-from collections import deque
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -27,11 +24,6 @@ MAX_CALLBACK_CHARACTERS = 2048
 MAX_FORM_BYTES = 16 * 1024
 MAX_FORM_FIELDS = 64
 MAX_SECRET_BYTES = 199  # REC 5.1: "less than 200 bytes"
-MAX_PENDING = 1000
-MAX_UNVERIFIED = 50  # of a domain: pending, and tried in UNVERIFIED_SECONDS; of a network: tried in these
-UNVERIFIED_SECONDS = 60.0
-QUOTA_SHARE = 10  # a host, a network and a domain may each have one of so many subscriptions
-FAILURES_THAT_REMOVE = 3
 
 
 # ---- Callback URLs -----------------------------------------------------------------------------------------
@@ -42,7 +34,7 @@ class Callback(NamedTuple):
 
     key: str  # the normalized URL
     url: str  # as sent
-    host: str  # lower case, an IPv6 address without its brackets
+    host: str  # lower case; an IPv6 address has no brackets
     domain: str
 
 
@@ -121,6 +113,29 @@ def normalized_url(url: str) -> str:
 
 # ---- Networks and domains: what a stranger has few of ------------------------------------------------------
 
+# Public suffixes of two labels below which anybody can register a name, from the section of the registries in
+# publicsuffix.org's list of 2023-02-09. Names below a suffix that is missing here share the limits of one
+# domain. A name that somebody can buy must not be added: its owner would have the limits of many domains.
+_SUFFIXES = frozenset(
+    """
+co.ae net.ae org.ae com.ar net.ar org.ar asn.au com.au id.au net.au org.au com.bd net.bd org.bd art.br
+blog.br com.br eco.br ind.br net.br org.br com.cn net.cn org.cn com.co net.co nom.co org.co web.co co.cr
+com.cy net.cy org.cy com.do net.do org.do web.do com.ec net.ec org.ec com.eg net.eg org.eg asso.fr com.fr
+nom.fr com.ge net.ge org.ge com.gh org.gh com.gr net.gr org.gr com.gt net.gt org.gt com.hk idv.hk net.hk
+org.hk co.hu info.hu org.hu priv.hu biz.id co.id my.id net.id or.id web.id co.il net.il org.il co.in com.in
+firm.in gen.in ind.in net.in org.in co.jp gr.jp ne.jp or.jp co.ke info.ke me.ke ne.ke or.ke co.kr ne.kr
+or.kr pe.kr re.kr com.kw net.kw org.kw com.lk net.lk org.lk web.lk co.ma net.ma org.ma com.mx net.mx org.mx
+com.my name.my net.my org.my com.ng net.ng org.ng co.ni com.ni net.ni org.ni com.np net.np org.np co.nz
+geek.nz gen.nz kiwi.nz net.nz org.nz com.pa net.pa org.pa com.pe net.pe org.pe com.ph net.ph org.ph biz.pk
+com.pk fam.pk net.pk org.pk web.pk biz.pl com.pl info.pl net.pl org.pl com.pr net.pr org.pr com.pt net.pt
+org.pt com.ro org.ro co.rs org.rs com.sa net.sa org.sa com.sg net.sg org.sg per.sg co.th in.th net.th or.th
+com.tn net.tn org.tn biz.tr com.tr gen.tr info.tr name.tr net.tr org.tr web.tr club.tw com.tw ebiz.tw
+game.tw idv.tw net.tw org.tw co.tz me.tz or.tz com.ua in.ua kiev.ua kyiv.ua lviv.ua net.ua org.ua co.ug
+com.ug ne.ug or.ug org.ug co.uk ltd.uk me.uk net.uk org.uk plc.uk com.uy net.uy org.uy co.ve com.ve net.ve
+org.ve web.ve biz.vn com.vn info.vn name.vn net.vn org.vn co.za net.za nom.za org.za web.za co.zw org.zw
+""".split()  # noqa: SIM905 - a list literal has one a line
+)
+
 
 def network_of(address: str) -> str:
     """An IPv4 address, or the /48 network of an IPv6 address."""
@@ -131,59 +146,43 @@ def network_of(address: str) -> str:
 
 
 def domain_of(host: str) -> str:
-    """The last two labels of a host, or three below suffixes like `co.uk`. An address is its own domain."""
+    """The last two labels of a host, or three below a public suffix like `co.uk`; an address itself."""
     labels = host.split(".")
     if labels[-1].isdigit():
         return host
-    has_long_suffix = len(labels) > 2 and len(labels[-1]) == 2 and len(labels[-2]) <= 3
-    return ".".join(labels[-3:] if has_long_suffix else labels[-2:])
+    return ".".join(labels[-3:] if ".".join(labels[-2:]) in _SUFFIXES else labels[-2:])
 
 
 def selector(who: str) -> Callable[[Subscriber], bool]:
-    """Whether a subscriber is meant by a host, a `.domain` with all below it, or a network.
-
-    Raises ValueError for anything else.
-    """
-    with suppress(ValueError):
-        meant = ipaddress.ip_network(who.strip("[]"), strict=False)
-        return lambda subscriber: overlaps(subscriber.network, meant)
-    name = who.lower()
-    if not re.fullmatch(r"\.?[\w-]+(\.[\w-]+)*", name, re.ASCII):
-        raise ValueError(f"{who!r} is neither a host, nor a .domain, nor a network")
+    """Whether a subscriber is meant by a host, or a `.domain` with all below it. Raises ValueError."""
+    name = who.lower().strip("[]")
+    if not re.fullmatch(r"\.?[\w:-]+(\.[\w-]+)*", name, re.ASCII):
+        raise ValueError(f"{who!r} is neither a host nor a .domain")
     if name.startswith("."):
         return lambda subscriber: f".{subscriber.host}".endswith(name)
     return lambda subscriber: subscriber.host == name
 
 
-def overlaps(network: str | None, other: ipaddress.IPv4Network | ipaddress.IPv6Network) -> bool:
-    """Whether a network, as `network_of` writes it, has an address of another; a domain has none."""
-    with suppress(ValueError):
-        return ipaddress.ip_network(network or "").overlaps(other)
-    return False
-
-
 # ---- Rows --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Subscriber:
-    """A callback and a topic. These two together identify a subscription (WebSub section 5.1)."""
+class Subscriber(NamedTuple):
+    """A callback and a topic. These two together identify a subscription (REC 5.1)."""
 
     path: str  # of the topic: "/feed.xml"
     callback_key: str  # the normalized URL
     callback: str  # as sent
     host: str  # of the callback
     domain: str
-    network: str | None  # where the callback confirmed last; None if it never did
-    topic_url: str  # as sent, and as sent back in hub.topic (WebSub section 5.3)
+    network: str | None  # where the callback confirmed last; None for a stranger
+    topic_url: str  # as sent, and as sent back in hub.topic (REC 5.3)
 
     @property
     def key(self) -> str:
         return self.path + self.callback_key
 
 
-@dataclass(frozen=True, slots=True)
-class PendingRequest:
+class PendingRequest(NamedTuple):
     """A request that waits for its verification, or ("denied") what the callback must be told.
 
     A later request of the same subscriber and mode replaces it and has a larger id.
@@ -191,35 +190,43 @@ class PendingRequest:
 
     id: int | None  # assigned by the store, never reused
     subscriber: Subscriber
-    mode: Literal["subscribe", "unsubscribe", "denied"]
     secret: bytes | None
-    lease_seconds: int
-    base_digest: str  # of the topic's content at `requested_at`, which the subscriber is assumed to have
-    requested_at: float
+    digest: str  # of the content that the callback is assumed to have; "" if that is unknown
+    turn: int  # smaller ones are asked first
+    since: float
+    expires_at: float
+    due_at: float  # not before this moment
+    failures: int  # how often nobody answered
+    mode: Literal["subscribe", "unsubscribe", "denied"]
+    lease_seconds: int = 0
     reason: str = ""  # of a denial
 
+    @property
+    def is_of_stranger(self) -> bool:
+        return self.subscriber.network is None
 
-@dataclass(frozen=True, slots=True)
-class Subscription:
-    """A verified subscriber."""
 
-    id: int | None  # assigned by the store, never reused
+class Subscription(NamedTuple):
+    """A verified subscriber. The first nine fields are those of a request."""
+
+    id: int | None
     subscriber: Subscriber
     secret: bytes | None
-    created_at: float
+    digest: str
+    turn: int
+    since: float
     expires_at: float
-    delivered_digest: str  # of the content that the callback has
-    failures: int = 0  # in a row
-    next_attempt_at: float = 0.0
-    last_attempt_at: float | None = None
-    last_outcome: str = ""
+    due_at: float
+    failures: int  # in a row
+    took: float = 0.0  # seconds, of the last exchange
+    tried_at: float | None = None
+    outcome: str = ""
 
 
-Row: TypeAlias = PendingRequest | Subscription  # fields are in the order of the table's columns
+Row: TypeAlias = PendingRequest | Subscription
 
 
-@dataclass(frozen=True, slots=True)
-class SubscriptionState:
+class SubscriptionState(NamedTuple):
     """All that is known of a subscriber; of each mode there is one request, and the oldest comes first."""
 
     subscription: Subscription | None = None
@@ -229,10 +236,21 @@ class SubscriptionState:
     def rows(self) -> tuple[Row, ...]:
         return (*((self.subscription,) if self.subscription else ()), *self.requests)
 
+    def updated(self, row: Row) -> SubscriptionState:
+        """The state with another version of a row, if that is still there."""
+        if isinstance(row, PendingRequest):
+            return self._replace(requests=tuple(row if one.id == row.id else one for one in self.requests))
+        is_there = self.subscription is not None and self.subscription.id == row.id
+        return self._replace(subscription=row) if is_there else self
+
+
+MAX_WAIT_SECONDS = 86400.0  # of a request whose callback cannot be asked, and of a notice
+
 
 def denial(subscriber: Subscriber, reason: str, now: float) -> PendingRequest:
     """The notice that the hub refuses or has removed a subscription (REC 5.2)."""
-    return PendingRequest(None, subscriber, "denied", None, 0, "", now, reason)
+    moments = now, now + MAX_WAIT_SECONDS, now
+    return PendingRequest(None, subscriber, None, "", 0, *moments, 0, "denied", reason=reason)
 
 
 # ---- Settings, topics and answers --------------------------------------------------------------------------
@@ -258,7 +276,7 @@ class HubSettings:
     lease_seconds: int  # the default lease
     lease_min: int
     lease_max: int
-    retry_delays: tuple[float, ...]  # one fewer than FAILURES_THAT_REMOVE
+    retry_delays: tuple[float, ...]  # one fewer than the failures that remove
     timeout: float  # of a delivery, from connecting to the end of the answer's head
     workers: int
     max_subscriptions: int
@@ -297,7 +315,7 @@ def read_subscription_request(
         "hub.topic": str,
     }
     values: dict[str, Any] = {"hub.lease_seconds": settings.lease_seconds, "hub.secret": None}
-    if form.get("hub.mode") == ["subscribe"]:  # REC 5.1: a lease is ignored otherwise
+    if form.get("hub.mode") != ["unsubscribe"]:  # REC 5.1: of which a lease is ignored
         parsers |= {"hub.lease_seconds": parse_lease_seconds, "hub.secret": parse_secret}
     issues = []
     for name, parse in parsers.items():
@@ -311,25 +329,21 @@ def read_subscription_request(
                 raise ValueError("is missing")
         except ValueError as fault:
             issues.append(f"{name} {fault}")
-    if issues:
-        raise RequestRefused(400, "; ".join(issues))
 
-    url, base_url = normalized_url(values["hub.topic"]), normalized_url(settings.base_url)
+    url, base_url = normalized_url(values.get("hub.topic", "")), normalized_url(settings.base_url)
     path = url.removeprefix(base_url) if url.startswith(base_url) else ""
-    topic = topics.get(path)
-    if topic is None and values["hub.mode"] == "subscribe":
+    topic, status = topics.get(path), 400 if issues else 404
+    if topic is None and "hub.topic" in values and values.get("hub.mode") != "unsubscribe":
         known = ", ".join(settings.base_url + path for path in topics)
-        raise RequestRefused(404, f"hub.topic is not a topic of this hub; its topics are {known}")
+        issues.append(f"hub.topic is not a topic of this hub; its topics are {known}")
+    if issues:
+        raise RequestRefused(status, "; ".join(issues))
     callback: Callback = values["hub.callback"]
-    return PendingRequest(
-        id=None,
-        subscriber=Subscriber(path, *callback, None, values["hub.topic"]),
-        mode=values["hub.mode"],
-        secret=values["hub.secret"],
-        lease_seconds=min(max(values["hub.lease_seconds"], settings.lease_min), settings.lease_max),
-        base_digest=topic.digest if topic else "",
-        requested_at=now,
-    )
+    who = Subscriber(path, *callback, None, values["hub.topic"])
+    lease_seconds = min(max(values["hub.lease_seconds"], settings.lease_min), settings.lease_max)
+    moments, digest = (now, now + MAX_WAIT_SECONDS, now), topic.digest if topic else ""
+    mode, secret = values["hub.mode"], values["hub.secret"]
+    return PendingRequest(None, who, secret, digest, 0, *moments, 0, mode, lease_seconds)
 
 
 def read_form(content_type: str | None, body: bytes) -> dict[str, list[str]]:
@@ -369,85 +383,3 @@ def parse_secret(raw: str) -> bytes:
     if not 0 < len(secret) <= MAX_SECRET_BYTES:
         raise ValueError(f"must have 1 to {MAX_SECRET_BYTES} bytes")
     return secret
-
-
-# ---- Limits ------------------------------------------------------------------------------------------------
-
-
-class Usage(NamedTuple):
-    """How many rows there are besides a subscriber's own.
-
-    Requests of confirmed subscribers, notices of removal and ended subscriptions do not count.
-    """
-
-    pending: int
-    pending_of_domain: int
-    subscriptions: int
-    of_host: int
-    of_domain: int
-    of_network: int
-
-    @property
-    def is_full(self) -> bool:
-        """Whether no stranger's request finds room."""
-        return self.pending >= MAX_PENDING
-
-
-def exhausted_quota(taken: Usage, max_subscriptions: int) -> str:
-    """Of which subscriptions there are too many for one more; "" when there is room."""
-    share = max(1, max_subscriptions // QUOTA_SHARE)
-    limits = {
-        "subscriptions": (taken.subscriptions, max_subscriptions),
-        "subscriptions of this host": (taken.of_host, share),
-        "subscriptions of this domain": (taken.of_domain, share),
-        "subscriptions of this address": (taken.of_network, share),
-    }
-    return next((what for what, (rows, limit) in limits.items() if rows >= limit), "")
-
-
-def admit(mode: str, taken: Usage, of_domain: int, of_network: int, max_subscriptions: int) -> None:
-    """Raise RequestRefused when a stranger has nothing to unsubscribe from, or a limit is reached.
-
-    `of_domain` and `of_network` are what was not confirmed lately. These limits keep strangers from having
-    many requests sent to somebody, and from using up the limits for all.
-    """
-    if mode == "unsubscribe":
-        raise RequestRefused(404, "hub.callback has no active subscription to hub.topic")
-    full, of_domain = exhausted_quota(taken, max_subscriptions), taken.pending_of_domain + of_domain
-    refusals = [
-        (taken.is_full, 503, 60, "unverified requests"),
-        (of_domain >= MAX_UNVERIFIED, 429, 60, "unverified requests of this domain"),
-        (of_network >= MAX_UNVERIFIED, 429, 60, "unverified requests of this address"),
-        (full != "", 503 if full == "subscriptions" else 429, 3600, full),
-    ]
-    for is_reached, status, retry_after_seconds, what in refusals:
-        if is_reached:
-            raise RequestRefused(status, f"there are too many {what}; try again later", retry_after_seconds)
-
-
-class RateLimit:
-    """How often each network or domain was tried within UNVERIFIED_SECONDS without a confirmation.
-
-    All times are those of one monotonic clock. Any thread.
-    """
-
-    def __init__(self) -> None:
-        self._at: dict[str, deque[float]] = {}
-
-    def add(self, key: str, now: float) -> None:
-        self._at.setdefault(key, deque(maxlen=MAX_UNVERIFIED)).append(now)
-
-    def take_back(self, key: str) -> None:
-        """Take back the last try, which was confirmed."""
-        with suppress(KeyError, IndexError):
-            self._at[key].pop()
-
-    def count(self, key: str, now: float) -> int:
-        return sum(at > now - UNVERIFIED_SECONDS for at in self._at.get(key, deque()).copy())
-
-    def active_keys(self, now: float) -> set[str]:
-        """The networks and domains that were tried. All others are dropped."""
-        for key in self._at.copy():
-            if not self.count(key, now):
-                self._at.pop(key, None)
-        return set(self._at)
