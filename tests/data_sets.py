@@ -51,6 +51,7 @@ BAKERY = {
     "name": "Bäckerei Größl & Söhne",
     "description": "Brot und Kuchen aus eigener Backstube, seit 1921 in der Südstadt.",
     "category": "Bäckerei",
+    "language": "de",
     "url": "https://groessl.example/",
     "telephone": "+49 89 5550142",
     "address": {"street": "Äußere Maxstraße 12", "locality": "München", "postal_code": "80469"},

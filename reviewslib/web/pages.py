@@ -58,6 +58,7 @@ MOST_LINE = 200  # of a question, a quotation or a line of an address
 MOST_QUOTED = 280  # of a review on another website
 MOST_TEXT = 1000  # of a review, a reply, an answer or a summary
 MOST_URL = 500  # a longer address is not linked
+LONGEST_WORD = 30  # characters; a longer one, or a text without spaces, is cut anywhere
 MOST_MARKED = 100  # characters of the words marked in a text: the time grows with both lengths
 NOTHING = "(?!)"  # a regular expression that matches nowhere
 FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")  # what HTML does not allow
@@ -99,7 +100,14 @@ def marked(value: Json, words: Sequence[str]) -> Markup:
 
 
 def _shortened(text: str, most: int | None) -> str:
-    return text if most is None or len(text) <= most else text[: most - 1].rstrip() + "…"
+    """At most so many characters of a text; it ends at a word, unless that would leave out a long one."""
+    if most is None or len(text) <= most:
+        return text
+    kept = text[: most - 1]
+    *_, last = re.split(r"\s", kept)  # the beginning of a word
+    if not text[most - 1].isspace() and len(last) <= LONGEST_WORD:
+        kept = kept.removesuffix(last)
+    return kept.rstrip() + "…"
 
 
 def markdown(text: str) -> str:
@@ -135,6 +143,7 @@ MOST_ENTITIES = 8
 MOST_REVIEWS = 12
 LEAST_IN_TREND = 10  # reviews
 SHORTEST_LEAD, MOST_LEAD = 20, 280  # characters of the review on the first screen
+TOLD_REVIEWS, MOST_TOLD = 10, 100  # the newest reviews in llms.txt, and the characters of each
 LONG_NAME = 48  # characters; a longer one is set smaller
 MOST_NAMED = 6  # people and services of one review
 MOST_HOURS = 14
@@ -337,7 +346,7 @@ def load_templates(directory: Path) -> Environment:
     for name, file in styles.items():
         environment.globals[name] = (directory / file).read_text(encoding="utf-8")
     most = {"MOST_NAMED": MOST_NAMED, "MOST_QUOTED": MOST_QUOTED, "MOST_REVIEWS": MOST_REVIEWS}
-    environment.globals |= most | {"MOST_LEAD": MOST_LEAD, "LONG_NAME": LONG_NAME}
+    environment.globals |= most | {"MOST_LEAD": MOST_LEAD, "LONG_NAME": LONG_NAME, "MOST_TOLD": MOST_TOLD}
     for name in environment.list_templates(extensions=("html", "svg", "txt")):
         environment.get_template(name)
     return environment
@@ -448,9 +457,11 @@ def nowhere_page(templates: Environment, dataset: Dataset, links: Links, is_revi
 def rendered(templates: Environment, name: str, dataset: Dataset, links: Links, **shown: Json) -> bytes:
     """A template with what all of them need, and what is `shown` by this one."""
     business = dataset.business
+    language = business.get("language") or "en"
     common = {
         "business": business,
         "count": len(dataset.reviews),
+        "lang": "" if language == "en" else Markup(' lang="{}"').format(language),
         "links": links,
         "published_on": published_on(dataset.sources),
         "rating": dataset.aggregate_rating,
@@ -493,6 +504,7 @@ def _shown(dataset: Dataset, links: Links) -> dict[str, Json]:
         "quote": quote,
         "lead": lead,
         "reviews": [review for review in dataset.newest[:MOST_REVIEWS] if review is not lead],
+        "newest": dataset.newest[:TOLD_REVIEWS],
         "questions": insights["faq"][:10],
         "newest_day": calendar_day(dataset.newest[0]) if dataset.newest else "2026-01-01",
         "slug": slug(business["name"]),
