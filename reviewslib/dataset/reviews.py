@@ -25,7 +25,7 @@ from reviewslib.dataset.insights import ENTITY_KINDS, compute_insights, mean, na
 from reviewslib.dataset.provenance import sources_of
 from reviewslib.dataset.query import BadQuery, BadValue, Issue, Query, echo, read_day
 from reviewslib.dataset.strict_json import Json, JsonPath, NotJson, Object, decode, encode
-from reviewslib.dataset.text import loosely, name_words
+from reviewslib.dataset.text import loose_words, loosely, name_words
 from reviewslib.links import Links
 
 REVIEWS_FILE = "reviews.json"
@@ -398,16 +398,10 @@ def search(dataset: Dataset, query: Query) -> ReviewList:
     return _part(matching(dataset, query), query)
 
 
-MOST_WORDS = 6  # that are found apart
-
-
 def in_any_order(dataset: Dataset, query: Query) -> ReviewList:
-    """What `search` finds if the words of `query` may stand apart; nothing for more than MOST_WORDS."""
-    words = (query.query or "").split()
-    matches: Reviews = matching(dataset, replace(query, query=None)) if 0 < len(words) <= MOST_WORDS else ()
-    for word in words:
-        matches = _with_words(dataset, matches, word)
-    return _part(matches, query)
+    """What `search` finds if the `loose_words` of `query` may stand apart, each anywhere in the text."""
+    words, others = loose_words(query.query or ""), matching(dataset, replace(query, query=None))
+    return _part([each for each in others if all(word in each.loose_text for word in words)], query)
 
 
 def _part(matches: Reviews, query: Query) -> ReviewList:

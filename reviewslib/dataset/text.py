@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import groupby
 
 # Characters that stand for one another: iPhones type the first apostrophe, Turkish has i with and without a
@@ -61,6 +63,60 @@ def loosely(text: str) -> str:
     if text.isascii():
         return text.lower()
     return fold(MARKED.sub(lambda marked: UNMARKED.get(marked[0][0], ""), composed(text)))
+
+
+MOST_WORDS = 8  # of a text that are looked for apart
+
+
+def loose_words(text: str) -> list[str]:
+    """The first MOST_WORDS different words of `text`, each as `loosely` has it."""
+    return list(dict.fromkeys(loosely(text).split()))[:MOST_WORDS]
+
+
+MARKED_CHARACTER = re.compile(f"(?s).[{MARK}]*")
+loose_character = lru_cache(maxsize=4096)(loosely)  # texts have few different ones
+
+
+def occurrences(text: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Where `loose_words` stand in `text`: start and end of each place, in order; what touches is one place.
+
+    The time grows with the length of the text and of the words.
+    """
+    for piece in re.finditer(r"\S+", text):
+        loose = loosely(piece[0])
+        if any(word in loose for word in words):
+            for start, end in _occurrences_in_piece(piece[0], words):
+                yield piece.start() + start, piece.start() + end
+
+
+def _occurrences_in_piece(piece: str, words: Sequence[str]) -> list[tuple[int, int]]:
+    """The same of a text without spaces, compared character by character: `starts` and `ends` are of each."""
+    starts: Sequence[int]
+    ends: Sequence[int]
+    loose, starts, ends = piece.lower(), range(len(piece)), range(1, len(piece) + 1)
+    if not piece.isascii():
+        parts = [
+            (loose_character(part[0]), part.start(), part.end()) for part in MARKED_CHARACTER.finditer(piece)
+        ]
+        loose = "".join(part for part, _, _ in parts)
+        starts = [start for part, start, _ in parts for _ in part]
+        ends = [end for part, _, end in parts for _ in part]
+    spans = sorted((starts[at], ends[at + len(word) - 1]) for word in words for at in _places(word, loose))
+    joined: list[tuple[int, int]] = []
+    for start, end in spans:
+        if joined and start <= joined[-1][1]:
+            start, before = joined.pop()
+            end = max(end, before)
+        joined.append((start, end))
+    return joined
+
+
+def _places(part: str, text: str) -> Iterator[int]:
+    """Where `part` begins in `text`, in order, overlapping or not."""
+    at = text.find(part)
+    while at >= 0:
+        yield at
+        at = text.find(part, at + 1)
 
 
 NAME_SEPARATORS = re.compile(r"[\s.,\u2010-\u2013-]+")  # spaces, dots, commas, hyphens

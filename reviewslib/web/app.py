@@ -34,7 +34,7 @@ from reviewslib.dataset.query import (
     query_from_pairs,
     query_of_page,
 )
-from reviewslib.dataset.reviews import ReviewList, search, since
+from reviewslib.dataset.reviews import ReviewList, in_any_order, search, since
 from reviewslib.dataset.strict_json import encode
 from reviewslib.mcp_tools import Toolbox
 from reviewslib.web import embed, pages, representations
@@ -274,9 +274,9 @@ def list_answer(application: Application, snapshot: Snapshot, request: Request) 
     given = [(name, value) for name, value in request.query_pairs() if name in parameters]
 
     def content(query: Query) -> Content:
-        found = search(dataset, query)
+        found = in_any_order(dataset, query)
         if query.offset and not found.reviews:
-            raise BadQuery([Issue("page", "", f"the last page is {pages.last_page(found)}")])
+            raise pages.BeyondLastPage(query, pages.last_page(found))
         make = partial(pages.list_page, templates, dataset, urls, query, found)
         return Content(found.size_bytes, make)
 
@@ -288,6 +288,9 @@ def list_answer(application: Application, snapshot: Snapshot, request: Request) 
         except BadQuery as bad:
             body = pages.wrong_list_page(templates, dataset, urls, given, bad)
             return uncacheable_response(400, representations.HTML_TYPE, body, form.policy)
+        except pages.BeyondLastPage as beyond:
+            body = pages.beyond_page(templates, dataset, urls, beyond)
+            return uncacheable_response(404, representations.HTML_TYPE, body, form.policy)
 
     return answer_to_text(request.query_string, listed)
 

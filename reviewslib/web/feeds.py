@@ -56,8 +56,8 @@ def _json_feed_item(review: Mapping[str, Json], dataset: Dataset) -> dict[str, J
 
 # ---- Atom ----
 
-# The ids are `tag:` URIs (RFC 4151 section 2.1). Their authority is the host of the base URL, which outlives ports
-# and paths; their date is one at which the authority held its name, a constant so that ids are stable.
+# The ids are `tag:` URIs (RFC 4151 section 2.1). Their authority is the host of the base URL, which outlives
+# ports and paths; their date is one at which the authority held its name, a constant so that ids are stable.
 TAG_YEAR = "2026"
 DOMAIN_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 # XML 1.0 section 2.2, except for surrogates, which decoded data do not hold.

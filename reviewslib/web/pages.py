@@ -17,11 +17,11 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import chain, groupby, islice
 from pathlib import Path
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
@@ -48,6 +48,7 @@ from reviewslib.dataset.reviews import (
     service_labels,
 )
 from reviewslib.dataset.strict_json import SURROGATE, Json, Object, decode
+from reviewslib.dataset.text import MOST_WORDS, loose_words, occurrences
 from reviewslib.links import Links
 from reviewslib.web.feeds import review_content, review_title
 
@@ -59,8 +60,7 @@ MOST_QUOTED = 280  # of a review on another website
 MOST_TEXT = 1000  # of a review, a reply, an answer or a summary
 MOST_URL = 500  # a longer address is not linked
 LONGEST_WORD = 30  # characters; a longer one, or a text without spaces, is cut anywhere
-MOST_MARKED = 100  # characters of the words marked in a text: the time grows with both lengths
-NOTHING = "(?!)"  # a regular expression that matches nowhere
+MOST_MARKED = 100  # characters of a word that is marked: the time grows with its length and the text's
 FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")  # what HTML does not allow
 # Explicit directions can reach beyond an inline element; blocks end them anyway (UAX 9, section 3.3.2).
 DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
@@ -78,25 +78,25 @@ def paragraphs(value: Json, most: int | None = MOST_TEXT) -> str:
 
 
 def marked(value: Json, words: Sequence[str]) -> Markup:
-    """Any value as text of several lines, in HTML, with a `mark` around each of `words`, in any case.
+    """Any value as text of several lines, in HTML, with a `mark` around each of `words`, which are loose.
 
     If they first occur beyond the length of `paragraphs`, the beginning is left out instead of the end.
-    Nothing is marked for more than MOST_MARKED characters.
+    Words of more than MOST_MARKED characters are not marked.
     """
     text, start = FORBIDDEN.sub("", paragraphs(value, None)), 0
-    lower = text.lower()
-    at, end = min(
-        ((at, at + len(word)) for word in words if (at := lower.find(word.lower())) >= 0), default=(0, 0)
-    )
+    spans = occurrences(text, [word for word in words if len(word) <= MOST_MARKED])
+    begin, end = next(spans, (len(text), 0))
     if end >= MOST_TEXT < len(text):
-        start = at - MOST_TEXT // 4
-        start = max(start, text.find(" ", start, at) + 1)  # at a word
+        start = begin - MOST_TEXT // 4
+        start = max(start, text.find(" ", start, begin) + 1)  # at a word
     shown = _shortened(text[start:], MOST_TEXT)
-    is_short = 0 < sum(map(len, words)) <= MOST_MARKED
-    wanted = "|".join(map(re.escape, words)) if is_short else NOTHING
-    pieces = map(escape, re.split(f"((?:{wanted})+)", shown, flags=re.IGNORECASE))  # what touches is one
-    marked = "".join(f"<mark>{piece}</mark>" if at % 2 else piece for at, piece in enumerate(pieces))
-    return Markup(f"…{marked}" if start else marked)  # noqa: S704, escaped above
+    whole = len(shown) - (len(text) - start > MOST_TEXT)  # without the ellipsis
+    pieces, at = ["…" if start else ""], 0
+    while begin < start + whole:
+        mark = slice(begin - start, min(end - start, whole))
+        pieces += [shown[at : mark.start], Markup("<mark>{}</mark>").format(shown[mark])]
+        at, (begin, end) = mark.stop, next(spans, (len(text), 0))
+    return Markup("").join([*pieces, shown[at:]])
 
 
 def _shortened(text: str, most: int | None) -> str:
@@ -345,7 +345,12 @@ def load_templates(directory: Path) -> Environment:
     styles = {"style": "page.css", "embed_style": "embed.css"}
     for name, file in styles.items():
         environment.globals[name] = (directory / file).read_text(encoding="utf-8")
-    most = {"MOST_NAMED": MOST_NAMED, "MOST_QUOTED": MOST_QUOTED, "MOST_REVIEWS": MOST_REVIEWS}
+    most = {
+        "MOST_NAMED": MOST_NAMED,
+        "MOST_WORDS": MOST_WORDS,
+        "MOST_QUOTED": MOST_QUOTED,
+        "MOST_REVIEWS": MOST_REVIEWS,
+    }
     environment.globals |= most | {"MOST_LEAD": MOST_LEAD, "LONG_NAME": LONG_NAME, "MOST_TOLD": MOST_TOLD}
     for name in environment.list_templates(extensions=("html", "svg", "txt")):
         environment.get_template(name)
@@ -361,7 +366,6 @@ def list_page(
     """A page of the reviews that `query` found, with the form, `text/html; charset=utf-8`."""
     values = filter_values(query)
     number, last = query.offset // PAGE_SIZE + 1, last_page(found)
-    instead = found if found.frame["matched"] else in_any_order(dataset, query)
     return _form_page(
         templates,
         dataset,
@@ -369,8 +373,8 @@ def list_page(
         values,
         issues={},
         matched=found.frame["matched"],
-        reviews=decoded(instead.reviews),
-        in_any_order=instead.frame["matched"],
+        reviews=decoded(found.reviews),
+        words=loose_words(query.query or ""),
         number=number,
         last=last,
         first=list_url(links, values),
@@ -379,7 +383,22 @@ def list_page(
         newer=list_url(links, values, number - 1) if number > 1 else "",
         older=list_url(links, values, number + 1) if number < last else "",
         looser={name: list_url(links, {k: v for k, v in values.items() if k != name}) for name in values},
+        ways_on=[] if found.reviews else _ways_on(dataset, links, query),
     )
+
+
+def _ways_on(dataset: Dataset, links: Links, query: Query) -> list[tuple[str, str, int, str]]:
+    """What finds something where `query` does not: (filter to leave out, "", count, URL) or ("", word, …)."""
+    left_out: list[dict[str, Any]] = [{name: None} for name in filter_values(query)]
+    words = (query.query or "").split()[:MOST_WORDS]
+    alone: list[dict[str, Any]] = [{"query": word} for word in words if len(words) > 1]
+    ways = []
+    for change in left_out + alone:
+        ((name, word),) = change.items()
+        fewer = replace(query, **change)
+        if matched := in_any_order(dataset, fewer).frame["matched"]:
+            ways.append(("" if word else name, word or "", matched, list_url(links, filter_values(fewer))))
+    return ways
 
 
 def decoded(reviews: Iterable[Review]) -> list[Object]:
@@ -449,9 +468,23 @@ def review_page(templates: Environment, dataset: Dataset, links: Links, review: 
     )
 
 
+class BeyondLastPage(LookupError):
+    """The list that `query` asks for ends before the page that it asks for; `last` is its last one."""
+
+    def __init__(self, query: Query, last: int):
+        self.query, self.last = query, last
+
+
 def nowhere_page(templates: Environment, dataset: Dataset, links: Links, is_review: bool) -> bytes:
     """What people read where there is no review, or nothing at all, `text/html; charset=utf-8`."""
-    return rendered(templates, "nowhere.html", dataset, links, is_review=is_review)
+    return rendered(templates, "nowhere.html", dataset, links, is_review=is_review, last=0)
+
+
+def beyond_page(templates: Environment, dataset: Dataset, links: Links, beyond: BeyondLastPage) -> bytes:
+    """What people read beyond the last page of a list, `text/html; charset=utf-8`."""
+    last_url = list_url(links, filter_values(beyond.query), beyond.last)
+    shown = {"is_review": False, "last": beyond.last, "last_url": last_url}
+    return rendered(templates, "nowhere.html", dataset, links, **shown)
 
 
 def rendered(templates: Environment, name: str, dataset: Dataset, links: Links, **shown: Json) -> bytes:
