@@ -191,7 +191,7 @@ def in_other_words(values: list[str]) -> st.SearchStrategy[str]:
 
 
 VALUES = {
-    "query": in_other_words([*WORDS, *"aefimnorstzσ0 ", "ss", "\u0301", "e s"]),
+    "query": in_other_words([*WORDS, *"aefimnorstzσ0 ", "ss", "cafe", "izmir", "\u0301e", "e s"]),
     "rating": st.sampled_from(["1", "1.0", "2", "5", "5.00"]),
     "min_rating": st.sampled_from(["1", "3.49", "3.5", "4.5", "5"]),
     "since": st.sampled_from(DATES).map(lambda when: when[:10]),
