@@ -12,14 +12,14 @@ from typing import Any
 
 Object = Mapping[str, Any]
 
-# ---- Served form: every key, null means absent; newest first by day as written and id, both descending ----
+# ---- Served form: every key, null means absent; newest first by day, date as written and id ----
 
 DEFAULTS = {
     "author_avatar_url": None,
     "text": None,
     "source_url": None,
     "source": "unknown",
-    "verified": True,
+    "verified": None,
 }
 UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"  # RFC 3986 section 2.3
 
@@ -52,8 +52,8 @@ def day(review: Object) -> str:
 def served_reviews(reviews: Sequence[Object], insights: Object) -> list[dict[str, Any]]:
     """All that are served, in their order."""
     served = [served_review(review, insights) for review in reviews]
-    verified = [review for review in served if review["verified"]]
-    return sorted(verified, key=lambda review: (day(review), review["id"]), reverse=True)
+    shown = [review for review in served if review["verified"] in (True, None)]
+    return sorted(shown, key=lambda review: (day(review), review["date"], review["id"]), reverse=True)
 
 
 # ---- Filters: whether one filter, written as in a query string, holds for one review in served form ----

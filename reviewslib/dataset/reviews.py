@@ -112,18 +112,18 @@ def calendar_day(review: Object) -> str:
 
 
 def serving_order(review: Object) -> tuple[str, str]:
-    """What reviews are sorted by, descending."""
-    return calendar_day(review), review["id"]
+    """What reviews are sorted by, descending: the date as written, which begins with the day, then the id."""
+    return str(review["date"]), review["id"]
 
 
 def served_reviews(
     reviews: Iterable[dict[str, Json]], annotations: Mapping[str, Object]
 ) -> list[dict[str, Json]]:
-    """The verified ones of completed `reviews`, newest calendar day first, then id, both descending.
+    """The completed `reviews` in serving order, without those of which the file says `verified: false`.
 
     People and services that a review does not name are those of its annotation.
     """
-    served = [review for review in reviews if review["verified"]]
+    served = [review for review in reviews if review["verified"] is not False]
     for review in served:
         for key in NAMED_KINDS:
             if review[f"mentioned_{key}"] is None:
@@ -153,6 +153,7 @@ class Review:
     """A served review: what filters compare, and its encoded form."""
 
     id: str
+    date: str  # as written
     day: str
     rating: float
     loose_text: str  # as compared loosely, empty without text
@@ -257,7 +258,8 @@ def _review(review: Object, document: memoryview, start: int, size: int) -> Revi
     changed_day = sys.intern(max(day, str((review["owner_reply"] or {}).get("date") or "")[:10]))
     end = start + size
     named = technicians, services, sys.intern(loosely(review["source"]))
-    return Review(review["id"], day, review["rating"], text, *named, document[start:end], end, changed_day)
+    order = review["id"], sys.intern(review["date"]), day
+    return Review(*order, review["rating"], text, *named, document[start:end], end, changed_day)
 
 
 def _technicians(reviews: Iterable[Review], insights: Object) -> dict[str, frozenset[str]]:
@@ -411,8 +413,8 @@ def _part(matches: Reviews, query: Query) -> ReviewList:
 
 def neighbours(dataset: Dataset, review: Review) -> tuple[Review | None, Review | None]:
     """The next newer and the next older review."""
-    reviews, order = dataset.reviews, (review.day, review.id)
-    at = bisect_left(reviews, True, key=lambda each: (each.day, each.id) <= order)
+    reviews, order = dataset.reviews, (review.date, review.id)
+    at = bisect_left(reviews, True, key=lambda other: (other.date, other.id) <= order)
     return reviews[at - 1] if at else None, reviews[at + 1] if at + 1 < len(reviews) else None
 
 

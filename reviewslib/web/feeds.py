@@ -56,8 +56,8 @@ def _json_feed_item(review: Mapping[str, Json], dataset: Dataset) -> dict[str, J
 
 # ---- Atom ----
 
-# The ids are `tag:` URIs (RFC 4151 section 2.1). Their authority is the host of the base URL, which outlives
-# ports and paths; their date is one at which the authority held its name, a constant so that ids are stable.
+# The ids are `tag:` URIs (RFC 4151 section 2.1). Their authority is the host, which outlives ports and paths;
+# their date is one at which the authority held its name, a constant so that ids are stable.
 TAG_YEAR = "2026"
 DOMAIN_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 # XML 1.0 section 2.2, except for surrogates, which decoded data do not hold.
@@ -68,7 +68,7 @@ def atom_feed(dataset: Dataset, links: Links, updated_when_empty: datetime) -> b
     """Atom (RFC 4287) of the newest reviews, encoded; `updated_when_empty` is aware and UTC."""
     name = dataset.business["name"]
     home = dataset.business.get("url") or links.home
-    host = urlsplit(links.home).hostname or ""
+    host = urlsplit(links.home).hostname or ""  # not of `business.url`, which may come later
     tag = f"tag:{host if DOMAIN_NAME.fullmatch(host) else 'localhost'},{TAG_YEAR}"
     modified = [_modified(review) for review in dataset.newest]
     feed = ET.Element("feed", {"xmlns": "http://www.w3.org/2005/Atom"})
