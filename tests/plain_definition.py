@@ -89,6 +89,13 @@ def has_words(name: str, value: str) -> bool:
     return all(word in words(name) for word in words(value))
 
 
+def means_technician(value: str, name: str, insights: Object) -> bool:
+    """Whether `value` has words of a name only, or is an id that the insights give to this name."""
+    entries = (insights.get("entities") or {}).get("technicians") or []
+    ids = [loosely(entry["id"]) for entry in entries if entry["label"] == name]
+    return has_words(name, value) or loosely(value) in ids
+
+
 def means_service(value: str, service: str, insights: Object) -> bool:
     """Whether `value` is the id of a service or a label that the insights give it."""
     entries = (insights.get("entities") or {}).get("services") or []
@@ -103,12 +110,14 @@ def holds(name: str, value: str, review: Object, insights: Object) -> bool:
         return bool(review["rating"] == float(value))
     if name == "min_rating":
         return bool(review["rating"] >= float(value))
+    if name == "max_rating":
+        return bool(review["rating"] <= float(value))
     if name == "since":
         return day(review) >= value
     if name == "until":
         return day(review) <= value
     if name == "mentions_technician":
-        return any(has_words(technician, value) for technician in review["mentioned_technicians"])
+        return any(means_technician(value, name, insights) for name in review["mentioned_technicians"])
     if name == "mentions_service":
         return any(means_service(value, service, insights) for service in review["mentioned_services"])
     if name == "source":
@@ -120,7 +129,7 @@ def holds(name: str, value: str, review: Object, insights: Object) -> bool:
 
 
 def search(reviews: Sequence[Object], insights: Object, asked: Mapping[str, str]) -> Object:
-    """The answer to `asked` (`name: value` as in a query string)."""
+    """The answer to `asked` (`name: value` as in a query string), without `hints`."""
     filters = {name: value for name, value in asked.items() if value and name not in ("limit", "offset")}
     limit, offset = int(float(asked.get("limit") or 20)), int(float(asked.get("offset") or 0))
     matched = [one for one in reviews if all(holds(*each, one, insights) for each in filters.items())]

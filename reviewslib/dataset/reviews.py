@@ -3,7 +3,7 @@
 Each review is encoded once, when it is loaded; every answer is made of these pieces. This module opens no
 file and no socket, starts no thread, reads no clock and knows nothing of HTTP.
 
-Sections: Rules - Served form - Dataset - Filters - Lists
+Sections: Rules - Served form - Dataset - Filters - Lists - Hints
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import accumulate, chain, repeat
+from operator import contains
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from reviewslib.dataset.contract import BadData, Contract, Fault, FileForm, Violations, printable, quoted
 from reviewslib.dataset.insights import ENTITY_KINDS, compute_insights, mean, name_violations
 from reviewslib.dataset.provenance import sources_of
-from reviewslib.dataset.query import BadQuery, BadValue, Issue, Query, echo, read_day
+from reviewslib.dataset.query import BadQuery, BadValue, Issue, Query, echo, known_names, read_day
 from reviewslib.dataset.strict_json import Json, JsonPath, NotJson, Object, decode, encode
 from reviewslib.dataset.text import loose_words, loosely, name_words
 from reviewslib.links import Links
@@ -176,6 +177,7 @@ class Dataset:
     reviews: tuple[Review, ...]  # newest first
     reviews_by_id: Mapping[str, Review]
     technicians: Mapping[str, frozenset[str]]  # each known name, and its `name_words`
+    technician_ids: Mapping[str, frozenset[str]]  # each known id, loosely, and the names that it stands for
     services: Mapping[str, frozenset[str]]  # each known id or label, loosely, and the ids that it stands for
     sources: tuple[str, ...]  # as written, the most used first
     reviews_json: bytes  # the whole document
@@ -217,6 +219,7 @@ def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None, l
         reviews=reviews,
         reviews_by_id={review.id: review for review in reviews},
         technicians=_technicians(reviews, insights),
+        technician_ids=_by_name((each["id"], each["label"]) for each in insights["entities"]["technicians"]),
         services=_services(reviews, insights),
         sources=sources_of(review["source"] for review in served),
         reviews_json=reviews_json,
@@ -271,10 +274,15 @@ def _technicians(reviews: Iterable[Review], insights: Object) -> dict[str, froze
 def _services(reviews: Iterable[Review], insights: Object) -> dict[str, frozenset[str]]:
     labels = [(entry["label"], entry["id"]) for entry in insights["entities"]["services"]]
     mentioned = dict.fromkeys(service for review in reviews for service in review.services)
-    services: dict[str, frozenset[str]] = {}
-    for name, service in labels + [(service, service) for service in mentioned]:
-        services[loosely(name)] = services.get(loosely(name), frozenset()) | {service}
-    return services
+    return _by_name(labels + [(service, service) for service in mentioned])
+
+
+def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:
+    """What each name stands for, from pairs of them; names are compared loosely."""
+    meanings: dict[str, frozenset[str]] = {}
+    for name, meaning in pairs:
+        meanings[loosely(name)] = meanings.get(loosely(name), frozenset()) | {meaning}
+    return meanings
 
 
 def _warnings(insights: Object, rating: Object, reviews: Sequence[Object]) -> Iterator[str]:
@@ -306,9 +314,9 @@ def service_labels(dataset: Dataset) -> dict[str, str]:
 
 
 def technicians_named(dataset: Dataset, value: str) -> list[str]:
-    """Every technician whose name has all the words of `value`."""
-    wanted = name_words(value)
-    return [name for name, words in dataset.technicians.items() if wanted <= words]
+    """Every technician whose name has all the words of `value`, or whose id it is."""
+    wanted, of_id = name_words(value), dataset.technician_ids.get(loosely(value), ())
+    return [name for name, words in dataset.technicians.items() if wanted <= words or name in of_id]
 
 
 def services_named(dataset: Dataset, value: str) -> frozenset[str]:
@@ -339,11 +347,16 @@ def _with_words(dataset: Dataset, reviews: Reviews, value: str) -> Reviews:
     return [review for review in reviews if words in review.loose_text]
 
 
-# By the name of the parameter. `since` and `until` are parts of the order, which `matching` takes before. The
-# costliest comes last, when few reviews are left.
+# By the name of the parameter, each for reviews that are newest first. The costliest comes last, when few
+# reviews are left.
 FILTERS: dict[str, Callable[[Dataset, Reviews, Any], Reviews]] = {
+    "since": lambda dataset, reviews, day: reviews[: count_since(reviews, day)],
+    "until": lambda dataset, reviews, day: reviews[
+        bisect_left(reviews, True, key=lambda review: review.day <= day) :
+    ],
     "rating": lambda dataset, reviews, rating: [each for each in reviews if each.rating == rating],
     "min_rating": lambda dataset, reviews, rating: [each for each in reviews if each.rating >= rating],
+    "max_rating": lambda dataset, reviews, rating: [each for each in reviews if each.rating <= rating],
     "mentions_technician": _mentioning_technician,
     "mentions_service": _mentioning_service,
     "source": _published_at,
@@ -353,16 +366,15 @@ FILTERS: dict[str, Callable[[Dataset, Reviews, Any], Reviews]] = {
 
 def matching(dataset: Dataset, query: Query) -> Reviews:
     """The reviews that pass every filter of `query`, newest first."""
-    first, last, reviews = 0, len(dataset.reviews), dataset.reviews
-    if (until := query.until) is not None:
-        first = bisect_left(reviews, True, key=lambda review: review.day <= until)
-    if query.since is not None:
-        last = count_since(reviews, query.since)
-    matches: Reviews = reviews[first:last]
-    for name, passing in FILTERS.items():
-        if (value := getattr(query, name)) is not None:
-            matches = passing(dataset, matches, value)
+    matches: Reviews = dataset.reviews
+    for name, value in filters_of(query):
+        matches = FILTERS[name](dataset, matches, value)
     return matches
+
+
+def filters_of(query: Query) -> list[tuple[str, Any]]:
+    """The filters of `query` with their values, in the order of FILTERS."""
+    return [(name, value) for name in FILTERS if (value := getattr(query, name)) is not None]
 
 
 def count_since(reviews: Reviews, day: str) -> int:
@@ -396,8 +408,12 @@ def _joined(frame: Object, reviews: Iterable[bytes | memoryview]) -> bytes:
 
 
 def search(dataset: Dataset, query: Query) -> ReviewList:
-    """`{"matched", "returned", "reviews"}`: `limit` reviews after the first `offset` that match."""
-    return _part(matching(dataset, query), query)
+    """`{"matched", "returned", "reviews"}`: `limit` reviews after the first `offset` that match.
+
+    Where nothing matches, `hints` stands before `reviews`.
+    """
+    found = _part(matching(dataset, query), query)
+    return found if found.frame["matched"] else ReviewList(found.frame | {"hints": hints(dataset, query)}, ())
 
 
 def in_any_order(dataset: Dataset, query: Query) -> ReviewList:
@@ -443,3 +459,91 @@ def since(dataset: Dataset, day: str) -> SinceList:
     empty = _joined({"since": day, "returned": count}, ())
     start, end = (reviews[0].end - len(reviews[0].json), reviews[count - 1].end) if count else (0, 0)
     return SinceList(empty[:-2], memoryview(dataset.reviews_json)[start:end], empty[-2:])
+
+
+# ---- Hints: where an empty answer leads on ----
+
+MOST_EXAMPLES = 5  # ids of reviews
+MOST_LOOKED_AT = 500  # characters of a value
+MOST_COUNTED = 4  # words of a query, the longest, which tell most; each costs a look at all texts
+RANGES = (("since", "until", "after"), ("min_rating", "max_rating", "above"))
+
+
+def hints(dataset: Dataset, query: Query) -> list[str]:
+    """What leads on where nothing matches `query`, in sentences."""
+    if not dataset.reviews:
+        return ["There are no reviews yet."]
+    without_one = _matches_without_one(dataset, query)
+    counts = ", ".join(f"{name} {len(matches)}" for name, matches in without_one.items())
+    total = f"without any filter: {len(dataset.reviews)}"
+    return [
+        *_empty_ranges(dataset, query),
+        *_unknown_names(dataset, query),
+        *(_words_apart(dataset, query.query, without_one["query"]) if query.query else ()),
+        f"Reviews that match if one filter is left out: {counts}; {total}.",
+    ]
+
+
+def _matches_without_one(dataset: Dataset, query: Query) -> dict[str, Reviews]:
+    """By filter of `query`, which matches nothing: the reviews that fail this filter alone."""
+    passing: Reviews = dataset.reviews
+    failing: dict[str, Reviews] = {}
+    filters = filters_of(query)
+    for name, value in filters:
+        failing = {other: FILTERS[name](dataset, matches, value) for other, matches in failing.items()}
+        kept = FILTERS[name](dataset, passing, value) if name != filters[-1][0] else ()
+        kept_ids = {review.id for review in kept}
+        failing[name] = [review for review in passing if review.id not in kept_ids]
+        passing = kept
+    return failing
+
+
+def _empty_ranges(dataset: Dataset, query: Query) -> Iterator[str]:
+    for low, high, relation in RANGES:
+        least, most = getattr(query, low), getattr(query, high)
+        if least is not None and most is not None and least > most:
+            yield f"{low} is {relation} {high}: exchange them."
+    newest, oldest = dataset.reviews[0].day, dataset.reviews[-1].day
+    if (query.since or "") > newest or (query.until or newest) < oldest:
+        yield f"The reviews are from {oldest} to {newest}."
+
+
+def _unknown_names(dataset: Dataset, query: Query) -> Iterator[str]:
+    person, service, source = query.mentions_technician, query.mentions_service, query.source
+    if person and not technicians_named(dataset, person):
+        known = known_names(person, dataset.technicians)
+        yield f"No person is known as {_found_in_texts(dataset, person)}; {known}."
+    if service and not services_named(dataset, service):
+        labels, ids = service_labels(dataset), chain.from_iterable(map(sorted, dataset.services.values()))
+        names = (f"{id} ({labels[id]})" if id in labels else id for id in dict.fromkeys(ids))
+        yield f"No service is known as {_found_in_texts(dataset, service)}; {known_names(service, names)}."
+    if source and loosely(source) not in map(loosely, dataset.sources):
+        yield f"No source is known as “{echo(source)}”; {known_names(source, dataset.sources)}."
+
+
+def _found_in_texts(dataset: Dataset, name: str) -> str:
+    """An unknown name, and how many reviews have it in their text."""
+    count = len(_with_words(dataset, dataset.reviews, name[:MOST_LOOKED_AT]))
+    return f"“{echo(name)}”" + (f", which query finds in {_reviews(count)}" if count else "")
+
+
+def _words_apart(dataset: Dataset, text: str, others: Reviews) -> Iterator[str]:
+    """What the words of `text` find apart; `others` are the reviews that pass all other filters."""
+    words = loose_words(text[:MOST_LOOKED_AT])
+    together = others if words else ()
+    for word in words:
+        together = [review for review in together if word in review.loose_text]
+    if together:
+        ids = ", ".join(review.id for review in together[:MOST_EXAMPLES])
+        yield f"query is found as one piece; {_reviews(len(together))} with its words in any order: {ids}."
+    elif len(words) > 1:
+        texts, longest = [review.loose_text for review in others], sorted(words, key=len)[-MOST_COUNTED:]
+        found = ", ".join(f"{echo(word)} {sum(map(contains, texts, repeat(word)))}" for word in longest)
+        yield f"query is found as one piece; reviews with one of its words: {found}."
+    else:
+        language = f", in {dataset.business['language']}" if dataset.business.get("language") else ""
+        yield f"Customers may have used other words{language}: try another word, or a part of one."
+
+
+def _reviews(count: int) -> str:
+    return f"{count} review{'' if count == 1 else 's'}"

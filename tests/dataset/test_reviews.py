@@ -2,7 +2,8 @@
 
 Expected answers come from small tables and from `plain_definition.py`.
 
-Search: examples - Search: the plain definition - Since - Served form - Rating - Refused files - Any files
+Search: examples - Hints - Search: the plain definition - Since - Served form - Rating - Refused files -
+Any files
 """
 
 import hashlib
@@ -28,7 +29,7 @@ from reviewslib.dataset import reviews
 from reviewslib.dataset.contract import BadData, Fault, quoted
 from reviewslib.dataset.insights import MODEL, compute_insights
 from reviewslib.dataset.query import BadQuery, Query, query_from_pairs
-from reviewslib.dataset.reviews import Dataset
+from reviewslib.dataset.reviews import FILTERS, Dataset
 
 
 def asked(parameters: dict[str, str]) -> Query:
@@ -72,6 +73,7 @@ SEARCHES = [  # a parameter, values that mean the same, and whom they find
     ("rating", "5|5.0", "ana"),
     ("rating", "4", "eve"),
     ("min_rating", "4.5|4.25", "bob ana"),
+    ("max_rating", "4.5|4.75", "eve bob cy"),
     ("since", "2025-03-01|2025-01-01", "eve bob ana"),
     ("since", "2025-03-03|9999-12-31", ""),
     ("until", "2025-03-01", "bob ana cy"),
@@ -79,6 +81,7 @@ SEARCHES = [  # a parameter, values that mean the same, and whom they find
     ("mentions_technician", "Okafor|tobias okafor|Dr Okafor|Okafor, Tobias, Dr.|okafor okafor", "ana"),
     ("mentions_technician", "Dr.|dr", "eve ana"),
     ("mentions_technician", "wes lmt|LMT.", "eve"),
+    ("mentions_technician", "t1|T1", "ana"),
     ("mentions_technician", "JOSE\u0301|c\u0301ALIC\u0301|calic", "cy"),
     ("mentions_technician", "Brandt Wes|Okaf|Nobody", ""),
     ("mentions_service", "MASSAGE|massage & GRÖSSE|massage & gro\u0308ße|massage & grosse", "bob"),
@@ -140,6 +143,61 @@ def test_technicians_are_known_from_the_insights_and_the_reviews_and_sources_fro
     assert reviews.technicians_named(dataset, "josé") == ["José Ćalić"]
     assert reviews.technicians_named(dataset, "someone else") == []
     assert dataset.sources == ("Yelp", "é", "unknown")
+
+
+# ---- Hints: what an empty answer says, over the same four reviews ----
+
+PERSON = "; known are Dr. Tobias Okafor; Dr. Nobody Mentioned; Dr. Anneke Brandt; Wes P., LMT; José Ćalić."
+SERVICE = "; known are massage (Massage & Größe); gone (Gone); x."
+HINTS: list[tuple[dict[str, str], str]] = [  # what matches nothing, and what its first hint is
+    ({"since": "2025-03-02", "until": "2025-03-01"}, "since is after until: exchange them."),
+    ({"min_rating": "4.5", "max_rating": "4"}, "min_rating is above max_rating: exchange them."),
+    ({"since": "2025-03-03"}, "The reviews are from 2024-12-31 to 2025-03-02."),
+    ({"until": "2024-12-30"}, "The reviews are from 2024-12-31 to 2025-03-02."),
+    ({"mentions_technician": "Tobi Okafer"}, f"No person is known as “Tobi Okafer”{PERSON}"),
+    ({"mentions_service": "masage"}, f"No service is known as “masage”{SERVICE}"),
+    (
+        {"mentions_service": "cafe"},
+        f"No service is known as “cafe”, which query finds in 1 review{SERVICE}",
+    ),
+    ({"source": "yelp.com"}, "No source is known as “yelp.com”; known are Yelp; é; unknown."),
+    ({"query": "cafe straße"}, "query is found as one piece; 1 review with its words in any order: ana."),
+    ({"query": " straße "}, "query is found as one piece; 1 review with its words in any order: ana."),
+    (
+        {"query": "a straße to the izmir cafe", "rating": "5"},
+        "query is found as one piece; reviews with one of its words: the 0, cafe 1, izmir 0, strasse 1.",
+    ),
+    ({"query": "parking"}, "Customers may have used other words: try another word, or a part of one."),
+    (
+        {"rating": "5", "source": "é"},
+        "Reviews that match if one filter is left out: rating 1, source 1; without any filter: 4.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("parameters", "first"), HINTS)
+def test_an_empty_answer_says_what_would_find_something(parameters: dict[str, str], first: str) -> None:
+    answer = json.loads(small.search_bytes(loaded(FOUR, FOUR_INSIGHTS), asked(parameters)))
+    assert (list(answer), answer["hints"][0]) == (["matched", "returned", "hints", "reviews"], first)
+    assert (answer["matched"], answer["reviews"], len(answer["hints"]) <= 2) == (0, [], True)
+
+
+def test_without_reviews_and_in_another_language_an_empty_answer_says_so() -> None:
+    assert reviews.hints(loaded(a_file()), Query()) == ["There are no reviews yet."]
+    german = loaded(a_file(review(text="gut"), business={"name": "x", "language": "de"}))
+    assert reviews.hints(german, Query("good"))[0].startswith("Customers may have used other words, in de:")
+    assert "none is known" in reviews.hints(german, Query(mentions_service="good"))[0]
+
+
+def test_near_names_come_first_at_most_twenty_are_named_and_five_reviews() -> None:
+    people = [f"Person {chr(65 + n)}" for n in range(25)]
+    few = [review(f"{n}", text="a b c", mentioned_technicians=[name]) for n, name in enumerate(people)]
+    dataset = loaded(a_file(*few, review("x", mentioned_technicians=["Hana Ishikawa"])))
+    known = reviews.hints(dataset, Query(mentions_technician="Hannah"))[0]
+    assert "known are Hana Ishikawa; Person " in known
+    assert (known.count("; ") - 1, known[-11:]) == (19, "and 6 more.")
+    ids = reviews.hints(dataset, Query("c a b"))[0].partition("25 reviews with its words in any order: ")[2]
+    assert ids == "9, 8, 7, 6, 5."
 
 
 # ---- Search: the plain definition. Values overlap on purpose, so that filters admit and refuse often ----
@@ -205,9 +263,10 @@ VALUES = {
     "query": in_other_words([*WORDS, *"aefimnorstzσ0 ", "ss", "cafe", "izmir", "\u0301e", "e s"]),
     "rating": st.sampled_from(["1", "1.0", "2", "5", "5.00"]),
     "min_rating": st.sampled_from(["1", "3.49", "3.5", "4.5", "5"]),
+    "max_rating": st.sampled_from(["1", "3.49", "3.5", "4.5", "5"]),
     "since": st.sampled_from(DATES).map(lambda when: when[:10]),
     "until": st.sampled_from(DATES).map(lambda when: when[:10]),
-    "mentions_technician": in_other_words([*TECHNICIANS, "dr", "Okafor", "Okaf", "LMT.", "wes p"]),
+    "mentions_technician": in_other_words([*TECHNICIANS, "dr", "Okafor", "Okaf", "LMT.", "wes p", "t"]),
     "mentions_service": in_other_words([*SERVICES, *LABELS, "GRÖSSE", "none"]),
     "source": in_other_words([*SOURCES, "unknown", "goog"]),
     "limit": st.sampled_from(["1", "2", "3", "20", "100", "5.0"]),
@@ -230,8 +289,19 @@ def test_search_is_every_review_that_satisfies_every_filter() -> None:
         dataset = loaded(*files)
         for parameters in several:
             expected = plain.search(served(dataset), files[1], parameters)
-            assert small.search_bytes(dataset, asked(parameters)) == compact(expected)
             seen.update((name, expected["returned"] > 0) for name in ["any", *parameters])
+            answer = json.loads(small.search_bytes(dataset, asked(parameters)))
+            hints = answer.pop("hints", None)
+            assert compact(answer) == compact(expected)
+            assert (hints is None) == (expected["matched"] > 0)
+            if hints and dataset.reviews:
+                left_out = {
+                    name: {**parameters, name: "", "offset": ""} for name in FILTERS if name in parameters
+                }
+                found = {name: plain.search(served(dataset), files[1], left_out[name]) for name in left_out}
+                counts = ", ".join(f"{name} {answer['matched']}" for name, answer in found.items())
+                total = f"without any filter: {len(dataset.reviews)}"
+                assert hints[-1] == f"Reviews that match if one filter is left out: {counts}; {total}."
 
     claim()
     found, empty = seen["any", True], seen["any", False]
