@@ -19,7 +19,7 @@ from hashlib import sha256
 from itertools import accumulate, chain, repeat
 from operator import contains
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from reviewslib.dataset.contract import BadData, Contract, Fault, FileForm, Violations, printable, quoted
 from reviewslib.dataset.insights import ENTITY_KINDS, compute_insights, mean, name_violations
@@ -27,7 +27,7 @@ from reviewslib.dataset.provenance import sources_of
 from reviewslib.dataset.query import BadQuery, BadValue, Issue, Query, echo, known_names, read_day
 from reviewslib.dataset.strict_json import Json, JsonPath, NotJson, Object, decode, encode
 from reviewslib.dataset.text import loose_words, loosely, name_words
-from reviewslib.links import Links
+from reviewslib.links import REVIEW_PATH, Links
 
 REVIEWS_FILE = "reviews.json"
 INSIGHTS_FILE = "insights.json"
@@ -303,6 +303,12 @@ def _ids_in_insights(insights: Object) -> set[str]:
     entries = chain(insights["aspects"], insights["topics"], *entities)
     named = set(insights["per_review"]).union(*(entry["example_review_ids"] for entry in entries))
     return named.union(*(entry["review_ids"] for entry in insights["faq"]))
+
+
+def review_named(dataset: Dataset, name: str) -> Review | None:
+    """The review whose id or `page_url` is `name`; only the last part of an address is looked at."""
+    id = unquote(re.split("[?#]", name.rpartition(REVIEW_PATH)[2])[0])
+    return dataset.reviews_by_id.get(name) or dataset.reviews_by_id.get(id)
 
 
 def service_labels(dataset: Dataset) -> dict[str, str]:
