@@ -550,10 +550,10 @@ def lead_review(dataset: Dataset) -> Object | None:
     return next((each for each in dataset.newest if len(paragraphs(each["text"])) >= SHORTEST_LEAD), None)
 
 
-def sitemap(dataset: Dataset, links: Links) -> bytes:
+def sitemap(dataset: Dataset, links: Links, most: int = MOST_IN_SITEMAP) -> bytes:
     """The pages for people with the days of their last changes (sitemaps.org), `application/xml`."""
     newest = max((review.changed_day for review in dataset.reviews), default="")
-    listed = dataset.reviews[:MOST_IN_SITEMAP]
+    listed = dataset.reviews[:most]
     pages = [(links.review_page(review.id), review.changed_day) for review in listed]
     entries = [(links.home, newest), (links.review_list, newest), *pages]
     head = '<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
