@@ -541,6 +541,7 @@ FAULTS: list[tuple[str, list[Any], str]] = [
     ("reviews/business/url", ["larkspur.example", "", "http://[x"], A_URL),
     ("reviews/business/image_url", ["data:image/png;base64,", "https://"], A_URL),
     ("reviews/business/review_url", ["http://@"], A_URL),
+    ("reviews/business/language", ["deutsch!", "", "de\n"], " is not a language tag such as de or en-GB"),
     ("reviews/business/hours/0/opens", ["25:00"], " is not a time of day, HH:MM"),
     ("reviews/aggregate_rating", [[], 5], " is not an object or null"),
     ("reviews/aggregate_rating/review_count", [1.5, True, "1"], " is not a whole number or null"),

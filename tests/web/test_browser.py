@@ -74,6 +74,7 @@ def sample() -> Iterator[Address]:
 
 SEARCH = "/reviews?query=a&rating=5&min_rating=2&mentions_technician=okafor"
 WRONG = "/reviews?query=a&rating=7&until=2026-02-30&page=0"
+UNFOLD = "for (const each of document.querySelectorAll('details')) each.open = true"
 REQUEST = "Network.requestWillBeSent"  # an event of the browser's log
 NEWEST = "newest"  # stands for the page of the newest review, or for one that is missing
 PATHS = ["/", "/reviews", SEARCH, WRONG, NEWEST]
@@ -100,11 +101,11 @@ def open_page(
     features = {"prefers-color-scheme": scheme, "forced-colors": forced_colors}
     preferences = [{"name": name, "value": value} for name, value in features.items()]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": preferences})
-    sizes = {"standard": 16 * text_percent // 100, "fixed": 13 * text_percent // 100}
-    browser.execute_cdp_cmd("Page.setFontSizes", {"fontSizes": sizes})
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     browser.get(service.base_url + (newest_path(service) if path == NEWEST else path))
+    sizes = {"standard": 16 * text_percent // 100, "fixed": 13 * text_percent // 100}
+    browser.execute_cdp_cmd("Page.setFontSizes", {"fontSizes": sizes})
 
 
 def in_page(browser: Chrome, script: str) -> Any:
@@ -142,7 +143,6 @@ def test_nothing_scrolls_sideways(browser: Chrome, service: Address, width: int,
     assert scrolled == shown <= width
 
 
-UNFOLD = "for (const each of document.querySelectorAll('details')) each.open = true"
 # What reaches beyond the screen, or beyond its own box, and each number that is broken into two lines.
 BROKEN = r"""const edge = document.documentElement.clientWidth, broken = [];
     const boxes = document.querySelectorAll('body *:not(svg *, .visually-hidden, .skip, select, input)');
@@ -175,7 +175,8 @@ def test_large_text_on_a_narrow_screen_fits_and_breaks_no_number(
 ) -> None:
     open_page(browser, data_set, width, path=path, text_percent=text_percent)
     browser.execute_script(UNFOLD)
-    assert browser.execute_script(BROKEN) == []
+    size = in_page(browser, "getComputedStyle(document.documentElement).fontSize")
+    assert (size, browser.execute_script(BROKEN)) == (f"{16 * text_percent // 100}px", [])
 
 
 def test_the_home_page_on_a_phone_folds_what_is_for_developers(browser: Chrome, sample: Address) -> None:
@@ -221,6 +222,7 @@ def test_the_footer_of_a_short_page_is_at_the_end_of_the_screen(
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1440, "light"), (1440, "dark")])
 def test_axe_finds_no_fault(browser: Chrome, service: Address, width: int, scheme: str, path: str) -> None:
     open_page(browser, service, width, scheme, path)
+    browser.execute_script(UNFOLD)
     browser.execute_script((files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8"))
     # It takes a page without a ground for white; light text on the page around it is judged below.
     rules = {"color-contrast": {"enabled": "theme=dark" not in path}}
@@ -243,6 +245,7 @@ def test_every_link_to_this_service_answers(browser: Chrome, sample: Address, pa
 def test_every_curl_line_works_as_it_is_pasted(browser: Chrome, service: Address, tmp_path: Path) -> None:
     (tmp_path / ".curlrc").write_text("fail\nsilent\nshow-error\n")
     open_page(browser, service)
+    browser.execute_script(UNFOLD)
     lines = in_page(browser, "[...document.querySelectorAll('.endpoints pre')].map(each => each.innerText)")
     assert len(lines) >= 8
     environment = {**os.environ, "CURL_HOME": str(tmp_path)}
