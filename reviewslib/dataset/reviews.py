@@ -424,8 +424,10 @@ def search(dataset: Dataset, query: Query) -> ReviewList:
 
 def in_any_order(dataset: Dataset, query: Query) -> ReviewList:
     """What `search` finds if the `loose_words` of `query` may stand apart, each anywhere in the text."""
-    words, others = loose_words(query.query or ""), matching(dataset, replace(query, query=None))
-    return _part([each for each in others if all(word in each.loose_text for word in words)], query)
+    matches = matching(dataset, replace(query, query=None))
+    for word in loose_words(query.query or ""):
+        matches = [review for review in matches if word in review.loose_text]
+    return _part(matches, query)
 
 
 def _part(matches: Reviews, query: Query) -> ReviewList:
