@@ -15,7 +15,6 @@ import hashlib
 import math
 import re
 import shlex
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import chain, groupby, islice
@@ -172,14 +171,16 @@ def format_rating(rating: float) -> str:
     return f"{round(rating, 2):g}"
 
 
-def distribution(dataset: Dataset) -> list[tuple[int, int, int, int]]:
-    """Stars, the bar's count, how many reviews have just these, and how many a part more; best first."""
-    given, held = dataset.aggregate_rating["distribution"], Counter(each.rating for each in dataset.reviews)
+def distribution(dataset: Dataset) -> list[tuple[int, int, dict[str, Json]]]:
+    """Stars, the bar's count, and the filters that find what it counts, none for nothing; best first."""
+    given, held = dataset.aggregate_rating["distribution"], {each.rating for each in dataset.reviews}
 
-    def between(star: int) -> int:
-        return sum(held[rating] for rating in held if star < rating < star + 1)
+    def filters(star: int) -> dict[str, Json]:
+        highest = max((rating for rating in held if star <= rating < star + 1), default=0)
+        parts = {"min_rating": star, "max_rating": f"{highest:.15g}"}  # of a star
+        return {"rating": star} if highest == star else parts if highest else {}
 
-    return [(star, capped(given[str(star)]), held[star], between(star)) for star in (5, 4, 3, 2, 1)]
+    return [(star, capped(given[str(star)]), filters(star)) for star in (5, 4, 3, 2, 1)]
 
 
 def by_mentions(entries: Iterable[Object], most: int) -> list[Object]:

@@ -316,7 +316,8 @@ def test_bars_of_aspects_share_one_axis() -> None:
 
 def test_half_stars_count_in_the_bar_below_them() -> None:
     dataset = dataset_of(SMALLEST | {"reviews": [rated(stars) for stars in (5, 4.5, 4, 1.5)]})
-    bars = [(5, 1, 1, 0), (4, 2, 1, 1), (3, 0, 0, 0), (2, 0, 0, 0), (1, 1, 0, 1)]
+    four, one = {"min_rating": 4, "max_rating": "4.5"}, {"min_rating": 1, "max_rating": "1.5"}
+    bars = [(5, 1, {"rating": 5}), (4, 2, four), (3, 0, {}), (2, 0, {}), (1, 1, one)]
     assert pages.distribution(dataset) == bars
 
 
