@@ -1,17 +1,26 @@
 """Texts are compared as a reader does, in a time that hostile text does not stretch.
 
-Folding - Names - Aliases
+Folding - Names - Aliases - Occurrences
 """
 
 import unicodedata
 from collections.abc import Callable
+from itertools import pairwise
 
 import plain_definition as plain
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reviewslib.dataset.text import alias_of, fold, folded_words, loosely, name_words
+from reviewslib.dataset.text import (
+    alias_of,
+    fold,
+    folded_words,
+    loose_words,
+    loosely,
+    name_words,
+    occurrences,
+)
 
 # ---- Folding ----
 
@@ -132,3 +141,28 @@ def mentions(text: str, alias: str) -> bool:
 )
 def test_a_mention_is_an_alias_as_whole_words_in_any_case(text: str, alias: str, found: bool) -> None:
     assert mentions(text, alias) is found
+
+
+# ---- Occurrences ----
+
+
+@given(st.text("aAoö\u0308İi ", max_size=12), st.text("aoi ", min_size=1, max_size=5))
+@example("o\u0308 döo\u0308 d", "oo d")
+def test_occurrences_are_the_shortest_parts_of_the_text_that_are_loosely_the_words(
+    text: str, words: str
+) -> None:
+    found = list(occurrences(text, loose_words(words)))
+    parts = [(start, end) for start in range(len(text)) for end in range(start + 1, len(text) + 1)]
+    covered = {
+        at
+        for start, end in parts
+        if loosely(text[start:end]) in loose_words(words)
+        and "\u0308" not in (text[start], text[end : end + 1])
+        for at in range(start, end)
+    }
+    assert {at for start, end in found for at in range(start, end)} == covered
+    assert all(end < start for (_, end), (start, _) in pairwise(found))
+
+
+def test_a_part_of_a_letter_that_is_two_when_folded_is_the_whole_letter() -> None:
+    assert list(occurrences("aß Straße", loose_words("s"))) == [(1, 2), (3, 4), (7, 8)]
