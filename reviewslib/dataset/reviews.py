@@ -103,6 +103,7 @@ def _texts(holder: Json, keys: Sequence[str]) -> list[tuple[str, str]]:
 
 # ---- Served form: every key there, absence is null, unknown keys untouched after these, `page_url` last ----
 
+WEEK = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 NAMED_KINDS = ("technicians", "services")  # that a review mentions
 RATING_FIGURES = ("rating_value", "review_count", "distribution")
 
@@ -227,7 +228,7 @@ def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None, l
         insights_json=encode(insights),
         unverified_count=len(document["reviews"]) - len(reviews),
         notes=(NO_INSIGHTS,) if insights_file is None else (),
-        warnings=tuple(map(printable, _warnings(insights, rating, served))),
+        warnings=tuple(map(printable, _warnings(document["business"], insights, rating, served))),
     )
 
 
@@ -285,7 +286,7 @@ def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:
     return meanings
 
 
-def _warnings(insights: Object, rating: Object, reviews: Sequence[Object]) -> Iterator[str]:
+def _warnings(business: Object, insights: Object, rating: Object, reviews: Sequence[Object]) -> Iterator[str]:
     named = _ids_in_insights(insights)
     if unknown := sorted(named.difference(review["id"] for review in reviews)):
         some = ", ".join(unknown[:3]) + (", …" if len(unknown) > 3 else "")
@@ -296,6 +297,11 @@ def _warnings(insights: Object, rating: Object, reviews: Sequence[Object]) -> It
     if differing := [key for key in RATING_FIGURES if rating[key] != computed[key]]:
         pairs = ", ".join(f"{key} {rating[key]} (the reviews: {computed[key]})" for key in differing)
         yield f"{REVIEWS_FILE} gives an aggregate_rating of its own: {pairs}"
+    days = dict.fromkeys(chain.from_iterable(entry["days"] for entry in business.get("hours") or ()))
+    if foreign := [quoted(day) for day in days if day not in WEEK]:
+        some = ", ".join(foreign[:3]) + (", …" if len(foreign) > 3 else "")
+        wanted = f"{', '.join(WEEK[:-1])} or {WEEK[-1]}"
+        yield f"{REVIEWS_FILE} has opening hours that search engines are not told of: {some}; write {wanted}"
 
 
 def _ids_in_insights(insights: Object) -> set[str]:

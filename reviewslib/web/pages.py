@@ -38,6 +38,7 @@ from reviewslib.dataset.provenance import (
 from reviewslib.dataset.query import BadQuery, Query
 from reviewslib.dataset.reviews import (
     WEB_URL,
+    WEEK,
     Dataset,
     Review,
     ReviewList,
@@ -63,7 +64,6 @@ MOST_MARKED = 100  # characters of a word that is marked: the time grows with it
 FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")  # what HTML does not allow
 # Explicit directions can reach beyond an inline element; blocks end them anyway (UAX 9, section 3.3.2).
 DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
-WEEK = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 
 
 def one_line(value: Json, most: int = MOST_NAME) -> str:

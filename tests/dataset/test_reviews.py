@@ -515,6 +515,16 @@ def test_a_rating_in_the_file_wins_and_the_operator_hears_that_it_differs() -> N
         assert with_rating(**agreeing).warnings == ()
 
 
+def test_days_that_search_engines_do_not_know_are_a_warning() -> None:
+    def warnings(*days: str) -> tuple[str, ...]:
+        hours = [{"days": [day], "opens": "08:00", "closes": "18:00"} for day in days]
+        return loaded(a_file(business={"name": "X", "hours": hours}), {}).warnings
+
+    assert warnings("Monday", "Sunday", "Monday") == ()
+    (warning,) = warnings("Mo", "Monday", "Dienstag", "Mo", "monday", "x")
+    assert 'told of: "Mo", "Dienstag", "monday", …; write Monday, Tuesday,' in warning
+
+
 # ---- Refused files: each fault is a line of file, place and reason ----
 
 
