@@ -336,6 +336,11 @@ def services_named(dataset: Dataset, value: str) -> frozenset[str]:
     return dataset.services.get(loosely(value), frozenset())
 
 
+def sources_named(dataset: Dataset, value: str) -> list[str]:
+    """The source that is `value`, as written, if any."""
+    return [source for source in dataset.sources if loosely(source) == loosely(value)]
+
+
 Reviews = Sequence[Review]
 
 
@@ -480,7 +485,6 @@ def since(dataset: Dataset, day: str) -> SinceList:
 MOST_EXAMPLES = 5  # ids of reviews
 MOST_LOOKED_AT = 500  # characters of a value
 MOST_COUNTED = 4  # words of a query, the longest, which tell most; each costs a look at all texts
-RANGES = (("since", "until", "after"), ("min_rating", "max_rating", "above"))
 
 
 def hints(dataset: Dataset, query: Query) -> list[str]:
@@ -489,13 +493,9 @@ def hints(dataset: Dataset, query: Query) -> list[str]:
         return ["There are no reviews yet."]
     without_one = _matches_without_one(dataset, query)
     counts = ", ".join(f"{name} {len(matches)}" for name, matches in without_one.items())
-    total = f"without any filter: {len(dataset.reviews)}"
-    return [
-        *_empty_ranges(dataset, query),
-        *_unknown_names(dataset, query),
-        *(_words_apart(dataset, query.query, without_one["query"]) if query.query else ()),
-        f"Reviews that match if one filter is left out: {counts}; {total}.",
-    ]
+    left_out = f"Reviews that match if one filter is left out: {counts}; if all are: {len(dataset.reviews)}."
+    apart = _words_apart(dataset, query.query, without_one["query"]) if query.query else ()
+    return [*_empty_ranges(dataset, query), *_unknown_names(dataset, query), *apart, left_out]
 
 
 def _matches_without_one(dataset: Dataset, query: Query) -> dict[str, Reviews]:
@@ -513,32 +513,27 @@ def _matches_without_one(dataset: Dataset, query: Query) -> dict[str, Reviews]:
 
 
 def _empty_ranges(dataset: Dataset, query: Query) -> Iterator[str]:
-    for low, high, relation in RANGES:
+    for low, high in (("since", "until"), ("min_rating", "max_rating")):
         least, most = getattr(query, low), getattr(query, high)
         if least is not None and most is not None and least > most:
-            yield f"{low} is {relation} {high}: exchange them."
+            yield f"{low} is beyond {high}: exchange them."
     newest, oldest = dataset.reviews[0].day, dataset.reviews[-1].day
     if (query.since or "") > newest or (query.until or newest) < oldest:
         yield f"The reviews are from {oldest} to {newest}."
 
 
 def _unknown_names(dataset: Dataset, query: Query) -> Iterator[str]:
-    person, service, source = query.mentions_technician, query.mentions_service, query.source
-    if person and not technicians_named(dataset, person):
-        known = known_names(person, dataset.technicians)
-        yield f"No person is known as {_found_in_texts(dataset, person)}; {known}."
-    if service and not services_named(dataset, service):
-        labels, ids = service_labels(dataset), chain.from_iterable(map(sorted, dataset.services.values()))
-        names = (f"{id} ({labels[id]})" if id in labels else id for id in dict.fromkeys(ids))
-        yield f"No service is known as {_found_in_texts(dataset, service)}; {known_names(service, names)}."
-    if source and loosely(source) not in map(loosely, dataset.sources):
-        yield f"No source is known as “{echo(source)}”; {known_names(source, dataset.sources)}."
-
-
-def _found_in_texts(dataset: Dataset, name: str) -> str:
-    """An unknown name, and how many reviews have it in their text."""
-    count = len(_with_words(dataset, dataset.reviews, name[:MOST_LOOKED_AT]))
-    return f"“{echo(name)}”" + (f", which query finds in {_reviews(count)}" if count else "")
+    labels, ids = service_labels(dataset), chain.from_iterable(map(sorted, dataset.services.values()))
+    services = (f"{id} ({labels[id]})" if id in labels else id for id in dict.fromkeys(ids))
+    for name, meant, known in (
+        ("mentions_technician", technicians_named, dataset.technicians),
+        ("mentions_service", services_named, services),
+        ("source", sources_named, dataset.sources),
+    ):
+        if (value := getattr(query, name)) and not meant(dataset, value):
+            count = len(_with_words(dataset, dataset.reviews, value[:MOST_LOOKED_AT]))
+            found = f"Reviews with it in their text, for query: {count}."
+            yield f"{name} “{echo(value)}” is unknown; {known_names(value, known)}. {found}"
 
 
 def _words_apart(dataset: Dataset, text: str, others: Reviews) -> Iterator[str]:
@@ -549,15 +544,11 @@ def _words_apart(dataset: Dataset, text: str, others: Reviews) -> Iterator[str]:
         together = [review for review in together if word in review.loose_text]
     if together:
         ids = ", ".join(review.id for review in together[:MOST_EXAMPLES])
-        yield f"query is found as one piece; {_reviews(len(together))} with its words in any order: {ids}."
+        yield f"query is found as one piece. Reviews with its words in any order: {len(together)} ({ids})."
     elif len(words) > 1:
         texts, longest = [review.loose_text for review in others], sorted(words, key=len)[-MOST_COUNTED:]
         found = ", ".join(f"{echo(word)} {sum(map(contains, texts, repeat(word)))}" for word in longest)
-        yield f"query is found as one piece; reviews with one of its words: {found}."
+        yield f"query is found as one piece. Reviews with one of its words: {found}."
     else:
         language = f", in {dataset.business['language']}" if dataset.business.get("language") else ""
         yield f"Customers may have used other words{language}: try another word, or a part of one."
-
-
-def _reviews(count: int) -> str:
-    return f"{count} review{'' if count == 1 else 's'}"
