@@ -3,16 +3,18 @@
 What a search finds is compared with the plain definition; what a tool declares is compared with what it
 answers. How arguments are read is tested with the queries.
 
-Asking - Declarations - Arguments - Search - Answers - Whatever loads
+Asking - Declarations - Arguments - Search - Answers - Whatever loads - A journey
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import plain_definition
 import pytest
+from data_sets import DATA_SETS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -426,3 +428,80 @@ def test_whatever_loads_is_answered_in_the_declared_form(files: Object) -> None:
         for arguments in [{NAMING[name]: each} for each in known[name] if each] if name in known else [{}]:
             content = structured(name, arguments, toolbox)
             Draft202012Validator(tool["outputSchema"]).validate(content)
+
+
+# ---- A journey: what assistants ask of any business, and where an empty answer leads them ----
+
+QUESTIONS: list[tuple[str, Object]] = [
+    *[
+        ("search_reviews", {"query": words})
+        for words in ("parking", "parking Saturday", "complaint", "Brot!")
+    ],
+    *[("search_reviews", {"query": words}) for words in (" price ", "Preis Wartezeit Parken", "don’t")],
+    *[("search_reviews", {"mentions_technician": name}) for name in ("Hannah", "Frau Yildiz", "Dr.")],
+    *[("search_reviews", {"mentions_service": name}) for name in ("massage", "Hochzeitstorte")],
+    *[("search_reviews", {"source": name}) for name in ("Google Maps", "Yelp", "TripAdvisor")],
+    ("search_reviews", {"max_rating": 2, "query": "rude"}),
+    ("search_reviews", {"min_rating": 5, "max_rating": 1}),
+    ("search_reviews", {"rating": 1, "since": "2026-06-01", "source": "yelp"}),
+    ("search_reviews", {"since": "2026-06-01", "until": "2020-01-01"}),
+    ("search_reviews", {"since": "2031-01-01"}),
+    ("search_reviews", {"until": "1999-01-01", "query": "price"}),
+    ("get_aspect_sentiment", {"aspect": "price"}),
+    ("get_technician", {"name": "Hannah"}),
+    ("get_service", {"service": "massage"}),
+    ("get_review", {"id": "latest"}),
+    ("get_faq", {"query": "refund"}),
+    *[(name, {}) for name in TOOLS if name not in NAMING],
+]
+
+
+def is_empty(value: Any) -> bool:
+    """Whether nothing is said: null, or nothing but these in what holds others."""
+    parts = value.values() if isinstance(value, dict) else value
+    return value is None or (isinstance(value, (dict, list)) and all(map(is_empty, parts)))
+
+
+@pytest.mark.parametrize("name", ["sample", "bare", "german"])
+def test_no_empty_answer_is_without_a_way_on(name: str) -> None:
+    toolbox = toolbox_with(*DATA_SETS[name]())
+    listed = {tool["name"] for tool in toolbox.declarations}
+    ways = Counter[str]()
+    for tool, arguments in QUESTIONS:
+        called = toolbox.call(tool, arguments)
+        if called["isError"]:
+            text = called["content"][0]["text"]
+            assert any(way in text for way in ("known are ", "give ids", "Call get_business")), text
+            assert (tool in listed) is ("has nothing to say" not in text)
+            continue
+        answer = structured(tool, arguments, toolbox)
+        hints = answer.pop("hints", None)
+        assert (hints is not None) == (answer.get("matched") == 0), (tool, arguments)
+        assert hints or not is_empty(answer)
+        if tool == "search_reviews" and hints:
+            ways.update(followed(toolbox, arguments, hints))
+    assert ways.keys() >= {"left out", "known"} and 0 not in ways.values(), ways
+
+
+def followed(toolbox: Toolbox, arguments: Object, hints: list[str]) -> Iterator[str]:
+    """Takes what hints offer; each offer finds as many reviews as it says."""
+    text = "\n".join(hints)
+    counts = re.fullmatch(r"Reviews that match if one filter is left out: (.*); if all are: \d+\.", hints[-1])
+    assert counts
+    for name, count in (each.split() for each in counts[1].split(", ")):
+        fewer = {key: value for key, value in arguments.items() if key != name}
+        assert structured("search_reviews", fewer, toolbox)["matched"] == int(count)
+        yield "left out"
+    for first in re.findall(r"known are ([^;(]*?)(?: \(|;|\.)", text):
+        (name,) = (each for each in ("mentions_technician", "mentions_service", "source") if each in text)
+        assert structured("search_reviews", {name: first}, toolbox)["matched"] > 0
+        yield "known"
+    for id in re.findall(r"in any order: \d+ \((\w+)", text):
+        assert structured("get_review", {"id": id}, toolbox)["text"]
+        yield "together"
+    for word, count in re.findall(
+        r"(\w+) (\d+)[,.]", text.partition("one of its words: ")[2].partition("\n")[0]
+    ):
+        found = structured("search_reviews", arguments | {"query": word}, toolbox)["matched"]
+        assert found == int(count)
+        yield "word"

@@ -435,10 +435,15 @@ def search(dataset: Dataset, query: Query) -> ReviewList:
 
 def in_any_order(dataset: Dataset, query: Query) -> ReviewList:
     """What `search` finds if the `loose_words` of `query` may stand apart, each anywhere in the text."""
-    matches = matching(dataset, replace(query, query=None))
-    for word in loose_words(query.query or ""):
-        matches = [review for review in matches if word in review.loose_text]
-    return _part(matches, query)
+    others = matching(dataset, replace(query, query=None))
+    return _part(_with_each(others, loose_words(query.query or "")), query)
+
+
+def _with_each(reviews: Reviews, words: Iterable[str]) -> Reviews:
+    """Those of `reviews` that have all of `words`, which are loose, anywhere in the text."""
+    for word in words:
+        reviews = [review for review in reviews if word in review.loose_text]
+    return reviews
 
 
 def _part(matches: Reviews, query: Query) -> ReviewList:
@@ -539,10 +544,7 @@ def _unknown_names(dataset: Dataset, query: Query) -> Iterator[str]:
 def _words_apart(dataset: Dataset, text: str, others: Reviews) -> Iterator[str]:
     """What the words of `text` find apart; `others` are the reviews that pass all other filters."""
     words = loose_words(text[:MOST_LOOKED_AT])
-    together = others if words else ()
-    for word in words:
-        together = [review for review in together if word in review.loose_text]
-    if together:
+    if words and (together := _with_each(others, words)):
         ids = ", ".join(review.id for review in together[:MOST_EXAMPLES])
         yield f"query is found as one piece. Reviews with its words in any order: {len(together)} ({ids})."
     elif len(words) > 1:
