@@ -505,6 +505,8 @@ def test_more_than_eight_words_are_not_looked_for_which_is_said() -> None:
      ("find me " + "x" * 2000, "find", f"<mark>find</mark> me {'x' * 991}…"),
      ("y" * 995 + "find" + "z" * 9, "find", f"{'y' * 995}<mark>find</mark>…"),
      ("y" * 996 + "find", "find", f"{'y' * 996}<mark>find</mark>"),
+     ("y" * 997 + "find", "find", f"…{'y' * 250}<mark>find</mark>"),
+     ("go " + "y" * 995 + "gogo", "go", f"<mark>go</mark> {'y' * 995}<mark>g</mark>…"),
      ("y" * 996 + "find me", "no find", f"…{'y' * 250}<mark>find</mark> me"),
      ("a " + "y" * 2000 + " find a", "find a", f"<mark>a</mark> {'y' * 997}…"),
      ("y" * 2000 + " z find me", "find", "…z <mark>find</mark> me")],
