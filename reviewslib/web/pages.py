@@ -392,7 +392,7 @@ def _ways_on(dataset: Dataset, links: Links, query: Query) -> list[tuple[str, st
     """What finds something where `query` does not: (filter to leave out, "", count, URL) or ("", word, …)."""
     left_out: list[dict[str, Any]] = [{name: None} for name in filter_values(query)]
     words = [word for word in dict.fromkeys((query.query or "").split()) if loose_words(word)][:MOST_WORDS]
-    alone: list[dict[str, Any]] = [{"query": word} for word in words if len(words) > 1]
+    alone: list[dict[str, Any]] = [{"query": word} for word in words]
     ways = []
     for change in left_out + alone:
         ((name, word),) = change.items()

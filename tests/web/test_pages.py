@@ -458,6 +458,15 @@ def test_words_of_the_business_and_its_customers_say_their_language(language: An
 # ---- Pages of reviews ----
 
 
+def test_a_page_between_others_leads_to_both_and_to_the_ends() -> None:
+    query = Query(limit=pages.PAGE_SIZE, offset=2 * pages.PAGE_SIZE, min_rating=2)
+    found = in_any_order(SAMPLE, query)
+    document = pages.list_page(TEMPLATES, SAMPLE, LINKS, query, found).decode()
+    (links,) = re.findall('(?s)<nav class="pages".*?</nav>', document)
+    numbers = [page or "1" for page in re.findall(r"min_rating=2(?:&amp;page=(\d+))?#results", links)]
+    assert numbers == ["1", "2", "4", str(pages.last_page(found))]
+
+
 def test_values_of_any_characters_stay_in_the_links_of_a_list() -> None:
     odd = Read(list_page(SAMPLE, query="a&b=#\N{GREEK SMALL LETTER ALPHA}?", min_rating=4.0))
     (canonical,) = [each["href"] for each in odd.all("link") if each["rel"] == "canonical"]
