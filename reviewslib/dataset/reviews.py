@@ -535,8 +535,9 @@ def _unknown_names(dataset: Dataset, query: Query) -> Iterator[str]:
         ("mentions_service", services_named, services),
         ("source", sources_named, dataset.sources),
     ):
-        if (value := getattr(query, name)) and not meant(dataset, value):
-            count = len(_with_words(dataset, dataset.reviews, value[:MOST_LOOKED_AT]))
+        value = (getattr(query, name) or "")[:MOST_LOOKED_AT]
+        if value and not meant(dataset, value):
+            count = len(_with_words(dataset, dataset.reviews, value))
             found = f"Reviews with it in their text, for query: {count}."
             yield f"{name} “{echo(value)}” is unknown; {known_names(value, known)}. {found}"
 
