@@ -262,7 +262,8 @@ def call_tool(toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
     if not isinstance(name, str):
         raise RpcError("name: expected the name of a tool", INVALID_PARAMS)
     if name not in TOOLS:
-        raise RpcError(f"unknown tool {echo(name)}{nearest(name, TOOLS)}", INVALID_PARAMS)
+        listed = [declared["name"] for declared in toolbox.declarations]
+        raise RpcError(f"unknown tool {echo(name)}{nearest(name, listed)}", INVALID_PARAMS)
     if not isinstance(arguments, dict) and arguments is not None:
         raise RpcError("arguments: expected an object", INVALID_PARAMS)
     return toolbox.call(name, arguments or {})
@@ -273,7 +274,7 @@ TOOL_METHODS = {"tools/list": list_tools, "tools/call": call_tool}
 INITIALIZE_METHODS: dict[str, Method] = TOOL_METHODS | {"ping": lambda toolbox, params: {}}
 STATELESS_METHODS = TOOL_METHODS | {"server/discover": discover}
 # By method [R28 server/utilities/caching].
-CACHING = {name: {"ttlMs": 3600000, "cacheScope": "public"} for name in ("server/discover", "tools/list")}
+CACHING = {name: {"ttlMs": 60000, "cacheScope": "public"} for name in ("server/discover", "tools/list")}
 
 
 def result_of(methods: Mapping[str, Method], toolbox: Toolbox, message: RpcMessage) -> Result:

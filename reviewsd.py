@@ -40,6 +40,7 @@ from reviewslib.process.settings import (
     flag_name,
     read_settings,
     setting_text,
+    unknown_variables,
 )
 from reviewslib.web.app import STORE_PATHS, VERSION, Application
 from reviewslib.web.pages import count_text
@@ -203,6 +204,7 @@ def check(settings: Settings, sources: Mapping[str, str]) -> int:
     lines = [*summary(application_of(settings).snapshot.dataset), "\nSettings:"]
     for name, source in sources.items():
         lines.append(f"  {flag_name(name)} {setting_text(getattr(settings, name))} ({source})")
+    lines += [f"warning: {name} is the variable of no setting" for name in unknown_variables(os.environ)]
     return write_output("\n".join(lines))
 
 

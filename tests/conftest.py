@@ -28,6 +28,12 @@ def judged(report: Any) -> Any:
     return report
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--write-snapshots", action="store_true", help="write the files of web/test_snapshots.py"
+    )
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, Any, Any]:
     return judged((yield))

@@ -12,14 +12,14 @@ from typing import Any
 
 Object = Mapping[str, Any]
 
-# ---- Served form: every key, null means absent; newest first by day as written and id, both descending ----
+# ---- Served form: every key, null means absent; newest first by day, date as written and id ----
 
 DEFAULTS = {
     "author_avatar_url": None,
     "text": None,
     "source_url": None,
     "source": "unknown",
-    "verified": True,
+    "verified": None,
 }
 UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"  # RFC 3986 section 2.3
 
@@ -52,50 +52,76 @@ def day(review: Object) -> str:
 def served_reviews(reviews: Sequence[Object], insights: Object) -> list[dict[str, Any]]:
     """All that are served, in their order."""
     served = [served_review(review, insights) for review in reviews]
-    verified = [review for review in served if review["verified"]]
-    return sorted(verified, key=lambda review: (day(review), review["id"]), reverse=True)
+    shown = [review for review in served if review["verified"] in (True, None)]
+    return sorted(shown, key=lambda review: (day(review), review["date"], review["id"]), reverse=True)
 
 
 # ---- Filters: whether one filter, written as in a query string, holds for one review in served form ----
 
 
 def folded(text: str) -> str:
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+    text = unicodedata.normalize("NFC", text)
+    for apostrophe in "’‘ʼ´":
+        text = text.replace(apostrophe, "'")
+    text = text.replace("İ", "i").replace("ı", "i").replace("ŉ", "'n")
+    return unicodedata.normalize("NFC", text.casefold())
+
+
+def loosely(text: str) -> str:
+    """`text` folded, without marks after Latin and Greek letters and in ё; ł ø đ are l o d."""
+    kept, loses_marks = "", True
+    for character in unicodedata.normalize("NFC", text):
+        base = unicodedata.normalize("NFD", character)[0]
+        if not "\u0300" <= character <= "\u036f":
+            loses_marks = unicodedata.name(base, "").startswith(("LATIN", "GREEK")) or character in "Ёё"
+            kept += base if loses_marks else character
+        elif not loses_marks:
+            kept += character
+    return folded(kept.translate(str.maketrans("ŁØĐłøđ", "LODlod")))
 
 
 def words(name: str) -> list[str]:
-    """The words of a name, folded, without dots and commas at their ends."""
-    return [word.strip(".,") for word in folded(name).split() if word.strip(".,")]
+    """The words of a name, compared loosely; dots, commas and hyphens end words."""
+    return "".join(" " if character in ".,-‐‑‒–" else character for character in loosely(name)).split()
 
 
 def has_words(name: str, value: str) -> bool:
     return all(word in words(name) for word in words(value))
 
 
+def means_technician(value: str, name: str, insights: Object) -> bool:
+    """Whether `value` has words of a name only, or is an id that the insights give to this name."""
+    entries = (insights.get("entities") or {}).get("technicians") or []
+    ids = [loosely(entry["id"]) for entry in entries if entry["label"] == name]
+    return has_words(name, value) or loosely(value) in ids
+
+
 def means_service(value: str, service: str, insights: Object) -> bool:
     """Whether `value` is the id of a service or a label that the insights give it."""
     entries = (insights.get("entities") or {}).get("services") or []
     names = [service] + [entry["label"] for entry in entries if entry["id"] == service]
-    return folded(value) in [folded(name) for name in names]
+    return loosely(value) in [loosely(name) for name in names]
 
 
 def holds(name: str, value: str, review: Object, insights: Object) -> bool:
     if name == "query":
-        return review["text"] is not None and folded(value) in folded(review["text"])
+        return review["text"] is not None and loosely(value) in loosely(review["text"])
     if name == "rating":
         return bool(review["rating"] == float(value))
     if name == "min_rating":
         return bool(review["rating"] >= float(value))
+    if name == "max_rating":
+        return bool(review["rating"] <= float(value))
     if name == "since":
         return day(review) >= value
     if name == "until":
         return day(review) <= value
     if name == "mentions_technician":
-        return any(has_words(technician, value) for technician in review["mentioned_technicians"])
+        return any(means_technician(value, name, insights) for name in review["mentioned_technicians"])
     if name == "mentions_service":
         return any(means_service(value, service, insights) for service in review["mentioned_services"])
     if name == "source":
-        return folded(value) == folded(review["source"])
+        return loosely(value) == loosely(review["source"])
     raise KeyError(name)
 
 
@@ -103,7 +129,7 @@ def holds(name: str, value: str, review: Object, insights: Object) -> bool:
 
 
 def search(reviews: Sequence[Object], insights: Object, asked: Mapping[str, str]) -> Object:
-    """The answer to `asked` (`name: value` as in a query string)."""
+    """The answer to `asked` (`name: value` as in a query string), without `hints`."""
     filters = {name: value for name, value in asked.items() if value and name not in ("limit", "offset")}
     limit, offset = int(float(asked.get("limit") or 20)), int(float(asked.get("offset") or 0))
     matched = [one for one in reviews if all(holds(*each, one, insights) for each in filters.items())]

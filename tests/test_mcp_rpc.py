@@ -186,7 +186,7 @@ def test_stateless_results_are_complete_and_otherwise_those_of_the_other_era(met
     response = send_stateless(method, params, mcp_session_id="nonsense")
     assert header(response, "Mcp-Session-Id") is None
     about = {"resultType": "complete", "_meta": {"io.modelcontextprotocol/serverInfo": SERVER}}
-    caching = {} if method == "tools/call" else {"ttlMs": 3600000, "cacheScope": "public"}
+    caching = {} if method == "tools/call" else {"ttlMs": 60000, "cacheScope": "public"}
     newest_first = {"supportedVersions": ALL_VERSIONS, "capabilities": {"tools": {}}}
     discovered = newest_first | {"instructions": TOOLBOX.instructions}
     of_the_other = discovered if method == "server/discover" else result(send(request(method, params)))

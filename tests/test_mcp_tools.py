@@ -3,16 +3,18 @@
 What a search finds is compared with the plain definition; what a tool declares is compared with what it
 answers. How arguments are read is tested with the queries.
 
-Asking - Declarations - Arguments - Search - Answers - Whatever loads
+Asking - Declarations - Arguments - Search - Answers - Whatever loads - A journey
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import plain_definition
 import pytest
+from data_sets import DATA_SETS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -53,7 +55,7 @@ def faults(tool: str, arguments: Object, toolbox: Toolbox = TOOLBOX) -> list[str
 # ---- Declarations ----
 
 
-def test_there_are_eleven_tools_in_the_order_of_the_table() -> None:
+def test_with_all_data_there_are_eleven_tools_in_the_order_of_the_table() -> None:
     assert [tool["name"] for tool in DECLARED] == list(TOOLS)
     assert sorted(TOOLS) == sorted(CALLS)
     assert len(TOOLS) == 11
@@ -94,7 +96,9 @@ def test_an_output_schema_says_in_plain_keywords_what_every_part_is_and_requires
 ) -> None:
     schema = tool["outputSchema"]
     Draft202012Validator.check_schema(schema)
-    assert (schema["type"], schema["required"]) == ("object", list(schema["properties"]))
+    optional = {"search_reviews": {"hints"}, "get_recent_reviews": {"hints"}, "get_faq": {"hints"}}
+    required = schema["properties"].keys() - optional.get(tool["name"], set())
+    assert (schema["type"], set(schema["required"])) == ("object", required)
     for part in parts_of(schema):
         assert part.keys() <= {"type", "properties", "required", "items", "enum"}
         assert ("items" in part, "properties" in part) == ("array" in part["type"], "object" in part["type"])
@@ -150,7 +154,7 @@ def test_a_wrong_argument_is_told_what_would_be_right(tool: str, arguments: Obje
     assert faults(tool, arguments) == fault.splitlines()
 
 
-LONG = "\u0301\u0316" * 15_000  # fills the largest body
+LONG = "5" + "\u0301\u0316" * 15_000  # fills the largest body
 
 
 @pytest.mark.parametrize("parameter", ["query", "mentions_technician", "mentions_service"])
@@ -175,7 +179,7 @@ def test_an_answer_fits_its_schema_and_heeds_nothing_that_n8n_adds(tool: Object)
     name, arguments = tool["name"], CALLS[tool["name"]]
     content = structured(name, arguments)
     Draft202012Validator(tool["outputSchema"]).validate(content)
-    assert content.keys() == tool["outputSchema"]["properties"].keys()
+    assert content.keys() == tool["outputSchema"]["properties"].keys() - {"hints"}
     assert structured(name, arguments | dict.fromkeys(N8N_EXTRAS, "?")) == content
 
 
@@ -221,7 +225,9 @@ def test_arguments_that_fit_the_input_schema_are_taken_but_for_days_that_never_w
 )
 def test_a_search_finds_what_the_plain_definition_says(asked: Object) -> None:
     plain = {name: str(value) for name, value in asked.items()}
-    assert structured("search_reviews", asked) == plain_definition.search(REVIEWS, INSIGHTS, plain)
+    answer = structured("search_reviews", asked)
+    assert (answer.pop("hints", []) == []) == (answer["matched"] > 0)
+    assert answer == plain_definition.search(REVIEWS, INSIGHTS, plain)
 
 
 @pytest.mark.parametrize(
@@ -262,9 +268,14 @@ def test_business_topics_and_trend_are_those_of_the_data() -> None:
     assert structured("get_sentiment_trend") == INSIGHTS["temporal"]
 
 
-def test_every_review_can_be_asked_for_by_its_id() -> None:
+def test_every_review_can_be_asked_for_by_its_id_and_by_its_address() -> None:
     for each in REVIEWS:
-        assert structured("get_review", {"id": each["id"]}) == each
+        for name in (each["id"], each["page_url"], f"{each['page_url']}?utm_source=x#top"):
+            assert structured("get_review", {"id": name}) == each
+    odd = review("a b/c?é#%41~/reviews/x")
+    (served,) = structured("get_recent_reviews", toolbox=(toolbox := toolbox_with(a_file(odd))))["reviews"]
+    for name in (served["id"], served["page_url"]):
+        assert structured("get_review", {"id": name}, toolbox) == served
 
 
 @pytest.mark.parametrize(("arguments", "number"), [({}, 10), ({"limit": "1"}, 1), ({"limit": 50.0}, 50)])
@@ -297,7 +308,7 @@ def test_aspects_and_services_are_known_by_id_and_by_label_in_any_case(
     for entry in known:
         for key in ("id", "label"):
             assert structured(tool, {argument: entry[key].upper()}) == entry
-    listed = ", ".join(f"{entry['id']} ({entry['label']})" for entry in known)
+    listed = "; ".join(f"{entry['id']} ({entry['label']})" for entry in known)
     assert faults(tool, {argument: "nonsense"}) == [
         f"{argument}: the insights know no such {argument}; known are {listed}"
     ]
@@ -311,7 +322,7 @@ def test_people_are_found_as_the_search_finds_them_and_counted(name: str) -> Non
     if fit:
         assert structured("get_technician", {"name": name}) == {"matched": len(fit), "technicians": fit}
     else:
-        known = ", ".join(person["label"] for person in people)
+        known = "; ".join(person["label"] for person in people)
         assert faults("get_technician", {"name": name}) == [
             f"name: the insights speak of nobody of this name; known are {known}"
         ]
@@ -319,30 +330,80 @@ def test_people_are_found_as_the_search_finds_them_and_counted(name: str) -> Non
 
 @pytest.mark.parametrize("query", ["WAIT", "parking", "zzz", "", None])
 def test_questions_are_found_by_what_they_and_their_answers_hold(query: str | None) -> None:
-    wanted = plain_definition.folded(query or "")
+    wanted = plain_definition.loosely(query or "")
     texts = [(entry, entry["question"], entry["answer"]) for entry in INSIGHTS["faq"]]
-    found = [entry for entry, *held in texts if any(wanted in plain_definition.folded(t) for t in held)]
-    assert structured("get_faq", {"query": query}) == {"matched": len(found), "faq": found}
+    found = [entry for entry, *held in texts if any(wanted in plain_definition.loosely(t) for t in held)]
+    hints = {} if found else {"hints": [entry["question"] for entry in INSIGHTS["faq"]]}
+    assert structured("get_faq", {"query": query}) == {"matched": len(found), "faq": found} | hints
+
+
+@pytest.mark.parametrize(
+    ("tool", "name", "kind"),
+    [("get_technician", "name", "technicians"), ("get_service", "service", "services")],
+)
+def test_every_id_and_label_of_people_and_services_works_in_their_tool_and_in_the_search(
+    tool: str, name: str, kind: str
+) -> None:
+    for entry in INSIGHTS["entities"][kind]:
+        filters = {f"mentions_{name if kind == 'services' else 'technician'}": entry["id"]}
+        assert structured("search_reviews", filters)["matched"] == entry["mention_count"] > 0
+        for value in (entry["id"], entry["label"]):
+            assert entry in structured(tool, {name: value}).get(
+                "technicians", [structured(tool, {name: value})]
+            )
 
 
 # ---- Whatever loads ----
 
 
-def test_without_data_every_tool_still_answers() -> None:
-    empty = toolbox_with({"business": {"name": "New {here}"}, "reviews": []})
-    for tool in empty.declarations:
+FEW = {"business": {"name": "New {here}"}, "reviews": [review()]}
+ABOUT_INSIGHTS = {  # what the insights hold, and the tools that tell it
+    "aspects": "get_aspect_sentiment",
+    "topics": "get_topics",
+    "technicians": "get_technician",
+    "services": "get_service",
+    "faq": "get_faq",
+    "monthly": "get_sentiment_trend",
+}
+
+
+@pytest.mark.parametrize(
+    ("file", "absent"),
+    [
+        (FEW, {*ABOUT_INSIGHTS.values()} - {"get_sentiment_trend"}),
+        (FEW | {"reviews": []}, {*ABOUT_INSIGHTS.values(), "get_insights_summary"}),
+    ],
+)
+def test_a_tool_that_has_nothing_to_say_is_not_listed_and_says_why(file: Object, absent: set[str]) -> None:
+    toolbox = toolbox_with(file)
+    listed = [tool["name"] for tool in toolbox.declarations]
+    assert (listed, listed[0]) == ([name for name in TOOLS if name not in absent], "get_business")
+    for tool in toolbox.declarations:
         assert "New {here}" in tool["description"]
-        if not tool["inputSchema"].get("required"):
-            Draft202012Validator(tool["outputSchema"]).validate(structured(tool["name"], {}, empty))
-    for name, argument in [("get_service", "service"), ("get_technician", "name")]:
-        (line,) = faults(name, {argument: "x"}, empty)
-        assert line.endswith("; they name none")
+        arguments = {"id": "a"} if tool["name"] == "get_review" else {}
+        if file["reviews"] or not arguments:
+            Draft202012Validator(tool["outputSchema"]).validate(structured(tool["name"], arguments, toolbox))
+    for name in absent:
+        (content,) = toolbox.call(name, {})["content"]
+        assert content["text"].startswith(f"{name} has nothing to say: the data have no ")
+        assert content["text"].endswith(f". Call {', '.join(listed)}.")
 
 
-@pytest.mark.parametrize(("number", "end"), [(100, ""), (101, " and 1 more")])
+@pytest.mark.parametrize("kind", ABOUT_INSIGHTS)
+def test_a_tool_is_listed_with_examples_as_soon_as_there_is_something_to_say(kind: str) -> None:
+    entry = {"id": "x", "label": "Some\n{thing}", "question": "q?", "answer": "a", "month": "2025-01"}
+    insights = {kind: [entry], "entities": {kind: [entry]}, "temporal": {kind: [entry]}}
+    toolbox = toolbox_with(FEW, insights)
+    described = {tool["name"]: tool["description"] for tool in toolbox.declarations}
+    assert set(ABOUT_INSIGHTS.values()) & described.keys() == {ABOUT_INSIGHTS[kind]}
+    if kind in ("aspects", "technicians", "services"):
+        assert ", such as Some {thing}" in described[ABOUT_INSIGHTS[kind]]
+
+
+@pytest.mark.parametrize(("number", "end"), [(20, ""), (21, " and 1 more")])
 def test_of_very_many_known_names_only_some_are_listed(number: int, end: str) -> None:
     known = [{"id": f"a{each}", "label": "Aspect"} for each in range(number)]
-    listed = ", ".join(f"a{each} (Aspect)" for each in range(100))
+    listed = "; ".join(f"a{each} (Aspect)" for each in range(20))
     assert faults("get_aspect_sentiment", {"aspect": "x"}, toolbox_with(a_file(), {"aspects": known})) == [
         f"aspect: the insights know no such aspect; known are {listed}{end}"
     ]
@@ -367,3 +428,80 @@ def test_whatever_loads_is_answered_in_the_declared_form(files: Object) -> None:
         for arguments in [{NAMING[name]: each} for each in known[name] if each] if name in known else [{}]:
             content = structured(name, arguments, toolbox)
             Draft202012Validator(tool["outputSchema"]).validate(content)
+
+
+# ---- A journey: what assistants ask of any business, and where an empty answer leads them ----
+
+QUESTIONS: list[tuple[str, Object]] = [
+    *[
+        ("search_reviews", {"query": words})
+        for words in ("parking", "parking Saturday", "complaint", "Brot!")
+    ],
+    *[("search_reviews", {"query": words}) for words in (" price ", "Preis Wartezeit Parken", "don’t")],
+    *[("search_reviews", {"mentions_technician": name}) for name in ("Hannah", "Frau Yildiz", "Dr.")],
+    *[("search_reviews", {"mentions_service": name}) for name in ("massage", "Hochzeitstorte")],
+    *[("search_reviews", {"source": name}) for name in ("Google Maps", "Yelp", "TripAdvisor")],
+    ("search_reviews", {"max_rating": 2, "query": "rude"}),
+    ("search_reviews", {"min_rating": 5, "max_rating": 1}),
+    ("search_reviews", {"rating": 1, "since": "2026-06-01", "source": "yelp"}),
+    ("search_reviews", {"since": "2026-06-01", "until": "2020-01-01"}),
+    ("search_reviews", {"since": "2031-01-01"}),
+    ("search_reviews", {"until": "1999-01-01", "query": "price"}),
+    ("get_aspect_sentiment", {"aspect": "price"}),
+    ("get_technician", {"name": "Hannah"}),
+    ("get_service", {"service": "massage"}),
+    ("get_review", {"id": "latest"}),
+    ("get_faq", {"query": "refund"}),
+    *[(name, {}) for name in TOOLS if name not in NAMING],
+]
+
+
+def is_empty(value: Any) -> bool:
+    """Whether nothing is said: null, or nothing but these in what holds others."""
+    parts = value.values() if isinstance(value, dict) else value
+    return value is None or (isinstance(value, (dict, list)) and all(map(is_empty, parts)))
+
+
+@pytest.mark.parametrize("name", ["sample", "bare", "german"])
+def test_no_empty_answer_is_without_a_way_on(name: str) -> None:
+    toolbox = toolbox_with(*DATA_SETS[name]())
+    listed = {tool["name"] for tool in toolbox.declarations}
+    ways = Counter[str]()
+    for tool, arguments in QUESTIONS:
+        called = toolbox.call(tool, arguments)
+        if called["isError"]:
+            text = called["content"][0]["text"]
+            assert any(way in text for way in ("known are ", "give ids", "Call get_business")), text
+            assert (tool in listed) is ("has nothing to say" not in text)
+            continue
+        answer = structured(tool, arguments, toolbox)
+        hints = answer.pop("hints", None)
+        assert (hints is not None) == (answer.get("matched") == 0), (tool, arguments)
+        assert hints or not is_empty(answer)
+        if tool == "search_reviews" and hints:
+            ways.update(followed(toolbox, arguments, hints))
+    assert ways.keys() >= {"left out", "known"} and 0 not in ways.values(), ways
+
+
+def followed(toolbox: Toolbox, arguments: Object, hints: list[str]) -> Iterator[str]:
+    """Takes what hints offer; each offer finds as many reviews as it says."""
+    text = "\n".join(hints)
+    counts = re.fullmatch(r"Reviews that match if one filter is left out: (.*); if all are: \d+\.", hints[-1])
+    assert counts
+    for name, count in (each.split() for each in counts[1].split(", ")):
+        fewer = {key: value for key, value in arguments.items() if key != name}
+        assert structured("search_reviews", fewer, toolbox)["matched"] == int(count)
+        yield "left out"
+    for first in re.findall(r"known are ([^;(]*?)(?: \(|;|\.)", text):
+        (name,) = (each for each in ("mentions_technician", "mentions_service", "source") if each in text)
+        assert structured("search_reviews", {name: first}, toolbox)["matched"] > 0
+        yield "known"
+    for id in re.findall(r"in any order: \d+ \((\w+)", text):
+        assert structured("get_review", {"id": id}, toolbox)["text"]
+        yield "together"
+    for word, count in re.findall(
+        r"(\w+) (\d+)[,.]", text.partition("one of its words: ")[2].partition("\n")[0]
+    ):
+        found = structured("search_reviews", arguments | {"query": word}, toolbox)["matched"]
+        assert found == int(count)
+        yield "word"

@@ -67,8 +67,12 @@ def command(
 
 
 def test_check_prints_what_would_be_served_and_where_each_setting_came_from() -> None:
-    done = command("--check", "--port", "81", REVIEWSD_DATA=str(SAMPLE))
+    done = command("--check", "--port", "81", REVIEWSD_DATA=str(SAMPLE), REVIEWSD_PROT="80", REVIEWSD_="")
     assert (done.returncode, done.stderr) == (0, "")
+    warnings = ["REVIEWSD_", "REVIEWSD_PROT"]
+    assert done.stdout.splitlines()[-2:] == [
+        f"warning: {name} is the variable of no setting" for name in warnings
+    ]
     assert done.stdout.splitlines()[:5] == [
         "160 reviews of Larkspur Hollow Chiropractic, 4 unverified left out",
         "  from 2022-11-09 to 2026-11-15",

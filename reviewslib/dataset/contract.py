@@ -279,7 +279,7 @@ def _prepared(document: dict[str, Json], keyword: str, wanted: Json) -> Any:
 DEMANDS: dict[str, tuple[type | tuple[type, ...], Callable[[Any, Any], bool]]] = {
     "$ref": (object, lambda value, accepts: accepts(value)),
     "type": (object, lambda value, types: type(value) in types),
-    "enum": (object, lambda value, wanted: isinstance(value, str) and value in wanted),
+    "enum": (object, lambda value, wanted: isinstance(value, str | None) and value in wanted),
     "minimum": ((int, float), lambda value, wanted: value >= wanted),
     "maximum": ((int, float), lambda value, wanted: value <= wanted),
     "minLength": (str, lambda value, wanted: len(value) >= wanted),

@@ -147,11 +147,11 @@ def _figures(count_key: str, reviews: Reviews, annotations: Annotations) -> dict
     }
 
 
-def _shares(reviews: Reviews) -> dict[str, float]:
-    """The share of each sentiment in percent; all are 0 without reviews."""
-    counts = Counter(_sentiment(review["rating"]) for review in reviews)
-    kinds, whole = ("positive", "neutral", "negative"), max(1, len(reviews))
-    return {f"{kind}_pct": round(100 * counts[kind] / whole, 1) for kind in kinds}
+def _shares(reviews: Reviews) -> dict[str, float | None]:
+    """The share of each sentiment in percent; all are None without reviews."""
+    counts, whole = Counter(_sentiment(review["rating"]) for review in reviews), len(reviews)
+    kinds = ("positive", "neutral", "negative")
+    return {f"{kind}_pct": round(100 * counts[kind] / whole, 1) if whole else None for kind in kinds}
 
 
 def _day(reviews: Reviews) -> str | None:
@@ -181,8 +181,8 @@ LEAST_FOR_A_TREND = 10  # reviews in each of two years
 LEAST_CHANGE = 0.1  # of the score
 
 
-def _trend(reviews: Reviews) -> str:
-    """Twelve months against the twelve before: "improving", "declining", or "stable" within noise.
+def _trend(reviews: Reviews) -> str | None:
+    """Twelve months against the twelve before: "improving", "declining", "stable" within noise, or None.
 
     Whole years, so that seasons cancel, up to the month of the newest review. A change counts from two
     standard errors on. Stars alone decide: scores that a person wrote exist for some reviews only.
@@ -193,7 +193,7 @@ def _trend(reviews: Reviews) -> str:
             break
         years[months_ago // 12].append(_score(review["rating"]))
     if min(map(len, years)) < LEAST_FOR_A_TREND:
-        return "stable"
+        return None
     change = round(fmean(years[0]) - fmean(years[1]), 9)  # 0.6 - 0.5 is less than 0.1
     error = math.sqrt(sum(variance(year) / len(year) for year in years))
     if abs(change) < max(LEAST_CHANGE, round(2 * error, 9)):

@@ -18,10 +18,13 @@ from typing import Any
 
 from reviewslib.dataset.contract import Parameter
 from reviewslib.dataset.strict_json import SURROGATE, Json
-from reviewslib.dataset.text import name_words
+from reviewslib.dataset.text import loosely, name_words
 
 MOST_ISSUES = 50  # that one answer lists; the others are counted
 MOST_ECHOED = 200  # characters of a wrong value repeated in its issue
+LEAST_ALIKE = 0.8  # of two names, one of which is the other misspelt: min_ratin, but not sort and source
+MOST_KNOWN = 20  # names listed in one message
+MOST_COMPARED = 200  # words of known names, each of which may be near
 
 
 # ---- Query: what a caller asks for, and what is wrong with it, with the data that an answer needs ----
@@ -34,6 +37,7 @@ class Query:
     query: str | None = None
     rating: int | None = None
     min_rating: float | None = None
+    max_rating: float | None = None
     since: str | None = None  # calendar days, YYYY-MM-DD, inclusive
     until: str | None = None
     mentions_technician: str | None = None
@@ -73,9 +77,21 @@ class BadValue(ValueError):
 def nearest(name: str, known: Iterable[str]) -> str:
     """The end of a message about an unknown name: the known name that is nearest, or all of them."""
     names = list(known)
-    near = difflib.get_close_matches(name[:MOST_ECHOED], names)
+    near = difflib.get_close_matches(name[:MOST_ECHOED].lower(), names, 1, LEAST_ALIKE)
     listed = f"known are {', '.join(names)}" if names else "none is taken"
     return f"; did you mean {near[0]}?" if near else f"; {listed}"
+
+
+def known_names(value: str, names: Iterable[str]) -> str:
+    """The end of a message about the unknown name `value`: the known ones, those with a near word first."""
+    known = list(names)
+    words = {name: name_words(name) for name in known[:MOST_COMPARED]}
+    compared = list(dict.fromkeys(word for name in words for word in sorted(words[name])))[:MOST_COMPARED]
+    wanted = sorted(name_words(value[:MOST_ECHOED]), key=len)[-3:]  # the longest tell most
+    near = {match for word in wanted for match in difflib.get_close_matches(word, compared)}
+    known.sort(key=lambda name: near.isdisjoint(words.get(name, ())))
+    more = f" and {len(known) - MOST_KNOWN} more" if len(known) > MOST_KNOWN else ""
+    return f"known are {'; '.join(map(echo, known[:MOST_KNOWN]))}{more}" if known else "none is known"
 
 
 def echo(value: Json) -> str:
@@ -195,6 +211,12 @@ def _read_text(parameter: Parameter, value: Json) -> str:
     return value
 
 
+def _read_words(parameter: Parameter, value: Json) -> str:
+    if not loosely(text := _read_text(parameter, value)):
+        raise BadValue("expected more than accents")  # which every text contains
+    return text
+
+
 def _read_name(parameter: Parameter, value: Json) -> str:
     if not name_words(text := _read_text(parameter, value)):
         raise BadValue("expected at least one word of a name")
@@ -233,7 +255,7 @@ def _brief(number: float) -> str:
 
 
 READERS: dict[str, Callable[[Parameter, Json], Any]] = {
-    "text": _read_text,
+    "text": _read_words,
     "name": _read_name,
     "date": lambda parameter, value: read_day(_read_text(parameter, value)),
     "number": lambda parameter, value: _number(parameter, value, DECIMAL, "a number such as 4 or 4.5"),

@@ -3,7 +3,7 @@
 Each review is encoded once, when it is loaded; every answer is made of these pieces. This module opens no
 file and no socket, starts no thread, reads no clock and knows nothing of HTTP.
 
-Sections: Rules - Served form - Dataset - Filters - Lists
+Sections: Rules - Served form - Dataset - Filters - Lists - Hints
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import accumulate, chain, repeat
+from operator import contains
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from reviewslib.dataset.contract import BadData, Contract, Fault, FileForm, Violations, printable, quoted
 from reviewslib.dataset.insights import ENTITY_KINDS, compute_insights, mean, name_violations
 from reviewslib.dataset.provenance import sources_of
-from reviewslib.dataset.query import BadQuery, BadValue, Issue, Query, echo, read_day
+from reviewslib.dataset.query import BadQuery, BadValue, Issue, Query, echo, known_names, read_day
 from reviewslib.dataset.strict_json import Json, JsonPath, NotJson, Object, decode, encode
-from reviewslib.dataset.text import fold, name_words
-from reviewslib.links import Links
+from reviewslib.dataset.text import loose_words, loosely, name_words
+from reviewslib.links import REVIEW_PATH, Links
 
 REVIEWS_FILE = "reviews.json"
 INSIGHTS_FILE = "insights.json"
@@ -103,6 +104,7 @@ def _texts(holder: Json, keys: Sequence[str]) -> list[tuple[str, str]]:
 
 # ---- Served form: every key there, absence is null, unknown keys untouched after these, `page_url` last ----
 
+WEEK = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 NAMED_KINDS = ("technicians", "services")  # that a review mentions
 RATING_FIGURES = ("rating_value", "review_count", "distribution")
 
@@ -113,18 +115,18 @@ def calendar_day(review: Object) -> str:
 
 
 def serving_order(review: Object) -> tuple[str, str]:
-    """What reviews are sorted by, descending."""
-    return calendar_day(review), review["id"]
+    """What reviews are sorted by, descending: the date as written, which begins with the day, then the id."""
+    return str(review["date"]), review["id"]
 
 
 def served_reviews(
     reviews: Iterable[dict[str, Json]], annotations: Mapping[str, Object]
 ) -> list[dict[str, Json]]:
-    """The verified ones of completed `reviews`, newest calendar day first, then id, both descending.
+    """The completed `reviews` in serving order, without those of which the file says `verified: false`.
 
     People and services that a review does not name are those of its annotation.
     """
-    served = [review for review in reviews if review["verified"]]
+    served = [review for review in reviews if review["verified"] is not False]
     for review in served:
         for key in NAMED_KINDS:
             if review[f"mentioned_{key}"] is None:
@@ -154,12 +156,13 @@ class Review:
     """A served review: what filters compare, and its encoded form."""
 
     id: str
+    date: str  # as written
     day: str
     rating: float
-    folded_text: str  # empty without text
+    loose_text: str  # as compared loosely, empty without text
     technicians: tuple[str, ...]  # names as written
     services: tuple[str, ...]  # ids as written
-    source: str  # folded
+    source: str  # as compared loosely
     json: memoryview  # of its part of `Dataset.reviews_json`
     end: int  # of that part, in bytes from the start
     changed_day: str  # the later one of its day and its reply's
@@ -175,8 +178,9 @@ class Dataset:
     newest: tuple[Object, ...]  # the first NEWEST_REVIEWS of `reviews`, decoded
     reviews: tuple[Review, ...]  # newest first
     reviews_by_id: Mapping[str, Review]
-    technicians: Mapping[str, frozenset[str]]  # each known name, and its folded words
-    services: Mapping[str, frozenset[str]]  # each known id or label, folded, and the ids that it stands for
+    technicians: Mapping[str, frozenset[str]]  # each known name, and its `name_words`
+    technician_ids: Mapping[str, frozenset[str]]  # each known id, loosely, and the names that it stands for
+    services: Mapping[str, frozenset[str]]  # each known id or label, loosely, and the ids that it stands for
     sources: tuple[str, ...]  # as written, the most used first
     reviews_json: bytes  # the whole document
     reviews_digest: bytes  # SHA-256 of the encoded reviews alone
@@ -219,6 +223,7 @@ def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None, l
         reviews=reviews,
         reviews_by_id={review.id: review for review in reviews},
         technicians=_technicians(reviews, insights),
+        technician_ids=_by_name((each["id"], each["label"]) for each in insights["entities"]["technicians"]),
         services=_services(reviews, insights),
         sources=sources_of(review["source"] for review in served),
         reviews_json=reviews_json,
@@ -226,7 +231,7 @@ def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None, l
         insights_json=encode(insights),
         unverified_count=len(document["reviews"]) - len(reviews),
         notes=(NO_INSIGHTS,) if insights_file is None else (),
-        warnings=tuple(map(printable, _warnings(insights, rating, served))),
+        warnings=tuple(map(printable, _warnings(document["business"], insights, rating, served))),
     )
 
 
@@ -266,12 +271,13 @@ def _is_blank(value: Json) -> bool:
 
 
 def _review(review: Object, document: memoryview, start: int, size: int) -> Review:
-    day, text = sys.intern(calendar_day(review)), fold(review["text"] or "")
+    day, text = sys.intern(calendar_day(review)), loosely(review["text"] or "")
     technicians, services = (tuple(map(sys.intern, review[f"mentioned_{key}"])) for key in NAMED_KINDS)
     changed_day = sys.intern(max(day, str((review["owner_reply"] or {}).get("date") or "")[:10]))
     end = start + size
-    named = technicians, services, sys.intern(fold(review["source"]))
-    return Review(review["id"], day, review["rating"], text, *named, document[start:end], end, changed_day)
+    named = technicians, services, sys.intern(loosely(review["source"]))
+    order = review["id"], sys.intern(review["date"]), day
+    return Review(*order, review["rating"], text, *named, document[start:end], end, changed_day)
 
 
 def _technicians(reviews: Iterable[Review], insights: Object) -> dict[str, frozenset[str]]:
@@ -283,13 +289,18 @@ def _technicians(reviews: Iterable[Review], insights: Object) -> dict[str, froze
 def _services(reviews: Iterable[Review], insights: Object) -> dict[str, frozenset[str]]:
     labels = [(entry["label"], entry["id"]) for entry in insights["entities"]["services"]]
     mentioned = dict.fromkeys(service for review in reviews for service in review.services)
-    services: dict[str, frozenset[str]] = {}
-    for name, service in labels + [(service, service) for service in mentioned]:
-        services[fold(name)] = services.get(fold(name), frozenset()) | {service}
-    return services
+    return _by_name(labels + [(service, service) for service in mentioned])
 
 
-def _warnings(insights: Object, rating: Object, reviews: Sequence[Object]) -> Iterator[str]:
+def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:
+    """What each name stands for, from pairs of them; names are compared loosely."""
+    meanings: dict[str, frozenset[str]] = {}
+    for name, meaning in pairs:
+        meanings[loosely(name)] = meanings.get(loosely(name), frozenset()) | {meaning}
+    return meanings
+
+
+def _warnings(business: Object, insights: Object, rating: Object, reviews: Sequence[Object]) -> Iterator[str]:
     named = _ids_in_insights(insights)
     if unknown := sorted(named.difference(review["id"] for review in reviews)):
         some = ", ".join(unknown[:3]) + (", …" if len(unknown) > 3 else "")
@@ -300,6 +311,11 @@ def _warnings(insights: Object, rating: Object, reviews: Sequence[Object]) -> It
     if differing := [key for key in RATING_FIGURES if rating[key] != computed[key]]:
         pairs = ", ".join(f"{key} {rating[key]} (the reviews: {computed[key]})" for key in differing)
         yield f"{REVIEWS_FILE} gives an aggregate_rating of its own: {pairs}"
+    days = dict.fromkeys(chain.from_iterable(entry["days"] for entry in business.get("hours") or ()))
+    if foreign := [quoted(day) for day in days if day not in WEEK]:
+        some = ", ".join(foreign[:3]) + (", …" if len(foreign) > 3 else "")
+        wanted = f"{', '.join(WEEK[:-1])} or {WEEK[-1]}"
+        yield f"{REVIEWS_FILE} has opening hours that search engines are not told of: {some}; write {wanted}"
 
 
 def _ids_in_insights(insights: Object) -> set[str]:
@@ -307,6 +323,12 @@ def _ids_in_insights(insights: Object) -> set[str]:
     entries = chain(insights["aspects"], insights["topics"], *entities)
     named = set(insights["per_review"]).union(*(entry["example_review_ids"] for entry in entries))
     return named.union(*(entry["review_ids"] for entry in insights["faq"]))
+
+
+def review_named(dataset: Dataset, name: str) -> Review | None:
+    """The review whose id or `page_url` is `name`; only the last part of an address is looked at."""
+    id = unquote(re.split("[?#]", name.rpartition(REVIEW_PATH)[2])[0])
+    return dataset.reviews_by_id.get(name) or dataset.reviews_by_id.get(id)
 
 
 def service_labels(dataset: Dataset) -> dict[str, str]:
@@ -318,9 +340,19 @@ def service_labels(dataset: Dataset) -> dict[str, str]:
 
 
 def technicians_named(dataset: Dataset, value: str) -> list[str]:
-    """Every technician whose name has all the words of `value`."""
-    wanted = name_words(value)
-    return [name for name, words in dataset.technicians.items() if wanted <= words]
+    """Every technician whose name has all the words of `value`, or whose id it is."""
+    wanted, of_id = name_words(value), dataset.technician_ids.get(loosely(value), ())
+    return [name for name, words in dataset.technicians.items() if wanted <= words or name in of_id]
+
+
+def services_named(dataset: Dataset, value: str) -> frozenset[str]:
+    """The id of every service whose id or label is `value`."""
+    return dataset.services.get(loosely(value), frozenset())
+
+
+def sources_named(dataset: Dataset, value: str) -> list[str]:
+    """The source that is `value`, as written, if any."""
+    return [source for source in dataset.sources if loosely(source) == loosely(value)]
 
 
 Reviews = Sequence[Review]
@@ -332,25 +364,30 @@ def _mentioning_technician(dataset: Dataset, reviews: Reviews, value: str) -> Re
 
 
 def _mentioning_service(dataset: Dataset, reviews: Reviews, value: str) -> Reviews:
-    meant = dataset.services.get(fold(value), frozenset())
+    meant = services_named(dataset, value)
     return [review for review in reviews if not meant.isdisjoint(review.services)]
 
 
 def _published_at(dataset: Dataset, reviews: Reviews, value: str) -> Reviews:
-    folded = fold(value)
-    return [review for review in reviews if review.source == folded]
+    source = loosely(value)
+    return [review for review in reviews if review.source == source]
 
 
 def _with_words(dataset: Dataset, reviews: Reviews, value: str) -> Reviews:
-    folded = fold(value)
-    return [review for review in reviews if folded in review.folded_text]
+    words = loosely(value)
+    return [review for review in reviews if words in review.loose_text]
 
 
-# By the name of the parameter. `since` and `until` are parts of the order, which `matching` takes before. The
-# costliest comes last, when few reviews are left.
+# By the name of the parameter, each for reviews that are newest first. The costliest comes last, when few
+# reviews are left.
 FILTERS: dict[str, Callable[[Dataset, Reviews, Any], Reviews]] = {
+    "since": lambda dataset, reviews, day: reviews[: count_since(reviews, day)],
+    "until": lambda dataset, reviews, day: reviews[
+        bisect_left(reviews, True, key=lambda review: review.day <= day) :
+    ],
     "rating": lambda dataset, reviews, rating: [each for each in reviews if each.rating == rating],
     "min_rating": lambda dataset, reviews, rating: [each for each in reviews if each.rating >= rating],
+    "max_rating": lambda dataset, reviews, rating: [each for each in reviews if each.rating <= rating],
     "mentions_technician": _mentioning_technician,
     "mentions_service": _mentioning_service,
     "source": _published_at,
@@ -360,16 +397,15 @@ FILTERS: dict[str, Callable[[Dataset, Reviews, Any], Reviews]] = {
 
 def matching(dataset: Dataset, query: Query) -> Reviews:
     """The reviews that pass every filter of `query`, newest first."""
-    first, last, reviews = 0, len(dataset.reviews), dataset.reviews
-    if (until := query.until) is not None:
-        first = bisect_left(reviews, True, key=lambda review: review.day <= until)
-    if query.since is not None:
-        last = count_since(reviews, query.since)
-    matches: Reviews = reviews[first:last]
-    for name, passing in FILTERS.items():
-        if (value := getattr(query, name)) is not None:
-            matches = passing(dataset, matches, value)
+    matches: Reviews = dataset.reviews
+    for name, value in filters_of(query):
+        matches = FILTERS[name](dataset, matches, value)
     return matches
+
+
+def filters_of(query: Query) -> list[tuple[str, Any]]:
+    """The filters of `query` with their values, in the order of FILTERS."""
+    return [(name, value) for name in FILTERS if (value := getattr(query, name)) is not None]
 
 
 def count_since(reviews: Reviews, day: str) -> int:
@@ -387,11 +423,6 @@ class ReviewList:
     frame: dict[str, Json]
     reviews: Reviews
 
-    @property
-    def size_bytes(self) -> int:
-        """About how long `encoded` will be."""
-        return sum(len(review.json) for review in self.reviews)
-
     def encoded(self) -> bytes:
         """The object as JSON."""
         return _joined(self.frame, [review.json for review in self.reviews])
@@ -403,20 +434,25 @@ def _joined(frame: Object, reviews: Iterable[bytes | memoryview]) -> bytes:
 
 
 def search(dataset: Dataset, query: Query) -> ReviewList:
-    """`{"matched", "returned", "reviews"}`: `limit` reviews after the first `offset` that match."""
-    return _part(matching(dataset, query), query)
+    """`{"matched", "returned", "reviews"}`: `limit` reviews after the first `offset` that match.
 
-
-MOST_WORDS = 6  # that are found apart
+    Where nothing matches, `hints` stands before `reviews`.
+    """
+    found = _part(matching(dataset, query), query)
+    return found if found.frame["matched"] else ReviewList(found.frame | {"hints": hints(dataset, query)}, ())
 
 
 def in_any_order(dataset: Dataset, query: Query) -> ReviewList:
-    """What `search` finds if the words of `query` may stand apart; nothing for more than MOST_WORDS."""
-    words = (query.query or "").split()
-    matches: Reviews = matching(dataset, replace(query, query=None)) if 0 < len(words) <= MOST_WORDS else ()
+    """What `search` finds if the `loose_words` of `query` may stand apart, each anywhere in the text."""
+    others = matching(dataset, replace(query, query=None))
+    return _part(_with_each(others, loose_words(query.query or "")), query)
+
+
+def _with_each(reviews: Reviews, words: Iterable[str]) -> Reviews:
+    """Those of `reviews` that have all of `words`, which are loose, anywhere in the text."""
     for word in words:
-        matches = _with_words(dataset, matches, word)
-    return _part(matches, query)
+        reviews = [review for review in reviews if word in review.loose_text]
+    return reviews
 
 
 def _part(matches: Reviews, query: Query) -> ReviewList:
@@ -426,8 +462,8 @@ def _part(matches: Reviews, query: Query) -> ReviewList:
 
 def neighbours(dataset: Dataset, review: Review) -> tuple[Review | None, Review | None]:
     """The next newer and the next older review."""
-    reviews, order = dataset.reviews, (review.day, review.id)
-    at = bisect_left(reviews, True, key=lambda each: (each.day, each.id) <= order)
+    reviews, order = dataset.reviews, (review.date, review.id)
+    at = bisect_left(reviews, True, key=lambda other: (other.date, other.id) <= order)
     return reviews[at - 1] if at else None, reviews[at + 1] if at + 1 < len(reviews) else None
 
 
@@ -456,3 +492,75 @@ def since(dataset: Dataset, day: str) -> SinceList:
     empty = _joined({"since": day, "returned": count}, ())
     start, end = (reviews[0].end - len(reviews[0].json), reviews[count - 1].end) if count else (0, 0)
     return SinceList(empty[:-2], memoryview(dataset.reviews_json)[start:end], empty[-2:])
+
+
+# ---- Hints: where an empty answer leads on ----
+
+MOST_EXAMPLES = 5  # ids of reviews
+MOST_LOOKED_AT = 500  # characters of a value
+MOST_COUNTED = 4  # words of a query, the longest, which tell most; each costs a look at all texts
+
+
+def hints(dataset: Dataset, query: Query) -> list[str]:
+    """What leads on where nothing matches `query`, in sentences."""
+    if not dataset.reviews:
+        return ["There are no reviews yet."]
+    without_one = _matches_without_one(dataset, query)
+    counts = ", ".join(f"{name} {len(matches)}" for name, matches in without_one.items())
+    left_out = f"Reviews that match if one filter is left out: {counts}; if all are: {len(dataset.reviews)}."
+    apart = _words_apart(dataset, query.query, without_one["query"]) if query.query else ()
+    return [*_empty_ranges(dataset, query), *_unknown_names(dataset, query), *apart, left_out]
+
+
+def _matches_without_one(dataset: Dataset, query: Query) -> dict[str, Reviews]:
+    """By filter of `query`, which matches nothing: the reviews that fail this filter alone."""
+    passing: Reviews = dataset.reviews
+    failing: dict[str, Reviews] = {}
+    filters = filters_of(query)
+    for name, value in filters:
+        failing = {other: FILTERS[name](dataset, matches, value) for other, matches in failing.items()}
+        kept = FILTERS[name](dataset, passing, value) if name != filters[-1][0] else ()
+        kept_ids = {review.id for review in kept}
+        failing[name] = [review for review in passing if review.id not in kept_ids]
+        passing = kept
+    return failing
+
+
+def _empty_ranges(dataset: Dataset, query: Query) -> Iterator[str]:
+    for low, high in (("since", "until"), ("min_rating", "max_rating")):
+        least, most = getattr(query, low), getattr(query, high)
+        if least is not None and most is not None and least > most:
+            yield f"{low} is beyond {high}: exchange them."
+    newest, oldest = dataset.reviews[0].day, dataset.reviews[-1].day
+    if (query.since or "") > newest or (query.until or newest) < oldest:
+        yield f"The reviews are from {oldest} to {newest}."
+
+
+def _unknown_names(dataset: Dataset, query: Query) -> Iterator[str]:
+    labels, ids = service_labels(dataset), chain.from_iterable(map(sorted, dataset.services.values()))
+    services = (f"{id} ({labels[id]})" if id in labels else id for id in dict.fromkeys(ids))
+    for name, meant, known in (
+        ("mentions_technician", technicians_named, dataset.technicians),
+        ("mentions_service", services_named, services),
+        ("source", sources_named, dataset.sources),
+    ):
+        value = (getattr(query, name) or "")[:MOST_LOOKED_AT]
+        if value and not meant(dataset, value):
+            count = len(_with_words(dataset, dataset.reviews, value))
+            found = f"Reviews with it in their text, for query: {count}."
+            yield f"{name} “{echo(value)}” is unknown; {known_names(value, known)}. {found}"
+
+
+def _words_apart(dataset: Dataset, text: str, others: Reviews) -> Iterator[str]:
+    """What the words of `text` find apart; `others` are the reviews that pass all other filters."""
+    words = loose_words(text[:MOST_LOOKED_AT])
+    if words and (together := _with_each(others, words)):
+        ids = ", ".join(review.id for review in together[:MOST_EXAMPLES])
+        yield f"query is found as one piece. Reviews with its words in any order: {len(together)} ({ids})."
+    elif len(words) > 1:
+        texts, longest = [review.loose_text for review in others], sorted(words, key=len)[-MOST_COUNTED:]
+        found = ", ".join(f"{echo(word)} {sum(map(contains, texts, repeat(word)))}" for word in longest)
+        yield f"query is found as one piece. Reviews with one of its words: {found}."
+    else:
+        language = f", in {dataset.business['language']}" if dataset.business.get("language") else ""
+        yield f"Customers may have used other words{language}: try another word, or a part of one."

@@ -156,6 +156,12 @@ def variable_name(name: str) -> str:
     return "REVIEWSD_" + name.upper()
 
 
+def unknown_variables(environ: Mapping[str, str]) -> list[str]:
+    """The environment variables that begin as those of settings do and belong to none."""
+    known = {variable_name(declared.name) for declared in fields(Settings)}
+    return sorted(name for name in environ if name.startswith(variable_name("")) and name not in known)
+
+
 def _variable_names(name: str) -> list[str]:
     """The environment variables that are read for a setting, the one that wins first."""
     return [variable_name(name), *(["STATE_DIRECTORY"] if name == "state_dir" else [])]  # systemd.exec(5)

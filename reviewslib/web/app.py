@@ -29,7 +29,7 @@ from werkzeug.wsgi import get_input_stream
 
 from reviewslib import links
 from reviewslib.dataset.query import BadQuery, Issue, echo, forgiving_values, query_from_pairs, query_of_page
-from reviewslib.dataset.reviews import search, since
+from reviewslib.dataset.reviews import in_any_order, search, since
 from reviewslib.dataset.strict_json import encode
 from reviewslib.mcp_tools import Toolbox
 from reviewslib.web import embed, pages, representations
@@ -206,9 +206,9 @@ def list_answer(application: Application, snapshot: Snapshot, request: Request) 
 
     def make() -> Content:
         query = query_of_page(parameters, given_pairs(), pages.PAGE_SIZE)
-        listed = search(dataset, query)
+        listed = in_any_order(dataset, query)
         if query.offset and not listed.reviews:
-            raise BadQuery([Issue("page", "", f"the last page is {pages.last_page(listed)}")])
+            raise pages.BeyondLastPage(query, pages.last_page(listed))
         return Content(pages.list_page(templates, dataset, urls, query, listed))
 
     def page_or_faults() -> Response:
@@ -217,6 +217,9 @@ def list_answer(application: Application, snapshot: Snapshot, request: Request) 
         except BadQuery as bad:
             body = pages.wrong_list_page(templates, dataset, urls, given_pairs(), bad)
             return uncacheable_response(400, representations.HTML_TYPE, body, form.policy)
+        except pages.BeyondLastPage as beyond:
+            body = pages.beyond_page(templates, dataset, urls, beyond)
+            return uncacheable_response(404, representations.HTML_TYPE, body, form.policy)
 
     answer = computed_answer(snapshot, request, request.query_string, make, form)
     return answer if isinstance(answer, Response) else page_or_faults

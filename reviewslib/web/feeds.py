@@ -30,6 +30,8 @@ def json_feed(dataset: Dataset, links: Links) -> bytes:
         "feed_url": links.json_feed,
         "description": _description(dataset),
     }
+    if language := dataset.business.get("language"):
+        feed["language"] = language
     if links.hub:
         feed["hubs"] = [{"type": "WebSub", "url": links.hub}]
     return encode(feed | {"items": [_json_feed_item(review, dataset) for review in dataset.newest]})
@@ -66,10 +68,12 @@ def atom_feed(dataset: Dataset, links: Links, updated_when_empty: datetime) -> b
     """Atom (RFC 4287) of the newest reviews, encoded; `updated_when_empty` is aware and UTC."""
     name = dataset.business["name"]
     home = dataset.business.get("url") or links.home
-    host = urlsplit(home).hostname or ""
+    host = urlsplit(links.home).hostname or ""  # not of `business.url`, which may come later
     tag = f"tag:{host if DOMAIN_NAME.fullmatch(host) else 'localhost'},{TAG_YEAR}"
     modified = [_modified(review) for review in dataset.newest]
     feed = ET.Element("feed", {"xmlns": "http://www.w3.org/2005/Atom"})
+    if language := dataset.business.get("language"):
+        feed.set("xml:lang", language)
     _element(feed, "id", f"{tag}:reviews")
     _element(feed, "title", f"Reviews of {name}")
     _element(feed, "subtitle", _description(dataset))

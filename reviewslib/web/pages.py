@@ -15,13 +15,12 @@ import hashlib
 import math
 import re
 import shlex
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import chain, groupby, islice
 from pathlib import Path
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
@@ -39,6 +38,7 @@ from reviewslib.dataset.provenance import (
 from reviewslib.dataset.query import BadQuery, Query
 from reviewslib.dataset.reviews import (
     WEB_URL,
+    WEEK,
     Dataset,
     Review,
     ReviewList,
@@ -48,6 +48,7 @@ from reviewslib.dataset.reviews import (
     service_labels,
 )
 from reviewslib.dataset.strict_json import SURROGATE, Json, Object, decode
+from reviewslib.dataset.text import MOST_WORDS, loose_words, occurrences
 from reviewslib.links import Links
 from reviewslib.web.feeds import review_content, review_title
 
@@ -58,12 +59,11 @@ MOST_LINE = 200  # of a question, a quotation or a line of an address
 MOST_QUOTED = 280  # of a review on another website
 MOST_TEXT = 1000  # of a review, a reply, an answer or a summary
 MOST_URL = 500  # a longer address is not linked
-MOST_MARKED = 100  # characters of the words marked in a text: the time grows with both lengths
-NOTHING = "(?!)"  # a regular expression that matches nowhere
+LONGEST_WORD = 30  # characters; a longer one, or a text without spaces, is cut anywhere
+MOST_MARKED = 100  # characters of a word that is marked: the time grows with its length and the text's
 FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")  # what HTML does not allow
 # Explicit directions can reach beyond an inline element; blocks end them anyway (UAX 9, section 3.3.2).
 DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
-WEEK = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 
 
 def one_line(value: Json, most: int = MOST_NAME) -> str:
@@ -77,29 +77,36 @@ def paragraphs(value: Json, most: int | None = MOST_TEXT) -> str:
 
 
 def marked(value: Json, words: Sequence[str]) -> Markup:
-    """Any value as text of several lines, in HTML, with a `mark` around each of `words`, in any case.
+    """Any value as text of several lines, in HTML, with a `mark` around each of `words`, which are loose.
 
     If they first occur beyond the length of `paragraphs`, the beginning is left out instead of the end.
-    Nothing is marked for more than MOST_MARKED characters.
+    Words of more than MOST_MARKED characters are not marked.
     """
     text, start = FORBIDDEN.sub("", paragraphs(value, None)), 0
-    lower = text.lower()
-    at, end = min(
-        ((at, at + len(word)) for word in words if (at := lower.find(word.lower())) >= 0), default=(0, 0)
-    )
+    spans = occurrences(text, [word for word in words if len(word) <= MOST_MARKED])
+    begin, end = next(spans, (len(text), 0))
     if end >= MOST_TEXT < len(text):
-        start = at - MOST_TEXT // 4
-        start = max(start, text.find(" ", start, at) + 1)  # at a word
+        start = begin - MOST_TEXT // 4
+        start = max(start, text.find(" ", start, begin) + 1)  # at a word
     shown = _shortened(text[start:], MOST_TEXT)
-    is_short = 0 < sum(map(len, words)) <= MOST_MARKED
-    wanted = "|".join(map(re.escape, words)) if is_short else NOTHING
-    pieces = map(escape, re.split(f"((?:{wanted})+)", shown, flags=re.IGNORECASE))  # what touches is one
-    marked = "".join(f"<mark>{piece}</mark>" if at % 2 else piece for at, piece in enumerate(pieces))
-    return Markup(f"…{marked}" if start else marked)  # noqa: S704, escaped above
+    whole = len(shown) - (len(text) - start > MOST_TEXT)  # without the ellipsis
+    pieces, at = ["…" if start else ""], 0
+    while begin < start + whole:
+        mark = slice(begin - start, min(end - start, whole))
+        pieces += [shown[at : mark.start], Markup("<mark>{}</mark>").format(shown[mark])]
+        at, (begin, end) = mark.stop, next(spans, (len(text), 0))
+    return Markup("").join([*pieces, shown[at:]])
 
 
 def _shortened(text: str, most: int | None) -> str:
-    return text if most is None or len(text) <= most else text[: most - 1].rstrip() + "…"
+    """At most so many characters of a text; it ends at a word, unless that would leave out a long one."""
+    if most is None or len(text) <= most:
+        return text
+    kept = text[: most - 1]
+    *_, last = re.split(r"\s", kept)  # the beginning of a word
+    if not text[most - 1].isspace() and len(last) <= LONGEST_WORD:
+        kept = kept.removesuffix(last)
+    return kept.rstrip() + "…"
 
 
 def markdown(text: str) -> str:
@@ -135,6 +142,7 @@ MOST_ENTITIES = 8
 MOST_REVIEWS = 12
 LEAST_IN_TREND = 10  # reviews
 SHORTEST_LEAD, MOST_LEAD = 20, 280  # characters of the review on the first screen
+TOLD_REVIEWS, MOST_TOLD = 10, 100  # the newest reviews in llms.txt, and the characters of each
 LONG_NAME = 48  # characters; a longer one is set smaller
 MOST_NAMED = 6  # people and services of one review
 MOST_HOURS = 14
@@ -163,14 +171,16 @@ def format_rating(rating: float) -> str:
     return f"{round(rating, 2):g}"
 
 
-def distribution(dataset: Dataset) -> list[tuple[int, int, int, int]]:
-    """Stars, the bar's count, how many reviews have just these, and how many a part more; best first."""
-    given, held = dataset.aggregate_rating["distribution"], Counter(each.rating for each in dataset.reviews)
+def distribution(dataset: Dataset) -> list[tuple[int, int, dict[str, Json]]]:
+    """Stars, the bar's count, and the filters that find what it counts, none for nothing; best first."""
+    given, held = dataset.aggregate_rating["distribution"], {each.rating for each in dataset.reviews}
 
-    def between(star: int) -> int:
-        return sum(held[rating] for rating in held if star < rating < star + 1)
+    def filters(star: int) -> dict[str, Json]:
+        highest = max((rating for rating in held if star <= rating < star + 1), default=0)
+        parts = {"min_rating": star, "max_rating": f"{highest:.15g}"}  # of a star
+        return {"rating": star} if highest == star else parts if highest else {}
 
-    return [(star, capped(given[str(star)]), held[star], between(star)) for star in (5, 4, 3, 2, 1)]
+    return [(star, capped(given[str(star)]), filters(star)) for star in (5, 4, 3, 2, 1)]
 
 
 def by_mentions(entries: Iterable[Object], most: int) -> list[Object]:
@@ -336,8 +346,13 @@ def load_templates(directory: Path) -> Environment:
     styles = {"style": "page.css", "embed_style": "embed.css"}
     for name, file in styles.items():
         environment.globals[name] = (directory / file).read_text(encoding="utf-8")
-    most = {"MOST_NAMED": MOST_NAMED, "MOST_QUOTED": MOST_QUOTED, "MOST_REVIEWS": MOST_REVIEWS}
-    environment.globals |= most | {"MOST_LEAD": MOST_LEAD, "LONG_NAME": LONG_NAME}
+    most = {
+        "MOST_NAMED": MOST_NAMED,
+        "MOST_WORDS": MOST_WORDS,
+        "MOST_QUOTED": MOST_QUOTED,
+        "MOST_REVIEWS": MOST_REVIEWS,
+    }
+    environment.globals |= most | {"MOST_LEAD": MOST_LEAD, "LONG_NAME": LONG_NAME, "MOST_TOLD": MOST_TOLD}
     for name in environment.list_templates(extensions=("html", "svg", "txt")):
         environment.get_template(name)
     return environment
@@ -352,7 +367,6 @@ def list_page(
     """A page of the reviews that `query` found, with the form, `text/html; charset=utf-8`."""
     values = filter_values(query)
     number, last = query.offset // PAGE_SIZE + 1, last_page(found)
-    instead = found if found.frame["matched"] else in_any_order(dataset, query)
     return _form_page(
         templates,
         dataset,
@@ -360,8 +374,8 @@ def list_page(
         values,
         issues={},
         matched=found.frame["matched"],
-        reviews=decoded(instead.reviews),
-        in_any_order=instead.frame["matched"],
+        reviews=decoded(found.reviews),
+        words=loose_words(query.query or ""),
         number=number,
         last=last,
         first=list_url(links, values),
@@ -370,7 +384,22 @@ def list_page(
         newer=list_url(links, values, number - 1) if number > 1 else "",
         older=list_url(links, values, number + 1) if number < last else "",
         looser={name: list_url(links, {k: v for k, v in values.items() if k != name}) for name in values},
+        ways_on=[] if found.reviews else _ways_on(dataset, links, query),
     )
+
+
+def _ways_on(dataset: Dataset, links: Links, query: Query) -> list[tuple[str, str, int, str]]:
+    """What finds something where `query` does not: (filter to leave out, "", count, URL) or ("", word, …)."""
+    left_out: list[dict[str, Any]] = [{name: None} for name in filter_values(query)]
+    words = [word for word in dict.fromkeys((query.query or "").split()) if loose_words(word)][:MOST_WORDS]
+    alone: list[dict[str, Any]] = [{"query": word} for word in words]
+    ways = []
+    for change in left_out + alone:
+        ((name, word),) = change.items()
+        fewer = replace(query, **change)
+        if matched := in_any_order(dataset, fewer).frame["matched"]:
+            ways.append(("" if word else name, word or "", matched, list_url(links, filter_values(fewer))))
+    return ways
 
 
 def decoded(reviews: Iterable[Review]) -> list[Object]:
@@ -440,17 +469,33 @@ def review_page(templates: Environment, dataset: Dataset, links: Links, review: 
     )
 
 
+class BeyondLastPage(LookupError):
+    """The list that `query` asks for ends before the page that it asks for; `last` is its last one."""
+
+    def __init__(self, query: Query, last: int):
+        self.query, self.last = query, last
+
+
 def nowhere_page(templates: Environment, dataset: Dataset, links: Links, is_review: bool) -> bytes:
     """What people read where there is no review, or nothing at all, `text/html; charset=utf-8`."""
-    return rendered(templates, "nowhere.html", dataset, links, is_review=is_review)
+    return rendered(templates, "nowhere.html", dataset, links, is_review=is_review, last=0)
+
+
+def beyond_page(templates: Environment, dataset: Dataset, links: Links, beyond: BeyondLastPage) -> bytes:
+    """What people read beyond the last page of a list, `text/html; charset=utf-8`."""
+    last_url = list_url(links, filter_values(beyond.query), beyond.last)
+    shown = {"is_review": False, "last": beyond.last, "last_url": last_url}
+    return rendered(templates, "nowhere.html", dataset, links, **shown)
 
 
 def rendered(templates: Environment, name: str, dataset: Dataset, links: Links, **shown: Json) -> bytes:
     """A template with what all of them need, and what is `shown` by this one."""
     business = dataset.business
+    language = business.get("language") or "en"
     common = {
         "business": business,
         "count": len(dataset.reviews),
+        "lang": "" if language == "en" else Markup(' lang="{}"').format(language),
         "links": links,
         "published_on": published_on(dataset.sources),
         "rating": dataset.aggregate_rating,
@@ -493,6 +538,7 @@ def _shown(dataset: Dataset, links: Links) -> dict[str, Json]:
         "quote": quote,
         "lead": lead,
         "reviews": [review for review in dataset.newest[:MOST_REVIEWS] if review is not lead],
+        "newest": dataset.newest[:TOLD_REVIEWS],
         "questions": insights["faq"][:10],
         "newest_day": calendar_day(dataset.newest[0]) if dataset.newest else "2026-01-01",
         "slug": slug(business["name"]),
@@ -505,10 +551,10 @@ def lead_review(dataset: Dataset) -> Object | None:
     return next((each for each in dataset.newest if len(paragraphs(each["text"])) >= SHORTEST_LEAD), None)
 
 
-def sitemap(dataset: Dataset, links: Links) -> bytes:
+def sitemap(dataset: Dataset, links: Links, most: int = MOST_IN_SITEMAP) -> bytes:
     """The pages for people with the days of their last changes (sitemaps.org), `application/xml`."""
     newest = max((review.changed_day for review in dataset.reviews), default="")
-    listed = dataset.reviews[:MOST_IN_SITEMAP]
+    listed = dataset.reviews[:most]
     pages = [(links.review_page(review.id), review.changed_day) for review in listed]
     entries = [(links.home, newest), (links.review_list, newest), *pages]
     head = '<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'

@@ -108,7 +108,7 @@ def test_reviews_alone_give_dates_shares_months_and_a_score_each() -> None:
                 {"month": "2025-02", "review_count": 0, "average_rating": None, "score": None},
                 {"month": "2025-03", "review_count": 1, "average_rating": 5, "score": 1},
             ],
-            "trend": "stable",
+            "trend": None,
         },
         "per_review": {
             id: {"score": score, "aspects": []} | {kind: [] for kind in ENTITY_KINDS}
@@ -125,6 +125,11 @@ def test_the_stars_decide_what_is_positive(stars: float, kind: str) -> None:
     shares = {f"{each}_pct": 100 * (each == kind) for each in ("positive", "neutral", "negative")}
     by_hand = {"per_review": {"999": {"score": -1}}}
     assert compute_insights(rated(stars), by_hand)["overall_sentiment"] == {"score": -1} | shares
+
+
+def test_shares_of_no_reviews_are_not_known() -> None:
+    sentiment = compute_insights([])["overall_sentiment"]
+    assert sentiment == dict.fromkeys(("score", "positive_pct", "neutral_pct", "negative_pct"))
 
 
 def test_means_are_of_exact_sums_and_never_minus_zero() -> None:
@@ -159,8 +164,8 @@ def in_two_years(late: Sequence[float], early: Sequence[float]) -> list[Any]:
     [
         ([5] * 10, [4] * 10, "improving"),
         ([4] * 10, [5] * 10, "declining"),
-        ([5] * 9, [4] * 10, "stable"),  # too few
-        ([5] * 10, [4] * 9, "stable"),
+        ([5] * 9, [4] * 10, None),  # too few
+        ([5] * 10, [4] * 9, None),
         ([5, 1] * 20, [4, 1] * 20, "stable"),  # within noise
         ([5] * 8 + [3] * 2, [5] * 4 + [3] * 6, "stable"),  # 1.9 standard errors
         ([5] * 8 + [3] * 2, [5] * 3 + [3] * 7, "improving"),  # 2.5 standard errors
@@ -170,7 +175,7 @@ def in_two_years(late: Sequence[float], early: Sequence[float]) -> list[Any]:
     ],
 )
 def test_the_trend_needs_enough_reviews_a_change_and_no_noise(
-    late: list[float], early: list[float], trend: str
+    late: list[float], early: list[float], trend: str | None
 ) -> None:
     reviews = in_two_years(late, early)
     by_hand = {"per_review": {review["id"]: {"score": -1} for review in reviews[: len(late)]}}

@@ -2,7 +2,8 @@
 
 Expected answers come from small tables and from `plain_definition.py`.
 
-Search: examples - Search: the plain definition - Since - Served form - Rating - Refused files - Any files
+Search: examples - Hints - Search: the plain definition - Since - Served form - Rating - Refused files -
+Any files
 """
 
 import hashlib
@@ -28,7 +29,7 @@ from reviewslib.dataset import reviews
 from reviewslib.dataset.contract import BadData, Fault, quoted
 from reviewslib.dataset.insights import MODEL, compute_insights
 from reviewslib.dataset.query import BadQuery, Query, query_from_pairs
-from reviewslib.dataset.reviews import Dataset
+from reviewslib.dataset.reviews import FILTERS, Dataset
 
 
 def asked(parameters: dict[str, str]) -> Query:
@@ -66,12 +67,13 @@ FOUR_INSIGHTS = {
 }
 SEARCHES = [  # a parameter, values that mean the same, and whom they find
     ("query", "", "eve bob ana cy"),
-    ("query", "strasse|STRASSE|STRAẞE|cafe\u0301|CAFÉ|e z", "ana"),
-    ("query", "ὀδυσσεύς|ὀδυσσεύσ|i\u0307zmir", "cy"),
-    ("query", "cafe|izmir|without words", ""),
+    ("query", "strasse|STRASSE|STRAẞE|cafe\u0301|CAFÉ|cafe|e z", "ana"),
+    ("query", "ὀδυσσεύς|ὀδυσσεύσ|οδυσσευς|i\u0307zmir|izmir", "cy"),
+    ("query", "kafe|without words", ""),
     ("rating", "5|5.0", "ana"),
     ("rating", "4", "eve"),
     ("min_rating", "4.5|4.25", "bob ana"),
+    ("max_rating", "4.5|4.75", "eve bob cy"),
     ("since", "2025-03-01|2025-01-01", "eve bob ana"),
     ("since", "2025-03-03|9999-12-31", ""),
     ("until", "2025-03-01", "bob ana cy"),
@@ -79,13 +81,15 @@ SEARCHES = [  # a parameter, values that mean the same, and whom they find
     ("mentions_technician", "Okafor|tobias okafor|Dr Okafor|Okafor, Tobias, Dr.|okafor okafor", "ana"),
     ("mentions_technician", "Dr.|dr", "eve ana"),
     ("mentions_technician", "wes lmt|LMT.", "eve"),
-    ("mentions_technician", "JOSE\u0301|c\u0301ALIC\u0301", "cy"),
+    ("mentions_technician", "t1|T1", "ana"),
+    ("mentions_technician", "JOSE\u0301|c\u0301ALIC\u0301|calic", "cy"),
     ("mentions_technician", "Brandt Wes|Okaf|Nobody", ""),
-    ("mentions_service", "MASSAGE|massage & GRÖSSE|massage & gro\u0308ße", "bob"),
+    ("mentions_service", "MASSAGE|massage & GRÖSSE|massage & gro\u0308ße|massage & grosse", "bob"),
     ("mentions_service", "gone", "ana"),
     ("mentions_service", "massag", ""),
     ("source", "YELP|Yelp", "eve ana"),
     ("source", "unknown", "cy"),
+    ("source", "e", "bob"),
     ("source", "yel|other", ""),
 ]
 
@@ -95,6 +99,17 @@ def test_a_search_finds_exactly_the_reviews_that_pass_newest_first(name: str, va
     dataset = loaded(FOUR, FOUR_INSIGHTS)
     for value in values.split("|"):
         assert found(dataset, **{name: value}) == whom.split(), value
+
+
+def test_a_day_is_ordered_by_the_dates_as_written_then_by_the_ids() -> None:
+    written = "2025-03-01T23:30:00-08:00 2025-03-01T09:00:00Z 2025-03-01 2025-03-01 2025-02-28T23:59:59+14:00"
+    ids = ["a", "c", "e", "b", "d"]
+    given = [review(id, date=when) for id, when in zip(ids, written.split(), strict=True)]
+    dataset = loaded(a_file(*sorted(given, key=lambda one: one["id"])))
+    assert [one.id for one in dataset.reviews] == ids
+    sides = [None, *dataset.reviews, None]
+    for number, one in enumerate(dataset.reviews):
+        assert reviews.neighbours(dataset, one) == (sides[number], sides[number + 2])
 
 
 def test_limit_and_offset_walk_through_all_matches_once_and_matched_counts_all() -> None:
@@ -108,9 +123,16 @@ def test_limit_and_offset_walk_through_all_matches_once_and_matched_counts_all()
     assert [one["id"] for one in dataset.newest] == ["none", *walked[:49]]
 
 
-def test_up_to_six_words_are_found_in_any_order() -> None:
-    dataset = loaded(a_file(review("a", text="b c d e f g h"), review("b", text="b")))
-    found = {"b": "ba", "c b": "a", "h g f e d c": "a", "h g f e d c b": "", "c x": "", "   ": ""}
+def test_the_first_eight_words_are_found_in_any_order() -> None:
+    dataset = loaded(a_file(review("a", text="Bö c d e f g h i"), review("b", text="b"), review("c")))
+    found = {
+        "b": "ba",
+        "c BO": "a",
+        "i h g f e d c b x": "a",
+        "c c c c c c c c x": "",
+        "c x": "",
+        "  ": "cba",
+    }
     for words, whom in found.items():
         assert "".join(each.id for each in reviews.in_any_order(dataset, Query(words)).reviews) == whom
 
@@ -121,6 +143,62 @@ def test_technicians_are_known_from_the_insights_and_the_reviews_and_sources_fro
     assert reviews.technicians_named(dataset, "josé") == ["José Ćalić"]
     assert reviews.technicians_named(dataset, "someone else") == []
     assert dataset.sources == ("Yelp", "é", "unknown")
+
+
+# ---- Hints: what an empty answer says, over the same four reviews ----
+
+PERSON = "known are Dr. Tobias Okafor; Dr. Nobody Mentioned; Dr. Anneke Brandt; Wes P., LMT; José Ćalić."
+SERVICE = "known are massage (Massage & Größe); gone (Gone); x."
+IN_TEXTS = "Reviews with it in their text, for query:"
+ONE_PIECE = "query is found as one piece. Reviews with"
+HINTS: list[tuple[dict[str, str], str]] = [  # what matches nothing, and what its first hint is
+    ({"since": "2025-03-02", "until": "2025-03-01"}, "since is beyond until: exchange them."),
+    ({"min_rating": "4.5", "max_rating": "4"}, "min_rating is beyond max_rating: exchange them."),
+    ({"since": "2025-03-03"}, "The reviews are from 2024-12-31 to 2025-03-02."),
+    ({"until": "2024-12-30"}, "The reviews are from 2024-12-31 to 2025-03-02."),
+    (
+        {"mentions_technician": "Tobi Okafer"},
+        f"mentions_technician “Tobi Okafer” is unknown; {PERSON} {IN_TEXTS} 0.",
+    ),
+    ({"mentions_service": "masage"}, f"mentions_service “masage” is unknown; {SERVICE} {IN_TEXTS} 0."),
+    ({"mentions_service": "cafe"}, f"mentions_service “cafe” is unknown; {SERVICE} {IN_TEXTS} 1."),
+    ({"source": "yelp.com"}, f"source “yelp.com” is unknown; known are Yelp; é; unknown. {IN_TEXTS} 0."),
+    ({"query": "cafe straße"}, f"{ONE_PIECE} its words in any order: 1 (ana)."),
+    ({"query": " straße "}, f"{ONE_PIECE} its words in any order: 1 (ana)."),
+    (
+        {"query": "a straße to the izmir cafe", "rating": "5"},
+        f"{ONE_PIECE} one of its words: the 0, cafe 1, izmir 0, strasse 1.",
+    ),
+    ({"query": "parking"}, "Customers may have used other words: try another word, or a part of one."),
+    (
+        {"rating": "5", "source": "é"},
+        "Reviews that match if one filter is left out: rating 1, source 1; if all are: 4.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("parameters", "first"), HINTS)
+def test_an_empty_answer_says_what_would_find_something(parameters: dict[str, str], first: str) -> None:
+    answer = json.loads(small.search_bytes(loaded(FOUR, FOUR_INSIGHTS), asked(parameters)))
+    assert (list(answer), answer["hints"][0]) == (["matched", "returned", "hints", "reviews"], first)
+    assert (answer["matched"], answer["reviews"], len(answer["hints"]) <= 2) == (0, [], True)
+
+
+def test_without_reviews_and_in_another_language_an_empty_answer_says_so() -> None:
+    assert reviews.hints(loaded(a_file()), Query()) == ["There are no reviews yet."]
+    german = loaded(a_file(review(text="gut"), business={"name": "x", "language": "de"}))
+    assert reviews.hints(german, Query("good"))[0].startswith("Customers may have used other words, in de:")
+    assert "none is known" in reviews.hints(german, Query(mentions_service="good"))[0]
+
+
+def test_near_names_come_first_at_most_twenty_are_named_and_five_reviews() -> None:
+    people = [f"Person {chr(65 + n)}" for n in range(25)]
+    few = [review(f"{n}", text="a b c", mentioned_technicians=[name]) for n, name in enumerate(people)]
+    dataset = loaded(a_file(*few, review("x", mentioned_technicians=["Hana Ishikawa"])))
+    known = reviews.hints(dataset, Query(mentions_technician="Hannah"))[0]
+    assert "known are Hana Ishikawa; Person " in known
+    assert (known.count("; ") - 1, "and 6 more. Reviews" in known) == (19, True)
+    assert reviews.hints(dataset, Query("c a b"))[0].endswith(" in any order: 25 (9, 8, 7, 6, 5).")
 
 
 # ---- Search: the plain definition. Values overlap on purpose, so that filters admit and refuse often ----
@@ -183,12 +261,13 @@ def in_other_words(values: list[str]) -> st.SearchStrategy[str]:
 
 
 VALUES = {
-    "query": in_other_words([*WORDS, *"aefimnorstzσ0 ", "ss", "\u0301", "e s"]),
+    "query": in_other_words([*WORDS, *"aefimnorstzσ0 ", "ss", "cafe", "izmir", "\u0301e", "e s"]),
     "rating": st.sampled_from(["1", "1.0", "2", "5", "5.00"]),
     "min_rating": st.sampled_from(["1", "3.49", "3.5", "4.5", "5"]),
+    "max_rating": st.sampled_from(["1", "3.49", "3.5", "4.5", "5"]),
     "since": st.sampled_from(DATES).map(lambda when: when[:10]),
     "until": st.sampled_from(DATES).map(lambda when: when[:10]),
-    "mentions_technician": in_other_words([*TECHNICIANS, "dr", "Okafor", "Okaf", "LMT.", "wes p"]),
+    "mentions_technician": in_other_words([*TECHNICIANS, "dr", "Okafor", "Okaf", "LMT.", "wes p", "t"]),
     "mentions_service": in_other_words([*SERVICES, *LABELS, "GRÖSSE", "none"]),
     "source": in_other_words([*SOURCES, "unknown", "goog"]),
     "limit": st.sampled_from(["1", "2", "3", "20", "100", "5.0"]),
@@ -211,8 +290,19 @@ def test_search_is_every_review_that_satisfies_every_filter() -> None:
         dataset = loaded(*files)
         for parameters in several:
             expected = plain.search(served(dataset), files[1], parameters)
-            assert small.search_bytes(dataset, asked(parameters)) == compact(expected)
             seen.update((name, expected["returned"] > 0) for name in ["any", *parameters])
+            answer = json.loads(small.search_bytes(dataset, asked(parameters)))
+            hints = answer.pop("hints", None)
+            assert compact(answer) == compact(expected)
+            assert (hints is None) == (expected["matched"] > 0)
+            if hints and dataset.reviews:
+                left_out = {
+                    name: {**parameters, name: "", "offset": ""} for name in FILTERS if name in parameters
+                }
+                found = {name: plain.search(served(dataset), files[1], left_out[name]) for name in left_out}
+                counts = ", ".join(f"{name} {answer['matched']}" for name, answer in found.items())
+                total = f"if all are: {len(dataset.reviews)}"
+                assert hints[-1] == f"Reviews that match if one filter is left out: {counts}; {total}."
 
     claim()
     found, empty = seen["any", True], seen["any", False]
@@ -252,7 +342,7 @@ def test_since_refuses_what_is_no_day(day: str) -> None:
 
 @settings(max_examples=150)
 @given(file_pairs())
-def test_the_served_reviews_are_the_verified_ones_with_every_key(files: tuple[Object, Object]) -> None:
+def test_all_reviews_but_those_not_verified_are_served_with_every_key(files: tuple[Object, Object]) -> None:
     dataset, all_reviews = loaded(*files), files[0]["reviews"]
     expected = plain.served_reviews(all_reviews, files[1])
     assert served(dataset) == expected == [json.loads(bytes(each.json)) for each in dataset.reviews]
@@ -269,7 +359,7 @@ def test_only_four_keys_of_a_review_are_required_and_all_are_served_in_one_order
         b'{"business":{"name":"Larkspur"},"aggregate_rating":{"rating_value":5.0,"review_count":1,'
         b'"best_rating":5,"worst_rating":1,"distribution":{"1":0,"2":0,"3":0,"4":0,"5":1}},"reviews":['
         b'{"id":"a","author":"Ann","author_avatar_url":null,"rating":5,"date":"2025-06-01","text":null,'
-        b'"source":"unknown","source_url":null,"owner_reply":null,"verified":true,"mentioned_technicians":[],'
+        b'"source":"unknown","source_url":null,"owner_reply":null,"verified":null,"mentioned_technicians":[],'
         b'"mentioned_services":[],"zebra":1,"page_url":"https://r.example/reviews/a"}]}'
     )
 
@@ -426,6 +516,16 @@ def test_a_rating_in_the_file_wins_and_the_operator_hears_that_it_differs() -> N
         assert with_rating(**agreeing).warnings == ()
 
 
+def test_days_that_search_engines_do_not_know_are_a_warning() -> None:
+    def warnings(*days: str) -> tuple[str, ...]:
+        hours = [{"days": [day], "opens": "08:00", "closes": "18:00"} for day in days]
+        return loaded(a_file(business={"name": "X", "hours": hours}), {}).warnings
+
+    assert warnings("Monday", "Sunday", "Monday") == ()
+    (warning,) = warnings("Mo", "Monday", "Dienstag", "Mo", "monday", "x")
+    assert 'told of: "Mo", "Dienstag", "monday", …; write Monday, Tuesday,' in warning
+
+
 # ---- Refused files: each fault is a line of file, place and reason ----
 
 
@@ -466,6 +566,7 @@ FAULTS: list[tuple[str, list[Any], str]] = [
     ("reviews/business/url", ["larkspur.example", "", "http://[x"], A_URL),
     ("reviews/business/image_url", ["data:image/png;base64,", "https://"], A_URL),
     ("reviews/business/review_url", ["http://@"], A_URL),
+    ("reviews/business/language", ["deutsch!", "", "de\n"], " is not a language tag such as de or en-GB"),
     ("reviews/business/hours/0/opens", ["25:00"], " is not a time of day, HH:MM"),
     ("reviews/aggregate_rating", [[], 5], " is not an object or null"),
     ("reviews/aggregate_rating/review_count", [1.5, True, "1"], " is not a whole number or null"),

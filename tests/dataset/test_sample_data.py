@@ -26,7 +26,9 @@ TEXTS = {name: (DATA / name).read_text(encoding="utf-8") for name in ("reviews.j
 SAMPLE: Object = json.loads(TEXTS["reviews.json"])
 INSIGHTS: Object = json.loads(TEXTS["insights.json"])
 ALL_REVIEWS: list[Object] = SAMPLE["reviews"]
-VERIFIED: dict[str, Object] = {review["id"]: review for review in ALL_REVIEWS if review["verified"]}
+VERIFIED: dict[str, Object] = {
+    review["id"]: review for review in ALL_REVIEWS if review["verified"] is not False
+}
 WRITTEN: dict[str, str] = {id: review["text"] for id, review in VERIFIED.items() if review["text"]}
 PER_REVIEW: dict[str, Object] = INSIGHTS["per_review"]
 ENTITIES: dict[str, list[Object]] = INSIGHTS["entities"]

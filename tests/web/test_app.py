@@ -206,10 +206,10 @@ def test_any_query_string_gives_a_page(query: str) -> None:
     assert body.decode().endswith("</html>")
 
 
-def test_a_page_beyond_the_last_names_the_last() -> None:
-    status, headers, body = call(APP, "GET", "/reviews", "page=9")
-    assert (status, headers["Cache-Control"]) == (400, "no-store")
-    assert b"Page: the last page is 8." in body
+def test_a_page_beyond_the_last_leads_to_the_last() -> None:
+    status, headers, body = call(APP, "GET", "/reviews", "rating=4&page=9")
+    assert (status, headers["Cache-Control"]) == (404, "no-store")
+    assert b'/reviews?rating=4&amp;page=2#results">Page 2, the last one<' in body
     assert call(APP, "GET", "/reviews", "page=8")[0] == 200
 
 

@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import pytest
+from data_sets import DATA_SETS
 from page_samples import ATTACKS, SMALLEST, attacking_files, write_files
 from selenium import webdriver
 from selenium.webdriver.common.by import By
@@ -58,6 +59,13 @@ def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield address
 
 
+@pytest.fixture(scope="module", params=DATA_SETS)
+def data_set(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
+    files = DATA_SETS[request.param]()
+    with daemon(data=write_files(tmp_path_factory.mktemp(request.param), *files)) as address:
+        yield address
+
+
 @pytest.fixture(scope="module")
 def sample() -> Iterator[Address]:
     with daemon() as address:
@@ -66,6 +74,7 @@ def sample() -> Iterator[Address]:
 
 SEARCH = "/reviews?query=a&rating=5&min_rating=2&mentions_technician=okafor"
 WRONG = "/reviews?query=a&rating=7&until=2026-02-30&page=0"
+UNFOLD = "for (const each of document.querySelectorAll('details')) each.open = true"
 REQUEST = "Network.requestWillBeSent"  # an event of the browser's log
 NEWEST = "newest"  # stands for the page of the newest review, or for one that is missing
 PATHS = ["/", "/reviews", SEARCH, WRONG, NEWEST]
@@ -80,14 +89,23 @@ def newest_path(service: Address) -> str:
 
 
 def open_page(
-    browser: Chrome, service: Address, width: int = 1440, scheme: str = "light", path: str = "/"
+    browser: Chrome,
+    service: Address,
+    width: int = 1440,
+    scheme: str = "light",
+    path: str = "/",
+    text_percent: int = 100,
+    forced_colors: str = "none",
 ) -> None:
-    """A page in a viewport of this width, in a light or a dark colour scheme."""
-    preference = {"name": "prefers-color-scheme", "value": scheme}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": [preference]})
+    """A page in a viewport of this width, in a light or a dark colour scheme, with text of this size."""
+    features = {"prefers-color-scheme": scheme, "forced-colors": forced_colors}
+    preferences = [{"name": name, "value": value} for name, value in features.items()]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": preferences})
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     browser.get(service.base_url + (newest_path(service) if path == NEWEST else path))
+    sizes = {"standard": 16 * text_percent // 100, "fixed": 13 * text_percent // 100}
+    browser.execute_cdp_cmd("Page.setFontSizes", {"fontSizes": sizes})
 
 
 def in_page(browser: Chrome, script: str) -> Any:
@@ -125,6 +143,70 @@ def test_nothing_scrolls_sideways(browser: Chrome, service: Address, width: int,
     assert scrolled == shown <= width
 
 
+# What reaches beyond the screen, or beyond its own box, and each number that is broken into two lines.
+BROKEN = r"""const edge = document.documentElement.clientWidth, broken = [];
+    const boxes = document.querySelectorAll('body *:not(svg *, .visually-hidden, .skip, select, input)');
+    for (const each of boxes) {
+        const box = each.getBoundingClientRect(), content = each.clientWidth && each.scrollWidth;
+        if (box.width && (box.left < -1 || box.right > edge + 1) || content > each.clientWidth + 1)
+            broken.push(each.outerHTML.slice(0, 80));
+    }
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+        if (texts.currentNode.parentElement.closest('style, script, code, [rel=bookmark]')) continue;
+        const numbers = /(?<![\p{L}\d])\+?\d([\d.,:-]*\d)?(?![\p{L}\d])/gu;
+        for (const found of texts.currentNode.data.matchAll(numbers)) {
+            const range = document.createRange();
+            range.setStart(texts.currentNode, found.index);
+            range.setEnd(texts.currentNode, found.index + found[0].length);
+            const lines = new Set([...range.getClientRects()].map(each => Math.round(each.top)));
+            if (lines.size > 1) broken.push(found[0]);
+        }
+    }
+    return broken"""
+
+
+@pytest.mark.parametrize("path", ["/", "/reviews", WRONG, NEWEST, "/embed"])
+@pytest.mark.parametrize(
+    ("width", "text_percent"), [(320, 150), (320, 200), (360, 150), (360, 200), (390, 100)]
+)
+def test_large_text_on_a_narrow_screen_fits_and_breaks_no_number(
+    browser: Chrome, data_set: Address, width: int, text_percent: int, path: str
+) -> None:
+    open_page(browser, data_set, width, path=path, text_percent=text_percent)
+    browser.execute_script(UNFOLD)
+    size = in_page(browser, "getComputedStyle(document.documentElement).fontSize")
+    assert (size, browser.execute_script(BROKEN)) == (f"{16 * text_percent // 100}px", [])
+
+
+def test_the_home_page_on_a_phone_folds_what_is_for_developers(browser: Chrome, sample: Address) -> None:
+    open_page(browser, sample, 390)
+    height = "document.querySelector('#developers').getBoundingClientRect().height"
+    folded = in_page(browser, height)
+    browser.execute_script(UNFOLD)
+    assert folded < 300 < 3000 < in_page(browser, height)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_forced_colours_leave_the_legend_its_signs(browser: Chrome, sample: Address, scheme: str) -> None:
+    open_page(browser, sample, scheme=scheme, forced_colors="active")
+    style = "getComputedStyle(document.querySelector('{}')).{}"
+    signs = [
+        style.format(f".legend {each}", "backgroundColor") for each in (".fault", ".praise", ":not([class])")
+    ]
+    bars = [style.format(f".bar .{each}", "fill") for each in ("fault", "praise", "neutral")]
+    colours = [in_page(browser, each) for each in signs]
+    assert colours == [in_page(browser, each) for each in bars]
+    assert len(set(colours)) == 3
+
+
+def test_the_home_page_searches_the_reviews(browser: Chrome, sample: Address) -> None:
+    open_page(browser, sample, 390)
+    browser.find_element(By.ID, "query").send_keys("NECK back", Keys.ENTER)
+    WebDriverWait(browser, 10).until(lambda browser: "query=NECK+back" in browser.current_url)
+    assert re.fullmatch("[1-9][0-9]* of 160 reviews match", browser.find_element(By.ID, "results-h").text)
+
+
 @pytest.mark.parametrize("path", ["/reviews?query=zzz", "/reviews/none", "/nothing"])
 @pytest.mark.parametrize("width", [320, 1440])
 def test_the_footer_of_a_short_page_is_at_the_end_of_the_screen(
@@ -140,6 +222,7 @@ def test_the_footer_of_a_short_page_is_at_the_end_of_the_screen(
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1440, "light"), (1440, "dark")])
 def test_axe_finds_no_fault(browser: Chrome, service: Address, width: int, scheme: str, path: str) -> None:
     open_page(browser, service, width, scheme, path)
+    browser.execute_script(UNFOLD)
     browser.execute_script((files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8"))
     # It takes a page without a ground for white; light text on the page around it is judged below.
     rules = {"color-contrast": {"enabled": "theme=dark" not in path}}
@@ -162,6 +245,7 @@ def test_every_link_to_this_service_answers(browser: Chrome, sample: Address, pa
 def test_every_curl_line_works_as_it_is_pasted(browser: Chrome, service: Address, tmp_path: Path) -> None:
     (tmp_path / ".curlrc").write_text("fail\nsilent\nshow-error\n")
     open_page(browser, service)
+    browser.execute_script(UNFOLD)
     lines = in_page(browser, "[...document.querySelectorAll('.endpoints pre')].map(each => each.innerText)")
     assert len(lines) >= 8
     environment = {**os.environ, "CURL_HOME": str(tmp_path)}
@@ -404,6 +488,21 @@ def test_a_page_of_another_origin_shows_badge_and_frame_on_a_ground_on_which_the
     sent = {each["params"]["request"]["url"] for each in messages if each["method"] == REQUEST}
     asked = {f"{sample.base_url}/{each}" for each in ("badge.svg", f"embed{query}")}
     assert sent - {website.url, "data:,"} == asked
+
+
+def test_a_frame_whose_style_is_blocked_has_the_size_of_its_attributes(
+    browser: Chrome, sample: Address, website: Website
+) -> None:
+    badge, frame = lines_to_copy(browser, sample)
+    policy = (
+        f"<meta http-equiv=Content-Security-Policy content=\"style-src 'self'; frame-src {sample.base_url}\">"
+    )
+    page = OWNER_PAGE.format(scheme="normal", ground="#fff", badge=badge, frame=frame)
+    website.page = page.replace("<title>", f"{policy}<title>")
+    open_website(browser, website, 390)
+    browser.get_log("browser")  # has complaints about the blocked style
+    room = in_page(browser, "document.querySelector('iframe').getBoundingClientRect().toJSON()")
+    assert (room["width"] > 360, room["height"]) == (True, 904), "with the border of 2 pixels"
 
 
 @pytest.mark.parametrize("width", [390, 1200])

@@ -1,7 +1,7 @@
 """The badge and the frame say what the data say, whatever their address holds, and any page may show them.
 
-What they look like in a page of another origin is in `test_browser.py`; that no text becomes markup, in
-`test_pages.py`.
+What they look like is in `test_snapshots.py`, in a page of another origin in `test_browser.py`; that no text
+becomes markup, in `test_pages.py`.
 
 Badge - Frame - Answers
 """
@@ -119,22 +119,6 @@ def test_a_theme_is_one_of_three_and_a_wrong_one_counts_as_absent(theme: str) ->
     assert f'<meta name="color-scheme" content="{schemes[expected]}">' in document
     parameters = CONTRACT.document["paths"]["/embed"]["get"]["parameters"]
     assert [*schemes] in [each.get("schema", {}).get("enum") for each in parameters]
-
-
-def test_the_frame_leads_out_of_itself_is_not_indexed_and_lets_pages_give_it_its_height() -> None:
-    document = frame()
-    assert '<base target="_top">' in document
-    assert '<meta name="robots" content="noindex">' in document
-    assert '<meta name="responsive-embedded-sizing" content="allow-origins=*">' in document
-    assert not re.search(r"<script|<img|<iframe|<link|url\(|@import", document)
-
-
-def test_the_frame_tells_how_many_reviews_are_here_and_closes_up_where_there_are_none() -> None:
-    some = frame(dataset_of(SMALLEST | {"aggregate_rating": {"rating_value": 4, "review_count": 1204}}))
-    assert "1,204 reviews, 0 of them here." in some
-    empty = frame(dataset_of(SMALLEST))
-    assert "No reviews yet." in empty and "article" not in empty.partition("<body>")[2]
-    assert 'class="policy"' not in empty
 
 
 def test_a_long_review_is_cut_and_leads_to_the_whole_one() -> None:

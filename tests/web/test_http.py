@@ -13,7 +13,7 @@ import socket
 from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -329,7 +329,9 @@ def is_part(part: Any, whole: Any) -> bool:
 
 def local(value: Any) -> Any:
     """An example of the contract as a service at BASE_URL would give it."""
-    return json.loads(json.dumps(value).replace(CONTRACT["servers"][0]["url"], BASE_URL))
+    public, here = CONTRACT["servers"][0]["url"], BASE_URL
+    hosts = [f"tag:{urlsplit(url).hostname}" for url in (public, here)]
+    return json.loads(json.dumps(value).replace(public, here).replace(*hosts))
 
 
 EXAMPLES = {

@@ -1,0 +1,101 @@
+"""What people and programs read of five data sets, as files to be looked at and compared.
+
+`pytest tests/web/test_snapshots.py --write-snapshots` writes the files in `snapshots/`; the diff is to be
+reviewed. Style sheets are left out, since they are files already. Documents of one line become several.
+"""
+
+import difflib
+import json
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+from data_sets import DATA_SETS
+from page_samples import write_files
+from werkzeug.test import Client
+
+import reviewsd
+from reviewslib.process.settings import Settings
+
+STORED = Path(__file__).with_name("snapshots")
+PATHS = {
+    "home.html": "/",
+    "list.html": "/reviews",
+    "page-2.html": "/reviews?rating=4&page=2",
+    "beyond.html": "/reviews?page=99",
+    "filtered.html": "/reviews?query=back+WAIT&min_rating=2&since=2024-01-01",
+    "unmatched.html": "/reviews?query=zzz&rating=1&mentions_service=massage-therapy",
+    "elsewhere.html": "/reviews?source=nowhere&rating=4",
+    "half-stars.html": "/reviews?rating=4",
+    "wrong.html": "/reviews?rating=7&until=2026-02-30&query=back",
+    "review.html": "/reviews/01M55S8P26N8BVHRJK3HYFPSX4",
+    "only-review.html": "/reviews/only%2F1",
+    "no-review.html": "/reviews/nothing",
+    "missing.html": "/nothing",
+    "embed.html": "/embed",
+    "embed-service.html": "/embed?limit=1&theme=auto&mentions_service=massage-therapy",
+    "badge.svg": "/badge.svg",
+    "feed.json": "/api/feed.json",
+    "feed.xml": "/feed.xml",
+    "llms.txt": "/llms.txt",
+}
+ELSEWHERE = ("half-stars.html", "only-review.html", "feed.json")
+# By data set, the files that differ in kind from those of another one.
+FILES = {
+    "sample": [file for file in PATHS if file not in ELSEWHERE],
+    "bare": ["home.html", "list.html", "embed.html", "feed.json", "feed.xml", "llms.txt"],
+    "one": [
+        "home.html",
+        "list.html",
+        "half-stars.html",
+        "only-review.html",
+        "badge.svg",
+        "feed.json",
+        "feed.xml",
+    ],
+    "none": ["home.html", "list.html", "missing.html", "embed.html", "badge.svg", "feed.json", "llms.txt"],
+    "german": ["home.html", "list.html", "llms.txt"],
+}
+CASES = [(name, file) for name, files in FILES.items() for file in files]
+
+
+@cache
+def client(data: Path) -> Client:
+    """What asks the application for the data in this directory."""
+    settings = Settings(data=data, base_url="https://reviews.example")
+    return Client(reviewsd.application_of(settings))
+
+
+@pytest.fixture(scope="module")
+def directories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Where the files of each data set are."""
+    return {name: write_files(tmp_path_factory.mktemp(name), *make()) for name, make in DATA_SETS.items()}
+
+
+def readable(file: str, document: str) -> str:
+    """The document as it is stored: in lines, without style sheets."""
+    if file.endswith(".json"):
+        return json.dumps(json.loads(document), ensure_ascii=False, indent=1) + "\n"
+    if file.endswith(".xml"):
+        return document.replace("><", ">\n<") + "\n"
+    return re.sub("<style>.*?</style>", "<style>…</style>", document, flags=re.DOTALL)
+
+
+@pytest.mark.parametrize(("name", "file"), CASES)
+def test_a_document_is_the_one_that_was_reviewed(
+    request: pytest.FixtureRequest, directories: dict[str, Path], name: str, file: str
+) -> None:
+    answer = client(directories[name]).get(PATHS[file], headers={"Accept": "text/html"})
+    assert answer.status_code in (200, 400, 404)
+    made, path = readable(file, answer.get_data(as_text=True)), STORED / name / file
+    if request.config.getoption("--write-snapshots"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(made, encoding="utf-8")
+    stored = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    difference = "\n".join(difflib.unified_diff(stored, made.splitlines(), "reviewed", "made", lineterm=""))
+    assert not difference, f"{difference}\nWith --write-snapshots this becomes the file to review."
+
+
+def test_every_stored_document_is_compared() -> None:
+    assert {path.relative_to(STORED).parts for path in STORED.rglob("*.*")} == set(CASES)
