@@ -146,8 +146,11 @@ def in_archive(file: BinaryIO, path: Path, wanted: re.Pattern[str]) -> Iterator[
 
 
 @contextmanager
-def locked(directory: Path, *, is_dry: bool) -> Iterator[None]:
-    """One writer at a time. A directory that is not there is made, and goes if nothing comes into it."""
+def locked(directory: Path, *, is_dry: bool, waits: bool = False) -> Iterator[None]:
+    """One writer at a time; another one is an OSError, or is waited for.
+
+    A directory that is not there is made, and goes if nothing comes into it.
+    """
     is_new = not directory.exists()
     if is_new and is_dry:
         yield
@@ -155,7 +158,7 @@ def locked(directory: Path, *, is_dry: bool) -> Iterator[None]:
     directory.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
         if not directory.exists() or not os.path.samestat(os.fstat(descriptor), directory.stat()):
             raise BlockingIOError  # another import took it away or made it anew
         yield

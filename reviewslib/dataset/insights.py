@@ -291,10 +291,19 @@ def _used_vocabularies(annotations: Object, current: Said) -> dict[str, Sequence
     return {digest: vocabularies[digest] for digest in vocabularies if digest in used}
 
 
-def pruned_annotations(reviews: Reviews, annotations: Object) -> dict[str, Json]:
-    """An AnnotationsFile without what is not current, so that nothing of an erased text stays."""
-    current = current_annotations(reviews, annotations)
-    return {**annotations, "vocabularies": _used_vocabularies(annotations, current), "reviews": current}
+def merged_annotations(reviews: Reviews, annotations: Object, new: Object) -> dict[str, Json]:
+    """An AnnotationsFile with those of `new`; what is not current goes, so that no erased text stays.
+
+    A review that failed keeps what was said of it before.
+    """
+    old, later = annotations.get("reviews") or {}, new.get("reviews") or {}
+    kept = {id: old.get(id, {}) if later[id].get("failed") else {} for id in later}
+    merged = {
+        "vocabularies": {**(annotations.get("vocabularies") or {}), **(new.get("vocabularies") or {})},
+        "reviews": {**old, **{id: {**kept[id], **later[id]} for id in later}},
+    }
+    current = current_annotations(reviews, merged)
+    return {**annotations, "vocabularies": _used_vocabularies(merged, current), "reviews": current}
 
 
 def unread_reviews(

@@ -25,9 +25,9 @@ from reviewslib.dataset.insights import (
     is_edited,
     language_models,
     left_out,
+    merged_annotations,
     misspelled_keys,
     name_violations,
-    pruned_annotations,
     refresh_insights,
     stale_references,
     text_digest,
@@ -469,8 +469,15 @@ def test_an_annotation_counts_only_while_its_review_has_the_text_that_was_read()
     assert document["model"] == f"{MODEL}; reviews read by m" and language_models(document) == "m"
     assert language_models(compute_insights(edited, VOCABULARY)) == language_models({}) == ""
     left = {"vocabularies": {"v": entry_keys(VOCABULARY)}, "reviews": {"998": notes["reviews"]["998"]}}
-    assert pruned_annotations(edited, notes) == left
-    assert pruned_annotations([], notes) == {"vocabularies": {}, "reviews": {}}
+    assert merged_annotations(edited, notes, {}) == left
+    assert merged_annotations([], notes, {}) == {"vocabularies": {}, "reviews": {}}
+    failed = left | {"reviews": {"998": {**left["reviews"]["998"], "failed": "cut off"}}}
+    again = {"998": {"text_digest": text_digest(reviews[1]), "vocabulary": "v", "model": "m"}}
+    assert (
+        merged_annotations(edited, notes, {"reviews": {"998": again["998"] | {"failed": "cut off"}}})
+        == failed
+    )
+    assert merged_annotations(edited, notes, {"reviews": again}) == left | {"reviews": again}
 
 
 @pytest.mark.parametrize(
