@@ -17,7 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,15 @@ from reviewslib.annotator.client import Client, Stopped, key_for
 from reviewslib.annotator.prompts import BadAnswer, Prompt, Reviews
 from reviewslib.dataset import counting, insights
 from reviewslib.dataset.contract import BadData, Contract, printable, shipped_contract
-from reviewslib.dataset.counting import ANNOTATIONS_FILE, COUNTED_FILES, EDITORIAL_FILE, Sources, readable
-from reviewslib.dataset.strict_json import Json, Object
+from reviewslib.dataset.counting import (
+    ANNOTATIONS_FILE,
+    COUNTED_FILES,
+    EDITORIAL_FILE,
+    SOURCE_FILES,
+    Sources,
+    readable,
+)
+from reviewslib.dataset.strict_json import Json, Object, encode
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA, EXIT_STOPPED = 0, 1, 78, 130  # argparse exits with 2
 
@@ -46,16 +53,20 @@ class DataDirectory:
 
     def __init__(self, path: Path, contract: Contract):
         self._path, self._contract = path, contract
+        # Files that did not change since the last batch are not judged again.
+        self._read = lru_cache(maxsize=4)(partial(counting.read_source, contract))
 
     def sources(self) -> Sources:
         """What insights are counted from."""
-        return counting.read_sources(self._contract, self._contents())
+        contents = self._contents()
+        return Sources(*(self._read(file, contents[file]) for file in SOURCE_FILES))
 
     def update(self, change: Callable[[Sources], Mapping[str, Json]]) -> None:
         """Write the documents that `change` gives by file name."""
         with files.locked(self._path, is_dry=False, waits=True):
             for name, document in change(self.sources()).items():
-                files.write(self._path / name, readable(document), is_dry=False)
+                content = encode(document) if name == ANNOTATIONS_FILE else readable(document)  # for people
+                files.write(self._path / name, content, is_dry=False)
 
     def check(self) -> None:
         """See whether counting is possible, before anything is asked. Raises Stopped."""

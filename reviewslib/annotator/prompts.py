@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from reviewslib.dataset.contract import Schema
-from reviewslib.dataset.insights import SENTIMENTS, is_verbatim, vocabulary_of
+from reviewslib.dataset.insights import SENTIMENTS, phrase_of, vocabulary_of
 from reviewslib.dataset.strict_json import Json, NotJson, Object, decode, encode
 from reviewslib.dataset.text import fold, folded_words
 
@@ -170,9 +170,9 @@ def _annotations(reviews: Reviews, answer: Object) -> dict[str, dict[str, Json]]
         review = reviews[int(said["n"]) - 1]
         annotations[review["id"]] = {kind: said[kind] for kind in said if kind != "n"}
         for mention in said.get("aspects", ()):
-            phrase = (mention["phrase"] or "").strip()
-            is_usable = 0 < len(phrase) <= LONGEST_PHRASE and is_verbatim(phrase, review)
-            mention["phrase"] = phrase if is_usable else None
+            mention["phrase"] = (mention["phrase"] or "").strip()
+            if len(mention["phrase"]) > LONGEST_PHRASE or not phrase_of(mention, review):
+                mention["phrase"] = None
     return annotations
 
 
@@ -264,7 +264,7 @@ def _summary(reviews: Reviews, answer: Object) -> dict[str, Json]:
     if basis(summary):
         proposals["proposed_summary"] = summary["text"].strip()
         proposals["proposed_summary_review_ids"] = basis(summary)
-    quoted = {review["id"] for review in reviews if is_verbatim(quotation["text"].strip(), review)}
+    quoted = {review["id"] for review in reviews if quotation["text"].strip() in review["text"]}
     if quoted.intersection(basis(quotation)):
         proposals["proposed_pull_quote"] = quotation["text"].strip()
     faq = [

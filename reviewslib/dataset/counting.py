@@ -6,12 +6,12 @@ This module opens no file: contents come in and go out as bytes, by the names of
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from reviewslib.dataset import insights
-from reviewslib.dataset.contract import BadData, Contract, Fault, Violations
+from reviewslib.dataset.contract import BadData, Contract, Fault
 from reviewslib.dataset.reviews import (
     INSIGHTS_FILE,
     REVIEWS_FILE,
@@ -27,41 +27,33 @@ from reviewslib.links import Links
 
 EDITORIAL_FILE, ANNOTATIONS_FILE = "editorial.json", "annotations.json"
 COUNTED_FILES = (REVIEWS_FILE, EDITORIAL_FILE, ANNOTATIONS_FILE, INSIGHTS_FILE)  # that counting reads
-Contents = Mapping[str, bytes | None]  # of COUNTED_FILES, None for a file that is absent
+Contents = dict[str, bytes | None]  # of COUNTED_FILES, None for a file that is absent
 
 
 class Sources(NamedTuple):
-    """What insights are counted from."""
+    """What insights are counted from. Nobody changes it."""
 
-    reviews: list[dict[str, Json]]  # as served
+    reviews: Sequence[Object]  # as served
     editorial: dict[str, Json]  # as EditorialFile, as it was written
     annotations: dict[str, Json]  # as AnnotationsFile, as it was written
 
 
-def no_violations(document: Json) -> Violations:
-    """For files of which a schema says everything."""
-    yield from ()
+SOURCE_FILES = (REVIEWS_FILE, EDITORIAL_FILE, ANNOTATIONS_FILE)  # of the members of Sources
 
 
-def read_sources(contract: Contract, contents: Contents) -> Sources:
-    """The reviews and what is said of them. Raises BadData with the faults of all files."""
-    forms = {
+def read_source(contract: Contract, file: str, content: bytes | None) -> Json:
+    """A member of Sources from the content of its file. Raises BadData."""
+    if content is None and file == REVIEWS_FILE:
+        raise BadData([Fault(file, (), "there is none")])
+    form, violations = {
         REVIEWS_FILE: (contract.reviews_file, review_violations),
         EDITORIAL_FILE: (contract.editorial_file, editorial_violations),
-        ANNOTATIONS_FILE: (contract.annotations_file, no_violations),
-    }
-    documents, faults = dict[str, dict[str, Json]](), list[Fault]()
-    for file, (form, violations) in forms.items():
-        content = contents[file]
-        if content is None and file == REVIEWS_FILE:
-            faults.append(Fault(file, (), "there is none"))
-            continue
-        documents[file], file_faults = read_file(file, content or b"{}", form, violations)
-        faults += file_faults
+        ANNOTATIONS_FILE: (contract.annotations_file, lambda document: iter(())),
+    }[file]
+    document, faults = read_file(file, content or b"{}", form, violations)
     if faults:
         raise BadData(faults)
-    by_hand, by_model = (decode(contents[file] or b"{}") for file in (EDITORIAL_FILE, ANNOTATIONS_FILE))
-    return Sources(served_reviews(documents[REVIEWS_FILE]["reviews"], {}), by_hand, by_model)
+    return served_reviews(document["reviews"], {}) if file == REVIEWS_FILE else decode(content or b"{}")
 
 
 def is_wanted(contents: Contents) -> bool:
@@ -102,7 +94,7 @@ def count(contract: Contract, contents: Contents, now: datetime) -> Count:
     elif old is not None and insights.is_edited(before):
         reason = f"changed by hand; put that into {EDITORIAL_FILE} and remove this file"
         raise BadData([Fault(INSIGHTS_FILE, (), reason)])
-    sources = read_sources(contract, {**contents, **new})
+    sources = Sources(*(read_source(contract, file, (contents | new)[file]) for file in SOURCE_FILES))
     reviews, editorial, _ = sources
     doubtful = [
         *insights.misspelled_keys(editorial, contract.schemas),

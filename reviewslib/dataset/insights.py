@@ -52,8 +52,7 @@ READ_BY = "; reviews read by "  # follows MODEL where a language model read revi
 PROPOSED = "proposed_"  # begins the keys of an EditorialFile that wait for the owner and are never published
 STAMPS = ("version", "generated_at", "counted_digest")  # set by `refresh_insights`
 # What a person wrote under these keys is not kept.
-FIXED_KEYS = ("model", "review_count", "date_range", "overall_sentiment", "temporal")
-COUNTED_KEYS = frozenset((*STAMPS, *FIXED_KEYS))
+COUNTED_KEYS = (*STAMPS, "model", "review_count", "date_range", "overall_sentiment", "temporal")
 
 
 def compute_insights(
@@ -91,10 +90,8 @@ def refresh_insights(before: Object, document: dict[str, Json], now: datetime) -
     if document == {key: value for key, value in before.items() if key not in STAMPS}:
         return before
     generated_at = now.strftime("%Y-%m-%dT%H:%M:%SZ")  # `now` is UTC
-    newer: dict[str, Json] = {
-        "version": (before.get("version") or 0) + 1,
-        "generated_at": generated_at,
-    } | document
+    version = (before.get("version") or 0) + 1
+    newer: dict[str, Json] = {"version": version, "generated_at": generated_at} | document
     return newer | {"counted_digest": value_digest(newer)}
 
 
@@ -119,6 +116,7 @@ def language_models(insights: Object) -> str:
 SENTIMENTS = ("positive", "neutral", "negative")
 COUNTS = [f"{sentiment}_count" for sentiment in SENTIMENTS]
 FIGURES = ("mention_count", "average_rating", "score", "positive_pct", *COUNTS)
+Counted = tuple[dict[str, Json], dict[str, Json]]  # figures, and what to show where the owner says nothing
 
 
 def _entries(
@@ -141,10 +139,8 @@ def _entries(
     return sorted(listed, key=lambda entry: (-(entry.get("mention_count") or 0), entry["label"], entry["id"]))
 
 
-def _count_mentions(
-    kind: str, name: str, reviews: Reviews, per_review: Said
-) -> tuple[dict[str, Json], dict[str, Json]]:
-    """The figures of a topic or an entity, and the examples to show where the owner gives none."""
+def _count_mentions(kind: str, name: str, reviews: Reviews, per_review: Said) -> Counted:
+    """The figures and examples of a topic or an entity."""
     mentions = [review for review in reviews if name in (per_review[review["id"]].get(kind) or ())]
     figures = _figures("mention_count", mentions, per_review)
     if kind == "topics":
@@ -153,34 +149,31 @@ def _count_mentions(
     return figures, {"example_review_ids": _examples(mentions, negative)}
 
 
-def _count_aspect(
-    kind: str, id: str, reviews: Reviews, per_review: Said
-) -> tuple[dict[str, Json], dict[str, Json]]:
-    """The figures of an aspect, and the phrases and examples to show where the owner gives none."""
-    sentiments, phrases = dict[str, str](), list[tuple[str, str]]()
+def _count_aspect(kind: str, id: str, reviews: Reviews, per_review: Said) -> Counted:
+    """The figures, phrases and examples of an aspect."""
+    mentioned, by_sentiment = list[Object](), {sentiment: list[Object]() for sentiment in SENTIMENTS}
+    phrases = list[tuple[str, str]]()
     for review in reviews:
-        mentions = [mention for mention in per_review[review["id"]][kind] or () if mention["id"] == id]
+        mentions = [mention for mention in per_review[review["id"]][kind] if mention["id"] == id]
         if mentions:
-            sentiments[review["id"]] = _joint({mention["sentiment"] for mention in mentions})
-        said = [(mention.get("phrase") or "", mention["sentiment"]) for mention in mentions]
-        phrases += [pair for pair in said if pair[0] and is_verbatim(pair[0], review)]
-    counts = {sentiment: list(sentiments.values()).count(sentiment) for sentiment in SENTIMENTS}
-    total, balance = len(sentiments), counts["positive"] - counts["negative"]
-    figures: dict[str, Json] = {"mention_count": total}
-    figures |= {f"{sentiment}_count": count for sentiment, count in counts.items()}
-    figures["positive_pct"] = round(100 * counts["positive"] / total, 1) if total else None
-    figures["score"] = round(balance / total, 2) if total else None
-    mentioned = [review for review in reviews if review["id"] in sentiments]
-    negative = [review for review in mentioned if sentiments[review["id"]] == "negative"]
-    order = SENTIMENTS if balance >= 0 else SENTIMENTS[::-1]
-    return figures, {
-        "top_phrases": _top_phrases(phrases, order),
-        "example_review_ids": _examples(mentioned, negative),
+            mentioned.append(review)
+            by_sentiment[_joint(mention["sentiment"] for mention in mentions)].append(review)
+        said = [(phrase_of(mention, review), mention["sentiment"]) for mention in mentions]
+        phrases += [pair for pair in said if pair[0]]
+    total, counts = len(mentioned), [len(by_sentiment[sentiment]) for sentiment in SENTIMENTS]
+    figures = {"mention_count": total} | dict(zip(COUNTS, counts, strict=True))
+    positive, _, negative = counts
+    shares = {
+        "positive_pct": round(100 * positive / total, 1) if total else None,
+        "score": round((positive - negative) / total, 2) if total else None,
     }
+    order = SENTIMENTS if positive >= negative else SENTIMENTS[::-1]
+    samples = {"top_phrases": _top_phrases(phrases, order)}
+    return figures | shares, samples | {"example_review_ids": _examples(mentioned, by_sentiment["negative"])}
 
 
-def _joint(sentiments: Collection[str]) -> str:
-    """The sentiment of a review that mentions an aspect with these; praise and fault make it neutral."""
+def _joint(sentiments: Iterable[str]) -> str:
+    """The sentiment of a review that mentions an aspect with these; praise with fault is neutral."""
     telling = set(sentiments) - {"neutral"}
     return telling.pop() if len(telling) == 1 else "neutral"
 
@@ -191,9 +184,10 @@ MOST_PHRASES = MOST_EXAMPLES = 4
 SHORTEST_EXAMPLE = 40  # characters
 
 
-def is_verbatim(phrase: str, review: Object) -> bool:
-    """Whether a phrase stands in the customer's text, letter by letter."""
-    return phrase in (review["text"] or "")
+def phrase_of(mention: Object, review: Object) -> str:
+    """The phrase of a mention of an aspect; empty unless it stands in the review, letter by letter."""
+    phrase: str = mention.get("phrase") or ""
+    return phrase if phrase in (review["text"] or "") else ""
 
 
 def _top_phrases(phrases: Sequence[tuple[str, str]], order: Sequence[str]) -> list[str]:
@@ -246,7 +240,7 @@ def _per_review(
     per_review = {}
     for review in reviews:
         said: dict[str, Json] = {"score": _score(review["rating"]), "aspects": []}
-        said |= {kind: [] for kind in ENTITY_KINDS} | _named(by_model.get(review["id"]) or {}, names)
+        said |= {kind: [] for kind in ENTITY_KINDS} | _named(review, by_model.get(review["id"], {}), names)
         words = folded_words(review["text"] or "") if aliases_of_names else ""
         for kind, name, aliases in aliases_of_names:  # `in` is faster than a search, and mostly False
             if any(alias in words and whole.search(words) for alias, whole in aliases):
@@ -257,14 +251,19 @@ def _per_review(
     return per_review
 
 
-def _named(annotation: Object, names: Mapping[str, Mapping[str, str]]) -> dict[str, Json]:
-    """The lists of an annotation as `per_review` has them, without ids that no entry has."""
+def _named(review: Object, annotation: Object, names: Mapping[str, Mapping[str, str]]) -> dict[str, Json]:
+    """The lists of an annotation as `per_review` has them; what `left_out` names is not there."""
     said: dict[str, Json] = {}
     for kind in (kind for kind in KINDS if annotation.get(kind) is not None):
-        if kind == "aspects":
-            said[kind] = [mention for mention in annotation[kind] if mention["id"] in names[kind]]
-        else:
+        if kind != "aspects":
             said[kind] = [names[kind][id] for id in dict.fromkeys(annotation[kind]) if id in names[kind]]
+            continue
+        said[kind] = [
+            {"id": mention["id"], "sentiment": mention["sentiment"]}
+            | ({"phrase": mention["phrase"]} if phrase_of(mention, review) else {})
+            for mention in annotation[kind]
+            if mention["id"] in names[kind]
+        ]
     return said
 
 
@@ -296,13 +295,11 @@ def merged_annotations(reviews: Reviews, annotations: Object, new: Object) -> di
 
     A review that failed keeps what was said of it before.
     """
-    old, later = annotations.get("reviews") or {}, new.get("reviews") or {}
+    old, later = current_annotations(reviews, annotations), current_annotations(reviews, new)
     kept = {id: old.get(id, {}) if later[id].get("failed") else {} for id in later}
-    merged = {
-        "vocabularies": {**(annotations.get("vocabularies") or {}), **(new.get("vocabularies") or {})},
-        "reviews": {**old, **{id: {**kept[id], **later[id]} for id in later}},
-    }
-    current = current_annotations(reviews, merged)
+    current = {**old, **{id: {**kept[id], **later[id]} for id in later}}
+    vocabularies = [document.get("vocabularies") or {} for document in (annotations, new)]
+    merged = {"vocabularies": vocabularies[0] | vocabularies[1]}
     return {**annotations, "vocabularies": _used_vocabularies(merged, current), "reviews": current}
 
 
@@ -336,8 +333,8 @@ def left_out(reviews: Reviews, editorial: Object, annotations: Object) -> Iterat
                 mentions = said_of.get(review["id"], {}).get(kind) or ()
                 mentioned = {mention["id"] if kind == "aspects" else mention for mention in mentions}
                 unknown.update(f"{kind}: {quoted(name)}" for name in mentioned - names)
-                phrases = {mention.get("phrase") or "" for mention in mentions if kind == "aspects"}
-                misquoted.update(phrase for phrase in phrases if not is_verbatim(phrase, review))
+                with_phrase = [each for each in mentions if kind == "aspects" and each.get("phrase")]
+                misquoted.update({each["phrase"] for each in with_phrase if not phrase_of(each, review)})
     for name, count in sorted(unknown.items()):
         yield f"{name} has no entry and is not counted, in {count} review(s)"
     for phrase, count in sorted(misquoted.items()):
