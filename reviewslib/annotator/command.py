@@ -129,6 +129,7 @@ def outcomes(
 
 # ---- Tasks ----
 
+CLEARED_LINE = "\r\x1b[K"  # on a terminal
 FAILURES_IN_A_ROW = 5  # of single reviews; more than that is the fault of the server or the model
 
 
@@ -164,17 +165,16 @@ def annotate(data: DataDirectory, client: Client, reviews: Reviews, parallel: in
         is_failure = isinstance(outcome, BadAnswer)
         lists: Object = {batch[0]["id"]: {"failed": str(outcome)}} if is_failure else outcome
         digests = {review["id"]: {"text_digest": insights.text_digest(review)} for review in batch}
-        new = {
-            "vocabularies": {source["vocabulary"]: keys},
-            "reviews": {id: digests[id] | source | lists[id] for id in digests},
-        }
-        data.update(partial(_with_annotations, new))
-        done, failures = done + len(batch), failures + 1 if is_failure else 0
-        line = progress(done, len(reviews), time.monotonic() - began)
+        new = {id: digests[id] | source | lists[id] for id in digests}
+        data.update(
+            partial(_with_annotations, {"vocabularies": {source["vocabulary"]: keys}, "reviews": new})
+        )
+        done, failures, now = done + len(batch), failures + 1 if is_failure else 0, time.monotonic()
+        line = progress(done, len(reviews), now - began)
         if sys.stdout.isatty():
-            print(f"\r\x1b[K{line}", end="" if done < len(reviews) else "\n", flush=True)
-        elif time.monotonic() > said + 60:
-            said = time.monotonic()
+            print(f"{CLEARED_LINE}{line}", end="", flush=True)
+        elif now > said + 60:
+            said = now
             say(line)
         if failures == FAILURES_IN_A_ROW:
             raise Stopped(f"{failures} reviews in a row got no usable answer; of the last: {outcome}")
@@ -274,6 +274,7 @@ def run(options: argparse.Namespace) -> None:
         if options.summary:
             propose_summary(data, client)
     finally:
+        print(CLEARED_LINE if sys.stdout.isatty() else "", end="")
         data.count()
         now = data.sources()
         failed = [id for id, said in (now.annotations.get("reviews") or {}).items() if said.get("failed")]
