@@ -281,8 +281,7 @@ def run(options: argparse.Namespace) -> None:
         if failed:
             named = ", ".join(failed[:3]) + (", …" if len(failed) > 3 else "")
             say(f"No usable answer for {len(failed)} review(s): {named}. --again asks for these again.")
-        waiting = len(insights.unread_reviews(*now))
-        say(f"The insights are counted. Reviews that wait to be read by the same command: {waiting}.")
+        say("The insights are counted.")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

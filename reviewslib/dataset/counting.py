@@ -22,7 +22,7 @@ from reviewslib.dataset.reviews import (
     review_violations,
     served_reviews,
 )
-from reviewslib.dataset.strict_json import Json, Object, decode
+from reviewslib.dataset.strict_json import Json, Object, decode, encode
 from reviewslib.links import Links
 
 EDITORIAL_FILE, ANNOTATIONS_FILE = "editorial.json", "annotations.json"
@@ -59,9 +59,8 @@ def read_source(contract: Contract, file: str, content: bytes | None) -> Json:
 def is_wanted(contents: Contents) -> bool:
     """Whether an import counts anew: the owner lists something, or insights.json was counted before."""
     before = contents[INSIGHTS_FILE]
-    return contents[EDITORIAL_FILE] is not None or (
-        before is not None and insights.is_counted(decode(before))
-    )
+    is_listed = contents[EDITORIAL_FILE] is not None or contents[ANNOTATIONS_FILE] is not None
+    return is_listed or (before is not None and insights.is_counted(decode(before)))
 
 
 class Count(NamedTuple):
@@ -75,38 +74,47 @@ class Count(NamedTuple):
 def count(contract: Contract, contents: Contents, now: datetime) -> Count:
     """Count the insights anew; `now` is UTC. Raises BadData.
 
-    An insights.json that was not counted becomes editorial.json, without what is counted.
+    Annotations of texts that are gone go. An insights.json that was not counted becomes editorial.json.
     """
+    before = _insights_before(contract, contents)
     new, lines = dict[str, bytes](), list[str]()
-    old = contents[INSIGHTS_FILE]
-    _, faults = read_file(INSIGHTS_FILE, old or b"{}", contract.insights_file, insight_violations)
-    if faults:
-        raise BadData(faults)
-    before: dict[str, Json] = decode(old or b"{}")
-    if old is not None and not insights.is_counted(before):
-        if contents[EDITORIAL_FILE] is not None:
-            reason = f"not made from {EDITORIAL_FILE}, which is there, too; put all into that and remove this"
-            raise BadData([Fault(INSIGHTS_FILE, (), reason)])
+    if before and not insights.is_counted(before):
         own = {key: value for key, value in before.items() if key not in insights.COUNTED_KEYS}
         new[EDITORIAL_FILE] = readable(own)
-        counted = ", ".join(key for key in before if key in insights.COUNTED_KEYS)
+        counted = ", ".join(key for key in before if key not in own)
         lines.append(f"{INSIGHTS_FILE} becomes {EDITORIAL_FILE}, without what is counted: {counted}")
-    elif old is not None and insights.is_edited(before):
-        reason = f"changed by hand; put that into {EDITORIAL_FILE} and remove this file"
-        raise BadData([Fault(INSIGHTS_FILE, (), reason)])
     sources = Sources(*(read_source(contract, file, (contents | new)[file]) for file in SOURCE_FILES))
-    reviews, editorial, _ = sources
-    doubtful = [
-        *insights.misspelled_keys(editorial, contract.schemas),
-        *insights.stale_references(reviews, editorial),
-    ]
-    lines += [f"warning: {Fault(EDITORIAL_FILE, path, reason)}" for path, reason in doubtful]
+    reviews, editorial, annotations = sources
+    misspelled = insights.misspelled_keys(editorial, contract.schemas)
+    for path, reason in (*misspelled, *insights.stale_references(reviews, editorial)):
+        lines.append(f"warning: {Fault(EDITORIAL_FILE, path, reason)}")
     lines += [f"warning: {sentence}" for sentence in insights.left_out(*sources)]
+    if contents[ANNOTATIONS_FILE] is not None:
+        current = insights.merged_annotations(reviews, annotations, {})
+        new |= {ANNOTATIONS_FILE: encode(current)} if current != annotations else {}
+        if unread := insights.unread_reviews(*sources):
+            lines.append(f"reviews that wait to be read by the model, with reviewsd-insights: {len(unread)}")
     after = insights.refresh_insights(before, insights.compute_insights(*sources), now)
     if after != before:
         new[INSIGHTS_FILE] = readable(after)
         load(contract, contents[REVIEWS_FILE] or b"", new[INSIGHTS_FILE], Links())
     return Count(new, after, lines)
+
+
+def _insights_before(contract: Contract, contents: Contents) -> dict[str, Json]:
+    """What insights.json holds, if it may be replaced. Raises BadData."""
+    content = contents[INSIGHTS_FILE] or b"{}"
+    _, faults = read_file(INSIGHTS_FILE, content, contract.insights_file, insight_violations)
+    before: dict[str, Json] = {} if faults else decode(content)
+    if insights.is_counted(before) and insights.is_edited(before):
+        reason = f"changed by hand; put that into {EDITORIAL_FILE} and remove this file"
+        faults.append(Fault(INSIGHTS_FILE, (), reason))
+    elif before and not insights.is_counted(before) and contents[EDITORIAL_FILE] is not None:
+        reason = f"not made from {EDITORIAL_FILE}, which is there, too; put all into that and remove this"
+        faults.append(Fault(INSIGHTS_FILE, (), reason))
+    if faults:
+        raise BadData(faults)
+    return before
 
 
 def readable(document: Json) -> bytes:
