@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from export_lab import Shop, item, moment, takeout
+from export_lab import Shop, item, moment, takeout, takeout_id
 from model_server import ModelServer, Object, Response, completion, fault, model_server, read_well, texts_of
 from small_files import a_file, review
 
@@ -108,6 +108,32 @@ def test_an_export_becomes_a_page_with_aspects_people_and_topics(tmp_path: Path)
     }
     for tool, (question, expected) in answers.items():
         assert expected in snapshot.toolbox.call(tool, question)["structuredContent"]
+
+
+def test_an_import_deletes_annotations_of_texts_that_are_gone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop, items = Shop(tmp_path, capsys.readouterr), [item(n, comment=f"The price, {n}") for n in range(9)]
+    shop.take(takeout(tmp_path / "takeout-20261101T101112Z-001.zip", items))
+    with model_server() as server:
+        practice = Practice(shop.data, server)
+        editorial = {"aspects": [{"id": "price", "label": "Price"}], "pull_quote": "The price, 3"}
+        faq = {"question": "?", "answer": "!", "review_ids": [takeout_id(3)]}
+        practice.write("editorial.json", editorial | {"proposed_faq": [faq]})
+        assert practice.run() == 0
+    items[2] = item(2, comment="Dear", updateTime=moment(20))
+    shop.output()
+    shop.take(takeout(tmp_path / "takeout-20261102T101112Z-001.zip", items[:8]))
+    assert practice.file("annotations.json")["reviews"].keys() == {
+        takeout_id(n) for n in (0, 1, 3, 4, 5, 6, 7)
+    }
+    assert "reviews that wait to be read by the model, with reviewsd-insights: 1\n" in shop.output().out
+    assert shop.run("--forget", takeout_id(3)) == 0
+    assert takeout_id(3) not in json.dumps(
+        [practice.file(name) for name in ("annotations.json", "insights.json")]
+    )
+    report = shop.output().out
+    assert "/pull_quote:" in report and "/proposed_faq/0/review_ids/0:" in report
 
 
 # ---- What goes wrong ----
