@@ -2,7 +2,7 @@
 
 TOPIC        a JSON feed, for example https://reviews.example/api/feed.json
 CALLBACK     the https:// URL where the hub reaches this program, which listens on that port;
-             a part that nobody can guess is added to its path
+             a random part is added to its path
 CERTIFICATE  a PEM file with the private key and the certificate chain for the callback's host
 
 Ctrl-C unsubscribes and ends it.
@@ -29,16 +29,16 @@ if len(sys.argv) != 4:
 TOPIC, CALLBACK, CERTIFICATE = sys.argv[1:]
 CALLBACK = f"{CALLBACK.rstrip('/')}/{secrets.token_urlsafe()}"
 SECRET = secrets.token_hex(32)
-WAIT_SECONDS = 60.0  # for the hub's question, and before the next request unless Retry-After says otherwise
-expected = ""  # the mode of our request, until the hub has asked about it; about anything else it is refused
-confirmed: queue.SimpleQueue[int] = queue.SimpleQueue()  # leases in seconds, as granted
+WAIT_SECONDS = 60.0  # for a verification; also before the next request, unless Retry-After says otherwise
+expected = ""  # the mode of our request until the hub has verified it; other verifications are refused
+confirmed: queue.SimpleQueue[int] = queue.SimpleQueue()  # granted leases, in seconds
 
 
 class Callback(BaseHTTPRequestHandler):
     timeout = 30
 
     def do_GET(self) -> None:
-        """The hub asks whether we mean it. Other than that it may say goodbye: hub.mode=denied."""
+        """Answer a verification of our request, or a notice that the subscription ended (hub.mode=denied)."""
         global expected
         url = urlsplit(self.path)
         asked = {name: values[0] for name, values in parse_qs(url.query).items()}
@@ -54,7 +54,7 @@ class Callback(BaseHTTPRequestHandler):
             print(mode, asked.get("hub.reason", ""), flush=True)
 
     def do_POST(self) -> None:
-        """The hub brings the whole new content of the topic."""
+        """Receive the whole new content of the topic."""
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         signature = "sha256=" + hmac.digest(SECRET.encode(), body, "sha256").hex()
         genuine = hmac.compare_digest(signature.encode(), self.headers.get("X-Hub-Signature", "").encode())
@@ -71,20 +71,20 @@ class Callback(BaseHTTPRequestHandler):
         self.wfile.write(text.encode())
 
     def log_message(self, *_: object) -> None:
-        """Print news only."""
+        """Print nothing for a request: only news are printed."""
 
 
 def request(mode: str) -> float:
-    """Ask the hub and wait for its question. In how many seconds to ask again."""
+    """Send a request to the hub and wait for its verification. Returns the seconds until the next request."""
     global expected
     form = {"hub.mode": mode, "hub.topic": links["self"], "hub.callback": CALLBACK, "hub.secret": SECRET}
-    while not confirmed.empty():  # what came too late for an earlier request
+    while not confirmed.empty():  # verifications of an earlier request that came too late
         confirmed.get()
     expected = mode
     try:
         with urlopen(links["hub"], urlencode(form).encode(), timeout=30) as accepted:
             print(accepted.status, accepted.read().decode().strip(), flush=True)
-        return confirmed.get(timeout=WAIT_SECONDS) / 2  # half of the lease is left for further tries
+        return confirmed.get(timeout=WAIT_SECONDS) / 2  # the other half of the lease is for further tries
     except HTTPError as refusal:
         print(refusal.code, refusal.read().decode().strip(), flush=True)
         if refusal.code < 500 and refusal.code != 429:
@@ -104,7 +104,7 @@ try:
         known = {item["id"]: item for item in json.load(feed)["items"]}
 except OSError as fault:
     sys.exit(f"{TOPIC}: {fault}")
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has it ignored in the background
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for background jobs
 tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
 tls.load_cert_chain(CERTIFICATE)
 server = ThreadingHTTPServer(("", urlsplit(CALLBACK).port or 443), Callback)

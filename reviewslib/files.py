@@ -1,6 +1,6 @@
-"""Files: read whole as one state, dated, found in folders and archives, replaced at one stroke.
+"""Files: reads one state of a file, dates it, searches folders and archives, replaces a file atomically.
 
-This module knows no format and no directory of ours. Everything raises OSError with the name of the file.
+This module knows no data format and no directory of ours. Its errors are OSErrors with the name of the file.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from typing import BinaryIO, NamedTuple
 
 LARGEST_FILE_BYTES = 64 * 1024 * 1024  # some 70,000 reviews
 READ_ATTEMPTS = 5
-SETTLE_SECONDS = 0.05  # between two attempts at a file that is being written
+SETTLE_SECONDS = 0.05  # between two attempts to read a file that is being written
 NOT_REGULAR = "it is not a regular file"
-ZIP_SIGNS = (b"PK\x03\x04", b"PK\x05\x06")  # the latter is one without members
+ZIP_SIGNATURES = (b"PK\x03\x04", b"PK\x05\x06")  # with and without members
 
-# ---- One file: its content, and since when it has had it ----
+# ---- One file: its content, and the time of its last change ----
 
 
 class ChangesWhileRead(OSError):
-    """Somebody is writing the file."""
+    """Another process is writing the file."""
 
     def __init__(self, path: Path):
         super().__init__(None, "it changes while it is read", str(path))
@@ -34,7 +34,7 @@ class ChangesWhileRead(OSError):
 
 @contextmanager
 def opened(path: Path, folder: int | None = None, *, follow: bool = False) -> Iterator[BinaryIO]:
-    """A regular file, in the open directory `folder` if one is given; a link only with `follow`."""
+    """Open a regular file, in the open directory `folder` if one is given. Only `follow` allows symlinks."""
     name = path if folder is None else path.name
     flags = os.O_RDONLY | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)  # a FIFO would wait for a writer
     try:
@@ -44,7 +44,7 @@ def opened(path: Path, folder: int | None = None, *, follow: bool = False) -> It
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from None
     with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # it was replaced meanwhile
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # replaced since the first check
             raise OSError(None, NOT_REGULAR, str(path))
         yield file
 
@@ -66,7 +66,7 @@ def too_large(name: str) -> OSError:
 
 
 def read_unchanging(path: Path) -> tuple[bytes, float]:
-    """The content of a file, or of what a link leads to, and its last change; read again while it changes."""
+    """The content of a file and its last change. Follows symlinks; reads again while the file changes."""
     for _ in range(READ_ATTEMPTS):
         with opened(path, follow=True) as file, suppress(ChangesWhileRead):
             content = read_whole(file, path)
@@ -77,20 +77,21 @@ def read_unchanging(path: Path) -> tuple[bytes, float]:
 
 
 def last_change(path: Path) -> float:
-    """When `path` began to hold what it holds, in seconds since the epoch.
+    """When `path` got its present content, in seconds since the epoch.
 
-    A copy keeps an old modification time, but not a change time (inode(7)); a link may have been switched.
+    A copy keeps an old modification time, but has a new change time (inode(7)). The times of symlinks on the
+    path count, too, since a symlink may have been switched.
     """
-    links_to_it = [each for each in (path, *path.absolute().parents) if each.is_symlink()]
-    found = [path.stat(), *(each.lstat() for each in links_to_it)]
-    return max(moment for status in found for moment in (status.st_mtime, status.st_ctime))
+    symlinks = [parent for parent in (path, *path.absolute().parents) if parent.is_symlink()]
+    statuses = [path.stat(), *(symlink.lstat() for symlink in symlinks)]
+    return max(moment for status in statuses for moment in (status.st_mtime, status.st_ctime))
 
 
 Stamp = tuple[int, int, int, int]
 
 
 def stamp(status: os.stat_result) -> Stamp:
-    """What differs when a file was written or replaced, or may be read by others."""
+    """A value that changes when the file is written or replaced, or when its mode changes."""
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
@@ -98,21 +99,21 @@ def stamp(status: os.stat_result) -> Stamp:
 
 
 class Member(NamedTuple):
-    """A file of a folder or an archive: its path inside, its name for people, its content."""
+    """A file of a folder or an archive: its path inside, the name that messages show, its content."""
 
     path: PurePosixPath
     file: str
     data: bytes
 
 
-def in_folder(folder: Path, wanted: re.Pattern[str], links: list[Path]) -> Iterator[Member]:
-    """The files whose path inside is wanted, in order; links are not followed but noted."""
+def in_folder(folder: Path, wanted: re.Pattern[str], symlinks: list[Path]) -> Iterator[Member]:
+    """The files whose path inside matches `wanted`, in order. Adds symlinks to `symlinks`, unfollowed."""
     for above, folders, names, descriptor in os.fwalk(folder):
         folders.sort()
         for path in (Path(above, name) for name in sorted([*folders, *names])):
             inside = PurePosixPath(path.relative_to(folder))
             if path.is_symlink():
-                links.append(path)
+                symlinks.append(path)
             elif path.name in names and wanted.fullmatch(str(inside)):
                 with opened(path, descriptor) as file:
                     content = read_whole(file, path)
@@ -120,12 +121,12 @@ def in_folder(folder: Path, wanted: re.Pattern[str], links: list[Path]) -> Itera
 
 
 def is_archive(file: BinaryIO) -> bool:
-    """Whether an open file is a ZIP."""
-    return os.pread(file.fileno(), 4, 0) in ZIP_SIGNS
+    """Whether an open file is a ZIP archive."""
+    return os.pread(file.fileno(), 4, 0) in ZIP_SIGNATURES
 
 
 def in_archive(file: BinaryIO, path: Path, wanted: re.Pattern[str]) -> Iterator[Member]:
-    """The files of an open ZIP whose path inside is wanted."""
+    """The files of an open ZIP archive whose path inside matches `wanted`."""
     try:
         archive = zipfile.ZipFile(file)
         for info in archive.infolist():
@@ -135,8 +136,8 @@ def in_archive(file: BinaryIO, path: Path, wanted: re.Pattern[str]) -> Iterator[
                     if len(data := member.read(LARGEST_FILE_BYTES + 1)) > LARGEST_FILE_BYTES:
                         raise too_large(name)
                 yield Member(PurePosixPath(info.filename), name, data)
-    except Exception as error:  # a damaged archive makes zipfile and its decoders raise a dozen kinds
-        if getattr(error, "filename", None):  # one of ours
+    except Exception as error:  # zipfile and its decoders raise a dozen classes for a damaged archive
+        if getattr(error, "filename", None):  # raised above
             raise
         reason = f"a damaged or encrypted archive ({str(error) or type(error).__name__}); download it again"
         raise OSError(None, reason, str(path)) from None
@@ -147,9 +148,9 @@ def in_archive(file: BinaryIO, path: Path, wanted: re.Pattern[str]) -> Iterator[
 
 @contextmanager
 def locked(directory: Path, *, is_dry: bool, waits: bool = False) -> Iterator[None]:
-    """One writer at a time; another one is an OSError, or is waited for.
+    """Lock a directory against other writers; while there is another one, wait or raise OSError.
 
-    A directory that is not there is made, and goes if nothing comes into it.
+    A missing directory is created, and removed if it stays empty.
     """
     is_new = not directory.exists()
     if is_new and is_dry:
@@ -160,7 +161,7 @@ def locked(directory: Path, *, is_dry: bool, waits: bool = False) -> Iterator[No
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
         if not directory.exists() or not os.path.samestat(os.fstat(descriptor), directory.stat()):
-            raise BlockingIOError  # another import took it away or made it anew
+            raise BlockingIOError  # another import removed or recreated it
         yield
     except BlockingIOError:
         raise OSError(None, "another import is under way", str(directory)) from None
@@ -172,19 +173,19 @@ def locked(directory: Path, *, is_dry: bool, waits: bool = False) -> Iterator[No
 
 
 def write(path: Path, content: bytes, *, is_dry: bool) -> None:
-    """Replace a file as a whole, unless it has this content, or see whether it may be."""
-    path = Path(os.path.realpath(path))  # also of links that go in circles, unlike `resolve`
+    """Replace a file atomically unless it has this content. With `is_dry`, only check the permission to."""
+    path = Path(os.path.realpath(path))  # accepts symlink loops, unlike `resolve`
     if path.exists() and path.read_bytes() == content:
         return
     if is_dry:
-        directory = next(each for each in path.parents if each.exists())
+        directory = next(parent for parent in path.parents if parent.exists())
         if not os.access(directory, os.W_OK | os.X_OK):
             raise OSError(None, "it is not yours to change", str(directory))
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     draft, is_there = path.with_name(f".{path.name}.draft"), path.exists()
     try:
-        draft.unlink(missing_ok=True)  # left by a kill, or a planted link
+        draft.unlink(missing_ok=True)  # left by a kill, or a planted symlink
         with open(draft, "xb") as file:
             if is_there:
                 os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
@@ -193,15 +194,15 @@ def write(path: Path, content: bytes, *, is_dry: bool) -> None:
             os.fsync(file.fileno())
         os.replace(draft, path)
         _sync(path.parent)
-    except OSError as error:  # a full disk has no name
+    except OSError as error:  # the error of a full disk names no file
         raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
-        with suppress(OSError):  # after a replacement there is none
+        with suppress(OSError):  # after the replacement there is no draft
             draft.unlink()
 
 
 def _sync(directory: Path) -> None:
-    """Make the names in a directory outlast a failure of power."""
+    """Make the entries of a directory survive a power failure."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

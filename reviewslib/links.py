@@ -1,6 +1,6 @@
-"""Every path of the service, and where it is below the base URL.
+"""Every path of the service, and the absolute URLs that a base URL gives them.
 
-This module knows no request, no dataset and no file; it turns a base URL into addresses.
+This module knows no request, no dataset and no file.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from urllib.parse import quote, urlencode
 
 HOME_PATH = "/"
 REVIEW_LIST_PATH = "/reviews"
-REVIEW_PATH = "/reviews/"  # an id follows
+REVIEW_PATH = "/reviews/"  # followed by an id
 REVIEWS_PATH = "/reviews.json"
 INSIGHTS_PATH = "/insights.json"
 SEARCH_PATH = "/api/reviews/search"
-SINCE_PATH = "/api/reviews/since/"  # a day follows
+SINCE_PATH = "/api/reviews/since/"  # followed by a day
 JSON_FEED_PATH = "/api/feed.json"
 ATOM_FEED_PATH = "/feed.xml"
 CONTRACT_PATH = "/.well-known/openapi.json"
@@ -28,64 +28,64 @@ HEALTH_PATH = "/healthz"
 MCP_PATH = "/mcp"
 HUB_PATH = "/api/websub/hub"
 
-TOPIC_PATHS = (ATOM_FEED_PATH, JSON_FEED_PATH, REVIEWS_PATH)  # what the hub announces changes of
+TOPIC_PATHS = (ATOM_FEED_PATH, JSON_FEED_PATH, REVIEWS_PATH)  # the hub announces their changes
 DATA_PATHS = (REVIEWS_PATH, INSIGHTS_PATH, JSON_FEED_PATH, ATOM_FEED_PATH, CONTRACT_PATH)
 FIXED_PATHS = (*DATA_PATHS, LLMS_PATH, SITEMAP_PATH, ROBOTS_PATH, ICON_PATH, BADGE_PATH)  # and HOME_PATH
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Absolute URLs of what the service answers, in the order of `/`; the defaults are bare paths."""
+    """Absolute URLs of the service, in the order of the directory at `/`. The defaults are bare paths."""
 
     reviews: str = REVIEWS_PATH
     insights: str = INSIGHTS_PATH
     search: str = SEARCH_PATH
-    since: str = SINCE_PATH  # without the day that ends it
+    since: str = SINCE_PATH  # the day is appended
     json_feed: str = JSON_FEED_PATH
     atom_feed: str = ATOM_FEED_PATH
     contract: str = CONTRACT_PATH
     home: str = HOME_PATH
     review_list: str = REVIEW_LIST_PATH
-    review: str = REVIEW_PATH  # without the id that ends it
+    review: str = REVIEW_PATH  # the id is appended
     llms: str = LLMS_PATH
     badge: str = BADGE_PATH
     embed: str = EMBED_PATH
     mcp: str = MCP_PATH
     icon: str = ICON_PATH
     sitemap: str = SITEMAP_PATH
-    hub: str = HUB_PATH  # empty where none is to be named
+    hub: str = HUB_PATH  # empty where no hub runs
 
     @property
     def base_url(self) -> str:
-        """The URL that all others are below, without a slash at its end."""
+        """The base URL, without a slash at its end."""
         return self.home.removesuffix("/")
 
     def path(self, url: str) -> str:
-        """The path of one of these URLs below the base URL: "/feed.xml"."""
+        """The path of one of these URLs below the base URL, such as "/feed.xml"."""
         return "/" + url.removeprefix(self.home)
 
     def review_page(self, id: str) -> str:
-        """The page of one review; an id of any characters is one segment of its path."""
+        """The URL of the page of one review. The whole id is one path segment, whatever its characters."""
         return self.review + quote(id, safe="")
 
     def selection(self, **filters: str | int) -> str:
-        """The list of the reviews that pass these filters, named as the search has them."""
+        """The URL of the review list with these filters, which have the names of search parameters."""
         return f"{self.review_list}?{urlencode(filters)}" if filters else self.review_list
 
     def directory(self) -> dict[str, str]:
-        """What `/` tells a program: each URL under the name by which programs know it."""
+        """The directory that `/` answers to programs: URLs by name."""
         urls = asdict(self) | {"since": self.since + "{date}", "review": self.review + "{id}"}
         del urls["icon"], urls["sitemap"]
         return {"page" if name == "home" else name: url for name, url in urls.items() if url}
 
 
 def links_below(base_url: str, with_hub: bool = True) -> Links:
-    """The links of a service at `base_url`, which has no slash at its end."""
+    """The URLs of a service at `base_url`, which has no slash at its end."""
     links = Links(**{name: base_url + path for name, path in asdict(Links()).items()})
     return links if with_hub else replace(links, hub="")
 
 
 def topic_link_header(base_url: str, path: str, with_hub: bool = True) -> str:
-    """The `Link` field of a topic (WebSub section 4): its hub, where one runs, and its own URL."""
+    """The `Link` field of a topic (WebSub section 4): the URLs of its hub, if one runs, and of the topic."""
     hub = f'<{base_url}{HUB_PATH}>; rel="hub", ' if with_hub else ""
     return f'{hub}<{base_url}{path}>; rel="self"'

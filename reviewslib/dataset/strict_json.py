@@ -1,7 +1,7 @@
-"""JSON as RFC 8259 defines it, in UTF-8: bytes to values and back.
+"""JSON as RFC 8259 defines it, in UTF-8: decodes bytes to values and encodes values to bytes.
 
-What JSON or UTF-8 does not have is refused, although Python would take it: NaN and infinite numbers, lone
-surrogates, nesting without an end. This module knows no file, no schema and no protocol.
+Python's `json` accepts values that JSON or UTF-8 cannot hold: NaN, infinite numbers, lone surrogates. They
+are refused here, and so is nesting that would exhaust the stack. This module knows no file and no schema.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 Json = Any  # a value as json.loads returns it
-Object = Mapping[str, Json]  # that is only read
+Object = Mapping[str, Json]  # read only
 JsonPath = tuple[str | int, ...]  # keys and indexes from the root; () is the whole document
 
-MOST_NESTED = 64  # levels of arrays and objects; far below what exhausts the stack when it is written again
+MOST_NESTED = 64  # levels of arrays and objects; encoding them is far from exhausting the stack
 TOO_DEEP = f"not usable: arrays or objects are nested more than {MOST_NESTED} levels deep"
-SURROGATE = re.compile("[\ud800-\udfff]")  # alone in a string it cannot be written as UTF-8
+SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 cannot encode a lone one
 
 
 class NotJson(ValueError):
-    """Bytes that are no usable JSON; `faults` pairs each place with its reason, in document order."""
+    """Bytes that are no usable JSON. `faults` holds pairs of path and reason, in document order."""
 
     def __init__(self, *faults: tuple[JsonPath, str]):
         self.faults = faults
 
 
 def decode(data: bytes, *, lone_surrogates: bool = False) -> Json:
-    """The value in `data`, which is UTF-8 with or without a byte order mark.
+    """The value of `data`, which is UTF-8 with or without a byte order mark. Raises NotJson.
 
-    The value can be encoded again, except for lone surrogates where these are let in. Raises NotJson.
+    The value can be encoded again, unless `lone_surrogates` allows strings with lone surrogates.
     """
     not_finite = []
 
@@ -53,7 +53,7 @@ def decode(data: bytes, *, lone_surrogates: bool = False) -> Json:
         raise NotJson(((), "not usable: it has an integer of more than 4300 digits")) from None
     if _is_too_deep(document):
         raise NotJson(((), TOO_DEEP))
-    has_surrogates = b"\\ud" in data.lower()  # escaped and perhaps in pairs; UTF-8 itself cannot hold them
+    has_surrogates = b"\\ud" in data.lower()  # escaped, perhaps in pairs
     if not_finite or (has_surrogates and not lone_surrogates):
         faults: list[tuple[JsonPath, str]] = []
         _find_unwritable(document, (), faults)
@@ -63,7 +63,7 @@ def decode(data: bytes, *, lone_surrogates: bool = False) -> Json:
 
 
 def members(value: Json) -> Iterable[tuple[str | int, Json]]:
-    """The keys and values of an object, the indexes and values of an array, nothing of another value."""
+    """The keys and values of an object, or the indexes and values of an array; empty for any other value."""
     if isinstance(value, dict):
         return value.items()
     return enumerate(value) if isinstance(value, list) else ()
@@ -77,7 +77,7 @@ def _is_too_deep(document: Json) -> bool:
 
 
 def _find_unwritable(document: Json, path: JsonPath, faults: list[tuple[JsonPath, str]]) -> None:
-    """Add to `faults` every number and string below `document` that JSON in UTF-8 cannot hold."""
+    """Add to `faults` every number and string in `document` that JSON in UTF-8 cannot hold."""
     for step, member in members(document):
         if isinstance(step, str) and SURROGATE.search(step):
             faults.append((path, "holds half a surrogate pair"))
@@ -89,5 +89,5 @@ def _find_unwritable(document: Json, path: JsonPath, faults: list[tuple[JsonPath
 
 
 def encode(value: Json) -> bytes:
-    """Compact JSON in UTF-8, keys in their order."""
+    """Compact JSON in UTF-8. Keys keep their order."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()

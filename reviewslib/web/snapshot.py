@@ -1,7 +1,7 @@
-"""A snapshot: everything that is served between two reloads, made at once of the data files.
+"""A snapshot: everything that is served between two reloads, made of the data files in one go.
 
-Fixed representations are rendered, hashed, packed and dated here; the rest is kept ready to be asked. This
-module reads files; it knows no request and no socket, and the time arrives as an argument.
+Renders, hashes, compresses and dates the fixed representations, and keeps the dataset for computed ones. This
+module reads files; it knows no request and no socket. The time is an argument.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from reviewslib.web import embed, pages, representations
 from reviewslib.web.feeds import atom_feed, json_feed
 from reviewslib.web.representations import Headers, Representation, represent
 
-# ---- Files: bytes from the disk, each with the time of its last change ----
+# ---- Data files: their bytes and the time of their last change ----
 
 DATA_FILES = (REVIEWS_FILE, INSIGHTS_FILE)
 
 
 class Files(NamedTuple):
-    """The data files, each as it was at one moment; changes are in seconds since the epoch."""
+    """The data files, each in one consistent state; times of changes are in seconds since the epoch."""
 
     reviews: bytes
     reviews_changed: float
-    insights: bytes | None  # None without such a file; then the directory's change stands for its removal
+    insights: bytes | None  # None without such a file: the directory then dates its removal
     insights_changed: float
 
 
 def read_files(directory: Path) -> Files:
-    """The data files. Raises BadData when one cannot be read, or there are no reviews."""
+    """Read the data files. Raises BadData if one cannot be read or `reviews.json` is missing."""
     faults, files = [], {}
     for name in DATA_FILES:
         try:
@@ -59,7 +59,7 @@ def read_files(directory: Path) -> Files:
 
 
 def file_stamps(directory: Path) -> dict[str, Stamp]:
-    """The stamps of the data files that are there, by name."""
+    """The stamps of the data files that exist, by name."""
     stamps = {}
     for name in DATA_FILES:
         with suppress(OSError):
@@ -67,22 +67,22 @@ def file_stamps(directory: Path) -> dict[str, Stamp]:
     return stamps
 
 
-# ---- Program: what comes with it and shapes its answers ----
+# ---- Program files: contract and templates ----
 
-PACKAGE = Path(str(resources.files("reviewslib")))  # with its contract and templates
+PACKAGE = Path(str(resources.files("reviewslib")))  # contains the contract and the templates
 
 
 class ProgramFiles(NamedTuple):
-    """What comes with the program."""
+    """The files that come with the program and shape its answers."""
 
     contract: Contract
     templates: Environment
-    policies: Mapping[str, Headers]  # what browsers may do, by path; that of HOME_PATH is for every page
-    changed: float  # any of its files, modules included; in seconds since the epoch
+    policies: Mapping[str, Headers]  # security headers by path; those of HOME_PATH hold for every page
+    changed: float  # last change of any file, modules included; in seconds since the epoch
 
 
 def load_program_files() -> ProgramFiles:
-    """The contract and the templates of this program."""
+    """Load the contract and the templates."""
     files = (file for file in PACKAGE.rglob("*") if file.is_file() and file.suffix != ".pyc")
     environment = pages.load_templates(PACKAGE / "web" / "templates")
     policies = {
@@ -93,15 +93,15 @@ def load_program_files() -> ProgramFiles:
     return ProgramFiles(shipped_contract(), environment, policies, max(map(last_change, files)))
 
 
-# ---- Snapshot: representations made at load, and those that requests have made since ----
+# ---- Snapshot: representations made at load, and a cache of computed ones ----
 
-DIRECTORY, MARKDOWN = "directory", "markdown"  # stand for paths: what `/` answers programs and models
-ComputedKey = tuple[str, str, bool]  # path, query string, with gzip or without
+DIRECTORY, MARKDOWN = "directory", "markdown"  # keys beside paths: the JSON and the Markdown of `/`
+ComputedKey = tuple[str, str, bool]  # path, query string, whether gzip
 Bodies = dict[str, tuple[bytes, str, float]]  # by path: content, media type, change of its data files
 
 
 class RepresentationCache:
-    """Representations that requests have made; all are dropped when they take too much memory. Any thread."""
+    """A cache of computed representations, emptied when it exceeds its bound. Any thread."""
 
     def __init__(self, most_bytes: int = 8 * 1024 * 1024):
         self._most_bytes = most_bytes
@@ -110,11 +110,11 @@ class RepresentationCache:
         self._lock = threading.Lock()  # for writers
 
     def get(self, key: ComputedKey) -> Representation | None:
-        """The representation kept under `key`."""
+        """The representation cached under `key`."""
         return self._kept.get(key)
 
     def get_or_make(self, key: ComputedKey, make: Callable[[], Representation]) -> Representation:
-        """What is kept under `key`, or what `make` returns, which is kept unless it alone is too large."""
+        """The representation cached under `key`, else the result of `make`, cached if it fits."""
         if kept := self.get(key):
             return kept
         made = make()
@@ -131,19 +131,19 @@ class RepresentationCache:
 
 
 class Snapshot(NamedTuple):
-    """All answers of one state of the data. Immutable but for `cache`."""
+    """All answers for one state of the data. Immutable except for `cache`."""
 
     dataset: Dataset
     toolbox: Toolbox
-    fixed: Mapping[str, Representation]  # by path, and the other forms of `/`
-    last_modified: int  # of what is computed from the dataset as a whole
+    fixed: Mapping[str, Representation]  # by path; also DIRECTORY and MARKDOWN
+    last_modified: int  # of computed representations
     cache: RepresentationCache
 
 
 def build_snapshot(
     program: ProgramFiles, files: Files, urls: Links, previous: Snapshot | None, now: float
 ) -> Snapshot:
-    """The snapshot of `files`; content that `previous` served keeps its Last-Modified. Raises BadData."""
+    """The snapshot of `files`. Content that `previous` served keeps its Last-Modified. Raises BadData."""
     dataset = load(program.contract, files.reviews, files.insights, urls)
     content = (dataset.reviews_json, dataset.insights_json)
     same = previous is not None and content == (previous.dataset.reviews_json, previous.dataset.insights_json)
@@ -164,7 +164,7 @@ def build_snapshot(
 
 
 def fixed_bodies(program: ProgramFiles, dataset: Dataset, urls: Links, files: Files, modified: int) -> Bodies:
-    """What each fixed path answers, changed at 0 if no data file shapes it; `modified` is the dataset's."""
+    """The body of each fixed path, changed at 0 if no data file shapes it; `modified` dates the dataset."""
     both, templates = max(files.reviews_changed, files.insights_changed), program.templates
     atom = atom_feed(dataset, urls, datetime.fromtimestamp(modified, UTC))
     contract = encode(served_contract(program.contract, dataset, urls))
@@ -188,7 +188,7 @@ def fixed_bodies(program: ProgramFiles, dataset: Dataset, urls: Links, files: Fi
 
 
 def served_contract(contract: Contract, dataset: Dataset, urls: Links) -> dict[str, Any]:
-    """The contract with this service's address and the business to write to."""
+    """The contract with the base URL of this service and the contact of the business."""
     business = dataset.business
     contact = {key: business[key] for key in ("name", "url", "email") if business.get(key)}
     info, (server,) = (contract.document[key] for key in ("info", "servers"))
@@ -197,10 +197,10 @@ def served_contract(contract: Contract, dataset: Dataset, urls: Links) -> dict[s
 
 
 def last_modified(changed: float, now: float, same: bool, before: Snapshot | Representation | None) -> int:
-    """Since when content has been current, in whole seconds since the epoch; `same` as `before` or not.
+    """Since when content has been current, in seconds since the epoch; `same` if it equals that of `before`.
 
-    Not in the future (RFC 9110 section 8.8.2.1), and later than the content before it even if that was put
-    back from a copy with an old time: else a client that holds the content between would be told 304.
+    The date is not in the future (RFC 9110 section 8.8.2.1). It is later than that of the previous content,
+    even if the file is an old copy: otherwise a client that holds the previous content would get a wrong 304.
     """
     date = int(min(changed, now))
     if before is None:
