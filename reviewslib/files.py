@@ -99,25 +99,31 @@ def stamp(status: os.stat_result) -> Stamp:
 
 
 class Member(NamedTuple):
-    """A file of a folder or an archive: its path inside, the name that messages show, its content."""
+    """A file of a folder or an archive."""
 
-    path: PurePosixPath
-    file: str
-    data: bytes
+    path: PurePosixPath  # inside
+    file: str  # the name that messages show
+    changed: float  # seconds since the epoch; in an archive those of the archive
+    data: bytes | None  # None where the path is not wanted
 
 
 def in_folder(folder: Path, wanted: re.Pattern[str], symlinks: list[Path]) -> Iterator[Member]:
-    """The files whose path inside matches `wanted`, in order. Adds symlinks to `symlinks`, unfollowed."""
+    """All files in order, with the content of those whose path inside matches `wanted`.
+
+    Adds symlinks to `symlinks`, unfollowed.
+    """
     for above, folders, names, descriptor in os.fwalk(folder):
         folders.sort()
         for path in (Path(above, name) for name in sorted([*folders, *names])):
             inside = PurePosixPath(path.relative_to(folder))
             if path.is_symlink():
                 symlinks.append(path)
-            elif path.name in names and wanted.fullmatch(str(inside)):
+            elif path.name in names and not wanted.fullmatch(str(inside)):
+                yield Member(inside, str(path), 0, None)
+            elif path.name in names:
                 with opened(path, descriptor) as file:
-                    content = read_whole(file, path)
-                yield Member(inside, str(path), content)
+                    content, changed = read_whole(file, path), os.fstat(file.fileno()).st_mtime
+                yield Member(inside, str(path), changed, content)
 
 
 def is_archive(file: BinaryIO) -> bool:
@@ -126,16 +132,16 @@ def is_archive(file: BinaryIO) -> bool:
 
 
 def in_archive(file: BinaryIO, path: Path, wanted: re.Pattern[str]) -> Iterator[Member]:
-    """The files of an open ZIP archive whose path inside matches `wanted`."""
+    """All files of an open ZIP archive, with the content of those whose path inside matches `wanted`."""
     try:
-        archive = zipfile.ZipFile(file)
+        archive, changed = zipfile.ZipFile(file), os.fstat(file.fileno()).st_mtime
         for info in archive.infolist():
+            name, data = f"{path}:{info.filename}", None
             if wanted.fullmatch(info.filename):
-                name = f"{path}:{info.filename}"
                 with archive.open(info) as member:
                     if len(data := member.read(LARGEST_FILE_BYTES + 1)) > LARGEST_FILE_BYTES:
                         raise too_large(name)
-                yield Member(PurePosixPath(info.filename), name, data)
+            yield Member(PurePosixPath(info.filename), name, changed, data)
     except Exception as error:  # zipfile and its decoders raise a dozen classes for a damaged archive
         if getattr(error, "filename", None):  # raised above
             raise
@@ -172,15 +178,10 @@ def locked(directory: Path, *, is_dry: bool, waits: bool = False) -> Iterator[No
         os.close(descriptor)
 
 
-def write(path: Path, content: bytes, *, is_dry: bool) -> None:
-    """Replace a file atomically unless it has this content. With `is_dry`, only check the permission to."""
+def write(path: Path, content: bytes) -> None:
+    """Replace a file atomically unless it has this content."""
     path = Path(os.path.realpath(path))  # accepts symlink loops, unlike `resolve`
     if path.exists() and path.read_bytes() == content:
-        return
-    if is_dry:
-        directory = next(parent for parent in path.parents if parent.exists())
-        if not os.access(directory, os.W_OK | os.X_OK):
-            raise OSError(None, "it is not yours to change", str(directory))
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     draft, is_there = path.with_name(f".{path.name}.draft"), path.exists()
@@ -199,6 +200,13 @@ def write(path: Path, content: bytes, *, is_dry: bool) -> None:
     finally:
         with suppress(OSError):  # after the replacement there is no draft
             draft.unlink()
+
+
+def rename(path: Path, target: Path) -> None:
+    """Put a file in the place of another one in its directory."""
+    target = Path(os.path.realpath(target))
+    os.replace(path, target)
+    _sync(target.parent)
 
 
 def _sync(directory: Path) -> None:

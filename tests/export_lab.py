@@ -3,9 +3,10 @@
 import csv
 import io
 import json
+import os
 import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -71,12 +72,17 @@ def zipped(path: Path, files: Mapping[str, bytes], compression: int = zipfile.ZI
     return path
 
 
-def parts(root: Path, items: Sequence[Item], count: int, name: str, **where: str) -> list[Path]:
-    """The archives of an export in parts named `name`-001 and so on, each with some of the pages."""
-    files = list(takeout_files(items, **where).items())
-    starts = [-(-n * len(files) // count) for n in range(count + 1)]  # rounded up
-    cut = [files[start:end] for start, end in pairwise(starts)]
-    return [zipped(root / f"{name}-{n + 1:03}.zip", dict(part)) for n, part in enumerate(cut)]
+def dated(path: Path, time: str) -> Path:
+    """A file that was last written at this moment."""
+    seconds = datetime.fromisoformat(time).timestamp()
+    os.utime(path, (seconds, seconds))
+    return path
+
+
+def stamped(day: int, part: int = 1) -> str:
+    """The name that Google gives a part of a Takeout, made on this day after all reviews of the day."""
+    date = moment(day)[:10].replace("-", "")
+    return f"takeout-{date}T230000Z-{part:03}.zip"
 
 
 def takeout(path: Path, items: Sequence[Item], **where: str) -> Path:
@@ -130,10 +136,10 @@ class Shop:
         """A command that is killed before it writes a file."""
         write = files.write
 
-        def killed(path: Path, content: bytes, **how: bool) -> None:
+        def killed(path: Path, content: bytes) -> None:
             if path.name == name:
                 raise SystemExit(9)
-            return write(path, content, **how)
+            write(path, content)
 
         with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit):
             patch.setattr(files, "write", killed)
@@ -154,6 +160,18 @@ class Shop:
     @property
     def reviews(self) -> dict[str, dict[str, Any]]:
         return {review["id"]: review for review in self.document["reviews"]}
+
+    def takeout(self, day: int, numbers: Iterable[int], **where: str) -> Path:
+        """The Takeout of a day, with these reviews."""
+        return takeout(self.root / stamped(day), [item(number) for number in numbers], **where)
+
+    def numbers(self) -> set[int]:
+        """The numbers of the reviews of Google that are there."""
+        return {int(review["text"].split()[-2].rstrip(".")) for review in self.reviews.values()}
+
+    @staticmethod
+    def encoded(document: dict[str, Any]) -> bytes:
+        return json.dumps(document).encode()
 
     def only(self) -> dict[str, Any]:
         (review,) = self.document["reviews"]

@@ -60,12 +60,29 @@ def served_reviews(reviews: Sequence[Object], insights: Object) -> list[dict[str
 
 
 def folded(text: str) -> str:
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+    text = unicodedata.normalize("NFC", text)
+    for apostrophe in "’‘ʼ´":
+        text = text.replace(apostrophe, "'")
+    text = text.replace("İ", "i").replace("ı", "i").replace("ŉ", "'n")
+    return unicodedata.normalize("NFC", text.casefold())
+
+
+def loosely(text: str) -> str:
+    """`text` folded, without marks after Latin and Greek letters and in ё; ł ø đ are l o d."""
+    kept, loses_marks = "", True
+    for character in unicodedata.normalize("NFC", text):
+        base = unicodedata.normalize("NFD", character)[0]
+        if not "\u0300" <= character <= "\u036f":
+            loses_marks = unicodedata.name(base, "").startswith(("LATIN", "GREEK")) or character in "Ёё"
+            kept += base if loses_marks else character
+        elif not loses_marks:
+            kept += character
+    return folded(kept.translate(str.maketrans("ŁØĐłøđ", "LODlod")))
 
 
 def words(name: str) -> list[str]:
-    """The words of a name, folded, without dots and commas at their ends."""
-    return [word.strip(".,") for word in folded(name).split() if word.strip(".,")]
+    """The words of a name, compared loosely; dots, commas and hyphens end words."""
+    return "".join(" " if character in ".,-‐‑‒–" else character for character in loosely(name)).split()
 
 
 def has_words(name: str, value: str) -> bool:
@@ -76,12 +93,12 @@ def means_service(value: str, service: str, insights: Object) -> bool:
     """Whether `value` is the id of a service or a label that the insights give it."""
     entries = (insights.get("entities") or {}).get("services") or []
     names = [service] + [entry["label"] for entry in entries if entry["id"] == service]
-    return folded(value) in [folded(name) for name in names]
+    return loosely(value) in [loosely(name) for name in names]
 
 
 def holds(name: str, value: str, review: Object, insights: Object) -> bool:
     if name == "query":
-        return review["text"] is not None and folded(value) in folded(review["text"])
+        return review["text"] is not None and loosely(value) in loosely(review["text"])
     if name == "rating":
         return bool(review["rating"] == float(value))
     if name == "min_rating":
@@ -95,7 +112,7 @@ def holds(name: str, value: str, review: Object, insights: Object) -> bool:
     if name == "mentions_service":
         return any(means_service(value, service, insights) for service in review["mentioned_services"])
     if name == "source":
-        return folded(value) == folded(review["source"])
+        return loosely(value) == loosely(review["source"])
     raise KeyError(name)
 
 

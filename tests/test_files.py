@@ -13,7 +13,16 @@ from unittest.mock import Mock
 import pytest
 
 from reviewslib import files
-from reviewslib.files import ChangesWhileRead, in_archive, in_folder, is_archive, locked, opened, write
+from reviewslib.files import (
+    ChangesWhileRead,
+    in_archive,
+    in_folder,
+    is_archive,
+    locked,
+    opened,
+    rename,
+    write,
+)
 
 
 def test_what_is_no_regular_file_is_named_and_not_opened(tmp_path: Path) -> None:
@@ -128,9 +137,12 @@ def test_a_folder_is_read_in_order_its_links_noted(tmp_path: Path, monkeypatch: 
     (folder / "c").mkdir()
     (folder / "c" / "a.json").symlink_to("../a.json")
     links: list[Path] = []
-    found = list(in_folder(folder, WANTED, links))
+    members = list(in_folder(folder, WANTED, links))
+    assert [str(each.path) for each in members if each.data is None] == ["b/other.json"]
+    found = [each for each in members if each.data is not None]
     assert [str(each.path) for each in found] == paths
-    assert all(each.data.decode() == str(each.path) for each in found)
+    assert all(each.changed == Path(each.file).stat().st_mtime for each in found)
+    assert all((each.data or b"").decode() == str(each.path) for each in found)
     assert [each.file for each in found] == [str(folder / each.path) for each in found]
     assert links == [folder / "b" / "link", folder / "c" / "a.json"]
     monkeypatch.setattr(files, "LARGEST_FILE_BYTES", 6)
@@ -147,8 +159,11 @@ def test_archives_are_read_or_named_as_damaged(tmp_path: Path, monkeypatch: pyte
     with opened(path) as file:
         assert is_archive(file)
         monkeypatch.setattr(files, "LARGEST_FILE_BYTES", 5)
-        (member,) = in_archive(file, path, WANTED)
-        assert member == (PurePosixPath("b/a.json"), f"{path}:b/a.json", b"12345")
+        changed = path.stat().st_mtime
+        assert list(in_archive(file, path, WANTED)) == [
+            (PurePosixPath("b/a.json"), f"{path}:b/a.json", changed, b"12345"),
+            (PurePosixPath("c.json"), f"{path}:c.json", changed, None),
+        ]
         monkeypatch.setattr(files, "LARGEST_FILE_BYTES", 4)
         with pytest.raises(OSError, match="larger") as caught:
             list(in_archive(file, path, WANTED))
@@ -170,18 +185,17 @@ def test_a_file_is_replaced_by_a_new_one_and_a_link_in_its_place_leads_to_it(tmp
     target, link, planted = tmp_path / "new" / "folder" / "target", tmp_path / "link", tmp_path / "planted"
     link.symlink_to(target)
     umask = os.umask(0o027)
-    write(link, b"one", is_dry=False)
+    write(link, b"one")
     os.umask(umask)
     assert stat.S_IMODE(target.stat().st_mode) == 0o640
     target.chmod(0o604)
     before = target.stat()
-    write(link, b"one", is_dry=False)
-    write(link, b"two", is_dry=True)
+    write(link, b"one")
     assert target.stat() == before
     planted.write_bytes(b"mine")
     target.with_name(".target.draft").symlink_to(planted)
     with target.open("rb") as reader:
-        write(link, b"two", is_dry=False)
+        write(link, b"two")
         assert reader.read() == b"one"
     assert link.is_symlink() and (target.read_bytes(), planted.read_bytes()) == (b"two", b"mine")
     assert (target.stat().st_mode, os.listdir(target.parent)) == (before.st_mode, ["target"])
@@ -198,18 +212,17 @@ def test_what_cannot_be_written_stays_as_it_was(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="full") as caught:
-        write(path, b"newer", is_dry=False)
+        write(path, b"newer")
     assert (caught.value.errno, caught.value.filename, sizes) == (errno.ENOSPC, str(path), [5])
     assert (path.read_bytes(), os.listdir(tmp_path)) == (b"old", ["a"])
 
 
-def test_a_dry_run_names_the_folder_that_is_not_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path / "new" / "deep" / "a", b"", is_dry=True)
-    monkeypatch.setattr(os, "access", lambda *given: given != (tmp_path, os.W_OK | os.X_OK))
-    with pytest.raises(OSError) as caught:
-        write(tmp_path / "new" / "deep" / "a", b"", is_dry=True)
-    assert (caught.value.strerror, caught.value.filename) == ("it is not yours to change", str(tmp_path))
-    assert os.listdir(tmp_path) == []
+def test_a_file_takes_the_place_of_another_in_its_directory(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    for name, content in (("file", b"old"), ("draft", b"new")):
+        (tmp_path / name).write_bytes(content)
+    rename(tmp_path / "draft", tmp_path / "link")
+    assert ((tmp_path / "file").read_bytes(), os.listdir(tmp_path).count("draft")) == (b"new", 0)
 
 
 def test_there_is_one_writer_at_a_time(tmp_path: Path) -> None:
@@ -244,5 +257,5 @@ def test_a_directory_that_another_import_took_away_meanwhile_is_not_used(
 def test_a_directory_is_synced_after_its_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced, is_open = list[bool](), len(os.listdir("/proc/self/fd"))
     monkeypatch.setattr(os, "fsync", lambda file: synced.append(stat.S_ISDIR(os.fstat(file).st_mode)))
-    write(tmp_path / "file", b"a", is_dry=False)
+    write(tmp_path / "file", b"a")
     assert (synced, len(os.listdir("/proc/self/fd"))) == ([False, True], is_open)

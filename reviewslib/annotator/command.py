@@ -66,7 +66,7 @@ class DataDirectory:
         with files.locked(self._path, is_dry=False, waits=True):
             for name, document in change(self.sources()).items():
                 content = encode(document) if name == ANNOTATIONS_FILE else readable(document)  # for people
-                files.write(self._path / name, content, is_dry=False)
+                files.write(self._path / name, content)
 
     def check(self) -> None:
         """See whether counting is possible, before anything is asked. Raises Stopped."""
@@ -78,7 +78,7 @@ class DataDirectory:
         with files.locked(self._path, is_dry=False, waits=True):
             result = counting.count(self._contract, self._contents(), datetime.now(UTC))
             for name, content in result.contents.items():
-                files.write(self._path / name, content, is_dry=False)
+                files.write(self._path / name, content)
         for line in result.lines:
             say(line)
 

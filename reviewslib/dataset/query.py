@@ -18,7 +18,7 @@ from typing import Any
 
 from reviewslib.dataset.contract import Parameter
 from reviewslib.dataset.strict_json import SURROGATE, Json
-from reviewslib.dataset.text import name_words
+from reviewslib.dataset.text import loosely, name_words
 
 MOST_ISSUES = 50  # that one answer lists; the others are counted
 MOST_ECHOED = 200  # characters of a wrong value repeated in its issue
@@ -192,6 +192,8 @@ def _read_text(parameter: Parameter, value: Json) -> str:
         raise BadValue("expected text")
     if SURROGATE.search(value):
         raise BadValue("is not valid UTF-8")
+    if not loosely(value):
+        raise BadValue("expected more than accents")  # all texts have this
     return value
 
 

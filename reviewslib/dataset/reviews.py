@@ -25,7 +25,7 @@ from reviewslib.dataset.insights import ENTITY_KINDS, compute_insights, mean, na
 from reviewslib.dataset.provenance import sources_of
 from reviewslib.dataset.query import BadQuery, BadValue, Issue, Query, echo, read_day
 from reviewslib.dataset.strict_json import Json, JsonPath, NotJson, Object, decode, encode
-from reviewslib.dataset.text import fold, name_words
+from reviewslib.dataset.text import loosely, name_words
 from reviewslib.links import Links
 
 REVIEWS_FILE = "reviews.json"
@@ -155,10 +155,10 @@ class Review:
     id: str
     day: str
     rating: float
-    folded_text: str  # empty without text
+    loose_text: str  # as compared loosely, empty without text
     technicians: tuple[str, ...]  # names as written
     services: tuple[str, ...]  # ids as written
-    source: str  # folded
+    source: str  # as compared loosely
     json: memoryview  # of its part of `Dataset.reviews_json`
     end: int  # of that part, in bytes from the start
     changed_day: str  # the later one of its day and its reply's
@@ -174,8 +174,8 @@ class Dataset:
     newest: tuple[Object, ...]  # the first NEWEST_REVIEWS of `reviews`, decoded
     reviews: tuple[Review, ...]  # newest first
     reviews_by_id: Mapping[str, Review]
-    technicians: Mapping[str, frozenset[str]]  # each known name, and its folded words
-    services: Mapping[str, frozenset[str]]  # each known id or label, folded, and the ids that it stands for
+    technicians: Mapping[str, frozenset[str]]  # each known name, and its `name_words`
+    services: Mapping[str, frozenset[str]]  # each known id or label, loosely, and the ids that it stands for
     sources: tuple[str, ...]  # as written, the most used first
     reviews_json: bytes  # the whole document
     reviews_digest: bytes  # SHA-256 of the encoded reviews alone
@@ -252,11 +252,11 @@ def _is_blank(value: Json) -> bool:
 
 
 def _review(review: Object, document: memoryview, start: int, size: int) -> Review:
-    day, text = sys.intern(calendar_day(review)), fold(review["text"] or "")
+    day, text = sys.intern(calendar_day(review)), loosely(review["text"] or "")
     technicians, services = (tuple(map(sys.intern, review[f"mentioned_{key}"])) for key in NAMED_KINDS)
     changed_day = sys.intern(max(day, str((review["owner_reply"] or {}).get("date") or "")[:10]))
     end = start + size
-    named = technicians, services, sys.intern(fold(review["source"]))
+    named = technicians, services, sys.intern(loosely(review["source"]))
     return Review(review["id"], day, review["rating"], text, *named, document[start:end], end, changed_day)
 
 
@@ -271,7 +271,7 @@ def _services(reviews: Iterable[Review], insights: Object) -> dict[str, frozense
     mentioned = dict.fromkeys(service for review in reviews for service in review.services)
     services: dict[str, frozenset[str]] = {}
     for name, service in labels + [(service, service) for service in mentioned]:
-        services[fold(name)] = services.get(fold(name), frozenset()) | {service}
+        services[loosely(name)] = services.get(loosely(name), frozenset()) | {service}
     return services
 
 
@@ -309,6 +309,11 @@ def technicians_named(dataset: Dataset, value: str) -> list[str]:
     return [name for name, words in dataset.technicians.items() if wanted <= words]
 
 
+def services_named(dataset: Dataset, value: str) -> frozenset[str]:
+    """The id of every service whose id or label is `value`."""
+    return dataset.services.get(loosely(value), frozenset())
+
+
 Reviews = Sequence[Review]
 
 
@@ -318,18 +323,18 @@ def _mentioning_technician(dataset: Dataset, reviews: Reviews, value: str) -> Re
 
 
 def _mentioning_service(dataset: Dataset, reviews: Reviews, value: str) -> Reviews:
-    meant = dataset.services.get(fold(value), frozenset())
+    meant = services_named(dataset, value)
     return [review for review in reviews if not meant.isdisjoint(review.services)]
 
 
 def _published_at(dataset: Dataset, reviews: Reviews, value: str) -> Reviews:
-    folded = fold(value)
-    return [review for review in reviews if review.source == folded]
+    source = loosely(value)
+    return [review for review in reviews if review.source == source]
 
 
 def _with_words(dataset: Dataset, reviews: Reviews, value: str) -> Reviews:
-    folded = fold(value)
-    return [review for review in reviews if folded in review.folded_text]
+    words = loosely(value)
+    return [review for review in reviews if words in review.loose_text]
 
 
 # By the name of the parameter. `since` and `until` are parts of the order, which `matching` takes before. The

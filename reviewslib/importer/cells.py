@@ -61,7 +61,7 @@ def looks_damaged(text: str) -> bool:
     return False
 
 
-# ---- Dates: a day, or a moment in the zone of the business ----
+# ---- Dates: a day, a moment in UTC, or a time whose zone nobody wrote down ----
 
 UNIX_TIME = re.compile(r"[0-9]{10}([0-9]{3})?")  # seconds or milliseconds
 HOUR = re.compile(
@@ -74,52 +74,44 @@ BETWEEN = set(TABLES["between_days_and_months"])
 
 
 class DateFormat(NamedTuple):
-    """How dates are written; `zone` is that of the business, UTC stands for one that is not known."""
+    """How dates are written."""
 
-    zone: str = ""
     latest_day: str = "9999-12-31"
     order: str = "dmy"  # what 05/03/2024 means, or "mdy"
-    is_utc: bool = False  # a moment without a zone of its own
+    is_utc: bool = False  # a time without a zone of its own
 
 
-class Date(NamedTuple):
-    """`text` is as served; `utc` is YYYY-MM-DDTHH:MM:SSZ, empty for a day."""
+def read_date(text: str, format: DateFormat) -> str:
+    """The date that `text` names, in any known form; empty for no text. Raises BadRecord.
 
-    text: str = ""
-    utc: str = ""
-    is_naive: bool = False  # a moment that was written without a zone
-
-
-def read_date(text: str, format: DateFormat) -> Date:
-    """The day or the moment that `text` names, in any known form; empty for no text. Raises BadRecord."""
+    A day is YYYY-MM-DD, a moment YYYY-MM-DDTHH:MM:SSZ, a time without a zone the same without Z.
+    """
     if not text:
-        return Date()
-    moment, zone = _moment(text, format.order), ZoneInfo(format.zone or "UTC")
+        return ""
+    moment = _moment(text, format.order)
     day = moment.date().isoformat()
     if not EARLIEST_DAY < day <= format.latest_day:
         reason = "in the future" if day > EARLIEST_DAY else f"older than {EARLIEST_DAY}"
         raise BadRecord(f"{quoted(text)} is {reason}")
     if ":" not in text and not UNIX_TIME.fullmatch(text):
-        return Date(day)
-    is_naive = not (moment.tzinfo or format.is_utc)
-    moment = moment.replace(microsecond=0, tzinfo=moment.tzinfo or (zone if is_naive else UTC))
-    utc = moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    return Date(moment.astimezone(zone).isoformat(), utc, is_naive)
+        return day
+    if moment.tzinfo or format.is_utc:
+        return utc_text(moment)
+    return moment.replace(microsecond=0).isoformat()
 
 
-def rezoned(date: str, zone: str, *, is_naive: bool) -> str:
-    """A stored date in another zone; a naive one keeps the time of the day, another one the moment."""
-    if not utc_of(date):
+def utc_text(moment: datetime) -> str:
+    """A moment as YYYY-MM-DDTHH:MM:SSZ; one without a zone is in UTC."""
+    utc = moment.astimezone(UTC) if moment.tzinfo else moment
+    return utc.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def in_zone(date: str, zone: ZoneInfo) -> str:
+    """A date of `read_date` as it is published; a time without a zone stays the time that it is."""
+    if len(date) <= len("YYYY-MM-DD"):
         return date
-    moment, new = datetime.fromisoformat(date), ZoneInfo(zone)
-    return (moment.replace(tzinfo=new) if is_naive else moment.astimezone(new)).isoformat()
-
-
-def utc_of(date: str) -> str:
-    """The moment of a stored date in UTC; empty for a day, and for a form that no export has."""
-    with suppress(BadRecord):
-        return read_date(date, DateFormat()).utc
-    return ""
+    moment = datetime.fromisoformat(date)
+    return (moment.astimezone(zone) if moment.tzinfo else moment.replace(tzinfo=zone)).isoformat()
 
 
 def _moment(text: str, order: str) -> datetime:

@@ -15,146 +15,132 @@ if sys.platform == "win32":
 
 import hashlib
 import io
-import json
 import os
-import re
 import shlex
-import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
-from typing import Any, TextIO
+from typing import TextIO
 from zoneinfo import available_timezones
 
 from reviewslib import files
 from reviewslib.dataset import counting
-from reviewslib.dataset.contract import BadData, Contract, Fault, printable, shipped_contract
+from reviewslib.dataset.contract import BadData, Contract, printable, shipped_contract
 from reviewslib.dataset.counting import EDITORIAL_FILE
+from reviewslib.dataset.counting import readable as encoded
 from reviewslib.dataset.insights import ENTITY_KINDS, compare_annotations
 from reviewslib.dataset.reviews import INSIGHTS_FILE, REVIEWS_FILE, load
 from reviewslib.dataset.reviews import served_reviews as served
-from reviewslib.dataset.strict_json import Json, NotJson, decode
-from reviewslib.importer import exports as formats
-from reviewslib.importer.cells import TABLES
-from reviewslib.importer.csv_reviews import TEMPLATE, read_csv
-from reviewslib.importer.exports import Exports, NeedsDecision, Question, question, refused
-from reviewslib.importer.merging import author_suppression_lines, merge, refuse_failures, suppression_lines
-from reviewslib.importer.options import Options, parse
-from reviewslib.importer.state import STATE_FILE, State, Stored, read_state
+from reviewslib.dataset.strict_json import Json, decode
+from reviewslib.importer import erasure
+from reviewslib.importer.cells import utc_text
+from reviewslib.importer.csv_reviews import read_csv
+from reviewslib.importer.erasure import REDACTED_FILE, SUPPRESSED_FILE
+from reviewslib.importer.exports import (
+    KINDS_BY_FIRST_BYTES,
+    WANTED,
+    Export,
+    NeedsDecision,
+    Question,
+    complete_pages,
+    read_google,
+    refused,
+)
+from reviewslib.importer.merging import Merged, describe, entries_of, merge, some
+from reviewslib.importer.options import TEMPLATE, Options, parse
+from reviewslib.importer.state import DRAFT_FILE, STATE_FILE, State, Stored, encoded_state, read_state
 from reviewslib.links import Links
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA, EXIT_STOPPED = 0, 1, 78, 130  # argparse exits with 2
-SUPPRESSED_FILE = "suppressed.txt"
 Lines = list[str]  # of the report
 TOLERANCE = timedelta(days=1)  # for dates in the future
 
 # ---- Exports: files, folders and archives, of which only what is needed is read ----
 
-QUIET_SECONDS = 2.0
 
+def read_exports(options: Options, contract: Contract) -> tuple[list[Export], Lines]:
+    """What the files say, and what was left out of a drop folder.
 
-def read_exports(options: Options) -> Exports:
-    """What the files say, or all exports in a drop folder; what is none there is skipped, as are links.
-
-    Raises BadData, and NeedsDecision where nothing can be imported; other questions are noted.
+    Raises BadData, and NeedsDecision with all that the owner has to decide about single files.
     """
-    exports, start = Exports(options), time.monotonic()
-    paths = given_files(options)
-    for path in dict.fromkeys(paths):
-        if sys.stderr.isatty() and time.monotonic() > start + QUIET_SECONDS:
-            print_lines([f"reading {path} …"], sys.stderr)
-        before = exports.copy() if options.drop else exports
+    exports, questions, skipped = list[Export](), list[Question](), Lines()
+    for path in dict.fromkeys(given_files(options)):
         try:
-            _read_export(path, exports)
-            if options.drop:
-                records = len(exports.records) - len(before.records)
-                refuse_failures(exports.failed[len(before.failed) :], records)
-        except (BadData, NeedsDecision) as fault:
-            if options.drop:
-                exports = before
-                exports.damaged_exports.add(formats.part_of(path.name.partition(".zip")[0])[0])
-                exports.skipped += _skipped(path, fault, options.data)
-            elif isinstance(fault, NeedsDecision):
-                exports.questions += fault.questions
-            else:
+            export = _read_export(path, options)
+            export.check(contract)
+            exports.append(export)
+        except NeedsDecision as fault:
+            questions += fault.questions
+            skipped += _skipped(path, fault.questions, options.data)
+        except BadData as fault:
+            if not options.drop:
                 raise
-    formats.finish(exports)
-    if paths and not (exports.questions or exports.with_reviews or exports.csv_settings):
-        raise NeedsDecision(Question([*exports.skipped, "There is nothing to import."]))
-    moments = list(filter(None, (each.created or each.replied for each in exports.records)))
-    if moments and not options.zone:
-        machine = machine_zone()
-        flag = "--zone", machine if "/" in machine and not machine.startswith("Etc/") else "YOUR/ZONE"
-        seen = {"moment": moments[0], "machine": machine or "no zone that has a name"}
-        exports.questions.append(question("zone", (), [flag], **seen))
-    return exports
+            skipped += [f"skipped: {line}" for line in fault.lines()]
+    if questions and not options.drop:
+        raise NeedsDecision(*questions)
+    if not exports and (options.files or options.drop):
+        raise NeedsDecision(Question([*skipped, "There is nothing to import."]))
+    if options.complete:
+        complete_pages(exports)
+    return exports, skipped
 
 
 def given_files(options: Options) -> Sequence[Path]:
-    """The files of the command, or all in the drop folder but hidden ones."""
+    """The files of the command, or all in the drop folder except hidden ones."""
     if not options.drop:
         return options.files
     return [path for path in sorted(options.drop.iterdir()) if not path.name.startswith(".")]
 
 
-def _skipped(path: Path, fault: BadData | NeedsDecision, data: Path) -> Lines:
-    """What is wrong with a file in a drop folder, or what is open and the command that answers it."""
-    if isinstance(fault, BadData):
-        return [f"skipped: {line}" for line in fault.lines()]
-    asked = "; ".join(each.lines[0].removeprefix(f"{path}: ").rstrip(".:") for each in fault.questions)
-    commands = commands_to_copy([str(path), "--data", str(data)], fault.questions)
-    return [f"skipped: {path}: {asked}", *(f"  Explain it once: {each}" for each in commands)]
+def _skipped(path: Path, questions: Sequence[Question], data: Path) -> Iterator[str]:
+    """What is open about a file in a drop folder, and the commands that answer it."""
+    asked = "; ".join(each.lines[0].removeprefix(f"{path}: ").rstrip(".:") for each in questions)
+    yield f"skipped: {path}: {asked}"
+    for command in commands_to_copy([str(path), "--data", str(data)], questions):
+        yield f"  Explain it once: {command}"
 
 
-def _read_export(path: Path, exports: Exports) -> None:
-    """Add what a file or a folder says. Raises BadData and NeedsDecision."""
+def _read_export(path: Path, options: Options) -> Export:
+    """What a file or a folder says. Raises BadData and NeedsDecision."""
     links = [path] if path.is_symlink() else []
     try:
         if path.is_dir() and not links:
-            members = files.in_folder(path, formats.IN_FOLDER, links)
-            formats.read_google(members, *_part(path, path.name, exports), exports)
-        elif not links:
-            with files.opened(path) as file:
-                if files.is_archive(file):
-                    members = files.in_archive(file, path, formats.IN_ARCHIVE)
-                    formats.read_google(members, *_part(path, path.stem, exports), exports)
-                else:
-                    _read_single(files.read_whole(file, path), str(path), exports)
+            export = read_google(files.in_folder(path, WANTED, links), path, options)
+            export.notes += [f"skipped: {link} is a link; give the file itself" for link in links]
+            return export
+        if links:
+            raise refused(str(path), "a link; give the file itself")
+        with files.opened(path) as file:
+            if files.is_archive(file):
+                return read_google(files.in_archive(file, path, WANTED), path, options)
+            changed = os.fstat(file.fileno()).st_mtime
+            return _read_single(files.read_whole(file, path), path, changed, options)
     except OSError as error:
         raise refused(str(error.filename or path), f"cannot be read: {error.strerror}") from None
-    exports.skipped += [f"skipped: {link} is a link; give the file itself" for link in links]
 
 
-def _read_single(data: bytes, file: str, exports: Exports) -> None:
-    """Add the reviews of a single file, whose format its content tells."""
-    for first, reason in TABLES["refused_by_first_bytes"].items():
-        if data.startswith(bytes.fromhex(first)):
-            raise refused(file, reason.format_map(TABLES))
-    if data.removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"{", b"[")):
-        formats.read_google([files.Member(PurePosixPath(), file, data)], file, "", exports)
-    else:
-        read_csv(data, file, exports)
-
-
-def _part(path: Path, name: str, exports: Exports) -> tuple[str, str]:
-    """The key of the export of which a folder or an archive is a part, and the number of the part."""
-    export, number = formats.part_of(name)
-    is_there = export in exports.known and number in exports.known[export].parts  # from another folder
-    is_other = is_there and not export.startswith("takeout-")
-    return export if number and not is_other else str(path), number
+def _read_single(data: bytes, path: Path, changed: float, options: Options) -> Export:
+    """What a single file says, whose format its content tells."""
+    content = data.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if content.startswith((b"{", b"[")):
+        member = files.Member(PurePosixPath(path), str(path), changed, data)
+        return read_google([member], path, options)
+    for first, kind in KINDS_BY_FIRST_BYTES.items():
+        if content.startswith(first):
+            raise refused(str(path), kind)
+    return read_csv(data, str(path), utc_text(datetime.fromtimestamp(changed, UTC)), options)
 
 
 # ---- Data directory: what is there, and how it is replaced ----
 
-SUPPRESSED_LINE = re.compile("(?:author )?[0-9a-f]{64}")
 SAMPLE = (b'"Larkspur Hollow Chiropractic"', b"01M7F1SV60XJ4PFV38D0FMZ6BZ")  # its name, and an id of it
 
 
 def read_stored(directory: Path, contract: Contract, *, is_merged: bool) -> Stored:
     """Everything in the directory. Raises BadData, also for files of the sample, if they are to be merged."""
-    names = (REVIEWS_FILE, INSIGHTS_FILE, EDITORIAL_FILE, STATE_FILE)
-    reviews, insights, _, state = contents = [_content(directory / name) for name in names]
+    names = (REVIEWS_FILE, INSIGHTS_FILE, EDITORIAL_FILE)
+    reviews, insights, _ = contents = [_content(directory / name) for name in names]
     for name, content in zip(names, contents, strict=True):
         if is_merged and content and any(mark in content for mark in SAMPLE):
             reason = "of the sample, which is never merged with; name another directory: --data my-data"
@@ -163,13 +149,11 @@ def read_stored(directory: Path, contract: Contract, *, is_merged: bool) -> Stor
     if reviews is not None:
         load(contract, reviews, insights, Links())
         document = decode(reviews)
-    reviews_digest = file_digest(reviews)
-    try:
-        known = read_state(None if state is None else decode(state), reviews_digest)
-    except NotJson as error:
-        _, reason = error.faults[0]
-        raise refused(STATE_FILE, f"{reason}; delete the file to have it made anew") from None
-    return Stored(document, reviews_digest, insights, known, _suppressed(directory))
+    digest = file_digest(reviews)
+    state = read_state(_content(directory / STATE_FILE), _content(directory / DRAFT_FILE), digest)
+    suppressed = erasure.read_suppressed(_text(directory / SUPPRESSED_FILE))
+    redactions = erasure.read_redacted(_text(directory / REDACTED_FILE))
+    return Stored(document, digest, insights, state, suppressed, redactions)
 
 
 def _content(path: Path) -> bytes | None:
@@ -181,44 +165,61 @@ def _content(path: Path) -> bytes | None:
         raise refused(str(path), f"cannot be read: {error.strerror}") from None
 
 
+def _text(path: Path) -> str:
+    """The text of a file of lines, empty without it. Raises BadData."""
+    try:
+        return (_content(path) or b"").decode("utf-8-sig")
+    except UnicodeError:
+        raise refused(path.name, "not UTF-8") from None
+
+
 def file_digest(content: bytes | None) -> str:
     """SHA-256 of a file, empty without one."""
     return "" if content is None else hashlib.sha256(content).hexdigest()
 
 
-def _suppressed(directory: Path) -> Lines:
-    """The lines of suppressed.txt without comments. Raises BadData."""
-    try:
-        text = (_content(directory / SUPPRESSED_FILE) or b"").decode("utf-8-sig")
-    except UnicodeError:
-        raise refused(SUPPRESSED_FILE, "not UTF-8") from None
-    numbered = enumerate(map(str.strip, text.splitlines()), 1)
-    lines = {number: line for number, line in numbered if line and not line.startswith("#")}
-    reason = "expected 64 lower-case hexadecimal digits, or these after “author ”"
-    wrong = [number for number, line in lines.items() if not SUPPRESSED_LINE.fullmatch(line)]
-    if wrong:
-        raise BadData([Fault(f"{SUPPRESSED_FILE} line {number}", (), reason) for number in wrong])
-    return list(lines.values())
+def append_lines(path: Path, lines: Iterable[str]) -> None:
+    """Add the lines to a file that it does not have."""
+    before = _text(path).splitlines()
+    if added := [line for line in dict.fromkeys(lines) if line not in {each.strip() for each in before}]:
+        files.write(path, "".join(f"{line}\n" for line in (*before, *added)).encode())
 
 
-def encoded(document: Json) -> bytes:
-    """A data file that people can read; the state's keys are sorted, those of others stand as they stood."""
-    is_state = isinstance(document, State)
+def write_import(options: Options, stored: Stored, merged: Merged) -> State:
+    """Write what an import leads to, in an order in which a kill leaves all as before, or all as after.
 
-    def members(value: Any) -> dict[str, Json]:
-        return {each.name: getattr(value, each.name) for each in fields(value)}
+    Lines that keep reviews and words away come first: they hold whatever follows. A draft of the state names
+    the digest of the new reviews.json and is renamed when that is there.
+    """
+    reviews, is_changed = encoded(merged.document), merged.document != stored.document
+    digest = file_digest(reviews) if is_changed else stored.reviews_digest
+    state, directory = replace(merged.state, reviews_digest=digest), options.data
+    if options.dry_run:
+        return state
+    append_lines(directory / SUPPRESSED_FILE, [*stored.suppressed, *merged.suppressed])
+    append_lines(directory / REDACTED_FILE, [each.line for each in stored.redactions])
+    if merged.overwritten:
+        files.write(copy_of_edited(directory, stored), (directory / REVIEWS_FILE).read_bytes())
+    if is_changed:
+        files.write(directory / DRAFT_FILE, encoded_state(state))
+        files.write(directory / REVIEWS_FILE, reviews)
+        files.rename(directory / DRAFT_FILE, directory / STATE_FILE)
+    else:
+        files.write(directory / STATE_FILE, encoded_state(state))
+    return state
 
-    text = json.dumps(document, ensure_ascii=False, indent=1, default=members, sort_keys=is_state)
-    return text.encode() + b"\n"
+
+def copy_of_edited(directory: Path, stored: Stored) -> Path:
+    """Where a reviews.json that was edited is kept."""
+    return directory / f"{REVIEWS_FILE}.edited-{stored.reviews_digest[:8]}"
 
 
 # ---- Import ----
 
 
 def run(options: Options, contract: Contract) -> Iterator[Lines]:
-    """Import the files, or forget a review; write what has changed after the daemon's own check, and count.
+    """Import the files, or erase; write what has changed after the daemon's own check, and count.
 
-    The state is written first: after a failure of power between the files nothing looks changed by hand.
     Yields the reports of the import and of the count. Raises BadData, NeedsDecision and OSError.
     """
     stored = read_stored(options.data, contract, is_merged=not options.count)
@@ -230,38 +231,34 @@ def run(options: Options, contract: Contract) -> Iterator[Lines]:
     if options.drop and not given_files(options):
         yield [f"{options.drop} is empty"]
         return
+    options = completed_options(options, stored.state)
     if options.forget_settings:
-        state = replace(stored.state, names="", avatars="", locations=[], headers={})
+        state = replace(stored.state, short_names=False, avatars=False, chosen=[], locations={}, headers={})
         stored = stored._replace(state=state)
-    completed, suppression = completed_options(options, stored.state), suppress(options, stored)
-    stored = stored._replace(suppressed={*stored.suppressed, *suppression})
-    exports = read_exports(completed)
-    document, state, report = merge(stored, exports, contract)
-    lines = [f"{SUPPRESSED_FILE}: {line}" for line in suppression]
-    lines += [*_effects_of_memory(options, stored, exports), *report]
-    if options.rewrite_dates:
-        dates = {id: review["date"] for id, review in stored.reviews.items()}
-        changed = [
-            each for each in document["reviews"] if each["date"] != dates.get(each["id"], each["date"])
-        ]
-        are = "would be" if options.dry_run else "were"
-        lines.append(f"dates of {_reviews(changed)} {are} written anew in {completed.zone}")
-    path, reviews = options.data / REVIEWS_FILE, encoded(document)
-    if is_changed := document != stored.document:
-        state.replaced = stored.reviews_digest
-        warnings = load(contract, reviews, stored.insights, Links()).warnings
-        lines += [f"warning: {warning}" for warning in warnings]
-    files.write(options.data / STATE_FILE, encoded(state), is_dry=options.dry_run)
-    done = _done(options, "be written" if is_changed else "stay as it is")
-    lines.append(f"{path} {done}: {_reviews(document['reviews'])}.")
+    stored, lines = _erase(options, stored)
+    exports, skipped = read_exports(options, contract)
+    merged = merge(stored, exports, options, contract)
+    lines += [*merged.report, *skipped, *_remarks(options, stored, merged)]
+    yield from write_and_count(options, contract, stored, merged, lines)
+
+
+def write_and_count(
+    options: Options, contract: Contract, stored: Stored, merged: Merged, lines: Lines
+) -> Iterator[Lines]:
+    """Write what an import leads to after the daemon's own check, and count insights; as `run`."""
+    reviews, is_changed = merged.document["reviews"], merged.document != stored.document
     if is_changed:
-        files.write(path, reviews, is_dry=options.dry_run)
+        warnings = load(contract, encoded(merged.document), stored.insights, Links()).warnings
+        lines += [f"warning: {warning}" for warning in warnings]
+    state = write_import(options, stored, merged)
+    done = _done(options, "be written" if is_changed else "stay as it is")
+    lines.append(f"{options.data / REVIEWS_FILE} {done}: {_reviews(reviews)}.")
     if is_changed and not (options.dry_run or options.drop):
         start = command_line("reviewsd", "--data", options.data)
         lines.append(f"A running service shows them soon. To start one: {start}")
     yield lines
     if counting.is_wanted({name: _content(options.data / name) for name in counting.COUNTED_FILES}):
-        yield count(options, contract, document, state)
+        yield count(options, contract, merged.document, state)
 
 
 def _reviews(reviews: Sequence[Json]) -> str:
@@ -277,76 +274,67 @@ def _done(options: Options, what: str) -> str:
 
 
 def completed_options(options: Options, state: State) -> Options:
-    """The options with what earlier commands said. Raises BadData, and NeedsDecision for another zone."""
-    if not options.rewrite_dates and options.zone and state.zone not in ("", options.zone):
-        raise NeedsDecision(question("other zone", known=state.zone, zone=options.zone))
+    """The options with what earlier commands and the clock say. Raises BadData."""
     zone = options.zone or state.zone
     if zone and zone not in available_timezones():
         raise refused(STATE_FILE, f"{zone!r} is not a time zone that this machine knows")
     return replace(
         options,
         zone=zone,
-        short_names=state.names == "short" if options.short_names is None else options.short_names,
-        avatars=state.avatars == "yes" if options.avatars is None else options.avatars,
-        latest_day=(datetime.now(UTC) + TOLERANCE).date().isoformat(),
-        saved_csv=state.headers,
+        avatars=state.avatars or None if options.avatars is None else options.avatars,
+        latest=utc_text(datetime.now(UTC) + TOLERANCE),
+        headers={} if options.forget_settings else state.headers,
     )
 
 
-def _effects_of_memory(options: Options, stored: Stored, exports: Exports) -> Iterator[str]:
-    """What was taken from memory, and which flags had no effect."""
-    if not (options.files or options.drop):
-        return
-    state, business = stored.state, stored.document.get("business", {}).get("name")
-    has_location = any(record.location for record in exports.records)
-    known = {
-        f"zone {state.zone}": state.zone and not options.zone,
-        "short names": state.names == "short" and options.short_names is None,
-        "pictures of customers": state.avatars and options.avatars is None,
-        f"location {', '.join(state.locations)}": state.locations and has_location and not options.location,
-    }
-    if taken := [*(what for what, is_taken in known.items() if is_taken), *exports.from_memory]:
-        yield f"as said earlier: {'; '.join(taken)}"
+def _erase(options: Options, stored: Stored) -> tuple[Stored, Lines]:
+    """What is stored, with the lines that --forget and --redact add to it, and remarks."""
+    reviews, entries = stored.reviews, entries_of(stored)
+    if options.redact:
+        redaction = erasure.redaction_of(reviews, entries, *options.redact)
+        return stored._replace(redactions=[*stored.redactions, redaction]), []
+    if options.forget:
+        lines, remarks = erasure.forget_review(reviews, entries, options.forget)
+    elif options.forget_author:
+        lines, remarks = erasure.forget_author(reviews, entries, options.forget_author)
+    else:
+        return stored, []
+    copies = sorted(options.data.glob(f"{REVIEWS_FILE}.edited-*"))
+    remarks += [f"{copy} may still have what was removed; delete it if so" for copy in copies]
+    return stored._replace(suppressed=list(dict.fromkeys([*stored.suppressed, *lines]))), remarks
+
+
+def _remarks(options: Options, stored: Stored, merged: Merged) -> Iterator[str]:
+    """What the owner may want to know of settings and of changes by hand."""
+    business = stored.document.get("business", {}).get("name")
+    if not options.zone and any("T" in review["date"] for review in merged.document["reviews"]):
+        yield "times are in UTC; give the time zone of the business once, as --zone Europe/Berlin"
     if options.name and business is not None:
         yield f"--name has no effect: the business is called {business!r}; change it in {REVIEWS_FILE}"
-    if options.location and not has_location:
-        yield "--location has no effect: these files name no location"
-    for name in sorted(options.csv.given().keys() - exports.effective_flags):
-        yield f"--{name.replace('_', '-')} has no effect: no row of these files needs it"
-
-
-def suppress(options: Options, stored: Stored) -> Lines:
-    """The lines that keep away what is to be forgotten, added to suppressed.txt. Raises NeedsDecision."""
-    lines, path = list[str](), options.data / SUPPRESSED_FILE
-    if options.forget:
-        lines = suppression_lines(stored, options.forget)
-    elif options.forget_author:
-        lines = author_suppression_lines(stored, options.forget_author, options.csv.source)
-    if added := [line for line in lines if line not in stored.suppressed]:
-        before = (_content(path) or b"").decode("utf-8-sig").splitlines()
-        files.write(path, "".join(f"{line}\n" for line in (*before, *added)).encode(), is_dry=options.dry_run)
-    return lines
+    if merged.overwritten:
+        file = copy_of_edited(options.data, stored)
+        changed = [describe(stored.reviews[id]) for id in merged.overwritten]
+        names = some(changed, is_verbose=options.verbose)
+        number = len(changed)
+        yield f"{REVIEWS_FILE} was edited; what exports say was written anew in {number} reviews: {names}"
+        yield f"  As it was, it is kept in {file}. Changes that last are made with --redact and --forget."
 
 
 # ---- Insights ----
 
 
 def count(options: Options, contract: Contract, document: dict[str, Json], state: State) -> Lines:
-    """Make insights.json of `document`, which has the form of reviews.json, and of what is said of reviews.
-
-    An insights.json that is not ours becomes editorial.json before.
-    """
+    """Make insights.json of `document`, which has the form of reviews.json, and of the other files."""
     contents = {name: _content(options.data / name) for name in counting.COUNTED_FILES}
     contents[REVIEWS_FILE] = encoded(document)
-    result = counting.count(contract, contents, datetime.now(UTC))
-    new, insights, lines = result
+    new, insights, lines = counting.count(contract, contents, datetime.now(UTC))
     by_hand: dict[str, Json] = decode(new.get(EDITORIAL_FILE) or contents[EDITORIAL_FILE] or b"{}")
     reviews = served(contract.reviews_file.complete(document)["reviews"], {})
     annotated, changed = compare_annotations(reviews, by_hand.get("per_review") or {}, state.annotated)
     lines += [f"warning: {id} has changed since its per_review was written" for id in changed]
-    new[STATE_FILE] = encoded(replace(state, annotated=annotated))
-    for name, content in new.items():
-        files.write(options.data / name, content, is_dry=options.dry_run)
+    new[STATE_FILE] = encoded_state(replace(state, annotated=annotated))
+    for name, content in new.items() if not options.dry_run else ():
+        files.write(options.data / name, content)
     is_changed = INSIGHTS_FILE in new
     if options.count:
         for kind in ENTITY_KINDS:
@@ -388,13 +376,6 @@ def commands_to_copy(words: Lines, questions: Sequence[Question]) -> Iterator[st
             others = [each for each in own if each != file]
             answers = [word for flag in flags for word in flag]
             yield command_line("reviewsd-import", *(word for word in kept if word not in others), *answers)
-
-
-def machine_zone() -> str:
-    """The name of this machine's zone, empty if it has none."""
-    linked = os.path.realpath("/etc/localtime").partition("zoneinfo/")[2]
-    zone = os.environ.get("TZ", "").lstrip(":") or linked
-    return zone if zone in available_timezones() else ""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""The command line of `reviewsd-import` as typed values. Its flags are data (`exports.json`)."""
+"""The command line of `reviewsd-import` as typed values."""
 
 from __future__ import annotations
 
@@ -11,89 +11,126 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import available_timezones
 
-from reviewslib.importer.cells import TABLES, DateFormat, one_line
+from reviewslib.importer.cells import TABLES, one_line
 
-FIELDS = (*TABLES["template"], *TABLES["only_by_map"])  # of a CSV
-TASKS = ("files", "drop", "count", "forget", "forget_author", "template")
-TASK_NAMES = "FILE, --drop DIR, --count, --forget ID, --forget-author NAME and --template"
-FLAG_KINDS = {"path": Path, "line": one_line, "yes or no": argparse.BooleanOptionalAction}
+TEMPLATE: tuple[str, ...] = tuple(TABLES["template"])  # the header of a table that needs no --map
+FIELDS = (*TEMPLATE, "status", "title", "reply_status")  # of a table
+REQUIRED = ("author", "rating", "date")
+TO_ANSWER = (*REQUIRED, "text", "source", "reply", "status")  # what a --map names a column for, or `-`
+NO_COLUMN = "-"
 
 
 @dataclass(frozen=True)
-class CsvSettings:
-    """What the owner said of CSV files, or of those with one header; empty where nothing was said."""
+class TableSettings:
+    """What is known of tables with one header; empty where nothing was said."""
 
     source: str = ""
-    map: Mapping[str, str] = field(default_factory=dict)  # headers by field
+    map: Mapping[str, str] = field(default_factory=dict)  # columns by field
     scale: str = ""  # the best rating
     date_order: str = ""  # "dmy" or "mdy"
+    complete: Sequence[str] = ()  # sources of which these tables have every review
+    is_html: bool = False  # the texts
 
     def given(self) -> dict[str, Any]:
         """The settings that are not empty, by name."""
         return {name: value for name, value in vars(self).items() if value}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Options:
     """The flags of a command, empty where nothing was said; the last two fields are not given by flags."""
 
     files: Sequence[Path] = ()
     data: Path = Path()
-    drop: Path | None = None  # a folder, all exports in which are imported
-    name: str = ""  # of the business
-    zone: str = ""  # of the business
+    drop: Path | None = None
+    name: str = ""
+    zone: str = ""
     location: Sequence[str] = ()  # numbers or titles
-    csv: CsvSettings = CsvSettings()
+    table: TableSettings = TableSettings()
+    complete: bool = False
     short_names: bool | None = None
     avatars: bool | None = None
-    rewrite_dates: bool = False
     allow_removals: bool = False
     count: bool = False
-    forget: str = ""  # an id
+    forget: str = ""  # the id or the address of a review
     forget_author: str = ""
+    redact: Sequence[str] = ()  # the id or the address of a review, and words
     template: bool = False
     forget_settings: bool = False
     verbose: bool = False
     dry_run: bool = False
-    latest_day: str = "9999-12-31"  # that a review can be of
-    saved_csv: Mapping[str, CsvSettings] = field(default_factory=dict)  # by header
+    latest: str = "9999-12-31T00:00:00Z"  # the latest moment of which an export can be, in UTC
+    headers: Mapping[str, TableSettings] = field(default_factory=dict)  # as earlier commands left them
 
-    def date_format(self, **how: Any) -> DateFormat:
-        """How dates are written, and the zone in which they are stored."""
-        return DateFormat(self.zone, self.latest_day, **how)
+    @property
+    def latest_day(self) -> str:
+        """The latest day of which a review can be."""
+        return self.latest[:10]
+
+
+def command_line() -> argparse.ArgumentParser:
+    """The parser of all flags."""
+    about = "Bring reviews from owners' exports into the data directory of reviewsd."
+    usage = "%(prog)s FILE… --data DIR, and what else --help lists"
+    parser = argparse.ArgumentParser("reviewsd-import", usage, about, argument_default=argparse.SUPPRESS)
+    add, yes_or_no = parser.add_argument, argparse.BooleanOptionalAction
+    kinds = "Google Takeout (ZIP, folder or file), saved pages of the Business Profile API, CSV"
+    add("files", nargs="*", type=Path, metavar="FILE", help=kinds)
+    add("--data", type=Path, metavar="DIR", help="directory of reviews.json; a new one is made")
+    add(
+        "--drop", type=Path, metavar="DIR", help="import all exports in a folder; skip and name anything else"
+    )
+    add("--zone", help="time zone of the business, as Europe/Berlin; remembered; UTC until it is given")
+    add("--name", type=one_line, help="the name of the business, where no export gives it")
+    add("--location", action="append", help="a location to import: number or title; repeatable; remembered")
+    complete = "these tables, or pages of the API, have every review; remembered for tables"
+    add("--complete", action="store_true", help=complete)
+    add("--allow-removals", action="store_true", help="remove what was held back, however much it is")
+    add("--forget", metavar="ID", help="remove a review for good: its id, or the address of its page")
+    add("--forget-author", type=one_line, metavar="NAME", help="remove all reviews of an author for good")
+    add("--redact", nargs=2, metavar=("ID", "WORDS"), help="replace words by […] in a review for good")
+    add("--short-names", action=yes_or_no, help="“Camille R.” instead of “Camille Roux”; remembered")
+    add("--avatars", action=yes_or_no, help="import the addresses of customers' pictures; remembered")
+    add("--source", type=one_line, help="where the reviews of a table were published; remembered")
+    map_help = "columns of a table with an unknown header, or - for none; remembered"
+    add("--map", action="append", metavar="FIELD=COLUMN,…", help=map_help)
+    add("--date-order", choices=["dmy", "mdy"], help="the meaning of 05/03/2024 in a table; remembered")
+    add("--scale", choices=["5", "10", "100"], help="the best rating in a table; default 5; remembered")
+    add("--template", action="store_true", help="print the header of a table that needs no --map")
+    add("--count", action="store_true", help="make insights.json of reviews.json and editorial.json")
+    add("--forget-settings", action="store_true", help="forget what is remembered, except the zone")
+    add("--verbose", action="store_true", help="name everything that the report counts")
+    add("--dry-run", action="store_true", help="report what would happen, and write nothing")
+    return parser
 
 
 def parse(arguments: Sequence[str] | None) -> Options:
     """The options of a command line; exits with status 2 where they are wrong."""
-    about = "Bring reviews from owners' exports into the data directory of reviewsd."
-    usage = "%(prog)s FILE… --data DIR, and what else --help lists"
-    parser = argparse.ArgumentParser("reviewsd-import", usage, about, argument_default=argparse.SUPPRESS)
-    for name, how in TABLES["flags"].items():
-        kinds = {key: FLAG_KINDS[how[key]] for key in ("type", "action") if how.get(key) in FLAG_KINDS}
-        parser.add_argument(name, **how | kinds)
+    parser = command_line()
     flags = vars(parser.parse_intermixed_args(arguments))
-    for name, value in flags.items():
-        if str(value).startswith("YOUR"):
-            parser.error(f"--{name}: put your own words in the place of {value}")
-    # Words that the shell has split off --map at the blanks after its commas.
-    paths, maps = flags.get("files", []), flags.get("map", [])
-    split = [path for path in paths if str(path).partition("=")[0] in FIELDS and not path.exists()]
-    flags["files"] = [path for path in paths if path not in split]
+    for name in ("zone", "name", "location", "source", "map"):
+        if "YOUR" in re.split(r"\W", str(flags.get(name, ""))):
+            parser.error(f"--{name}: put your own words in the place of YOUR")
     try:
-        flags["map"] = _map([*maps[:-1], "".join([*maps[-1:], *map(str, split)])])
+        flags["map"] = _map(flags.get("map", []))
     except argparse.ArgumentTypeError as error:
         parser.error(str(error))
-    of_csv = flags.keys() & {each.name for each in fields(CsvSettings)}
-    options = Options(csv=CsvSettings(**{name: flags.pop(name) for name in of_csv}), **flags)
+    of_tables = flags.keys() & {each.name for each in fields(TableSettings)} - {"complete"}
+    options = Options(table=TableSettings(**{name: flags.pop(name) for name in of_tables}), **flags)
     if fault := _fault(options, has_data="data" in flags):
         parser.error(fault)
     return options
 
 
+# What a command can do without files, beside changing a setting.
+TASKS = ("files", "drop", "count", "forget", "forget_author", "redact", "template")
+SETTINGS = ("zone", "location", "short_names", "avatars", "allow_removals", "forget_settings")
+
+
 def _fault(options: Options, *, has_data: bool) -> str:
     """What is wrong with flags that are right one by one; empty if nothing is."""
     tasks = sum(bool(getattr(options, name)) for name in TASKS)
-    is_task = tasks == 1 or (not tasks and (options.rewrite_dates or options.forget_settings))
+    is_setting = any(getattr(options, name) != getattr(Options, name) for name in SETTINGS)
     zones = available_timezones() if options.zone else set()
     hint = "expected for example Europe/Berlin" if zones else "install tzdata"
     # `lexists` is False for any path that the system does not take.
@@ -101,12 +138,11 @@ def _fault(options: Options, *, has_data: bool) -> str:
     faults = {
         "--template takes neither FILE nor --data": options.template and (options.files or has_data),
         "--data is missing: the directory of reviews.json": not (options.template or has_data),
-        f"one of {TASK_NAMES} is needed": not is_task,
+        "one of FILE, --drop, --count, --forget, --forget-author, --redact and --template is needed": (
+            tasks > 1 or not (tasks or is_setting)
+        ),
         f"there is no file {absent}": absent,
         f"--drop {options.drop}: it is not a directory": options.drop and not options.drop.is_dir(),
-        "--rewrite-dates needs --zone: the zone in which the dates are to be": (
-            options.rewrite_dates and not options.zone
-        ),
         f"--zone {options.zone}: no time zone that this machine knows; {hint}": (
             options.zone and options.zone not in zones
         ),
@@ -115,13 +151,13 @@ def _fault(options: Options, *, has_data: bool) -> str:
 
 
 def _map(values: Sequence[str]) -> dict[str, str]:
-    """Header by field. A flag that is repeated holds one pair each, whose header may have commas."""
+    """Column by field. A flag that is repeated holds one pair each, whose column may have commas."""
     columns: dict[str, str] = {}
-    known = "|".join(FIELDS) if len(values) > 1 else r"\w+"
-    for pair in (pair for value in values if value for pair in re.split(rf", *(?=(?:{known}) *=)", value)):
-        name, header = map(str.strip, pair.partition("=")[::2])
-        if name not in FIELDS or not header or name in columns:
-            reason = f"expected FIELD=HEADER, each field once, of {', '.join(FIELDS)}"
+    names = "|".join(FIELDS) if len(values) > 1 else r"\w+"
+    for pair in (pair for value in values if value for pair in re.split(rf", *(?=(?:{names}) *=)", value)):
+        name, column = map(str.strip, pair.partition("=")[::2])
+        if name not in FIELDS or not column or name in columns:
+            reason = f"expected FIELD=COLUMN, each field once, of {', '.join(FIELDS)}"
             raise argparse.ArgumentTypeError(f"--map {pair}: {reason}")
-        columns[name] = one_line(header)
+        columns[name] = one_line(column)
     return columns

@@ -9,8 +9,7 @@ from __future__ import annotations
 from jinja2 import Environment
 
 from reviewslib.dataset.query import Query
-from reviewslib.dataset.reviews import Dataset, search, service_labels, technicians_named
-from reviewslib.dataset.text import fold
+from reviewslib.dataset.reviews import Dataset, search, service_labels, services_named, technicians_named
 from reviewslib.links import Links
 from reviewslib.web.pages import (
     count_text,
@@ -83,7 +82,7 @@ def _subjects(dataset: Dataset, query: Query) -> list[str]:
     """The names of the people and services that `query` asks for."""
     labels = service_labels(dataset)
     people = technicians_named(dataset, query.mentions_technician) if query.mentions_technician else []
-    services = dataset.services.get(fold(query.mentions_service or ""), frozenset())
+    services = services_named(dataset, query.mentions_service or "")
     return [*people, *(labels.get(service, service) for service in sorted(services))]
 
 

@@ -100,6 +100,11 @@ WRONG = [
     ("limt Limit", "5", "unknown parameter; did you mean limit?"),
     ("technician", "5", "unknown parameter; did you mean mentions_technician?"),
     ("zzz", "|x", UNKNOWN),
+    (
+        "query mentions_technician mentions_service source",
+        "\u0301|\u0316\u0301",
+        "expected more than accents",
+    ),
 ]
 
 

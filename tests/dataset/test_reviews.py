@@ -66,9 +66,9 @@ FOUR_INSIGHTS = {
 }
 SEARCHES = [  # a parameter, values that mean the same, and whom they find
     ("query", "", "eve bob ana cy"),
-    ("query", "strasse|STRASSE|STRAẞE|cafe\u0301|CAFÉ|e z", "ana"),
-    ("query", "ὀδυσσεύς|ὀδυσσεύσ|i\u0307zmir", "cy"),
-    ("query", "cafe|izmir|without words", ""),
+    ("query", "strasse|STRASSE|STRAẞE|cafe\u0301|CAFÉ|cafe|e z", "ana"),
+    ("query", "ὀδυσσεύς|ὀδυσσεύσ|οδυσσευς|i\u0307zmir|izmir", "cy"),
+    ("query", "kafe|without words", ""),
     ("rating", "5|5.0", "ana"),
     ("rating", "4", "eve"),
     ("min_rating", "4.5|4.25", "bob ana"),
@@ -79,13 +79,14 @@ SEARCHES = [  # a parameter, values that mean the same, and whom they find
     ("mentions_technician", "Okafor|tobias okafor|Dr Okafor|Okafor, Tobias, Dr.|okafor okafor", "ana"),
     ("mentions_technician", "Dr.|dr", "eve ana"),
     ("mentions_technician", "wes lmt|LMT.", "eve"),
-    ("mentions_technician", "JOSE\u0301|c\u0301ALIC\u0301", "cy"),
+    ("mentions_technician", "JOSE\u0301|c\u0301ALIC\u0301|calic", "cy"),
     ("mentions_technician", "Brandt Wes|Okaf|Nobody", ""),
-    ("mentions_service", "MASSAGE|massage & GRÖSSE|massage & gro\u0308ße", "bob"),
+    ("mentions_service", "MASSAGE|massage & GRÖSSE|massage & gro\u0308ße|massage & grosse", "bob"),
     ("mentions_service", "gone", "ana"),
     ("mentions_service", "massag", ""),
     ("source", "YELP|Yelp", "eve ana"),
     ("source", "unknown", "cy"),
+    ("source", "e", "bob"),
     ("source", "yel|other", ""),
 ]
 

@@ -1,14 +1,15 @@
 """What a cell says is read in the forms that people and tools write, and is never guessed."""
 
 import time
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from reviewslib.dataset.contract import quoted
 from reviewslib.importer import cells
-from reviewslib.importer.cells import BadRecord, DateFormat, read_date, read_stars, rezoned
+from reviewslib.importer.cells import BadRecord, DateFormat, in_zone, read_date, read_stars
 
-BERLIN = DateFormat("Europe/Berlin")
+BERLIN, DMY = ZoneInfo("Europe/Berlin"), DateFormat()
 DAYS = {
     "2024-06-01": ["1.6.24", "01.06.2024", "2024/06/01", "2024-06-01", "1. Juni 2024", "1er juin 2024"],
     "2024-05-03": ["3 May 2024", "3-May-24", "May 3, 2024", "3. Mai 2024", "3 mai 2024", "3 de mayo de 2024"],
@@ -25,7 +26,7 @@ DAYS = {
 
 @pytest.mark.parametrize(("text", "date"), [(text, date) for date, texts in DAYS.items() for text in texts])
 def test_a_date_is_read_as_people_write_it(text: str, date: str) -> None:
-    assert read_date(text, BERLIN).text == date
+    assert in_zone(read_date(text, DMY), BERLIN) == date
 
 
 NO_DATES = "3 Brumaire 2024|May 2024|3 May|1.6|3 May June 2024|3 May 2024 ago|24-05-03|31/02/2024|13/13/24"
@@ -36,31 +37,42 @@ NO_DATES += f"|3#5#2024|3 May 2024 10:20 ago|3 May{' ' * 52}2024"
 @pytest.mark.parametrize("text", NO_DATES.split("|"))
 def test_what_is_no_date_is_refused(text: str) -> None:
     with pytest.raises(BadRecord) as refused:
-        read_date(text, BERLIN)
+        read_date(text, DMY)
     assert str(refused.value) == f"{quoted(text)} is not a date of a known form, or not in the calendar"
 
 
-CLOCK, UTC_CLOCK = "2024-05-03T10:00:00", "2024-05-03T08:00:00Z"
-MDY = DateFormat("", "2024-05-03", "mdy")
+TIME, MDY = "2024-05-03T10:00:00", DateFormat("2024-05-03", "mdy")
 READ = [
-    ("", BERLIN, ("", "", False)),
-    (CLOCK, BERLIN, (f"{CLOCK}+02:00", UTC_CLOCK, True)),
-    (UTC_CLOCK, BERLIN, (f"{CLOCK}+02:00", UTC_CLOCK, False)),
-    (UTC_CLOCK[:-1], BERLIN._replace(is_utc=True), (f"{CLOCK}+02:00", UTC_CLOCK, False)),
-    (CLOCK, DateFormat(""), (f"{CLOCK}+00:00", f"{CLOCK}Z", True)),
-    *((text, MDY, ("2024-05-03", "", False)) for text in ("5/3/24", "2024/05/03", "3.5.24")),
+    ("", DMY, ""),
+    (TIME, DMY, TIME),
+    (f"{TIME}.5", DMY, TIME),
+    (f"{TIME}Z", DMY, f"{TIME}Z"),
+    (f"{TIME}+02:00", DMY, "2024-05-03T08:00:00Z"),
+    (TIME, DMY._replace(is_utc=True), f"{TIME}Z"),
+    *((text, MDY, "2024-05-03") for text in ("5/3/24", "2024/05/03", "3.5.24")),
 ]
 
 
 @pytest.mark.parametrize(("text", "how", "date"), READ)
-def test_a_date_has_its_moment_and_its_zone(text: str, how: DateFormat, date: tuple[str, str, bool]) -> None:
+def test_a_date_is_a_day_a_moment_or_a_time_without_a_zone(text: str, how: DateFormat, date: str) -> None:
     assert read_date(text, how) == date
 
 
-def test_a_moment_is_the_same_on_machines_of_all_zones(monkeypatch: pytest.MonkeyPatch) -> None:
+ZONED = {
+    "": "",
+    "2024-05-03": "2024-05-03",
+    TIME: f"{TIME}+02:00",
+    f"{TIME}Z": "2024-05-03T12:00:00+02:00",
+}
+
+
+@pytest.mark.parametrize("date", ZONED)
+def test_a_moment_is_published_in_the_zone_of_the_business_on_any_machine(
+    monkeypatch: pytest.MonkeyPatch, date: str
+) -> None:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
-    assert read_date(CLOCK, BERLIN).utc == UTC_CLOCK
+    assert in_zone(date, BERLIN) == ZONED[date]
     monkeypatch.undo()
     time.tzset()
 
@@ -123,17 +135,3 @@ REFUSED = [
 def test_what_is_no_rating_is_refused_stars_are_never_invented(text: str, scale: int, reason: str) -> None:
     with pytest.raises(BadRecord, match=f'^"{text}" {reason}$'):
         read_stars(text, scale)
-
-
-@pytest.mark.parametrize(
-    ("date", "is_naive", "expected"),
-    [
-        ("2024-05-03", True, "2024-05-03"),
-        ("2024-05-03T10:00:00-07:00", True, "2024-05-03T10:00:00+02:00"),
-        ("2024-05-03T20:00:00-07:00", False, "2024-05-04T05:00:00+02:00"),
-        ("2024-05-03T23:59:60Z", False, "2024-05-03T23:59:60Z"),
-    ],
-)
-def test_a_clock_time_keeps_its_clock_a_moment_its_moment(date: str, is_naive: bool, expected: str) -> None:
-    assert rezoned(date, "Europe/Berlin", is_naive=is_naive) == expected
-    assert (cells.utc_of(date) == "") is (date == expected)

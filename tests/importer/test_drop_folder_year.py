@@ -7,7 +7,7 @@ world below says which reviews are right; it knows nothing of the importer.
 import random
 import re
 
-from export_lab import PLACE, ZONE, Shop, item, moment, takeout_files, written, zipped
+from export_lab import PLACE, ZONE, Shop, item, moment, stamped, takeout_files, written, zipped
 from services import ROOT
 
 from reviewslib.importer import command
@@ -57,7 +57,7 @@ class Year:
             for place in PLACES:
                 found = [self.as_google(key, week) for key in self.world if key[0] == place]
                 pages |= takeout_files(found, place=place, title=f"Shop {place}")
-            zipped(self.drop / f"takeout-2025{week:04}T101112Z-001.zip", pages)
+            zipped(self.drop / stamped(6 * week), pages)
             self.right = {key: said for key, said in self.right.items() if key[0] in TABLES}
             self.right |= {key: said[:2] for key, said in self.world.items() if key[0] in PLACES[:2]}
         for tool, header in TABLES.items():
@@ -106,7 +106,7 @@ def test_a_year_of_the_units_own_command_needs_no_flag_after_the_first_time(shop
     year.export(0)
     where = ["--location", PLACE, "--location", "22"]
     shop.take(next(year.drop.glob("*.zip")), "--name", "B", *where)
-    explained = "author=guest,rating=mark out of 10,date=visit,text=words"
+    explained = "author=guest,rating=mark out of 10,date=visit,text=words,reply=-,status=-"
     said = ["--map", explained, "--source", "guestbook", "--scale", "10", "--date-order", "mdy"]
     shop.take(year.drop / "house.csv", *said)
     for week in range(1, 53):

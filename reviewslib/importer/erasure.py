@@ -1,0 +1,192 @@
+"""Erasure and redaction: what keeps reviews and words away for good, whatever later exports say.
+
+Lines of suppressed.txt are digests, so that the file alone suffices and names nobody; lines of redacted.txt
+name a review and words. This module is pure.
+
+Sections: Digests - Suppression - Redaction
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from urllib.parse import unquote
+
+from reviewslib.dataset.contract import BadData, Fault, quoted
+from reviewslib.dataset.strict_json import Object
+from reviewslib.dataset.text import fold, loosely
+from reviewslib.importer.cells import TABLES
+from reviewslib.importer.exports import NeedsDecision, Question, listed
+from reviewslib.importer.identity import author_digest, days_near, digest, entry_of, short_name
+from reviewslib.importer.state import Entry, Redaction
+
+SUPPRESSED_FILE, REDACTED_FILE = "suppressed.txt", "redacted.txt"
+Reviews = Mapping[str, Object]  # by id
+Entries = Mapping[str, Entry]  # likewise; none for a review of the owner's own
+
+# ---- Digests: by which a review is known again ----
+
+
+def exact_digests(entry: Entry) -> list[str]:
+    """The digests that no other review has: of its ids, of its moment, of a row without an id."""
+    digests = [digest("id", entry.source, native_id) for native_id in entry.native.values()]
+    if entry.source == "google" and entry.created.endswith("Z"):
+        digests.append(digest("moment", entry.source, entry.location, entry.created))
+        digests.append(digest("moment and author", entry.source, entry.created, entry.author))
+    if entry.is_row and not entry.native:
+        digests.append(digest("row", entry.row, entry.text))
+    return digests
+
+
+def is_shared(author: str) -> bool:
+    """Whether many customers have this name, such as “A Google user”."""
+    return fold(author) in TABLES["shared_names"]
+
+
+def lasting_digests(entry: Entry, author: str) -> list[str]:
+    """The exact digests, and that of short name and day, by which tables know a review again."""
+    if is_shared(author):
+        return exact_digests(entry)
+    scope = "day" if entry.is_row else "day in tables"
+    return [*exact_digests(entry), digest(scope, short_name(fold(author)), entry.created[:10])]
+
+
+def _matching_digests(entry: Entry, author: str) -> list[str]:
+    """Everything by which a line may mean this review; `author` is empty if the review is not here."""
+    digests = [*exact_digests(entry), f"author {entry.author}"]
+    if author and not is_shared(author):
+        scopes, name = ["day", "day in tables"] if entry.is_row else ["day"], short_name(fold(author))
+        digests += [digest(scope, name, day) for scope in scopes for day in days_near(entry.created)]
+    return digests
+
+
+# ---- Suppression ----
+
+SUPPRESSED_LINE = re.compile("(?:author )?[0-9a-f]{64}")
+
+
+def read_suppressed(text: str) -> list[str]:
+    """The lines of suppressed.txt without comments. Raises BadData."""
+    numbered = enumerate(map(str.strip, text.splitlines()), 1)
+    lines = {number: line for number, line in numbered if line and not line.startswith("#")}
+    reason = "expected 64 lower-case hexadecimal digits, or these after “author ”"
+    wrong = [number for number, line in lines.items() if not SUPPRESSED_LINE.fullmatch(line)]
+    if wrong:
+        raise BadData([Fault(f"{SUPPRESSED_FILE} line {number}", (), reason) for number in wrong])
+    return list(dict.fromkeys(lines.values()))
+
+
+def suppressed_ids(reviews: Reviews, entries: Entries, lines: Iterable[str]) -> tuple[set[str], list[str]]:
+    """The ids of the reviews that the lines mean, and lines to add so that these alone keep them away.
+
+    What is known of a review under other ids counts, so that one line may lead to others.
+    """
+    ids, known, added = set[str](), set(lines), list[str]()
+    if not known:
+        return ids, added
+    waiting = dict[str, tuple[Entry, list[str]]]()
+    for id in sorted(entries.keys() | reviews.keys()):
+        entry = entries.get(id) or entry_of(reviews[id])
+        author = reviews[id]["author"] if id in reviews else ""
+        waiting[id] = entry, _matching_digests(entry, author)
+    while matching := [id for id, (_, digests) in waiting.items() if not known.isdisjoint(digests)]:
+        for id in matching:
+            entry, _ = waiting.pop(id)
+            added += [line for line in exact_digests(entry) if line not in known]
+            known |= {*added}
+            ids.add(id)
+    return ids, added
+
+
+def find_review(reviews: Reviews, text: str) -> str:
+    """The id of the review that has this id, or whose page has this address. Raises NeedsDecision."""
+    path = text.partition("/reviews/")[2]
+    forms = (text, path, re.split("[?#]", path)[0])
+    for form in (*forms, *map(unquote, forms)):
+        if form in reviews:
+            return form
+    lines = [f"No review has the id {quoted(text)}.", "Give its id, or the address of its page."]
+    raise NeedsDecision(Question(lines))
+
+
+def forget_review(reviews: Reviews, entries: Entries, text: str) -> tuple[list[str], list[str]]:
+    """The lines that keep a review away, and remarks. Raises NeedsDecision."""
+    id = find_review(reviews, text)
+    author = reviews[id]["author"]
+    remark = f"many customers are called {author}: tables are not searched for this review by name and day"
+    return lasting_digests(entries.get(id) or entry_of(reviews[id]), author), [remark] * is_shared(author)
+
+
+def forget_author(reviews: Reviews, entries: Entries, name: str) -> tuple[list[str], list[str]]:
+    """The lines that keep away all reviews of an author, those to come included, and remarks.
+
+    Raises NeedsDecision if several authors may be meant.
+    """
+    if is_shared(name):
+        lines = [f"{name} is no name of one author.", "Remove each review by its own id: --forget ID."]
+        raise NeedsDecision(Question(lines))
+    ids, exact = defaultdict[str, list[str]](list), author_digest(name)  # ids by digest of the author
+    for id, review in reviews.items():
+        author = (entries.get(id) or entry_of(review)).author
+        if author == exact or loosely(review["author"]) == loosely(name):
+            ids[author].append(id)
+    spelled = {author for author in ids if any(reviews[id]["author"] == name for id in ids[author])}
+    meant = spelled if len(spelled) == 1 else {*ids}
+    if len(meant) > 1:
+        seen = [f"{reviews[id]['author']} ({id})" for those in ids.values() for id in those]
+        lines = [f"Several authors are called {name}, or look alike:", *listed(seen)]
+        advice = "Give the name exactly as one of them has it, or each review by its id: --forget ID."
+        raise NeedsDecision(Question([*lines, advice]))
+    lines = [f"author {author}" for author in meant or [exact]]
+    for id in (id for author in meant for id in ids[author]):
+        lines += lasting_digests(entries.get(id) or entry_of(reviews[id]), reviews[id]["author"])
+    return lines, [] if ids else [f"no review of {name} is here; those to come are kept away"]
+
+
+# ---- Redaction ----
+
+
+def read_redacted(text: str) -> list[Redaction]:
+    """The lines of redacted.txt: id, words and digests, with tabs between. Raises BadData."""
+    redactions = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip() and not line.startswith("#"):
+            id, _, rest = line.partition("\t")
+            words, _, digests = rest.partition("\t")
+            if not id or not words.strip():
+                reason = "expected an id, a tab and words"
+                raise BadData([Fault(f"{REDACTED_FILE} line {number}", (), reason)])
+            redactions.append(Redaction(id, words, digests.split()))
+    return redactions
+
+
+def redaction_of(reviews: Reviews, entries: Entries, text: str, words: str) -> Redaction:
+    """The line that redacts words in a review. Raises NeedsDecision where they do not stand in it."""
+    id, words = find_review(reviews, text), " ".join(words.split())
+    review = reviews[id]
+    texts = [review.get("text") or "", (review.get("owner_reply") or {}).get("text") or ""]
+    if not words or all(redacted(each, words) == each for each in texts):
+        lines = [
+            f"The words {quoted(words)} do not stand in the review {id}.",
+            "Give them as they stand there.",
+        ]
+        raise NeedsDecision(Question(lines))
+    return Redaction(id, words, exact_digests(entries[id]) if id in entries else [])
+
+
+def words_to_redact(redactions: Sequence[Redaction], entries: Entries) -> Iterator[tuple[str, str]]:
+    """Ids, as the reviews have them now, each with words."""
+    by_digest = defaultdict[str, list[str]](list)
+    for redaction in redactions:
+        yield redaction.id, redaction.words
+        for each in redaction.digests:
+            by_digest[each].append(redaction.words)
+    for id, entry in entries.items() if by_digest else ():
+        for each in exact_digests(entry):
+            yield from ((id, words) for words in by_digest.get(each, ()))
+
+
+def redacted(text: str, words: str) -> str:
+    """`text` with […] wherever these words stand, in any case and however spaced."""
+    return re.sub(r"\s+".join(map(re.escape, words.split())), "[…]", text, flags=re.IGNORECASE)

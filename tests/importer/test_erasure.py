@@ -1,0 +1,193 @@
+"""What is erased or redacted stays so, whatever later exports say: rules 1 and 8 by plain examples."""
+
+import re
+from pathlib import Path
+
+import pytest
+from export_lab import ZONE, Shop, api_item, item, moment, stamped, takeout, takeout_id
+
+from reviewslib.importer.command import EXIT_BAD_DATA, EXIT_SUCCESS
+from reviewslib.importer.state import STATE_FILE
+
+ROSE = {"displayName": "Rosé van Hill"}
+
+
+def lose(shop: Shop, *names: str) -> None:
+    for name in names:
+        (shop.data / name).unlink()
+
+
+def start(shop: Shop) -> None:
+    shop.take(takeout(shop.root / stamped(9), [item(1, reviewer=ROSE), *(item(n) for n in range(2, 5))]))
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_forgotten_review_stays_away_under_another_id_and_name(shop: Shop, is_lost: bool) -> None:
+    start(shop)
+    assert shop.run("--forget", takeout_id(1)) == EXIT_SUCCESS
+    assert "kept away by suppressed.txt: 1: Rosé van Hill, 2025-01-02, " in shop.output().out
+    assert "ChZDSUhNMG9n0001EAE" not in (shop.data / STATE_FILE).read_text()
+    if is_lost:
+        lose(shop, STATE_FILE, "reviews.json")
+    other = {"displayName": "R. H."}
+    for path in (
+        takeout(shop.root / stamped(12), [item(1, name=item(9)["name"], reviewer=other), item(2)]),
+        shop.page(api_item(1, reviewer=other), api_item(2)),
+        shop.page(api_item(1, name=None), api_item(2)),
+    ):
+        shop.take(path, "--name", "B")
+        assert takeout_id(2) in shop.reviews
+        assert not any(review["date"][:10] == "2025-01-02" for review in shop.reviews.values())
+
+
+TABLES = {  # rows of other tools, and whether they are the review
+    "Rosé van Hill;2025-01-02": True,
+    "ROSÉ H.;2025-01-03": True,
+    "Rosé van Hill;2025-01-04": False,
+    "Rosa Hill;2025-01-02": False,
+}
+
+
+@pytest.mark.parametrize("row", TABLES)
+def test_a_forgotten_review_stays_away_in_tables_by_short_name_and_day(shop: Shop, row: str) -> None:
+    start(shop)
+    shop.take("--forget", f"http://127.0.0.1:8080/reviews/{takeout_id(1)}?x#y")
+    lose(shop, STATE_FILE, "reviews.json")
+    author, day = row.split(";")
+    table = shop.csv([author, "5", day, "Hi"], ["Bo", "5", "2024-01-01", ""])
+    shop.take(table, "--source", "google maps", "--name", "B")
+    assert len(shop.reviews) == (1 if TABLES[row] else 2)
+
+
+def test_a_forgotten_row_stays_away_everywhere_but_not_other_rows_of_a_shared_name(shop: Shop) -> None:
+    header, said = "author rating date text", ["--source", "fb", "--name", "B"]
+    rows = [["Ann Roe", "5", "2025-01-02", "Hi"], *(["Anonymous", "5", "2025-01-02", text] for text in "ab")]
+    shop.take(shop.csv(*rows, header=header), *said)
+    ids = {review["text"]: id for id, review in shop.reviews.items()}
+    shop.take("--forget", ids["Hi"])
+    shop.take("--forget", ids["a"])
+    assert "many customers are called Anonymous: tables are not searched for" in shop.output().out
+    lose(shop, STATE_FILE)
+    shop.take(shop.csv(*rows, header=header), *said)
+    assert [review["text"] for review in shop.reviews.values()] == ["b"]
+    shop.take(shop.page(item(1, reviewer={"displayName": "Ann Roe"})))
+    assert [review["text"] for review in shop.reviews.values()] == ["b"]
+
+
+def test_what_a_line_keeps_away_gets_the_digests_of_its_other_ids(shop: Shop) -> None:
+    start(shop)
+    shop.take("--forget-author", "rose VAN hill")
+    before = (shop.data / "suppressed.txt").read_text()
+    shop.take(shop.page(api_item(1, reviewer=ROSE), api_item(9, reviewer=ROSE)))
+    after = (shop.data / "suppressed.txt").read_text()
+    assert after.startswith(before) and after.count("\n") > before.count("\n")
+    lose(shop, STATE_FILE)
+    shop.take(shop.page(api_item(9, createTime=moment(8)), api_item(2)))
+    assert len(shop.reviews) == 3
+    assert "Rosé" not in after and "author " in after
+
+
+def test_lines_that_are_gone_are_told_once(shop: Shop) -> None:
+    start(shop)
+    shop.take("--forget", takeout_id(1))
+    (shop.data / "suppressed.txt").write_text("# all gone\n")
+    shop.take(shop.takeout(9, (1, 2, 3, 4)))
+    told = shop.output().out
+    assert re.search("suppressed.txt has lost [45] lines since the last import", told)
+    assert takeout_id(1) in shop.reviews
+    shop.take(shop.takeout(9, (1, 2, 3, 4)))
+    assert "has lost" not in shop.output().out
+
+
+TURKISH = ["İBRAHİM ŞAHİN", "ibrahim şahin", "Ibrahim Sahin", "IBRAHIM SAHIN"]
+
+
+@pytest.mark.parametrize("typed", TURKISH)
+@pytest.mark.parametrize("flag", ["--no-short-names", "--short-names"])
+def test_an_author_is_found_as_a_caller_would_type_the_name(shop: Shop, typed: str, flag: str) -> None:
+    pages = shop.page(item(1, reviewer={"displayName": "İBRAHİM ŞAHİN"}), item(2))
+    shop.take(pages, "--name", "B", flag)
+    is_shown = flag == "--no-short-names" or typed in TURKISH[:2]  # a short name shows no whole one
+    shop.take("--forget-author", typed)
+    assert len(shop.reviews) == (1 if is_shown else 2)
+    if is_shown:
+        shop.take(shop.page(item(7, reviewer={"displayName": "İbrahim Şahin"}), item(2)))
+        assert set(shop.reviews) == {takeout_id(2)}
+    else:
+        told = f"no review of {typed} is here; those to come are kept away\n"
+        assert told in shop.output().out
+
+
+def test_authors_who_look_alike_are_a_question_that_the_exact_name_answers(shop: Shop) -> None:
+    names = ("Jörg Groß", "Jorg GROSS", "JÖRG Groß")
+    pages = shop.page(*(item(n, reviewer={"displayName": name}) for n, name in enumerate(names)))
+    shop.take(pages, "--name", "B")
+    assert shop.run("--forget-author", "jorg groß") == EXIT_BAD_DATA
+    told = shop.output().err
+    assert all(f"{name} ({takeout_id(n)})" in told for n, name in enumerate(names))
+    shop.take("--forget-author", "Jörg Groß")
+    assert [review["author"] for review in shop.reviews.values()] == ["Jorg GROSS"]
+    assert shop.run("--forget-author", "A Google user") == EXIT_BAD_DATA
+    assert "is no name of one author" in shop.output().err
+
+
+def test_an_unknown_review_is_a_question(shop: Shop) -> None:
+    start(shop)
+    assert shop.run("--forget", "x") == EXIT_BAD_DATA
+    assert shop.output().err.startswith(
+        'No review has the id "x".\nGive its id, or the address of its page.\n'
+    )
+
+
+def test_a_copy_of_an_edited_file_is_named_when_something_is_erased(shop: Shop) -> None:
+    start(shop)
+    shop.edit(takeout_id(1), text="mine")
+    start(shop)
+    shop.output()
+    shop.take("--forget", takeout_id(1))
+    (copy,) = shop.data.glob("*.edited-*")
+    assert f"{copy} may still have what was removed; delete it if so\n" in shop.output().out
+
+
+# ---- Redaction ----
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_redaction_lasts_through_edits_returns_and_a_lost_state(shop: Shop, is_lost: bool) -> None:
+    text, reply = "Call  Dr. Roe at 555-0142!", {"comment": "dr. roe says thanks"}
+    items = [item(1, comment=text, reviewReply=reply), *(item(n) for n in range(2, 30))]
+    shop.take(takeout(shop.root / stamped(9), items))
+    shop.take("--redact", takeout_id(1), "Dr.  Roe")
+    review = shop.reviews[takeout_id(1)]
+    assert (review["text"], review["owner_reply"]["text"]) == ("Call  […] at 555-0142!", "[…] says thanks")
+    shop.take(takeout(shop.root / stamped(12), items[1:]))
+    assert takeout_id(1) not in shop.reviews
+    if is_lost:
+        lose(shop, STATE_FILE)
+    edited = api_item(1, comment=f"{text} Edited: DR. ROE", updateTime=moment(15))
+    shop.take(shop.page(edited, api_item(2)))
+    assert "Call  […] at 555-0142! Edited: […]" in {each["text"] for each in shop.reviews.values()}
+
+
+@pytest.mark.parametrize("words", ["Nobody", " ", ""])
+def test_words_that_do_not_stand_in_the_review_are_not_redacted(shop: Shop, words: str) -> None:
+    start(shop)
+    before = shop.files()
+    assert shop.run("--redact", takeout_id(2), words) == EXIT_BAD_DATA
+    assert "do not stand in the review" in shop.output().err
+    assert shop.files() == before
+
+
+EXPECTED = "expected 64 lower-case hexadecimal digits, or these after “author ”"
+WRONG = [
+    ("suppressed.txt", "# who asked\n\nAnn\n", f"suppressed.txt line 3: {EXPECTED}\n"),
+    ("redacted.txt", "# mine\nx words\n", "redacted.txt line 2: expected an id, a tab and words\n"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "told"), WRONG)
+def test_a_line_that_cannot_be_read_stops_the_import(shop: Shop, name: str, content: str, told: str) -> None:
+    start(shop)
+    Path(shop.data / name).write_text(content)
+    assert shop.run("--zone", ZONE) == EXIT_BAD_DATA
+    assert shop.output().err.startswith(told)
