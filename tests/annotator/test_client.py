@@ -55,9 +55,7 @@ def test_another_name_of_the_limit_is_learnt_once() -> None:
         (fault(418, "tea"), "status 418: tea"),
     ],
 )
-def test_where_nothing_more_can_be_done_a_sentence_says_why_without_the_key(
-    response: Any, sentence: str
-) -> None:
+def test_a_stop_has_a_sentence_that_says_why_without_the_key(response: Any, sentence: str) -> None:
     with model_server() as server:
         with pytest.raises(Stopped) as stop:
             asked(server, response, key="sesame")

@@ -92,7 +92,7 @@ def test_the_sample_counted_from_its_own_annotations_has_its_own_figures() -> No
 # ---- Figures ----
 
 
-def test_the_version_grows_only_with_what_is_counted_and_a_change_by_hand_shows() -> None:
+def test_the_version_grows_with_what_is_counted_and_an_edit_shows() -> None:
     then, now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
     counted, later = compute_insights(SAMPLE), compute_insights(SAMPLE[1:], {"own": 1})
     first = refresh_insights({}, counted, then)
@@ -204,7 +204,7 @@ def test_the_trend_needs_enough_reviews_a_change_and_no_noise(
 # ---- Mentions ----
 
 
-def test_the_label_is_no_alias_replies_are_not_searched_and_a_review_mentions_once() -> None:
+def test_only_aliases_count_once_a_review_and_never_in_replies() -> None:
     assert saying("Hana I.", "Nobody")["mention_count"] == 0
     answered = rated(5, text="Good", owner_reply={"text": "Hana thanks you"})
     assert compute_insights(answered, entry(aliases=["Hana"]))["per_review"]["999"]["technicians"] == []
@@ -219,7 +219,7 @@ def test_annotations_name_people_by_label_and_all_else_by_id() -> None:
         assert note[kind] == ["Hana I." if kind == "technicians" else "hana"]
 
 
-def test_an_entry_has_the_figures_of_its_mentions_and_the_most_mentioned_comes_first() -> None:
+def test_an_entry_has_figures_of_its_mentions_most_mentioned_first() -> None:
     texts = {3: "a b", 4: "b", 5: "b c d"}
     reviews = verified(*(small.review(f"{n}", rating=n, text=text) for n, text in texts.items()))
     names = [("z", "D", "d"), ("b", "B", "b"), ("a", "D", "d"), ("q", "C", "c"), ("n", "N", "n")]
@@ -413,8 +413,8 @@ def test_figures_of_annotations_are_their_plain_definition(stars: list[int], dat
         for number in range(len(stars)):
             values = {each["sentiment"] for each in mentions(number, "aspects") if each["id"] == aspect["id"]}
             if values:
-                plain = values - {"neutral"}
-                sentiments.append(*plain if len(plain) == 1 else ["neutral"])
+                telling = values - {"neutral"}
+                sentiments.append(telling.pop() if len(telling) == 1 else "neutral")
         count, counts = len(sentiments), [sentiments.count(value) for value in VALUES]
         assert [aspect[f"{value}_count"] for value in VALUES] == counts
         assert aspect["mention_count"] == count == sum(counts)
@@ -422,12 +422,8 @@ def test_figures_of_annotations_are_their_plain_definition(stars: list[int], dat
         assert aspect["score"] == (round((counts[0] - counts[2]) / count, 2) if count else None)
     (desk,), (person,) = document["topics"], document["entities"]["technicians"]
     raising = [star for n, star in enumerate(stars) if "desk" in mentions(n, "topics")]
-    named = [
-        star
-        for n, star in enumerate(stars)
-        if (by_hand[n].get("technicians") or ["Hana I."]).count("Hana I.")
-        and by_hand[n].get("technicians") != []
-    ]
+    written = [said.get("technicians") for said in by_hand]  # else the alias in the text finds her
+    named = [star for n, star in enumerate(stars) if written[n] is None or "Hana I." in written[n]]
     for counted, of in ((desk, raising), (person, named)):
         assert counted["mention_count"] == len(of)
         assert counted["score"] == (
@@ -456,7 +452,7 @@ def test_an_entry_without_aliases_has_figures_once_somebody_looked_for_it() -> N
     assert counts(editorial | by_hand, notes) == [0, 0, 0, None]
 
 
-def test_an_annotation_counts_only_while_its_review_has_the_text_that_was_read() -> None:
+def test_an_annotation_counts_while_its_review_has_the_text_read() -> None:
     reviews = rated(5, 4, text="Cheap")
     notes = annotated(reviews, *[{"aspects": [praise()], "technicians": ["hana"], "score": -1}] * 2)
     notes["reviews"]["gone"] = notes["reviews"]["999"] | {"vocabulary": "w"}
@@ -507,7 +503,7 @@ def test_a_review_with_words_is_unread_until_it_was_read_with_every_entry(
         assert unread_reviews(reviews, editorial, notes, again=True) == (reviews if asked_again else [])
 
 
-def test_what_no_entry_has_and_what_stands_in_no_review_is_left_out_and_named_once() -> None:
+def test_unknown_names_and_phrases_are_left_out_and_named_once() -> None:
     reviews = rated(5, 4, text="Cheap, and fast")
     said = {"aspects": [praise(phrase="Cheap"), praise(phrase="cheap"), praise("?")], "topics": ["?"]}
     notes = annotated(reviews, said, said)
@@ -593,7 +589,7 @@ def test_what_stands_for_two_entries_and_aliases_elsewhere_are_faults(
     assert list(name_violations(TWO)) == []
 
 
-def test_one_name_may_mean_entries_of_two_kinds_and_one_alias_may_be_listed_twice() -> None:
+def test_a_name_may_stand_for_two_kinds_and_be_listed_twice() -> None:
     entries = [{"id": "a", "label": "A", "aliases": ["x", "X"]}]
     both = {"entities": {"services": entries, "problems": [*entries, {"id": "b", "label": "A"}]}}
     assert list(name_violations(both)) == []
@@ -619,14 +615,14 @@ def test_a_document_of_any_form_is_judged(value: Any) -> None:
         ("per_review", {"x": {"score": 2}}, ["2 is greater than the maximum of 1"]),
     ],
 )
-def test_the_form_of_the_editorial_file_is_that_of_the_insights_with_aliases(
+def test_the_editorial_file_has_the_form_of_insights_with_aliases(
     place: str, value: Any, reasons: list[str]
 ) -> None:
     found = CONTRACT.editorial_file.violations(small.changed(TWO, small.steps(place), value))
     assert [reason for _, reason in found] == reasons
 
 
-def test_the_editorial_file_is_read_as_it_is_and_its_faults_are_told_together_under_its_name() -> None:
+def test_faults_of_the_editorial_file_are_reported_together() -> None:
     def read(value: Object) -> tuple[Any, list[str]]:
         data = small.file_bytes(value)
         document, faults = read_file("e.json", data, CONTRACT.editorial_file, editorial_violations)
@@ -669,7 +665,7 @@ def test_ids_that_are_gone_and_phrases_that_stand_nowhere_are_told() -> None:
     ]
 
 
-def test_keys_that_are_nearly_known_ones_are_told_with_these_and_others_are_the_owners() -> None:
+def test_misspelled_keys_are_named_and_other_keys_are_the_owners() -> None:
     editorial = {
         "sumary": "Good",
         "mine": {"summry": 1},
@@ -690,7 +686,7 @@ def test_keys_that_are_nearly_known_ones_are_told_with_these_and_others_are_the_
     assert list(misspelled_keys(WRITTEN, CONTRACT.schemas)) == []
 
 
-def test_reviews_that_changed_since_their_annotation_are_told_until_it_is_renewed() -> None:
+def test_reviews_changed_since_their_annotation_are_named() -> None:
     def compare(stars: float, text: str, score: float, known: dict[str, str]) -> Any:
         notes = {"999": {"score": score}, "998": {"score": 0.5}, "997": {}, "gone": {"score": 0}}
         return compare_annotations(rated(stars, 4, 3, text=text), notes, known)
