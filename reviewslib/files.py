@@ -153,8 +153,11 @@ def in_archive(file: BinaryIO, path: Path, wanted: re.Pattern[str]) -> Iterator[
 
 
 @contextmanager
-def locked(directory: Path, *, is_dry: bool) -> Iterator[None]:
-    """Lock a directory against other imports. A missing one is created, and removed if it stays empty."""
+def locked(directory: Path, *, is_dry: bool, waits: bool = False) -> Iterator[None]:
+    """Lock a directory against other writers; while there is another one, wait or raise OSError.
+
+    A missing directory is created, and removed if it stays empty.
+    """
     is_new = not directory.exists()
     if is_new and is_dry:
         yield
@@ -162,7 +165,7 @@ def locked(directory: Path, *, is_dry: bool) -> Iterator[None]:
     directory.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
         if not directory.exists() or not os.path.samestat(os.fstat(descriptor), directory.stat()):
             raise BlockingIOError  # another import removed or recreated it
         yield

@@ -17,6 +17,7 @@ ALLOWED = {
     "websub": {"links"},
     "process": {"web.representations"},
     "importer": {"dataset", "files", "links"},
+    "annotator": {"dataset", "files"},
     "hub": {"websub", "links"},
     "mcp_rpc": {"mcp_tools", "dataset", "web.representations"},
 }

@@ -16,6 +16,7 @@ from services import ROOT, daemon
 
 import reviewsd
 from reviewslib import links
+from reviewslib.annotator import command as annotator
 from reviewslib.dataset.contract import resolve
 from reviewslib.importer import command
 from reviewslib.process.settings import Settings, flag_name, setting_text, variable_name
@@ -68,7 +69,7 @@ def test_every_console_command_prints_what_the_document_says(name: str, tmp_path
 
 
 SHELL_BLOCKS = re.findall(r"(?s)```sh\n(.*?)```", "".join(DOCUMENTS.values()))
-OUR_COMMAND = r"(?m)(reviewsd\.py|bin/reviewsd(?:-import)?)( -.*| \S+\.(?:zip|csv) .*)"
+OUR_COMMAND = r"(?m)(reviewsd\.py|bin/reviewsd(?:-import|-insights)?)( -.*| \S+\.(?:zip|csv) .*)"
 OUR_COMMANDS = re.findall(OUR_COMMAND, "".join(SHELL_BLOCKS))
 assert len(OUR_COMMANDS) > 10
 
@@ -81,8 +82,8 @@ def test_every_command_of_ours_is_one_that_the_program_takes(
     monkeypatch.chdir(tmp_path)
     for export in [word for word in words if word.endswith((".zip", ".csv"))]:
         Path(export).touch()
-    is_import = program == "bin/reviewsd-import"
-    command.parse(words) if is_import else reviewsd.command_line().parse_args(words)
+    ours = {"bin/reviewsd-import": command.parse, "bin/reviewsd-insights": annotator.parse}
+    ours.get(program, reviewsd.command_line().parse_args)(words)
 
 
 def table_rows(name: str, heading: str) -> list[list[str]]:
@@ -146,8 +147,9 @@ def test_the_smallest_file_that_loads_does(tmp_path: Path) -> None:
     assert len(application.snapshot.dataset.reviews) == 1
 
 
-def test_the_example_of_editorial_json_has_its_form() -> None:
-    (editorial,) = json_blocks("docs/files.md")
+@pytest.mark.parametrize("name", ["docs/files.md", "docs/insights.md"])
+def test_the_example_of_editorial_json_has_its_form(name: str) -> None:
+    (editorial,) = json_blocks(name)
     assert list(CONTRACT.editorial_file.violations(editorial)) == []
 
 

@@ -76,11 +76,12 @@ def test_a_wheel_holds_the_three_doors_and_one_package(site: Path) -> None:
     }
 
 
-def test_both_commands_work_beside_foreign_modules(run: Run, site: Path) -> None:
+def test_all_commands_work_beside_foreign_modules(run: Run, site: Path) -> None:
     assert run(sys.executable, str(site / "bin" / "reviewsd"), "--check", "--data", str(SAMPLE))
     page = run(sys.executable, str(site / "bin" / "reviewsd"), "--get", "/", "--data", str(SAMPLE))
     assert page.startswith("<!doctype html>")
     assert run(sys.executable, str(site / "bin" / "reviewsd-import"), "--template").startswith("id,author,")
+    assert "--key-variable" in run(sys.executable, str(site / "bin" / "reviewsd-insights"), "--help")
     where = run(
         sys.executable, "-c", "import reviewsd, reviewslib; print(reviewsd.__file__, reviewslib.__file__)"
     )

@@ -87,6 +87,10 @@ class Contract:
     reviews_file: FileForm
     insights_file: FileForm
     editorial_file: FileForm
+    annotations_file: FileForm
+
+
+FILE_SCHEMAS = ("ReviewsFile", "InsightsFile", "EditorialFile", "AnnotationsFile")
 
 
 def shipped_contract() -> Contract:
@@ -100,7 +104,7 @@ def read_contract(document: dict[str, Json], files: dict[str, Json]) -> Contract
     search, listed = (_query_parameters(document, path) for path in ("/api/reviews/search", "/reviews"))
     # As one document, with the name that references of files.json to served schemas have before their `#`.
     schemas = {"$id": "openapi.json", "components": document["components"], "$defs": files["$defs"]}
-    forms = [FileForm(schemas, name) for name in ("ReviewsFile", "InsightsFile", "EditorialFile")]
+    forms = [FileForm(schemas, name) for name in FILE_SCHEMAS]
     embed = _query_parameters(document, "/embed")
     return Contract(document, schemas, search, listed, embed, *forms)
 

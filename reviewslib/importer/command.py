@@ -15,7 +15,6 @@ if sys.platform == "win32":
 
 import hashlib
 import io
-import json
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,9 +25,12 @@ from typing import TextIO
 from zoneinfo import available_timezones
 
 from reviewslib import files
-from reviewslib.dataset import insights as counting
-from reviewslib.dataset.contract import BadData, Contract, Fault, printable, shipped_contract
-from reviewslib.dataset.reviews import INSIGHTS_FILE, REVIEWS_FILE, editorial_violations, load, read_file
+from reviewslib.dataset import counting
+from reviewslib.dataset.contract import BadData, Contract, printable, shipped_contract
+from reviewslib.dataset.counting import EDITORIAL_FILE
+from reviewslib.dataset.counting import readable as encoded
+from reviewslib.dataset.insights import ENTITY_KINDS, compare_annotations
+from reviewslib.dataset.reviews import INSIGHTS_FILE, REVIEWS_FILE, load
 from reviewslib.dataset.reviews import served_reviews as served
 from reviewslib.dataset.strict_json import Json, decode
 from reviewslib.importer import erasure
@@ -51,7 +53,6 @@ from reviewslib.importer.state import DRAFT_FILE, STATE_FILE, State, Stored, enc
 from reviewslib.links import Links
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA, EXIT_STOPPED = 0, 1, 78, 130  # argparse exits with 2
-EDITORIAL_FILE = "editorial.json"
 Lines = list[str]  # of the report
 TOLERANCE = timedelta(days=1)  # for dates in the future
 
@@ -177,11 +178,6 @@ def file_digest(content: bytes | None) -> str:
     return "" if content is None else hashlib.sha256(content).hexdigest()
 
 
-def encoded(document: Json) -> bytes:
-    """A data file that people can read."""
-    return json.dumps(document, ensure_ascii=False, indent=1).encode() + b"\n"
-
-
 def append_lines(path: Path, lines: Iterable[str]) -> None:
     """Add the lines to a file that it does not have."""
     before = _text(path).splitlines()
@@ -261,7 +257,7 @@ def write_and_count(
         start = command_line("reviewsd", "--data", options.data)
         lines.append(f"A running service shows them soon. To start one: {start}")
     yield lines
-    if (options.data / EDITORIAL_FILE).exists() or (stored.insights and state.insights):
+    if counting.is_wanted({name: _content(options.data / name) for name in counting.COUNTED_FILES}):
         yield count(options, contract, merged.document, state)
 
 
@@ -328,48 +324,20 @@ def _remarks(options: Options, stored: Stored, merged: Merged) -> Iterator[str]:
 
 
 def count(options: Options, contract: Contract, document: dict[str, Json], state: State) -> Lines:
-    """Make insights.json of `document`, which has the form of reviews.json, and of editorial.json.
-
-    An insights.json that is not ours becomes editorial.json before.
-    """
-    paths = [options.data / name for name in (EDITORIAL_FILE, STATE_FILE, INSIGHTS_FILE)]
-    editorial, _, old = map(_content, paths)
-    before: dict[str, Json] = decode(old) if old is not None else {}
-    lines = []
-    if old is not None and before.get("model") != counting.MODEL:
-        if editorial is not None:
-            reason = f"not made from {EDITORIAL_FILE}, which is there, too; put all into that and remove this"
-            raise refused(INSIGHTS_FILE, reason)
-        editorial = encoded({key: value for key, value in before.items() if key not in counting.COUNTED_KEYS})
-        left_out = ", ".join(key for key in before if key in counting.COUNTED_KEYS)
-        done = _done(options, f"become {EDITORIAL_FILE}")
-        lines.append(f"{INSIGHTS_FILE} {done}, without what is counted: {left_out}")
-    elif state.insights and file_digest(old) not in ("", *state.insights.split()):
-        raise refused(INSIGHTS_FILE, f"changed by hand; put that into {EDITORIAL_FILE} and remove this file")
-    _, faults = read_file(EDITORIAL_FILE, editorial or b"{}", contract.editorial_file, editorial_violations)
-    if faults:
-        raise BadData(faults)
-    by_hand: dict[str, Json] = decode(editorial or b"{}")
+    """Make insights.json of `document`, which has the form of reviews.json, and of the other files."""
+    contents = {name: _content(options.data / name) for name in counting.COUNTED_FILES}
+    contents[REVIEWS_FILE] = encoded(document)
+    new, insights, lines = counting.count(contract, contents, datetime.now(UTC))
+    by_hand: dict[str, Json] = decode(new.get(EDITORIAL_FILE) or contents[EDITORIAL_FILE] or b"{}")
     reviews = served(contract.reviews_file.complete(document)["reviews"], {})
-    doubtful = [
-        *counting.misspelled_keys(by_hand, contract.schemas),
-        *counting.stale_references(reviews, by_hand),
-    ]
-    lines += [f"warning: {Fault(EDITORIAL_FILE, path, reason)}" for path, reason in doubtful]
-    written = by_hand.get("per_review") or {}
-    annotated, changed = counting.compare_annotations(reviews, written, state.annotated)
+    annotated, changed = compare_annotations(reviews, by_hand.get("per_review") or {}, state.annotated)
     lines += [f"warning: {id} has changed since its per_review was written" for id in changed]
-    insights, new = counting.refresh_insights(before, reviews, by_hand, datetime.now(UTC)), old
-    if is_changed := insights != before:
-        new = encoded(insights)
-        load(contract, encoded(document), new, Links())
-        state = replace(state, insights=f"{file_digest(new)} {file_digest(old)}")
-    contents = editorial, encoded_state(replace(state, annotated=annotated)), new
-    for path, content in zip(paths, contents, strict=True):
-        if content is not None and not options.dry_run:
-            files.write(path, content)
+    new[STATE_FILE] = encoded_state(replace(state, annotated=annotated))
+    for name, content in new.items() if not options.dry_run else ():
+        files.write(options.data / name, content)
+    is_changed = INSIGHTS_FILE in new
     if options.count:
-        for kind in counting.ENTITY_KINDS:
+        for kind in ENTITY_KINDS:
             named = (each for each in insights["entities"][kind] if each.get("mention_count") is not None)
             lines += [f"{kind.replace('_', ' ')}: {each['label']}: {each['mention_count']}" for each in named]
     done = _done(options, f"be counted from {_reviews(reviews)}" if is_changed else "stay as it is")

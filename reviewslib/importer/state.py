@@ -57,7 +57,6 @@ class State:
     held: dict[str, str] = field(default_factory=dict)  # one whose removals the brake held back, likewise
     suppressed: int = 0  # lines of suppressed.txt
     reviews_digest: str = ""  # of reviews.json as last written
-    insights: str = ""  # digest of insights.json as last counted
     annotated: dict[str, str] = field(default_factory=dict)  # digests of annotation and review by id
     reviews: dict[str, Entry] = field(default_factory=dict)  # by id, those that are gone included
 

@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
-from reviewslib.dataset.insights import ENTITY_KINDS, QUOTATION_MARKS
+from reviewslib.dataset.insights import ENTITY_KINDS, QUOTATION_MARKS, language_models
 from reviewslib.dataset.provenance import (
     UNKNOWN_SOURCE,
     published_on,
@@ -531,6 +531,7 @@ def _shown(dataset: Dataset, links: Links) -> dict[str, Json]:
         "areas": (business.get("service_areas") or ())[:MOST_AREAS],
         "distribution": distribution(dataset),
         "insights": insights,
+        "is_read_by_model": bool(language_models(insights)),
         "aspects": aspects(insights["aspects"]),
         "topics": by_mentions(insights["topics"], MOST_TOPICS),
         "trend": trend(insights["temporal"]["monthly"]),

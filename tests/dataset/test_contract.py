@@ -70,7 +70,7 @@ def test_it_stands_alone_and_all_its_components_are_used() -> None:
 def test_the_schemas_of_the_files_are_valid_and_each_is_used() -> None:
     Draft202012Validator.check_schema(small.FILE_SCHEMAS)
     used = {ref.removeprefix("#/$defs/") for ref in references(small.FILE_SCHEMAS)}
-    assert set(FILE_SCHEMAS) - used == {"ReviewsFile", "EditorialFile"}
+    assert set(FILE_SCHEMAS) - used == {"ReviewsFile", "EditorialFile", "AnnotationsFile"}
     found, shared = references(small.FILE_SCHEMAS) - {f"#/$defs/{name}" for name in used}, set[str]()
     while names := {ref.rpartition("/")[2] for ref in found} - shared:
         shared |= names

@@ -1,6 +1,6 @@
 """Counted insights are what their definitions say, and nothing that a person wrote is lost.
 
-The sample - Figures - Months and trend - Mentions - Examples - Merging - Judgement
+The sample - Figures - Months and trend - Mentions - Examples - Merging - Annotations - Phrases - Judgement
 """
 
 import json
@@ -20,10 +20,18 @@ from reviewslib.dataset.insights import (
     MODEL,
     compare_annotations,
     compute_insights,
+    entry_keys,
+    is_counted,
+    is_edited,
+    language_models,
+    left_out,
+    merged_annotations,
     misspelled_keys,
     name_violations,
     refresh_insights,
     stale_references,
+    text_digest,
+    unread_reviews,
     value_digest,
 )
 from reviewslib.dataset.reviews import editorial_violations, read_file, served_reviews
@@ -61,26 +69,41 @@ WRITTEN: Object = json.loads((small.ROOT / "data" / "insights.json").read_bytes(
 
 
 def test_the_sample_counted_from_its_own_annotations_has_its_own_figures() -> None:
-    editorial = {key: value for key, value in WRITTEN.items() if key not in COUNTED_KEYS} | {"entities": {}}
-    for kind, entries in WRITTEN["entities"].items():
-        without = [{key: entry[key] for key in entry if key not in FIGURES} for entry in entries]
-        editorial["entities"][kind] = [entry | {"aliases": []} for entry in reversed(without)]
+    def named(entries: list[Object]) -> list[Object]:
+        return [{"id": entry["id"], "label": entry["label"]} for entry in reversed(entries)]
+
+    def figures(document: Object) -> list[Any]:
+        lists = [document["aspects"], document["topics"], *map(document["entities"].get, ENTITY_KINDS)]
+        chosen = {"top_phrases", "example_review_ids", "summary"}
+        return [
+            [{key: entry[key] for key in entry.keys() - chosen} for entry in entries] for entries in lists
+        ]
+
+    editorial = {key: value for key, value in WRITTEN.items() if key not in COUNTED_KEYS}
+    assert list(name_violations(editorial)) == list(stale_references(SAMPLE, editorial)) == []
+    assert list(left_out(SAMPLE, editorial, {})) == unread_reviews(SAMPLE, editorial, {}) == []
     expected = {key: value for key, value in WRITTEN.items() if key not in ("version", "generated_at")}
     assert compute_insights(SAMPLE, editorial) == expected | {"model": MODEL}
-    assert list(name_violations(editorial)) == list(stale_references(SAMPLE, editorial)) == []
+    editorial |= {kind: named(WRITTEN[kind]) for kind in ("aspects", "topics")}
+    editorial["entities"] = {kind: named(entries) for kind, entries in WRITTEN["entities"].items()}
+    assert figures(compute_insights(SAMPLE, editorial)) == figures(WRITTEN)
 
 
 # ---- Figures ----
 
 
-def test_the_version_grows_only_with_what_is_counted() -> None:
+def test_the_version_grows_with_what_is_counted_and_an_edit_shows() -> None:
     then, now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
-    first = refresh_insights({}, SAMPLE, {}, then)
-    assert first == compute_insights(SAMPLE) | {"version": 1, "generated_at": "2026-01-02T03:04:05Z"}
-    assert refresh_insights(first, SAMPLE, {}, now) == first
-    second = refresh_insights(first, SAMPLE[1:], {"own": 1}, now)
-    added = {"own": 1, "version": 2, "generated_at": "2026-02-01T00:00:00Z"}
-    assert second == compute_insights(SAMPLE[1:]) | added
+    counted, later = compute_insights(SAMPLE), compute_insights(SAMPLE[1:], {"own": 1})
+    first = refresh_insights({}, counted, then)
+    stamped = {"version": 1, "generated_at": "2026-01-02T03:04:05Z"} | counted
+    assert first == stamped | {"counted_digest": value_digest(stamped)}
+    assert refresh_insights(first, counted, now) == first
+    second = json.loads(json.dumps(refresh_insights(first, later, now)))
+    assert (second["version"], second["generated_at"]) == (2, "2026-02-01T00:00:00Z")
+    assert is_counted(second) and not is_edited(second)
+    assert is_edited(second | {"summary": "Best"}) and is_edited(stamped)
+    assert not is_counted(WRITTEN) and not is_counted({"model": None})
 
 
 def test_without_reviews_an_entry_has_no_figures_and_no_examples() -> None:
@@ -186,7 +209,7 @@ def test_the_trend_needs_enough_reviews_a_change_and_no_noise(
 # ---- Mentions ----
 
 
-def test_the_label_is_no_alias_replies_are_not_searched_and_a_review_mentions_once() -> None:
+def test_only_aliases_count_once_a_review_and_never_in_replies() -> None:
     assert saying("Hana I.", "Nobody")["mention_count"] == 0
     answered = rated(5, text="Good", owner_reply={"text": "Hana thanks you"})
     assert compute_insights(answered, entry(aliases=["Hana"]))["per_review"]["999"]["technicians"] == []
@@ -201,7 +224,7 @@ def test_annotations_name_people_by_label_and_all_else_by_id() -> None:
         assert note[kind] == ["Hana I." if kind == "technicians" else "hana"]
 
 
-def test_an_entry_has_the_figures_of_its_mentions_and_the_most_mentioned_comes_first() -> None:
+def test_an_entry_has_figures_of_its_mentions_most_mentioned_first() -> None:
     texts = {3: "a b", 4: "b", 5: "b c d"}
     reviews = verified(*(small.review(f"{n}", rating=n, text=text) for n, text in texts.items()))
     names = [("z", "D", "d"), ("b", "B", "b"), ("a", "D", "d"), ("q", "C", "c"), ("n", "N", "n")]
@@ -272,25 +295,32 @@ def test_what_a_person_wrote_wins_key_by_key_and_null_means_count(by_hand: Objec
     [
         ({"mention_count": 9, "score": -0.5}, {"mention_count": 9, "score": -0.5}),  # no aliases: untouched
         ({"aliases": None, "mention_count": 9}, {"mention_count": 9}),
-        ({"aliases": ["Hana"], "mention_count": 9}, {"mention_count": 1, "average_rating": 5, "score": 1}),
+        ({"aliases": ["Hana"], "mention_count": 9}, {"mention_count": 9}),
+        ({"aliases": ["Hana"], "score": None}, {"mention_count": 1, "average_rating": 5, "score": 1}),
         ({"aliases": ["Hana"], "example_review_ids": ["x"]}, {"example_review_ids": ["x"]}),
         ({"aliases": ["Hana"], "example_review_ids": []}, {"example_review_ids": []}),
         ({"aliases": ["Hana"], "example_review_ids": None}, {"example_review_ids": ["999"]}),
         ({"aliases": ["Hana"], "top_phrases": ["y"], "own": 1}, {"top_phrases": ["y"], "own": 1}),
     ],
 )
-def test_an_entry_is_counted_where_it_has_aliases_and_keeps_the_rest(written: Object, kept: Object) -> None:
+def test_an_entry_with_aliases_is_counted_unless_it_has_figures_of_its_own(
+    written: Object, kept: Object
+) -> None:
     (found,) = compute_insights(rated(5, text=LONG), entry(**written))["entities"]["technicians"]
     assert kept.items() <= found.items()
     assert "aliases" not in found
-    assert found.keys() == {"id", "label", *kept} or "aliases" in written
+    assert found.keys() == {"id", "label", *kept} or "mention_count" not in written
 
 
 def test_other_keys_are_kept_and_those_that_are_counted_are_not() -> None:
     by_hand = {"summary": "", "topics": [{"id": "t", "label": "T"}], "own": {"a": [1]}, "pull_quote": None}
+    proposed = {"proposed_summary": "x", "proposed_entities": entry()["entities"]}
     wrong = dict.fromkeys(COUNTED_KEYS, "by hand")
-    assert wrong.keys() == {"version", "generated_at", *compute_insights([])} - {"entities", "per_review"}
-    document = compute_insights(rated(5), by_hand | wrong)
+    assert wrong.keys() == {"version", "generated_at", "counted_digest", *compute_insights([])} - {
+        "entities",
+        "per_review",
+    }
+    document = compute_insights(rated(5), by_hand | wrong | proposed)
     assert document == compute_insights(rated(5)) | by_hand
     for nothing in ({}, {"entities": None}):
         assert compute_insights(rated(5), nothing) == compute_insights(rated(5), None)
@@ -321,6 +351,216 @@ def test_what_is_counted_has_the_form_of_the_file_and_no_aliases(editorial: Obje
     assert "aliases" not in json.dumps(document)
     assert json.dumps(compute_insights(reviews, editorial)) == json.dumps(document)
     assert json.dumps([reviews, editorial]) == before
+
+
+# ---- Annotations ----
+
+VOCABULARY: Object = {
+    "aspects": [{"id": "price", "label": "Price"}, {"id": "wait", "label": "Waiting"}],
+    "topics": [{"id": "desk", "label": "Desk"}],
+    "entities": {"technicians": [{"id": "hana", "label": "Hana I.", "aliases": ["Hana"]}]},
+}
+
+
+def praise(aspect: str = "price", sentiment: str = "positive", phrase: str | None = None) -> Object:
+    return {"id": aspect, "sentiment": sentiment, "phrase": phrase}
+
+
+def annotated(reviews: list[Any], *lists: Object, keys: Any = None) -> Object:
+    """An AnnotationsFile in which the model m read these reviews, with these lists."""
+    each = {"vocabulary": "v", "model": "m"}
+    notes = {
+        review["id"]: {"text_digest": text_digest(review)} | each | said
+        for review, said in zip(reviews, lists, strict=True)
+    }
+    return {"vocabularies": {"v": entry_keys(VOCABULARY) if keys is None else keys}, "reviews": notes}
+
+
+LISTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "aspects": st.none()
+        | st.lists(
+            st.builds(
+                praise,
+                st.sampled_from(["price", "wait", "?"]),
+                st.sampled_from(VALUES := ["positive", "neutral", "negative"]),
+            )
+        ),
+        "technicians": st.none() | st.lists(st.sampled_from(["hana", "?"])),
+        "topics": st.none() | st.lists(st.sampled_from(["desk", "?"])),
+    },
+)
+
+
+@given(
+    stars=st.lists(st.integers(1, 5), min_size=1, max_size=5),
+    data=st.data(),
+)
+def test_figures_of_annotations_are_their_plain_definition(stars: list[int], data: st.DataObject) -> None:
+    reviews = rated(*stars, text="Hana")
+    by_model, by_hand = (data.draw(st.lists(LISTS, min_size=len(stars), max_size=len(stars))) for _ in "ab")
+    people = {"hana": "Hana I."}
+    for said in by_hand:  # a person writes names
+        if said.get("technicians"):
+            said["technicians"] = [people.get(id, id) for id in said["technicians"]]
+    per_review = {review["id"]: said for review, said in zip(reviews, by_hand, strict=True)}
+    document = compute_insights(
+        reviews, VOCABULARY | {"per_review": per_review}, annotated(reviews, *by_model)
+    )
+
+    def mentions(number: int, kind: str) -> list[Any]:
+        written = by_hand[number].get(kind)
+        return (by_model[number].get(kind) or []) if written is None else written
+
+    for aspect in document["aspects"]:
+        sentiments = []
+        for number in range(len(stars)):
+            values = {each["sentiment"] for each in mentions(number, "aspects") if each["id"] == aspect["id"]}
+            if values:
+                telling = values - {"neutral"}
+                sentiments.append(telling.pop() if len(telling) == 1 else "neutral")
+        count, counts = len(sentiments), [sentiments.count(value) for value in VALUES]
+        assert [aspect[f"{value}_count"] for value in VALUES] == counts
+        assert aspect["mention_count"] == count == sum(counts)
+        assert aspect["positive_pct"] == (round(100 * counts[0] / count, 1) if count else None)
+        assert aspect["score"] == (round((counts[0] - counts[2]) / count, 2) if count else None)
+    (desk,), (person,) = document["topics"], document["entities"]["technicians"]
+    raising = [star for n, star in enumerate(stars) if "desk" in mentions(n, "topics")]
+    written = [said.get("technicians") for said in by_hand]  # else the alias in the text finds her
+    named = [star for n, star in enumerate(stars) if written[n] is None or "Hana I." in written[n]]
+    for counted, of in ((desk, raising), (person, named)):
+        assert counted["mention_count"] == len(of)
+        assert counted["score"] == (
+            round(sum((star - 3) / 2 for star in of) / len(of), 2) + 0.0 if of else None
+        )
+    INSIGHTS_FILE.validate(document)
+
+
+def test_an_entry_without_aliases_has_figures_once_somebody_looked_for_it() -> None:
+    reviews, editorial = (
+        rated(5, 1, text="Hana"),
+        VOCABULARY | {"entities": {"services": [{"id": "s", "label": "S"}]}},
+    )
+
+    def counts(*arguments: Any) -> list[Any]:
+        document = compute_insights(reviews, *arguments)
+        lists = [document["aspects"], document["topics"], document["entities"]["services"]]
+        return [entry.get("mention_count") for entries in lists for entry in entries]
+
+    assert counts(editorial) == [None, None, None, None]
+    notes = annotated(
+        reviews, {"aspects": [praise()]}, {"failed": "no answer"}, keys=["aspects/price", "topics/desk"]
+    )
+    assert counts(editorial, notes) == [1, None, 0, None]
+    by_hand = {"per_review": {"999": {"aspects": []}, "gone": {"services": ["s"]}}}
+    assert counts(editorial | by_hand, notes) == [0, 0, 0, None]
+
+
+def test_an_annotation_counts_while_its_review_has_the_text_read() -> None:
+    reviews = rated(5, 4, text="Cheap")
+    notes = annotated(reviews, *[{"aspects": [praise()], "technicians": ["hana"], "score": -1}] * 2)
+    notes["reviews"]["gone"] = notes["reviews"]["999"] | {"vocabulary": "w"}
+    notes["vocabularies"]["w"] = ["aspects/wait"]
+    edited = [reviews[0] | {"text": "Cheap!"}, reviews[1]]
+    document = compute_insights(edited, VOCABULARY, notes)
+    assert [entry.get("mention_count") for entry in document["aspects"]] == [1, 0]
+    assert [note["technicians"] for note in document["per_review"].values()] == [[], ["Hana I."]]
+    assert document["per_review"]["998"]["score"] == 0.5  # that a person alone may give
+    assert document["model"] == f"{MODEL}; reviews read by m" and language_models(document) == "m"
+    assert language_models(compute_insights(edited, VOCABULARY)) == language_models({}) == ""
+    left = {"vocabularies": {"v": entry_keys(VOCABULARY)}, "reviews": {"998": notes["reviews"]["998"]}}
+    assert merged_annotations(edited, notes, {}) == left
+    assert merged_annotations([], notes, {}) == {"vocabularies": {}, "reviews": {}}
+    failed = left | {"reviews": {"998": {**left["reviews"]["998"], "failed": "cut off"}}}
+    again = {"998": {"text_digest": text_digest(reviews[1]), "vocabulary": "v", "model": "m"}}
+    assert (
+        merged_annotations(edited, notes, {"reviews": {"998": again["998"] | {"failed": "cut off"}}})
+        == failed
+    )
+    assert merged_annotations(edited, notes, {"reviews": again}) == left | {"reviews": again}
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "keys", "by_hand", "is_unread"),
+    [
+        ("Cheap", None, None, {}, True),
+        ("Cheap", {}, None, {}, False),
+        ("Cheap", {}, [*entry_keys(VOCABULARY), "topics/removed"], {}, False),
+        ("Cheap", {}, entry_keys(VOCABULARY)[1:], {}, True),  # an entry is new
+        ("Cheap", {"failed": "cut off"}, None, {}, False),
+        (" ", None, None, {}, False),
+        (None, None, None, {}, False),
+        ("Cheap", None, None, {"aspects": [], "topics": [], "technicians": []}, False),
+        ("Cheap", None, None, {"aspects": [], "topics": [], "services": []}, True),
+    ],
+)
+def test_a_review_with_words_is_unread_until_it_was_read_with_every_entry(
+    text: str | None, said: Object | None, keys: Any, by_hand: Object, is_unread: bool
+) -> None:
+    reviews, editorial = rated(5, text=text), VOCABULARY | {"per_review": {"999": by_hand}}
+    notes = {} if said is None else annotated(reviews, said, keys=keys)
+    assert unread_reviews(reviews, editorial, notes) == (reviews if is_unread else [])
+    if said is not None:
+        edited = [reviews[0] | {"text": "New"}]
+        assert unread_reviews(edited, editorial, notes) == edited
+        asked_again = is_unread or "failed" in said
+        assert unread_reviews(reviews, editorial, notes, again=True) == (reviews if asked_again else [])
+
+
+def test_unknown_names_and_phrases_are_left_out_and_named_once() -> None:
+    reviews = rated(5, 4, text="Cheap, and fast")
+    said = {"aspects": [praise(phrase="Cheap"), praise(phrase="cheap"), praise("?")], "topics": ["?"]}
+    notes = annotated(reviews, said, said)
+    editorial = VOCABULARY | {"per_review": {"999": {"technicians": ["Bo"]}}}
+    document = compute_insights(reviews, editorial, notes)
+    assert document["aspects"][0]["top_phrases"] == ["Cheap"]
+    assert [note.get("topics") for note in document["per_review"].values()] == [[], []]
+    assert {each["id"] for each in document["per_review"]["998"]["aspects"]} == {"price"}
+    assert list(left_out(reviews, editorial, notes)) == [
+        'aspects: "?" has no entry and is not counted, in 2 review(s)',
+        'technicians: "Bo" has no entry and is not counted, in 1 review(s)',
+        'topics: "?" has no entry and is not counted, in 2 review(s)',
+        '"cheap" does not stand in its review and is not shown, in 2 review(s)',
+    ]
+    assert list(left_out(reviews, VOCABULARY, annotated(reviews, {}, {}))) == []
+
+
+# ---- Phrases ----
+
+
+@pytest.mark.parametrize(
+    ("said", "phrases"),
+    [
+        ("+a +b +c +d +e", "abcd"),  # the newest
+        ("+a +b +c +d +e +e", "eabc"),  # the most frequent first
+        ("+a +b +c +d -e", "abce"),  # the minority has a voice
+        ("-a -b -c -d +e", "abce"),
+        ("-a +b +c", "bca"),
+        ("0a +b", "ba"),
+        ("+a +A +b", "ab"),  # the same in another case, as the newest writes it
+        ("+a -b", "ab"),
+        ("", ""),
+    ],
+)
+def test_phrases_are_the_most_frequent_and_one_of_the_minority(said: str, phrases: str) -> None:
+    names = {"+": "positive", "0": "neutral", "-": "negative"}
+    reviews = [review | {"text": "abcdeA"} for review in rated(*[5] * len(said.split()))]
+    notes = [{"aspects": [praise("price", names[each[0]], each[1])]} for each in said.split()]
+    counted = compute_insights(reviews, VOCABULARY, annotated(reviews, *notes))["aspects"]
+    assert [entry.get("top_phrases") for entry in counted if entry["id"] == "price"] == [
+        list(phrases) if said else None
+    ]
+
+
+def test_an_aspect_shows_a_review_that_faults_it_whatever_its_stars() -> None:
+    reviews = rated(*[5] * 6, text=LONG)
+    notes = [{"aspects": [praise(sentiment="positive" if n < 5 else "negative")]} for n in range(6)]
+    (price, _) = compute_insights(reviews, VOCABULARY, annotated(reviews, *notes))["aspects"]
+    assert price["example_review_ids"] == ["999", "998", "997", "994"]
+    own = [{"id": "price", "label": "P", "top_phrases": ["x"], "example_review_ids": []}]
+    (kept,) = compute_insights(reviews, VOCABULARY | {"aspects": own}, annotated(reviews, *notes))["aspects"]
+    assert kept == {key: value for key, value in price.items() if key not in own[0]} | own[0]
 
 
 # ---- Judgement ----
@@ -354,7 +594,7 @@ def test_what_stands_for_two_entries_and_aliases_elsewhere_are_faults(
     assert list(name_violations(TWO)) == []
 
 
-def test_one_name_may_mean_entries_of_two_kinds_and_one_alias_may_be_listed_twice() -> None:
+def test_a_name_may_stand_for_two_kinds_and_be_listed_twice() -> None:
     entries = [{"id": "a", "label": "A", "aliases": ["x", "X"]}]
     both = {"entities": {"services": entries, "problems": [*entries, {"id": "b", "label": "A"}]}}
     assert list(name_violations(both)) == []
@@ -380,14 +620,14 @@ def test_a_document_of_any_form_is_judged(value: Any) -> None:
         ("per_review", {"x": {"score": 2}}, ["2 is greater than the maximum of 1"]),
     ],
 )
-def test_the_form_of_the_editorial_file_is_that_of_the_insights_with_aliases(
+def test_the_editorial_file_has_the_form_of_insights_with_aliases(
     place: str, value: Any, reasons: list[str]
 ) -> None:
     found = CONTRACT.editorial_file.violations(small.changed(TWO, small.steps(place), value))
     assert [reason for _, reason in found] == reasons
 
 
-def test_the_editorial_file_is_read_as_it_is_and_its_faults_are_told_together_under_its_name() -> None:
+def test_faults_of_the_editorial_file_are_reported_together() -> None:
     def read(value: Object) -> tuple[Any, list[str]]:
         data = small.file_bytes(value)
         document, faults = read_file("e.json", data, CONTRACT.editorial_file, editorial_violations)
@@ -413,6 +653,8 @@ def test_ids_that_are_gone_and_phrases_that_stand_nowhere_are_told() -> None:
         "topics": [{"id": "t", "label": "T", "example_review_ids": ["999"]}],
         "per_review": {"999": {}, "w": {"score": 1}},
         "own": {"review_ids": [[1], None]},
+        "proposed_summary_review_ids": ["999", "v"],
+        "proposed_pull_quote": "bad",
     }
     person = ("entities", "technicians", 0)
     assert list(stale_references(reviews, editorial)) == [
@@ -420,13 +662,15 @@ def test_ids_that_are_gone_and_phrases_that_stand_nowhere_are_told() -> None:
         ((*person, "top_phrases", 1), '"bad" stands in no review'),
         (("faq", 0, "review_ids", 0), 'no review with the id "z" is served'),
         (("per_review", "w"), 'no review with the id "w" is served'),
+        (("proposed_summary_review_ids", 1), 'no review with the id "v" is served'),
+        (("proposed_pull_quote",), '"bad" stands in no review'),
     ]
     assert list(stale_references(reviews, {"pull_quote": "none", "entities": None})) == [
         (("pull_quote",), '"none" stands in no review')
     ]
 
 
-def test_keys_that_are_nearly_known_ones_are_told_with_these_and_others_are_the_owners() -> None:
+def test_misspelled_keys_are_named_and_other_keys_are_the_owners() -> None:
     editorial = {
         "sumary": "Good",
         "mine": {"summry": 1},
@@ -447,7 +691,7 @@ def test_keys_that_are_nearly_known_ones_are_told_with_these_and_others_are_the_
     assert list(misspelled_keys(WRITTEN, CONTRACT.schemas)) == []
 
 
-def test_reviews_that_changed_since_their_annotation_are_told_until_it_is_renewed() -> None:
+def test_reviews_changed_since_their_annotation_are_named() -> None:
     def compare(stars: float, text: str, score: float, known: dict[str, str]) -> Any:
         notes = {"999": {"score": score}, "998": {"score": 0.5}, "997": {}, "gone": {"score": 0}}
         return compare_annotations(rated(stars, 4, 3, text=text), notes, known)

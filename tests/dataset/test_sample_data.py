@@ -179,24 +179,3 @@ def test_examples_mention_their_subject_and_hold_its_phrases() -> None:
 
 def test_the_insights_are_younger_than_the_reviews() -> None:
     assert max(map(day_of, VERIFIED.values())) <= INSIGHTS["generated_at"][:10] <= "2026-11-30"
-
-
-def test_an_aspect_counts_the_reviews_that_speak_of_it() -> None:
-    for aspect in INSIGHTS["aspects"]:
-        sentiments = list(sentiments_about(aspect["id"]).values())
-        counts = {name: sentiments.count(name) for name in VALUE}
-        assert {name: aspect[f"{name}_count"] for name in VALUE} == counts
-        assert aspect["mention_count"] == len(sentiments) == sum(counts.values())
-        assert aspect["positive_pct"] == round(100 * counts["positive"] / len(sentiments), 1)
-        assert aspect["score"] == mean(VALUE[sentiment] for sentiment in sentiments)
-
-
-def test_a_topic_averages_the_reviews_that_mention_it() -> None:
-    for topic in INSIGHTS["topics"]:
-        scores = [PER_REVIEW[id]["score"] for id in mentioning("topics", topic)]
-        assert (topic["mention_count"], topic["score"]) == (len(scores), mean(scores))
-
-
-def test_lists_are_ordered_by_mentions_then_id() -> None:
-    for items in (INSIGHTS["aspects"], INSIGHTS["topics"]):
-        assert items == sorted(items, key=lambda item: (-item["mention_count"], item["id"]))

@@ -106,7 +106,7 @@ def test_an_import_counts_what_the_owner_lists_and_only_when_it_changes(
     assert shop.run("--count") == EXIT_SUCCESS
     assert (insights(shop)["version"], insights(shop)["review_count"]) == (4, 4)
     with monkeypatch.context() as patch:  # what the daemon would refuse is not written
-        patch.setattr(command.counting, "refresh_insights", lambda *_: {"version": "x"})
+        patch.setattr(command.counting.insights, "refresh_insights", lambda *_: {"version": "x"})
         assert shop.run("--count") == EXIT_BAD_DATA
     assert insights(shop)["version"] == 4
 

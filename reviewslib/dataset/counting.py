@@ -1,0 +1,122 @@
+"""`insights.json` is counted: from the contents of the data files to the content of the new one.
+
+This module opens no file: contents come in and go out as bytes, by the names of the files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from reviewslib.dataset import insights
+from reviewslib.dataset.contract import BadData, Contract, Fault
+from reviewslib.dataset.reviews import (
+    INSIGHTS_FILE,
+    REVIEWS_FILE,
+    editorial_violations,
+    insight_violations,
+    load,
+    read_file,
+    review_violations,
+    served_reviews,
+)
+from reviewslib.dataset.strict_json import Json, Object, decode, encode
+from reviewslib.links import Links
+
+EDITORIAL_FILE, ANNOTATIONS_FILE = "editorial.json", "annotations.json"
+COUNTED_FILES = (REVIEWS_FILE, EDITORIAL_FILE, ANNOTATIONS_FILE, INSIGHTS_FILE)  # that counting reads
+Contents = dict[str, bytes | None]  # of COUNTED_FILES, None for a file that is absent
+
+
+class Sources(NamedTuple):
+    """What insights are counted from. Nobody changes it."""
+
+    reviews: Sequence[Object]  # as served
+    editorial: dict[str, Json]  # as EditorialFile, as it was written
+    annotations: dict[str, Json]  # as AnnotationsFile, as it was written
+
+
+SOURCE_FILES = (REVIEWS_FILE, EDITORIAL_FILE, ANNOTATIONS_FILE)  # of the members of Sources
+
+
+def read_source(contract: Contract, file: str, content: bytes | None) -> Json:
+    """A member of Sources from the content of its file. Raises BadData."""
+    if content is None and file == REVIEWS_FILE:
+        raise BadData([Fault(file, (), "there is none")])
+    form, violations = {
+        REVIEWS_FILE: (contract.reviews_file, review_violations),
+        EDITORIAL_FILE: (contract.editorial_file, editorial_violations),
+        ANNOTATIONS_FILE: (contract.annotations_file, lambda document: iter(())),
+    }[file]
+    document, faults = read_file(file, content or b"{}", form, violations)
+    if faults:
+        raise BadData(faults)
+    return served_reviews(document["reviews"], {}) if file == REVIEWS_FILE else decode(content or b"{}")
+
+
+def is_wanted(contents: Contents) -> bool:
+    """Whether an import counts anew: the owner lists something, or insights.json was counted before."""
+    before = contents[INSIGHTS_FILE]
+    is_listed = contents[EDITORIAL_FILE] is not None or contents[ANNOTATIONS_FILE] is not None
+    return is_listed or (before is not None and insights.is_counted(decode(before)))
+
+
+class Count(NamedTuple):
+    """The result of counting."""
+
+    contents: dict[str, bytes]  # of the files to write, in this order
+    insights: Object
+    lines: list[str]  # for the report
+
+
+def count(contract: Contract, contents: Contents, now: datetime) -> Count:
+    """Count the insights anew; `now` is UTC. Raises BadData.
+
+    Annotations of texts that are gone go. An insights.json that was not counted becomes editorial.json.
+    """
+    before = _insights_before(contract, contents)
+    new, lines = dict[str, bytes](), list[str]()
+    if before and not insights.is_counted(before):
+        own = {key: value for key, value in before.items() if key not in insights.COUNTED_KEYS}
+        new[EDITORIAL_FILE] = readable(own)
+        counted = ", ".join(key for key in before if key not in own)
+        lines.append(f"{INSIGHTS_FILE} becomes {EDITORIAL_FILE}, without what is counted: {counted}")
+    sources = Sources(*(read_source(contract, file, (contents | new)[file]) for file in SOURCE_FILES))
+    reviews, editorial, annotations = sources
+    misspelled = insights.misspelled_keys(editorial, contract.schemas)
+    for path, reason in (*misspelled, *insights.stale_references(reviews, editorial)):
+        lines.append(f"warning: {Fault(EDITORIAL_FILE, path, reason)}")
+    lines += [f"warning: {sentence}" for sentence in insights.left_out(*sources)]
+    if contents[ANNOTATIONS_FILE] is not None:
+        current = insights.merged_annotations(reviews, annotations, {})
+        new |= {ANNOTATIONS_FILE: encode(current)} if current != annotations else {}
+        if unread := insights.unread_reviews(*sources):
+            lines.append(f"reviews that wait to be read by the model, with reviewsd-insights: {len(unread)}")
+    after = insights.refresh_insights(before, insights.compute_insights(*sources), now)
+    if after != before:
+        new[INSIGHTS_FILE] = readable(after)
+        load(contract, contents[REVIEWS_FILE] or b"", new[INSIGHTS_FILE], Links())
+    return Count(new, after, lines)
+
+
+def _insights_before(contract: Contract, contents: Contents) -> dict[str, Json]:
+    """What insights.json holds, if it may be replaced. Raises BadData."""
+    content = contents[INSIGHTS_FILE] or b"{}"
+    _, faults = read_file(INSIGHTS_FILE, content, contract.insights_file, insight_violations)
+    before: dict[str, Json] = {} if faults else decode(content)
+    if insights.is_counted(before) and insights.is_edited(before):
+        reason = f"changed by hand; put that into {EDITORIAL_FILE} and remove this file"
+        faults.append(Fault(INSIGHTS_FILE, (), reason))
+    elif before and not insights.is_counted(before) and contents[EDITORIAL_FILE] is not None:
+        reason = f"not made from {EDITORIAL_FILE}, which is there, too; put all into that and remove this"
+        faults.append(Fault(INSIGHTS_FILE, (), reason))
+    if faults:
+        raise BadData(faults)
+    return before
+
+
+def readable(document: Json) -> bytes:
+    """A data file that people can read, keys in their order."""
+    return json.dumps(document, ensure_ascii=False, indent=1).encode() + b"\n"

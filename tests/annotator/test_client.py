@@ -1,0 +1,156 @@
+"""The client takes what servers of the protocol say, and stops with a sentence where nothing else is left."""
+
+import socket
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+from model_server import ModelServer, completion, fault, model_server
+
+from reviewslib.annotator.client import Client, Stopped, address_of, key_for
+from reviewslib.annotator.prompts import BadAnswer, annotation_prompt
+
+EDITORIAL = {"aspects": [{"id": "price", "label": "Price"}]}
+PROMPT = annotation_prompt(EDITORIAL)._replace(reviews=[{"id": "a", "text": "price"}])
+READ = {"a": {"aspects": [{"id": "price", "sentiment": "positive", "phrase": "price"}]}}
+QUOTA = fault(429, "You exceeded your quota", "insufficient_quota")
+TOMORROW = format_datetime(datetime.now(UTC) + timedelta(days=1), usegmt=True)
+
+
+def asked(server: ModelServer, *first: Any, key: str = "", timeout: float = 60) -> tuple[Any, list[float]]:
+    """What a client gets from a server that answers with `first` before it reads well, and its pauses."""
+    server.next, server.requests, pauses = list(first), [], list[float]()
+    return Client(server.url, "m", key, timeout, pauses.append).ask(PROMPT), pauses
+
+
+def test_a_busy_server_is_asked_again_after_the_time_that_it_names() -> None:
+    with model_server() as server:
+        long_ago = fault(503, Retry_After="Wed, 21 Oct 2015 07:28:00 GMT")
+        responses = [fault(429, Retry_After="7"), long_ago, fault(503, "Loading model"), fault(502)]
+        assert asked(server, *responses) == (READ, [7, 0, 4, 8])
+        for wanted in ("61", "999999999", TOMORROW):
+            with pytest.raises(Stopped, match=r"busy \(status 429\)"):
+                asked(server, fault(429, Retry_After=wanted))
+
+
+def test_another_name_of_the_limit_is_learnt_once() -> None:
+    told = fault(400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.")
+    with model_server() as server:
+        assert asked(server, told) == (READ, [])
+        assert [request.get("max_completion_tokens") for request in server.requests] == [None, 380]
+        with pytest.raises(BadAnswer, match="Unsupported"):
+            asked(server, told, told)
+
+
+@pytest.mark.parametrize(
+    ("response", "sentence"),
+    [
+        (fault(401, "Incorrect key: sesame"), "the server refuses the key; --key-variable names"),
+        (fault(403, "sesame"), "the server refuses the key"),
+        (fault(404, 'model "m" not found, sesame'), 'status 404: model "m" not found, [key]'),
+        (fault(402), "the quota or the credit at the server is used up"),
+        (QUOTA, "the quota or the credit at the server is used up"),
+        (fault(307, Location="http://127.0.0.1:1/"), "redirects to http://127.0.0.1:1/"),
+        (fault(418, "tea"), "status 418: tea"),
+    ],
+)
+def test_a_stop_has_a_sentence_that_says_why_without_the_key(response: Any, sentence: str) -> None:
+    with model_server() as server:
+        with pytest.raises(Stopped) as stop:
+            asked(server, response, key="sesame")
+        assert sentence in str(stop.value) and "sesame" not in str(stop.value)
+        assert len(server.requests) == 1
+        assert server.headers[0]["Authorization"] == "Bearer sesame"
+
+
+def number(*numbers: float, **more: Any) -> Any:
+    """An answer for these numbers."""
+    return completion({"reviews": [{"n": n, "aspects": []} | more for n in numbers]})
+
+
+@pytest.mark.parametrize(
+    ("response", "reason"),
+    [
+        (fault(400, "the request exceeds the context"), "status 400: the request exceeds the context"),
+        (fault(500, "\x1b[2J\nx" * 99), "status 500: \x1b[2J x"),
+        (completion('{"reviews": [', "length"), "the answer was cut off"),
+        (completion(None, refusal="I cannot"), "the model refused"),
+        (completion("", "content_filter"), "the model refused"),
+        (completion("Sure! Here is"), "the answer is not JSON"),
+        (completion('{"reviews": [{"n": NaN}]}'), "the answer is"),
+        (completion("[" * 99), "the answer is not"),
+        ((200, {}, [b"<html>"]), "the answer is not JSON"),
+        ((200, {}, [b'{"error": "Unexpected endpoint"}']), "no completion: Unexpected endpoint"),
+        ((200, {}, [b"[]"]), "the server gave no completion"),
+        ((200, {"Content-Length": "900"}, [b'{"choices": [{"mess']), "the answer is not JSON"),
+        ((200, {"Transfer-Encoding": "chunked"}, [b"5\r\n{"]), "the server broke its answer off"),
+        (number(), "leaves out reviews or repeats them"),
+        (number(1, 1), "leaves out reviews or repeats them"),
+        (number(2), "leaves out reviews or repeats them"),
+        (number(1, score=1), "breaks its schema at $.reviews[0]"),
+        (number(1, aspects=[{"id": "wait", "sentiment": "negative", "phrase": None}]), "breaks its schema"),
+        (number(1, aspects=[{"id": "price", "sentiment": "good", "phrase": None}]), "breaks its schema"),
+        (number(1, aspects=[{"id": "price", "sentiment": "neutral"}]), "breaks its schema"),
+    ],
+)
+def test_an_answer_that_cannot_be_used_has_a_reason(response: Any, reason: str) -> None:
+    with model_server() as server, pytest.raises(BadAnswer) as fault:
+        asked(server, response)
+    assert reason in str(fault.value) and len(str(fault.value)) < 300
+
+
+def test_a_server_that_is_not_there_or_hangs_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(Stopped, match=f"no server answers at http://127.0.0.1:{port}/v1/chat/completions: "):
+        Client(f"http://127.0.0.1:{port}/v1/", "m", "", 60).ask(PROMPT)
+    with model_server() as server, pytest.raises(Stopped, match=r"no answer within 0\.1 s"):
+        asked(server, server.hang, timeout=0.1)
+
+
+@pytest.mark.parametrize(
+    ("base", "is_taken"),
+    [
+        ("https://api.openai.com/v1", True),
+        ("http://127.0.0.1:11434/v1", True),
+        ("http://localhost/v1/", True),
+        ("http://[::1]:8080/v1", True),
+        ("http://192.168.1.5:11434/v1", False),
+        ("http://localhost.example/v1", False),
+        ("http://127.0.0.1@example.org/v1", False),
+        ("https://key@example.org/v1", False),
+        ("https://example.org/v1?key=x", False),
+        ("https://x:99999/", False),
+        ("http://[::1/", False),
+        ("file:///etc/passwd", False),
+        ("", False),
+    ],
+)
+def test_requests_go_over_https_or_stay_on_this_machine(base: str, is_taken: bool) -> None:
+    if is_taken:
+        assert address_of(base) == base.rstrip("/") + "/chat/completions"
+    else:
+        with pytest.raises(Stopped, match="expected https://HOST/v1"):
+            address_of(base)
+
+
+def test_the_key_of_openai_goes_to_openai_alone() -> None:
+    environment = {"OPENAI_API_KEY": " sk-1\n", "OTHER": "o", "BAD": "a\nb", "EMPTY": ""}
+    openai, local = "https://api.openai.com/v1", "http://localhost/v1"
+    assert key_for(openai, "", environment) == "sk-1"
+    assert (
+        key_for("https://api.openai.com.example/v1", "", environment) == key_for(local, "", environment) == ""
+    )
+    assert key_for(local, "OTHER", environment) == key_for(openai, "OTHER", environment) == "o"
+    for base, variable in ((openai, "BAD"), (local, "EMPTY"), (local, "ABSENT")):
+        with pytest.raises(Stopped, match=f"{variable} holds no key"):
+            key_for(base, variable, environment)
+    with pytest.raises(Stopped, match="OPENAI_API_KEY holds no key"):
+        key_for(openai, "", {})
+
+
+def test_a_proxy_of_the_environment_is_not_used_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    with model_server() as server:
+        assert asked(server)[0] == READ

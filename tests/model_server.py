@@ -1,0 +1,123 @@
+"""A server for the tests of the annotator: it speaks the protocol over a real socket, well or badly."""
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Object = dict[str, Any]
+# What is sent: status, header fields, and a body in pieces.
+Response = tuple[int, dict[str, str], Iterable[bytes]]
+Behaviour = Callable[[Object], Response]
+
+
+def completion(content: Any, finish_reason: str = "stop", **message: Any) -> Response:
+    """A chat completion whose message has this content, as JSON unless it is text."""
+    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+    said = {"role": "assistant", "content": text} | message
+    choice = {"index": 0, "message": said, "finish_reason": finish_reason}
+    return 200, {}, [json.dumps({"object": "chat.completion", "choices": [choice]}).encode()]
+
+
+def fault(status: int, message: str = "no", code: str = "x", **headers: str) -> Response:
+    """An error as servers of this protocol send it."""
+    fields = {name.replace("_", "-"): text for name, text in headers.items()}
+    return status, fields, [json.dumps({"error": {"message": message, "code": code}}).encode()]
+
+
+def texts_of(request: Object) -> dict[int, str]:
+    """The texts of reviews in a request, by number."""
+    return {each["n"]: each["text"] for each in json.loads(request["messages"][1]["content"])}
+
+
+def read_well(request: Object) -> Response:
+    """Annotations: each text mentions the ids that stand in it; "slow" is a fault. Labels, and a summary."""
+    asked = request["response_format"]["json_schema"]
+    texts = texts_of(request)
+    if asked["name"] == "vocabulary":
+        labels = {"aspects": ["Price", "Waiting"], "topics": ["Parking"]}
+        return completion(labels | {"technicians": ["Hana"], "services": ["Massage"]})
+    if asked["name"] == "summary":
+        first = {"text": texts[1], "reviews": [1, 99]}
+        questions = [{"question": "Is it cheap?", "answer": "Yes.", "reviews": [1]}]
+        return completion({"summary": first, "quotation": first, "questions": questions})
+    kinds = asked["schema"]["properties"]["reviews"]["items"]["properties"]
+    reviews = []
+    for n, text in texts.items():
+        said: Object = {"n": n}
+        for kind in kinds.keys() - {"n"}:
+            of_one = kinds[kind]["items"]
+            ids = (of_one["properties"]["id"] if kind == "aspects" else of_one)["enum"]
+            said[kind] = [id for id in ids if id in text.lower()]
+        sentiment = "negative" if "slow" in text else "positive"
+        mentions = said.get("aspects", [])
+        starts = {id: text.lower().index(id) for id in mentions}
+        said["aspects"] = [
+            {"id": id, "sentiment": sentiment, "phrase": text[at : at + len(id)]} for id, at in starts.items()
+        ]
+        reviews.append(said)
+    return completion({"reviews": reviews})
+
+
+class ModelServer:
+    """What was asked, and what is answered: `behaviour`, unless `next` has something for the next request."""
+
+    def __init__(self, url: str):
+        self.url = url
+        self.behaviour: Behaviour = read_well
+        self.next: list[Response | Behaviour] = []
+        self.closing = threading.Event()
+        self.requests: list[Object] = []
+        self.headers: list[dict[str, str]] = []
+        self.lock = threading.Lock()
+
+    def hang(self, request: Object) -> Response:
+        """Nothing, until the end of the test."""
+        self.closing.wait()
+        return fault(503)
+
+    def drip(self, request: Object) -> Response:
+        """A blank from time to time."""
+        return 200, {}, (b" " for _ in iter(lambda: self.closing.wait(0.02), True))
+
+    def respond(self, path: str, headers: dict[str, str], body: bytes) -> Response:
+        request = json.loads(body)
+        with self.lock:
+            self.requests.append(request)
+            self.headers.append(headers | {"path": path})
+            chosen = self.next.pop(0) if self.next else self.behaviour
+        return chosen(request) if callable(chosen) else chosen
+
+
+@contextmanager
+def model_server() -> Iterator[ModelServer]:
+    """A server on a free port of this machine."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            status, headers, content = server.respond(self.path, dict(self.headers), body)
+            self.send_response(status)
+            for name, text in headers.items():
+                self.send_header(name, text)
+            self.end_headers()
+            with suppress(OSError):  # who asked may be gone
+                for piece in content:
+                    self.wfile.write(piece)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listener:
+        listener.daemon_threads = True
+        server = ModelServer(f"http://127.0.0.1:{listener.server_port}/v1")
+        thread = threading.Thread(target=listener.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.closing.set()
+            listener.shutdown()
+            thread.join()
