@@ -29,7 +29,7 @@ from mcp_rpc import McpEndpoint
 from reviewslib.dataset.contract import BadData
 from reviewslib.dataset.insights import ENTITY_KINDS
 from reviewslib.dataset.reviews import Dataset
-from reviewslib.links import TOPIC_PATHS, links_below
+from reviewslib.links import TOPIC_PATHS, service_urls
 from reviewslib.process import listening, serving
 from reviewslib.process.logs import start_log
 from reviewslib.process.service_manager import ServiceManager
@@ -73,7 +73,7 @@ def application_of(settings: Settings, with_hub: bool = True) -> Application:
     """The application, which names a hub or none, here or elsewhere. Raises BadData and BadSetting."""
     base_url = public_url(settings)
     mcp = McpEndpoint(base_url, settings.allowed_origin, VERSION)
-    urls = links_below(base_url, with_hub)
+    urls = service_urls(base_url, with_hub)
     return Application(Reloader(settings.data, urls), urls, mcp)
 
 

@@ -34,8 +34,8 @@ FIXED_PATHS = (*DATA_PATHS, LLMS_PATH, SITEMAP_PATH, ROBOTS_PATH, ICON_PATH, BAD
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
-    """Absolute URLs of the service, in the order of the directory at `/`. The defaults are bare paths."""
+class ServiceUrls:
+    """The absolute URLs of the service, in the order of the directory at `/`. The defaults are bare paths."""
 
     reviews: str = REVIEWS_PATH
     insights: str = INSIGHTS_PATH
@@ -79,10 +79,10 @@ class Links:
         return {"page" if name == "home" else name: url for name, url in urls.items() if url}
 
 
-def links_below(base_url: str, with_hub: bool = True) -> Links:
+def service_urls(base_url: str, with_hub: bool = True) -> ServiceUrls:
     """The URLs of a service at `base_url`, which has no slash at its end."""
-    links = Links(**{name: base_url + path for name, path in asdict(Links()).items()})
-    return links if with_hub else replace(links, hub="")
+    urls = ServiceUrls(**{name: base_url + path for name, path in asdict(ServiceUrls()).items()})
+    return urls if with_hub else replace(urls, hub="")
 
 
 def topic_link_header(base_url: str, path: str, with_hub: bool = True) -> str:

@@ -6,24 +6,24 @@ from typing import Any
 
 from reviewslib.dataset.contract import shipped_contract
 from reviewslib.dataset.reviews import Dataset, load
-from reviewslib.links import links_below
+from reviewslib.links import service_urls
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLE = ROOT / "data"
-LINKS = links_below("https://reviews.example")
+URLS = service_urls("https://reviews.example")
 CONTRACT = shipped_contract()
 
 
 def dataset_of(reviews_file: Any, insights_file: Any = None) -> Dataset:
     """The dataset of two values as JSON files would hold them."""
     insights = json.dumps(insights_file).encode() if insights_file is not None else None
-    return load(CONTRACT, json.dumps(reviews_file).encode(), insights, LINKS)
+    return load(CONTRACT, json.dumps(reviews_file).encode(), insights, URLS)
 
 
 def sample_dataset() -> Dataset:
     """The sample as the repository ships it."""
     reviews, insights = ((SAMPLE / f"{name}.json").read_bytes() for name in ("reviews", "insights"))
-    return load(CONTRACT, reviews, insights, LINKS)
+    return load(CONTRACT, reviews, insights, URLS)
 
 
 SMALLEST = {"business": {"name": "Ann's Bakery"}, "reviews": []}

@@ -22,7 +22,7 @@ from reviewslib.dataset import reviews
 from reviewslib.dataset.contract import read_contract
 from reviewslib.dataset.query import Query
 from reviewslib.dataset.reviews import Dataset
-from reviewslib.links import links_below
+from reviewslib.links import service_urls
 from reviewslib.web import feeds
 
 Object = dict[str, Any]
@@ -79,12 +79,12 @@ def compact(value: Any) -> bytes:
 
 # ---- Datasets ----
 
-LINKS = links_below("https://r.example")
+URLS = service_urls("https://r.example")
 
 
 def loaded(document: Object, insights: Object | None = None) -> Dataset:
     insights_file = None if insights is None else file_bytes(insights)
-    return reviews.load(CONTRACT, file_bytes(document), insights_file, LINKS)
+    return reviews.load(CONTRACT, file_bytes(document), insights_file, URLS)
 
 
 def good_dataset() -> Dataset:
@@ -230,8 +230,8 @@ def renderings(dataset: Dataset) -> dict[str, bytes]:
         "InsightsDocument": dataset.insights_json,
         "SearchResult": search_bytes(dataset, Query(limit=100)),
         "SinceResult": since_bytes(dataset, "0001-01-01"),
-        "JsonFeed": feeds.json_feed(dataset, LINKS),
-        "Atom": feeds.atom_feed(dataset, LINKS, WHEN_EMPTY),
+        "JsonFeed": feeds.json_feed(dataset, URLS),
+        "Atom": feeds.atom_feed(dataset, URLS, WHEN_EMPTY),
     }
 
 

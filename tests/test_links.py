@@ -2,7 +2,14 @@
 
 import pytest
 
-from reviewslib.links import ATOM_FEED_PATH, HEALTH_PATH, ROBOTS_PATH, Links, links_below, topic_link_header
+from reviewslib.links import (
+    ATOM_FEED_PATH,
+    HEALTH_PATH,
+    ROBOTS_PATH,
+    ServiceUrls,
+    service_urls,
+    topic_link_header,
+)
 
 BASE = "https://reviews.example/shop"
 
@@ -13,19 +20,19 @@ def test_programs_are_told_every_address_below_the_base_url_and_no_hub_where_non
     paths |= {"contract": "/.well-known/openapi.json", "page": "/", "embed": "/embed", "llms": "/llms.txt"}
     paths |= {"review_list": "/reviews", "review": "/reviews/{id}", "badge": "/badge.svg", "mcp": "/mcp"}
     without_hub = {name: BASE + path for name, path in paths.items()}
-    assert links_below(BASE, with_hub=False).directory() == without_hub
-    assert links_below(BASE).directory() == without_hub | {"hub": f"{BASE}/api/websub/hub"}
-    of_crawlers = [Links().icon, Links().sitemap, ROBOTS_PATH]
+    assert service_urls(BASE, with_hub=False).directory() == without_hub
+    assert service_urls(BASE).directory() == without_hub | {"hub": f"{BASE}/api/websub/hub"}
+    of_crawlers = [ServiceUrls().icon, ServiceUrls().sitemap, ROBOTS_PATH]
     assert [*of_crawlers, HEALTH_PATH] == ["/favicon.ico", "/sitemap.xml", "/robots.txt", "/healthz"]
 
 
 def test_a_link_is_the_base_url_and_a_path_in_which_an_id_is_one_segment() -> None:
-    links = links_below(BASE)
-    assert [links.path(url) for url in (links.atom_feed, links.home)] == [ATOM_FEED_PATH, "/"]
-    assert links.base_url == BASE
-    assert links.review_page("a b/?é") == f"{BASE}/reviews/a%20b%2F%3F%C3%A9"
-    assert links.selection() == f"{BASE}/reviews"
-    assert links.selection(rating=5, source="a b") == f"{BASE}/reviews?rating=5&source=a+b"
+    urls = service_urls(BASE)
+    assert [urls.path(url) for url in (urls.atom_feed, urls.home)] == [ATOM_FEED_PATH, "/"]
+    assert urls.base_url == BASE
+    assert urls.review_page("a b/?é") == f"{BASE}/reviews/a%20b%2F%3F%C3%A9"
+    assert urls.selection() == f"{BASE}/reviews"
+    assert urls.selection(rating=5, source="a b") == f"{BASE}/reviews?rating=5&source=a+b"
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from mcp_sample import BUSINESS, CALLS, TOOLBOX, Object
-from page_samples import LINKS
+from page_samples import URLS
 from services import Address, daemon
 from tools import missing
 
@@ -112,7 +112,7 @@ def test_a_client_connects_lists_the_tools_calls_each_and_can_correct_itself(
             called = call(tool, arguments)
             assert called["isError"] is False, called
             answer = success(1, TOOLBOX.call(tool, arguments)).decode()
-            expected = json.loads(answer.replace(LINKS.base_url, service.base_url))["result"]
+            expected = json.loads(answer.replace(URLS.base_url, service.base_url))["result"]
             assert called["structured"] == expected["structuredContent"]
             assert [json.loads(text) for text in called["texts"]] == [called["structured"]]
         wrong = call("search_reviews", {"rating": 7, "querry": "back"})

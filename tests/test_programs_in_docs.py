@@ -11,7 +11,7 @@ from page_samples import sample_dataset, write_files
 from services import ROOT, Address, daemon, fetch
 from small_files import a_file, review
 
-from reviewslib.links import links_below
+from reviewslib.links import service_urls
 from reviewslib.web import snapshot
 from reviewslib.web.pages import html_page
 
@@ -83,6 +83,6 @@ def test_a_site_that_is_made_on_a_server_gets_three_reviews_as_html(tmp_path: Pa
 
 
 def test_the_lines_for_other_websites_are_those_that_the_first_page_shows() -> None:
-    page = html_page(snapshot.load_program_files().templates, sample_dataset(), links_below(PLACE)).decode()
+    page = html_page(snapshot.load_program_files().templates, sample_dataset(), service_urls(PLACE)).decode()
     shown = re.findall("<pre><code>(&lt;(?:a|iframe) .*?)</code></pre>", page, re.DOTALL)
     assert [line.strip() for line in blocks("your-website.md", "html")] == list(map(unescape, shown))

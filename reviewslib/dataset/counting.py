@@ -23,7 +23,7 @@ from reviewslib.dataset.reviews import (
     served_reviews,
 )
 from reviewslib.dataset.strict_json import Json, Object, decode, encode
-from reviewslib.links import Links
+from reviewslib.links import ServiceUrls
 
 EDITORIAL_FILE, ANNOTATIONS_FILE = "editorial.json", "annotations.json"
 COUNTED_FILES = (REVIEWS_FILE, EDITORIAL_FILE, ANNOTATIONS_FILE, INSIGHTS_FILE)  # that counting reads
@@ -97,7 +97,7 @@ def count(contract: Contract, contents: Contents, now: datetime) -> Count:
     after = insights.refresh_insights(before, insights.compute_insights(*sources), now)
     if after != before:
         new[INSIGHTS_FILE] = readable(after)
-        load(contract, contents[REVIEWS_FILE] or b"", new[INSIGHTS_FILE], Links())
+        load(contract, contents[REVIEWS_FILE] or b"", new[INSIGHTS_FILE], ServiceUrls())
     return Count(new, after, lines)
 
 

@@ -27,7 +27,7 @@ from reviewslib.dataset.provenance import sources_of
 from reviewslib.dataset.query import BadQuery, BadValue, Issue, Query, echo, known_names, read_day
 from reviewslib.dataset.strict_json import Json, JsonPath, NotJson, Object, decode, encode
 from reviewslib.dataset.text import loose_words, loosely, name_words
-from reviewslib.links import REVIEW_PATH, Links
+from reviewslib.links import REVIEW_PATH, ServiceUrls
 
 REVIEWS_FILE = "reviews.json"
 INSIGHTS_FILE = "insights.json"
@@ -190,10 +190,10 @@ class Dataset:
     warnings: tuple[str, ...]
 
 
-def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None, links: Links) -> Dataset:
+def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None, urls: ServiceUrls) -> Dataset:
     """The dataset of the two files' contents. Raises BadData with every fault of both.
 
-    `links` is where the reviews have their pages. Without an insights file the insights are what can be
+    `urls` is where the reviews have their pages. Without an insights file the insights are what can be
     counted from the reviews.
     """
     document, faults = read_file(REVIEWS_FILE, reviews_file, contract.reviews_file, review_violations)
@@ -203,7 +203,7 @@ def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None, l
         raise BadData(faults + insight_faults)
     served = served_reviews(document["reviews"], insights["per_review"])
     for review in served:
-        review["page_url"] = links.review_page(review["id"])  # whatever the file says
+        review["page_url"] = urls.review_page(review["id"])  # whatever the file says
     if insights_file is None:
         insights |= compute_insights(served) | {"generated_at": served[0]["date"] if served else None}
     rating = aggregate_rating(served, document["aggregate_rating"] or {})

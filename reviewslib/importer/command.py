@@ -50,7 +50,7 @@ from reviewslib.importer.exports import (
 from reviewslib.importer.merging import Merged, describe, entries_of, merge, some
 from reviewslib.importer.options import TEMPLATE, Options, parse
 from reviewslib.importer.state import DRAFT_FILE, STATE_FILE, State, Stored, encoded_state, read_state
-from reviewslib.links import Links
+from reviewslib.links import ServiceUrls
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA, EXIT_STOPPED = 0, 1, 78, 130  # argparse exits with 2
 Lines = list[str]  # of the report
@@ -103,13 +103,13 @@ def _skipped(path: Path, questions: Sequence[Question], data: Path) -> Iterator[
 
 def _read_export(path: Path, options: Options) -> Export:
     """What a file or a folder says. Raises BadData and NeedsDecision."""
-    links = [path] if path.is_symlink() else []
+    symlinks = [path] if path.is_symlink() else []
     try:
-        if path.is_dir() and not links:
-            export = read_google(files.in_folder(path, WANTED, links), path, options)
-            export.notes += [f"skipped: {link} is a link; give the file itself" for link in links]
+        if path.is_dir() and not symlinks:
+            export = read_google(files.in_folder(path, WANTED, symlinks), path, options)
+            export.notes += [f"skipped: {link} is a link; give the file itself" for link in symlinks]
             return export
-        if links:
+        if symlinks:
             raise refused(str(path), "a link; give the file itself")
         with files.opened(path) as file:
             if files.is_archive(file):
@@ -147,7 +147,7 @@ def read_stored(directory: Path, contract: Contract, *, is_merged: bool) -> Stor
             raise refused(str(directory / name), reason)
     document: dict[str, Json] = {}
     if reviews is not None:
-        load(contract, reviews, insights, Links())
+        load(contract, reviews, insights, ServiceUrls())
         document = decode(reviews)
     digest = file_digest(reviews)
     state = read_state(_content(directory / STATE_FILE), _content(directory / DRAFT_FILE), digest)
@@ -248,7 +248,7 @@ def write_and_count(
     """Write what an import leads to after the daemon's own check, and count insights; as `run`."""
     reviews, is_changed = merged.document["reviews"], merged.document != stored.document
     if is_changed:
-        warnings = load(contract, encoded(merged.document), stored.insights, Links()).warnings
+        warnings = load(contract, encoded(merged.document), stored.insights, ServiceUrls()).warnings
         lines += [f"warning: {warning}" for warning in warnings]
     state = write_import(options, stored, merged)
     done = _done(options, "be written" if is_changed else "stay as it is")

@@ -474,7 +474,7 @@ class McpEndpoint(Protocol):
 class Application:
     """The WSGI application."""
 
-    def __init__(self, reloader: Reloader, urls: links.Links, mcp: McpEndpoint):
+    def __init__(self, reloader: Reloader, urls: links.ServiceUrls, mcp: McpEndpoint):
         self.reloader = reloader
         self.program = reloader.program
         self.urls = urls

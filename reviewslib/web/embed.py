@@ -10,7 +10,7 @@ from jinja2 import Environment
 
 from reviewslib.dataset.query import Query
 from reviewslib.dataset.reviews import Dataset, search, service_labels, services_named, technicians_named
-from reviewslib.links import Links
+from reviewslib.links import ServiceUrls
 from reviewslib.web.pages import (
     count_text,
     decoded,
@@ -53,7 +53,7 @@ def badge(templates: Environment, dataset: Dataset) -> bytes:
 def frame(
     templates: Environment,
     dataset: Dataset,
-    links: Links,
+    urls: ServiceUrls,
     limit: int,
     theme: str,
     mentions_service: str | None,
@@ -68,13 +68,13 @@ def frame(
         templates,
         "embed.html",
         dataset,
-        links,
+        urls,
         theme=theme if theme in COLOR_SCHEMES else "light",
         schemes=COLOR_SCHEMES,
         reviews=decoded(found.reviews),
         matched=found.frame["matched"],
         subjects=_subjects(dataset, query)[:MOST_SUBJECTS],
-        matching_url=list_url(links, filter_values(query)),
+        matching_url=list_url(urls, filter_values(query)),
     )
 
 
@@ -86,9 +86,9 @@ def _subjects(dataset: Dataset, query: Query) -> list[str]:
     return [*people, *(labels.get(service, service) for service in sorted(services))]
 
 
-def refused_frame(templates: Environment, links: Links) -> bytes:
+def refused_frame(templates: Environment, urls: ServiceUrls) -> bytes:
     """What a frame shows instead of an error, `text/html; charset=utf-8`."""
-    return templates.get_template("embed_refused.html").render(links=links).encode()
+    return templates.get_template("embed_refused.html").render(urls=urls).encode()
 
 
 def frame_headers(templates: Environment) -> Headers:

@@ -15,25 +15,25 @@ from urllib.parse import quote, urlsplit
 from reviewslib.dataset.provenance import published_on, review_called
 from reviewslib.dataset.reviews import NEWEST_REVIEWS, Dataset, service_labels
 from reviewslib.dataset.strict_json import Json, encode
-from reviewslib.links import Links
+from reviewslib.links import ServiceUrls
 
 # ---- JSON Feed ----
 
 
-def json_feed(dataset: Dataset, links: Links) -> bytes:
+def json_feed(dataset: Dataset, urls: ServiceUrls) -> bytes:
     """JSON Feed 1.1 (https://jsonfeed.org/version/1.1) of the newest reviews, encoded."""
     name = dataset.business["name"]
     feed = {
         "version": "https://jsonfeed.org/version/1.1",
         "title": f"Reviews of {name}",
-        "home_page_url": dataset.business.get("url") or links.home,
-        "feed_url": links.json_feed,
+        "home_page_url": dataset.business.get("url") or urls.home,
+        "feed_url": urls.json_feed,
         "description": _description(dataset),
     }
     if language := dataset.business.get("language"):
         feed["language"] = language
-    if links.hub:
-        feed["hubs"] = [{"type": "WebSub", "url": links.hub}]
+    if urls.hub:
+        feed["hubs"] = [{"type": "WebSub", "url": urls.hub}]
     return encode(feed | {"items": [_json_feed_item(review, dataset) for review in dataset.newest]})
 
 
@@ -64,11 +64,11 @@ DOMAIN_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 NOT_IN_XML = dict.fromkeys([*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0xFFFE, 0xFFFF])
 
 
-def atom_feed(dataset: Dataset, links: Links, updated_when_empty: datetime) -> bytes:
+def atom_feed(dataset: Dataset, urls: ServiceUrls, updated_when_empty: datetime) -> bytes:
     """Atom (RFC 4287) of the newest reviews, encoded; `updated_when_empty` is aware and UTC."""
     name = dataset.business["name"]
-    home = dataset.business.get("url") or links.home
-    host = urlsplit(links.home).hostname or ""  # not of `business.url`, which may come later
+    home = dataset.business.get("url") or urls.home
+    host = urlsplit(urls.home).hostname or ""  # not of `business.url`, which may come later
     tag = f"tag:{host if DOMAIN_NAME.fullmatch(host) else 'localhost'},{TAG_YEAR}"
     modified = [_modified(review) for review in dataset.newest]
     feed = ET.Element("feed", {"xmlns": "http://www.w3.org/2005/Atom"})
@@ -78,9 +78,9 @@ def atom_feed(dataset: Dataset, links: Links, updated_when_empty: datetime) -> b
     _element(feed, "title", f"Reviews of {name}")
     _element(feed, "subtitle", _description(dataset))
     _element(feed, "updated", max(modified, key=_instant, default=f"{updated_when_empty:%Y-%m-%dT%H:%M:%SZ}"))
-    _element(feed, "link", rel="self", type="application/atom+xml", href=links.atom_feed)
-    if links.hub:
-        _element(feed, "link", rel="hub", href=links.hub)
+    _element(feed, "link", rel="self", type="application/atom+xml", href=urls.atom_feed)
+    if urls.hub:
+        _element(feed, "link", rel="hub", href=urls.hub)
     _element(feed, "link", rel="alternate", href=home)
     for review in dataset.newest:
         _add_entry(feed, f"{tag}:review/{quote(review['id'], safe='')}", review, dataset)

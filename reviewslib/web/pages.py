@@ -2,7 +2,7 @@
 
 This module computes what is shown and how much of it. The words and the markup around it are the files in
 `templates/`, the style is `page.css` there. The module must not know sockets, the clock, the HTTP server or
-the routes: addresses arrive as `Links`. Text of the data becomes HTML only through Jinja's autoescape
+the routes: addresses arrive as `ServiceUrls`. Text of the data becomes HTML only through Jinja's autoescape
 and `marked`. The same data give the same bytes.
 
 Sections: Text - Figures - Structured data - Templates - Pages of reviews - Documents
@@ -49,7 +49,7 @@ from reviewslib.dataset.reviews import (
 )
 from reviewslib.dataset.strict_json import SURROGATE, Json, Object, decode
 from reviewslib.dataset.text import MOST_WORDS, loose_words, occurrences
-from reviewslib.links import Links
+from reviewslib.links import ServiceUrls
 from reviewslib.web.feeds import review_content, review_title
 
 # ---- Text: values of the data, cut to a length so that a page stays small whatever the files hold ----
@@ -283,16 +283,16 @@ TYPES_BY_WORD = {
 }
 
 
-def structured_data(business: Object, links: Links) -> dict[str, Json]:
+def structured_data(business: Object, urls: ServiceUrls) -> dict[str, Json]:
     """The business alone: search engines take ratings and reviews of a business from others only."""
     address = business.get("address") or {}
     words = f" {one_line(business.get('category')).lower()}"
     known_types = [kind for stem, kind in TYPES_BY_WORD.items() if f" {stem}" in words]
-    return {"@context": "https://schema.org", "@id": links.home + "#business"} | _thing(
+    return {"@context": "https://schema.org", "@id": urls.home + "#business"} | _thing(
         known_types[0] if known_types else "LocalBusiness",
         name=one_line(business["name"]),
         description=paragraphs(business.get("description")),
-        url=web_url(business.get("url")) or links.home,
+        url=web_url(business.get("url")) or urls.home,
         image=web_url(business.get("image_url")),
         telephone=one_line(business.get("telephone")),
         email=one_line(business.get("email")),
@@ -362,7 +362,7 @@ def load_templates(directory: Path) -> Environment:
 
 
 def list_page(
-    templates: Environment, dataset: Dataset, links: Links, query: Query, found: ReviewList
+    templates: Environment, dataset: Dataset, urls: ServiceUrls, query: Query, found: ReviewList
 ) -> bytes:
     """A page of the reviews that `query` found, with the form, `text/html; charset=utf-8`."""
     values = filter_values(query)
@@ -370,7 +370,7 @@ def list_page(
     return _form_page(
         templates,
         dataset,
-        links,
+        urls,
         values,
         issues={},
         matched=found.frame["matched"],
@@ -378,17 +378,17 @@ def list_page(
         words=loose_words(query.query or ""),
         number=number,
         last=last,
-        first=list_url(links, values),
-        oldest=list_url(links, values, last),
-        url=list_url(links, values, number),
-        newer=list_url(links, values, number - 1) if number > 1 else "",
-        older=list_url(links, values, number + 1) if number < last else "",
-        looser={name: list_url(links, {k: v for k, v in values.items() if k != name}) for name in values},
-        ways_on=[] if found.reviews else _ways_on(dataset, links, query),
+        first=list_url(urls, values),
+        oldest=list_url(urls, values, last),
+        url=list_url(urls, values, number),
+        newer=list_url(urls, values, number - 1) if number > 1 else "",
+        older=list_url(urls, values, number + 1) if number < last else "",
+        looser={name: list_url(urls, {k: v for k, v in values.items() if k != name}) for name in values},
+        ways_on=[] if found.reviews else _ways_on(dataset, urls, query),
     )
 
 
-def _ways_on(dataset: Dataset, links: Links, query: Query) -> list[tuple[str, str, int, str]]:
+def _ways_on(dataset: Dataset, urls: ServiceUrls, query: Query) -> list[tuple[str, str, int, str]]:
     """What finds something where `query` does not: (filter to leave out, "", count, URL) or ("", word, …)."""
     left_out: list[dict[str, Any]] = [{name: None} for name in filter_values(query)]
     words = [word for word in dict.fromkeys((query.query or "").split()) if loose_words(word)][:MOST_WORDS]
@@ -398,7 +398,7 @@ def _ways_on(dataset: Dataset, links: Links, query: Query) -> list[tuple[str, st
         ((name, word),) = change.items()
         fewer = replace(query, **change)
         if matched := in_any_order(dataset, fewer).frame["matched"]:
-            ways.append(("" if word else name, word or "", matched, list_url(links, filter_values(fewer))))
+            ways.append(("" if word else name, word or "", matched, list_url(urls, filter_values(fewer))))
     return ways
 
 
@@ -408,12 +408,16 @@ def decoded(reviews: Iterable[Review]) -> list[Object]:
 
 
 def wrong_list_page(
-    templates: Environment, dataset: Dataset, links: Links, given: Iterable[tuple[str, str]], bad: BadQuery
+    templates: Environment,
+    dataset: Dataset,
+    urls: ServiceUrls,
+    given: Iterable[tuple[str, str]],
+    bad: BadQuery,
 ) -> bytes:
     """The form as it was filled in with `given`, and what is wrong, `text/html; charset=utf-8`."""
     values = {name: SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value) for name, value in given if value}
     issues = {issue.parameter: issue.message for issue in bad.issues}
-    return _form_page(templates, dataset, links, values, issues=issues, url="")
+    return _form_page(templates, dataset, urls, values, issues=issues, url="")
 
 
 def filter_values(query: Query) -> dict[str, str]:
@@ -428,13 +432,13 @@ def last_page(found: ReviewList) -> int:
     return max(1, math.ceil(matched / PAGE_SIZE))
 
 
-def list_url(links: Links, values: Mapping[str, str], number: int = 1) -> str:
+def list_url(urls: ServiceUrls, values: Mapping[str, str], number: int = 1) -> str:
     """Where a page of the reviews is that pass these filters."""
-    return links.selection(**values, page=number) if number > 1 else links.selection(**values)
+    return urls.selection(**values, page=number) if number > 1 else urls.selection(**values)
 
 
 def _form_page(
-    templates: Environment, dataset: Dataset, links: Links, values: Mapping[str, str], **shown: Json
+    templates: Environment, dataset: Dataset, urls: ServiceUrls, values: Mapping[str, str], **shown: Json
 ) -> bytes:
     """The page of the list; the form offers `choices`, the labels of values by parameter."""
     labels, services = service_labels(dataset), chain.from_iterable(map(sorted, dataset.services.values()))
@@ -444,14 +448,14 @@ def _form_page(
         "source": {source: source_name(source) for source in _offered(dataset.sources)},
     }
     shown |= {"values": values, "choices": choices, "distribution": distribution(dataset)}
-    return rendered(templates, "list.html", dataset, links, **shown)
+    return rendered(templates, "list.html", dataset, urls, **shown)
 
 
 def _offered(names: Iterable[str]) -> Iterable[str]:
     return islice((name for name in names if len(name) <= MOST_LINE), MOST_CHOICES)
 
 
-def review_page(templates: Environment, dataset: Dataset, links: Links, review: Review) -> bytes:
+def review_page(templates: Environment, dataset: Dataset, urls: ServiceUrls, review: Review) -> bytes:
     """The page of one review, whole, `text/html; charset=utf-8`."""
     shown = decode(bytes(review.json))
     newer, older = (each and decode(bytes(each.json)) for each in neighbours(dataset, review))
@@ -459,7 +463,7 @@ def review_page(templates: Environment, dataset: Dataset, links: Links, review: 
         templates,
         "review.html",
         dataset,
-        links,
+        urls,
         review=shown,
         newer=newer,
         older=older,
@@ -476,19 +480,19 @@ class BeyondLastPage(LookupError):
         self.query, self.last = query, last
 
 
-def nowhere_page(templates: Environment, dataset: Dataset, links: Links, is_review: bool) -> bytes:
+def nowhere_page(templates: Environment, dataset: Dataset, urls: ServiceUrls, is_review: bool) -> bytes:
     """What people read where there is no review, or nothing at all, `text/html; charset=utf-8`."""
-    return rendered(templates, "nowhere.html", dataset, links, is_review=is_review, last=0)
+    return rendered(templates, "nowhere.html", dataset, urls, is_review=is_review, last=0)
 
 
-def beyond_page(templates: Environment, dataset: Dataset, links: Links, beyond: BeyondLastPage) -> bytes:
+def beyond_page(templates: Environment, dataset: Dataset, urls: ServiceUrls, beyond: BeyondLastPage) -> bytes:
     """What people read beyond the last page of a list, `text/html; charset=utf-8`."""
-    last_url = list_url(links, filter_values(beyond.query), beyond.last)
+    last_url = list_url(urls, filter_values(beyond.query), beyond.last)
     shown = {"is_review": False, "last": beyond.last, "last_url": last_url}
-    return rendered(templates, "nowhere.html", dataset, links, **shown)
+    return rendered(templates, "nowhere.html", dataset, urls, **shown)
 
 
-def rendered(templates: Environment, name: str, dataset: Dataset, links: Links, **shown: Json) -> bytes:
+def rendered(templates: Environment, name: str, dataset: Dataset, urls: ServiceUrls, **shown: Json) -> bytes:
     """A template with what all of them need, and what is `shown` by this one."""
     business = dataset.business
     language = business.get("language") or "en"
@@ -496,7 +500,7 @@ def rendered(templates: Environment, name: str, dataset: Dataset, links: Links, 
         "business": business,
         "count": len(dataset.reviews),
         "lang": "" if language == "en" else Markup(' lang="{}"').format(language),
-        "links": links,
+        "urls": urls,
         "published_on": published_on(dataset.sources),
         "rating": dataset.aggregate_rating,
         "review_called": review_called(business),
@@ -510,17 +514,17 @@ def rendered(templates: Environment, name: str, dataset: Dataset, links: Links, 
 # ---- Documents: the first page, and what is made at load for programs ----
 
 
-def html_page(templates: Environment, dataset: Dataset, links: Links) -> bytes:
+def html_page(templates: Environment, dataset: Dataset, urls: ServiceUrls) -> bytes:
     """The page, `text/html; charset=utf-8`. A section that has nothing to say disappears."""
-    return rendered(templates, "page.html", dataset, links, **_shown(dataset, links))
+    return rendered(templates, "page.html", dataset, urls, **_shown(dataset, urls))
 
 
-def llms_text(templates: Environment, dataset: Dataset, links: Links) -> bytes:
+def llms_text(templates: Environment, dataset: Dataset, urls: ServiceUrls) -> bytes:
     """The page in Markdown for models (llmstxt.org), in UTF-8."""
-    return rendered(templates, "llms.txt", dataset, links, **_shown(dataset, links))
+    return rendered(templates, "llms.txt", dataset, urls, **_shown(dataset, urls))
 
 
-def _shown(dataset: Dataset, links: Links) -> dict[str, Json]:
+def _shown(dataset: Dataset, urls: ServiceUrls) -> dict[str, Json]:
     """What the first page and llms.txt have in common."""
     business, insights = dataset.business, dataset.insights
     entities = {kind: by_mentions(insights["entities"][kind], MOST_ENTITIES) for kind in ENTITY_KINDS}
@@ -543,7 +547,7 @@ def _shown(dataset: Dataset, links: Links) -> dict[str, Json]:
         "questions": insights["faq"][:10],
         "newest_day": calendar_day(dataset.newest[0]) if dataset.newest else "2026-01-01",
         "slug": slug(business["name"]),
-        "structured_data": structured_data(business, links),
+        "structured_data": structured_data(business, urls),
     }
 
 
@@ -552,12 +556,12 @@ def lead_review(dataset: Dataset) -> Object | None:
     return next((each for each in dataset.newest if len(paragraphs(each["text"])) >= SHORTEST_LEAD), None)
 
 
-def sitemap(dataset: Dataset, links: Links, most: int = MOST_IN_SITEMAP) -> bytes:
+def sitemap(dataset: Dataset, urls: ServiceUrls, most: int = MOST_IN_SITEMAP) -> bytes:
     """The pages for people with the days of their last changes (sitemaps.org), `application/xml`."""
     newest = max((review.changed_day for review in dataset.reviews), default="")
     listed = dataset.reviews[:most]
-    pages = [(links.review_page(review.id), review.changed_day) for review in listed]
-    entries = [(links.home, newest), (links.review_list, newest), *pages]
+    pages = [(urls.review_page(review.id), review.changed_day) for review in listed]
+    entries = [(urls.home, newest), (urls.review_list, newest), *pages]
     head = '<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
     return "".join([head, *(_sitemap_entry(*entry) for entry in entries), "</urlset>\n"]).encode()
 
@@ -567,15 +571,15 @@ def _sitemap_entry(address: str, day: str) -> str:
     return f"<url><loc>{escape(address)}</loc>{lastmod}</url>\n"
 
 
-def robots_text(links: Links) -> bytes:
+def robots_text(urls: ServiceUrls) -> bytes:
     """robots.txt (RFC 9309), `text/plain`: everything may be read but the endpoints that take POST only."""
-    posted = [urlsplit(url).path for url in (links.mcp, links.hub) if url]
+    posted = [urlsplit(url).path for url in (urls.mcp, urls.hub) if url]
     return "".join(
         [
             "User-agent: *\n",
             *(f"Disallow: {path}\n" for path in posted),
             "Allow: /\n",
-            f"Sitemap: {links.sitemap}\n",
+            f"Sitemap: {urls.sitemap}\n",
         ]
     ).encode()
 

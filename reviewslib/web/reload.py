@@ -21,7 +21,7 @@ from typing import Any
 from reviewslib.dataset.contract import BadData, printable
 from reviewslib.dataset.reviews import Dataset
 from reviewslib.files import SETTLE_SECONDS, Stamp
-from reviewslib.links import Links
+from reviewslib.links import ServiceUrls
 from reviewslib.web.pages import count_text
 from reviewslib.web.snapshot import Snapshot, build_snapshot, file_stamps, load_program_files, read_files
 
@@ -41,7 +41,7 @@ class Reloader:
     each new snapshot. `error` is when and why the last reload failed, None after one that did not.
     """
 
-    def __init__(self, directory: Path, urls: Links):
+    def __init__(self, directory: Path, urls: ServiceUrls):
         """Load everything. Raises BadData."""
         self.directory = directory
         self.program = load_program_files()

@@ -21,7 +21,7 @@ from reviewslib.dataset.contract import BadData, Contract, Fault, shipped_contra
 from reviewslib.dataset.reviews import INSIGHTS_FILE, REVIEWS_FILE, Dataset, load
 from reviewslib.dataset.strict_json import encode
 from reviewslib.files import Stamp, last_change, read_unchanging, stamp
-from reviewslib.links import Links, topic_link_header
+from reviewslib.links import ServiceUrls, topic_link_header
 from reviewslib.mcp_tools import Toolbox, toolbox_of
 from reviewslib.web import embed, pages, representations
 from reviewslib.web.feeds import atom_feed, json_feed
@@ -141,7 +141,7 @@ class Snapshot(NamedTuple):
 
 
 def build_snapshot(
-    program: ProgramFiles, files: Files, urls: Links, previous: Snapshot | None, now: float
+    program: ProgramFiles, files: Files, urls: ServiceUrls, previous: Snapshot | None, now: float
 ) -> Snapshot:
     """The snapshot of `files`. Content that `previous` served keeps its Last-Modified. Raises BadData."""
     dataset = load(program.contract, files.reviews, files.insights, urls)
@@ -163,7 +163,9 @@ def build_snapshot(
     return Snapshot(dataset, toolbox_of(program.contract, dataset), fixed, modified, RepresentationCache())
 
 
-def fixed_bodies(program: ProgramFiles, dataset: Dataset, urls: Links, files: Files, modified: int) -> Bodies:
+def fixed_bodies(
+    program: ProgramFiles, dataset: Dataset, urls: ServiceUrls, files: Files, modified: int
+) -> Bodies:
     """The body of each fixed path, changed at 0 if no data file shapes it; `modified` dates the dataset."""
     both, templates = max(files.reviews_changed, files.insights_changed), program.templates
     atom = atom_feed(dataset, urls, datetime.fromtimestamp(modified, UTC))
@@ -187,7 +189,7 @@ def fixed_bodies(program: ProgramFiles, dataset: Dataset, urls: Links, files: Fi
     }
 
 
-def served_contract(contract: Contract, dataset: Dataset, urls: Links) -> dict[str, Any]:
+def served_contract(contract: Contract, dataset: Dataset, urls: ServiceUrls) -> dict[str, Any]:
     """The contract with the base URL of this service and the contact of the business."""
     business = dataset.business
     contact = {key: business[key] for key in ("name", "url", "email") if business.get(key)}

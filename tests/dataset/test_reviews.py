@@ -44,7 +44,7 @@ def found(dataset: Dataset, **parameters: str) -> list[str]:
 def lines_against(reviews_file: bytes, insights_file: bytes) -> list[str]:
     """What the operator is told about two bad files."""
     with pytest.raises(BadData) as refusal:
-        reviews.load(small.CONTRACT, reviews_file, insights_file, small.LINKS)
+        reviews.load(small.CONTRACT, reviews_file, insights_file, small.URLS)
     return refusal.value.lines()
 
 
@@ -380,7 +380,7 @@ def test_null_for_an_optional_key_is_the_same_as_leaving_it_out() -> None:
         assert dataset.reviews[0].changed_day == later
 
 
-def test_links_below_a_base_url_with_capitals_are_urls() -> None:
+def test_urls_below_a_base_url_with_capitals_are_urls() -> None:
     assert reviews.WEB_URL.fullmatch("HTTPS://Reviews.Example/reviews?rating=5")
 
 
@@ -534,7 +534,7 @@ def test_a_file_of_millions_of_objects_and_arrays_is_a_fault_before_it_is_parsed
     most = reviews.MOST_CONTAINERS
     for count, reason in ((most + 1, "has more than 2,000,000 objects and arrays"), (most, "not JSON at")):
         with pytest.raises(BadData) as caught:
-            reviews.load(small.CONTRACT, container * count, None, small.LINKS)
+            reviews.load(small.CONTRACT, container * count, None, small.URLS)
         assert caught.value.lines()[0].startswith(f"reviews.json: {reason}")
 
 
@@ -641,7 +641,7 @@ def test_faults_of_form_and_of_sense_in_both_files_come_together_in_order() -> N
 def outcome(reviews_file: bytes, insights_file: bytes) -> str:
     """What becomes of two files, after checking that it is well-formed."""
     try:
-        dataset = reviews.load(small.CONTRACT, reviews_file, insights_file, small.LINKS)
+        dataset = reviews.load(small.CONTRACT, reviews_file, insights_file, small.URLS)
     except BadData as refusal:
         assert refusal.faults
         assert all(small.is_one_printable_line(line) for line in refusal.lines())

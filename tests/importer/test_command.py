@@ -21,7 +21,7 @@ from reviewslib.dataset.reviews import load
 from reviewslib.files import LARGEST_FILE_BYTES
 from reviewslib.importer import command, options
 from reviewslib.importer.command import EXIT_BAD_DATA, EXIT_FAILURE, EXIT_SUCCESS
-from reviewslib.links import Links
+from reviewslib.links import ServiceUrls
 
 # What one real export or another has, by number: the changes of the item, and what is served.
 REAL: dict[int, tuple[dict[str, object], dict[str, object]]] = {
@@ -498,7 +498,7 @@ def test_the_skeleton_of_the_business_is_served_as_if_absent_and_survives_when_f
     pages = written(shop.root / "a", page([item(1)]))
     shop.take(pages, "--name", "B")
     content = (shop.data / "reviews.json").read_bytes()
-    dataset = load(shipped_contract(), content, None, Links())
+    dataset = load(shipped_contract(), content, None, ServiceUrls())
     assert dataset.business == dict.fromkeys(BLANK_BUSINESS) | {"name": "B"}
     document = shop.document
     address = BLANK_BUSINESS["address"] | {"locality": "Vík"}

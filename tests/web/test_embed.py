@@ -21,13 +21,13 @@ from small_files import CONTRACT
 
 import reviewsd
 from reviewslib.dataset.query import forgiving_values
-from reviewslib.links import links_below
+from reviewslib.links import service_urls
 from reviewslib.process.settings import Settings
 from reviewslib.web import embed, pages
 from reviewslib.web.representations import joined, resolved
 
 TEMPLATES = pages.load_templates(ROOT / "reviewslib" / "web" / "templates")
-LINKS = links_below("https://reviews.example")
+URLS = service_urls("https://reviews.example")
 DATASET = sample_dataset()
 REVIEWS = json.loads(DATASET.reviews_json)["reviews"]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -69,11 +69,11 @@ def test_the_badge_says_the_rating_in_stars_and_words_that_fit(
 def frame(dataset: Any = DATASET, **asked: str) -> str:
     """The frame that a query string of these values gets."""
     wanted = forgiving_values(CONTRACT.embed_parameters, list(asked.items()))
-    return embed.frame(TEMPLATES, dataset, LINKS, **wanted).decode()
+    return embed.frame(TEMPLATES, dataset, URLS, **wanted).decode()
 
 
 def shown_ids(document: str) -> list[str]:
-    return re.findall(rf'<p class="when"><a href="{LINKS.review}([^"]*)"><time', document)
+    return re.findall(rf'<p class="when"><a href="{URLS.review}([^"]*)"><time', document)
 
 
 def ids(reviews: list[Any], most: int) -> list[str]:
@@ -87,7 +87,7 @@ def test_the_frame_has_the_newest_reviews_and_a_wrong_limit_counts_as_absent(lim
     document = frame(limit=limit)
     assert shown_ids(document) == ids(REVIEWS, count)
     assert "Newest first, not chosen by rating." in document
-    assert f'<a href="{LINKS.review_list}">All 160 reviews</a>' in document
+    assert f'<a href="{URLS.review_list}">All 160 reviews</a>' in document
 
 
 def test_subjects_select_and_an_unknown_one_and_the_rating_do_not() -> None:
@@ -95,7 +95,7 @@ def test_subjects_select_and_an_unknown_one_and_the_rating_do_not() -> None:
     document = frame(mentions_service="MASSAGE therapy")
     assert shown_ids(document) == ids(massages, 3) != ids(REVIEWS, 3)
     assert "Those that speak of <bdi>Massage therapy</bdi>, newest first, not chosen by rating." in document
-    here = f"{LINKS.review_list}?mentions_service=MASSAGE+therapy"
+    here = f"{URLS.review_list}?mentions_service=MASSAGE+therapy"
     assert f'<a href="{here}">All {len(massages)} of these</a>' in document
     of_okafor = [each for each in massages if "Dr. Tobias Okafor" in each["mentioned_technicians"]]
     both = frame(mentions_service="massage-therapy", mentions_technician="okafor")

@@ -17,8 +17,8 @@ from feed_rules import ATOM, instant
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from small_files import (
-    LINKS,
     OKAFOR,
+    URLS,
     WHEN_EMPTY,
     Object,
     a_file,
@@ -31,20 +31,20 @@ from small_files import (
 )
 
 from reviewslib.dataset.reviews import Dataset
-from reviewslib.links import Links, links_below
+from reviewslib.links import ServiceUrls, service_urls
 from reviewslib.web import feeds
 
 
 def json_items(dataset: Dataset) -> list[Object]:
-    return json.loads(feeds.json_feed(dataset, LINKS))["items"]
+    return json.loads(feeds.json_feed(dataset, URLS))["items"]
 
 
-def atom(dataset: Dataset, links: Links = LINKS) -> bytes:
-    return feeds.atom_feed(dataset, links, WHEN_EMPTY)
+def atom(dataset: Dataset, urls: ServiceUrls = URLS) -> bytes:
+    return feeds.atom_feed(dataset, urls, WHEN_EMPTY)
 
 
-def atom_root(dataset: Dataset, links: Links = LINKS) -> ET.Element:
-    return ET.fromstring(atom(dataset, links))
+def atom_root(dataset: Dataset, urls: ServiceUrls = URLS) -> ET.Element:
+    return ET.fromstring(atom(dataset, urls))
 
 
 def entry_texts(dataset: Dataset, name: str) -> list[str]:
@@ -56,7 +56,7 @@ def entry_texts(dataset: Dataset, name: str) -> list[str]:
 
 
 def test_the_json_feed_is_compact() -> None:
-    feed = feeds.json_feed(good_dataset(), LINKS)
+    feed = feeds.json_feed(good_dataset(), URLS)
     assert feed == compact(json.loads(feed))
 
 
@@ -68,7 +68,7 @@ def test_feeds_hold_the_fifty_newest() -> None:
     assert [item["date_published"][:10] for item in json_items(dataset)] == sorted(days)[:-51:-1]
     assert entry_texts(dataset, "id") == [f"tag:r.example,2026:review/{identifier}" for identifier in newest]
     for count, said in ((49, "All"), (50, "The 50 newest")):
-        feed = feeds.json_feed(loaded(a_file(*(review(f"{n}") for n in range(count)))), LINKS)
+        feed = feeds.json_feed(loaded(a_file(*(review(f"{n}") for n in range(count)))), URLS)
         assert json.loads(feed)["description"] == f"{said} customer reviews of Larkspur."
 
 
@@ -130,7 +130,7 @@ def test_ids_name_the_host_of_the_service_whatever_the_business_has() -> None:
     hosts |= {"http://[2001:db8::1]:8080": "localhost", "https://größe.example": "localhost"}
     for base_url, authority in hosts.items():
         for url in ("https://larkspur.example", None):
-            root = atom_root(loaded(a_file(business={"name": "x", "url": url})), links_below(base_url))
+            root = atom_root(loaded(a_file(business={"name": "x", "url": url})), service_urls(base_url))
             assert root.findtext(f"{ATOM}id") == f"tag:{authority},2026:reviews"
 
 
@@ -145,7 +145,7 @@ def test_a_review_that_was_published_nowhere_else_has_its_page_and_no_hub_is_nam
         ["https://s.example/b"],
         ["https://r.example/reviews/a"],
     ]
-    without_hub = replace(LINKS, hub="")
+    without_hub = replace(URLS, hub="")
     assert "hubs" not in json.loads(feeds.json_feed(dataset, without_hub))
     relations = [link.get("rel") for link in atom_root(dataset, without_hub).findall(f"{ATOM}link")]
     assert relations == ["self", "alternate"]
@@ -203,8 +203,8 @@ def test_feedparser_reads_the_atom_feed() -> None:
     dataset = loaded(a_file(*some_reviews))
     feed, items = feedparser.parse(atom(dataset), sanitize_html=False), json_items(dataset)
     assert (feed.bozo, feed.version, len(feed.entries)) == (False, "atom10", 50)
-    assert (feed.feed.title, feed.feed.link) == ("Reviews of Larkspur", LINKS.home)
-    assert {link.rel: link.href for link in feed.feed.links}["hub"] == LINKS.hub
+    assert (feed.feed.title, feed.feed.link) == ("Reviews of Larkspur", URLS.home)
+    assert {link.rel: link.href for link in feed.feed.links}["hub"] == URLS.hub
     for entry, item in zip(feed.entries, items, strict=True):
         assert (entry.title, entry.link, entry.author) == (item["title"], item["url"], "Ann B.")
         assert (entry.published, entry.updated) == (item["date_published"], item["date_modified"])

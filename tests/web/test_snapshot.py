@@ -12,7 +12,7 @@ import pytest
 
 from reviewslib import files
 from reviewslib.dataset.contract import BadData
-from reviewslib.links import links_below
+from reviewslib.links import service_urls
 from reviewslib.web import snapshot
 from reviewslib.web.representations import represent
 from reviewslib.web.snapshot import Files, RepresentationCache, Snapshot
@@ -81,7 +81,7 @@ def built(
     insights_changed, content = insights or (0, {})
     insights_file = None if content is None else json.dumps(content).encode()
     content_of_files = Files(json.dumps(document).encode(), changed, insights_file, insights_changed)
-    urls = links_below("http://reviews.example")
+    urls = service_urls("http://reviews.example")
     return snapshot.build_snapshot(PROGRAM._replace(changed=program), content_of_files, urls, previous, now)
 
 
