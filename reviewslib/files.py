@@ -1,6 +1,6 @@
-"""Files: reads one state of a file, dates it, searches folders and archives, replaces a file atomically.
+"""Files: consistent reads, times of change, the files of folders and archives, atomic replacement.
 
-This module knows no data format and no directory of ours. Its errors are OSErrors with the name of the file.
+This module knows no data format and no directory of the service. Its errors are OSErrors that name the file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import BinaryIO, NamedTuple
 
 LARGEST_FILE_BYTES = 64 * 1024 * 1024  # some 70,000 reviews
 READ_ATTEMPTS = 5
-SETTLE_SECONDS = 0.05  # between two attempts to read a file that is being written
+SETTLE_SECONDS = 0.05  # between attempts to read a file that is being written
 NOT_REGULAR = "it is not a regular file"
 ZIP_SIGNATURES = (b"PK\x03\x04", b"PK\x05\x06")  # with and without members
 
@@ -26,7 +26,7 @@ ZIP_SIGNATURES = (b"PK\x03\x04", b"PK\x05\x06")  # with and without members
 
 
 class ChangesWhileRead(OSError):
-    """Another process is writing the file."""
+    """The file changed while it was read."""
 
     def __init__(self, path: Path):
         super().__init__(None, "it changes while it is read", str(path))
@@ -34,9 +34,9 @@ class ChangesWhileRead(OSError):
 
 @contextmanager
 def opened(path: Path, folder: int | None = None, *, follow: bool = False) -> Iterator[BinaryIO]:
-    """Open a regular file, in the open directory `folder` if one is given. Only `follow` allows symlinks."""
+    """Opens a regular file, in the open directory `folder` if there is one. Only `follow` allows symlinks."""
     name = path if folder is None else path.name
-    flags = os.O_RDONLY | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)  # a FIFO would wait for a writer
+    flags = os.O_RDONLY | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)  # opening a FIFO would block
     try:
         if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=follow).st_mode):
             raise OSError(None, NOT_REGULAR)
@@ -66,7 +66,7 @@ def too_large(name: str) -> OSError:
 
 
 def read_unchanging(path: Path) -> tuple[bytes, float]:
-    """The content of a file and its last change. Follows symlinks; reads again while the file changes."""
+    """The content of a file and its `last_change`. Follows symlinks; reads again while the file changes."""
     for _ in range(READ_ATTEMPTS):
         with opened(path, follow=True) as file, suppress(ChangesWhileRead):
             content = read_whole(file, path)
@@ -77,10 +77,10 @@ def read_unchanging(path: Path) -> tuple[bytes, float]:
 
 
 def last_change(path: Path) -> float:
-    """When `path` got its present content, in seconds since the epoch.
+    """The time at which `path` got its present content, in seconds since the epoch.
 
-    A copy keeps an old modification time, but has a new change time (inode(7)). The times of symlinks on the
-    path count, too, since a symlink may have been switched.
+    A copy may keep an old modification time, but has a new change time (inode(7)). The times of symlinks in
+    the path count, too, since a symlink may have been replaced.
     """
     symlinks = [parent for parent in (path, *path.absolute().parents) if parent.is_symlink()]
     statuses = [path.stat(), *(symlink.lstat() for symlink in symlinks)]
@@ -91,7 +91,7 @@ Stamp = tuple[int, int, int, int]
 
 
 def stamp(status: os.stat_result) -> Stamp:
-    """A value that changes when the file is written or replaced, or when its mode changes."""
+    """A value that changes when the file is written or replaced, or gets another mode."""
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
@@ -101,16 +101,16 @@ def stamp(status: os.stat_result) -> Stamp:
 class Member(NamedTuple):
     """A file of a folder or an archive."""
 
-    path: PurePosixPath  # inside
-    file: str  # the name that messages show
-    changed: float  # seconds since the epoch; in an archive those of the archive
-    data: bytes | None  # None where the path is not wanted
+    path: PurePosixPath  # in the folder or archive
+    file: str  # the name for messages
+    changed: float  # seconds since the epoch; for members of an archive, of the archive
+    data: bytes | None  # None if the path does not match
 
 
 def in_folder(folder: Path, wanted: re.Pattern[str], symlinks: list[Path]) -> Iterator[Member]:
-    """All files in order, with the content of those whose path inside matches `wanted`.
+    """All files of a folder, in order, with the content of those whose path in it matches `wanted`.
 
-    Adds symlinks to `symlinks`, unfollowed.
+    Symlinks are not followed, but added to `symlinks`.
     """
     for above, folders, names, descriptor in os.fwalk(folder):
         folders.sort()
@@ -132,7 +132,7 @@ def is_archive(file: BinaryIO) -> bool:
 
 
 def in_archive(file: BinaryIO, path: Path, wanted: re.Pattern[str]) -> Iterator[Member]:
-    """All files of an open ZIP archive, with the content of those whose path inside matches `wanted`."""
+    """All files of an open ZIP archive, with the content of those whose path in it matches `wanted`."""
     try:
         archive, changed = zipfile.ZipFile(file), os.fstat(file.fileno()).st_mtime
         for info in archive.infolist():
@@ -143,7 +143,7 @@ def in_archive(file: BinaryIO, path: Path, wanted: re.Pattern[str]) -> Iterator[
                         raise too_large(name)
             yield Member(PurePosixPath(info.filename), name, changed, data)
     except Exception as error:  # zipfile and its decoders raise a dozen classes for a damaged archive
-        if getattr(error, "filename", None):  # raised above
+        if getattr(error, "filename", None):  # the error of `too_large`
             raise
         reason = f"a damaged or encrypted archive ({str(error) or type(error).__name__}); download it again"
         raise OSError(None, reason, str(path)) from None
@@ -154,9 +154,9 @@ def in_archive(file: BinaryIO, path: Path, wanted: re.Pattern[str]) -> Iterator[
 
 @contextmanager
 def locked(directory: Path, *, is_dry: bool, waits: bool = False) -> Iterator[None]:
-    """Lock a directory against other writers; while there is another one, wait or raise OSError.
+    """Locks a directory against other writers. If another one has it, waits or raises OSError.
 
-    A missing directory is created, and removed if it stays empty.
+    A missing directory is created, and removed again if it stays empty.
     """
     is_new = not directory.exists()
     if is_new and is_dry:
@@ -179,14 +179,14 @@ def locked(directory: Path, *, is_dry: bool, waits: bool = False) -> Iterator[No
 
 
 def write(path: Path, content: bytes) -> None:
-    """Replace a file atomically unless it has this content."""
+    """Replaces a file atomically, unless it has this content already."""
     path = Path(os.path.realpath(path))  # accepts symlink loops, unlike `resolve`
     if path.exists() and path.read_bytes() == content:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     draft, is_there = path.with_name(f".{path.name}.draft"), path.exists()
     try:
-        draft.unlink(missing_ok=True)  # left by a kill, or a planted symlink
+        draft.unlink(missing_ok=True)  # a killed process left it, or somebody placed a symlink there
         with open(draft, "xb") as file:
             if is_there:
                 os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
@@ -198,19 +198,19 @@ def write(path: Path, content: bytes) -> None:
     except OSError as error:  # the error of a full disk names no file
         raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
-        with suppress(OSError):  # after the replacement there is no draft
+        with suppress(OSError):  # there is no draft after the replacement
             draft.unlink()
 
 
 def rename(path: Path, target: Path) -> None:
-    """Put a file in the place of another one in its directory."""
+    """Renames a file to `target`, which is in the same directory and may exist."""
     target = Path(os.path.realpath(target))
     os.replace(path, target)
     _sync(target.parent)
 
 
 def _sync(directory: Path) -> None:
-    """Make the entries of a directory survive a power failure."""
+    """Writes the entries of a directory to the disk, so that they survive a power failure."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

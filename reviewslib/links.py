@@ -1,4 +1,4 @@
-"""Every path of the service, and the absolute URLs that a base URL gives them.
+"""Every path of the service, and its absolute URLs for a base URL.
 
 This module knows no request, no dataset and no file.
 """
@@ -28,9 +28,9 @@ HEALTH_PATH = "/healthz"
 MCP_PATH = "/mcp"
 HUB_PATH = "/api/websub/hub"
 
-TOPIC_PATHS = (ATOM_FEED_PATH, JSON_FEED_PATH, REVIEWS_PATH)  # the hub announces their changes
+TOPIC_PATHS = (ATOM_FEED_PATH, JSON_FEED_PATH, REVIEWS_PATH)  # of the hub
 DATA_PATHS = (REVIEWS_PATH, INSIGHTS_PATH, JSON_FEED_PATH, ATOM_FEED_PATH, CONTRACT_PATH)
-FIXED_PATHS = (*DATA_PATHS, LLMS_PATH, SITEMAP_PATH, ROBOTS_PATH, ICON_PATH, BADGE_PATH)  # and HOME_PATH
+FIXED_PATHS = (*DATA_PATHS, LLMS_PATH, SITEMAP_PATH, ROBOTS_PATH, ICON_PATH, BADGE_PATH)  # without HOME_PATH
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,31 +61,31 @@ class ServiceUrls:
         return self.home.removesuffix("/")
 
     def path(self, url: str) -> str:
-        """The path of one of these URLs below the base URL, such as "/feed.xml"."""
+        """The path of one of these URLs, relative to the base URL, such as "/feed.xml"."""
         return "/" + url.removeprefix(self.home)
 
     def review_page(self, id: str) -> str:
-        """The URL of the page of one review. The whole id is one path segment, whatever its characters."""
+        """The URL of the page of a review. The id is one path segment, whatever its characters."""
         return self.review + quote(id, safe="")
 
     def selection(self, **filters: str | int) -> str:
-        """The URL of the review list with these filters, which have the names of search parameters."""
+        """The URL of the review list with `filters`, which are named as the search parameters."""
         return f"{self.review_list}?{urlencode(filters)}" if filters else self.review_list
 
     def directory(self) -> dict[str, str]:
-        """The directory that `/` answers to programs: URLs by name."""
+        """The URLs by name, as `/` answers them to programs."""
         urls = asdict(self) | {"since": self.since + "{date}", "review": self.review + "{id}"}
         del urls["icon"], urls["sitemap"]
         return {"page" if name == "home" else name: url for name, url in urls.items() if url}
 
 
 def service_urls(base_url: str, with_hub: bool = True) -> ServiceUrls:
-    """The URLs of a service at `base_url`, which has no slash at its end."""
+    """The URLs of a service at `base_url`, which does not end with a slash."""
     urls = ServiceUrls(**{name: base_url + path for name, path in asdict(ServiceUrls()).items()})
     return urls if with_hub else replace(urls, hub="")
 
 
 def topic_link_header(base_url: str, path: str, with_hub: bool = True) -> str:
-    """The `Link` field of a topic (WebSub section 4): the URLs of its hub, if one runs, and of the topic."""
+    """The `Link` field of a topic (WebSub section 4): the URL of its hub, if one runs, and of the topic."""
     hub = f'<{base_url}{HUB_PATH}>; rel="hub", ' if with_hub else ""
     return f'{hub}<{base_url}{path}>; rel="self"'

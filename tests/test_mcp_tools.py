@@ -145,9 +145,9 @@ NAMING = {
         (
             "get_review",
             {"id": "x"},
-            "id: no review has this id; search_reviews and get_recent_reviews give ids",
+            "id: no review has this id; search_reviews and get_recent_reviews return ids",
         ),
-        ("get_business", {"\ud800": 1}, "�: unknown parameter; none is taken"),
+        ("get_business", {"\ud800": 1}, "�: unknown parameter; none is accepted"),
     ],
 )
 def test_a_wrong_argument_is_told_what_would_be_right(tool: str, arguments: Object, fault: str) -> None:
@@ -166,7 +166,7 @@ def test_a_search_for_a_text_of_any_length_matches_nothing(parameter: str) -> No
 @pytest.mark.parametrize(("tool", "parameter"), NAMING.items())
 def test_a_name_of_any_length_is_unknown_and_not_repeated(tool: str, parameter: str) -> None:
     (fault,) = faults(tool, {parameter: LONG})
-    assert ("know" in fault or "no review" in fault) and len(fault) < 1000
+    assert re.match(f"{parameter}: no [a-z]+ has this ", fault) and len(fault) < 1000
 
 
 def test_thousands_of_unknown_arguments_are_not_all_looked_into() -> None:
@@ -206,7 +206,7 @@ def test_arguments_that_fit_the_input_schema_are_taken_but_for_days_that_never_w
             missing = name in required and not chosen.get(name)
             no_day = properties[name].get("format") == "date"
             no_word = "at least one word of a name" in line
-            assert missing or no_day or no_word or "no review has" in line or "the insights" in line
+            assert missing or no_day or no_word or f"{name}: no " in line
 
 
 # ---- Search ----
@@ -249,7 +249,7 @@ def test_what_reviews_are_called_is_what_the_business_says_and_their_sources_are
     few = [review(str(number), source=source) for number, source in enumerate(sources)]
     toolbox = toolbox_with(a_file(*few, business={"name": "B", "review_policy": policy}))
     assert toolbox.title == "Reviews of B"
-    assert toolbox.instructions.startswith(f"The {called} of B{published}, and what they add up to. Begin")
+    assert toolbox.instructions.startswith(f"The {called} of B{published}, and what they say together. Begin")
     described = {each["name"]: each["description"] for each in toolbox.declarations}["search_reviews"]
     assert described.startswith(f"Find {called} of B by words, stars")
     assert f"`source` ({listed})." in described
@@ -296,21 +296,21 @@ def test_the_summary_lists_what_the_other_tools_know() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "argument", "known"),
+    ("tool", "argument", "kind", "entries"),
     [
-        ("get_aspect_sentiment", "aspect", INSIGHTS["aspects"]),
-        ("get_service", "service", INSIGHTS["entities"]["services"]),
+        ("get_aspect_sentiment", "aspect", "aspects", INSIGHTS["aspects"]),
+        ("get_service", "service", "services", INSIGHTS["entities"]["services"]),
     ],
 )
-def test_aspects_and_services_are_known_by_id_and_by_label_in_any_case(
-    tool: str, argument: str, known: list[Object]
+def test_an_id_and_a_label_in_any_case_name_an_aspect_or_a_service(
+    tool: str, argument: str, kind: str, entries: list[Object]
 ) -> None:
-    for entry in known:
+    for entry in entries:
         for key in ("id", "label"):
             assert structured(tool, {argument: entry[key].upper()}) == entry
-    listed = "; ".join(f"{entry['id']} ({entry['label']})" for entry in known)
+    listed = "; ".join(f"{entry['id']} ({entry['label']})" for entry in entries)
     assert faults(tool, {argument: "nonsense"}) == [
-        f"{argument}: the insights know no such {argument}; known are {listed}"
+        f"{argument}: no {argument} has this id or label. Known {kind}: {listed}"
     ]
 
 
@@ -324,7 +324,7 @@ def test_people_are_found_as_the_search_finds_them_and_counted(name: str) -> Non
     else:
         known = "; ".join(person["label"] for person in people)
         assert faults("get_technician", {"name": name}) == [
-            f"name: the insights speak of nobody of this name; known are {known}"
+            f"name: no person has this name or id. Known people: {known}"
         ]
 
 
@@ -405,7 +405,7 @@ def test_of_very_many_known_names_only_some_are_listed(number: int, end: str) ->
     known = [{"id": f"a{each}", "label": "Aspect"} for each in range(number)]
     listed = "; ".join(f"a{each} (Aspect)" for each in range(20))
     assert faults("get_aspect_sentiment", {"aspect": "x"}, toolbox_with(a_file(), {"aspects": known})) == [
-        f"aspect: the insights know no such aspect; known are {listed}{end}"
+        f"aspect: no aspect has this id or label. Known aspects: {listed}{end}"
     ]
 
 
@@ -471,7 +471,7 @@ def test_no_empty_answer_is_without_a_way_on(name: str) -> None:
         called = toolbox.call(tool, arguments)
         if called["isError"]:
             text = called["content"][0]["text"]
-            assert any(way in text for way in ("known are ", "give ids", "Call get_business")), text
+            assert any(way in text for way in ("Known ", "return ids", "Call get_business")), text
             assert (tool in listed) is ("has nothing to say" not in text)
             continue
         answer = structured(tool, arguments, toolbox)
@@ -486,22 +486,22 @@ def test_no_empty_answer_is_without_a_way_on(name: str) -> None:
 def followed(toolbox: Toolbox, arguments: Object, hints: list[str]) -> Iterator[str]:
     """Takes what hints offer; each offer finds as many reviews as it says."""
     text = "\n".join(hints)
-    counts = re.fullmatch(r"Reviews that match if one filter is left out: (.*); if all are: \d+\.", hints[-1])
+    counts = re.fullmatch(
+        r"Reviews that match if one filter is left out: (.*); without any filter: \d+\.", hints[-1]
+    )
     assert counts
     for name, count in (each.split() for each in counts[1].split(", ")):
         fewer = {key: value for key, value in arguments.items() if key != name}
         assert structured("search_reviews", fewer, toolbox)["matched"] == int(count)
         yield "left out"
-    for first in re.findall(r"known are ([^;(]*?)(?: \(|;|\.)", text):
-        (name,) = (each for each in ("mentions_technician", "mentions_service", "source") if each in text)
-        assert structured("search_reviews", {name: first}, toolbox)["matched"] > 0
+    for noun, first in re.findall(r"No (\w+) is called .*?Known \w+: ([^;(]*?)(?: \(|;|\.)", text):
+        parameter = {"person": "mentions_technician", "service": "mentions_service", "source": "source"}[noun]
+        assert structured("search_reviews", {parameter: first}, toolbox)["matched"] > 0
         yield "known"
     for id in re.findall(r"in any order: \d+ \((\w+)", text):
         assert structured("get_review", {"id": id}, toolbox)["text"]
         yield "together"
-    for word, count in re.findall(
-        r"(\w+) (\d+)[,.]", text.partition("one of its words: ")[2].partition("\n")[0]
-    ):
+    for word, count in re.findall(r"(\w+) (\d+)[,.]", text.partition("one of them: ")[2].partition("\n")[0]):
         found = structured("search_reviews", arguments | {"query": word}, toolbox)["matched"]
         assert found == int(count)
         yield "word"

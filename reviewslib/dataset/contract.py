@@ -1,8 +1,8 @@
-"""The contract: what `openapi.json` says of parameters and `files.json` of data files, made ready.
+"""The contract: the parameters of `openapi.json`, and the schemas of data files in `files.json`.
 
-Both are written by hand. The first is served and is the one source of the search parameters; the second is
-that of the form of the data files and of the defaults of what they leave out. This module knows JSON and
-schemas; it knows no review and no HTTP, and it opens no file but these: data files are given to it parsed.
+Both are written by hand. The first is served and is the only source of the search parameters; the second is
+the only source of the schemas of the data files and of their defaults. This module knows JSON and schemas. It
+knows no review and no HTTP, and opens no file but these two: callers parse the data files.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from typing import Any
 from reviewslib.dataset.strict_json import Json, JsonPath, decode
 
 Schema = dict[str, Any]  # JSON Schema 2020-12; none of ours is `true` or `false`
-Violations = Iterator[tuple[JsonPath, str]]  # where something is wrong, and what
+Violations = Iterator[tuple[JsonPath, str]]  # the place of a violation, and the reason
 
 
-# ---- Faults: what is wrong with a data file, with the data that its report needs ----
+# ---- Faults: what is wrong with a data file ----
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong at one place of a data file."""
+    """One thing that is wrong in a data file, and its place."""
 
     file: str
     path: JsonPath
@@ -39,12 +39,12 @@ class Fault:
 
 
 def printable(line: str) -> str:
-    """A line in which line ends, control characters and half surrogate pairs are escaped."""
+    """`line` with line ends, control characters and half surrogate pairs escaped."""
     return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in line)
 
 
 class BadData(ValueError):
-    """The data files cannot be served; `faults` says why, in the order of the documents."""
+    """The data files cannot be served; `faults` has the reasons, in the order of the documents."""
 
     def __init__(self, faults: Sequence[Fault]):
         self.faults = tuple(faults)
@@ -53,18 +53,18 @@ class BadData(ValueError):
         return "\n".join(self.lines())
 
     def lines(self, most: int = 50) -> list[str]:
-        """One line a fault, at most `most`, then one line that counts the rest."""
+        """One line for each fault, at most `most`, then one line with the number of the others."""
         rest = len(self.faults) - most
         shown = [str(fault) for fault in self.faults[:most]]
         return [*shown, f"and {rest} more fault{'s' if rest > 1 else ''}"] if rest > 0 else shown
 
 
-# ---- Contract: the parts that the program obeys ----
+# ---- Contract: the parts of it that the program uses ----
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What a caller may give: `kind` is "text", "name" (of a person), "date", "number" or "integer"."""
+    """A parameter of a request; `kind` is "text", "name" (of a person), "date", "number" or "integer"."""
 
     name: str
     kind: str
@@ -77,17 +77,17 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """What the program takes from the contract."""
+    """The contract, and the parts of it that the program uses."""
 
-    document: dict[str, Json]  # that is served
-    schemas: dict[str, Json]  # the served ones in `components`, those of the files in `$defs`
-    search_parameters: Mapping[str, Parameter]  # by name, in its order
+    document: dict[str, Json]  # the one that is served
+    schemas: dict[str, Json]  # of what is served in `components`, of the files in `$defs`
+    search_parameters: Mapping[str, Parameter]  # by name, in the order of the document
     list_parameters: Mapping[str, Parameter]  # of the page `/reviews`, likewise
-    embed_parameters: Mapping[str, Parameter]  # of the frame `/embed`
-    reviews_file: FileForm
-    insights_file: FileForm
-    editorial_file: FileForm
-    annotations_file: FileForm
+    embed_parameters: Mapping[str, Parameter]  # of the frame `/embed`, likewise
+    reviews_file: FileSchema
+    insights_file: FileSchema
+    editorial_file: FileSchema
+    annotations_file: FileSchema
 
 
 FILE_SCHEMAS = ("ReviewsFile", "InsightsFile", "EditorialFile", "AnnotationsFile")
@@ -100,24 +100,24 @@ def shipped_contract() -> Contract:
 
 
 def read_contract(document: dict[str, Json], files: dict[str, Json]) -> Contract:
-    """The contract of parsed openapi.json and files.json; a KeyError here is a broken installation."""
+    """The contract of parsed openapi.json and files.json. Raises KeyError if the installation is broken."""
     search, listed = (_query_parameters(document, path) for path in ("/api/reviews/search", "/reviews"))
-    # As one document, with the name that references of files.json to served schemas have before their `#`.
+    # One document for both; its `$id` is the name that references of files.json have before their `#`.
     schemas = {"$id": "openapi.json", "components": document["components"], "$defs": files["$defs"]}
-    forms = [FileForm(schemas, name) for name in FILE_SCHEMAS]
+    file_schemas = [FileSchema(schemas, name) for name in FILE_SCHEMAS]
     embed = _query_parameters(document, "/embed")
-    return Contract(document, schemas, search, listed, embed, *forms)
+    return Contract(document, schemas, search, listed, embed, *file_schemas)
 
 
 def _query_parameters(document: dict[str, Json], path: str) -> dict[str, Parameter]:
-    declared = [resolve(document, each) for each in document["paths"][path]["get"]["parameters"]]
-    return {each["name"]: _parameter(each) for each in declared if each["in"] == "query"}
+    declared = [resolve(document, item) for item in document["paths"][path]["get"]["parameters"]]
+    return {item["name"]: _parameter(item) for item in declared if item["in"] == "query"}
 
 
 def resolve(document: dict[str, Json], value: dict[str, Json]) -> dict[str, Json]:
-    """`value`, or what its `$ref` points to in the document, whatever name the reference has for that.
+    """`value`, or the part of `document` that its `$ref` points to.
 
-    No key on the way has a slash or a tilde.
+    Whatever stands before the `#` is ignored. No key of the pointer has a slash or a tilde.
     """
     if "$ref" not in value:
         return value
@@ -127,24 +127,21 @@ def resolve(document: dict[str, Json], value: dict[str, Json]) -> dict[str, Json
     return resolve(document, target)
 
 
-# Keywords of a parameter's schema that are fields of `Parameter`, too.
-LIMITS = ("default", "minimum", "maximum")
+LIMITS = ("default", "minimum", "maximum")  # keywords that are fields of `Parameter`, too
 
 
 def _parameter(declared: dict[str, Json]) -> Parameter:
     schema = declared["schema"]
-    text_kind = schema.get("format") or (
-        "name" if "pattern" in schema else "text"
-    )  # names alone have a pattern
-    kind = text_kind if schema["type"] == "string" else schema["type"]
+    text_kind = "name" if "pattern" in schema else "text"  # only names have a pattern
+    kind = schema.get("format", text_kind) if schema["type"] == "string" else schema["type"]
     limits = {keyword: schema[keyword] for keyword in LIMITS if keyword in schema}
     return Parameter(declared["name"], kind, declared["description"], **limits)
 
 
-# ---- Form: what a schema holds against a document ----
+# ---- File schemas: how a document violates a schema, and defaults for what it leaves out ----
 
 
-class FileForm:
+class FileSchema:
     """The schema `name` of a data file; `schemas` as in Contract."""
 
     def __init__(self, schemas: dict[str, Json], name: str):
@@ -153,12 +150,11 @@ class FileForm:
         self._accepts = acceptance(schemas, schemas["$defs"][name])
 
     def violations(self, value: Json) -> Violations:
-        """Everything that is wrong with the form of `value`: where, and what."""
+        """How `value` violates the schema."""
         if self._accepts(value):
             return
-        from jsonschema import (
-            Draft202012Validator,
-        )  # here, since most starts do without its tenth of a second
+        # Importing it takes a tenth of a second, and good files do not need it.
+        from jsonschema import Draft202012Validator
 
         for error in Draft202012Validator(self._schema).iter_errors(value):
             yield tuple(error.absolute_path), _reason(error)
@@ -166,12 +162,12 @@ class FileForm:
     def complete(self, value: Json) -> Json:
         """A copy of `value`, which has no violations, with the defaults of the schema.
 
-        A key with a default gets it when it is absent or null. The schema's keys come first, in its order.
+        A key that is absent or null gets its default. The keys of the schema come first, in its order.
         """
         return _completed(self._schemas, self._schema, value)
 
     def blank(self, key: str) -> dict[str, Json]:
-        """What an owner fills in: the object `key` with all its keys, each null or such an object."""
+        """The object `key` for an owner to fill in: each of its keys is null or another such object."""
         return _blank(self._schemas, resolve(self._schemas, self._schema)["properties"][key]) or {}
 
 
@@ -186,21 +182,21 @@ def _completed(document: dict[str, Json], schema: Schema, value: Json) -> Json:
     schema = resolve(document, schema)
     if isinstance(value, list):
         return [_completed(document, schema.get("items", {}), member) for member in value]
-    known = {}
+    named = {}
     for key, member in schema.get("properties", {}).items():
         if (part := value.get(key)) is not None:
-            known[key] = _completed(document, member, part) if isinstance(part, (dict, list)) else part
+            named[key] = _completed(document, member, part) if isinstance(part, (dict, list)) else part
         elif "default" in member or key in value:
-            known[key] = member.get("default")
+            named[key] = member.get("default")
     others = schema.get("additionalProperties", {})
-    return known | {key: _completed(document, others, value[key]) for key in value if key not in known}
+    return named | {key: _completed(document, others, value[key]) for key in value if key not in named}
 
 
-# A type of JSON Schema: its name in a violation, and the Python types whose values surely have it.
+# By type of JSON Schema: its name in a violation, and Python types whose values always have it.
 TYPES: dict[str, tuple[str, set[type]]] = {
     "array": ("an array", {list}),
     "boolean": ("true or false", {bool}),
-    "integer": ("a whole number", {int}),  # 5.0 as well, says the standard; the library decides
+    "integer": ("a whole number", {int}),  # 5.0 is one, too; the library decides that
     "null": ("null", {type(None)}),
     "number": ("a number", {int, float}),
     "object": ("an object", {dict}),
@@ -208,90 +204,94 @@ TYPES: dict[str, tuple[str, set[type]]] = {
 }
 
 REASONS = {
-    "type": "{value} is not {wanted}",
+    "type": "{value} is not {expected}",
     "pattern": "{value} is not {error.schema[title]}",
-    "minimum": "{value} is less than the minimum of {wanted}",
-    "maximum": "{value} is greater than the maximum of {wanted}",
-    "minLength": "{value} is shorter than {wanted} character(s)",
-    "maxLength": "{value} is longer than {wanted} characters",
-    "enum": "{value} is none of {wanted}",
+    "minimum": "{value} is less than the minimum of {expected}",
+    "maximum": "{value} is greater than the maximum of {expected}",
+    "minLength": "{value} is shorter than {expected} character(s)",
+    "maxLength": "{value} is longer than {expected} characters",
+    "enum": "{value} is none of {expected}",
     "required": "{error.message}",
 }
 
 
 def _reason(error: Any) -> str:
-    """What a schema holds against a value; a long or nested value is named, not repeated."""
-    wanted: Json = error.validator_value
+    """How a value violates a schema; long values are cut, nested ones are named."""
+    expected: Json = error.validator_value
     if error.validator == "type":
-        wanted = " or ".join(TYPES[name][0] for name in _names(wanted))
-    return REASONS[error.validator].format(value=quoted(error.instance), wanted=wanted, error=error)
+        expected = " or ".join(TYPES[name][0] for name in _type_names(expected))
+    return REASONS[error.validator].format(value=quoted(error.instance), expected=expected, error=error)
 
 
-def _names(wanted: str | list[str]) -> list[str]:
-    """The types that the keyword `type` allows."""
-    return [wanted] if isinstance(wanted, str) else wanted
+def _type_names(value: str | list[str]) -> list[str]:
+    """The types that the keyword `type` allows; `value` is its value."""
+    return [value] if isinstance(value, str) else value
 
 
 def quoted(value: Json) -> str:
-    """A value as a violation repeats it: long ones cut, nested ones named."""
+    """A value as a message repeats it: long values are cut, nested ones are named."""
     if isinstance(value, (dict, list)):
         return TYPES["object" if isinstance(value, dict) else "array"][0]
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 80 else text[:80] + "…"
 
 
-# ---- Acceptance: valid values in a tenth of the library's time (10,000 reviews: 0.1 s, not 1.9 s) ----
+# ---- Acceptance: finds valid values in a tenth of the library's time (10,000 reviews: 0.1 s, not 1.9 s) ----
 
 ANNOTATIONS = {"default", "description", "examples", "title"}
 
 
 def acceptance(document: dict[str, Json], schema: Schema) -> Callable[[Json], bool]:
-    """Fast path: a function whose True means valid for `schema`; False means unknown, ask jsonschema.
+    """A fast check: True means that a value is valid for `schema`, False that jsonschema has to decide.
 
-    A keyword that is not known here accepts nothing; `additionalProperties` speaks of all properties here.
+    A schema with a keyword that is not in CHECKS accepts nothing; `additionalProperties` applies to all
+    properties here.
     """
     keywords = schema.keys() - ANNOTATIONS
-    if not keywords <= DEMANDS.keys():
+    if not keywords <= CHECKS.keys():
         return lambda value: False
-    demands = [(*DEMANDS[keyword], _prepared(document, keyword, schema[keyword])) for keyword in keywords]
+    checks = [(*CHECKS[keyword], _operand(document, keyword, schema[keyword])) for keyword in keywords]
 
     def accepts(value: Json) -> bool:
-        for types, holds, prepared in demands:
-            if isinstance(value, types) and not holds(value, prepared):
+        for types, holds, operand in checks:
+            if isinstance(value, types) and not holds(value, operand):
                 return False
         return True
 
     return accepts
 
 
-def _prepared(document: dict[str, Json], keyword: str, wanted: Json) -> Any:
-    """The value of a keyword as its demand takes it."""
+def _operand(document: dict[str, Json], keyword: str, value: Json) -> Any:
+    """The second argument of the check of `keyword`, made from the value of the keyword."""
     if keyword == "$ref":
-        return acceptance(document, resolve(document, {"$ref": wanted}))
+        return acceptance(document, resolve(document, {"$ref": value}))
     if keyword in ("additionalProperties", "items", "propertyNames"):
-        return acceptance(document, wanted)
+        return acceptance(document, value)
     if keyword == "properties":
-        return {name: acceptance(document, member) for name, member in wanted.items()}
+        return {name: acceptance(document, member) for name, member in value.items()}
     if keyword == "pattern":
-        return re.compile(wanted)
+        return re.compile(value)
     if keyword == "type":
-        return set[type]().union(*(TYPES[name][1] for name in _names(wanted)))
-    return wanted
+        return set[type]().union(*(TYPES[name][1] for name in _type_names(value)))
+    return value
 
 
-# What each keyword demands, and of which values.
-DEMANDS: dict[str, tuple[type | tuple[type, ...], Callable[[Any, Any], bool]]] = {
+# By keyword: the types of the values that it applies to, and its check.
+CHECKS: dict[str, tuple[type | tuple[type, ...], Callable[[Any, Any], bool]]] = {
     "$ref": (object, lambda value, accepts: accepts(value)),
     "type": (object, lambda value, types: type(value) in types),
-    "enum": (object, lambda value, wanted: isinstance(value, str | None) and value in wanted),
-    "minimum": ((int, float), lambda value, wanted: value >= wanted),
-    "maximum": ((int, float), lambda value, wanted: value <= wanted),
-    "minLength": (str, lambda value, wanted: len(value) >= wanted),
-    "maxLength": (str, lambda value, wanted: len(value) <= wanted),
+    "enum": (object, lambda value, allowed: isinstance(value, str | None) and value in allowed),
+    "minimum": ((int, float), lambda value, least: value >= least),
+    "maximum": ((int, float), lambda value, most: value <= most),
+    "minLength": (str, lambda value, least: len(value) >= least),
+    "maxLength": (str, lambda value, most: len(value) <= most),
     "pattern": (str, lambda value, pattern: pattern.search(value) is not None),
     "items": (list, lambda value, accepts: all(map(accepts, value))),
-    "required": (dict, lambda value, wanted: all(name in value for name in wanted)),
-    "properties": (dict, lambda value, fits: all(fits[name](value[name]) for name in fits if name in value)),
+    "required": (dict, lambda value, names: all(name in value for name in names)),
+    "properties": (
+        dict,
+        lambda value, checks: all(checks[name](value[name]) for name in checks if name in value),
+    ),
     "propertyNames": (dict, lambda value, accepts: all(map(accepts, value))),
     "additionalProperties": (dict, lambda value, accepts: all(map(accepts, value.values()))),
 }

@@ -1,7 +1,7 @@
-"""What a caller wrote becomes a `Query` or the arguments of a tool, or every issue with it at once.
+"""Parameters: a caller's names and values become a `Query` or the arguments of a tool, or a list of issues.
 
-HTTP and MCP ask by the same parameters, read by the same functions. This module knows no review, no file and
-no protocol.
+HTTP and MCP have the same parameters, which the same functions read. This module knows no review, no file
+and no protocol.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from reviewslib.dataset.contract import Parameter
 from reviewslib.dataset.strict_json import SURROGATE, Json
 from reviewslib.dataset.text import loosely, name_words
 
-MOST_ISSUES = 50  # that one answer lists; the others are counted
-MOST_ECHOED = 200  # characters of a wrong value repeated in its issue
-LEAST_ALIKE = 0.8  # of two names, one of which is the other misspelt: min_ratin, but not sort and source
-MOST_KNOWN = 20  # names listed in one message
-MOST_COMPARED = 200  # words of known names, each of which may be near
+MOST_ISSUES = 50  # unknown parameters that one answer lists; the others are counted
+MOST_ECHOED = 200  # characters of a wrong value that its issue repeats
+LEAST_SIMILARITY = 0.8  # of a misspelt name and the right one: min_ratin, but not sort and source
+MOST_LISTED = 20  # names in one message
+MOST_COMPARED = 200  # words of known names that a misspelt name is compared with
 
 
-# ---- Query: what a caller asks for, and what is wrong with it, with the data that an answer needs ----
+# ---- Query: a search, or what is wrong with it ----
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A search that has passed every check; names and defaults are the contract's, None filters nothing."""
+    """A search that has passed every check. Names and defaults are the contract's; None filters nothing."""
 
     query: str | None = None
     rating: int | None = None
     min_rating: float | None = None
     max_rating: float | None = None
-    since: str | None = None  # calendar days, YYYY-MM-DD, inclusive
+    since: str | None = None  # days, YYYY-MM-DD, inclusive
     until: str | None = None
     mentions_technician: str | None = None
     mentions_service: str | None = None
@@ -49,7 +49,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One thing that is wrong with a request; `parameter` is None when no single parameter is."""
+    """One thing that is wrong with a request; `parameter` is None where it is not about a parameter."""
 
     parameter: str | None
     value: str
@@ -62,7 +62,7 @@ class Issue:
 class BadQuery(ValueError):
     """The caller must change the request.
 
-    `issues` stand in the order of the parameters given; `wrong_count` counts those that are not listed, too.
+    `issues` have the order of the parameters; `wrong_count` includes issues that are not listed.
     """
 
     def __init__(self, issues: Sequence[Issue], wrong_count: int | None = None):
@@ -71,31 +71,35 @@ class BadQuery(ValueError):
 
 
 class BadValue(ValueError):
-    """A value does not fit its parameter; the text says what would."""
+    """A value does not fit its parameter; the text says which values do."""
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown name: the known name that is nearest, or all of them."""
-    names = list(known)
-    near = difflib.get_close_matches(name[:MOST_ECHOED].lower(), names, 1, LEAST_ALIKE)
-    listed = f"known are {', '.join(names)}" if names else "none is taken"
-    return f"; did you mean {near[0]}?" if near else f"; {listed}"
+def nearest(name: str, names: Iterable[str]) -> str:
+    """The end of a message about an unknown name: the most similar one of `names`, or all of them."""
+    known = list(names)
+    similar = difflib.get_close_matches(name[:MOST_ECHOED].lower(), known, 1, LEAST_SIMILARITY)
+    listed = f"known are {', '.join(known)}" if known else "none is accepted"
+    return f"; did you mean {similar[0]}?" if similar else f"; {listed}"
 
 
-def known_names(value: str, names: Iterable[str]) -> str:
-    """The end of a message about the unknown name `value`: the known ones, those with a near word first."""
+def known_names(plural: str, value: str, names: Iterable[str]) -> str:
+    """A list of `names`, for a message about the unknown name `value`; those with a similar word come first.
+
+    `plural` says what they name, such as "services".
+    """
     known = list(names)
     words = {name: name_words(name) for name in known[:MOST_COMPARED]}
     compared = list(dict.fromkeys(word for name in words for word in sorted(words[name])))[:MOST_COMPARED]
-    wanted = sorted(name_words(value[:MOST_ECHOED]), key=len)[-3:]  # the longest tell most
-    near = {match for word in wanted for match in difflib.get_close_matches(word, compared)}
-    known.sort(key=lambda name: near.isdisjoint(words.get(name, ())))
-    more = f" and {len(known) - MOST_KNOWN} more" if len(known) > MOST_KNOWN else ""
-    return f"known are {'; '.join(map(echo, known[:MOST_KNOWN]))}{more}" if known else "none is known"
+    longest = sorted(name_words(value[:MOST_ECHOED]), key=len)[-3:]  # these tell most
+    similar = {match for word in longest for match in difflib.get_close_matches(word, compared)}
+    known.sort(key=lambda name: similar.isdisjoint(words.get(name, ())))
+    rest = f" and {len(known) - MOST_LISTED} more" if len(known) > MOST_LISTED else ""
+    listed = "; ".join(map(echo, known[:MOST_LISTED])) + rest
+    return f"Known {plural}: {listed}" if known else f"No {plural} are known"
 
 
 def echo(value: Json) -> str:
-    """A caller's value as it may stand in an answer: short, and encodable whatever it was."""
+    """A caller's value as an answer may repeat it: short, and encodable in UTF-8."""
     try:
         text = value if isinstance(value, str) else json.dumps(value)
     except ValueError:  # the interpreter does not write integers of thousands of digits
@@ -108,16 +112,16 @@ def echo(value: Json) -> str:
 
 
 def query_from_pairs(parameters: Mapping[str, Parameter], pairs: Sequence[tuple[str, str]]) -> Query:
-    """The query that decoded `name=value` pairs ask for.
+    """The query of decoded `name=value` pairs.
 
-    Bytes that are not UTF-8 are expected as lone surrogates (`errors="surrogateescape"`) and become issues.
+    Bytes that were not UTF-8 are expected as lone surrogates (`errors="surrogateescape"`) and become issues.
     Raises BadQuery with every issue.
     """
     return Query(**_read(parameters, _by_name(pairs)))
 
 
 def query_of_page(parameters: Mapping[str, Parameter], pairs: Sequence[tuple[str, str]], size: int) -> Query:
-    """The query for one page of a list, `size` reviews long; a parameter `page` has its number, from 1 on.
+    """The query for one page of `size` reviews; the parameter `page` is its number, from 1.
 
     Raises BadQuery with every issue, as `query_from_pairs` does.
     """
@@ -126,46 +130,47 @@ def query_of_page(parameters: Mapping[str, Parameter], pairs: Sequence[tuple[str
 
 
 def forgiving_values(parameters: Mapping[str, Parameter], pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """The values of `name=value` pairs by name; what is wrong counts as absent."""
-    given, values = _by_name(pairs), {}
+    """The values of `name=value` pairs by name; a wrong value counts as absent."""
+    texts, values = _by_name(pairs), {}
     for name, parameter in parameters.items():
         values[name] = parameter.default
         with suppress(BadValue):
-            if (value := _read_parameter(parameters, name, given.get(name, [None]))) is not None:
+            if (value := _read_parameter(parameters, name, texts.get(name, [None]))) is not None:
                 values[name] = value
     return values
 
 
 def _by_name(pairs: Sequence[tuple[str, str]]) -> dict[str, list[Json]]:
-    given: dict[str, list[Json]] = {}
+    """All values of each name."""
+    values: dict[str, list[Json]] = {}
     for name, value in pairs:
-        given.setdefault(name, []).append(value)
-    return given
+        values.setdefault(name, []).append(value)
+    return values
 
 
 def read_arguments(parameters: Mapping[str, Parameter], arguments: Mapping[str, Json]) -> dict[str, Any]:
-    """The values of a JSON object by name, those left out with their defaults.
+    """The values of a JSON object by name, with defaults for absent ones.
 
-    Numbers may be JSON numbers or strings; null is the same as absent. Raises BadQuery with every issue.
+    Numbers may be JSON numbers or strings; null means absent. Raises BadQuery with every issue.
     """
     return _read(parameters, {name: [value] for name, value in arguments.items()})
 
 
-def _read(known: Mapping[str, Parameter], given: Mapping[str, list[Json]]) -> dict[str, Any]:
-    values: dict[str, Any] = {name: parameter.default for name, parameter in known.items()}
+def _read(parameters: Mapping[str, Parameter], raw_values: Mapping[str, list[Json]]) -> dict[str, Any]:
+    values: dict[str, Any] = {name: parameter.default for name, parameter in parameters.items()}
     issues: list[Issue] = []
     unlisted_count = 0
-    for name, texts in given.items():
-        if name not in known and len(issues) >= MOST_ISSUES:
+    for name, raw in raw_values.items():
+        if name not in parameters and len(issues) >= MOST_ISSUES:
             unlisted_count += 1
             continue
         try:
-            if (value := _read_parameter(known, name, texts)) is not None:
+            if (value := _read_parameter(parameters, name, raw)) is not None:
                 values[name] = value
         except BadValue as bad:
-            issues.append(Issue(echo(name), echo(texts[-1]), str(bad)))
-    for name, parameter in known.items():
-        if parameter.required and given.get(name, [None])[0] in (None, ""):
+            issues.append(Issue(echo(name), echo(raw[-1]), str(bad)))
+    for name, parameter in parameters.items():
+        if parameter.required and raw_values.get(name, [None])[0] in (None, ""):
             issues.append(Issue(name, "", "is required"))
     if issues:
         wrong_count = len(issues) + unlisted_count
@@ -175,14 +180,15 @@ def _read(known: Mapping[str, Parameter], given: Mapping[str, list[Json]]) -> di
     return values
 
 
-def _read_parameter(known: Mapping[str, Parameter], name: str, texts: list[Json]) -> Json:
-    if (parameter := known.get(name)) is None:
-        raise BadValue(f"unknown parameter{nearest(name, known)}")
-    if len(texts) > 1:
-        raise BadValue(f"given {len(texts)} times, expected once")
-    if texts[0] in (None, ""):
+def _read_parameter(parameters: Mapping[str, Parameter], name: str, raw: list[Json]) -> Json:
+    """The value of the parameter `name`, None if it is absent; `raw` has it as often as it was sent."""
+    if (parameter := parameters.get(name)) is None:
+        raise BadValue(f"unknown parameter{nearest(name, parameters)}")
+    if len(raw) > 1:
+        raise BadValue(f"given {len(raw)} times, expected once")
+    if raw[0] in (None, ""):
         return None
-    return READERS[parameter.kind](parameter, texts[0])
+    return READERS[parameter.kind](parameter, raw[0])
 
 
 # ---- Values: one reader for each kind of parameter; each raises BadValue ----
@@ -193,7 +199,7 @@ CALENDAR_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def read_day(text: str) -> str:
-    """`text` when it is a real day written YYYY-MM-DD. Raises BadValue."""
+    """`text`, which must be a day of the calendar, written YYYY-MM-DD. Raises BadValue."""
     if not CALENDAR_DAY.fullmatch(text):
         raise BadValue("expected a date written YYYY-MM-DD")
     try:
@@ -213,7 +219,7 @@ def _read_text(parameter: Parameter, value: Json) -> str:
 
 def _read_words(parameter: Parameter, value: Json) -> str:
     if not loosely(text := _read_text(parameter, value)):
-        raise BadValue("expected more than accents")  # which every text contains
+        raise BadValue("expected more than accents")  # without them it is empty, and every text contains it
     return text
 
 
@@ -224,19 +230,19 @@ def _read_name(parameter: Parameter, value: Json) -> str:
 
 
 def _read_integer(parameter: Parameter, value: Json) -> int:
-    wanted = "a whole number such as 5"
-    number = _number(parameter, value, WHOLE, wanted)
+    expected = "a whole number such as 5"
+    number = _number(parameter, value, WHOLE, expected)
     if number != int(number):
-        raise BadValue(f"expected {wanted}")
+        raise BadValue(f"expected {expected}")
     return int(number)
 
 
-def _number(parameter: Parameter, value: Json, grammar: re.Pattern[str], wanted: str) -> float:
-    """A JSON number or the number that a string of `grammar` stands for (infinite when it is too large)."""
+def _number(parameter: Parameter, value: Json, grammar: re.Pattern[str], expected: str) -> float:
+    """A JSON number, or the number in a string of `grammar`, infinite if it is too large for a float."""
     if isinstance(value, str) and grammar.fullmatch(value):
         value = float(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise BadValue(f"expected {wanted}")
+        raise BadValue(f"expected {expected}")
     if value < parameter.minimum:
         raise BadValue(f"{_brief(value)} is below the minimum of {_brief(parameter.minimum)}")
     if value > parameter.maximum:
@@ -247,10 +253,10 @@ def _number(parameter: Parameter, value: Json, grammar: re.Pattern[str], wanted:
 
 
 def _brief(number: float) -> str:
-    """A number as a person writes it: 5 for 5.0."""
+    """The number as a person writes it, such as 5 for 5.0."""
     try:
         return f"{number:.15g}"
-    except OverflowError:  # an integer beyond every float
+    except OverflowError:  # an integer that is too large for a float
         return "the number"
 
 

@@ -1,7 +1,7 @@
 """JSON as RFC 8259 defines it, in UTF-8: decodes bytes to values and encodes values to bytes.
 
-Python's `json` accepts values that JSON or UTF-8 cannot hold: NaN, infinite numbers, lone surrogates. They
-are refused here, and so is nesting that would exhaust the stack. This module knows no file and no schema.
+Python's `json` accepts values that JSON or UTF-8 cannot represent: NaN, infinite numbers, lone surrogates.
+This module refuses them, and nesting that would exhaust the stack. It knows no file and no schema.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ Json = Any  # a value as json.loads returns it
 Object = Mapping[str, Json]  # read only
 JsonPath = tuple[str | int, ...]  # keys and indexes from the root; () is the whole document
 
-MOST_NESTED = 64  # levels of arrays and objects; encoding them is far from exhausting the stack
+MOST_NESTED = 64  # levels of arrays and objects; many more would exhaust the stack of the encoder
 TOO_DEEP = f"not usable: arrays or objects are nested more than {MOST_NESTED} levels deep"
 SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 cannot encode a lone one
 
 
 class NotJson(ValueError):
-    """Bytes that are no usable JSON. `faults` holds pairs of path and reason, in document order."""
+    """The bytes are no usable JSON. `faults` has pairs of path and reason, in document order."""
 
     def __init__(self, *faults: tuple[JsonPath, str]):
         self.faults = faults
@@ -31,7 +31,7 @@ class NotJson(ValueError):
 def decode(data: bytes, *, lone_surrogates: bool = False) -> Json:
     """The value of `data`, which is UTF-8 with or without a byte order mark. Raises NotJson.
 
-    The value can be encoded again, unless `lone_surrogates` allows strings with lone surrogates.
+    The value can be encoded again, unless `lone_surrogates` allows them in strings.
     """
     not_finite = []
 
@@ -53,7 +53,7 @@ def decode(data: bytes, *, lone_surrogates: bool = False) -> Json:
         raise NotJson(((), "not usable: it has an integer of more than 4300 digits")) from None
     if _is_too_deep(document):
         raise NotJson(((), TOO_DEEP))
-    has_surrogates = b"\\ud" in data.lower()  # escaped, perhaps in pairs
+    has_surrogates = b"\\ud" in data.lower()  # escaped; they may form pairs
     if not_finite or (has_surrogates and not lone_surrogates):
         faults: list[tuple[JsonPath, str]] = []
         _find_unwritable(document, (), faults)
@@ -77,7 +77,7 @@ def _is_too_deep(document: Json) -> bool:
 
 
 def _find_unwritable(document: Json, path: JsonPath, faults: list[tuple[JsonPath, str]]) -> None:
-    """Add to `faults` every number and string in `document` that JSON in UTF-8 cannot hold."""
+    """Adds to `faults` every number and string in `document` that JSON in UTF-8 cannot represent."""
     for step, member in members(document):
         if isinstance(step, str) and SURROGATE.search(step):
             faults.append((path, "holds half a surrogate pair"))

@@ -1,6 +1,6 @@
-"""Text as a reader compares it: folded, without marks, in words, and where a name occurs in it.
+"""Comparison of text: by `fold`, by `loosely`, word by word, and for mentions of a name.
 
-The time of each function grows as sorting does, whatever the text holds. This module knows no review.
+No function takes longer than sorting the text would. This module knows no review.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby
 
-# Characters that stand for one another: iPhones type the first apostrophe, Turkish has i with and without a
-# dot, and casefolding would turn ŉ into ʼn.
+# iPhones type the first apostrophe; Turkish has i with and without a dot; casefolding turns ŉ into ʼn.
 EQUIVALENTS = {"’": "'", "‘": "'", "ʼ": "'", "´": "'", "İ": "i", "ı": "i", "ŉ": "'n"}
 
 
 def fold(text: str) -> str:
-    """`text` for comparison without regard to case, to apostrophes, or to how accents are encoded."""
+    """`text` for comparison in any case, with any apostrophe and with accents in any encoding."""
     if text.isascii():
         return text.lower()
     text = composed(text)
@@ -27,14 +26,14 @@ def fold(text: str) -> str:
 
 
 def composed(text: str) -> str:
-    """`text` in canonical composition (NFC), in the time that sorting takes."""
+    """`text` in canonical composition (NFC)."""
     if not (unicodedata.is_normalized("NFC", text) or unicodedata.is_normalized("NFD", text)):
-        text = canonically_ordered(text)  # here: `normalize` sorts combining characters in quadratic time
+        text = canonically_ordered(text)  # because `normalize` sorts combining characters in quadratic time
     return unicodedata.normalize("NFC", text)
 
 
 def canonically_ordered(text: str) -> str:
-    """`text` in canonical decomposition (NFD), in the time that sorting takes."""
+    """`text` in canonical decomposition (NFD)."""
     parts = "".join(unicodedata.normalize("NFD", character) for character in text)
     runs = groupby(parts, key=lambda part: unicodedata.combining(part) > 0)
     return "".join(part for _, run in runs for part in sorted(run, key=unicodedata.combining))
@@ -42,8 +41,8 @@ def canonically_ordered(text: str) -> str:
 
 ALPHABETS = map(chr, (*range(0x41, 0x2B0), *range(0x370, 0x400), *range(0x1E00, 0x2000)))
 LETTERS = "".join(char for char in ALPHABETS if unicodedata.name(char, "").startswith(("LATIN", "GREEK")))
-# Letters and what they are without their marks. To Unicode a stroke is no mark. Of Cyrillic only ё is often
-# written without its mark; й is another letter than и.
+# Letters without their marks. In Unicode a stroke is no mark. In Cyrillic only ё is often written without its
+# mark; й and и are different letters.
 LISTED_LETTERS = dict(zip("ŁØĐłøđЁё", "LODlodЕе", strict=True))
 UNMARKED = LISTED_LETTERS | {
     letter: LISTED_LETTERS.get(base, base)
@@ -51,36 +50,36 @@ UNMARKED = LISTED_LETTERS | {
     if (base := unicodedata.normalize("NFD", letter)[0]) != letter
 }
 MARK = "\u0300-\u036f"
-# A letter with its marks, or the marks after a letter that has none itself, or at the start of the text.
+# A letter with its marks; or marks after a letter without marks of its own, or at the start of the text.
 MARKED = re.compile(rf"[{''.join(UNMARKED)}{MARK}](?<![^{LETTERS}][{MARK}])[{MARK}]*")
 
 
 def loosely(text: str) -> str:
-    """`text` for comparison with what somebody typed: folded, Latin and Greek letters and ё without marks.
+    """`text` for comparison with what a caller typed: by `fold`, and without marks on Latin, Greek and ё.
 
-    What consists of marks becomes empty.
+    Text that consists of marks becomes empty.
     """
     if text.isascii():
         return text.lower()
     return fold(MARKED.sub(lambda marked: UNMARKED.get(marked[0][0], ""), composed(text)))
 
 
-MOST_WORDS = 8  # of a text that are looked for apart
+MOST_WORDS = 8  # of a query whose words may stand anywhere in a text
 
 
 def loose_words(text: str) -> list[str]:
-    """The first MOST_WORDS different words of `text`, each as `loosely` has it."""
+    """The first MOST_WORDS different words of `text`, by `loosely`."""
     return list(dict.fromkeys(loosely(text).split()))[:MOST_WORDS]
 
 
 MARKED_CHARACTER = re.compile(f"(?s).[{MARK}]*")
-loose_character = lru_cache(maxsize=4096)(loosely)  # texts have few different ones
+loose_character = lru_cache(maxsize=4096)(loosely)  # texts have few different characters
 
 
 def occurrences(text: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Where `loose_words` stand in `text`: start and end of each place, in order; what touches is one place.
+    """The spans of `text` that are one of `words`, which are `loose_words`: start and end, in order.
 
-    The time grows with the length of the text and of the words.
+    Spans that touch or overlap are joined.
     """
     for piece in re.finditer(r"\S+", text):
         loose = loosely(piece[0])
@@ -90,55 +89,54 @@ def occurrences(text: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def _occurrences_in_piece(piece: str, words: Sequence[str]) -> list[tuple[int, int]]:
-    """The same of a text without spaces, compared character by character: `starts` and `ends` are of each."""
-    starts: Sequence[int]
+    """The `occurrences` in a text without spaces, which is folded by character to keep the positions."""
+    starts: Sequence[int]  # of the character of `piece` that each character of `loose` comes from
     ends: Sequence[int]
     loose, starts, ends = piece.lower(), range(len(piece)), range(1, len(piece) + 1)
     if not piece.isascii():
-        parts = [
-            (loose_character(part[0]), part.start(), part.end()) for part in MARKED_CHARACTER.finditer(piece)
-        ]
-        loose = "".join(part for part, _, _ in parts)
-        starts = [start for part, start, _ in parts for _ in part]
-        ends = [end for part, _, end in parts for _ in part]
-    spans = sorted((starts[at], ends[at + len(word) - 1]) for word in words for at in _places(word, loose))
+        characters = list(MARKED_CHARACTER.finditer(piece))
+        folded = [(loose_character(match[0]), match) for match in characters]
+        loose = "".join(letters for letters, _ in folded)
+        starts = [match.start() for letters, match in folded for _ in letters]
+        ends = [match.end() for letters, match in folded for _ in letters]
+    indexes = ((index, word) for word in words for index in _indexes(word, loose))
     joined: list[tuple[int, int]] = []
-    for start, end in spans:
+    for start, end in sorted((starts[index], ends[index + len(word) - 1]) for index, word in indexes):
         if joined and start <= joined[-1][1]:
-            start, before = joined.pop()
-            end = max(end, before)
+            start, previous_end = joined.pop()
+            end = max(end, previous_end)
         joined.append((start, end))
     return joined
 
 
-def _places(part: str, text: str) -> Iterator[int]:
-    """Where `part` begins in `text`, in order, overlapping or not."""
-    at = text.find(part)
-    while at >= 0:
-        yield at
-        at = text.find(part, at + 1)
+def _indexes(part: str, text: str) -> Iterator[int]:
+    """Where `part` begins in `text`, in order; occurrences may overlap."""
+    index = text.find(part)
+    while index >= 0:
+        yield index
+        index = text.find(part, index + 1)
 
 
 NAME_SEPARATORS = re.compile(r"[\s.,\u2010-\u2013-]+")  # spaces, dots, commas, hyphens
 
 
 def name_words(name: str) -> frozenset[str]:
-    """The words of a person's name, compared loosely; a hyphen, a dot or a comma ends a word, too."""
+    """The words of a person's name, by `loosely`; hyphens, dots and commas end words, too."""
     return frozenset(filter(None, NAME_SEPARATORS.split(loosely(name))))
 
 
-# An alias, folded, and the pattern that finds it where it is not part of a longer word.
+# An alias by `folded_words`, and the pattern that finds it as whole words.
 Alias = tuple[str, re.Pattern[str]]
-UNSPACED = "\u2e80"  # from here on scripts write words without spaces between them (Chinese, Japanese)
+UNSPACED = "\u2e80"  # from this character on, scripts have no spaces between words (Chinese, Japanese)
 
 
 def folded_words(text: str) -> str:
-    """`text` folded as for the search, its words one space apart."""
+    """`text` by `fold`, with one space between words."""
     return " ".join(fold(text).split())
 
 
 def alias_of(alias: str) -> Alias:
-    """What finds `alias` in a text of `folded_words`."""
+    """The Alias that finds `alias` in a text of `folded_words`."""
     words = folded_words(alias)
     unspaced = max(words) >= UNSPACED
     return words, re.compile(re.escape(words) if unspaced else rf"(?<!\w){re.escape(words)}(?!\w)")

@@ -22,7 +22,7 @@ from reviewslib.dataset.contract import (
     REASONS,
     BadData,
     Fault,
-    FileForm,
+    FileSchema,
     Parameter,
     acceptance,
     quoted,
@@ -184,7 +184,7 @@ def test_fifty_lines_are_shown_and_the_rest_is_counted() -> None:
 
 
 def check_violations(name: str, document: Any) -> None:
-    violations = list(FileForm(CONTRACT.schemas, name).violations(document))
+    violations = list(FileSchema(CONTRACT.schemas, name).violations(document))
     found = [list(error.absolute_path) for error in small.file_validator(name).iter_errors(document)]
     assert sorted(str(list(path)) for path, _ in violations) == sorted(map(str, found))
     assert all(small.is_one_printable_line(str(Fault(name, *violation))) for violation in violations)
@@ -203,7 +203,7 @@ def test_good_files_are_accepted_without_the_library_and_others_left_to_it(name:
         check_violations(name, document)
     with pytest.MonkeyPatch.context() as without:
         without.setattr("jsonschema.Draft202012Validator", None)
-        assert list(FileForm(CONTRACT.schemas, name).violations(small.GOOD_FILES[file])) == []
+        assert list(FileSchema(CONTRACT.schemas, name).violations(small.GOOD_FILES[file])) == []
 
 
 @pytest.mark.parametrize("value", [None, True, 1, 5.0, 6, 1.5, "", "ab", "abc", [], ["ab"], {}, {"a": "ab"}])

@@ -198,7 +198,9 @@ def test_what_is_required_has_an_issue_when_it_is_left_out() -> None:
     for missing in ({}, {"name": None}, {"name": ""}):
         assert issues_of(lambda given=missing: read_arguments(known, given)) == [("name", "", "is required")]
     assert [name for name, _, _ in issues_of(lambda: read_arguments(known, {"x": 1}))] == ["x", "name"]
-    assert issues_of(lambda: read_arguments({}, {"x": 1})) == [("x", "1", "unknown parameter; none is taken")]
+    assert issues_of(lambda: read_arguments({}, {"x": 1})) == [
+        ("x", "1", "unknown parameter; none is accepted")
+    ]
 
 
 # ---- Anything at all ----

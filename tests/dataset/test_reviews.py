@@ -147,32 +147,40 @@ def test_technicians_are_known_from_the_insights_and_the_reviews_and_sources_fro
 
 # ---- Hints: what an empty answer says, over the same four reviews ----
 
-PERSON = "known are Dr. Tobias Okafor; Dr. Nobody Mentioned; Dr. Anneke Brandt; Wes P., LMT; José Ćalić."
-SERVICE = "known are massage (Massage & Größe); gone (Gone); x."
-IN_TEXTS = "Reviews with it in their text, for query:"
-ONE_PIECE = "query is found as one piece. Reviews with"
-HINTS: list[tuple[dict[str, str], str]] = [  # what matches nothing, and what its first hint is
-    ({"since": "2025-03-02", "until": "2025-03-01"}, "since is beyond until: exchange them."),
-    ({"min_rating": "4.5", "max_rating": "4"}, "min_rating is beyond max_rating: exchange them."),
+NO_PERSON = (
+    "No person is called “Tobi Okafer”. Known people: Dr. Tobias Okafor; Dr. Nobody Mentioned; "
+    "Dr. Anneke Brandt; Wes P., LMT; José Ćalić. Reviews with it in their text: 0 (search with query)."
+)
+NO_SERVICE = (
+    "No service is called “{}”. Known services: massage (Massage & Größe); gone (Gone); x. "
+    "Reviews with it in their text: {} (search with query)."
+)
+NO_SOURCE = (
+    "No source is called “yelp.com”. Known sources: Yelp; é; unknown. "
+    "Reviews with it in their text: 0 (search with query)."
+)
+ONE_PIECE = "query finds its words only as one piece. Reviews with"
+OTHER_WORDS = "Customers may use other words: try a synonym, or a part of a word."
+HINTS: list[tuple[dict[str, str], str]] = [  # a search that matches nothing, and its first hint
+    ({"since": "2025-03-02", "until": "2025-03-01"}, "since is after until: swap the two values."),
+    ({"min_rating": "4.5", "max_rating": "4"}, "min_rating is above max_rating: swap the two values."),
     ({"since": "2025-03-03"}, "The reviews are from 2024-12-31 to 2025-03-02."),
     ({"until": "2024-12-30"}, "The reviews are from 2024-12-31 to 2025-03-02."),
-    (
-        {"mentions_technician": "Tobi Okafer"},
-        f"mentions_technician “Tobi Okafer” is unknown; {PERSON} {IN_TEXTS} 0.",
-    ),
-    ({"mentions_service": "masage"}, f"mentions_service “masage” is unknown; {SERVICE} {IN_TEXTS} 0."),
-    ({"mentions_service": "cafe"}, f"mentions_service “cafe” is unknown; {SERVICE} {IN_TEXTS} 1."),
-    ({"source": "yelp.com"}, f"source “yelp.com” is unknown; known are Yelp; é; unknown. {IN_TEXTS} 0."),
-    ({"query": "cafe straße"}, f"{ONE_PIECE} its words in any order: 1 (ana)."),
-    ({"query": " straße "}, f"{ONE_PIECE} its words in any order: 1 (ana)."),
+    ({"mentions_technician": "Tobi Okafer"}, NO_PERSON),
+    ({"mentions_service": "masage"}, NO_SERVICE.format("masage", 0)),
+    ({"mentions_service": "cafe"}, NO_SERVICE.format("cafe", 1)),
+    ({"source": "yelp.com"}, NO_SOURCE),
+    ({"query": "cafe straße"}, f"{ONE_PIECE} all of them in any order: 1 (ana)."),
+    ({"query": " straße "}, f"{ONE_PIECE} all of them in any order: 1 (ana)."),
     (
         {"query": "a straße to the izmir cafe", "rating": "5"},
-        f"{ONE_PIECE} one of its words: the 0, cafe 1, izmir 0, strasse 1.",
+        f"{ONE_PIECE} one of them: the 0, cafe 1, izmir 0, strasse 1.",
     ),
-    ({"query": "parking"}, "Customers may have used other words: try another word, or a part of one."),
+    ({"query": "parking"}, OTHER_WORDS),
+    ({"query": "parking izmir", "rating": "5"}, OTHER_WORDS),
     (
         {"rating": "5", "source": "é"},
-        "Reviews that match if one filter is left out: rating 1, source 1; if all are: 4.",
+        "Reviews that match if one filter is left out: rating 1, source 1; without any filter: 4.",
     ),
 ]
 
@@ -187,8 +195,10 @@ def test_an_empty_answer_says_what_would_find_something(parameters: dict[str, st
 def test_without_reviews_and_in_another_language_an_empty_answer_says_so() -> None:
     assert reviews.hints(loaded(a_file()), Query()) == ["There are no reviews yet."]
     german = loaded(a_file(review(text="gut"), business={"name": "x", "language": "de"}))
-    assert reviews.hints(german, Query("good"))[0].startswith("Customers may have used other words, in de:")
-    assert "none is known" in reviews.hints(german, Query(mentions_service="good"))[0]
+    assert reviews.hints(german, Query("good"))[0].startswith(
+        "Customers may use other words (their language: de):"
+    )
+    assert "No services are known." in reviews.hints(german, Query(mentions_service="good"))[0]
 
 
 def test_near_names_come_first_at_most_twenty_are_named_and_five_reviews() -> None:
@@ -196,8 +206,8 @@ def test_near_names_come_first_at_most_twenty_are_named_and_five_reviews() -> No
     few = [review(f"{n}", text="a b c", mentioned_technicians=[name]) for n, name in enumerate(people)]
     dataset = loaded(a_file(*few, review("x", mentioned_technicians=["Hana Ishikawa"])))
     known = reviews.hints(dataset, Query(mentions_technician="Hannah"))[0]
-    assert "known are Hana Ishikawa; Person " in known
-    assert (known.count("; ") - 1, "and 6 more. Reviews" in known) == (19, True)
+    assert "Known people: Hana Ishikawa; Person " in known
+    assert (known.count("; "), "and 6 more. Reviews" in known) == (19, True)
     assert reviews.hints(dataset, Query("c a b"))[0].endswith(" in any order: 25 (9, 8, 7, 6, 5).")
 
 
@@ -301,7 +311,7 @@ def test_search_is_every_review_that_satisfies_every_filter() -> None:
                 }
                 found = {name: plain.search(served(dataset), files[1], left_out[name]) for name in left_out}
                 counts = ", ".join(f"{name} {answer['matched']}" for name, answer in found.items())
-                total = f"if all are: {len(dataset.reviews)}"
+                total = f"without any filter: {len(dataset.reviews)}"
                 assert hints[-1] == f"Reviews that match if one filter is left out: {counts}; {total}."
 
     claim()
@@ -455,7 +465,7 @@ def test_insights_about_unknown_reviews_are_a_warning_and_another_if_they_are_mo
         "faq": [{"question": "?", "answer": "!", "review_ids": ["t", "hidden"]}],
     }
     document = a_file(review("a"), review("hidden", verified=False))
-    said = "insights.json speaks of {} review(s) that are not served: {}"
+    said = "insights.json names {} review(s) that are not served: {}"
     of_others = "insights.json seems to belong to other reviews: most ids in it are not served"
     assert loaded(document, insights).warnings == (said.format(6, "hidden, p, q, …"), of_others)
     of_three, of_four = said.format(3, "p, q, r"), said.format(4, "p, q, r, …")
@@ -523,7 +533,7 @@ def test_days_that_search_engines_do_not_know_are_a_warning() -> None:
 
     assert warnings("Monday", "Sunday", "Monday") == ()
     (warning,) = warnings("Mo", "Monday", "Dienstag", "Mo", "monday", "x")
-    assert 'told of: "Mo", "Dienstag", "monday", …; write Monday, Tuesday,' in warning
+    assert 'opening hours of "Mo", "Dienstag", "monday", …; write Monday, Tuesday,' in warning
 
 
 # ---- Refused files: each fault is a line of file, place and reason ----

@@ -91,7 +91,7 @@ def test_files_are_read_again_when_they_changed_or_after_a_hangup(
     assert caplog.messages == [
         "reloaded 1 review of X; changed: nothing",
         f"reloaded 2 reviews of X; changed: {data}, {other}",
-        "insights.json speaks of 1 review(s) that are not served: 100 %s",
+        "insights.json names 1 review(s) that are not served: 100 %s",
         "insights.json seems to belong to other reviews: most ids in it are not served",
         f"reloaded 0 reviews of X, 1 unverified left out; changed: {data}, {other}",
     ]
