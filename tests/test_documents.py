@@ -30,7 +30,7 @@ CONTRACT = snapshot.load_program_files().contract
 LARGEST_README_BYTES, MOST_README_LINES, LONGEST_README_LINE = 10_000, 200, 200
 
 
-def test_the_readme_is_read_in_a_minute() -> None:
+def test_the_readme_is_short() -> None:
     lines = README.splitlines()
     assert len(README.encode()) <= LARGEST_README_BYTES
     assert len(lines) <= MOST_README_LINES
@@ -120,13 +120,13 @@ def test_the_table_of_settings_is_the_program() -> None:
     assert table_rows("docs/settings.md", "Settings") == rows
 
 
-def test_the_table_of_paths_has_all_there_are() -> None:
+def test_the_table_of_paths_has_every_route() -> None:
     first_cells = "".join(row[0] for row in table_rows("README.md", "What there is"))
     named = {re.sub("{.*}", "", path) for path in re.findall("`(/.*?)`", first_cells)}
     assert named == set(app.ROUTES) - {links.ICON_PATH, links.MCP_PATH + "/", "*"}
 
 
-def test_figures_are_those_of_the_bench() -> None:
+def test_the_figures_of_the_documents_are_those_of_the_bench() -> None:
     results = (ROOT / "bench" / "RESULTS.md").read_text(encoding="utf-8")
     figure = r"(?m)^\| (.*?) \| ([0-9,.]+) \| .*? \| .*? \| (.*?) \|"
     medians = {name: (value.replace(",", ""), unit) for name, value, unit in re.findall(figure, results)}
@@ -140,7 +140,7 @@ def json_blocks(name: str) -> list[Any]:
     return [json.loads(block) for block in re.findall(r"```json\n(.*?)```", DOCUMENTS[name], re.DOTALL)]
 
 
-def test_the_smallest_file_that_loads_does(tmp_path: Path) -> None:
+def test_the_smallest_file_of_the_readme_loads(tmp_path: Path) -> None:
     (smallest,) = json_blocks("README.md")
     (tmp_path / "reviews.json").write_text(json.dumps(smallest))
     application = reviewsd.application_of(Settings(data=tmp_path))
@@ -148,7 +148,7 @@ def test_the_smallest_file_that_loads_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["docs/files.md", "docs/insights.md"])
-def test_the_example_of_editorial_json_has_its_form(name: str) -> None:
+def test_the_example_of_editorial_json_fits_its_schema(name: str) -> None:
     (editorial,) = json_blocks(name)
     assert list(CONTRACT.editorial_file.violations(editorial)) == []
 

@@ -25,7 +25,7 @@ from reviewslib.files import (
 )
 
 
-def test_what_is_no_regular_file_is_named_and_not_opened(tmp_path: Path) -> None:
+def test_only_a_regular_file_is_opened(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(__file__)
     os.mkfifo(tmp_path / "fifo")
     irregular = None, "it is not a regular file"
@@ -40,7 +40,7 @@ def test_what_is_no_regular_file_is_named_and_not_opened(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("put", [os.mkfifo, lambda path: path.symlink_to(__file__)], ids=["pipe", "link"])
-def test_what_is_put_in_the_place_of_a_file_that_is_being_opened_is_not_waited_for_or_followed(
+def test_a_file_that_is_replaced_while_it_is_opened_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, put: Callable[[Path], None]
 ) -> None:
     path = tmp_path / "a"
@@ -58,7 +58,7 @@ def test_what_is_put_in_the_place_of_a_file_that_is_being_opened_is_not_waited_f
     assert caught.value.filename == str(path)
 
 
-def test_a_file_of_an_open_folder_is_opened_there_whatever_its_path_leads_to_by_now(tmp_path: Path) -> None:
+def test_a_file_is_opened_in_the_open_folder_even_if_its_path_moves(tmp_path: Path) -> None:
     folder, other = tmp_path / "folder", tmp_path / "other"
     for each, content in ((folder, b"here"), (other, b"elsewhere")):
         each.mkdir()
@@ -88,7 +88,7 @@ def test_a_large_or_changing_file_is_not_read(tmp_path: Path, monkeypatch: pytes
     assert (changing.value.strerror, changing.value.filename) == ("it changes while it is read", str(path))
 
 
-def test_what_changes_is_read_at_most_five_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changing_file_is_read_at_most_five_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, link, slept = tmp_path / "a", tmp_path / "link", list[float]()
     path.write_bytes(b"old")
     link.symlink_to(path)
@@ -111,7 +111,7 @@ def test_what_changes_is_read_at_most_five_times(tmp_path: Path, monkeypatch: py
     assert (caught.value.filename, len(attempts)) == (str(link), 1)
 
 
-def test_a_file_holds_what_it_holds_since_it_or_a_link_to_it_changed(tmp_path: Path) -> None:
+def test_the_last_change_is_that_of_the_file_or_of_a_symlink_to_it(tmp_path: Path) -> None:
     folder, path, link = tmp_path / "folder", tmp_path / "folder" / "a", tmp_path / "link"
     folder.mkdir()
     path.touch()
@@ -126,7 +126,9 @@ def test_a_file_holds_what_it_holds_since_it_or_a_link_to_it_changed(tmp_path: P
 WANTED = re.compile(r"(.*/)?a\.json")
 
 
-def test_a_folder_is_read_in_order_its_links_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_is_read_in_order_and_its_symlinks_are_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "folder"
     paths = ["a.json", *(f"{name}/a.json" for name in "bdfhjlnprtvxz")]
     for name in (*paths[::2], *paths[-1:0:-2], "b/other.json"):
@@ -151,7 +153,7 @@ def test_a_folder_is_read_in_order_its_links_noted(tmp_path: Path, monkeypatch: 
     assert caught.value.filename == str(folder / "b" / "a.json")
 
 
-def test_archives_are_read_or_named_as_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_is_read_or_reported_as_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("b/a.json", b"12345")
@@ -181,7 +183,7 @@ def test_archives_are_read_or_named_as_damaged(tmp_path: Path, monkeypatch: pyte
             assert is_archive(file) is is_one
 
 
-def test_a_file_is_replaced_by_a_new_one_and_a_link_in_its_place_leads_to_it(tmp_path: Path) -> None:
+def test_writing_replaces_the_file_that_a_symlink_leads_to(tmp_path: Path) -> None:
     target, link, planted = tmp_path / "new" / "folder" / "target", tmp_path / "link", tmp_path / "planted"
     link.symlink_to(target)
     umask = os.umask(0o027)
@@ -201,7 +203,9 @@ def test_a_file_is_replaced_by_a_new_one_and_a_link_in_its_place_leads_to_it(tmp
     assert (target.stat().st_mode, os.listdir(target.parent)) == (before.st_mode, ["target"])
 
 
-def test_what_cannot_be_written_stays_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_replaced_stays_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, sizes = tmp_path / "a", list[int]()
     path.write_bytes(b"old")
 
@@ -217,7 +221,7 @@ def test_what_cannot_be_written_stays_as_it_was(tmp_path: Path, monkeypatch: pyt
     assert (path.read_bytes(), os.listdir(tmp_path)) == (b"old", ["a"])
 
 
-def test_a_file_takes_the_place_of_another_in_its_directory(tmp_path: Path) -> None:
+def test_a_renamed_file_replaces_its_target(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "file")
     for name, content in (("file", b"old"), ("draft", b"new")):
         (tmp_path / name).write_bytes(content)
@@ -225,7 +229,7 @@ def test_a_file_takes_the_place_of_another_in_its_directory(tmp_path: Path) -> N
     assert ((tmp_path / "file").read_bytes(), os.listdir(tmp_path).count("draft")) == (b"new", 0)
 
 
-def test_there_is_one_writer_at_a_time(tmp_path: Path) -> None:
+def test_a_directory_has_one_writer_at_a_time(tmp_path: Path) -> None:
     new = tmp_path / "a" / "new"
     for path in (tmp_path, new):
         others = locked(path, is_dry=True)
@@ -242,7 +246,7 @@ def test_there_is_one_writer_at_a_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_made_anew", [False, True])
-def test_a_directory_that_another_import_took_away_meanwhile_is_not_used(
+def test_a_directory_that_was_moved_before_the_lock_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_made_anew: bool
 ) -> None:
     def taken_away(*_: object) -> None:

@@ -14,7 +14,7 @@ from reviewslib.links import (
 BASE = "https://reviews.example/shop"
 
 
-def test_programs_are_told_every_address_below_the_base_url_and_no_hub_where_none_runs() -> None:
+def test_the_directory_has_every_url_and_a_hub_only_where_one_runs() -> None:
     paths = {"reviews": "/reviews.json", "insights": "/insights.json", "search": "/api/reviews/search"}
     paths |= {"since": "/api/reviews/since/{date}", "json_feed": "/api/feed.json", "atom_feed": "/feed.xml"}
     paths |= {"contract": "/.well-known/openapi.json", "page": "/", "embed": "/embed", "llms": "/llms.txt"}
@@ -26,7 +26,7 @@ def test_programs_are_told_every_address_below_the_base_url_and_no_hub_where_non
     assert [*of_crawlers, HEALTH_PATH] == ["/favicon.ico", "/sitemap.xml", "/robots.txt", "/healthz"]
 
 
-def test_a_link_is_the_base_url_and_a_path_in_which_an_id_is_one_segment() -> None:
+def test_a_url_is_the_base_url_and_a_path_with_the_id_as_one_segment() -> None:
     urls = service_urls(BASE)
     assert [urls.path(url) for url in (urls.atom_feed, urls.home)] == [ATOM_FEED_PATH, "/"]
     assert urls.base_url == BASE
@@ -38,5 +38,5 @@ def test_a_link_is_the_base_url_and_a_path_in_which_an_id_is_one_segment() -> No
 @pytest.mark.parametrize(
     ("options", "hub"), [({}, f'<{BASE}/api/websub/hub>; rel="hub", '), ({"with_hub": False}, "")]
 )
-def test_a_topic_names_itself_and_its_hub_where_one_runs(options: dict[str, bool], hub: str) -> None:
+def test_the_link_of_a_topic_has_the_topic_and_a_hub_that_runs(options: dict[str, bool], hub: str) -> None:
     assert topic_link_header(BASE, "/feed.xml", **options) == f'{hub}<{BASE}/feed.xml>; rel="self"'

@@ -55,7 +55,7 @@ def faults(tool: str, arguments: Object, toolbox: Toolbox = TOOLBOX) -> list[str
 # ---- Declarations ----
 
 
-def test_with_all_data_there_are_eleven_tools_in_the_order_of_the_table() -> None:
+def test_the_sample_has_all_eleven_tools_in_the_order_of_the_table() -> None:
     assert [tool["name"] for tool in DECLARED] == list(TOOLS)
     assert sorted(TOOLS) == sorted(CALLS)
     assert len(TOOLS) == 11
@@ -69,7 +69,7 @@ def test_a_tool_names_the_business_and_says_that_it_only_reads(tool: Object) -> 
 
 
 @every_tool
-def test_an_input_schema_is_closed_and_plain_and_leaves_out_what_n8n_adds_to_a_call(tool: Object) -> None:
+def test_an_input_schema_is_closed_and_has_only_plain_keywords(tool: Object) -> None:
     schema = tool["inputSchema"]
     Draft202012Validator.check_schema(schema)
     assert (schema["type"], schema["additionalProperties"]) == ("object", False)
@@ -91,7 +91,7 @@ def parts_of(schema: Object) -> Iterator[Object]:
 
 
 @every_tool
-def test_an_output_schema_says_in_plain_keywords_what_every_part_is_and_requires_the_outermost(
+def test_an_output_schema_has_only_plain_keywords_for_every_part(
     tool: Object,
 ) -> None:
     schema = tool["outputSchema"]
@@ -150,7 +150,9 @@ NAMING = {
         ("get_business", {"\ud800": 1}, "�: unknown parameter; none is accepted"),
     ],
 )
-def test_a_wrong_argument_is_told_what_would_be_right(tool: str, arguments: Object, fault: str) -> None:
+def test_the_fault_of_a_wrong_argument_says_what_would_be_right(
+    tool: str, arguments: Object, fault: str
+) -> None:
     assert faults(tool, arguments) == fault.splitlines()
 
 
@@ -169,13 +171,13 @@ def test_a_name_of_any_length_is_unknown_and_not_repeated(tool: str, parameter: 
     assert re.match(f"{parameter}: no [a-z]+ has this ", fault) and len(fault) < 1000
 
 
-def test_thousands_of_unknown_arguments_are_not_all_looked_into() -> None:
+def test_the_faults_of_thousands_of_unknown_arguments_are_cut() -> None:
     for tool in ("search_reviews", "get_review"):
         assert len(faults(tool, {f"x{number}": 1 for number in range(5000)})) <= 60
 
 
 @every_tool
-def test_an_answer_fits_its_schema_and_heeds_nothing_that_n8n_adds(tool: Object) -> None:
+def test_an_answer_fits_its_schema_and_ignores_arguments_of_n8n(tool: Object) -> None:
     name, arguments = tool["name"], CALLS[tool["name"]]
     content = structured(name, arguments)
     Draft202012Validator(tool["outputSchema"]).validate(content)
@@ -194,9 +196,7 @@ def values_of(schema: Object) -> st.SearchStrategy[Any]:
 
 
 @given(tool=st.sampled_from(DECLARED), data=st.data())
-def test_arguments_that_fit_the_input_schema_are_taken_but_for_days_that_never_were_and_names_without_a_word(
-    tool: Object, data: st.DataObject
-) -> None:
+def test_arguments_that_fit_the_input_schema_are_accepted(tool: Object, data: st.DataObject) -> None:
     properties, required = tool["inputSchema"]["properties"], tool["inputSchema"].get("required", [])
     fitting = {name: values_of(schema) for name, schema in properties.items()}
     chosen = data.draw(st.fixed_dictionaries({}, optional=fitting))
@@ -243,7 +243,7 @@ def test_a_search_finds_what_the_plain_definition_says(asked: Object) -> None:
         ),
     ],
 )
-def test_what_reviews_are_called_is_what_the_business_says_and_their_sources_are_named(
+def test_descriptions_say_verified_only_with_a_policy_and_name_sources(
     policy: str | None, sources: list[str], called: str, published: str, listed: str
 ) -> None:
     few = [review(str(number), source=source) for number, source in enumerate(sources)]
@@ -268,7 +268,7 @@ def test_business_topics_and_trend_are_those_of_the_data() -> None:
     assert structured("get_sentiment_trend") == INSIGHTS["temporal"]
 
 
-def test_every_review_can_be_asked_for_by_its_id_and_by_its_address() -> None:
+def test_get_review_takes_ids_and_page_urls() -> None:
     for each in REVIEWS:
         for name in (each["id"], each["page_url"], f"{each['page_url']}?utm_source=x#top"):
             assert structured("get_review", {"id": name}) == each
@@ -279,12 +279,12 @@ def test_every_review_can_be_asked_for_by_its_id_and_by_its_address() -> None:
 
 
 @pytest.mark.parametrize(("arguments", "number"), [({}, 10), ({"limit": "1"}, 1), ({"limit": 50.0}, 50)])
-def test_the_newest_reviews_come_newest_first(arguments: Object, number: int) -> None:
+def test_recent_reviews_are_the_newest_in_order(arguments: Object, number: int) -> None:
     newest = structured("get_recent_reviews", arguments)
     assert newest == {"matched": len(REVIEWS), "returned": number, "reviews": REVIEWS[:number]}
 
 
-def test_the_summary_lists_what_the_other_tools_know() -> None:
+def test_the_summary_lists_the_entries_of_the_other_tools() -> None:
     summary = structured("get_insights_summary")
     for key in ("summary", "pull_quote", "generated_at", "review_count", "date_range", "overall_sentiment"):
         assert summary[key] == INSIGHTS[key]
@@ -315,7 +315,7 @@ def test_an_id_and_a_label_in_any_case_name_an_aspect_or_a_service(
 
 
 @pytest.mark.parametrize("name", ["okafor", "Dr.", "tobias okafor", "nobody"])
-def test_people_are_found_as_the_search_finds_them_and_counted(name: str) -> None:
+def test_people_are_found_by_words_of_their_names_and_counted(name: str) -> None:
     people = INSIGHTS["entities"]["technicians"]
     fit = [person for person in people if plain_definition.has_words(person["label"], name)]
     assert len(fit) > 1 or name != "Dr."
@@ -329,7 +329,7 @@ def test_people_are_found_as_the_search_finds_them_and_counted(name: str) -> Non
 
 
 @pytest.mark.parametrize("query", ["WAIT", "parking", "zzz", "", None])
-def test_questions_are_found_by_what_they_and_their_answers_hold(query: str | None) -> None:
+def test_questions_are_found_by_text_in_them_and_in_their_answers(query: str | None) -> None:
     wanted = plain_definition.loosely(query or "")
     texts = [(entry, entry["question"], entry["answer"]) for entry in INSIGHTS["faq"]]
     found = [entry for entry, *held in texts if any(wanted in plain_definition.loosely(t) for t in held)]
@@ -341,9 +341,7 @@ def test_questions_are_found_by_what_they_and_their_answers_hold(query: str | No
     ("tool", "name", "kind"),
     [("get_technician", "name", "technicians"), ("get_service", "service", "services")],
 )
-def test_every_id_and_label_of_people_and_services_works_in_their_tool_and_in_the_search(
-    tool: str, name: str, kind: str
-) -> None:
+def test_every_id_and_label_works_in_its_tool_and_in_the_search(tool: str, name: str, kind: str) -> None:
     for entry in INSIGHTS["entities"][kind]:
         filters = {f"mentions_{name if kind == 'services' else 'technician'}": entry["id"]}
         assert structured("search_reviews", filters)["matched"] == entry["mention_count"] > 0
@@ -374,7 +372,7 @@ ABOUT_INSIGHTS = {  # what the insights hold, and the tools that tell it
         (FEW | {"reviews": []}, {*ABOUT_INSIGHTS.values(), "get_insights_summary"}),
     ],
 )
-def test_a_tool_that_has_nothing_to_say_is_not_listed_and_says_why(file: Object, absent: set[str]) -> None:
+def test_a_tool_without_data_is_not_listed_and_says_why(file: Object, absent: set[str]) -> None:
     toolbox = toolbox_with(file)
     listed = [tool["name"] for tool in toolbox.declarations]
     assert (listed, listed[0]) == ([name for name in TOOLS if name not in absent], "get_business")
@@ -390,7 +388,7 @@ def test_a_tool_that_has_nothing_to_say_is_not_listed_and_says_why(file: Object,
 
 
 @pytest.mark.parametrize("kind", ABOUT_INSIGHTS)
-def test_a_tool_is_listed_with_examples_as_soon_as_there_is_something_to_say(kind: str) -> None:
+def test_a_tool_is_listed_with_examples_as_soon_as_it_has_data(kind: str) -> None:
     entry = {"id": "x", "label": "Some\n{thing}", "question": "q?", "answer": "a", "month": "2025-01"}
     insights = {kind: [entry], "entities": {kind: [entry]}, "temporal": {kind: [entry]}}
     toolbox = toolbox_with(FEW, insights)
@@ -401,7 +399,7 @@ def test_a_tool_is_listed_with_examples_as_soon_as_there_is_something_to_say(kin
 
 
 @pytest.mark.parametrize(("number", "end"), [(20, ""), (21, " and 1 more")])
-def test_of_very_many_known_names_only_some_are_listed(number: int, end: str) -> None:
+def test_a_fault_lists_at_most_twenty_known_names(number: int, end: str) -> None:
     known = [{"id": f"a{each}", "label": "Aspect"} for each in range(number)]
     listed = "; ".join(f"a{each} (Aspect)" for each in range(20))
     assert faults("get_aspect_sentiment", {"aspect": "x"}, toolbox_with(a_file(), {"aspects": known})) == [
@@ -411,7 +409,7 @@ def test_of_very_many_known_names_only_some_are_listed(number: int, end: str) ->
 
 @settings(max_examples=100)
 @given(mutations())
-def test_whatever_loads_is_answered_in_the_declared_form(files: Object) -> None:
+def test_every_answer_about_any_data_fits_the_declared_schema(files: Object) -> None:
     try:
         toolbox = toolbox_with(files.get("reviews"), files.get("insights"))
     except BadData:
@@ -463,7 +461,7 @@ def is_empty(value: Any) -> bool:
 
 
 @pytest.mark.parametrize("name", ["sample", "bare", "german"])
-def test_no_empty_answer_is_without_a_way_on(name: str) -> None:
+def test_every_empty_answer_of_a_journey_says_what_to_try_next(name: str) -> None:
     toolbox = toolbox_with(*DATA_SETS[name]())
     listed = {tool["name"] for tool in toolbox.declarations}
     ways = Counter[str]()

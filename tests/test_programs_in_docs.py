@@ -37,7 +37,7 @@ def run(document: str, service: Address, directory: Path) -> str:
     return done.stdout
 
 
-def test_a_mirror_has_every_edit_and_deletion_and_asks_for_what_it_has_only_once(tmp_path: Path) -> None:
+def test_the_mirror_has_every_edit_and_deletion_and_downloads_it_once(tmp_path: Path) -> None:
     mirror, data = tmp_path / "mirror", tmp_path / "data"
     for each in (mirror, data):
         each.mkdir()
@@ -70,7 +70,7 @@ class Elements(HTMLParser):
         self.texts.append(data)
 
 
-def test_a_site_that_is_made_on_a_server_gets_three_reviews_as_html(tmp_path: Path) -> None:
+def test_the_program_for_websites_prints_three_reviews_as_html(tmp_path: Path) -> None:
     texts = ['<script>1</script> & "x" \'', "{rating}", None]
     reviews = [review(f"{9 - at}", text=text, author=f"<b>{at}") for at, text in enumerate(texts)]
     data = write_files(tmp_path, a_file(*reviews, review("0")))
@@ -82,7 +82,7 @@ def test_a_site_that_is_made_on_a_server_gets_three_reviews_as_html(tmp_path: Pa
     assert shown.count("5 of 5 stars, <b>") == shown.count("2025-06-01") == 3
 
 
-def test_the_lines_for_other_websites_are_those_that_the_first_page_shows() -> None:
+def test_the_document_and_the_home_page_have_the_same_html_for_websites() -> None:
     page = html_page(snapshot.load_program_files().templates, sample_dataset(), service_urls(PLACE)).decode()
     shown = re.findall("<pre><code>(&lt;(?:a|iframe) .*?)</code></pre>", page, re.DOTALL)
     assert [line.strip() for line in blocks("your-website.md", "html")] == list(map(unescape, shown))

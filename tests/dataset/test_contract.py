@@ -40,7 +40,7 @@ FILE_SCHEMAS: Object = small.FILE_SCHEMAS["$defs"]
 # ---- The document ----
 
 
-def test_it_is_valid_openapi_3_1() -> None:
+def test_the_contract_is_valid_openapi_3_1() -> None:
     assert DOCUMENT["openapi"] == "3.1.0"
     validate(DOCUMENT)
     assert shipped_contract().document == DOCUMENT
@@ -59,7 +59,7 @@ def references(document: Object) -> set[str]:
     return {part["$ref"] for _, part in parts(document) if "$ref" in part}
 
 
-def test_it_stands_alone_and_all_its_components_are_used() -> None:
+def test_the_contract_needs_no_other_file_and_uses_all_components() -> None:
     kinds = DOCUMENT["components"].items()
     components = {f"#/components/{kind}/{name}" for kind, members in kinds for name in members}
     elsewhere = {ref.removeprefix("openapi.json") for ref in references(small.FILE_SCHEMAS)}
@@ -67,7 +67,7 @@ def test_it_stands_alone_and_all_its_components_are_used() -> None:
     assert elsewhere <= components | {f"#/$defs/{name}" for name in FILE_SCHEMAS}
 
 
-def test_the_schemas_of_the_files_are_valid_and_each_is_used() -> None:
+def test_the_schemas_of_the_files_are_valid_and_all_are_used() -> None:
     Draft202012Validator.check_schema(small.FILE_SCHEMAS)
     used = {ref.removeprefix("#/$defs/") for ref in references(small.FILE_SCHEMAS)}
     assert set(FILE_SCHEMAS) - used == {"ReviewsFile", "EditorialFile", "AnnotationsFile"}
@@ -82,7 +82,7 @@ def test_the_schemas_of_the_files_are_valid_and_each_is_used() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(FILE_SCHEMAS.keys() & SCHEMAS.keys()))
-def test_every_field_of_a_file_is_one_of_what_is_served(name: str) -> None:
+def test_every_field_of_a_data_file_is_served(name: str) -> None:
     added = {"page_url"} if name == "Review" else set()
     assert set(FILE_SCHEMAS[name]["properties"]) | added == set(SCHEMAS[name]["properties"])
 
@@ -119,7 +119,7 @@ def test_every_schema_is_described(schema: Object) -> None:
     assert schema["description"].endswith(".")
 
 
-def test_every_path_of_the_contract_is_a_route_and_every_route_of_data_is_in_it() -> None:
+def test_the_paths_of_the_contract_are_the_routes_of_the_service() -> None:
     documented = {re.sub("{.*}", "", path) for path in DOCUMENT["paths"]}
     of_crawlers = {links.SITEMAP_PATH, links.ROBOTS_PATH, links.ICON_PATH}
     assert documented == set(app.ROUTES) - {links.HEALTH_PATH, links.MCP_PATH + "/", "*"} - of_crawlers
@@ -128,7 +128,7 @@ def test_every_path_of_the_contract_is_a_route_and_every_route_of_data_is_in_it(
 # ---- Parameters ----
 
 
-def test_the_parameters_are_the_fields_of_a_query_with_its_defaults_in_its_order() -> None:
+def test_the_parameters_are_the_fields_of_a_query_with_its_defaults() -> None:
     declared = {name: each.default for name, each in shipped_contract().search_parameters.items()}
     assert list(declared) == [field.name for field in fields(Query)]
     assert declared == {name: getattr(Query(), name) for name in declared}
@@ -192,7 +192,7 @@ def check_violations(name: str, document: Any) -> None:
 
 @settings(max_examples=200)
 @given(small.mutations())
-def test_any_form_has_the_faults_that_the_library_finds(files: Object) -> None:
+def test_any_document_has_the_faults_that_the_library_finds(files: Object) -> None:
     check_violations("ReviewsFile", files.get("reviews"))
     check_violations("InsightsFile", files.get("insights"))
 
@@ -220,12 +220,12 @@ def test_good_files_are_accepted_without_the_library_and_others_left_to_it(name:
         {},
     ],
 )
-def test_what_is_accepted_has_no_violation_of_the_library(schema: Object, value: Any) -> None:
+def test_an_accepted_value_has_no_violation_of_the_library(schema: Object, value: Any) -> None:
     assert not acceptance(DOCUMENT, schema)(value) or Draft202012Validator(schema).is_valid(value)
 
 
 @pytest.mark.parametrize("schema", [{"const": 5}, {"type": "integer", "format": "x"}, {"not": {}}])
-def test_what_an_unknown_keyword_speaks_of_is_left_to_the_library(schema: Object) -> None:
+def test_a_schema_with_an_unknown_keyword_is_left_to_the_library(schema: Object) -> None:
     assert not acceptance(DOCUMENT, schema)(5)
     assert not acceptance(DOCUMENT, {"items": schema})([5])
     assert not acceptance(DOCUMENT, {"properties": {"a": schema}})({"a": 5})
@@ -245,7 +245,7 @@ def test_an_empty_insights_file_becomes_insights_that_say_nothing() -> None:
     assert list(insights_file.violations(unknown)) == [(("faq", 0, "review_ids", 0), "5 is not a string")]
 
 
-def test_given_values_and_unknown_keys_stay_and_nulls_become_defaults() -> None:
+def test_completion_keeps_values_and_unknown_keys_and_replaces_nulls() -> None:
     given = {
         "own": {"a": [{"b": None}]},
         "temporal": {"own": None, "trend": "improving"},

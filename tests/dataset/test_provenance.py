@@ -7,13 +7,13 @@ import pytest
 from reviewslib.dataset import provenance
 
 
-def test_sources_are_written_as_they_write_themselves_and_others_as_the_file_has_them() -> None:
+def test_a_known_source_is_written_in_its_own_spelling() -> None:
     names = ["Google", "Yelp", "Healthgrades", "Facebook", "Trustpilot", "TripAdvisor"]
     assert [provenance.source_name(name.upper()) for name in names] == names
     assert provenance.source_name("My own Shop") == "My own Shop"
 
 
-def test_a_source_counts_once_whatever_its_case_and_the_most_used_comes_first() -> None:
+def test_sources_are_told_apart_in_any_case_the_most_frequent_first() -> None:
     assert provenance.sources_of(["yelp", "Google", "GOOGLE", "fb", "google"]) == ("Google", "yelp", "fb")
 
 
@@ -29,13 +29,13 @@ def test_a_source_counts_once_whatever_its_case_and_the_most_used_comes_first() 
         (list("abcdefghij"), "a, b, c, d, e, f, g, h and elsewhere"),
     ],
 )
-def test_the_sources_in_words_leave_none_out_without_saying_so(sources: list[str], words: str) -> None:
+def test_a_list_that_leaves_sources_out_says_elsewhere(sources: list[str], words: str) -> None:
     assert provenance.published_on(sources) == words
 
 
 NO_POLICIES: list[dict[str, Any]] = [{}, {"review_policy": None}, {"review_policy": " \n"}]
 
 
-def test_reviews_are_verified_only_where_the_owner_says_how() -> None:
+def test_reviews_are_called_verified_only_with_a_review_policy() -> None:
     assert {provenance.review_called(business) for business in NO_POLICIES} == {"customer review"}
     assert provenance.review_called({"review_policy": "We ask."}) == "verified customer review"

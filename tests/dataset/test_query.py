@@ -55,7 +55,7 @@ RIGHT: list[tuple[dict[str, str], Query]] = [
 
 
 @pytest.mark.parametrize(("parameters", "query"), RIGHT)
-def test_a_right_query_is_read(parameters: dict[str, str], query: Query) -> None:
+def test_a_correct_query_is_read(parameters: dict[str, str], query: Query) -> None:
     assert query_from_pairs(PARAMETERS, list(parameters.items())) == query
     assert query_of(parameters) == query
 
@@ -67,7 +67,7 @@ def test_a_page_is_a_limit_and_an_offset() -> None:
 
 
 @pytest.mark.parametrize("page", ["0", "-1", "1.5", "x", "1000001"])
-def test_a_page_that_is_none_is_an_issue(page: str) -> None:
+def test_a_wrong_page_number_is_an_issue(page: str) -> None:
     (issue,) = issues_of(lambda: query_of_page(CONTRACT.list_parameters, [("page", page)], 20))
     assert issue[:2] == ("page", page)
 
@@ -106,7 +106,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("names", "values", "message"), WRONG)
-def test_a_wrong_value_is_one_issue_that_says_why(names: str, values: str, message: str) -> None:
+def test_a_wrong_value_is_one_issue_with_the_reason(names: str, values: str, message: str) -> None:
     for name in names.split():
         for value in values.split("|"):
             echoed = value if len(value) <= 200 else value[:200] + "…"
@@ -144,9 +144,7 @@ def test_a_parameter_given_twice_is_one_issue_even_if_both_agree() -> None:
 
 
 @pytest.mark.parametrize(("unknown", "listed"), [(0, 1), (1, 2), (50, 51), (51, 52), (5000, 52)])
-def test_all_that_is_wrong_is_counted_and_fifty_unknown_parameters_and_all_known_ones_are_listed(
-    unknown: int, listed: int
-) -> None:
+def test_an_error_counts_all_issues_and_lists_fifty_unknown_parameters(unknown: int, listed: int) -> None:
     pairs = [*((f"p{number}", "x") for number in range(unknown)), ("limit", "x")]
     with pytest.raises(BadQuery) as raised:
         query_from_pairs(PARAMETERS, pairs)
@@ -178,7 +176,7 @@ def test_an_argument_of_the_wrong_kind_is_an_issue(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["rating", "min_rating", "max_rating", "limit", "offset"])
-def test_an_argument_without_measure_is_out_of_range(name: str) -> None:
+def test_an_infinite_or_huge_argument_is_out_of_range(name: str) -> None:
     infinity, many, most = float("inf"), 10**400, 10**5000
     above = {"inf": infinity, "1e+308": 1e308, "the number": many}
     below = {"-inf": -infinity, "-1e+308": -1e308, "the number": -most}
@@ -190,7 +188,7 @@ def test_an_argument_without_measure_is_out_of_range(name: str) -> None:
     assert echoed == "a number of thousands of digits"
 
 
-def test_what_is_required_has_an_issue_when_it_is_left_out() -> None:
+def test_a_missing_required_argument_is_an_issue() -> None:
     name = Parameter("name", "text", "Whom.", required=True)
     known = {"name": name, "limit": Parameter("limit", "integer", "How many.", default=3)}
     assert read_arguments(known, {"name": "Ann"}) == {"name": "Ann", "limit": 3}
@@ -216,7 +214,7 @@ any_value = (
 
 @settings(max_examples=400)
 @given(st.dictionaries(any_name, any_json | any_value | st.integers(0, 6), max_size=5))
-def test_any_arguments_give_a_query_that_is_read_as_itself_or_short_issues(arguments: Object) -> None:
+def test_any_arguments_give_a_query_or_short_issues(arguments: Object) -> None:
     try:
         query = query_of(arguments)
     except BadQuery as refusal:

@@ -101,7 +101,7 @@ def test_a_search_finds_exactly_the_reviews_that_pass_newest_first(name: str, va
         assert found(dataset, **{name: value}) == whom.split(), value
 
 
-def test_a_day_is_ordered_by_the_dates_as_written_then_by_the_ids() -> None:
+def test_reviews_are_sorted_by_date_as_written_then_by_id() -> None:
     written = "2025-03-01T23:30:00-08:00 2025-03-01T09:00:00Z 2025-03-01 2025-03-01 2025-02-28T23:59:59+14:00"
     ids = ["a", "c", "e", "b", "d"]
     given = [review(id, date=when) for id, when in zip(ids, written.split(), strict=True)]
@@ -112,7 +112,7 @@ def test_a_day_is_ordered_by_the_dates_as_written_then_by_the_ids() -> None:
         assert reviews.neighbours(dataset, one) == (sides[number], sides[number + 2])
 
 
-def test_limit_and_offset_walk_through_all_matches_once_and_matched_counts_all() -> None:
+def test_limit_and_offset_page_through_all_matches_once() -> None:
     dataset = loaded(a_file(*(review(f"{n:03}") for n in range(130)), review("none", text="x", rating=1)))
     pages = [Query(rating=5, limit=7, offset=offset) for offset in range(0, 140, 7)]
     answers = [json.loads(small.search_bytes(dataset, page)) for page in pages]
@@ -137,7 +137,7 @@ def test_the_first_eight_words_are_found_in_any_order() -> None:
         assert "".join(each.id for each in reviews.in_any_order(dataset, Query(words)).reviews) == whom
 
 
-def test_technicians_are_known_from_the_insights_and_the_reviews_and_sources_from_these() -> None:
+def test_people_come_from_insights_and_reviews_and_sources_from_reviews() -> None:
     dataset = loaded(FOUR, FOUR_INSIGHTS)
     assert set(reviews.technicians_named(dataset, "DR")) == {OKAFOR, PEOPLE[0], "Dr. Nobody Mentioned"}
     assert reviews.technicians_named(dataset, "josé") == ["José Ćalić"]
@@ -186,13 +186,15 @@ HINTS: list[tuple[dict[str, str], str]] = [  # a search that matches nothing, an
 
 
 @pytest.mark.parametrize(("parameters", "first"), HINTS)
-def test_an_empty_answer_says_what_would_find_something(parameters: dict[str, str], first: str) -> None:
+def test_the_first_hint_of_an_empty_answer_says_what_would_match(
+    parameters: dict[str, str], first: str
+) -> None:
     answer = json.loads(small.search_bytes(loaded(FOUR, FOUR_INSIGHTS), asked(parameters)))
     assert (list(answer), answer["hints"][0]) == (["matched", "returned", "hints", "reviews"], first)
     assert (answer["matched"], answer["reviews"], len(answer["hints"]) <= 2) == (0, [], True)
 
 
-def test_without_reviews_and_in_another_language_an_empty_answer_says_so() -> None:
+def test_hints_tell_of_missing_reviews_names_and_another_language() -> None:
     assert reviews.hints(loaded(a_file()), Query()) == ["There are no reviews yet."]
     german = loaded(a_file(review(text="gut"), business={"name": "x", "language": "de"}))
     assert reviews.hints(german, Query("good"))[0].startswith(
@@ -201,7 +203,7 @@ def test_without_reviews_and_in_another_language_an_empty_answer_says_so() -> No
     assert "No services are known." in reviews.hints(german, Query(mentions_service="good"))[0]
 
 
-def test_near_names_come_first_at_most_twenty_are_named_and_five_reviews() -> None:
+def test_hints_list_similar_names_first_twenty_names_and_five_reviews() -> None:
     people = [f"Person {chr(65 + n)}" for n in range(25)]
     few = [review(f"{n}", text="a b c", mentioned_technicians=[name]) for n, name in enumerate(people)]
     dataset = loaded(a_file(*few, review("x", mentioned_technicians=["Hana Ishikawa"])))
@@ -291,7 +293,7 @@ questions = st.sets(st.sampled_from(list(VALUES)), max_size=3).flatmap(
 )
 
 
-def test_search_is_every_review_that_satisfies_every_filter() -> None:
+def test_a_search_returns_every_review_that_passes_every_filter() -> None:
     seen: Counter[Any] = Counter()
 
     @settings(max_examples=300)
@@ -325,12 +327,12 @@ def test_search_is_every_review_that_satisfies_every_filter() -> None:
 
 @settings(max_examples=150)
 @given(file_pairs(), VALUES["since"] | st.dates().map(date.isoformat))
-def test_since_is_every_review_of_that_day_and_later(files: tuple[Object, Object], day: str) -> None:
+def test_since_returns_every_review_of_that_day_and_later(files: tuple[Object, Object], day: str) -> None:
     dataset = loaded(*files)
     assert small.since_bytes(dataset, day) == compact(plain.since(served(dataset), day))
 
 
-def test_since_is_a_day_a_count_and_the_reviews_of_that_day_and_later() -> None:
+def test_the_answer_of_since_has_the_day_a_count_and_the_reviews() -> None:
     for day, whom in (("2025-03-01", ["eve", "bob", "ana"]), ("2025-03-03", [])):
         answer = json.loads(small.since_bytes(loaded(FOUR), day))
         ids = [each["id"] for each in answer.pop("reviews")]
@@ -338,7 +340,7 @@ def test_since_is_a_day_a_count_and_the_reviews_of_that_day_and_later() -> None:
 
 
 @pytest.mark.parametrize("day", ["", "2025-02-29", "20250101", "2025-01-01\n", "2025-01-01T00:00Z", "\ud800"])
-def test_since_refuses_what_is_no_day(day: str) -> None:
+def test_since_refuses_a_value_that_is_no_day(day: str) -> None:
     with pytest.raises(BadQuery) as refusal:
         small.since_bytes(loaded(FOUR), day)
     (issue,) = refusal.value.issues
@@ -363,7 +365,7 @@ def test_all_reviews_but_those_not_verified_are_served_with_every_key(files: tup
         assert compact(json.loads(document)) == document
 
 
-def test_only_four_keys_of_a_review_are_required_and_all_are_served_in_one_order() -> None:
+def test_a_review_with_four_keys_is_served_with_every_key_in_order() -> None:
     dataset = loaded(a_file({"date": "2025-06-01", "zebra": 1, "rating": 5, "author": "Ann", "id": "a"}))
     assert dataset.reviews_json == (
         b'{"business":{"name":"Larkspur"},"aggregate_rating":{"rating_value":5.0,"review_count":1,'
@@ -455,7 +457,7 @@ def test_without_reviews_and_insights_every_figure_is_null_or_zero() -> None:
     small.check_served(dataset)
 
 
-def test_insights_about_unknown_reviews_are_a_warning_and_another_if_they_are_most() -> None:
+def test_insights_about_unknown_reviews_are_a_warning() -> None:
     entry = {"id": "x", "label": "X"}
     insights = {
         "per_review": {"a": {}, "p": {}},
@@ -498,7 +500,7 @@ def test_the_same_data_gives_the_same_bytes_in_every_interpreter(seed: str) -> N
 # ---- Rating ----
 
 
-def test_the_rating_is_the_mean_of_the_served_reviews_and_counts_whole_stars() -> None:
+def test_the_rating_is_the_mean_of_served_reviews_and_counts_whole_stars() -> None:
     ratings = [1, 1.99, 2.5, 3, 3.999, 4, 4.5, 5]
     given_reviews = [review(str(n), rating=rating) for n, rating in enumerate(ratings)]
     dataset = loaded(a_file(*given_reviews, review("hidden", rating=1, verified=False)), {})
@@ -506,7 +508,7 @@ def test_the_rating_is_the_mean_of_the_served_reviews_and_counts_whole_stars() -
     assert dataset.aggregate_rating == figures | {"distribution": {"1": 2, "2": 1, "3": 2, "4": 2, "5": 1}}
 
 
-def test_a_rating_in_the_file_wins_and_the_operator_hears_that_it_differs() -> None:
+def test_a_rating_in_the_file_wins_and_a_difference_is_a_warning() -> None:
     def with_rating(**given_rating: Any) -> Dataset:
         return loaded(FOUR | {"aggregate_rating": given_rating}, {})
 
@@ -526,7 +528,7 @@ def test_a_rating_in_the_file_wins_and_the_operator_hears_that_it_differs() -> N
         assert with_rating(**agreeing).warnings == ()
 
 
-def test_days_that_search_engines_do_not_know_are_a_warning() -> None:
+def test_opening_hours_without_english_day_names_are_a_warning() -> None:
     def warnings(*days: str) -> tuple[str, ...]:
         hours = [{"days": [day], "opens": "08:00", "closes": "18:00"} for day in days]
         return loaded(a_file(business={"name": "X", "hours": hours}), {}).warnings
@@ -540,7 +542,7 @@ def test_days_that_search_engines_do_not_know_are_a_warning() -> None:
 
 
 @pytest.mark.parametrize("container", [b"{}", b"[]"])
-def test_a_file_of_millions_of_objects_and_arrays_is_a_fault_before_it_is_parsed(container: bytes) -> None:
+def test_a_file_of_millions_of_objects_is_refused_before_it_is_parsed(container: bytes) -> None:
     most = reviews.MOST_CONTAINERS
     for count, reason in ((most + 1, "has more than 2,000,000 objects and arrays"), (most, "not JSON at")):
         with pytest.raises(BadData) as caught:
@@ -617,13 +619,13 @@ def test_a_wrong_value_is_one_line(place: str, values: list[Any], reason: str) -
 
 
 @pytest.mark.parametrize("name", ["id", "author", "rating", "date"])
-def test_what_is_required_and_left_out_is_a_fault_of_its_holder(name: str) -> None:
+def test_a_missing_required_key_is_a_fault_of_its_object(name: str) -> None:
     files = small.changed(small.GOOD_FILES, ["reviews", "reviews", 1, name], small.ABSENT)
     (line,) = lines_against(*map(file_bytes, files.values()))
     assert line == f"reviews.json /reviews/1: '{name}' is a required property"
 
 
-def test_faults_of_form_and_of_sense_in_both_files_come_together_in_order() -> None:
+def test_faults_of_schemas_and_rules_in_both_files_come_in_order() -> None:
     wrong = [review("3", rating=9, date="2025-02-30"), review("4", rating=True, author=5)]
     business = {"name": "", "url": "ftp://x"}
     document = a_file(*(review(str(n)) for n in range(9)), *wrong, business=business)
@@ -661,7 +663,7 @@ def outcome(reviews_file: bytes, insights_file: bytes) -> str:
 
 
 @pytest.mark.parametrize("path", small.CORPUS, ids=lambda path: path.stem)
-def test_a_broken_file_is_refused_by_its_name_whichever_it_is(path: Path) -> None:
+def test_every_fault_of_a_broken_file_names_the_file(path: Path) -> None:
     broken = path.read_bytes()
     assert all(line.startswith("reviews.json") for line in lines_against(broken, b"{}"))
     assert all(line.startswith("insights.json") for line in lines_against(file_bytes(a_file()), broken))

@@ -66,7 +66,7 @@ def test_the_corpus_holds_every_file_of_the_tables_and_no_other() -> None:
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
-def test_broken_bytes_are_refused_with_every_place_and_reason(path: Path) -> None:
+def test_a_broken_document_is_refused_with_every_place_and_reason(path: Path) -> None:
     if path.stem in NO_OBJECTS:
         assert decode(path.read_bytes()) == NO_OBJECTS[path.stem]
         return
@@ -84,7 +84,7 @@ byte_changes = st.tuples(st.integers(0, 900), st.binary(max_size=2))
     | st.integers(0, len(GOOD)).map(lambda end: GOOD[:end])
     | byte_changes.map(lambda change: GOOD[: change[0]] + change[1] + GOOD[change[0] + 1 :])
 )
-def test_any_bytes_are_a_value_that_can_be_written_or_have_faults(data: bytes) -> None:
+def test_any_bytes_have_faults_or_a_value_that_can_be_encoded(data: bytes) -> None:
     try:
         value = decode(data)
     except NotJson as refusal:
@@ -98,7 +98,7 @@ def test_a_byte_order_mark_is_no_content() -> None:
     assert decode(b"\xef\xbb\xbf" + GOOD) == decode(GOOD) == GOOD_FILES
 
 
-def test_lone_surrogates_pass_where_they_are_let_in_and_pairs_everywhere() -> None:
+def test_lone_surrogates_are_decoded_only_on_request_and_pairs_always() -> None:
     assert decode(b'{"\\ud800":["\\uDFFF"]}', lone_surrogates=True) == {"\ud800": ["\udfff"]}
     assert faults_of(b'["\\udfff",NaN]', lone_surrogates=True)[-1] == f"/1 nan {NO_NUMBER}"
     assert decode(rb'["\ud83d\ude00 \\ud800"]') == ["😀 \\ud800"]
@@ -108,7 +108,7 @@ def test_lone_surrogates_pass_where_they_are_let_in_and_pairs_everywhere() -> No
 
 
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"":', "}")])
-def test_64_levels_are_read_and_more_are_refused_however_many(opening: str, closing: str) -> None:
+def test_at_most_64_levels_of_nesting_are_decoded(opening: str, closing: str) -> None:
     def nested(levels: int) -> bytes:
         return (opening * levels + "1" + closing * levels).encode()
 
@@ -130,11 +130,11 @@ def test_integers_have_at_most_4300_digits(sign: str) -> None:
 # ---- Writing ----
 
 
-def test_json_is_written_compactly_in_utf_8() -> None:
+def test_json_is_encoded_compactly_in_utf_8() -> None:
     assert encode({"b": [1.5, "é"], "a": None}) == b'{"b":[1.5,"\xc3\xa9"],"a":null}'
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-def test_a_number_that_json_lacks_is_never_written(number: float) -> None:
+def test_a_number_that_json_lacks_is_never_encoded(number: float) -> None:
     with pytest.raises(ValueError, match="JSON"):
         encode({"a": [number]})

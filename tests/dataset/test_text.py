@@ -71,7 +71,7 @@ def test_any_number_of_combining_characters_is_folded(compare: Callable[[str], s
         ("a", "\u0301a"),
     ],
 )
-def test_what_is_typed_without_marks_is_what_is_written_with_them(typed: str, written: str) -> None:
+def test_text_typed_without_marks_equals_text_with_marks(typed: str, written: str) -> None:
     assert loosely(typed) == loosely(written)
 
 
@@ -79,11 +79,11 @@ def test_what_is_typed_without_marks_is_what_is_written_with_them(typed: str, wr
     ("one", "other"),
     [("и", "й"), ("е", "є"), ("\u304b", "\u304c"), ("5", "5\u0301"), ("\u05d1", "\u05d1\u05bc"), ("a", "æ")],
 )
-def test_marks_that_make_another_letter_stay(one: str, other: str) -> None:
+def test_marks_that_make_another_letter_are_kept(one: str, other: str) -> None:
     assert loosely(one) != loosely(other)
 
 
-def test_only_apostrophes_and_the_turkish_i_are_the_same_to_both_comparisons() -> None:
+def test_both_comparisons_equate_apostrophes_and_the_turkish_i() -> None:
     assert fold("İzmir ırmak don’t ŉ") == fold("izmir irmak don't 'N")
     assert fold("schon") != fold("Schön")
 
@@ -148,9 +148,7 @@ def test_a_mention_is_an_alias_as_whole_words_in_any_case(text: str, alias: str,
 
 @given(st.text("aAoö\u0308İi ", max_size=12), st.text("aoi ", min_size=1, max_size=5))
 @example("o\u0308 döo\u0308 d", "oo d")
-def test_occurrences_are_the_shortest_parts_of_the_text_that_are_loosely_the_words(
-    text: str, words: str
-) -> None:
+def test_occurrences_are_the_shortest_parts_that_loosely_equal_a_word(text: str, words: str) -> None:
     found = list(occurrences(text, loose_words(words)))
     parts = [(start, end) for start in range(len(text)) for end in range(start + 1, len(text) + 1)]
     covered = {
@@ -164,5 +162,5 @@ def test_occurrences_are_the_shortest_parts_of_the_text_that_are_loosely_the_wor
     assert all(end < start for (_, end), (start, _) in pairwise(found))
 
 
-def test_a_part_of_a_letter_that_is_two_when_folded_is_the_whole_letter() -> None:
+def test_an_occurrence_in_a_letter_that_folds_to_two_is_the_letter() -> None:
     assert list(occurrences("aß Straße", loose_words("s"))) == [(1, 2), (3, 4), (7, 8)]
