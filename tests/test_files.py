@@ -1,14 +1,14 @@
-"""Files are opened without following links, read as one state, and replaced as a whole."""
+"""Files are opened without following symlinks, read in one state, and replaced atomically."""
 
 import errno
+import io
 import os
 import re
 import stat
 import zipfile
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
-from unittest.mock import Mock
+from typing import BinaryIO, cast
 
 import pytest
 
@@ -60,32 +60,48 @@ def test_a_file_that_is_replaced_while_it_is_opened_is_refused(
 
 def test_a_file_is_opened_in_the_open_folder_even_if_its_path_moves(tmp_path: Path) -> None:
     folder, other = tmp_path / "folder", tmp_path / "other"
-    for each, content in ((folder, b"here"), (other, b"elsewhere")):
-        each.mkdir()
+    for directory, content in ((folder, b"here"), (other, b"elsewhere")):
+        directory.mkdir()
         for name in ("a", "b"):
-            (each / name).write_bytes(content)
-    found = in_folder(folder, re.compile("."), [])
-    assert next(found).data == b"here"
+            (directory / name).write_bytes(content)
+    members = in_folder(folder, re.compile("."), [])
+    assert next(members).data == b"here"
     folder.rename(tmp_path / "moved")
     folder.symlink_to(other)
-    assert next(found).data == b"here"
+    assert next(members).data == b"here"
 
 
-def test_a_large_or_changing_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+MOST_BYTES = 64 * 2**20
+TOO_LARGE = "it is larger than 64 MiB"
+
+
+def test_a_file_of_at_most_64_mib_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.touch()
     with opened(path) as file:
-        os.truncate(path, 64 * 2**20)
-        assert len(files.read_whole(file, path)) == len(files.read_whole(file, path)) == 64 * 2**20
-        os.truncate(path, 64 * 2**20 + 1)
+        os.truncate(path, MOST_BYTES)
+        assert len(files.read_whole(file, path)) == len(files.read_whole(file, path)) == MOST_BYTES
+        os.truncate(path, MOST_BYTES + 1)
         with pytest.raises(OSError) as caught:
             files.read_whole(file, path)
-        assert (caught.value.strerror, caught.value.filename) == ("it is larger than 64 MiB", str(path))
-    path.write_bytes(b"")
-    monkeypatch.setattr(files, "stamp", lambda status: object())
-    with opened(path) as file, pytest.raises(ChangesWhileRead) as changing:
-        files.read_whole(file, path)
-    assert (changing.value.strerror, changing.value.filename) == ("it changes while it is read", str(path))
+    assert (caught.value.strerror, caught.value.filename) == (TOO_LARGE, str(path))
+
+
+class GrowingFile(io.FileIO):
+    """An open file that another process extends while it is read."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        content = super().read(size) or b""
+        os.truncate(str(self.name), len(content) + 1)
+        return content
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.touch()
+    with GrowingFile(path) as file, pytest.raises(ChangesWhileRead) as caught:
+        files.read_whole(cast(BinaryIO, file), path)
+    assert (caught.value.strerror, caught.value.filename) == ("it changes while it is read", str(path))
 
 
 def test_a_changing_file_is_read_at_most_five_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,17 +134,15 @@ def test_the_last_change_is_that_of_the_file_or_of_a_symlink_to_it(tmp_path: Pat
     link.symlink_to(folder)
     os.utime(path, (1, 1))  # as of an old copy
     assert files.read_unchanging(path)[1] == path.stat().st_ctime
-    for each, seconds in ((folder, 6e9), (link, 5e9), (path, 4e9)):
-        os.utime(each, (seconds, seconds), follow_symlinks=False)
+    for changed, seconds in ((folder, 6e9), (link, 5e9), (path, 4e9)):
+        os.utime(changed, (seconds, seconds), follow_symlinks=False)
     assert (files.read_unchanging(path)[1], files.read_unchanging(link / "a")[1]) == (4e9, 5e9)
 
 
 WANTED = re.compile(r"(.*/)?a\.json")
 
 
-def test_a_folder_is_read_in_order_and_its_symlinks_are_noted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_is_read_in_order_and_its_symlinks_are_noted(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     paths = ["a.json", *(f"{name}/a.json" for name in "bdfhjlnprtvxz")]
     for name in (*paths[::2], *paths[-1:0:-2], "b/other.json"):
@@ -138,49 +152,74 @@ def test_a_folder_is_read_in_order_and_its_symlinks_are_noted(
     (folder / "b" / "link").symlink_to(tmp_path)
     (folder / "c").mkdir()
     (folder / "c" / "a.json").symlink_to("../a.json")
-    links: list[Path] = []
-    members = list(in_folder(folder, WANTED, links))
-    assert [str(each.path) for each in members if each.data is None] == ["b/other.json"]
-    found = [each for each in members if each.data is not None]
-    assert [str(each.path) for each in found] == paths
-    assert all(each.changed == Path(each.file).stat().st_mtime for each in found)
-    assert all((each.data or b"").decode() == str(each.path) for each in found)
-    assert [each.file for each in found] == [str(folder / each.path) for each in found]
-    assert links == [folder / "b" / "link", folder / "c" / "a.json"]
-    monkeypatch.setattr(files, "LARGEST_FILE_BYTES", 6)
-    with pytest.raises(OSError, match="larger") as caught:
-        list(in_folder(folder, WANTED, links))
-    assert caught.value.filename == str(folder / "b" / "a.json")
+    symlinks: list[Path] = []
+    members = list(in_folder(folder, WANTED, symlinks))
+    assert [str(member.path) for member in members if member.data is None] == ["b/other.json"]
+    matching = [member for member in members if member.data is not None]
+    assert [str(member.path) for member in matching] == paths
+    assert all(member.changed == Path(member.file).stat().st_mtime for member in matching)
+    assert all((member.data or b"").decode() == str(member.path) for member in matching)
+    assert [member.file for member in matching] == [str(folder / member.path) for member in matching]
+    assert symlinks == [folder / "b" / "link", folder / "c" / "a.json"]
 
 
-def test_an_archive_is_read_or_reported_as_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "a.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("b/a.json", b"12345")
+def test_a_large_file_of_a_folder_is_refused_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "a.json").touch()
+    os.truncate(tmp_path / "a.json", MOST_BYTES + 1)
+    with pytest.raises(OSError, match=TOO_LARGE) as caught:
+        list(in_folder(tmp_path, WANTED, []))
+    assert caught.value.filename == str(tmp_path / "a.json")
+
+
+def write_archive(path: Path, **members: bytes) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, content in members.items():
+            archive.writestr(f"{name}/a.json", content)
         archive.writestr("c.json", b"")
+    return path
+
+
+def test_an_archive_is_read_with_the_content_of_matching_members(tmp_path: Path) -> None:
+    path = write_archive(tmp_path / "a.zip", b=b"12345")
+    changed = path.stat().st_mtime
     with opened(path) as file:
-        assert is_archive(file)
-        monkeypatch.setattr(files, "LARGEST_FILE_BYTES", 5)
-        changed = path.stat().st_mtime
         assert list(in_archive(file, path, WANTED)) == [
             (PurePosixPath("b/a.json"), f"{path}:b/a.json", changed, b"12345"),
             (PurePosixPath("c.json"), f"{path}:c.json", changed, None),
         ]
-        monkeypatch.setattr(files, "LARGEST_FILE_BYTES", 4)
-        with pytest.raises(OSError, match="larger") as caught:
-            list(in_archive(file, path, WANTED))
-        assert caught.value.filename == f"{path}:b/a.json"
-    path.write_bytes(path.read_bytes()[:60])
-    for reason in ("File is not a zip file", "EOFError"):
-        with opened(path) as file, pytest.raises(OSError, match="it again") as caught:
-            list(in_archive(file, path, WANTED))
-        assert caught.value.strerror == f"a damaged or encrypted archive ({reason}); download it again"
-        assert caught.value.filename == str(path)
-        monkeypatch.setattr(zipfile, "ZipFile", Mock(side_effect=EOFError))
-    for content, is_one in ((b"PK\x05\x06" + bytes(18), True), (b"{}", False)):
-        path.write_bytes(content)
-        with opened(path) as file:
-            assert is_archive(file) is is_one
+
+
+def test_a_member_of_an_archive_has_at_most_64_mib(tmp_path: Path) -> None:
+    path = write_archive(tmp_path / "a.zip", b=bytes(MOST_BYTES), d=bytes(MOST_BYTES + 1))
+    with opened(path) as file:
+        members = in_archive(file, path, WANTED)
+        assert len(next(members).data or b"") == MOST_BYTES
+        with pytest.raises(OSError, match=TOO_LARGE) as caught:
+            next(members)
+    assert caught.value.filename == f"{path}:d/a.json"
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "reason"),
+    [(0, 60, "File is not a zip file"), (30, None, "Bad magic number for file header")],
+)
+def test_a_damaged_archive_is_reported(tmp_path: Path, start: int, end: int | None, reason: str) -> None:
+    path = write_archive(tmp_path / "a.zip", b=b"12345")
+    path.write_bytes(bytes(start) + path.read_bytes()[start:end])
+    with opened(path) as file, pytest.raises(OSError) as caught:
+        list(in_archive(file, path, WANTED))
+    assert caught.value.strerror == f"a damaged or encrypted archive ({reason}); download it again"
+    assert caught.value.filename == str(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"), [(b"PK\x03\x04", True), (b"PK\x05\x06" + bytes(18), True), (b"{}", False)]
+)
+def test_an_archive_is_recognised_by_its_first_bytes(tmp_path: Path, content: bytes, expected: bool) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(content)
+    with opened(path) as file:
+        assert is_archive(file) is expected
 
 
 def test_writing_replaces_the_file_that_a_symlink_leads_to(tmp_path: Path) -> None:
@@ -193,7 +232,7 @@ def test_writing_replaces_the_file_that_a_symlink_leads_to(tmp_path: Path) -> No
     target.chmod(0o604)
     before = target.stat()
     write(link, b"one")
-    assert target.stat() == before
+    assert files.stamp(target.stat()) == files.stamp(before)
     planted.write_bytes(b"mine")
     target.with_name(".target.draft").symlink_to(planted)
     with target.open("rb") as reader:
