@@ -1,7 +1,7 @@
-"""What the service has to answer, said as plainly as possible: loops over lists, no index and no cleverness.
+"""The answers that the service has to give, defined as plainly as possible: loops over lists and no index.
 
-Tests compare the real thing with this. It is written from the design, not from `reviews.py`, and shares no
-line with it. Reviews and insights are values as `json.loads` returns them.
+Tests compare the service with this. It follows the design, not `reviews.py`, and shares no line with it.
+Reviews and insights are values as `json.loads` returns them.
 
 Served form and order - Filters - Answers
 """
@@ -25,7 +25,7 @@ UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._
 
 
 def page_url(identifier: str) -> str:
-    """Where the page of a review is, for the base URL https://r.example."""
+    """The `page_url` of a review, for the base URL https://r.example."""
     escaped = [chr(byte) if byte in UNRESERVED else f"%{byte:02X}" for byte in identifier.encode()]
     return "https://r.example/reviews/" + "".join(escaped)
 
@@ -132,11 +132,13 @@ def search(reviews: Sequence[Object], insights: Object, asked: Mapping[str, str]
     """The answer to `asked` (`name: value` as in a query string), without `hints`."""
     filters = {name: value for name, value in asked.items() if value and name not in ("limit", "offset")}
     limit, offset = int(float(asked.get("limit") or 20)), int(float(asked.get("offset") or 0))
-    matched = [one for one in reviews if all(holds(*each, one, insights) for each in filters.items())]
+    matched = [
+        review for review in reviews if all(holds(*item, review, insights) for item in filters.items())
+    ]
     page = matched[offset : offset + limit]
     return {"matched": len(matched), "returned": len(page), "reviews": page}
 
 
 def since(reviews: Sequence[Object], first_day: str) -> Object:
-    wanted = [review for review in reviews if day(review) >= first_day]
-    return {"since": first_day, "returned": len(wanted), "reviews": wanted}
+    matches = [review for review in reviews if day(review) >= first_day]
+    return {"since": first_day, "returned": len(matches), "reviews": matches}

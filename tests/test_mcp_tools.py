@@ -1,7 +1,6 @@
-"""The tools say what they are in words that every client takes, and answer what they say.
+"""The declarations of tools suit every client, and the answers of tools fit their declarations.
 
-What a search finds is compared with the plain definition; what a tool declares is compared with what it
-answers. How arguments are read is tested with the queries.
+The plain definition says what a search finds. The reading of arguments is tested with the queries.
 
 Asking - Declarations - Arguments - Search - Answers - Whatever loads - A journey
 """
@@ -217,9 +216,6 @@ def test_arguments_that_fit_the_input_schema_are_accepted(tool: Object, data: st
     [
         {"query": "BACK", "rating": 5, "offset": 3},
         {"min_rating": "4.5", "since": "2025-01-01", "until": "2026-06-30", "limit": 100},
-        {"mentions_technician": "tobias okafor", "mentions_service": "MASSAGE Therapy"},
-        {"query": "zzz"},
-        {"source": "Yelp", "rating": 5},
         {"source": "nowhere"},
     ],
 )
@@ -250,7 +246,7 @@ def test_descriptions_say_verified_only_with_a_policy_and_name_sources(
     toolbox = toolbox_with(a_file(*few, business={"name": "B", "review_policy": policy}))
     assert toolbox.title == "Reviews of B"
     assert toolbox.instructions.startswith(f"The {called} of B{published}, and what they say together. Begin")
-    described = {each["name"]: each["description"] for each in toolbox.declarations}["search_reviews"]
+    described = {tool["name"]: tool["description"] for tool in toolbox.declarations}["search_reviews"]
     assert described.startswith(f"Find {called} of B by words, stars")
     assert f"`source` ({listed})." in described
     assert structured("get_business", toolbox=toolbox)["business"]["review_policy"] == policy
@@ -269,9 +265,9 @@ def test_business_topics_and_trend_are_those_of_the_data() -> None:
 
 
 def test_get_review_takes_ids_and_page_urls() -> None:
-    for each in REVIEWS:
-        for name in (each["id"], each["page_url"], f"{each['page_url']}?utm_source=x#top"):
-            assert structured("get_review", {"id": name}) == each
+    for expected in REVIEWS:
+        for name in (expected["id"], expected["page_url"], f"{expected['page_url']}?utm_source=x#top"):
+            assert structured("get_review", {"id": name}) == expected
     odd = review("a b/c?é#%41~/reviews/x")
     (served,) = structured("get_recent_reviews", toolbox=(toolbox := toolbox_with(a_file(odd))))["reviews"]
     for name in (served["id"], served["page_url"]):
@@ -398,15 +394,6 @@ def test_a_tool_is_listed_with_examples_as_soon_as_it_has_data(kind: str) -> Non
         assert ", such as Some {thing}" in described[ABOUT_INSIGHTS[kind]]
 
 
-@pytest.mark.parametrize(("number", "end"), [(20, ""), (21, " and 1 more")])
-def test_a_fault_lists_at_most_twenty_known_names(number: int, end: str) -> None:
-    known = [{"id": f"a{each}", "label": "Aspect"} for each in range(number)]
-    listed = "; ".join(f"a{each} (Aspect)" for each in range(20))
-    assert faults("get_aspect_sentiment", {"aspect": "x"}, toolbox_with(a_file(), {"aspects": known})) == [
-        f"aspect: no aspect has this id or label. Known aspects: {listed}{end}"
-    ]
-
-
 @settings(max_examples=100)
 @given(mutations())
 def test_every_answer_about_any_data_fits_the_declared_schema(files: Object) -> None:
@@ -423,12 +410,12 @@ def test_every_answer_about_any_data_fits_the_declared_schema(files: Object) -> 
     }
     for tool in toolbox.declarations:
         name = tool["name"]
-        for arguments in [{NAMING[name]: each} for each in known[name] if each] if name in known else [{}]:
+        for arguments in [{NAMING[name]: value} for value in known[name] if value] if name in known else [{}]:
             content = structured(name, arguments, toolbox)
             Draft202012Validator(tool["outputSchema"]).validate(content)
 
 
-# ---- A journey: what assistants ask of any business, and where an empty answer leads them ----
+# ---- A journey: questions of assistants to any business, and what an empty answer offers them ----
 
 QUESTIONS: list[tuple[str, Object]] = [
     *[
@@ -455,7 +442,7 @@ QUESTIONS: list[tuple[str, Object]] = [
 
 
 def is_empty(value: Any) -> bool:
-    """Whether nothing is said: null, or nothing but these in what holds others."""
+    """Whether a value is null, or an object or array of nothing but such values."""
     parts = value.values() if isinstance(value, dict) else value
     return value is None or (isinstance(value, (dict, list)) and all(map(is_empty, parts)))
 
@@ -482,13 +469,13 @@ def test_every_empty_answer_of_a_journey_says_what_to_try_next(name: str) -> Non
 
 
 def followed(toolbox: Toolbox, arguments: Object, hints: list[str]) -> Iterator[str]:
-    """Takes what hints offer; each offer finds as many reviews as it says."""
+    """The kinds of offers in hints; checks that each offer finds as many reviews as it says."""
     text = "\n".join(hints)
     counts = re.fullmatch(
         r"Reviews that match if one filter is left out: (.*); without any filter: \d+\.", hints[-1]
     )
     assert counts
-    for name, count in (each.split() for each in counts[1].split(", ")):
+    for name, count in (pair.split() for pair in counts[1].split(", ")):
         fewer = {key: value for key, value in arguments.items() if key != name}
         assert structured("search_reviews", fewer, toolbox)["matched"] == int(count)
         yield "left out"
@@ -500,6 +487,5 @@ def followed(toolbox: Toolbox, arguments: Object, hints: list[str]) -> Iterator[
         assert structured("get_review", {"id": id}, toolbox)["text"]
         yield "together"
     for word, count in re.findall(r"(\w+) (\d+)[,.]", text.partition("one of them: ")[2].partition("\n")[0]):
-        found = structured("search_reviews", arguments | {"query": word}, toolbox)["matched"]
-        assert found == int(count)
+        assert structured("search_reviews", arguments | {"query": word}, toolbox)["matched"] == int(count)
         yield "word"

@@ -1,6 +1,6 @@
-"""What a caller wrote becomes a query, or one issue for everything that is wrong with it.
+"""Parameters become a query, or one issue for each thing that is wrong with them.
 
-Right - Wrong - Several issues - Arguments - Anything at all
+Correct queries - Wrong values - Several issues - Arguments - Unknown names - Any arguments
 """
 
 import json
@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 from small_files import CONTRACT, PARAMETERS, Object, any_json, any_text
 
 from reviewslib.dataset.contract import Parameter
-from reviewslib.dataset.query import BadQuery, Query, query_from_pairs, query_of_page, read_arguments
+from reviewslib.dataset.query import (
+    BadQuery,
+    Query,
+    known_names,
+    query_from_pairs,
+    query_of_page,
+    read_arguments,
+)
 
 NAMES = list(PARAMETERS)
 
@@ -38,9 +45,9 @@ def issues_of_arguments(arguments: Object) -> list[tuple[str | None, str, str]]:
     return issues_of(lambda: query_of(arguments))
 
 
-# ---- Right ----
+# ---- Correct queries ----
 
-RIGHT: list[tuple[dict[str, str], Query]] = [
+CORRECT: list[tuple[dict[str, str], Query]] = [
     ({}, Query(limit=20)),
     (dict.fromkeys(NAMES, ""), Query()),
     ({"limit": "100", "offset": "1000000000"}, Query(limit=100, offset=10**9)),
@@ -54,7 +61,7 @@ RIGHT: list[tuple[dict[str, str], Query]] = [
 ]
 
 
-@pytest.mark.parametrize(("parameters", "query"), RIGHT)
+@pytest.mark.parametrize(("parameters", "query"), CORRECT)
 def test_a_correct_query_is_read(parameters: dict[str, str], query: Query) -> None:
     assert query_from_pairs(PARAMETERS, list(parameters.items())) == query
     assert query_of(parameters) == query
@@ -72,7 +79,7 @@ def test_a_wrong_page_number_is_an_issue(page: str) -> None:
     assert issue[:2] == ("page", page)
 
 
-# ---- Wrong: names of parameters, values between "|" that each refuses, and the message about a value ----
+# ---- Wrong values: names of parameters, values that they refuse (between "|"), and the message ----
 
 NUMBER = "expected a number such as 4 or 4.5"
 WHOLE = "expected a whole number such as 5"
@@ -99,7 +106,7 @@ WRONG = [
     ("mentions_technician", ",| |.|. , .|\u2003|-|\u0301", "expected at least one word of a name"),
     ("limt Limit", "5", "unknown parameter; did you mean limit?"),
     ("min_ratin", "5", "unknown parameter; did you mean min_rating?"),
-    ("sort technician stars min_date", "5", UNKNOWN),  # are spelt like none, or mean something else
+    ("sort technician stars min_date", "5", UNKNOWN),  # no known name is similar, or it means something else
     ("zzz", "|x", UNKNOWN),
     ("query mentions_service source", "\u0301|\u0316\u0301", "expected more than accents"),
 ]
@@ -155,7 +162,7 @@ def test_an_error_counts_all_issues_and_lists_fifty_unknown_parameters(unknown: 
     assert BadQuery(raised.value.issues).wrong_count == listed
 
 
-# ---- Arguments: what JSON can say and a query string cannot ----
+# ---- Arguments: values that JSON has and a query string has not ----
 
 
 def test_arguments_may_be_json_numbers_and_null_is_absent() -> None:
@@ -201,7 +208,17 @@ def test_a_missing_required_argument_is_an_issue() -> None:
     ]
 
 
-# ---- Anything at all ----
+# ---- Unknown names ----
+
+
+@pytest.mark.parametrize(("count", "rest"), [(20, ""), (21, " and 1 more"), (26, " and 6 more")])
+def test_known_names_are_listed_up_to_twenty_with_similar_ones_first(count: int, rest: str) -> None:
+    others = [f"Person {chr(65 + number)}" for number in range(count - 1)]
+    listed = "; ".join(["Hana Ishikawa", *others][:20])
+    assert known_names("people", "hannah", [*others, "Hana Ishikawa"]) == f"Known people: {listed}{rest}"
+
+
+# ---- Any arguments ----
 
 any_name = st.sampled_from(NAMES) | st.sampled_from(["limt", "Rating", "q", ""]) | any_text
 any_value = (
