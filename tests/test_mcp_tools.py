@@ -17,15 +17,32 @@ from data_sets import DATA_SETS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from mcp_sample import BUSINESS, CALLS, CONTRACT, DECLARED, INSIGHTS, REVIEWS, TOOLBOX, Object, toolbox_with
+from mcp_sample import (
+    BUSINESS,
+    CALLS,
+    CONTRACT,
+    DATASET,
+    DECLARED,
+    INSIGHTS,
+    REVIEWS,
+    TOOLBOX,
+    Object,
+    toolbox_with,
+)
 from small_files import a_file, mutations, review
 
 from reviewslib.dataset.contract import BadData
 from reviewslib.dataset.text import name_words
-from reviewslib.mcp_tools import TOOLS, Toolbox
+from reviewslib.mcp_tools import TOOLS, Toolbox, toolbox_of
 
 N8N_EXTRAS = ("action", "chatInput", "sessionId", "tool", "toolCallId")
-every_tool = pytest.mark.parametrize("tool", DECLARED, ids=lambda tool: tool["name"])
+every_tool = pytest.mark.parametrize("tool", list(TOOLS), indirect=True)
+
+
+@pytest.fixture
+def tool(request: pytest.FixtureRequest) -> Object:
+    """The declaration of the tool with the name in `every_tool`."""
+    return {tool["name"]: tool for tool in toolbox_of(CONTRACT, DATASET).declarations}[request.param]
 
 
 # ---- Asking ----

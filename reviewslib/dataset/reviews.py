@@ -26,7 +26,7 @@ from reviewslib.dataset.insights import ENTITY_KINDS, compute_insights, mean, na
 from reviewslib.dataset.provenance import sources_of
 from reviewslib.dataset.query import BadQuery, BadValue, Issue, Query, echo, known_names, read_day
 from reviewslib.dataset.strict_json import Json, JsonPath, NotJson, Object, decode, encode
-from reviewslib.dataset.text import loose_words, loosely, name_words
+from reviewslib.dataset.text import loose_value, loose_words, loosely, name_value_words, name_words
 from reviewslib.links import REVIEW_PATH, ServiceUrls
 
 REVIEWS_FILE = "reviews.json"
@@ -349,18 +349,20 @@ def service_labels(dataset: Dataset) -> dict[str, str]:
 
 def technicians_named(dataset: Dataset, value: str) -> list[str]:
     """The names of technicians that have all the words of `value`, or whose id is `value`."""
-    wanted, names_of_id = name_words(value), dataset.technician_ids.get(loosely(value), ())
-    return [name for name, words in dataset.technicians.items() if wanted <= words or name in names_of_id]
+    words_of_value, names_of_id = name_value_words(value), dataset.technician_ids.get(loose_value(value), ())
+    return [
+        name for name, words in dataset.technicians.items() if words_of_value <= words or name in names_of_id
+    ]
 
 
 def services_named(dataset: Dataset, value: str) -> frozenset[str]:
     """The ids of services whose id or label is `value`."""
-    return dataset.services.get(loosely(value), frozenset())
+    return dataset.services.get(loose_value(value), frozenset())
 
 
 def sources_named(dataset: Dataset, value: str) -> list[str]:
     """The source that is `value`, as written; empty where there is none."""
-    return [source for source in dataset.sources if loosely(source) == loosely(value)]
+    return [source for source in dataset.sources if loosely(source) == loose_value(value)]
 
 
 Reviews = Sequence[Review]
@@ -377,12 +379,12 @@ def _mentioning_service(dataset: Dataset, reviews: Reviews, value: str) -> Revie
 
 
 def _published_at(dataset: Dataset, reviews: Reviews, value: str) -> Reviews:
-    source = loosely(value)
+    source = loose_value(value)
     return [review for review in reviews if review.loose_source == source]
 
 
 def _with_text(dataset: Dataset, reviews: Reviews, value: str) -> Reviews:
-    text = loosely(value)
+    text = loose_value(value)
     return [review for review in reviews if text in review.loose_text]
 
 
@@ -576,7 +578,6 @@ def _word_hint(dataset: Dataset, text: str, candidates: Reviews) -> Iterator[str
         listed = ", ".join(f"{echo(word)} {count}" for word, count in counts.items())
         yield f"{ONE_PIECE} Reviews with one of them: {listed}."
     else:
-        language = (
-            f" (their language: {dataset.business['language']})" if dataset.business.get("language") else ""
-        )
-        yield f"Customers may use other words{language}: try a synonym, or a part of a word."
+        language = dataset.business.get("language")
+        where = f" (their language: {language})" if language else ""
+        yield f"Customers may use other words{where}: try a synonym, or a part of a word."

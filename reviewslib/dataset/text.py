@@ -64,6 +64,7 @@ def loosely(text: str) -> str:
     return fold(MARKED.sub(lambda marked: UNMARKED.get(marked[0][0], ""), composed(text)))
 
 
+loose_value = lru_cache(maxsize=16)(loosely)  # for the values of a search, which its hints compare again
 MOST_WORDS = 8  # of a query whose words may stand anywhere in a text
 
 
@@ -123,6 +124,9 @@ NAME_SEPARATORS = re.compile(r"[\s.,\u2010-\u2013-]+")  # spaces, dots, commas, 
 def name_words(name: str) -> frozenset[str]:
     """The words of a person's name, by `loosely`; hyphens, dots and commas end words, too."""
     return frozenset(filter(None, NAME_SEPARATORS.split(loosely(name))))
+
+
+name_value_words = lru_cache(maxsize=16)(name_words)  # for names among these values
 
 
 # An alias by `folded_words`, and the pattern that finds it as whole words.

@@ -30,6 +30,7 @@ from reviewslib.dataset.contract import BadData, Fault, quoted
 from reviewslib.dataset.insights import MODEL, compute_insights
 from reviewslib.dataset.query import BadQuery, Query, query_from_pairs
 from reviewslib.dataset.reviews import FILTERS, Dataset
+from reviewslib.dataset.text import loose_value
 
 
 def asked(parameters: dict[str, str]) -> Query:
@@ -201,6 +202,13 @@ def test_hints_tell_of_missing_reviews_names_and_another_language() -> None:
         "Customers may use other words (their language: de):"
     )
     assert "No services are known." in reviews.hints(german, Query(mentions_service="good"))[0]
+
+
+def test_a_search_and_its_hints_fold_a_value_once() -> None:
+    dataset, value = loaded(FOUR, FOUR_INSIGHTS), "x\u0301" * 100
+    loose_value.cache_clear()
+    reviews.search(dataset, Query(value, rating=5, min_rating=1, mentions_service=value, source=value))
+    assert loose_value.cache_info().misses == 1
 
 
 def test_a_hint_gives_the_ids_of_five_reviews() -> None:
