@@ -7,6 +7,7 @@ from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pytest
 from page_samples import sample_dataset, write_files
 from services import ROOT, Address, daemon, fetch
 from small_files import a_file, review
@@ -37,6 +38,7 @@ def run(document: str, service: Address, directory: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_mirror_has_every_edit_and_deletion_and_downloads_it_once(tmp_path: Path) -> None:
     mirror, data = tmp_path / "mirror", tmp_path / "data"
     for each in (mirror, data):

@@ -190,6 +190,7 @@ def check_violations(name: str, document: Any) -> None:
     assert all(small.is_one_printable_line(str(Fault(name, *violation))) for violation in violations)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(small.mutations())
 def test_any_document_has_the_faults_that_the_library_finds(files: Object) -> None:
