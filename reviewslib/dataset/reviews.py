@@ -560,9 +560,9 @@ def _unknown_names(dataset: Dataset, query: Query) -> Iterator[str]:
     ):
         value = (getattr(query, parameter) or "")[:MOST_LOOKED_AT]
         if value and not lookup(dataset, value):
-            in_texts = f"Reviews with it in their text: {len(_with_text(dataset, dataset.reviews, value))}"
-            known = known_names(plural, value, names)
-            yield f"No {noun} is called “{echo(value)}”. {known}. {in_texts} (search with query)."
+            known, count = known_names(plural, value, names), len(_with_text(dataset, dataset.reviews, value))
+            in_texts = f"Reviews with it in their text: {count}" + (" (search with query)" if count else "")
+            yield f"No {noun} is called “{echo(value)}”. {known}. {in_texts}."
 
 
 def _word_hint(dataset: Dataset, text: str, candidates: Reviews) -> Iterator[str]:
