@@ -291,10 +291,14 @@ def _erase(options: Options, stored: Stored) -> tuple[Stored, Lines]:
     """What is stored, with the lines that --forget and --redact add to it, and remarks."""
     reviews, entries = stored.reviews, entries_of(stored)
     if options.redact:
-        redaction = erasure.redaction_of(reviews, entries, *options.redact)
+        text, words = options.redact
+        redacted = {(each.id, each.words) for each in stored.redactions}
+        if any((id, " ".join(words.split())) in redacted for id in erasure.possible_ids(text)):
+            return stored, ["these words of the review were redacted before"]
+        redaction = erasure.redaction_of(reviews, entries, text, words)
         return stored._replace(redactions=[*stored.redactions, redaction]), []
     if options.forget:
-        lines, remarks = erasure.forget_review(reviews, entries, options.forget)
+        lines, remarks = erasure.forget_review(reviews, entries, stored.suppressed, options.forget)
     elif options.forget_author:
         lines, remarks = erasure.forget_author(reviews, entries, options.forget_author)
     else:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from urllib.parse import unquote
 
 from reviewslib.dataset.contract import BadData, Fault, quoted
@@ -99,23 +99,34 @@ def suppressed_ids(reviews: Reviews, entries: Entries, lines: Iterable[str]) -> 
     return ids, added
 
 
-def find_review(reviews: Reviews, text: str) -> str:
-    """The id of the review that has this id, or whose page has this address. Raises NeedsDecision."""
+def possible_ids(text: str) -> list[str]:
+    """What the id is if `text` is an id, or the address of a page."""
     path = text.partition("/reviews/")[2]
     forms = (text, path, re.split("[?#]", path)[0])
-    for form in (*forms, *map(unquote, forms)):
-        if form in reviews:
-            return form
+    return [*forms, *map(unquote, forms)]
+
+
+def find_review(reviews: Reviews, text: str) -> str:
+    """The id of the review that has this id, or whose page has this address. Raises NeedsDecision."""
+    for id in possible_ids(text):
+        if id in reviews:
+            return id
     lines = [f"No review has the id {quoted(text)}.", "Give its id, or the address of its page."]
     raise NeedsDecision(Question(lines))
 
 
-def forget_review(reviews: Reviews, entries: Entries, text: str) -> tuple[list[str], list[str]]:
+def forget_review(
+    reviews: Reviews, entries: Entries, suppressed: Collection[str], text: str
+) -> tuple[list[str], list[str]]:
     """The lines that keep a review away, and remarks. Raises NeedsDecision."""
+    ids = possible_ids(text)
+    if reviews.keys().isdisjoint(ids) and any(digest("forgotten", id) in suppressed for id in ids):
+        return [], [f"the review {text} was removed for good before"]
     id = find_review(reviews, text)
     author = reviews[id]["author"]
     remark = f"many customers are called {author}: tables are not searched for this review by name and day"
-    return lasting_digests(entries.get(id) or entry_of(reviews[id]), author), [remark] * is_shared(author)
+    lines = [*lasting_digests(entries.get(id) or entry_of(reviews[id]), author), digest("forgotten", id)]
+    return lines, [remark] * is_shared(author)
 
 
 def forget_author(reviews: Reviews, entries: Entries, name: str) -> tuple[list[str], list[str]]:

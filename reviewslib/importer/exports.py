@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from reviewslib.dataset.contract import BadData, Contract, Fault, quoted
-from reviewslib.dataset.reviews import review_violations
+from reviewslib.dataset.reviews import LARGEST_REVIEW_BYTES, review_violations
 from reviewslib.dataset.strict_json import Json, NotJson, Object, decode, encode
 from reviewslib.files import Member
 from reviewslib.importer.cells import (
@@ -72,7 +72,7 @@ def listed(seen: Iterable[object]) -> list[str]:
 
 ReviewInFile = dict[str, Json]  # as in reviews.json; a key that is absent says nothing
 ANONYMOUS = "A Google user"  # Google's own words
-LARGEST_REVIEW_BYTES = 63 * 1024  # of JSON: the daemon takes 64 KiB, with what it adds itself
+ADDED_BYTES = 4 * 1024  # room for what the daemon adds: a page URL of any id, absent keys, mentioned names
 MOST_FAILED, LEAST_FAILED = 0.1, 3  # of the records of an export, unless nothing is left
 
 
@@ -154,8 +154,8 @@ def _fault_of(record: Record, review: ReviewInFile, contract: Contract) -> str:
     document = {"business": {"name": "-"}, "reviews": [given | review]}
     for path, reason in (*contract.reviews_file.violations(document), *review_violations(document)):
         return f"{'/'.join(map(str, path[2:]))}: {reason}"
-    size = len(encode(review))
-    return f"{size:,} bytes, more than a review can have" if size > LARGEST_REVIEW_BYTES else ""
+    size, limit = len(encode(review)), LARGEST_REVIEW_BYTES - ADDED_BYTES
+    return f"{size:,} bytes, more than the {limit:,} that a review can have" if size > limit else ""
 
 
 def refused(file: str, reason: str) -> BadData:

@@ -93,7 +93,7 @@ def test_lines_that_are_gone_are_told_once(shop: Shop) -> None:
     (shop.data / "suppressed.txt").write_text("# all gone\n")
     shop.take(shop.takeout(9, (1, 2, 3, 4)))
     told = shop.output().out
-    assert re.search("suppressed.txt has lost [45] lines since the last import", told)
+    assert re.search("suppressed.txt has lost [56] lines since the last import", told)
     assert takeout_id(1) in shop.reviews
     shop.take(shop.takeout(9, (1, 2, 3, 4)))
     assert "has lost" not in shop.output().out
@@ -129,6 +129,28 @@ def test_authors_who_look_alike_are_a_question_that_the_exact_name_answers(shop:
     assert [review["author"] for review in shop.reviews.values()] == ["Jorg GROSS"]
     assert shop.run("--forget-author", "A Google user") == EXIT_BAD_DATA
     assert "is no name of one author" in shop.output().err
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_an_erasure_or_a_redaction_that_is_repeated_changes_nothing(shop: Shop, is_lost: bool) -> None:
+    start(shop)
+    row = shop.csv(["Ann", "5", "2024-01-02", "Good"])
+    shop.take(row, "--source", "fb")
+    (row_id,) = [id for id in shop.reviews if id.startswith("fb-")]
+    tasks = (["--forget", takeout_id(1)], ["--forget", row_id], ["--redact", takeout_id(2), "Kom  aftur"])
+    for task in tasks:
+        shop.take(*task)
+    before = shop.files()
+    if is_lost:
+        lose(shop, STATE_FILE)
+    shop.output()
+    for task in tasks:
+        shop.take(*task)
+    told = shop.output().out
+    assert told.count(" was removed for good before\n") == 2
+    assert "these words of the review were redacted before\n" in told
+    for name in ("reviews.json", "suppressed.txt", "redacted.txt"):
+        assert shop.files()[name] == before[name], name
 
 
 def test_an_unknown_review_is_a_question(shop: Shop) -> None:

@@ -294,11 +294,22 @@ def test_a_faulty_record_keeps_its_review_and_one_of_no_name_keeps_all(shop: Sho
     shop.take(takeout(shop.root / stamped(16), items[1:]))
     assert len(shop.reviews) == 39
     told = shop.output().out
-    assert "faulty, not imported: 1: " in told and "bytes, more than a review can have" in told
+    assert (
+        "faulty, not imported: 1: " in told and "bytes, more than the 61,440 that a review can have" in told
+    )
     items[1]["name"] = "x"
     shop.take(takeout(shop.root / stamped(20), items[2:-1] + items[1:2]))
     assert len(shop.reviews) == 39
     assert "removes nothing, since a faulty record may be any review" in shop.output().out
+
+
+@pytest.mark.parametrize("characters", [61_300, 61_500])
+def test_the_daemon_accepts_the_largest_review_with_the_longest_id(shop: Shop, characters: int) -> None:
+    row = [197 * "\N{SPARKLES}", "Ann", "5", "2024-01-02", characters * "x"]
+    path = shop.csv(row, header="id author rating date text")
+    status = shop.run(path, "--name", "B", "--source", "fb", "--zone", ZONE)
+    assert status == (EXIT_SUCCESS if characters < 61_440 else EXIT_BAD_DATA)
+    assert ("1 of 1 records are faulty" in shop.output().err) is (characters > 61_440)
 
 
 def test_a_table_that_is_complete_corrects_and_deletes_from_then_on(shop: Shop) -> None:
