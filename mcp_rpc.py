@@ -33,7 +33,7 @@ from reviewslib.dataset.strict_json import Json, NotJson, decode
 from reviewslib.mcp_tools import TOOLS, Toolbox
 from reviewslib.web.representations import (
     JSON_TYPE,
-    Header,
+    GetHeader,
     Headers,
     Response,
     accepted_types,
@@ -176,11 +176,11 @@ def cors_headers(origin: str | None, own: str, allowed: Collection[str]) -> Head
     return ("Access-Control-Allow-Origin", origin), ("Access-Control-Expose-Headers", EXPOSED_HEADERS), VARY
 
 
-def check_content(header: Header) -> None:
+def check_content(get_header: GetHeader) -> None:
     """Raises RpcError (415) unless the body is said to be plain JSON."""
-    if (header("content-type") or "").partition(";")[0].strip().lower() != JSON_TYPE:
+    if (get_header("content-type") or "").partition(";")[0].strip().lower() != JSON_TYPE:
         raise RpcError(f"send Content-Type: {JSON_TYPE}", status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
-    coding = header("content-encoding")
+    coding = get_header("content-encoding")
     if coding is not None and coding.strip().lower() != "identity":
         raise RpcError("send the body without a Content-Encoding", status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
 
@@ -288,7 +288,7 @@ def result_of(methods: Mapping[str, Method], toolbox: Toolbox, message: RpcMessa
 # ---- Stateless requests: claims and headers, in the order of their checks ----
 
 
-def is_stateless(document: Json, header: Header) -> bool:
+def is_stateless(document: Json, get_header: GetHeader) -> bool:
     """Whether one message is of the stateless era: the body decides, then the header.
 
     An `initialize` may come with any version in the header: clients put their own newest there.
@@ -296,12 +296,12 @@ def is_stateless(document: Json, header: Header) -> bool:
     if VERSION_CLAIM in meta_of(document):
         return True
     is_handshake = isinstance(document, dict) and document.get("method") == "initialize"
-    return not is_handshake and header(VERSION_HEADER) not in (None, *INITIALIZE_VERSIONS)
+    return not is_handshake and get_header(VERSION_HEADER) not in (None, *INITIALIZE_VERSIONS)
 
 
-def check_claims(message: RpcMessage, header: Header) -> None:
+def check_claims(message: RpcMessage, get_header: GetHeader) -> None:
     """Raises RpcError unless the request claims a revision that we serve, and the header repeats it."""
-    version = header(VERSION_HEADER)
+    version = get_header(VERSION_HEADER)
     claim = message.meta.get(VERSION_CLAIM, version)
     is_request = message.id is not None  # the specification asks less of a notification
     if is_request and VERSION_CLAIM in message.meta:
@@ -318,13 +318,13 @@ def check_claims(message: RpcMessage, header: Header) -> None:
         raise RpcError(f"_meta: {VERSION_CLAIM} is missing", INVALID_PARAMS)
 
 
-def check_headers(message: RpcMessage, header: Header) -> None:
+def check_headers(message: RpcMessage, get_header: GetHeader) -> None:
     """Raises RpcError unless `Mcp-Method` and `Mcp-Name` repeat what the body says."""
     method = str(message.method)
-    _check_mirrored("Mcp-Method", header("mcp-method"), method)
+    _check_mirrored("Mcp-Method", get_header("mcp-method"), method)
     name = message.params.get(NAMED_BY[method]) if method in NAMED_BY else None
     if isinstance(name, str):  # anything else is for the method to refuse
-        _check_mirrored("Mcp-Name", _decoded(header("mcp-name")), name)
+        _check_mirrored("Mcp-Name", _decoded(get_header("mcp-name")), name)
 
 
 def _check_mirrored(header: str, value: str | None, expected: str) -> None:
@@ -361,59 +361,59 @@ class McpEndpoint:
         self._allowed_origins = {canonical_origin(origin) for origin in allowed_origins}
         self._initialize_methods = INITIALIZE_METHODS | {"initialize": self._initialize}
 
-    def handle(self, method: str, header: Header, body: bytes, toolbox: Toolbox) -> Response:
+    def handle(self, method: str, get_header: GetHeader, body: bytes, toolbox: Toolbox) -> Response:
         """The response to one request, whatever it holds; the caller has limited the size of `body`."""
-        cors = cors_headers(header("origin"), self._own_origin, self._allowed_origins)
+        cors = cors_headers(get_header("origin"), self._own_origin, self._allowed_origins)
         try:
             if not cors:
                 raise RpcError("this Origin may not call", status=HTTPStatus.FORBIDDEN, headers=(VARY,))
-            response = self._respond(method, header, body, toolbox)
+            response = self._respond(method, get_header, body, toolbox)
         except RpcError as error:
             response = rpc_error_response(error, None)
         return response._replace(headers=response.headers + cors)
 
-    def refusal(self, status: HTTPStatus, message: str, header: Header) -> Response:
+    def refusal(self, status: HTTPStatus, message: str, get_header: GetHeader) -> Response:
         """The response when the server ends a request without `handle`: too large a body, a fault of ours."""
         code = INVALID_REQUEST if status < HTTPStatus.INTERNAL_SERVER_ERROR else INTERNAL_ERROR
         response = rpc_error_response(RpcError(message, code, status=status), None)
-        cors = cors_headers(header("origin"), self._own_origin, self._allowed_origins)
+        cors = cors_headers(get_header("origin"), self._own_origin, self._allowed_origins)
         return response._replace(headers=response.headers + cors)
 
-    def _respond(self, method: str, header: Header, body: bytes, toolbox: Toolbox) -> Response:
+    def _respond(self, method: str, get_header: GetHeader, body: bytes, toolbox: Toolbox) -> Response:
         if method == "POST":
-            return self._post(header, body, toolbox)
+            return self._post(get_header, body, toolbox)
         if method == "OPTIONS":
             return Response(HTTPStatus.NO_CONTENT, PREFLIGHT, b"")
         wanted = "this is an MCP endpoint: POST a JSON-RPC message to it"
         raise RpcError(wanted, status=HTTPStatus.METHOD_NOT_ALLOWED, headers=(("Allow", ALLOWED_METHODS),))
 
-    def _post(self, header: Header, body: bytes, toolbox: Toolbox) -> Response:
-        check_content(header)
-        as_events = wants_events(header("accept") or "")
+    def _post(self, get_header: GetHeader, body: bytes, toolbox: Toolbox) -> Response:
+        check_content(get_header)
+        as_events = wants_events(get_header("accept") or "")
         try:
             document = decode(body, lone_surrogates=True)
         except NotJson as error:
             _, reason = error.faults[0]  # there may be thousands
             raise RpcError(f"Parse error: {reason}", PARSE_ERROR) from None
-        respond = self._stateless if is_stateless(document, header) else self._initialize_era
+        respond = self._stateless if is_stateless(document, get_header) else self._initialize_era
         try:
-            response = respond(read_message(document), header, toolbox)
+            response = respond(read_message(document), get_header, toolbox)
         except RpcError as error:
             response = rpc_error_response(error, id_of(document))
         return event_response(response) if as_events else response
 
-    def _stateless(self, message: RpcMessage, header: Header, toolbox: Toolbox) -> Response:
+    def _stateless(self, message: RpcMessage, get_header: GetHeader, toolbox: Toolbox) -> Response:
         if message.method is None:
             raise RpcError("expected a request: nothing was asked that this could answer")
-        check_claims(message, header)
+        check_claims(message, get_header)
         if message.id is None:
             return ACCEPTED
-        check_headers(message, header)
+        check_headers(message, get_header)
         result = result_of(STATELESS_METHODS, toolbox, message)
         head = {"resultType": "complete", "_meta": {SERVER_INFO: self._server_info(toolbox)}}
         return json_response(success(message.id, head | result | CACHING.get(message.method, {})))
 
-    def _initialize_era(self, message: RpcMessage, header: Header, toolbox: Toolbox) -> Response:
+    def _initialize_era(self, message: RpcMessage, get_header: GetHeader, toolbox: Toolbox) -> Response:
         if message.method is None or message.id is None:
             return ACCEPTED
         try:

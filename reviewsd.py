@@ -52,7 +52,7 @@ from reviewslib.websub.callbacks import CallbackClient
 from reviewslib.websub.values import HubSettings, PendingRequest, Row, Subscription, Topic, selector
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA = 0, 1, 78  # 78 is EX_CONFIG of sysexits.h; argparse exits with 2
-SWITCH_SECONDS = 0.001  # the longest hold of the interpreter by a reload while a request waits; default 0.005
+SWITCH_SECONDS = 0.001  # how long a reload may hold the interpreter while a request waits; default 0.005
 
 log = logging.getLogger("reviewsd")
 
@@ -78,7 +78,7 @@ def application_of(settings: Settings, with_hub: bool = True) -> Application:
 
 
 def public_url(settings: Settings) -> str:
-    """The base URL, by default where the service listens. Raises BadSetting where that is no address."""
+    """The base URL, by default the URL that is listened on. Raises BadSetting where that has no address."""
     if not settings.base_url and (settings.uds or listening.is_wildcard(settings.host)):
         where = f"--uds {settings.uds}" if settings.uds else f"--host {settings.host}"
         nowhere = "feeds, topics and links would carry addresses that lead nowhere"
@@ -93,7 +93,7 @@ def listening_url(settings: Settings) -> str:
 
 
 def hub_settings(settings: Settings, base_url: str) -> HubSettings:
-    """The `hub_` settings, and what else the hub needs."""
+    """The settings of the hub: those that begin with `hub_`, base URL, state directory and user agent."""
     names = [name for name in Settings.__slots__ if name.startswith("hub_")]
     own = {name.removeprefix("hub_"): getattr(settings, name) for name in names}
     user_agent = f"reviewsd/{VERSION} (+{base_url})"
@@ -107,11 +107,11 @@ def publish(hub: Hub, snapshot: Snapshot) -> None:
     hub.publish({topic.path: topic for topic in topics})
 
 
-# ---- Files: whether what the settings name can be used ----
+# ---- Files: whether the files that the settings name are usable ----
 
 
 def check_files(settings: Settings) -> None:
-    """Raise BadSetting when a start could not use what the settings name; make nothing."""
+    """Raise BadSetting for a file or directory that a start could not use. Creates nothing."""
     if settings.no_hub:
         return
     path, wanted = settings.state_dir, os.R_OK | os.W_OK | os.X_OK
@@ -135,9 +135,9 @@ def check_files(settings: Settings) -> None:
 
 
 def run(settings: Settings, deadlines: serving.Deadlines | None = None) -> NoReturn:
-    """Load, listen, serve until told to stop, and leave.
+    """Load, listen, serve until a signal, and end the process.
 
-    Raises BadData, BadSetting and listening.CannotListen before that.
+    Raises BadData, BadSetting and listening.CannotListen before it serves.
     """
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until `serve` handles it: it must not end a start
     listening.allow_connections(settings.max_connections)  # fails before anything is opened
@@ -188,7 +188,7 @@ def run(settings: Settings, deadlines: serving.Deadlines | None = None) -> NoRet
 
 
 async def serve_and_exit(service: serving.Service) -> NoReturn:
-    """Serve, and end the process before the event loop would cancel, and log, what still hangs."""
+    """Serve, and end the process before the event loop cancels, and logs, requests that still hang."""
     try:
         await serving.serve(service)
     except listening.CannotListen as error:
@@ -199,7 +199,7 @@ async def serve_and_exit(service: serving.Service) -> NoReturn:
 
 
 def check(settings: Settings, sources: Mapping[str, str]) -> int:
-    """Print what would be served and with which settings. Raises BadData and BadSetting."""
+    """Print a summary of the data and all settings. Raises BadData and BadSetting."""
     check_files(settings)
     lines = [*summary(application_of(settings).snapshot.dataset), "\nSettings:"]
     for name, source in sources.items():
@@ -209,7 +209,7 @@ def check(settings: Settings, sources: Mapping[str, str]) -> int:
 
 
 def summary(dataset: Dataset) -> Iterator[str]:
-    """What is served, in a few lines for the operator."""
+    """A summary of the dataset, in a few lines for the operator."""
     yield loaded_text(dataset)
     rating, insights = dataset.aggregate_rating, dataset.insights
     if dataset.reviews:
@@ -243,7 +243,7 @@ def get(settings: Settings, path: str) -> int:
 
 
 def subscriptions(settings: Settings) -> int:
-    """Print what the hub keeps; callbacks by host, since paths may be secret. Raises StoreFault."""
+    """List the subscriptions; callbacks by host, since their paths may be secret. Raises StoreFault."""
     rows, path = store.list_subscriptions(settings.state_dir), settings.state_dir / store.STORE_FILE_NAME
     if not rows and not path.exists():
         raise store.StoreFault(f"{path}: there is no store of subscriptions; see {flag_name('state_dir')}")
@@ -251,27 +251,27 @@ def subscriptions(settings: Settings) -> int:
     return write_output("\n".join(lines) or "no subscriptions")
 
 
-def unsubscribe(settings: Settings, who: str) -> int:
-    """Remove subscriptions and print whose; EXIT_FAILURE if none. Raises BadSetting and StoreFault."""
+def unsubscribe(settings: Settings, host: str) -> int:
+    """Remove and print subscriptions by host; EXIT_FAILURE if none. Raises BadSetting and StoreFault."""
     try:
-        is_meant = selector(who)
+        is_meant = selector(host)
     except ValueError as error:
         raise BadSetting(f"--unsubscribe {error}") from None
     removed = store.remove_subscriptions(settings.state_dir, is_meant)
     write_output(
-        "\n".join([f"removed {one.host} {one.path}" for one in removed] or [f"no subscription of {who}"])
+        "\n".join([f"removed {row.host} {row.path}" for row in removed] or [f"no subscription of {host}"])
     )
     return EXIT_SUCCESS if removed else EXIT_FAILURE
 
 
 def listing_text(row: Row, now: float) -> str:
     """State, callback's host, topic, times and the last outcome of one subscription or request."""
-    who, network = row.subscriber, row.subscriber.network
+    subscriber, network = row.subscriber, row.subscriber.network
     state: str = "ended" if row.expires_at <= now else "failing" if row.failures else "active"
     if isinstance(row, PendingRequest):
         state = row.mode
-    parts = [f"{state:11} {who.host} {who.path} since {utc_text(row.since)}"]
-    if network and network != who.host:
+    parts = [f"{state:11} {subscriber.host} {subscriber.path} since {utc_text(row.since)}"]
+    if network and network != subscriber.host:
         parts.append(f"at {network}")
     if isinstance(row, Subscription):
         parts.append(f"until {utc_text(row.expires_at)}")

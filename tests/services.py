@@ -55,8 +55,8 @@ def fetch(
         answer = connection.getresponse()
         joined: dict[str, str] = {}
         for name, value in answer.getheaders():
-            known = joined.get(name.lower())
-            joined[name.lower()] = f"{known}, {value}" if known else value
+            earlier = joined.get(name.lower())
+            joined[name.lower()] = f"{earlier}, {value}" if earlier else value
         return Response(answer.status, joined, answer.read())
     finally:
         connection.close()
@@ -113,8 +113,8 @@ def listening_port(process: "subprocess.Popen[str]") -> int:
     lines = []
     for line in process.stderr:
         lines.append(line)
-        if found := re.search(r"listens on http://127\.0\.0\.1:([0-9]+)", line):
-            return int(found[1])
+        if match := re.search(r"listens on http://127\.0\.0\.1:([0-9]+)", line):
+            return int(match[1])
     raise AssertionError("the daemon did not start:\n" + "".join(lines))
 
 

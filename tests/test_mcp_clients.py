@@ -24,6 +24,8 @@ from tools import missing
 
 from mcp_rpc import success
 
+pytestmark = pytest.mark.slow
+
 # ---- Environments ----
 
 REQUIREMENTS = {"v1": "mcp>=1.30,<2", "v2": "mcp>=2.3,<3"}
@@ -101,7 +103,7 @@ def client(python_of: PythonOf, chosen: Client, service: Address) -> Iterator[tu
 
 
 @pytest.mark.parametrize("chosen", CLIENTS.values(), ids=CLIENTS)
-def test_a_client_connects_lists_the_tools_calls_each_and_can_correct_itself(
+def test_a_client_connects_calls_every_tool_and_can_correct_itself(
     chosen: Client, python_of: PythonOf
 ) -> None:
     with daemon() as service, client(python_of, chosen, service) as (greeting, call):
@@ -123,7 +125,7 @@ def test_a_client_connects_lists_the_tools_calls_each_and_can_correct_itself(
         assert call("search_reviews", {"rating": "5", "query": None})["isError"] is False
 
 
-def test_clients_work_side_by_side_and_go_on_after_the_daemon_was_restarted(
+def test_clients_work_side_by_side_and_survive_a_restart_of_the_daemon(
     python_of: PythonOf, tmp_path: Path
 ) -> None:
     with ExitStack() as running, ExitStack() as clients:

@@ -109,7 +109,7 @@ def handshake(version: str = "2025-06-18", to: McpEndpoint = ENDPOINT, **headers
 @pytest.mark.parametrize(
     "version", [*HANDSHAKE_VERSIONS, STATELESS, "2024-11-05", "2099-01-01", "", "\ud800"]
 )
-def test_a_version_that_has_a_handshake_is_agreed_to_and_any_other_met_with_the_newest(version: str) -> None:
+def test_a_handshake_agrees_to_a_served_version_else_to_the_newest(version: str) -> None:
     agreed = version if version in HANDSHAKE_VERSIONS else "2025-11-25"
     assert result(handshake(version))["protocolVersion"] == agreed
     for unread in (*ALL_VERSIONS, "2099-01-01", "nonsense"):
@@ -181,7 +181,7 @@ def test_any_session_id_is_ignored(id: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["server/discover", "tools/list", "tools/call"])
-def test_stateless_results_are_complete_and_otherwise_those_of_the_other_era(method: str) -> None:
+def test_stateless_results_are_complete_and_equal_those_of_the_other_era(method: str) -> None:
     params = {"name": "get_business"} if method == "tools/call" else {}
     response = send_stateless(method, params, mcp_session_id="nonsense")
     assert header(response, "Mcp-Session-Id") is None
@@ -235,7 +235,7 @@ WRONG_CLAIMS = [
         ],
     ],
 )
-def test_a_stateless_request_is_refused_when_it_does_not_say_twice_and_rightly_what_it_is(
+def test_a_stateless_request_with_wrong_claims_or_headers_is_refused(
     refusal: tuple[int, int], method: str, params: Object, headers: dict[str, str | None]
 ) -> None:
     response = send_stateless(method, params, **headers)
@@ -335,7 +335,7 @@ REFUSED: list[tuple[int, int, str, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("status", "code", "message", "bodies"), REFUSED)
-def test_no_message_is_400_and_what_cannot_be_done_200_with_the_id_and_what_would_be_right(
+def test_an_invalid_message_is_400_and_an_impossible_request_200(
     status: int, code: int, message: str, bodies: list[Any]
 ) -> None:
     for body in bodies:
@@ -555,6 +555,7 @@ HEADERS = st.fixed_dictionaries({}, optional={name: usual | LATIN_1 for name, us
 DOCUMENTS = MESSAGES | st.lists(MESSAGES, max_size=12) | JSON_VALUES
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(DOCUMENTS | st.binary(max_size=200), HEADERS, st.just("POST") | st.sampled_from(METHODS) | LATIN_1)
 def test_anything_gets_an_answer_that_a_client_can_take(sent: Any, headers: Object, method: str) -> None:

@@ -66,7 +66,7 @@ def command(
     )
 
 
-def test_check_prints_what_would_be_served_and_where_each_setting_came_from() -> None:
+def test_check_prints_a_summary_and_the_source_of_every_setting() -> None:
     done = command("--check", "--port", "81", REVIEWSD_DATA=str(SAMPLE), REVIEWSD_PROT="80", REVIEWSD_="")
     assert (done.returncode, done.stderr) == (0, "")
     warnings = ["REVIEWSD_", "REVIEWSD_PROT"]
@@ -167,7 +167,7 @@ def test_on_windows_one_line_says_what_is_needed(module: str) -> None:
     assert "WSL" in done.stderr
 
 
-def test_control_characters_of_the_data_reach_neither_terminal_nor_service_manager(tmp_path: Path) -> None:
+def test_control_characters_of_the_data_are_escaped_for_the_terminal(tmp_path: Path) -> None:
     review = {"id": "1", "author": "A", "rating": 5, "date": "2026-01-01"}
     named = {"business": {"name": "X\nWATCHDOG=trigger\x1b[2J"}, "reviews": [review]}
     (tmp_path / "reviews.json").write_text(json.dumps(named))
@@ -199,7 +199,7 @@ START, CHECK = ["--port", "0"], ["--check"]
         ("--uds s", "feeds, topics and links would carry addresses that lead nowhere; add for example"),
     ],
 )
-def test_what_a_setting_names_and_cannot_be_used_is_status_78_at_a_check_as_at_a_start(
+def test_an_unusable_file_of_a_setting_is_status_78_at_check_and_start(
     tmp_path: Path, arguments: list[str], setting: str, reason: str
 ) -> None:
     (tmp_path / "file").touch()
@@ -213,7 +213,7 @@ def test_what_a_setting_names_and_cannot_be_used_is_status_78_at_a_check_as_at_a
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_check_leaves_no_trace_and_without_a_hub_the_state_does_not_matter(tmp_path: Path) -> None:
+def test_a_check_leaves_no_trace_and_without_a_hub_ignores_the_state(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for arguments in ("--state-dir new/state", "--state-dir file --no-hub --hub-ca-file none"):
         done = command("--check", "--data", str(SAMPLE), *arguments.split(), cwd=tmp_path)

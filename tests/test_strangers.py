@@ -30,6 +30,8 @@ from reviewslib.links import (
 )
 from reviewslib.mcp_tools import TOOLS
 
+pytestmark = pytest.mark.slow
+
 MOST_SECONDS = 0.25
 HEAD_BYTES, FORM_BYTES, BODY_BYTES = 15 * 1024, 16 * 1024, 64 * 1024 - 512
 

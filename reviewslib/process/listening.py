@@ -1,4 +1,4 @@
-"""What connections need of the system: an address to listen on, descriptors, options of their sockets.
+"""Operating-system resources of connections: the address, file descriptors and socket options.
 
 This module knows no request and no server. Each fault is a CannotListen, in one line for the operator.
 """

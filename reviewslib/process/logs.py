@@ -10,7 +10,7 @@ from logging.handlers import QueueHandler, QueueListener
 from queue import SimpleQueue
 from threading import Event
 
-FLUSH_SECONDS = 0.25  # for the last records of a process that ends
+FLUSH_SECONDS = 0.25  # how long a process that ends waits for its last records
 PRIORITIES = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4}  # the others are 3 (sd-daemon(3))
 
 

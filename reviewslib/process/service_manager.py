@@ -1,4 +1,4 @@
-"""What systemd wants to know of a service, by the protocol of sd_notify(3). This module knows no server."""
+"""State notifications to systemd, by the protocol of sd_notify(3). This module knows no server."""
 
 from __future__ import annotations
 

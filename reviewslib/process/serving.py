@@ -85,7 +85,7 @@ class Application(Protocol):
 
 @dataclass(eq=False)
 class Refused(Exception):
-    """A request that the application does not get; carries the arguments of `Application.refuse`."""
+    """A request that is not handed to the application; carries the arguments of `Application.refuse`."""
 
     status: int
     detail: str
@@ -120,7 +120,7 @@ def environ_of(scope: Scope) -> Environ:
 
 
 class Peer:
-    """Whoever sent a request.
+    """The client that sent a request.
 
     There is one wait for its disconnect: Granian may answer a second one as if the peer had gone.
     """
@@ -170,7 +170,7 @@ async def add_body(environ: Environ, receive: Receive, seconds: float) -> None:
     environ |= {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
 
 
-# ---- Worker threads: for what would block the event loop ----
+# ---- Worker threads: for work that would block the event loop ----
 
 
 class WorkerThreads:
@@ -326,7 +326,7 @@ PROBE = {"REQUEST_METHOD": "HEAD", "PATH_INFO": "/", "SERVER_PROTOCOL": "HTTP/1.
 
 
 class Service(NamedTuple):
-    """What is served, where, and whom it calls.
+    """The application, the listener, and the callbacks of the server.
 
     `ready` is called after the first answered request, `hangup` at each SIGHUP, and `before_stop` on another
     thread while the port is still open, with the seconds for which it is waited for.

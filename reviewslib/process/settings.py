@@ -37,7 +37,7 @@ def _base_url(text: str) -> str:
     try:
         parts = urlsplit(text)
         usable = parts.scheme in ("http", "https") and parts.hostname and not (parts.query or parts.fragment)
-        parts.port  # noqa: B018 - the property raises ValueError for a port that is none
+        parts.port  # noqa: B018 - the property raises ValueError for a port that is not a number
     except ValueError:
         usable = False
     if not usable or re.search(r"[^!-~]|[<>\"\\]", text):
@@ -83,8 +83,8 @@ def _log_level(text: str) -> str:
 
 # ---- Settings ----
 
-# What `add_argument` is told of flags with these readers: a list may be repeated, a switch takes no value.
-FLAG_FORMS: dict[Callable[[str], Any], dict[str, Any]] = {
+# Arguments of `add_argument` by reader: a list may be repeated, a switch takes no value.
+FLAG_ARGUMENTS: dict[Callable[[str], Any], dict[str, Any]] = {
     _origins: {"metavar": "X", "action": "append"},
     _switch: {"action": "store_const", "const": "on"},
 }
@@ -193,8 +193,10 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         description, read = declared.metadata["description"], declared.metadata["read"]
         variables = " or ".join(_variable_names(declared.name))
         default = f"default {setting_text(declared.default)}, " if declared.default else ""
-        form = FLAG_FORMS.get(read, {"metavar": "X"})
-        parser.add_argument(flag_name(declared.name), help=f"{description} ({default}{variables})", **form)
+        arguments = FLAG_ARGUMENTS.get(read, {"metavar": "X"})
+        parser.add_argument(
+            flag_name(declared.name), help=f"{description} ({default}{variables})", **arguments
+        )
         if read is _switch:
             opposite, help = opposite_flag_name(declared.name), f"the opposite of {flag_name(declared.name)}"
             parser.add_argument(opposite, dest=declared.name, action="store_const", const="off", help=help)
@@ -213,7 +215,7 @@ def read_settings(flags: Mapping[str, Any], environ: Mapping[str, str]) -> tuple
         name, flag = declared.name, flags.get(declared.name)
         texts = {flag_name(name): ",".join(flag) if isinstance(flag, list) else flag}
         texts |= {variable: environ.get(variable) or None for variable in _variable_names(name)}
-        sources[name], text = next((each for each in texts.items() if each[1] is not None), ("default", None))
+        sources[name], text = next((item for item in texts.items() if item[1] is not None), ("default", None))
         if text == "":
             raise BadSetting(f"{sources[name]}: a value is missing")
         if text is not None:

@@ -34,7 +34,7 @@ from reviewslib.dataset.strict_json import encode
 from reviewslib.mcp_tools import Toolbox
 from reviewslib.web import embed, pages, representations
 from reviewslib.web.reload import Reloader, utc_text
-from reviewslib.web.representations import Answer, Body, Environ, Header, Headers, Response, negotiated
+from reviewslib.web.representations import Answer, Body, Environ, GetHeader, Headers, Response, negotiated
 from reviewslib.web.snapshot import DIRECTORY, MARKDOWN, Snapshot
 
 VERSION = "1.0.0"
@@ -53,9 +53,9 @@ HOST = re.compile(f"(?:{REG_NAME}|{IP_LITERAL})(?::[0-9]*)?", re.ASCII | re.IGNO
 @lru_cache(maxsize=256)
 def is_host(text: str) -> bool:
     """Whether `text` is a host with or without a port, as `Host` has it (RFC 9110 section 7.2)."""
-    found = HOST.fullmatch(text)
+    match = HOST.fullmatch(text)
     with suppress(ValueError):  # of IPv6Address
-        return found is not None and bool(not found["ipv6"] or IPv6Address(found["ipv6"]))
+        return match is not None and bool(not match["ipv6"] or IPv6Address(match["ipv6"]))
     return False
 
 
@@ -119,22 +119,22 @@ def uncacheable_response(status: int, content_type: str, body: bytes, headers: H
 # ---- Handlers: each gets the application, its current snapshot and the request ----
 
 
-class Form(NamedTuple):
-    """What goes with a computed body: its media type, headers of answers that carry it, and `Vary`."""
+class ContentHeaders(NamedTuple):
+    """Header values of a computed representation; `policy` goes only with its body."""
 
     content_type: str
     policy: Headers = ()
-    vary: str = representations.BY_CODING
+    vary: str = representations.VARY_BY_CODING
 
 
 class Content(NamedTuple):
-    """A computed body, and its digest where that is not made of its bytes."""
+    """A computed body, and its digest unless that is the SHA-256 of the body."""
 
     body: Body
     digest: str = ""
 
 
-JSON_FORM = Form(representations.JSON_TYPE)
+JSON_HEADERS = ContentHeaders(representations.JSON_TYPE)
 
 
 def static_response(application: Application, snapshot: Snapshot, request: Request) -> Answer:
@@ -145,28 +145,32 @@ def static_response(application: Application, snapshot: Snapshot, request: Reque
 def home_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
     """The page, the directory for a client that prefers JSON, or the page in Markdown for a model."""
     accept = request.header("accept") or ""
-    form = links.HOME_PATH
+    key = links.HOME_PATH
     if representations.prefers_json(accept):
-        form = DIRECTORY
+        key = DIRECTORY
     elif representations.prefers_markdown(accept):
-        form = MARKDOWN
-    return negotiated(snapshot.fixed[form], request.header)
+        key = MARKDOWN
+    return negotiated(snapshot.fixed[key], request.header)
 
 
 def computed_answer(
-    snapshot: Snapshot, request: Request, variant: str, make: Callable[[], Content], form: Form = JSON_FORM
+    snapshot: Snapshot,
+    request: Request,
+    variant: str,
+    make: Callable[[], Content],
+    headers: ContentHeaders = JSON_HEADERS,
 ) -> Answer:
-    """What the cache holds for the path and `variant`, or a function that keeps what `make` returns."""
+    """The cached response for the path and `variant`, or a function that makes and caches it."""
     takes_gzip = representations.accepts_gzip(request.header("accept-encoding") or "")
     key = (request.path, variant, takes_gzip)
-    if kept := snapshot.cache.get(key):
-        return negotiated(kept, request.header)
+    if cached := snapshot.cache.get(key):
+        return negotiated(cached, request.header)
 
     def made() -> representations.Representation:
         body, digest = make()
         is_packed = takes_gzip and representations.size_of(body) <= representations.COMPRESSED_TO_BYTES
         level = representations.COMPUTED_GZIP_LEVEL if is_packed else None
-        content_type, policy, vary = form
+        content_type, policy, vary = headers
         return representations.represent(
             body, content_type, snapshot.last_modified, level, vary=vary, policy=policy, digest=digest
         )
@@ -175,7 +179,7 @@ def computed_answer(
 
 
 def search_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """The reviews that a query string asks for."""
+    """The reviews that match the query string."""
     parameters = application.program.contract.search_parameters
 
     def make() -> Content:
@@ -186,7 +190,7 @@ def search_answer(application: Application, snapshot: Snapshot, request: Request
 
 
 def since_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """The reviews of a day and later: pieces of the document that has all of them, which take no memory."""
+    """The reviews of a day and later, as slices of the document of all reviews, so that no copy is made."""
 
     def make() -> Content:
         pieces = since(snapshot.dataset, request.path.removeprefix(links.SINCE_PATH))
@@ -197,15 +201,15 @@ def since_answer(application: Application, snapshot: Snapshot, request: Request)
 
 
 def list_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """A page of the reviews for people; parameters that are not known are ignored."""
+    """A page of the list of reviews; unknown parameters are ignored."""
     templates, dataset, urls = application.program.templates, snapshot.dataset, application.urls
-    parameters, form = application.program.contract.list_parameters, page_form(application)
+    parameters, headers = application.program.contract.list_parameters, page_content_headers(application)
 
-    def given_pairs() -> list[tuple[str, str]]:
+    def list_pairs() -> list[tuple[str, str]]:
         return [(name, value) for name, value in request.query_pairs() if name in parameters]
 
     def make() -> Content:
-        query = query_of_page(parameters, given_pairs(), pages.PAGE_SIZE)
+        query = query_of_page(parameters, list_pairs(), pages.PAGE_SIZE)
         listed = in_any_order(dataset, query)
         if query.offset and not listed.reviews:
             raise pages.BeyondLastPage(query, pages.last_page(listed))
@@ -215,21 +219,21 @@ def list_answer(application: Application, snapshot: Snapshot, request: Request) 
         try:
             return representations.resolved(answer)
         except BadQuery as bad:
-            body = pages.wrong_list_page(templates, dataset, urls, given_pairs(), bad)
-            return uncacheable_response(400, representations.HTML_TYPE, body, form.policy)
+            body = pages.wrong_list_page(templates, dataset, urls, list_pairs(), bad)
+            return uncacheable_response(400, representations.HTML_TYPE, body, headers.policy)
         except pages.BeyondLastPage as beyond:
             body = pages.beyond_page(templates, dataset, urls, beyond)
-            return uncacheable_response(404, representations.HTML_TYPE, body, form.policy)
+            return uncacheable_response(404, representations.HTML_TYPE, body, headers.policy)
 
-    answer = computed_answer(snapshot, request, request.query_string, make, form)
+    answer = computed_answer(snapshot, request, request.query_string, make, headers)
     return answer if isinstance(answer, Response) else page_or_faults
 
 
 def review_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """The review whose id is all that follows in the path: its page, or JSON for a client that prefers it."""
+    """One review, whose id is the rest of the path: its page, or JSON for a client that prefers it."""
     templates, dataset, urls = application.program.templates, snapshot.dataset, application.urls
     is_json = representations.prefers_json(request.header("accept") or "")
-    id, vary = request.path.removeprefix(links.REVIEW_PATH), representations.BY_TYPE_TOO
+    id, vary = request.path.removeprefix(links.REVIEW_PATH), representations.VARY_BY_TYPE
     if (review := dataset.reviews_by_id.get(id)) is None and is_json:
         raise HttpError(404, f"No review has the id {echo(id)}.", (("Vary", vary),))
     if review is None:
@@ -239,43 +243,43 @@ def review_answer(application: Application, snapshot: Snapshot, request: Request
         page = [review.json] if is_json else pages.review_page(templates, dataset, urls, review)
         return Content(page)
 
-    form = (JSON_FORM if is_json else page_form(application))._replace(vary=vary)
-    return computed_answer(snapshot, request, "json" if is_json else "", make, form)
+    headers = (JSON_HEADERS if is_json else page_content_headers(application))._replace(vary=vary)
+    return computed_answer(snapshot, request, "json" if is_json else "", make, headers)
 
 
 def nowhere_response(application: Application, snapshot: Snapshot, is_review: bool) -> Response:
-    """The page where there is no review, or nothing at all."""
-    headers = (("Vary", representations.BY_TYPE_TOO), *application.program.policies[links.HOME_PATH])
+    """The 404 page, for a review or for any other path."""
+    headers = (("Vary", representations.VARY_BY_TYPE), *application.program.policies[links.HOME_PATH])
     body = pages.nowhere_page(application.program.templates, snapshot.dataset, application.urls, is_review)
     return uncacheable_response(404, representations.HTML_TYPE, body, headers)
 
 
 def embed_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """The frame for the owner's website; what its address has wrong counts as absent."""
+    """The frame for the owner's website; invalid parameters count as absent."""
     templates, dataset, urls = application.program.templates, snapshot.dataset, application.urls
 
     def make() -> Content:
         wanted = forgiving_values(application.program.contract.embed_parameters, request.query_pairs())
         return Content(embed.frame(templates, dataset, urls, **wanted))
 
-    form = Form(representations.HTML_TYPE, application.program.policies[links.EMBED_PATH])
-    return computed_answer(snapshot, request, request.query_string, make, form)
+    headers = ContentHeaders(representations.HTML_TYPE, application.program.policies[links.EMBED_PATH])
+    return computed_answer(snapshot, request, request.query_string, make, headers)
 
 
 def embed_refusal(application: Application, request: Request, error: HttpError) -> Response:
-    """What visitors of the owner's website read in the place of an error."""
+    """The frame that visitors of the owner's website get when an error occurs."""
     body = embed.refused_frame(application.program.templates, application.urls)
     headers = (*application.program.policies[links.EMBED_PATH], *error.headers)
     return uncacheable_response(error.status, representations.HTML_TYPE, body, headers)
 
 
-def page_form(application: Application) -> Form:
-    """The form of an HTML page."""
-    return Form(representations.HTML_TYPE, application.program.policies[links.HOME_PATH])
+def page_content_headers(application: Application) -> ContentHeaders:
+    """The content headers of an HTML page."""
+    return ContentHeaders(representations.HTML_TYPE, application.program.policies[links.HOME_PATH])
 
 
 def health_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """How the service is, for monitoring; not part of the contract."""
+    """The state of the service, for monitoring; not part of the contract."""
     dataset, hub = snapshot.dataset, application.hub
     health = {
         "status": "stale" if application.reloader.error else "degraded" if hub and hub.trouble() else "ok",
@@ -298,7 +302,7 @@ def health_answer(application: Application, snapshot: Snapshot, request: Request
 
 
 def mcp_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """The MCP endpoint's response; it judges method, origin and everything else itself."""
+    """The response of the MCP endpoint, which checks method, origin and everything else itself."""
 
     def make() -> Response:
         body = request.body() if request.method == "POST" else b""
@@ -308,20 +312,20 @@ def mcp_answer(application: Application, snapshot: Snapshot, request: Request) -
 
 
 def mcp_refusal(application: Application, request: Request, error: HttpError) -> Response:
-    """What JSON-RPC says of a request that the endpoint did not get."""
+    """The JSON-RPC error for a request that did not reach the endpoint."""
     response = application.mcp.refusal(HTTPStatus(error.status), error.detail, request.header)
     return response._replace(headers=response.headers + error.headers)
 
 
 def hub_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """What the hub says to a subscriber; waits for the disk."""
+    """The hub's answer to a subscriber; waits for the disk."""
     if (hub := application.hub) is None:
         raise HttpError(404, HUB_ELSEWHERE)
     return lambda: text_response(*hub.answer(request.header("content-type"), request.body()))
 
 
 def hub_refusal(application: Application, request: Request, error: HttpError) -> Response:
-    """One line of plain text, as the hub itself would say it (WebSub section 5.1.2)."""
+    """An error as one line of plain text, like the hub's own errors (WebSub section 5.1.2)."""
     return text_response(error.status, error.detail, error.headers)
 
 
@@ -331,25 +335,25 @@ def text_response(status: int, text: str, headers: Headers) -> Response:
 
 
 def slash_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """The way to the list from its path with a slash at the end."""
+    """A redirect from `/reviews/` to `/reviews`."""
     query = f"?{request.query_string}" if request.query_string else ""
     location = ("Location", application.urls.review_list + query)
     return Response(308, (representations.CACHEABLE, *representations.CORS, location), b"")
 
 
 def server_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """What may be sent to the server as a whole (RFC 9110 section 9.3.7). Raises HttpError 405."""
+    """The answer to `OPTIONS *` (RFC 9110 section 9.3.7). Raises HttpError 405 for other methods."""
     if request.method == "OPTIONS":
         return options_response(", ".join(SERVER_METHODS))
     raise HttpError(405, f"{echo(request.method)} is not among OPTIONS.", (("Allow", "OPTIONS"),))
 
 
 def unknown_path_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """A page for a client that prefers HTML. Raises HttpError 404 for all others."""
+    """The 404 page for a client that prefers HTML. Raises HttpError 404 for all others."""
     if representations.prefers_html(request.header("accept") or ""):
         return partial(nowhere_response, application, snapshot, is_review=False)
     detail = f"There is nothing at {echo(request.path)}. {links.CONTRACT_PATH} lists what there is."
-    raise HttpError(404, detail, (("Vary", representations.BY_TYPE_TOO),))
+    raise HttpError(404, detail, (("Vary", representations.VARY_BY_TYPE),))
 
 
 # ---- Routes: one table ----
@@ -379,10 +383,10 @@ ROUTES: dict[str, Route] = {
     "*": Route(EVERY_METHOD, server_answer),
     links.HEALTH_PATH: Route(READ_METHODS, health_answer),
     links.MCP_PATH: Route(EVERY_METHOD, mcp_answer, mcp_refusal),
-    links.MCP_PATH + "/": Route(EVERY_METHOD, mcp_answer, mcp_refusal),  # as some clients are told it
+    links.MCP_PATH + "/": Route(EVERY_METHOD, mcp_answer, mcp_refusal),  # as some instructions spell it
     links.HUB_PATH: Route(("POST", "OPTIONS"), hub_answer, hub_refusal),
 }
-OPEN_ROUTES = {  # by the beginning of their paths
+OPEN_ROUTES = {  # by the prefix of their paths
     links.SINCE_PATH: ROUTES[links.SINCE_PATH],
     links.REVIEW_PATH: Route(READ_METHODS, review_answer),
     links.EMBED_PATH + "/": Route(READ_METHODS, unknown_path_answer, embed_refusal),
@@ -417,7 +421,7 @@ def bad_query_error(bad: BadQuery) -> HttpError:
 
 def check_host(request: Request) -> None:
     """Raises HttpError 400 for a bad `Host`; HTTP/1.0 may do without one (RFC 9112 section 3.2)."""
-    host = request.header("host") or ""  # empty where there is none under ASGI, too
+    host = request.header("host") or ""  # under ASGI, an absent one may be empty
     if is_host(host) or (not host and request.environ.get("SERVER_PROTOCOL") != "HTTP/1.1"):
         return
     wrong = "The Host header is repeated or not a host." if host else "The request has no Host header."
@@ -425,7 +429,7 @@ def check_host(request: Request) -> None:
 
 
 def options_response(allow: str) -> Response:
-    """What may be sent, for programs (Allow) and for browsers (the Fetch standard's preflight)."""
+    """The allowed methods, for programs (Allow) and for browsers (the preflight of the Fetch standard)."""
     fields = ("Access-Control-Allow-Headers", "If-None-Match, If-Modified-Since, Authorization, Content-Type")
     preflight = (("Access-Control-Allow-Methods", allow), fields, ("Access-Control-Max-Age", "86400"))
     return Response(204, (*representations.CORS, ("Allow", allow), *preflight), b"")
@@ -435,7 +439,7 @@ NO_SNIFFING = ("X-Content-Type-Options", "nosniff")
 
 
 def complete(request: Request, response: Response) -> Response:
-    """With Content-Length where there is one (RFC 9110 section 8.6), without a body for HEAD."""
+    """Add Content-Length (RFC 9110 section 8.6), unless status 204 or 304; drop the body for HEAD."""
     status, headers, body = response
     headers = (*headers, NO_SNIFFING)
     if status not in (204, 304):
@@ -464,10 +468,10 @@ class HubEndpoint(Protocol):
 class McpEndpoint(Protocol):
     """What requests need of MCP. Any thread."""
 
-    def handle(self, method: str, header: Header, body: bytes, toolbox: Toolbox) -> Response:
+    def handle(self, method: str, get_header: GetHeader, body: bytes, toolbox: Toolbox) -> Response:
         """The response to a request."""
 
-    def refusal(self, status: HTTPStatus, message: str, header: Header) -> Response:
+    def refusal(self, status: HTTPStatus, message: str, get_header: GetHeader) -> Response:
         """The response to a request that was refused before it was handled."""
 
 
@@ -484,17 +488,17 @@ class Application:
 
     @property
     def snapshot(self) -> Snapshot:
-        """What is served now; a request takes it once."""
+        """The snapshot that is served now; a request takes it once."""
         return self.reloader.snapshot
 
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        """WSGI, for every server but ours."""
+        """Answer a WSGI server."""
         response = representations.resolved(self.respond(environ))
         start_response(f"{response.status} {HTTPStatus(response.status).phrase}", list(response.headers))
         return [representations.joined(response.body)]
 
     def respond(self, environ: Environ) -> Answer:
-        """The answer to the request of a WSGI environment, whatever happens."""
+        """The answer to the request of a WSGI environment. Raises nothing."""
         request = Request(environ)
         route = route_of(request.path)
         answer = self._guarded(request, route, lambda: routed_answer(self, request, route))

@@ -27,7 +27,7 @@ from reviewslib.web.snapshot import Snapshot, build_snapshot, file_stamps, load_
 
 log = logging.getLogger("reviewsd")
 
-ABSENT_POLLS = 3  # before a vanished file is believed: many programs replace by removing first
+ABSENT_POLLS = 3  # before a missing file counts as removed: many programs replace a file by removing it first
 
 
 def ignore(*_: Any) -> None:
@@ -138,13 +138,13 @@ class Reloader:
 
 
 def return_free_memory() -> None:
-    """Give back to the system what a load took for a moment: at 10,000 reviews 122 MB stay instead of 172."""
+    """Return freed memory to the system: at 10,000 reviews 122 MB stay resident, not 172."""
     with suppress(OSError, AttributeError):  # glibc alone has malloc_trim(3)
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def loaded_text(dataset: Dataset) -> str:
-    """What was loaded, in one line for the log."""
+    """A summary of the loaded data, in one line for the log."""
     left_out = f", {dataset.unverified_count} unverified left out" if dataset.unverified_count else ""
     count = count_text(len(dataset.reviews), "review")
     return printable(f"{count} of {dataset.business['name']}{left_out}")

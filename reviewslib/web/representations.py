@@ -1,4 +1,4 @@
-"""Representations: what one URL answers at one time, in each coding, and conditional requests for it.
+"""Representations: the answer of a URL at one time, in each coding, and conditional requests for it.
 
 RFC 9110 is the source: sections 8.8 (validators), 12 (negotiation) and 13 (conditional requests); Werkzeug
 parses the fields. Everything here is a function of bytes and header values; this module knows no path, no
@@ -21,9 +21,9 @@ from werkzeug.http import http_date, parse_accept_header, parse_date, parse_etag
 Headers = tuple[tuple[str, str], ...]
 # The value of a request's header by its lower-case name: latin-1, without blanks around it (RFC 9110 section
 # 5.5), repeated ones joined by ", "; None without.
-Header = Callable[[str], str | None]
+GetHeader = Callable[[str], str | None]
 Environ = dict[str, Any]  # of WSGI (PEP 3333)
-Body = bytes | list[memoryview]  # a list holds pieces of documents that are in memory anyway
+Body = bytes | list[memoryview]  # a list holds slices of documents that are in memory anyway
 
 JSON_TYPE = "application/json"
 HTML_TYPE = "text/html; charset=utf-8"
@@ -37,14 +37,14 @@ COMPRESSED_FROM_BYTES = 1024  # a smaller body takes one packet, compressed or n
 COMPRESSED_TO_BYTES = 1024 * 1024  # while a client waits
 FIXED_GZIP_LEVEL = 6  # at load
 COMPUTED_GZIP_LEVEL = 4  # while a client waits: 0.6 of the time for 100 reviews, 1 to 4% larger
-BY_CODING, BY_TYPE_TOO = "Accept-Encoding", "Accept, Accept-Encoding"  # what answers vary by
+VARY_BY_CODING, VARY_BY_TYPE = "Accept-Encoding", "Accept, Accept-Encoding"  # values of `Vary`
 CACHEABLE = ("Cache-Control", "public, max-age=60")
 EXPOSED_HEADERS = "ETag, Last-Modified, Link, Retry-After"  # to web pages of other origins
 CORS = (("Access-Control-Allow-Origin", "*"), ("Access-Control-Expose-Headers", EXPOSED_HEADERS))
 
 
 class Response(NamedTuple):
-    """What goes back to a client."""
+    """A response to a client."""
 
     status: int
     headers: Headers
@@ -78,7 +78,7 @@ class Coding(NamedTuple):
 
 
 class Representation(NamedTuple):
-    """What one URL answers at one time. `gzip` is None where it is not worth it."""
+    """The answer of one URL at one time. `gzip` is None for a body that is short or too large."""
 
     content_type: str
     digest: str  # hexadecimal; the SHA-256 of the identity body, unless another one was given
@@ -94,7 +94,7 @@ def represent(
     last_modified: int,
     gzip_level: int | None = FIXED_GZIP_LEVEL,
     link: str = "",
-    vary: str = BY_CODING,
+    vary: str = VARY_BY_CODING,
     policy: Headers = (),
     digest: str = "",
 ) -> Representation:
@@ -134,19 +134,19 @@ def accepted_types(accept: str) -> MIMEAccept:
 
 @lru_cache(maxsize=256)
 def prefers_json(accept: str) -> bool:
-    """Whether a client prefers JSON to the page, which is what it gets if it likes both equally."""
+    """Whether a client prefers JSON to HTML; with equal weights it gets HTML."""
     return accepted_types(accept).best_match(("text/html", JSON_TYPE)) == JSON_TYPE
 
 
 @lru_cache(maxsize=256)
 def prefers_html(accept: str) -> bool:
-    """Whether a client prefers a page to JSON, which is what it gets if it likes both equally."""
+    """Whether a client prefers HTML to JSON; with equal weights it gets JSON."""
     return accepted_types(accept).best_match((JSON_TYPE, "text/html")) == "text/html"
 
 
 @lru_cache(maxsize=256)
 def prefers_markdown(accept: str) -> bool:
-    """Whether a client names Markdown in `Accept` and likes it no less than the page."""
+    """Whether a client names Markdown in `Accept`, with no less weight than HTML."""
     accepted = accepted_types(accept)
     is_named = any(media_range.lower() == "text/markdown" for media_range in accepted.values())
     weight = accepted["text/markdown"]
@@ -162,21 +162,21 @@ def date_seconds(field: str) -> float | None:
         return None
 
 
-def held_coding(representation: Representation, chosen: Coding, header: Header) -> Coding | None:
+def held_coding(representation: Representation, chosen: Coding, get_header: GetHeader) -> Coding | None:
     """The coding that the client holds; None if it holds none, or asks without a condition."""
-    if field := header("if-none-match"):  # wins over If-Modified-Since (section 13.2.2)
+    if field := get_header("if-none-match"):  # wins over If-Modified-Since (section 13.2.2)
         tags = parse_etags(field)
         codings = (chosen, representation.identity, representation.gzip)
         return next((coding for coding in codings if coding and tags.contains_weak(coding.tag)), None)
-    seconds = date_seconds(header("if-modified-since") or "")
+    seconds = date_seconds(get_header("if-modified-since") or "")
     return chosen if seconds is not None and representation.last_modified <= seconds else None
 
 
-def negotiated(representation: Representation, header: Header) -> Response:
+def negotiated(representation: Representation, get_header: GetHeader) -> Response:
     """The representation, or 304 when the client holds it in either coding."""
     chosen = representation.identity
-    if representation.gzip and accepts_gzip(header("accept-encoding") or ""):
+    if representation.gzip and accepts_gzip(get_header("accept-encoding") or ""):
         chosen = representation.gzip
-    if held := held_coding(representation, chosen, header):
+    if held := held_coding(representation, chosen, get_header):
         return Response(304, (("ETag", f'"{held.tag}"'), *representation.headers), b"")
     return Response(200, (*chosen.headers, ("ETag", f'"{chosen.tag}"'), *representation.headers), chosen.body)

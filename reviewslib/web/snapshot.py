@@ -157,7 +157,7 @@ def build_snapshot(
         date = last_modified(max(program.changed, data_changed), now, same, before)
         link = topic_link_header(urls.base_url, path, bool(urls.hub)) if path in links.TOPIC_PATHS else ""
         is_by_type = path in (links.HOME_PATH, DIRECTORY, MARKDOWN)
-        vary = representations.BY_TYPE_TOO if is_by_type else representations.BY_CODING
+        vary = representations.VARY_BY_TYPE if is_by_type else representations.VARY_BY_CODING
         policy = program.policies.get(path, ())
         fixed[path] = represent(body, content_type, date, link=link, vary=vary, policy=policy)
     return Snapshot(dataset, toolbox_of(program.contract, dataset), fixed, modified, RepresentationCache())

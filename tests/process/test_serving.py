@@ -317,6 +317,7 @@ def test_a_body_of_300_megabytes_costs_no_memory(service: Address) -> None:
     assert fetch(service, "/reviews.json").status == 200
 
 
+@pytest.mark.slow
 def test_requests_with_bodies_leave_nothing_behind(service: Address) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
 
@@ -356,6 +357,7 @@ def test_gets_are_answered_while_hundreds_dawdle() -> None:
         assert fetch(service, "/reviews.json").status == 200
 
 
+@pytest.mark.slow
 def test_connections_beyond_the_maximum_wait_for_one_to_end() -> None:
     with daemon("--max-connections", "5") as service, ExitStack() as crowd:
         first, *_ = [crowd.enter_context(connect(service)) for _ in range(5)]
@@ -369,6 +371,7 @@ def test_connections_beyond_the_maximum_wait_for_one_to_end() -> None:
             assert waiting.recv(15) == b"HTTP/1.1 200 OK"
 
 
+@pytest.mark.slow
 def test_peers_that_do_not_read_hold_little_and_not_for_long(impatient: Address) -> None:
     readers = 300
     allow_descriptors()
@@ -387,6 +390,7 @@ def test_peers_that_do_not_read_hold_little_and_not_for_long(impatient: Address)
         assert len(list(descriptors.iterdir())) < 100
 
 
+@pytest.mark.slow
 def test_a_reader_who_is_too_slow_for_a_large_response_is_cut(impatient: Address) -> None:
     with ask_without_reading(impatient) as connection:
         received = 0
@@ -557,6 +561,7 @@ def wait_for(service: Address, state: bytes) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_while_both_workers_are_busy_the_prepared_and_the_hub_are_answered() -> None:
     with stub_service(BUSY) as (service, process), ExitStack() as crowd:
         for path in (b"/hold", b"/hold", b"/third"):
@@ -595,6 +600,7 @@ def access_lines(log: str) -> list[str]:
     return [line[1] for line in found]
 
 
+@pytest.mark.slow
 def test_a_log_that_nobody_reads_stops_neither_answers_nor_the_end() -> None:
     with running("--access-log") as (service, process):
         assert process.stderr
@@ -682,6 +688,7 @@ def test_a_signal_ends_it_with_status_0_and_no_traceback(number: signal.Signals)
     assert "panic" not in rest
 
 
+@pytest.mark.slow
 def test_nobody_who_hangs_delays_the_end() -> None:
     pipelined = b"GET /reviews.json HTTP/1.1\r\nHost: a\r\n\r\n" * 50
     with running() as (service, process), ExitStack() as crowd:

@@ -80,6 +80,7 @@ ODD_IDS = ["a/b", "/", "?#", "%2F", "a b+c", "é\u0301", "\U0001f600", "...", ".
 ODD_IDS.append("x" * 200)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.lists(st.sampled_from(ODD_IDS) | st.text(min_size=1, max_size=200), unique=True))
 def test_the_address_of_a_review_leads_to_it_whatever_its_id(ids: list[str]) -> None:
@@ -148,6 +149,7 @@ values = latin | st.lists(st.sampled_from(PIECES)).map("".join)
 PATHS = [*app.ROUTES, "/api/reviews/since/2026-01-01", "/nothing"]
 
 
+@pytest.mark.slow
 def test_no_value_of_a_header_is_a_fault_of_ours(caplog: pytest.LogCaptureFixture) -> None:
     @settings(max_examples=1000)
     @given(path=st.sampled_from(PATHS), method=st.sampled_from(["GET", "POST"]), data=st.data())
@@ -383,6 +385,7 @@ def test_all_reviews_since_a_day_are_pieces_and_packed_up_to_a_megabyte(tmp_path
     assert "Content-Encoding" not in dict(large.headers)
 
 
+@pytest.mark.slow
 def test_the_tag_of_since_changes_with_reviews_day_and_coding_alone() -> None:
     def tags(reviews: bytes, day: str) -> list[str]:
         application = reviewsd.application_of(Settings(data=SAMPLE))

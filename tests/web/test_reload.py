@@ -32,7 +32,7 @@ REVIEW = {"author": "Ann", "rating": 5, "date": "2026-01-01"}
 
 
 def document(*ids: str) -> dict[str, Any]:
-    return {"business": {"name": "X"}, "reviews": [{"id": each, **REVIEW} for each in ids]}
+    return {"business": {"name": "X"}, "reviews": [{"id": id, **REVIEW} for id in ids]}
 
 
 def replace(directory: Path, content: Any, name: str = "reviews.json") -> None:
@@ -119,7 +119,7 @@ def test_what_a_load_took_only_meanwhile_is_given_back(
     assert len(served_meanwhile) == 2, "a look alone takes none"
 
 
-def test_bad_data_leave_everything_as_it_was_are_told_once_and_recovery_is_automatic(
+def test_bad_data_are_logged_once_and_the_next_good_data_are_served(
     reloader: Reloader, caplog: pytest.LogCaptureFixture
 ) -> None:
     replace(reloader.directory, '{"business": {"name": "X"}, "reviews": [{}')
@@ -174,7 +174,7 @@ def raised(error: Exception) -> Iterator[None]:
         (partial(raised, KeyError("x")), "our own fault: KeyError"),
     ],
 )
-def test_a_failure_that_may_pass_is_told_once_and_the_load_tried_again_at_the_next_poll(
+def test_a_passing_failure_is_logged_once_and_every_poll_tries_again(
     reloader: Reloader, told: list[str], caplog: pytest.LogCaptureFixture, trouble: Any, fault: str
 ) -> None:
     before, said = reloader.snapshot, []
@@ -249,9 +249,7 @@ def test_a_file_that_somebody_is_writing_is_waited_for(
 
 
 @pytest.mark.parametrize("stays_away", [False, True])
-def test_a_file_that_stays_away_makes_the_service_stale_and_a_moment_is_not_missed(
-    reloader: Reloader, stays_away: bool
-) -> None:
+def test_a_file_that_stays_absent_makes_the_service_stale(reloader: Reloader, stays_away: bool) -> None:
     reloader.poll(forced=True)
     (reloader.directory / "reviews.json").unlink()
     for _ in range(3 + stays_away):
@@ -305,8 +303,8 @@ def test_polls_go_on_whatever_one_of_them_raises(
 
 
 def health(service: Address) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(fetch(service, "/healthz").body)
-    return found
+    document: dict[str, Any] = json.loads(fetch(service, "/healthz").body)
+    return document
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
@@ -316,6 +314,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
         assert time.monotonic() < deadline, "it did not happen"
 
 
+@pytest.mark.slow
 def test_under_load_no_request_fails_and_no_answer_is_mixed(tmp_path: Path) -> None:
     """Each state of the data has one id, one insight count: an answer may hold only one state's."""
     replace(tmp_path, document("s0"))
@@ -356,7 +355,7 @@ def test_an_application_of_bad_data_is_refused_fault_by_fault(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("no_hub", [False, True])
-def test_under_another_server_a_hub_is_named_only_if_another_instance_runs_one(no_hub: bool) -> None:
+def test_under_another_server_a_hub_is_named_only_if_it_runs_elsewhere(no_hub: bool) -> None:
     with under_waitress(no_hub=no_hub) as service:
         for path in ("/reviews.json", "/api/feed.json", "/feed.xml", "/", "/llms.txt", "/robots.txt"):
             page, directory = (fetch(service, path, Accept=accept) for accept in ("*/*", "application/json"))

@@ -35,7 +35,7 @@ RFC_DATE, RFC_SECONDS = "Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777  # RFC 9110
 
 
 def asked(representation: Representation, **headers: str) -> Response:
-    return negotiated(representation, {name.replace("_", "-"): each for name, each in headers.items()}.get)
+    return negotiated(representation, {name.replace("_", "-"): value for name, value in headers.items()}.get)
 
 
 # ---- Bodies ----

@@ -87,7 +87,7 @@ def built(
 
 def dates(state: Snapshot) -> dict[str, int]:
     computed = {"search": state.last_modified}
-    return computed | {path: each.last_modified for path, each in state.fixed.items()}
+    return computed | {path: fixed.last_modified for path, fixed in state.fixed.items()}
 
 
 FROM_BOTH = ("search", "/", "markdown", "/llms.txt", "/reviews.json", "/api/feed.json", "/feed.xml")
@@ -106,9 +106,7 @@ def test_content_is_as_old_as_what_it_is_made_of(reviews: int, insights: int, pr
 
 
 @pytest.mark.parametrize(("reviews", "removed"), [(30, 20), (20, 30)])
-def test_insights_that_are_counted_are_as_new_as_the_reviews_and_as_the_removal_of_the_file(
-    reviews: int, removed: int
-) -> None:
+def test_counted_insights_are_as_new_as_the_reviews_or_the_removal(reviews: int, removed: int) -> None:
     first = built(ONE, reviews, insights=(removed, None))
     assert first.fixed[FROM_INSIGHTS].last_modified == 30
     later = built(MINIMAL, 50, first, insights=(removed, None))
@@ -174,7 +172,7 @@ def kept(most_bytes: int, answer: Any) -> list[list[int]]:
     return found
 
 
-def test_answers_never_take_more_room_than_they_may_and_what_is_shared_takes_none() -> None:
+def test_cached_bodies_stay_within_the_bound_and_shared_ones_cost_none() -> None:
     answer, overhead = computed(1000), len("q=0") + 2048
     assert kept(2 * (overhead + 1000), answer) == [[0], [0, 1], [2], [2, 3]]
     assert kept(overhead + 1000, answer) == [[0], [1], [2], [3]]
