@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from reviewslib.websub.values import PendingRequest, Row, Subscriber, Subscription, SubscriptionState, denial
 
@@ -241,7 +241,7 @@ class Store:
         self._path = state_dir / STORE_FILE_NAME
         self._held = ExitStack()
         self._connection: sqlite3.Connection | None = None
-        self._identity: Identity | None = None  # of what is held, or was held last
+        self._inodes: tuple[tuple[int, int], ...] | None = None  # of what is held, or was held last
         self._lock = threading.Lock()  # one transaction at a time
 
     def keep_open(self) -> None:
@@ -281,28 +281,23 @@ class Store:
             connection.execute("PRAGMA journal_mode = WAL")
             if connection.execute("PRAGMA user_version").fetchone() == (0,):
                 connection.executescript(SCHEMA)
-            found = identity(self._path)
-            if self._identity not in (None, found):  # it may be older than what has been sent since
+            current = inodes(self._path)
+            if self._inodes not in (None, current):  # it may be older than what has been sent since
                 log.warning("the hub's store was replaced: all its subscribers get the content anew")
                 with transaction(connection, durable=True) as rows:
                     rows.forget_contents()
-            self._connection, self._identity, self._held = connection, found, held.pop_all()
+            self._connection, self._inodes, self._held = connection, current, held.pop_all()
 
     @contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[Transaction]:
         """A block `with store.transaction() as rows`; see the function of this name. Raises StoreFault."""
-        with self._using() as connection, transaction(connection, durable=durable) as rows:
-            yield rows
-
-    @contextmanager
-    def _using(self) -> Iterator[sqlite3.Connection]:
-        """The connection, for this thread alone. Raises StoreFault, also in place of sqlite3.Error."""
         if not self._lock.acquire(timeout=LOCK_SECONDS):
             raise StoreFault(self.trouble or "busy")
         try:
             if self._connection is None or not self._is_in_place():  # what a removed file takes is lost
                 raise StoreFault("there is no store")
-            yield self._connection
+            with transaction(self._connection, durable=durable) as rows:
+                yield rows
         except sqlite3.Error as error:
             if self.trouble is None:
                 self._tell(str(error))
@@ -313,7 +308,7 @@ class Store:
     def _is_in_place(self) -> bool:
         """Whether directory and file are those that are held."""
         with suppress(OSError):
-            return self._connection is not None and identity(self._path) == self._identity
+            return self._connection is not None and inodes(self._path) == self._inodes
         return False
 
     def close(self) -> None:
@@ -327,11 +322,8 @@ class Store:
         self._held.close()
 
 
-Identity: TypeAlias = tuple[tuple[int, int], ...]
-
-
-def identity(path: Path) -> Identity:
-    """Device and inode of a file, and of its directory. Raises OSError."""
+def inodes(path: Path) -> tuple[tuple[int, int], ...]:
+    """The device and the inode of a file, and those of its directory. Raises OSError."""
     return tuple((status.st_dev, status.st_ino) for status in (path.stat(), path.parent.stat()))
 
 
