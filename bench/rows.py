@@ -12,14 +12,13 @@ import math
 import multiprocessing
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -185,15 +184,15 @@ def mcp(lab: Lab) -> Iterator[Figure]:
 
 def unseen(lab: Lab, peer: str, path: str, template: str, headers: dict[str, str]) -> Iterator[Figure]:
     """Rates of a template for wrk.lua, 500 reviews. Raises BenchError when the answers differ."""
-    data, text, rates, found = lab.data(500), template % ("back", "2023-02-28", 4), {}, []
+    data, text, rates, answers = lab.data(500), template % ("pain", "2023-02-28", 4), {}, []
     with lab.daemon(data) as ours, lab.peer(peer, data) as other:
         for server in (ours, other):
             body = text.encode() if path else b""
             document = json.loads(ask(server.port, path or text, body, headers).body)
             result = document["result"]["structuredContent"] if path else document
-            found.append([review["id"] for review in result["reviews"]])
+            answers.append([review["id"] for review in result["reviews"]])
             rates[server.name] = rate(server, lab.seconds, path, headers, template)
-    if found[0] != found[1]:
+    if answers[0] != answers[1]:
         raise BenchError(f"{peer} does not find the same reviews")
     yield from compared(path or "unseen search", rates, 3 if path else 1.5)
 
@@ -387,55 +386,14 @@ def renewals(lab: Lab) -> Iterator[Figure]:
     yield Figure("the same beside 200 renewals a second", beside_ms / alone_ms, "×", 3)
 
 
-def waiting(lab: Lab) -> Iterator[Figure]:
-    """10,000 subscriptions that wait for a retry of an hour."""
-    data, seconds = lab.data(500), 10
-    with lab.daemon(data) as ours:
-        pass
-    store = lab.scratch / f"state-{ours.port}" / "websub.sqlite3"
-    with closing(sqlite3.connect(store)) as connection, connection:
-        columns = [name for _, name, *_ in connection.execute("PRAGMA table_info(subscription)")]
-        values = {"path": TOPIC, "digest": "old", "turn": 0, "failures": 1, "took": 0, "since": time.time()}
-        values |= {"expires_at": time.time() + 86_400, "due_at": time.time() + 3600}
-        values |= dict.fromkeys(("topic_url", "outcome"), "")
-        for number in range(10_000):
-            host = f"h{number}.example"
-            url = f"https://{host}/"
-            row = values | {
-                "callback": url,
-                "callback_key": url,
-                "host": host,
-                "domain": host,
-                "network": host,
-            }
-            names = [name for name in columns if name in row]
-            statement = (
-                f"INSERT INTO subscription ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
-            )
-            connection.execute(statement, [row[name] for name in names])
-    with lab.daemon(data, port=ours.port) as ours:
-        time.sleep(1)
-        before = ours.processor_seconds()
-        time.sleep(seconds)
-        share = (ours.processor_seconds() - before) / seconds
-    yield Figure("processor beside 10,000 that wait for a retry", share * 100, "%", 2)
-
-
+requests, UNSEEN_PAGE = partial(partial, attack_lab.requests), "/reviews?query=#"
 ATTACKS: tuple[tuple[str, str, Any], ...] = (
     ("nginx", "256 slow readers", partial(attack_lab.slow_readers, number=256)),
     ("nginx", "256 slow bodies", partial(attack_lab.slow_bodies, number=256)),
-    (
-        "nginx",
-        "new query strings",
-        partial(attack_lab.requests, path="/reviews.json?#", clients=4, pause_seconds=0),
-    ),
-    ("nginx", "unseen pages", partial(attack_lab.requests, path="/reviews?query=#")),
-    ("nginx", "tool calls", partial(attack_lab.requests, path="/mcp", body=attack_lab.NEWEST_CALL)),
-    (
-        "nginx",
-        "a /48",
-        partial(attack_lab.requests, path="/reviews?query=#", sources=attack_lab.WIDE_ATTACKER),
-    ),
+    ("nginx", "new query strings", requests(path="/reviews.json?#", clients=4, pause_seconds=0)),
+    ("nginx", "unseen pages", requests(path=UNSEEN_PAGE)),
+    ("nginx", "tool calls", requests(path="/mcp", body=attack_lab.NEWEST_CALL)),
+    ("nginx", "a /48", requests(path=UNSEEN_PAGE, sources=attack_lab.WIDE_ATTACKER)),
     ("caddy", "600 slow readers", partial(attack_lab.slow_readers, number=600)),
     ("caddy", "1,200 slow bodies", partial(attack_lab.slow_bodies, number=1200)),
 )
@@ -494,4 +452,4 @@ def elsewhere(begin: Callable[[Proxy], AbstractContextManager[object]], proxy: P
 
 
 ROWS = (fixed, large, search, mcp, worst, start, reload, memory, searches, unread, slow, stop, hub)
-ROWS += (renewals, waiting, attacks)
+ROWS += (renewals, attacks)

@@ -1,4 +1,4 @@
-"""The soak of `bench/soak.py`, for half a minute."""
+"""The soak of `soak.py`, for half a minute."""
 
 import subprocess
 import sys
@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from tools import needs, program
 
-SOAK = Path(__file__).resolve().parent.parent / "bench" / "soak.py"
+SOAK = Path(__file__).resolve().parent / "soak.py"
 SECONDS = 30
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -1,15 +1,15 @@
 """The soak: everything at once for ten minutes, then a look at what is left of the service.
 
-    python bench/soak.py >> bench/RESULTS.md   ten minutes
-    python bench/soak.py --seconds 30          a short one, as the tests run it
+    python tests/soak.py >> bench/RESULTS.md   ten minutes
+    python tests/soak.py --seconds 30          a short one, as the tests run it
 
 Callers work without a pause, others read nothing of large answers or leave before they come, while data files
 are replaced, by good ones and by bad ones, the daemon is stopped or killed and started again, and the network
 between the hub and its subscribers goes away for a while. The exit status is 1 when an answer was not as
 expected, memory or descriptors have grown, or a living subscriber does not have the newest content.
 
-Needs what run.py needs, but no PyPI, and `unshare` and `ip`: everything runs in a network of its own, in
-which addresses can be taken away. Where the system does not allow that, the network stays.
+Needs openssl, `unshare` and `ip`: everything runs in a network of its own, in which addresses can be taken
+away. Where the system does not allow that, the network stays.
 """
 
 import argparse
@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+sys.path.append(str(Path(__file__).resolve().parent.parent / "bench"))
 from rows import WHOLE_CALL, WHOLE_GET, connections, p99
 from servers import MCP_HEADERS, PORTS, PROJECT, BenchError, Lab, Server, ask, wait_for
 from subscribers import Subscribers
@@ -222,7 +223,7 @@ def main() -> int:
         soak.unexpected.append("memory or descriptors have grown")
     if not subscribers.events["denials"]:
         soak.unexpected.append("the dead subscriber was never removed")
-    print(f"## Soak\n\nBy `python bench/soak.py` on {date.today()}: {seconds:.0f} seconds.\n")
+    print(f"## Soak\n\nBy `python tests/soak.py` on {date.today()}: {seconds:.0f} seconds.\n")
     print(f"- Answered as expected: {dict(Counter(kind for kind, _ in soak.answers))}.")
     print(f"- Meanwhile: {dict(soak.events + subscribers.events)}.")
     if not options.own_network:
