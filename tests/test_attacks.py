@@ -26,6 +26,8 @@ from proxy_lab import Instance, Proxy, running_proxy
 from small_files import review
 from tools import needs
 
+pytestmark = pytest.mark.slow
+
 LARGEST_BYTES = 5_000_000  # more than the sockets on the way of an answer take
 MOST_A_CLIENT, MOST_A_48 = 100, 300  # requests at the same time
 IDLE = 2 * 32 + 1  # connections that two workers of nginx keep to the service, and one in use

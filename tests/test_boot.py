@@ -14,6 +14,8 @@ from export_lab import item, takeout
 from services import ROOT
 from tools import booted_command, needs, program
 
+pytestmark = pytest.mark.slow
+
 MODULES = {"reviewsd": "reviewsd", "reviewsd-import": "reviewslib.importer.command"}
 LAUNCHER = """#!/bin/sh
 LD_LIBRARY_PATH=/python/lib PYTHONPATH=/clone:/site exec /python/bin/python3 -m %s "$@"

@@ -24,6 +24,8 @@ from tools import program
 
 from reviewslib import links
 
+pytestmark = pytest.mark.slow
+
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SHIPPED = (ROOT / "deploy" / "nginx.conf").read_text(encoding="utf-8")
 FORM_TYPE = "application/x-www-form-urlencoded"
@@ -191,7 +193,7 @@ def test_restarts_in_turns_lose_nothing(proxy: str, tmp_path: Path) -> None:
         assert set(answers) - ({"POST 502"} if loses_posts(proxy) else set()) == {"GET 200", "POST 200"}
 
 
-def test_caddy_takes_the_name_of_another_version_for_buffering_from_its_environment() -> None:
+def test_caddy_takes_the_name_for_buffering_from_its_environment() -> None:
     file = ROOT / "deploy" / "Caddyfile"
     variable = re.search('Environment="(.*)=(request_buffers .*)"', file.read_text(encoding="utf-8"))
     assert variable

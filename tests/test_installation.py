@@ -11,6 +11,8 @@ import pytest
 from services import ROOT, SAMPLE
 from tools import missing
 
+pytestmark = pytest.mark.slow
+
 FOREIGN = (
     "app.py",
     "contract.py",

@@ -194,15 +194,21 @@ def run_import(drop: Path, program: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=60)
 
 
-def test_what_arrives_during_an_import_is_imported_after_it_and_a_failure_is_the_status(
-    tmp_path: Path,
-) -> None:
-    drop, importer = tmp_path / "drop", tmp_path / "importer"
-    drop.mkdir()
-    (drop / "a").touch()
-    importer.write_text(f'#!/bin/sh\necho run "$@"\ntouch {drop}/b\n')
+def import_command(directory: Path, script: str) -> str:
+    """A program that stands for `reviewsd-import`, and a drop folder with a file beside it."""
+    (directory / "drop").mkdir()
+    (directory / "drop" / "a").touch()
+    importer = directory / "importer"
+    importer.write_text(f"#!/bin/sh\n{script}\n")
     importer.chmod(0o755)
-    done = run_import(drop, str(importer))
+    return str(importer)
+
+
+def test_what_arrives_during_an_import_is_imported_after_it(tmp_path: Path) -> None:
+    drop = tmp_path / "drop"
+    done = run_import(drop, import_command(tmp_path, f'echo run "$@"\ntouch {drop}/b'))
     assert done.stdout.splitlines() == 2 * [f"run --drop {drop} --data /srv/reviews"]
-    importer.write_text("#!/bin/sh\nexit 78\n")
-    assert run_import(drop, str(importer)).returncode == 78
+
+
+def test_the_unit_ends_with_the_status_of_a_failed_import(tmp_path: Path) -> None:
+    assert run_import(tmp_path / "drop", import_command(tmp_path, "exit 78")).returncode == 78

@@ -7,6 +7,7 @@ world below says which reviews are right; it knows nothing of the importer.
 import random
 import re
 
+import pytest
 from export_lab import PLACE, ZONE, Shop, item, moment, stamped, takeout_files, written, zipped
 from services import ROOT
 
@@ -97,7 +98,8 @@ class Year:
         assert len(self.shop.reviews) == len(right)
 
 
-def test_a_year_of_the_units_own_command_needs_no_flag_after_the_first_time(shop: Shop) -> None:
+@pytest.mark.slow
+def test_the_units_own_command_needs_no_flag_after_the_first_time(shop: Shop) -> None:
     year = Year(shop)
     found = re.search(r"reviewsd-import (--drop \S+ --data \S+) ", UNIT)
     assert found
