@@ -1,7 +1,7 @@
-"""What the owner's own website shows: the badge, a picture of the rating, and the frame of newest reviews.
+"""Content for the owner's website: the badge (an image of the rating) and the frame (the newest reviews).
 
-Like `pages`, this module computes what is shown, and its words and markup are templates; it knows no request,
-and what was asked for arrives as values. Neither picture nor frame runs a script or asks another host.
+Like `pages`, this module selects the content; words and markup are templates. It must not know requests;
+their parameters arrive as values. Neither badge nor frame runs a script or loads anything from another host.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from reviewslib.web.representations import Headers
 
 ANY_SITE = ("Cross-Origin-Resource-Policy", "cross-origin")
 BADGE_HEADERS: Headers = (ANY_SITE,)
-# By theme, what the frame says of its colours. A frame that says another scheme than the page around it gets
-# a ground from the browser, so its text can be read in any case.
+# The `color-scheme` of the frame by theme. If it differs from that of the surrounding page, the browser gives
+# the frame an opaque background, so its text is readable in any case.
 COLOR_SCHEMES = {"light": "light", "dark": "dark", "auto": "light dark"}
-MOST_SUBJECTS = 3  # people and services whose names stand above the reviews
+MOST_SUBJECTS = 3  # people and services that are named above the reviews
 
 # ---- Badge ----
 
 TEXT_ROOM = 122  # pixels
 FONT_SIZE = 14  # pixels
-# Widths in the usual sans serifs, in parts of the font size; other characters of the badge are like digits.
+# Widths of characters in common sans serifs, relative to the font size; all others are as wide as digits.
 WIDTHS = {".": 0.28, ",": 0.28, " ": 0.28, "·": 0.33, "i": 0.22, "r": 0.33, "v": 0.5, "w": 0.72, "s": 0.5}
 
 
 def badge(templates: Environment, dataset: Dataset) -> bytes:
-    """The rating and the number of reviews, `image/svg+xml`, of one size whatever it says."""
+    """The rating and the number of reviews as an image of fixed size, `image/svg+xml`."""
     rating, words = dataset.aggregate_rating["rating_value"], "No reviews yet"
     if rating is not None:
         words = f"{format_rating(rating)} · {count_text(dataset.aggregate_rating['review_count'], 'review')}"
@@ -59,11 +59,14 @@ def frame(
     mentions_service: str | None,
     mentions_technician: str | None,
 ) -> bytes:
-    """The newest reviews about these subjects, or of all where there is none, `text/html; charset=utf-8`."""
+    """The newest reviews mentioning these subjects, or the newest of all if there are none,
+    `text/html; charset=utf-8`.
+    """
     query = Query(limit=limit, mentions_technician=mentions_technician, mentions_service=mentions_service)
-    if not (found := search(dataset, query)).reviews:
+    matches = search(dataset, query)
+    if not matches.reviews:
         query = Query(limit=limit)
-        found = search(dataset, query)
+        matches = search(dataset, query)
     return rendered(
         templates,
         "embed.html",
@@ -71,15 +74,15 @@ def frame(
         urls,
         theme=theme if theme in COLOR_SCHEMES else "light",
         schemes=COLOR_SCHEMES,
-        reviews=decoded(found.reviews),
-        matched=found.frame["matched"],
+        reviews=decoded(matches.reviews),
+        matched=matches.frame["matched"],
         subjects=_subjects(dataset, query)[:MOST_SUBJECTS],
         matching_url=list_url(urls, filter_values(query)),
     )
 
 
 def _subjects(dataset: Dataset, query: Query) -> list[str]:
-    """The names of the people and services that `query` asks for."""
+    """The names of the people and services in the filters of `query`."""
     labels = service_labels(dataset)
     people = technicians_named(dataset, query.mentions_technician) if query.mentions_technician else []
     services = services_named(dataset, query.mentions_service or "")
@@ -87,12 +90,12 @@ def _subjects(dataset: Dataset, query: Query) -> list[str]:
 
 
 def refused_frame(templates: Environment, urls: ServiceUrls) -> bytes:
-    """What a frame shows instead of an error, `text/html; charset=utf-8`."""
+    """The frame of an error response, `text/html; charset=utf-8`."""
     return templates.get_template("embed_refused.html").render(urls=urls).encode()
 
 
 def frame_headers(templates: Environment) -> Headers:
-    """What a browser may do with the frame: put it into any page, apply its style, and run no script."""
+    """The policies of the frame: any page may embed it, it may use its own style sheet and run no script."""
     style = style_source(templates, "embed_style")
     policy = (
         f"default-src 'none'; style-src {style}; img-src 'self'; connect-src 'self';"

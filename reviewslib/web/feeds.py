@@ -1,7 +1,7 @@
 """The feeds: the newest reviews as JSON Feed and as Atom.
 
-Neither holds the time of its rendering: the same data give the same bytes. This module turns a dataset into
-bytes; it knows no file, no clock and no HTTP.
+The feeds do not contain the time of rendering, so equal data result in equal bytes. This module must not know
+files, the clock or HTTP.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def _json_feed_item(review: Mapping[str, Json], dataset: Dataset) -> dict[str, J
 
 # ---- Atom ----
 
-# The ids are `tag:` URIs (RFC 4151 section 2.1). Their authority is the host, which outlives ports and paths;
-# their date is one at which the authority held its name, a constant so that ids are stable.
+# Ids are `tag:` URIs (RFC 4151 section 2.1). Their authority is the host alone, since ports and paths change
+# more often; their date is a constant, so that ids are stable.
 TAG_YEAR = "2026"
 DOMAIN_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 # XML 1.0 section 2.2, except for surrogates, which decoded data do not hold.
@@ -68,7 +68,7 @@ def atom_feed(dataset: Dataset, urls: ServiceUrls, updated_when_empty: datetime)
     """Atom (RFC 4287) of the newest reviews, encoded; `updated_when_empty` is aware and UTC."""
     name = dataset.business["name"]
     home = dataset.business.get("url") or urls.home
-    host = urlsplit(urls.home).hostname or ""  # not of `business.url`, which may come later
+    host = urlsplit(urls.home).hostname or ""  # not `business.url`: adding it later would change all ids
     tag = f"tag:{host if DOMAIN_NAME.fullmatch(host) else 'localhost'},{TAG_YEAR}"
     modified = [_modified(review) for review in dataset.newest]
     feed = ET.Element("feed", {"xmlns": "http://www.w3.org/2005/Atom"})
@@ -109,21 +109,22 @@ def _element(parent: ET.Element, name: str, text: str = "", **attributes: str) -
 
 
 def _xml(text: str) -> str:
-    """`text` without the characters that XML forbids, its line ends as a parser would make them."""
+    """`text` without the characters that XML forbids, its line ends normalized as by a parser."""
     return text.translate(NOT_IN_XML).replace("\r\n", "\n").replace("\r", "\n")
 
 
-# ---- Words and times: what is said of the feed and of a review ----
+# ---- Titles, descriptions, dates ----
 
 
 def _description(dataset: Dataset) -> str:
     newest = "All" if len(dataset.newest) < NEWEST_REVIEWS else f"The {NEWEST_REVIEWS} newest"
-    where = f", published on {known}" if (known := published_on(dataset.sources)) else ""
+    sources = published_on(dataset.sources)
+    where = f", published on {sources}" if sources else ""
     return f"{newest} {review_called(dataset.business)}s of {dataset.business['name']}{where}."
 
 
 def review_title(review: Mapping[str, Json]) -> str:
-    """What a review is called: 5 stars from Ann B."""
+    """The title of a review: "5 stars from Ann B."."""
     return f"{_stars(review)} from {review['author']}"
 
 
@@ -132,7 +133,7 @@ def _stars(review: Mapping[str, Json]) -> str:
 
 
 def review_content(review: Mapping[str, Json]) -> str:
-    """Its text, or its rating in words."""
+    """The text of a review, or its rating in words."""
     return review["text"] or f"{_stars(review)}, without words."
 
 
@@ -143,24 +144,24 @@ def _tags(review: Mapping[str, Json], dataset: Dataset) -> list[str]:
 
 
 def _date_time(date: str) -> str:
-    """A date as an RFC 3339 date-time with the capitals that Atom demands (RFC 4287 section 3.3)."""
+    """A date as an RFC 3339 date-time with upper-case T and Z, which Atom requires (RFC 4287 section 3.3)."""
     return date.upper() if len(date) > len("YYYY-MM-DD") else f"{date}T00:00:00Z"
 
 
 def _modified(review: Mapping[str, Json]) -> str:
-    """The later of the review's date and its reply's, as a date-time."""
+    """The later date of review and reply, as a date-time."""
     reply_date = (review["owner_reply"] or {}).get("date")
     return max(map(_date_time, filter(None, (review["date"], reply_date))), key=_instant)
 
 
 def _instant(date_time: str) -> tuple[timedelta, str]:
-    """What orders date-times: the time to the second, then the digits of its fraction, however many.
+    """A sort key of date-times: the time in seconds, then the digits of the fraction, of any number.
 
-    A leap second counts as the second before it.
+    A leap second is equal to the second before it.
     """
     second, rest = date_time[17:19], date_time[19:]
     offset = rest.lstrip(".0123456789")
     moment = datetime.fromisoformat(date_time[:17] + min(second, "59") + offset)
-    # Not timestamp(): in the years 1 and 9999 an offset would leave the calendar.
+    # timestamp() would fail in the years 1 and 9999, where an offset can leave the calendar.
     to_the_second = moment.replace(tzinfo=None) - datetime.min - (moment.utcoffset() or timedelta())
     return to_the_second, rest.removesuffix(offset)

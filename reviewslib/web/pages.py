@@ -1,9 +1,9 @@
-"""What people and models read: the pages, llms.txt, the sitemap, robots.txt, the icon, schema.org data.
+"""The pages for people, and llms.txt, the sitemap, robots.txt, the icon and schema.org data for programs.
 
-This module computes what is shown and how much of it. The words and the markup around it are the files in
-`templates/`, the style is `page.css` there. The module must not know sockets, the clock, the HTTP server or
-the routes: addresses arrive as `ServiceUrls`. Text of the data becomes HTML only through Jinja's autoescape
-and `marked`. The same data give the same bytes.
+This module selects and limits the content of pages. Their words and markup are the templates in `templates/`,
+their style is `page.css` there. The module must not know sockets, the clock, the HTTP server or the routes;
+URLs arrive as `ServiceUrls`. Text of the data becomes HTML only by Jinja's autoescape and by `marked`. Equal
+data result in equal bytes.
 
 Sections: Text - Figures - Structured data - Templates - Pages of reviews - Documents
 """
@@ -52,35 +52,35 @@ from reviewslib.dataset.text import MOST_WORDS, loose_words, occurrences
 from reviewslib.links import ServiceUrls
 from reviewslib.web.feeds import review_content, review_title
 
-# ---- Text: values of the data, cut to a length so that a page stays small whatever the files hold ----
+# ---- Text: values of the data, cut so that every page stays small ----
 
 MOST_NAME = 80  # characters of a name or a label
 MOST_LINE = 200  # of a question, a quotation or a line of an address
 MOST_QUOTED = 280  # of a review on another website
 MOST_TEXT = 1000  # of a review, a reply, an answer or a summary
-MOST_URL = 500  # a longer address is not linked
-LONGEST_WORD = 30  # characters; a longer one, or a text without spaces, is cut anywhere
-MOST_MARKED = 100  # characters of a word that is marked: the time grows with its length and the text's
-FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")  # what HTML does not allow
-# Explicit directions can reach beyond an inline element; blocks end them anyway (UAX 9, section 3.3.2).
+MOST_URL = 500  # a longer URL is not linked
+LONGEST_WORD = 30  # characters; a longer word is cut anywhere
+MOST_MARKED = 100  # characters of a word to highlight; the time grows with word length times text length
+FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")  # not allowed in HTML
+# Bidirectional controls. They can affect text after an inline element, but not after a block (UAX 9, 3.3.2).
 DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
 def one_line(value: Json, most: int = MOST_NAME) -> str:
-    """Any value as one line of at most so many characters; None becomes ""."""
+    """`value` as one line of at most `most` characters; None becomes ""."""
     return _shortened(DIRECTIONS.sub("", " ".join(FORBIDDEN.sub(" ", str(value or "")).split())), most)
 
 
 def paragraphs(value: Json, most: int | None = MOST_TEXT) -> str:
-    """Any value as text of several lines, for a block of its own; the whole of it if `most` is None."""
+    """`value` as text of several lines, at most `most` characters if that is not None; for block elements."""
     return _shortened(str(value or "").replace("\r\n", "\n").replace("\r", "\n").strip(), most)
 
 
 def marked(value: Json, words: Sequence[str]) -> Markup:
-    """Any value as text of several lines, in HTML, with a `mark` around each of `words`, which are loose.
+    """`value` as HTML of several lines, with each occurrence of `words` in a `mark` element.
 
-    If they first occur beyond the length of `paragraphs`, the beginning is left out instead of the end.
-    Words of more than MOST_MARKED characters are not marked.
+    `words` are those of `loose_words`; longer ones than MOST_MARKED characters are not marked. A text longer
+    than MOST_TEXT is cut at its end, or at its beginning if the first occurrence would be cut off.
     """
     text, start = FORBIDDEN.sub("", paragraphs(value, None)), 0
     spans = occurrences(text, [word for word in words if len(word) <= MOST_MARKED])
@@ -99,69 +99,69 @@ def marked(value: Json, words: Sequence[str]) -> Markup:
 
 
 def _shortened(text: str, most: int | None) -> str:
-    """At most so many characters of a text; it ends at a word, unless that would leave out a long one."""
+    """At most `most` characters of `text`, cut between words, or inside a word that is long."""
     if most is None or len(text) <= most:
         return text
     kept = text[: most - 1]
-    *_, last = re.split(r"\s", kept)  # the beginning of a word
+    *_, last = re.split(r"\s", kept)  # may be the beginning of a word
     if not text[most - 1].isspace() and len(last) <= LONGEST_WORD:
         kept = kept.removesuffix(last)
     return kept.rstrip() + "…"
 
 
 def markdown(text: str) -> str:
-    """One line of text that Markdown leaves alone."""
+    """One line of text, escaped for Markdown."""
     return re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", text)
 
 
 def web_url(value: Json) -> str:
-    """`value` when it is an http or https URL of sensible length, else ""."""
+    """`value` if it is an http or https URL of at most MOST_URL characters, else ""."""
     return value if isinstance(value, str) and len(value) <= MOST_URL and WEB_URL.fullmatch(value) else ""
 
 
 def mail_address(value: Json) -> str:
-    """`value` when it is a plain mail address, else ""."""
+    """`value` if it is a plain mail address, else ""."""
     return text if re.fullmatch(r"[\w.+-]+@[\w.-]+", text := one_line(value, MOST_LINE)) else ""
 
 
 def day_span(days: Sequence[str]) -> str:
-    """Days of the week: "Monday to Thursday" for three or more in a row, else a list."""
+    """Days of the week: "Monday to Thursday" if three or more are consecutive, else a list."""
     listed = ", ".join(days)
     return f"{days[0]} to {days[-1]}" if len(days) > 2 and listed in ", ".join(WEEK) else listed
 
 
 def slug(name: str) -> str:
-    """A name for this service that every MCP client takes and no shell interprets."""
+    """A name for this service that is valid in every MCP client and needs no quoting in a shell."""
     return "-".join([*re.findall("[a-z0-9]+", name.lower())[:2], "reviews"])[-40:].strip("-")
 
 
-# ---- Figures: counts and ratings, the entries that are shown, and the trend ----
+# ---- Figures: counts and ratings, the most mentioned entries, the trend ----
 
 MOST_TOPICS = 6
 MOST_ENTITIES = 8
 MOST_REVIEWS = 12
 LEAST_IN_TREND = 10  # reviews
-SHORTEST_LEAD, MOST_LEAD = 20, 280  # characters of the review on the first screen
+SHORTEST_LEAD, MOST_LEAD = 20, 280  # characters of the review at the top of the home page
 TOLD_REVIEWS, MOST_TOLD = 10, 100  # the newest reviews in llms.txt, and the characters of each
-LONG_NAME = 48  # characters; a longer one is set smaller
-MOST_NAMED = 6  # people and services of one review
+LONG_NAME = 48  # characters; a longer name has a smaller font
+MOST_NAMED = 6  # people and services beside a review
 MOST_HOURS = 14
 MOST_AREAS = 12
 MOST_MONTHS = 60  # in the chart
-MOST_YEARS = 15  # in words, each whole; one more line has all years before
+MOST_YEARS = 15  # below the chart; one more entry sums up earlier years
 MOST_CHOICES = 60  # of people or services in the form
-MOST_IN_SITEMAP = 49_990  # reviews; a sitemap has at most 50,000 addresses
+MOST_IN_SITEMAP = 49_990  # reviews; a sitemap has at most 50,000 URLs
 PAGE_SIZE = 20  # reviews in a page of the list
-PAGING = ("limit", "offset")  # parameters that are no filters
+PAGING = ("limit", "offset")  # parameters of a query that are not filters
 
 
 def capped(count: int | None) -> int:
-    """A count that may be absent or absurd."""
+    """A count of at most a billion; 0 for None."""
     return min(count or 0, 10**9)
 
 
 def count_text(count: int | None, noun: str = "") -> str:
-    """A count in digits, with what it counts if a noun is given: 1,204; 1 review; 1,204 reviews."""
+    """A count in digits, followed by its noun if there is one: 1,204; 1 review; 1,204 reviews."""
     plural = "" if count == 1 else "s"
     return f"{capped(count):,} {noun}{plural}" if noun else f"{capped(count):,}"
 
@@ -172,27 +172,31 @@ def format_rating(rating: float) -> str:
 
 
 def distribution(dataset: Dataset) -> list[tuple[int, int, dict[str, Json]]]:
-    """Stars, the bar's count, and the filters that find what it counts, none for nothing; best first."""
-    given, held = dataset.aggregate_rating["distribution"], {each.rating for each in dataset.reviews}
+    """(stars, count, filters that find these reviews; empty without reviews), best first."""
+    counts = dataset.aggregate_rating["distribution"]
+    ratings = {review.rating for review in dataset.reviews}
 
     def filters(star: int) -> dict[str, Json]:
-        highest = max((rating for rating in held if star <= rating < star + 1), default=0)
-        parts = {"min_rating": star, "max_rating": f"{highest:.15g}"}  # of a star
-        return {"rating": star} if highest == star else parts if highest else {}
+        highest = max((rating for rating in ratings if star <= rating < star + 1), default=0)
+        if not highest:
+            return {}
+        if highest == star:
+            return {"rating": star}
+        return {"min_rating": star, "max_rating": f"{highest:.15g}"}
 
-    return [(star, capped(given[str(star)]), filters(star)) for star in (5, 4, 3, 2, 1)]
+    return [(star, capped(counts[str(star)]), filters(star)) for star in (5, 4, 3, 2, 1)]
 
 
 def by_mentions(entries: Iterable[Object], most: int) -> list[Object]:
-    """The entries mentioned most, most first; none that is known to be mentioned by nobody."""
+    """At most `most` entries, those with the most mentions first; entries with 0 mentions are left out."""
     mentioned = (entry for entry in entries if entry["mention_count"] != 0)
     return sorted(mentioned, key=lambda entry: -capped(entry["mention_count"]))[:most]
 
 
 def aspects(entries: Iterable[Object]) -> list[dict[str, Json]]:
-    """The aspects mentioned most, each with a `bar`, its parts as (class, start, length), and its `width`.
+    """The ten most mentioned aspects with `bar`, its parts (class, start, length), and `width`, its scale.
 
-    The bars have one scale and one axis: fault is to its left, praise to its right, neutral follows praise.
+    All bars have the same scale and axis: criticism to the left of it, praise and then neutral to the right.
     """
     shown = by_mentions(entries, 10)
     kinds = ("negative", "positive", "neutral")
@@ -215,17 +219,15 @@ class Month(NamedTuple):
 
 
 def trend(monthly: Iterable[Object]) -> dict[str, Json]:
-    """The chart of ratings by month, in shares of its width (x) and height (y); empty for too few months.
+    """The chart of ratings by month; empty with too few reviews or months. x and y are between 0 and 1.
 
-    `levels` are (stars, y), `januaries` (year, x), `dots` (x, y, radius in pixels), `line` the points (x, y)
-    of the average of twelve months. Told in words are `years`, newest last, and the years `before` them
-    together, None without any: (year or first year after, average rating, reviews). `is_whole`: no month is
-    left out of the chart.
+    `levels`: (stars, y). `januaries`: (year, x). `dots`: (x, y, radius in pixels), one a month. `line`:
+    (x, y), the average of twelve months. `years`: (year, average rating, reviews), newest last. `before`: (first
+    of `years`, average rating, reviews) of all earlier years, or None. `is_whole`: the chart has all months.
     """
     every_month = _rated_months(monthly)
-    months = [each for each in every_month if each.number > every_month[-1].number - MOST_MONTHS][
-        -MOST_MONTHS:
-    ]
+    earliest = every_month[-1].number - MOST_MONTHS + 1 if every_month else 0
+    months = [month for month in every_month if month.number >= earliest][-MOST_MONTHS:]
     if len(months) < 3 or sum(month.reviews for month in months) < LEAST_IN_TREND:
         return {}
     first, last, most = months[0].number, months[-1].number, max(month.reviews for month in months)
@@ -235,16 +237,19 @@ def trend(monthly: Iterable[Object]) -> dict[str, Json]:
     y = [(5 - month.average) / height for month in months]
     radius = [2 + 3 * math.sqrt(month.reviews / most) for month in months]
     recent = [[near for near in every_month if 0 <= month.number - near.number < 12] for month in months]
-    years = [(year, list(found)) for year, found in groupby(every_month, lambda month: month.number // 12)]
-    earlier, years = list(chain.from_iterable(found for _, found in years[:-MOST_YEARS])), years[-MOST_YEARS:]
+    every_year = [
+        (year, list(group)) for year, group in groupby(every_month, lambda month: month.number // 12)
+    ]
+    years = every_year[-MOST_YEARS:]
+    before = list(chain.from_iterable(group for _, group in every_year[:-MOST_YEARS]))
     return {
         "levels": [(stars, (5 - stars) / height) for stars in range(lowest, 6)],
         "januaries": [(at // 12, (at - first) / width) for at in range(first, last + 1) if at % 12 == 0],
         "dots": list(zip(x, y, radius, strict=True)),
         "line": list(zip(x, [(5 - _average(near)) / height for near in recent], strict=True)),
         "is_whole": len(months) == len(every_month),
-        "years": [(year, *_figures(found)) for year, found in years],
-        "before": (years[0][0], *_figures(earlier)) if earlier else None,
+        "years": [(year, *_figures(group)) for year, group in years],
+        "before": (years[0][0], *_figures(before)) if before else None,
     }
 
 
@@ -269,7 +274,7 @@ def _average(months: Sequence[Month]) -> float:
 
 # ---- Structured data: schema.org, for search engines ----
 
-# How a word of the category begins, and the schema.org type of such a business.
+# The beginning of a word in `business.category`, and the schema.org type of the business.
 TYPES_BY_WORD = {
     "chiropract": "MedicalBusiness",  # schema.org/Chiropractic is a system of medicine, not a business
     "clinic": "MedicalClinic",
@@ -284,12 +289,12 @@ TYPES_BY_WORD = {
 
 
 def structured_data(business: Object, urls: ServiceUrls) -> dict[str, Json]:
-    """The business alone: search engines take ratings and reviews of a business from others only."""
+    """The business without ratings and reviews: search engines do not accept a business's own."""
     address = business.get("address") or {}
     words = f" {one_line(business.get('category')).lower()}"
-    known_types = [kind for stem, kind in TYPES_BY_WORD.items() if f" {stem}" in words]
+    schema_types = [schema_type for stem, schema_type in TYPES_BY_WORD.items() if f" {stem}" in words]
     return {"@context": "https://schema.org", "@id": urls.home + "#business"} | _thing(
-        known_types[0] if known_types else "LocalBusiness",
+        schema_types[0] if schema_types else "LocalBusiness",
         name=one_line(business["name"]),
         description=paragraphs(business.get("description")),
         url=web_url(business.get("url")) or urls.home,
@@ -312,9 +317,9 @@ def structured_data(business: Object, urls: ServiceUrls) -> dict[str, Json]:
 
 
 def _thing(schema_type: str, /, **properties: Json) -> dict[str, Json]:
-    """The properties that are known, with their type; empty when none is."""
-    known = {name: value for name, value in properties.items() if value not in (None, "", [], {})}
-    return {"@type": schema_type} | known if known else {}
+    """The properties that have a value, with their type; empty if none has."""
+    present = {name: value for name, value in properties.items() if value not in (None, "", [], {})}
+    return {"@type": schema_type} | present if present else {}
 
 
 def _opening(entry: Object) -> dict[str, Json]:
@@ -331,7 +336,7 @@ def load_templates(directory: Path) -> Environment:
         loader=FileSystemLoader(directory),
         autoescape=select_autoescape(["html", "svg"]),
         undefined=StrictUndefined,
-        # What is printed loses the characters that HTML does not allow; a macro's result has lost them.
+        # Remove characters that HTML does not allow; the result of a macro has none left.
         finalize=lambda value: value if isinstance(value, Markup) else FORBIDDEN.sub("", str(value)),
         trim_blocks=True,
         lstrip_blocks=True,
@@ -358,23 +363,23 @@ def load_templates(directory: Path) -> Environment:
     return environment
 
 
-# ---- Pages of reviews: lists of them with a form, and one of them ----
+# ---- Pages of reviews: the list with its search form, and the page of one review ----
 
 
 def list_page(
-    templates: Environment, dataset: Dataset, urls: ServiceUrls, query: Query, found: ReviewList
+    templates: Environment, dataset: Dataset, urls: ServiceUrls, query: Query, matches: ReviewList
 ) -> bytes:
-    """A page of the reviews that `query` found, with the form, `text/html; charset=utf-8`."""
+    """A page of `matches`, the result of `query`, with the form, `text/html; charset=utf-8`."""
     values = filter_values(query)
-    number, last = query.offset // PAGE_SIZE + 1, last_page(found)
+    number, last = query.offset // PAGE_SIZE + 1, last_page(matches)
     return _form_page(
         templates,
         dataset,
         urls,
         values,
         issues={},
-        matched=found.frame["matched"],
-        reviews=decoded(found.reviews),
+        matched=matches.frame["matched"],
+        reviews=decoded(matches.reviews),
         words=loose_words(query.query or ""),
         number=number,
         last=last,
@@ -383,13 +388,17 @@ def list_page(
         url=list_url(urls, values, number),
         newer=list_url(urls, values, number - 1) if number > 1 else "",
         older=list_url(urls, values, number + 1) if number < last else "",
-        looser={name: list_url(urls, {k: v for k, v in values.items() if k != name}) for name in values},
-        ways_on=[] if found.reviews else _ways_on(dataset, urls, query),
+        looser={name: list_url(urls, _without(values, name)) for name in values},
+        ways_on=[] if matches.reviews else _ways_on(dataset, urls, query),
     )
 
 
+def _without(values: Mapping[str, str], name: str) -> dict[str, str]:
+    return {other: value for other, value in values.items() if other != name}
+
+
 def _ways_on(dataset: Dataset, urls: ServiceUrls, query: Query) -> list[tuple[str, str, int, str]]:
-    """What finds something where `query` does not: (filter to leave out, "", count, URL) or ("", word, …)."""
+    """Searches that find reviews if `query` does not: (omitted filter or "", only word or "", count, URL)."""
     left_out: list[dict[str, Any]] = [{name: None} for name in filter_values(query)]
     words = [word for word in dict.fromkeys((query.query or "").split()) if loose_words(word)][:MOST_WORDS]
     alone: list[dict[str, Any]] = [{"query": word} for word in words]
@@ -403,7 +412,7 @@ def _ways_on(dataset: Dataset, urls: ServiceUrls, query: Query) -> list[tuple[st
 
 
 def decoded(reviews: Iterable[Review]) -> list[Object]:
-    """The reviews in served form, as templates take them."""
+    """Reviews as objects for templates."""
     return [decode(bytes(review.json)) for review in reviews]
 
 
@@ -411,36 +420,38 @@ def wrong_list_page(
     templates: Environment,
     dataset: Dataset,
     urls: ServiceUrls,
-    given: Iterable[tuple[str, str]],
+    parameters: Iterable[tuple[str, str]],
     bad: BadQuery,
 ) -> bytes:
-    """The form as it was filled in with `given`, and what is wrong, `text/html; charset=utf-8`."""
-    values = {name: SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value) for name, value in given if value}
+    """The form with the submitted `parameters` and their errors, `text/html; charset=utf-8`."""
+    values = {name: SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value) for name, value in parameters if value}
     issues = {issue.parameter: issue.message for issue in bad.issues}
     return _form_page(templates, dataset, urls, values, issues=issues, url="")
 
 
 def filter_values(query: Query) -> dict[str, str]:
-    """The filters of a query as the form has them, by name in the order of the contract."""
-    asked = [(each.name, getattr(query, each.name)) for each in fields(query) if each.name not in PAGING]
-    return {name: value if isinstance(value, str) else f"{value:.15g}" for name, value in asked if value}
+    """The filters of a query by name, as the form submits them, in the order of the contract."""
+    filters = [
+        (field.name, getattr(query, field.name)) for field in fields(query) if field.name not in PAGING
+    ]
+    return {name: value if isinstance(value, str) else f"{value:.15g}" for name, value in filters if value}
 
 
-def last_page(found: ReviewList) -> int:
-    """The number of the last page of what was found; the first if that is nothing."""
-    matched: int = found.frame["matched"]
+def last_page(matches: ReviewList) -> int:
+    """The number of the last page; 1 without matches."""
+    matched: int = matches.frame["matched"]
     return max(1, math.ceil(matched / PAGE_SIZE))
 
 
 def list_url(urls: ServiceUrls, values: Mapping[str, str], number: int = 1) -> str:
-    """Where a page of the reviews is that pass these filters."""
+    """The URL of a page of the list with these filters."""
     return urls.selection(**values, page=number) if number > 1 else urls.selection(**values)
 
 
 def _form_page(
     templates: Environment, dataset: Dataset, urls: ServiceUrls, values: Mapping[str, str], **shown: Json
 ) -> bytes:
-    """The page of the list; the form offers `choices`, the labels of values by parameter."""
+    """The page of the list. `choices` of the form: labels of values, by parameter."""
     labels, services = service_labels(dataset), chain.from_iterable(map(sorted, dataset.services.values()))
     choices = {
         "mentions_technician": {name: name for name in _offered(dataset.technicians)},
@@ -456,9 +467,9 @@ def _offered(names: Iterable[str]) -> Iterable[str]:
 
 
 def review_page(templates: Environment, dataset: Dataset, urls: ServiceUrls, review: Review) -> bytes:
-    """The page of one review, whole, `text/html; charset=utf-8`."""
+    """The page of one review, uncut, `text/html; charset=utf-8`."""
     shown = decode(bytes(review.json))
-    newer, older = (each and decode(bytes(each.json)) for each in neighbours(dataset, review))
+    newer, older = (other and decode(bytes(other.json)) for other in neighbours(dataset, review))
     return rendered(
         templates,
         "review.html",
@@ -474,26 +485,26 @@ def review_page(templates: Environment, dataset: Dataset, urls: ServiceUrls, rev
 
 
 class BeyondLastPage(LookupError):
-    """The list that `query` asks for ends before the page that it asks for; `last` is its last one."""
+    """`query` requests a page after the last one of its list, whose number is `last`."""
 
     def __init__(self, query: Query, last: int):
         self.query, self.last = query, last
 
 
 def nowhere_page(templates: Environment, dataset: Dataset, urls: ServiceUrls, is_review: bool) -> bytes:
-    """What people read where there is no review, or nothing at all, `text/html; charset=utf-8`."""
+    """The page of a 404 response, about a review or about any other path, `text/html; charset=utf-8`."""
     return rendered(templates, "nowhere.html", dataset, urls, is_review=is_review, last=0)
 
 
 def beyond_page(templates: Environment, dataset: Dataset, urls: ServiceUrls, beyond: BeyondLastPage) -> bytes:
-    """What people read beyond the last page of a list, `text/html; charset=utf-8`."""
+    """The page of a 404 response for a page after the last one of a list, `text/html; charset=utf-8`."""
     last_url = list_url(urls, filter_values(beyond.query), beyond.last)
     shown = {"is_review": False, "last": beyond.last, "last_url": last_url}
     return rendered(templates, "nowhere.html", dataset, urls, **shown)
 
 
 def rendered(templates: Environment, name: str, dataset: Dataset, urls: ServiceUrls, **shown: Json) -> bytes:
-    """A template with what all of them need, and what is `shown` by this one."""
+    """A template, rendered with the variables of all templates and with `shown`, its own."""
     business = dataset.business
     language = business.get("language") or "en"
     common = {
@@ -511,21 +522,21 @@ def rendered(templates: Environment, name: str, dataset: Dataset, urls: ServiceU
     return templates.get_template(name).render(common, **shown).encode()
 
 
-# ---- Documents: the first page, and what is made at load for programs ----
+# ---- Documents that are made at load: the home page and the texts for programs ----
 
 
 def html_page(templates: Environment, dataset: Dataset, urls: ServiceUrls) -> bytes:
-    """The page, `text/html; charset=utf-8`. A section that has nothing to say disappears."""
+    """The home page without its empty sections, `text/html; charset=utf-8`."""
     return rendered(templates, "page.html", dataset, urls, **_shown(dataset, urls))
 
 
 def llms_text(templates: Environment, dataset: Dataset, urls: ServiceUrls) -> bytes:
-    """The page in Markdown for models (llmstxt.org), in UTF-8."""
+    """The home page in Markdown for language models (llmstxt.org), UTF-8."""
     return rendered(templates, "llms.txt", dataset, urls, **_shown(dataset, urls))
 
 
 def _shown(dataset: Dataset, urls: ServiceUrls) -> dict[str, Json]:
-    """What the first page and llms.txt have in common."""
+    """The variables of the home page and llms.txt."""
     business, insights = dataset.business, dataset.insights
     entities = {kind: by_mentions(insights["entities"][kind], MOST_ENTITIES) for kind in ENTITY_KINDS}
     quote = one_line(insights.get("pull_quote"), MOST_LINE).strip(QUOTATION_MARKS)
@@ -552,12 +563,13 @@ def _shown(dataset: Dataset, urls: ServiceUrls) -> dict[str, Json]:
 
 
 def lead_review(dataset: Dataset) -> Object | None:
-    """The newest review that says something, whatever its stars; for the first screen without a quotation."""
-    return next((each for each in dataset.newest if len(paragraphs(each["text"])) >= SHORTEST_LEAD), None)
+    """The newest review with some text, whatever its stars, for a home page without a quotation."""
+    written = (review for review in dataset.newest if len(paragraphs(review["text"])) >= SHORTEST_LEAD)
+    return next(written, None)
 
 
 def sitemap(dataset: Dataset, urls: ServiceUrls, most: int = MOST_IN_SITEMAP) -> bytes:
-    """The pages for people with the days of their last changes (sitemaps.org), `application/xml`."""
+    """The URLs of the pages with the days of their last changes (sitemaps.org), `application/xml`."""
     newest = max((review.changed_day for review in dataset.reviews), default="")
     listed = dataset.reviews[:most]
     pages = [(urls.review_page(review.id), review.changed_day) for review in listed]
@@ -572,7 +584,7 @@ def _sitemap_entry(address: str, day: str) -> str:
 
 
 def robots_text(urls: ServiceUrls) -> bytes:
-    """robots.txt (RFC 9309), `text/plain`: everything may be read but the endpoints that take POST only."""
+    """robots.txt (RFC 9309), `text/plain`: everything is allowed but endpoints that accept only POST."""
     posted = [urlsplit(url).path for url in (urls.mcp, urls.hub) if url]
     return "".join(
         [
@@ -590,15 +602,15 @@ def favicon(templates: Environment) -> bytes:
 
 
 def style_source(templates: Environment, name: str) -> str:
-    """How a Content-Security-Policy names the style sheet that templates know by this name."""
+    """The source expression of a Content-Security-Policy for the style sheet in this template variable."""
     digest = hashlib.sha256(str(templates.globals[name]).encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
 def page_headers(templates: Environment) -> tuple[tuple[str, str], ...]:
-    """What a browser may do with the page: apply its style, and run no script at all."""
+    """The policies of a page: it may use its own style sheet and run no script."""
     style = style_source(templates, "style")
-    policy = (  # `connect-src` is for auditing tools, which fetch robots.txt from within the page
+    policy = (  # `connect-src` lets auditing tools fetch robots.txt from within the page
         f"default-src 'none'; style-src {style}; img-src 'self'; connect-src 'self';"
         " base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'"
     )

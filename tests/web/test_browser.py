@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
@@ -33,6 +34,8 @@ Chrome = webdriver.Chrome
 OFFLINE = ["--headless", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
 OFFLINE += ["--disable-component-update", "--no-first-run"]
 OFFLINE += ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
+pytestmark = pytest.mark.slow
+
 DATA_FILES = {"empty": (SMALLEST,), "hostile": attacking_files()}
 
 
@@ -94,16 +97,21 @@ def open_page(
     width: int = 1440,
     scheme: str = "light",
     path: str = "/",
-    text_percent: int = 100,
     forced_colors: str = "none",
 ) -> None:
-    """A page in a viewport of this width, in a light or a dark colour scheme, with text of this size."""
+    """Open a page in a viewport of this width, in a light or a dark colour scheme."""
     features = {"prefers-color-scheme": scheme, "forced-colors": forced_colors}
     preferences = [{"name": name, "value": value} for name, value in features.items()]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": preferences})
+    resize(browser, width)
+    browser.get(service.base_url + (newest_path(service) if path == NEWEST else path))
+    resize(browser, width)  # with the size of text, which only a loaded page takes
+
+
+def resize(browser: Chrome, width: int, text_percent: int = 100) -> None:
+    """Give the viewport this width in pixels, and text this size."""
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    browser.get(service.base_url + (newest_path(service) if path == NEWEST else path))
     sizes = {"standard": 16 * text_percent // 100, "fixed": 13 * text_percent // 100}
     browser.execute_cdp_cmd("Page.setFontSizes", {"fontSizes": sizes})
 
@@ -135,12 +143,13 @@ def test_a_page_loads_without_a_complaint_and_asks_no_other_host(
 
 
 @pytest.mark.parametrize("path", [*PATHS, *FRAMES])
-@pytest.mark.parametrize("width", [320, 390, 820, 1440])
-def test_nothing_scrolls_sideways(browser: Chrome, service: Address, width: int, path: str) -> None:
-    open_page(browser, service, width, path=path)
-    root = "document.documentElement"
-    scrolled, shown = in_page(browser, f"[{root}.scrollWidth, {root}.clientWidth]")
-    assert scrolled == shown <= width
+def test_no_page_scrolls_sideways(browser: Chrome, service: Address, path: str) -> None:
+    open_page(browser, service, path=path)
+    scrolled = {}
+    for width in (320, 390, 820, 1440):
+        resize(browser, width)
+        scrolled[width] = in_page(browser, "document.documentElement.scrollWidth")
+    assert all(scrolled[width] <= width for width in scrolled), scrolled
 
 
 # What reaches beyond the screen, or beyond its own box, and each number that is broken into two lines.
@@ -167,16 +176,18 @@ BROKEN = r"""const edge = document.documentElement.clientWidth, broken = [];
 
 
 @pytest.mark.parametrize("path", ["/", "/reviews", WRONG, NEWEST, "/embed"])
-@pytest.mark.parametrize(
-    ("width", "text_percent"), [(320, 150), (320, 200), (360, 150), (360, 200), (390, 100)]
-)
 def test_large_text_on_a_narrow_screen_fits_and_breaks_no_number(
-    browser: Chrome, data_set: Address, width: int, text_percent: int, path: str
+    browser: Chrome, data_set: Address, path: str
 ) -> None:
-    open_page(browser, data_set, width, path=path, text_percent=text_percent)
+    open_page(browser, data_set, 390, path=path)
     browser.execute_script(UNFOLD)
-    size = in_page(browser, "getComputedStyle(document.documentElement).fontSize")
-    assert (size, browser.execute_script(BROKEN)) == (f"{16 * text_percent // 100}px", [])
+    found = {}
+    for width, text_percent in ((320, 150), (320, 200), (360, 150), (360, 200), (390, 100)):
+        resize(browser, width, text_percent)
+        size = in_page(browser, "getComputedStyle(document.documentElement).fontSize")
+        found[width, size] = browser.execute_script(BROKEN)
+    sizes = [(320, "24px"), (320, "32px"), (360, "24px"), (360, "32px"), (390, "16px")]
+    assert found == {size: [] for size in sizes}
 
 
 def test_the_home_page_on_a_phone_folds_what_is_for_developers(browser: Chrome, sample: Address) -> None:
@@ -219,7 +230,7 @@ def test_the_footer_of_a_short_page_is_at_the_end_of_the_screen(
 
 
 @pytest.mark.parametrize("path", [*PATHS, *FRAMES])
-@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1440, "light"), (1440, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1440, "light")])
 def test_axe_finds_no_fault(browser: Chrome, service: Address, width: int, scheme: str, path: str) -> None:
     open_page(browser, service, width, scheme, path)
     browser.execute_script(UNFOLD)
@@ -303,7 +314,7 @@ def test_the_keyboard_begins_at_a_skip_link_and_sees_where_it_is(
     ("path", "kept", "left_out"),
     [("/", "#reviews", ["#developers"]), ("/reviews", "article", [".search", "nav", ".pages"])],
 )
-def test_paper_shows_reviews_and_leaves_out_what_is_for_programs_and_fingers(
+def test_a_printed_page_has_reviews_but_no_forms_and_endpoints(
     browser: Chrome, sample: Address, path: str, kept: str, left_out: list[str]
 ) -> None:
     open_page(browser, sample, path=path)
@@ -342,19 +353,35 @@ def top(browser: Chrome, selector: str) -> float:
     return float(in_page(browser, f"document.querySelector('{selector}').getBoundingClientRect().top"))
 
 
-def test_on_a_phone_the_form_leaves_room_for_a_review_and_without_insights_no_screen_is_half_empty(
-    browser: Chrome, tmp_path: Path
-) -> None:
+@pytest.fixture(scope="module")
+def bare_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
+    """180 reviews of one sentence, and no insights but those that are counted."""
     reviews = [review(f"{number:03}") | {"text": "Fast, kind and fair."} for number in range(180)]
-    with daemon(data=write_files(tmp_path, {"business": {"name": "Ann's"}, "reviews": reviews})) as plain:
-        open_page(browser, plain, 360, path="/reviews")
-        assert top(browser, "article") < 740 and top(browser, "details") < 600
-        assert top(browser, "#rating") == top(browser, ".first button"), "one line has stars and button"
-        for width in (1440, 820, 360):
-            open_page(browser, plain, width)
-            for upper, lower in (("h1", ".lead"), (".lead", ".search"), (".search", "main section")):
-                gap = top(browser, lower) - top(browser, upper)
-                assert 0 < gap < 450 if width > 820 else gap < 600, (width, lower)
+    data = write_files(tmp_path_factory.mktemp("bare"), {"business": {"name": "Ann's"}, "reviews": reviews})
+    with daemon(data=data) as address:
+        yield address
+
+
+def test_on_a_phone_the_search_form_leaves_room_for_a_review(browser: Chrome, bare_service: Address) -> None:
+    open_page(browser, bare_service, 360, path="/reviews")
+    assert top(browser, "article") < 740 and top(browser, "details") < 600
+    assert top(browser, "#rating") == top(browser, ".first button"), "one line has stars and button"
+
+
+@pytest.mark.parametrize(("width", "largest_gap"), [(1440, 450), (820, 600), (360, 600)])
+def test_without_insights_no_screen_is_half_empty(
+    browser: Chrome, bare_service: Address, width: int, largest_gap: int
+) -> None:
+    open_page(browser, bare_service, width)
+    tops = [top(browser, selector) for selector in ("h1", ".lead", ".search", "main section")]
+    assert all(0 < lower - upper < largest_gap for upper, lower in pairwise(tops)), tops
+
+
+def test_a_home_page_without_reviews_has_no_gap_above_its_footer(browser: Chrome, tmp_path: Path) -> None:
+    with daemon(data=write_files(tmp_path, SMALLEST)) as empty:
+        open_page(browser, empty)
+        end = in_page(browser, "document.querySelector('#developers').getBoundingClientRect().bottom")
+        assert end == top(browser, "footer")
 
 
 def test_words_found_are_marked_in_a_light_colour_on_paper(browser: Chrome, sample: Address) -> None:
@@ -429,54 +456,60 @@ def luminance(colour: tuple[int, ...]) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-# The page's colour scheme and ground, words of the frame's address, more of its style, and the ground that is
-# seen then. A ground that is None follows the system, or is the browser's.
+# By website: its colour scheme, its background, parameters of the frame, more of the frame's style, and the
+# background that the frame has then. The background None is that of the system, or the browser's choice.
 SITES = {
     "light": ("light", LIGHT, "", "", LIGHT),
     "light only": ("normal", LIGHT, "", "", LIGHT),
-    "dark": ("dark", DARK, "?theme=dark", "", DARK),
-    "dark without a scheme": ("normal", DARK, "?theme=dark", "color-scheme:dark", DARK),
-    "dark by mistake": ("normal", DARK, "?theme=dark", "", None),
+    "dark": ("dark", DARK, "&theme=dark", "", DARK),
+    "dark without a scheme": ("normal", DARK, "&theme=dark", "color-scheme:dark", DARK),
+    "dark by mistake": ("normal", DARK, "&theme=dark", "", None),
     "either by the wrong theme": ("light dark", None, "", "", None),
-    "either": ("light dark", None, "?theme=auto", "", None),
+    "either": ("light dark", None, "&theme=auto", "", None),
 }
 
 
-def lines_to_copy(browser: Chrome, service: Address, query: str = "", style: str = "") -> list[str]:
-    """The badge and the frame as the first page has them, with more in the frame's address and style."""
-    open_page(browser, service)
+@pytest.fixture(scope="module")
+def lines_to_copy(browser: Chrome, sample: Address) -> tuple[str, str]:
+    """The HTML of the badge and of the frame that the home page has for other websites."""
+    open_page(browser, sample)
     find = "[...document.querySelectorAll('#website + .clients pre')].map(each => each.textContent)"
     badge, frame = in_page(browser, find)
-    return [badge, frame.replace('/embed"', f'/embed{query}"').replace('style="', f'style="{style};')]
+    return badge, frame
 
 
 def open_website(browser: Chrome, website: Website, width: int, system: str = "light") -> tuple[int, int]:
-    """The page with its frame loaded: the height that the frame has, and the height of its content."""
+    """Open the website and wait for its frame; the height of the frame, and the height of its content."""
     open_page(browser, Address(0, 0, website.url.removesuffix("/")), width, system)
     browser.switch_to.frame(0)
     WebDriverWait(browser, 10).until(lambda browser: in_page(browser, "document.readyState") == "complete")
-    held, needed = in_page(browser, "[innerHeight, document.documentElement.offsetHeight]")
+    frame_height, content_height = in_page(browser, "[innerHeight, document.documentElement.offsetHeight]")
     browser.switch_to.default_content()
-    return held, needed
+    return frame_height, content_height
+
+
+def frame_box(browser: Chrome) -> dict[str, float]:
+    """The position and size of the frame."""
+    box: dict[str, float] = in_page(
+        browser, "document.querySelector('iframe').getBoundingClientRect().toJSON()"
+    )
+    return box
 
 
 @pytest.mark.parametrize("site", SITES)
 @pytest.mark.parametrize("system", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1200])
-def test_a_page_of_another_origin_shows_badge_and_frame_on_a_ground_on_which_they_can_be_read(
-    browser: Chrome, sample: Address, website: Website, site: str, system: str, width: int
+def test_a_frame_is_readable_on_the_website_of_another_origin(
+    browser: Chrome, website: Website, lines_to_copy: tuple[str, str], site: str, system: str
 ) -> None:
-    scheme, ground, query, style, expected = SITES[site]
-    badge, frame = lines_to_copy(browser, sample, query, style)
+    scheme, ground, parameters, style, expected = SITES[site]
+    badge, frame = lines_to_copy
+    frame = frame.replace('/embed"', f'/embed?limit=1{parameters}"').replace('style="', f'style="{style};')
     own = ground or (LIGHT if system == "light" else DARK)
     website.page = OWNER_PAGE.format(scheme=scheme, ground=f"rgb{own}", badge=badge, frame=frame)
-    browser.get_log("performance"), browser.get_log("browser")
-    held, needed = open_website(browser, website, width, system)
-    assert browser.execute_async_script(SHIFTS) == []
-    assert in_page(browser, "document.querySelector('img').naturalWidth") == 252
-    room = in_page(browser, "document.querySelector('iframe').getBoundingClientRect().toJSON()")
-    assert (room["width"], held >= needed) == (width, True)
-    seen = colour_at(browser, room["x"] + 2, room["y"] + 2)
+    browser.get_log("browser")
+    open_website(browser, website, 1200, system)
+    box = frame_box(browser)
+    seen = colour_at(browser, box["x"] + 2, box["y"] + 2)
     assert expected in (None, seen)
     browser.switch_to.frame(0)
     text = tuple(map(int, re.findall("[0-9]+", in_page(browser, "getComputedStyle(document.body).color"))))
@@ -484,16 +517,49 @@ def test_a_page_of_another_origin_shows_badge_and_frame_on_a_ground_on_which_the
     darker, lighter = sorted(luminance(each) + 0.05 for each in (seen, text))
     assert lighter / darker > 7
     assert browser.get_log("browser") == []
+
+
+def test_badge_and_frame_load_nothing_but_themselves(
+    browser: Chrome, sample: Address, website: Website, lines_to_copy: tuple[str, str]
+) -> None:
+    badge, frame = lines_to_copy
+    website.page = OWNER_PAGE.format(scheme="normal", ground="#fff", badge=badge, frame=frame)
+    browser.get_log("performance")
+    open_website(browser, website, 1200)
+    assert in_page(browser, "document.querySelector('img').naturalWidth") == 252
     messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    sent = {each["params"]["request"]["url"] for each in messages if each["method"] == REQUEST}
-    asked = {f"{sample.base_url}/{each}" for each in ("badge.svg", f"embed{query}")}
-    assert sent - {website.url, "data:,"} == asked
+    urls = {message["params"]["request"]["url"] for message in messages if message["method"] == REQUEST}
+    own = {f"{sample.base_url}/{path}" for path in ("badge.svg", "embed")}
+    assert urls - {website.url, "data:,"} == own
+
+
+@pytest.mark.parametrize("width", [320, 390, 600, 820, 1200])
+def test_a_frame_keeps_enough_room_for_three_reviews(
+    browser: Chrome, website: Website, lines_to_copy: tuple[str, str], width: int
+) -> None:
+    badge, frame = lines_to_copy
+    fixed = frame.replace("frame-sizing:content-height", "")  # which would make room after loading
+    website.page = OWNER_PAGE.format(scheme="normal", ground="#fff", badge=badge, frame=fixed)
+    frame_height, content_height = open_website(browser, website, width)
+    assert frame_height >= content_height
+    assert frame_box(browser)["width"] == in_page(browser, "document.documentElement.clientWidth")
+
+
+@pytest.mark.parametrize("width", [390, 1200])
+def test_nothing_shifts_when_a_frame_loads(
+    browser: Chrome, website: Website, lines_to_copy: tuple[str, str], width: int
+) -> None:
+    badge, frame = lines_to_copy
+    short = frame.replace('/embed"', '/embed?limit=1"')  # fits its room with any font
+    website.page = OWNER_PAGE.format(scheme="normal", ground="#fff", badge=badge, frame=short)
+    open_website(browser, website, width)
+    assert browser.execute_async_script(SHIFTS) == []
 
 
 def test_a_frame_whose_style_is_blocked_has_the_size_of_its_attributes(
-    browser: Chrome, sample: Address, website: Website
+    browser: Chrome, sample: Address, website: Website, lines_to_copy: tuple[str, str]
 ) -> None:
-    badge, frame = lines_to_copy(browser, sample)
+    badge, frame = lines_to_copy
     policy = (
         f"<meta http-equiv=Content-Security-Policy content=\"style-src 'self'; frame-src {sample.base_url}\">"
     )
@@ -501,19 +567,16 @@ def test_a_frame_whose_style_is_blocked_has_the_size_of_its_attributes(
     website.page = page.replace("<title>", f"{policy}<title>")
     open_website(browser, website, 390)
     browser.get_log("browser")  # has complaints about the blocked style
-    room = in_page(browser, "document.querySelector('iframe').getBoundingClientRect().toJSON()")
-    assert (room["width"] > 360, room["height"]) == (True, 904), "with the border of 2 pixels"
+    box = frame_box(browser)
+    assert (box["width"] > 360, box["height"]) == (True, 904), "with the border of 2 pixels"
 
 
 @pytest.mark.parametrize("width", [390, 1200])
-def test_a_frame_grows_with_its_content_where_the_browser_can_and_scrolls_where_it_cannot(
-    browser: Chrome, sample: Address, website: Website, width: int
+def test_a_frame_grows_with_its_content(
+    browser: Chrome, website: Website, lines_to_copy: tuple[str, str], width: int
 ) -> None:
-    badge, frame = lines_to_copy(browser, sample)
+    badge, frame = lines_to_copy
     low = re.sub("min-height:[^;]*", "min-height:10rem", frame)
-    heights = []
-    for each in (low, low.replace("frame-sizing:content-height", "")):
-        website.page = OWNER_PAGE.format(scheme="normal", ground="#fff", badge=badge, frame=each)
-        heights.append(open_website(browser, website, width))
-    (grown, needed), (kept, _) = heights
-    assert (grown, kept) == (needed, 160)
+    website.page = OWNER_PAGE.format(scheme="normal", ground="#fff", badge=badge, frame=low)
+    frame_height, content_height = open_website(browser, website, width)
+    assert frame_height == content_height > 160

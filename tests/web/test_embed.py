@@ -83,7 +83,7 @@ def ids(reviews: list[Any], most: int) -> list[str]:
 @pytest.mark.parametrize(
     "limit, count", [("", 3), ("1", 1), ("10", 10), ("0", 3), ("11", 3), ("x", 3), ("\udcff", 3)]
 )
-def test_the_frame_has_the_newest_reviews_and_a_wrong_limit_counts_as_absent(limit: str, count: int) -> None:
+def test_the_frame_has_as_many_of_the_newest_reviews_as_limit_says(limit: str, count: int) -> None:
     document = frame(limit=limit)
     assert shown_ids(document) == ids(REVIEWS, count)
     assert "Newest first, not chosen by rating." in document
@@ -94,18 +94,18 @@ def test_subjects_select_and_an_unknown_one_and_the_rating_do_not() -> None:
     massages = [each for each in REVIEWS if "massage-therapy" in each["mentioned_services"]]
     document = frame(mentions_service="MASSAGE therapy")
     assert shown_ids(document) == ids(massages, 3) != ids(REVIEWS, 3)
-    assert "Those that speak of <bdi>Massage therapy</bdi>, newest first, not chosen by rating." in document
+    assert "Reviews mentioning <bdi>Massage therapy</bdi>, newest first, not chosen by rating." in document
     here = f"{URLS.review_list}?mentions_service=MASSAGE+therapy"
-    assert f'<a href="{here}">All {len(massages)} of these</a>' in document
+    assert f'<a href="{here}">All {len(massages)} of them</a>' in document
     of_okafor = [each for each in massages if "Dr. Tobias Okafor" in each["mentioned_technicians"]]
     both = frame(mentions_service="massage-therapy", mentions_technician="okafor")
     assert shown_ids(both) == ids(of_okafor, 3)
-    assert "speak of <bdi>Dr. Tobias Okafor</bdi>, <bdi>Massage therapy</bdi>, newest" in both
+    assert "mentioning <bdi>Dr. Tobias Okafor</bdi>, <bdi>Massage therapy</bdi>, newest" in both
     everybody = frame(mentions_technician="dr", mentions_service="massage-therapy")
-    assert everybody.partition("speak of ")[2].partition(", newest")[0].count("<bdi>") == 3
+    assert everybody.partition("mentioning ")[2].partition(", newest")[0].count("<bdi>") == 3
     review = {"id": "a", "author": "A", "rating": 5, "date": "2026-01-01", "mentioned_services": ["x"]}
     unlabelled = frame(dataset_of(SMALLEST | {"reviews": [review]}), mentions_service="X")
-    assert "speak of <bdi>x</bdi>, newest" in unlabelled
+    assert "mentioning <bdi>x</bdi>, newest" in unlabelled
     for odd in ({"mentions_service": "none"}, {"mentions_technician": ","}, {"min_rating": "5"}):
         assert frame(**odd) == frame()
 
@@ -125,7 +125,7 @@ def test_a_long_review_is_cut_and_leads_to_the_whole_one() -> None:
     review = {"id": "a", "author": "A", "rating": 5, "date": "2026-01-01"}
     for length, is_cut in ((280, False), (281, True)):
         document = frame(dataset_of(SMALLEST | {"reviews": [review | {"text": "x" * length}]}))
-        assert ("The whole review" in document) is is_cut
+        assert ("Read the whole review" in document) is is_cut
         assert ("x" * length in document) is not is_cut
 
 
@@ -175,10 +175,10 @@ def test_every_answer_of_the_frame_has_its_own_policy(asked: dict[str, str], sta
     found, headers, body = ask(**asked)
     assert found == status
     assert headers.items() >= POLICY.items()
-    assert status == 200 or b"cannot be shown here at the moment" in body
+    assert status == 200 or b"cannot be shown at the moment" in body
 
 
-def test_what_the_server_refuses_and_a_fault_of_ours_are_a_page_with_that_policy_too(
+def test_an_error_of_the_server_is_a_frame_with_its_policy(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/embed", "HTTP_HOST": "a"}

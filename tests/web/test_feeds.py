@@ -134,7 +134,7 @@ def test_ids_name_the_host_of_the_service_whatever_the_business_has() -> None:
             assert root.findtext(f"{ATOM}id") == f"tag:{authority},2026:reviews"
 
 
-def test_a_review_that_was_published_nowhere_else_has_its_page_and_no_hub_is_named_where_none_runs() -> None:
+def test_a_review_without_a_source_url_links_to_its_page() -> None:
     dataset = loaded(a_file(review("a"), review("b", source_url="https://s.example/\ufffeb")))
     assert [item.get("url") for item in json_items(dataset)] == [
         "https://s.example/\ufffeb",

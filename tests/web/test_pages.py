@@ -185,7 +185,7 @@ def curl_lines(text: str) -> list[str]:
 
 @given(hostile_text)
 @example(ALL_AT_ONCE)
-def test_no_text_breaks_out_of_its_line_for_models_or_is_in_a_line_for_the_shell(text: str) -> None:
+def test_no_text_breaks_out_of_its_line_in_llms_txt(text: str) -> None:
     told, tame = llms(dataset_of(*files_saying(text))), llms(TAME[1])
     beginnings = "(?m)^(?:## [A-Z][a-z ]*|[#>-].)?"
     absent = {"Email", "Telephone"}  # of a text that is no address, or has no words
@@ -268,7 +268,7 @@ def test_pages_stay_small_whatever_the_files_hold() -> None:
     assert len(llms(SAMPLE).encode()) <= 12 * 1024
     people = listed.partition('id="mentions_technician"')[2].partition("</select>")[0]
     assert people.count("<option") == 1 + 60
-    limits = {"08:00": 14, "Upton": 12, " praise, ": 10, '"details"': 16, 'scope="row"': 32, "<article": 12}
+    limits = {"08:00": 14, "Upton": 12, " positive, ": 11, '"details"': 16, 'scope="row"': 32, "<article": 12}
     shown = document.partition("<body>")[2]
     assert {each: shown.count(each) for each in limits} == limits
     data = json.loads(Read(document).raw("script"))
@@ -321,7 +321,7 @@ def test_half_stars_count_in_the_bar_below_them() -> None:
     assert pages.distribution(dataset) == bars
 
 
-def test_the_chart_has_a_dot_for_each_month_a_line_of_averages_and_figures_by_year() -> None:
+def test_the_chart_has_a_dot_a_month_and_a_line_of_averages() -> None:
     rated_months = (("2025-03", 4, None), ("2024-11", 3, 4), ("2025-01", 5, 4), ("2025-02", 4, 1))
     given = [{"month": m, "average_rating": stars, "review_count": n} for m, stars, n in rated_months]
     unrated = {"month": "2026-01", "average_rating": None, "review_count": 9}
@@ -342,7 +342,7 @@ def test_the_chart_has_a_dot_for_each_month_a_line_of_averages_and_figures_by_ye
     assert pages.trend([given[2] | {"review_count": 9}] * 2) == {}, "two months"
 
 
-def test_the_chart_spans_sixty_months_and_years_before_fifteen_are_told_together() -> None:
+def test_the_chart_spans_sixty_months_and_its_list_fifteen_years() -> None:
     months = [(year, month) for year in range(2010, 2027) for month in range(1, 13)]
     given = [{"month": f"{y}-{m:02}", "review_count": 2, "average_rating": 1 + y % 5} for y, m in months]
     trend = pages.trend(given)
@@ -382,9 +382,9 @@ def test_structured_data_name_the_kind_of_business(category: str, kind: str) -> 
 
 
 @pytest.mark.parametrize("length", [19, 20, 280, 281])
-def test_the_first_screen_has_a_review_of_some_words_and_its_beginning_only(length: int) -> None:
+def test_the_first_screen_has_the_beginning_of_a_written_review(length: int) -> None:
     found = Read(home_page(dataset_of(SMALLEST | {"reviews": [rated(5, text="w" * length)]}))).text
-    assert ("The newest review in words" in found) is (length >= 20)
+    assert ("The newest written review" in found) is (length >= 20)
     assert ("w" * length in found) is (length <= 280)
 
 
@@ -394,7 +394,7 @@ STORED = sorted(Path(__file__).with_name("snapshots").glob("*/*.html"))
 
 
 @pytest.mark.parametrize("path", STORED, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_every_page_has_steps_of_headings_told_drawings_and_places_for_its_links(path: Path) -> None:
+def test_every_page_has_headings_in_order_labels_and_link_targets(path: Path) -> None:
     found = Read(path.read_text(encoding="utf-8"))
     levels = [int(tag[1]) for tag, _ in found.opened if re.fullmatch("h[1-6]", tag)]
     assert levels[0] == levels.count(1) == 1
@@ -410,7 +410,7 @@ def test_every_page_has_steps_of_headings_told_drawings_and_places_for_its_links
     assert [each.get("name") for each in found.all("meta")].count("description") == 1
 
 
-def test_the_policy_allows_the_style_of_the_page_which_asks_nothing_of_others_and_no_script() -> None:
+def test_the_policy_of_pages_allows_their_style_and_no_script() -> None:
     style = Read(home_page(SAMPLE)).raw("style")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = (
@@ -432,7 +432,7 @@ def every_text(dataset: Dataset) -> list[str]:
     return [*(Read(document).text for document in documents), llms(dataset)]
 
 
-def test_reviews_are_called_verified_only_with_the_policy_that_every_page_then_shows() -> None:
+def test_reviews_are_called_verified_only_with_a_review_policy() -> None:
     where = "published on google, facebook, yelp, healthgrades and larkspurhollow.example"
     unproven = changed({"business": {"name": "Ann's"}})
     checked = changed({"business": {"name": "Ann's", "review_policy": "We ask <everybody>."}})
@@ -474,7 +474,7 @@ def test_values_of_any_characters_stay_in_the_links_of_a_list() -> None:
     assert 'value="\ufffd"' in wrong_list_page(SAMPLE, query="\udcff")
 
 
-def test_the_form_offers_names_of_200_characters_and_a_service_without_a_label_by_its_id() -> None:
+def test_the_form_offers_names_of_at_most_200_characters() -> None:
     names = {"mentioned_technicians": ["n" * 200, "m" * 201], "mentioned_services": ["no_label"]}
     form = list_page(dataset_of(SMALLEST | {"reviews": [rated(5, **names)]}))
     assert re.findall('<option value="([^"]+)"', form)[-3:] == ["n" * 200, "no_label", "unknown"]
@@ -490,13 +490,13 @@ def test_where_nothing_matches_every_way_on_finds_what_it_says() -> None:
         pairs = parse_qsl(html.unescape(query))
         found = in_any_order(SAMPLE, query_of_page(CONTRACT.list_parameters, pairs, pages.PAGE_SIZE))
         assert found.frame["matched"] == int(count) > 0
-    assert "These find something" not in list_page(SAMPLE, query="zzz yyy", source="nowhere")
+    assert "Similar searches" not in list_page(SAMPLE, query="zzz yyy", source="nowhere")
 
 
 def test_more_than_eight_words_are_not_looked_for_which_is_said() -> None:
     eight = "a b c d e f g h"
     assert "first 8 words" not in list_page(SAMPLE, query=eight)
-    assert "Only the first 8 words were looked for." in list_page(SAMPLE, query=f"{eight} zzz")
+    assert "Only the first 8 words were searched for." in list_page(SAMPLE, query=f"{eight} zzz")
 
 
 @pytest.mark.parametrize(
@@ -520,9 +520,7 @@ def test_more_than_eight_words_are_not_looked_for_which_is_said() -> None:
      ("a " + "y" * 2000 + " find a", "find a", f"<mark>a</mark> {'y' * 997}…"),
      ("y" * 2000 + " z find me", "find", "…z <mark>find</mark> me")],
 )  # fmt: skip
-def test_words_are_marked_as_they_are_found_and_long_texts_are_cut_around_them(
-    text: str, query: str, shown: str
-) -> None:
+def test_words_are_marked_and_long_texts_are_cut_around_them(text: str, query: str, shown: str) -> None:
     assert pages.marked(text, loose_words(query)) == shown
 
 
@@ -535,7 +533,7 @@ def test_the_page_of_a_review_has_all_of_it() -> None:
 # ---- Texts for programs ----
 
 
-def test_the_sitemap_has_the_pages_and_the_newest_reviews_with_the_days_of_their_changes() -> None:
+def test_the_sitemap_has_pages_and_reviews_with_the_days_of_changes() -> None:
     reply = {"text": "Thanks", "date": "2026-02-01T00:00:00Z"}
     reviews = [rated(5, id="a&b", date="2026-01-03T01:00:00Z"), rated(4, id="c", owner_reply=reply)]
     dataset = dataset_of(SMALLEST | {"reviews": reviews})
