@@ -1,1 +1,1 @@
-"""`reviewsd-insights`: a language model of the owner's choice reads the reviews."""
+"""`reviewsd-insights`: a language model of the owner's choice annotates the reviews."""

@@ -1,7 +1,7 @@
-"""The server of the model: one request, one answer, and what its refusals mean.
+"""HTTP client of a language model: sends a prompt, retries while the server is busy, classifies errors.
 
-The protocol is `POST {base}/chat/completions`, which OpenAI, Ollama, llama.cpp, LM Studio and vLLM share. No
-redirect is followed, and no message of this module has the key.
+The protocol is `POST {base}/chat/completions`, as OpenAI, Ollama, llama.cpp, LM Studio and vLLM speak it. The
+client follows no redirect, and no message of this module contains the key. It knows nothing of files.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from reviewslib.dataset.strict_json import Json, encode
 
 OPENAI_HOST, OPENAI_KEY = "api.openai.com", "OPENAI_API_KEY"
 LARGEST_ANSWER_BYTES = 4 * 1024 * 1024
-LONGEST_PAUSE_SECONDS = 60.0  # where a busy server does not say how long to wait
+LONGEST_PAUSE_SECONDS = 60.0  # if a busy server sends no Retry-After
 
 
 class Stopped(Exception):
-    """No further request makes sense; the text is a sentence that says why."""
+    """The command cannot go on; the text gives the reason."""
 
 
 # ---- Address and key ----
@@ -40,8 +40,8 @@ def is_this_machine(host: str) -> bool:
     return host == "localhost"
 
 
-def address_of(base: str) -> str:
-    """The address to which requests for `base` go. Raises Stopped."""
+def request_url(base: str) -> str:
+    """The URL of the requests to a server. Raises Stopped unless it is https or on this machine."""
     with suppress(ValueError):
         url = urlsplit(base)
         is_private = url.scheme == "https" or (url.scheme == "http" and is_this_machine(url.hostname or ""))
@@ -51,37 +51,40 @@ def address_of(base: str) -> str:
 
 
 def key_for(base: str, variable: str, environment: Mapping[str, str]) -> str:
-    """The key for a server, empty for none: that of the variable, or OpenAI's for OpenAI. Raises Stopped."""
+    """The key for the server at `base`, empty if it needs none. Raises Stopped if the variable has no key.
+
+    `variable` names an environment variable; without it, OPENAI_API_KEY applies to OpenAI's own host only.
+    """
     name = variable or (OPENAI_KEY if urlsplit(base).hostname == OPENAI_HOST else "")
     key = environment.get(name, "").strip()
     if name and not re.fullmatch("[!-~]+", key):
-        raise Stopped(f"the environment variable {name} holds no key")
+        raise Stopped(f"the environment variable {name} contains no key")
     return key
 
 
-# ---- Statuses that are no success ----
+# ---- Error responses ----
 
-REFUSED_KEY = "the server refuses the key; --key-variable names the environment variable that holds it"
-NO_CREDIT = "the quota or the credit at the server is used up"
+REFUSED_KEY = "the server refuses the key; name its environment variable with --key-variable"
+NO_CREDIT = "the quota or credit at the server is used up"
 STOPPING = {401: REFUSED_KEY, 403: REFUSED_KEY, 402: NO_CREDIT}
-UNUSABLE = {400, 413, 422, 500}  # perhaps only for these reviews
-BUSY = {408, 429, 502, 503, 504, 529}  # 503 also while a model is loaded
+UNUSABLE = {400, 413, 422, 500}  # a smaller request may succeed
+BUSY = {408, 429, 502, 503, 504, 529}  # 503 also while the model is loading
 
 
 def pause_seconds(status: int, headers: Mapping[str, str], body: bytes, attempt: int) -> float:
-    """How long to wait before the same request is sent again. Raises Stopped and BadAnswer."""
+    """The pause before a retry. Raises BadAnswer if a smaller request may succeed, Stopped if none can."""
     if status in UNUSABLE:
         raise BadAnswer(f"status {status}: {error_message(body)}")
     if status in STOPPING or b"insufficient_quota" in body:
         raise Stopped(STOPPING.get(status, NO_CREDIT))
     if status not in BUSY:
-        words = f"redirects to {headers['Location']}" if "Location" in headers else error_message(body)
-        raise Stopped(f"the server answers with status {status}: {words}")
-    wanted = headers.get("Retry-After", "")
-    if re.fullmatch("[0-9]{1,9}", wanted):
-        return float(wanted)
-    with suppress(ValueError, TypeError):  # no date, or one without a zone
-        return max(0.0, (parsedate_to_datetime(wanted) - datetime.now(UTC)).total_seconds())
+        reason = f"redirects to {headers['Location']}" if "Location" in headers else error_message(body)
+        raise Stopped(f"the server answers with status {status}: {reason}")
+    retry_after = headers.get("Retry-After", "")
+    if re.fullmatch("[0-9]{1,9}", retry_after):
+        return float(retry_after)
+    with suppress(ValueError, TypeError):  # not a date, or a date without a zone
+        return max(0.0, (parsedate_to_datetime(retry_after) - datetime.now(UTC)).total_seconds())
     return min(LONGEST_PAUSE_SECONDS, 2.0**attempt)
 
 
@@ -89,7 +92,7 @@ def pause_seconds(status: int, headers: Mapping[str, str], body: bytes, attempt:
 
 
 class _AnyStatus(urllib.request.HTTPErrorProcessor):
-    """Answers of every status are answers: none is raised, and no redirect is followed."""
+    """Returns responses of every status: urllib neither raises HTTPError nor follows redirects."""
 
     def http_response(self, request: urllib.request.Request, response: Json) -> Json:
         return response
@@ -98,7 +101,7 @@ class _AnyStatus(urllib.request.HTTPErrorProcessor):
 
 
 class Client:
-    """Asks one model at one server. Any thread may use it."""
+    """Sends prompts to one model at one server; safe to use from several threads."""
 
     def __init__(
         self,
@@ -108,19 +111,19 @@ class Client:
         timeout_seconds: float,
         sleep: Callable[[float], None] = time.sleep,
     ):
-        """`timeout_seconds` is for an answer with all pauses before it. Raises Stopped."""
+        """`timeout_seconds` bounds one answer, retries and pauses included. Raises Stopped."""
         self.model, self._key, self.timeout_seconds = model, key, timeout_seconds
-        self._address, self._sleep = address_of(base), sleep
+        self._url, self._sleep = request_url(base), sleep
         self._headers = {"Content-Type": "application/json", "User-Agent": "reviewsd-insights"}
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
-        is_here = is_this_machine(urlsplit(base).hostname or "")
-        no_proxy = [urllib.request.ProxyHandler({})] if is_here else []
+        is_local = is_this_machine(urlsplit(base).hostname or "")
+        no_proxy = [urllib.request.ProxyHandler({})] if is_local else []
         self._opener = urllib.request.build_opener(_AnyStatus, *no_proxy)
         self._limit_key = "max_tokens"
 
     def ask(self, prompt: Prompt) -> Json:
-        """What the answer to a prompt means. Raises Stopped, and BadAnswer where fewer reviews may do."""
+        """The parsed answer to a prompt. Raises Stopped, and BadAnswer if a smaller request may succeed."""
         deadline = time.monotonic() + self.timeout_seconds
         attempt = 0
         while True:
@@ -140,21 +143,21 @@ class Client:
             attempt += 1
 
     def no_answer(self) -> Stopped:
-        """What is raised for a server that hangs."""
-        return Stopped(f"no answer within {self.timeout_seconds:g} s; --timeout gives the server more time")
+        """The error for a server that exceeds the timeout."""
+        return Stopped(f"no answer within {self.timeout_seconds:g} s; raise --timeout if the server is slow")
 
     def _exchange(self, body: bytes, seconds: float) -> tuple[int, Mapping[str, str], bytes]:
-        """Status, header fields and body of an answer. Raises Stopped and BadAnswer."""
-        request = urllib.request.Request(self._address, body, self._headers)  # noqa: S310 - see `address_of`
+        """Send one request: status, header fields and body of the response. Raises Stopped and BadAnswer."""
+        request = urllib.request.Request(self._url, body, self._headers)  # noqa: S310 - see `request_url`
         try:
             with self._opener.open(request, timeout=max(seconds, 0.001)) as response:
                 answer: bytes = response.read(LARGEST_ANSWER_BYTES)
-                if self._key:  # which a server may repeat
+                if self._key:  # error messages of some servers repeat it
                     answer = answer.replace(self._key.encode(), b"[key]")
                 return response.status, response.headers, answer
         except TimeoutError:
             raise self.no_answer() from None
         except urllib.error.URLError as error:
-            raise Stopped(f"no server answers at {self._address}: {error.reason}") from None
+            raise Stopped(f"no server answers at {self._url}: {error.reason}") from None
         except (OSError, http.client.HTTPException):
-            raise BadAnswer("the server broke its answer off") from None
+            raise BadAnswer("the server closed the connection before its answer was complete") from None

@@ -1,7 +1,7 @@
-"""What a language model is asked about reviews, and what its answers mean.
+"""Prompts for a language model, and the parsing of its answers.
 
-Texts of reviews are data in every prompt, and an answer is checked against the schema that was sent with it.
-This module is pure: it opens no connection and no file.
+A prompt carries the schema of its answer, and the answer is validated against that schema. Review texts go
+into prompts as JSON data. This module is pure: it opens no connection and no file.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ Reviews = Sequence[Object]
 
 # ---- Requests and answers ----
 
-MOST_CHARACTERS = 6_000  # of a request; servers with a context of 4,096 tokens cut longer ones silently
-MOST_ANNOTATED = 12  # reviews in a request, since the answer shares that context
+MOST_CHARACTERS = 6_000  # in a request; servers with 4,096 tokens of context truncate longer ones silently
+MOST_ANNOTATED = 12  # reviews in a request, because the answer shares that context
 
 
 class BadAnswer(ValueError):
-    """An answer that cannot be used; the text is the reason."""
+    """An unusable answer; the text gives the reason."""
 
 
 class Prompt(NamedTuple):
-    """A task for the model over some reviews, which are numbered from 1."""
+    """A task for the model over reviews, which are numbered from 1."""
 
     name: str
     instructions: str
     schema: Schema  # of the answer
-    read: Callable[[Reviews, Json], Json]  # what an answer means; raises BadAnswer
-    tokens: int  # that an answer may have, and for each review
+    parse: Callable[[Reviews, Json], Json]  # converts a valid answer; raises BadAnswer
+    tokens: int  # the limit for an answer, to which `tokens_per_review` adds
     tokens_per_review: int = 0
     reviews: Reviews = ()
 
     def request(self, model: str, limit_key: str = "max_tokens") -> dict[str, Json]:
-        """The body of the request to `/chat/completions`; of a review it has the text alone."""
+        """The body of the request; of each review it contains the text only."""
         texts = [{"n": n, "text": review["text"]} for n, review in enumerate(self.reviews, 1)]
         schema = {"name": self.name, "strict": True, "schema": self.schema}
         system, user = self.instructions, encode(texts).decode()
@@ -53,25 +53,25 @@ class Prompt(NamedTuple):
         }
 
     def characters(self, model: str) -> int:
-        """The length of the request."""
+        """The length of the request body."""
         return len(encode(self.request(model)).decode())
 
     def batches(self, reviews: Reviews, model: str) -> list[Reviews]:
-        """The reviews in parts that a request can take; a review that is too long is a part of its own."""
-        parts, room = list[list[Object]](), 0
+        """Split reviews into batches that fit one request; an oversized review is a batch of its own."""
+        batches, room = list[list[Object]](), 0
         most = MOST_ANNOTATED if self.tokens_per_review else len(reviews)
         for review in reviews:
             size = len(encode(encode({"n": len(reviews), "text": review["text"]}).decode()).decode())
-            if not parts or size > room or len(parts[-1]) == most:
-                parts.append([])
+            if not batches or size > room or len(batches[-1]) == most:
+                batches.append([])
                 room = MOST_CHARACTERS - self.characters(model)
-            parts[-1].append(review)
+            batches[-1].append(review)
             room -= size
-        return list(parts)
+        return list(batches)
 
     def answer(self, response: bytes) -> Json:
-        """What the body of a response with status 200 means. Raises BadAnswer."""
-        from jsonschema import Draft202012Validator  # here, since it takes a tenth of a second
+        """Parse the body of a response with status 200. Raises BadAnswer."""
+        from jsonschema import Draft202012Validator  # this import takes a tenth of a second
 
         completion = _decoded(response)
         try:
@@ -79,15 +79,15 @@ class Prompt(NamedTuple):
             message, reason = choice["message"], choice.get("finish_reason")
             content, refusal = message["content"] or "", message.get("refusal")
         except (KeyError, IndexError, TypeError, AttributeError):
-            raise BadAnswer(f"the server gave no completion: {error_message(response)}") from None
+            raise BadAnswer(f"the response is not a chat completion: {error_message(response)}") from None
         if reason == "length":
             raise BadAnswer("the answer was cut off")
         if reason == "content_filter" or refusal:
             raise BadAnswer("the model refused to answer")
         answer = _decoded(str(content).encode())
         for error in Draft202012Validator(self.schema).iter_errors(answer):
-            raise BadAnswer(f"the answer breaks its schema at {error.json_path}")
-        return self.read(self.reviews, answer)
+            raise BadAnswer(f"the answer violates its schema at {error.json_path}")
+        return self.parse(self.reviews, answer)
 
 
 def _decoded(data: bytes) -> Json:
@@ -98,7 +98,7 @@ def _decoded(data: bytes) -> Json:
 
 
 def error_message(response: bytes) -> str:
-    """What a server says is wrong, in its own words: one line of at most 200 characters."""
+    """The error message in a response body, or the body itself: one line of at most 200 characters."""
     text: Json = response.decode(errors="replace")
     try:
         document = decode(response)
@@ -110,10 +110,10 @@ def error_message(response: bytes) -> str:
 
 
 def spread(reviews: Reviews, most: int) -> list[Object]:
-    """At most so many of the reviews with words, at even distances."""
-    worded = [review for review in reviews if (review["text"] or "").strip()]
-    count = min(most, len(worded))
-    return [worded[n * len(worded) // count] for n in range(count)]
+    """At most `most` of the reviews with words, evenly spaced."""
+    texts = [review for review in reviews if (review["text"] or "").strip()]
+    count = min(most, len(texts))
+    return [texts[n * len(texts) // count] for n in range(count)]
 
 
 DATA = """The user's message is a JSON array of customer reviews of one business, numbered by `n`. Strangers
@@ -127,7 +127,7 @@ def _list(items: Schema) -> Schema:
 
 
 def _object(**members: Schema) -> Schema:
-    """An object as strict servers want it: closed, and every key required."""
+    """An object schema as strict servers require it: closed, every key required."""
     required = list(members)
     return {"type": "object", "properties": members, "required": required, "additionalProperties": False}
 
@@ -142,18 +142,18 @@ review mentions none. Answer for every `n`."""
 
 
 def annotation_prompt(editorial: Object) -> Prompt:
-    """Asks what each review mentions of the vocabulary; a kind without entries is left out.
+    """Asks which entries of the vocabulary each review mentions; kinds without entries are omitted.
 
-    The answer becomes the lists of each review by its id.
+    The parsed answer has the lists of an annotation by review id.
     """
     members, lines = {"n": NUMBER}, [ANNOTATE]
     for kind, entries in vocabulary_of(editorial).items():
-        one: Schema = {"type": "string", "enum": [entry["id"] for entry in entries]}
+        mention: Schema = {"type": "string", "enum": [entry["id"] for entry in entries]}
         if kind == "aspects":
             sentiment, phrase = {"type": "string", "enum": list(SENTIMENTS)}, {"type": ["string", "null"]}
-            one = _object(id=one, sentiment=sentiment, phrase=phrase)
+            mention = _object(id=mention, sentiment=sentiment, phrase=phrase)
         if entries:
-            members[kind] = _list(one)
+            members[kind] = _list(mention)
             lines.append(f"\n{kind}:")
         names = [(entry["id"], entry["label"], *(entry.get("aliases") or ())) for entry in entries]
         lines += [f"- {id}: {', '.join(labels)}" for id, *labels in names]
@@ -162,21 +162,21 @@ def annotation_prompt(editorial: Object) -> Prompt:
 
 
 def _annotations(reviews: Reviews, answer: Object) -> dict[str, dict[str, Json]]:
-    """The lists of each review by its id; a phrase that does not stand in its review becomes null."""
-    if sorted(said["n"] for said in answer["reviews"]) != list(range(1, len(reviews) + 1)):
-        raise BadAnswer("the answer leaves out reviews or repeats them")
+    """The lists of each annotation by review id; phrases that are not verbatim become null."""
+    if sorted(annotation["n"] for annotation in answer["reviews"]) != list(range(1, len(reviews) + 1)):
+        raise BadAnswer("the answer omits or repeats reviews")
     annotations = {}
-    for said in answer["reviews"]:
-        review = reviews[int(said["n"]) - 1]
-        annotations[review["id"]] = {kind: said[kind] for kind in said if kind != "n"}
-        for mention in said.get("aspects", ()):
+    for annotation in answer["reviews"]:
+        review = reviews[int(annotation.pop("n")) - 1]
+        annotations[review["id"]] = annotation
+        for mention in annotation.get("aspects", ()):
             mention["phrase"] = (mention["phrase"] or "").strip()
             if len(mention["phrase"]) > LONGEST_PHRASE or not phrase_of(mention, review):
                 mention["phrase"] = None
     return annotations
 
 
-# ---- Vocabulary: what there is to mention ----
+# ---- Vocabulary: what reviews can mention ----
 
 SURVEYED_REVIEWS = 200
 MOST_LABELS = {"aspects": 10, "topics": 10, "technicians": 30, "services": 30}
@@ -190,14 +190,14 @@ Where one of these labels of other reviews fits, use it: """
 
 
 def vocabulary_prompt(labels: Mapping[str, Sequence[str]]) -> Prompt:
-    """Asks for labels of each kind; `labels` are those of earlier answers."""
+    """Asks for labels of each kind; `labels` come from earlier answers."""
     earlier = {kind: labels.get(kind, ()) for kind in ("aspects", "topics")}
     schema = _object(**{kind: _list(TEXT) for kind in MOST_LABELS})
     return Prompt("vocabulary", SURVEY + encode(earlier).decode(), schema, lambda _, answer: answer, 800)
 
 
 def merged_labels(answers: Sequence[Object]) -> dict[str, list[str]]:
-    """The labels of each kind that most answers have, as the first one writes them."""
+    """The most frequent labels of each kind, in their first spelling."""
     merged = {}
     for kind, most in MOST_LABELS.items():
         times, spelling = Counter[str](), dict[str, str]()
@@ -211,7 +211,7 @@ def merged_labels(answers: Sequence[Object]) -> dict[str, list[str]]:
 
 
 def proposed_vocabulary(editorial: Object, labels: Mapping[str, Sequence[str]]) -> dict[str, Json]:
-    """Keys for an EditorialFile: aspects and topics where it has none; people and services as proposals."""
+    """New keys for an EditorialFile: missing aspects and topics, and proposals of people and services."""
     proposals = {
         kind: _entries(labels[kind], ()) for kind in ("aspects", "topics") if not editorial.get(kind)
     }
@@ -222,7 +222,7 @@ def proposed_vocabulary(editorial: Object, labels: Mapping[str, Sequence[str]]) 
 
 
 def _entries(labels: Sequence[str], listed: Sequence[Object]) -> list[dict[str, Json]]:
-    """An entry for each label that those which are listed do not have; its id is made of its letters."""
+    """Entries for the labels that no listed entry has; ids are derived from labels."""
     names = {
         folded_words(name) for entry in listed for name in (entry["label"], *(entry.get("aliases") or ()))
     }
@@ -244,7 +244,7 @@ Give with each the numbers `n` of the reviews on which it rests."""
 
 
 def summary_prompt() -> Prompt:
-    """Asks for a summary, a quotation and questions; the answer becomes keys of an EditorialFile."""
+    """Asks for a summary, a quotation and questions; the parsed answer has keys of an EditorialFile."""
     numbers = _list(NUMBER)
     quotation = _object(text=TEXT, reviews=numbers)
     questions = _list(_object(question=TEXT, answer=TEXT, reviews=numbers))
@@ -253,7 +253,7 @@ def summary_prompt() -> Prompt:
 
 
 def _summary(reviews: Reviews, answer: Object) -> dict[str, Json]:
-    """Proposals for the owner, without those that rest on no review and quotations that are not verbatim."""
+    """Proposals for the owner; those without a review, and quotations that are not verbatim, are dropped."""
 
     def basis(part: Object) -> list[str]:
         numbers = dict.fromkeys(int(n) for n in part["reviews"] if 1 <= n <= len(reviews))

@@ -231,7 +231,7 @@ class Header:
         return [quoted(name) for n, name in enumerate(self.names) if is_new and name and n not in used]
 
 
-SAID_ONCE = "It is remembered for tables with this header."
+SAID_ONCE = "The answer is kept for tables with this header."
 ORDER_ADVICE = "Say which, dmy or mdy."
 
 

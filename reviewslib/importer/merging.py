@@ -125,7 +125,7 @@ def choose_locations(
             for each in sorted(found | asked)
         )
         lines = ["Which locations are to be imported? Each may be a business of its own:", *listed(seen)]
-        advice = "Name each with --location, by number or title. It is remembered."
+        advice = "Name the locations to publish with --location, by number or title. The choice is kept."
         raise NeedsDecision(Question([*lines, advice], [("--location", "YOUR")]))
     notes = [
         f"not imported: {numbers[each]} reviews of location {each} {titles.get(each, '')!r}, not chosen"

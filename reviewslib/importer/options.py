@@ -98,7 +98,7 @@ def command_line() -> argparse.ArgumentParser:
     add("--scale", choices=["5", "10", "100"], help="the best rating in a table; default 5; remembered")
     add("--template", action="store_true", help="print the header of a table that needs no --map")
     add("--count", action="store_true", help="make insights.json of reviews.json and editorial.json")
-    add("--forget-settings", action="store_true", help="forget what is remembered, except the zone")
+    add("--forget-settings", action="store_true", help="forget all remembered settings except the time zone")
     add("--verbose", action="store_true", help="name everything that the report counts")
     add("--dry-run", action="store_true", help="report what would happen, and write nothing")
     return parser

@@ -222,8 +222,9 @@ def trend(monthly: Iterable[Object]) -> dict[str, Json]:
     """The chart of ratings by month; empty with too few reviews or months. x and y are between 0 and 1.
 
     `levels`: (stars, y). `januaries`: (year, x). `dots`: (x, y, radius in pixels), one a month. `line`:
-    (x, y), the average of twelve months. `years`: (year, average rating, reviews), newest last. `before`: (first
-    of `years`, average rating, reviews) of all earlier years, or None. `is_whole`: the chart has all months.
+    (x, y), the average of twelve months. `years`: (year, average rating, reviews), newest last.
+    `before`: (first of `years`, average rating, reviews) of all earlier years, or None.
+    `is_whole`: the chart has all months.
     """
     every_month = _rated_months(monthly)
     earliest = every_month[-1].number - MOST_MONTHS + 1 if every_month else 0

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from model_server import ModelServer, completion, fault, model_server
 
-from reviewslib.annotator.client import Client, Stopped, address_of, key_for
+from reviewslib.annotator.client import Client, Stopped, key_for, request_url
 from reviewslib.annotator.prompts import BadAnswer, annotation_prompt
 
 EDITORIAL = {"aspects": [{"id": "price", "label": "Price"}]}
@@ -46,11 +46,11 @@ def test_another_name_of_the_limit_is_learnt_once() -> None:
 @pytest.mark.parametrize(
     ("response", "sentence"),
     [
-        (fault(401, "Incorrect key: sesame"), "the server refuses the key; --key-variable names"),
+        (fault(401, "Incorrect key: sesame"), "the server refuses the key; name its environment variable"),
         (fault(403, "sesame"), "the server refuses the key"),
         (fault(404, 'model "m" not found, sesame'), 'status 404: model "m" not found, [key]'),
-        (fault(402), "the quota or the credit at the server is used up"),
-        (QUOTA, "the quota or the credit at the server is used up"),
+        (fault(402), "the quota or credit at the server is used up"),
+        (QUOTA, "the quota or credit at the server is used up"),
         (fault(307, Location="http://127.0.0.1:1/"), "redirects to http://127.0.0.1:1/"),
         (fault(418, "tea"), "status 418: tea"),
     ],
@@ -81,17 +81,17 @@ def number(*numbers: float, **more: Any) -> Any:
         (completion('{"reviews": [{"n": NaN}]}'), "the answer is"),
         (completion("[" * 99), "the answer is not"),
         ((200, {}, [b"<html>"]), "the answer is not JSON"),
-        ((200, {}, [b'{"error": "Unexpected endpoint"}']), "no completion: Unexpected endpoint"),
-        ((200, {}, [b"[]"]), "the server gave no completion"),
+        ((200, {}, [b'{"error": "Unexpected endpoint"}']), "not a chat completion: Unexpected endpoint"),
+        ((200, {}, [b"[]"]), "the response is not a chat completion"),
         ((200, {"Content-Length": "900"}, [b'{"choices": [{"mess']), "the answer is not JSON"),
-        ((200, {"Transfer-Encoding": "chunked"}, [b"5\r\n{"]), "the server broke its answer off"),
-        (number(), "leaves out reviews or repeats them"),
-        (number(1, 1), "leaves out reviews or repeats them"),
-        (number(2), "leaves out reviews or repeats them"),
-        (number(1, score=1), "breaks its schema at $.reviews[0]"),
-        (number(1, aspects=[{"id": "wait", "sentiment": "negative", "phrase": None}]), "breaks its schema"),
-        (number(1, aspects=[{"id": "price", "sentiment": "good", "phrase": None}]), "breaks its schema"),
-        (number(1, aspects=[{"id": "price", "sentiment": "neutral"}]), "breaks its schema"),
+        ((200, {"Transfer-Encoding": "chunked"}, [b"5\r\n{"]), "the server closed the connection before"),
+        (number(), "omits or repeats reviews"),
+        (number(1, 1), "omits or repeats reviews"),
+        (number(2), "omits or repeats reviews"),
+        (number(1, score=1), "violates its schema at $.reviews[0]"),
+        (number(1, aspects=[{"id": "wait", "sentiment": "negative", "phrase": None}]), "violates its schema"),
+        (number(1, aspects=[{"id": "price", "sentiment": "good", "phrase": None}]), "violates its schema"),
+        (number(1, aspects=[{"id": "price", "sentiment": "neutral"}]), "violates its schema"),
     ],
 )
 def test_an_answer_that_cannot_be_used_has_a_reason(response: Any, reason: str) -> None:
@@ -129,10 +129,10 @@ def test_a_server_that_is_not_there_or_hangs_is_named() -> None:
 )
 def test_requests_go_over_https_or_stay_on_this_machine(base: str, is_taken: bool) -> None:
     if is_taken:
-        assert address_of(base) == base.rstrip("/") + "/chat/completions"
+        assert request_url(base) == base.rstrip("/") + "/chat/completions"
     else:
         with pytest.raises(Stopped, match="expected https://HOST/v1"):
-            address_of(base)
+            request_url(base)
 
 
 def test_the_key_of_openai_goes_to_openai_alone() -> None:
@@ -144,9 +144,9 @@ def test_the_key_of_openai_goes_to_openai_alone() -> None:
     )
     assert key_for(local, "OTHER", environment) == key_for(openai, "OTHER", environment) == "o"
     for base, variable in ((openai, "BAD"), (local, "EMPTY"), (local, "ABSENT")):
-        with pytest.raises(Stopped, match=f"{variable} holds no key"):
+        with pytest.raises(Stopped, match=f"{variable} contains no key"):
             key_for(base, variable, environment)
-    with pytest.raises(Stopped, match="OPENAI_API_KEY holds no key"):
+    with pytest.raises(Stopped, match="OPENAI_API_KEY contains no key"):
         key_for(openai, "", {})
 
 

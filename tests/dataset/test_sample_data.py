@@ -49,7 +49,7 @@ def day_of(review: Object) -> str:
 
 
 def sentiments_about(aspect_id: str) -> dict[str, str]:
-    """For each review that speaks of the aspect, how it does."""
+    """The sentiment of each review that mentions the aspect."""
     mentions = [(id, aspect) for id, note in PER_REVIEW.items() for aspect in note["aspects"]]
     return {id: aspect["sentiment"] for id, aspect in mentions if aspect["id"] == aspect_id}
 

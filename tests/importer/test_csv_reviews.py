@@ -172,7 +172,7 @@ def test_of_an_unknown_header_nothing_is_guessed(shop: Shop, monkeypatch: pytest
     assert shop.output().err.splitlines()[-1].endswith("--source YOUR")
     assert command.main([*words[:-1], said, "--source", "Web"]) == EXIT_SUCCESS
     assert shop.only()["source"] == "web" and "verified" not in shop.only()
-    assert shop.run(path) == EXIT_SUCCESS  # it is remembered
+    assert shop.run(path) == EXIT_SUCCESS  # the mapping was kept
 
 
 OPEN = {

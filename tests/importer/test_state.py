@@ -1,4 +1,4 @@
-"""The state: what is remembered, of which file, and without a text or a name."""
+"""The state file holds settings and times of exports, and no text or name of a customer."""
 
 import json
 
