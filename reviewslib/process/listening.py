@@ -1,20 +1,23 @@
 """Operating-system resources of connections: the address, file descriptors and socket options.
 
-This module knows no request and no server. Each fault is a CannotListen, in one line for the operator.
+This module knows no server, and of requests only one of its own, which shows that the service is ready. Each
+fault is a CannotListen, in one line for the operator.
 """
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import ipaddress
 import os
 import resource
 import socket
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+START_SECONDS = 10  # to the first answered request
 SPARE_DESCRIPTORS = 64  # for files, callbacks, logs and the interpreter
 SEND_BUFFER_BYTES = 64 * 1024  # of a connection; Linux would hold a megabyte
 
@@ -90,3 +93,27 @@ def tune_listener(address: Any, silence_seconds: float) -> None:
                     timeout_ms = round(silence_seconds * 1000)
                     duplicate.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
                     duplicate.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, timeout_ms)
+
+
+async def wait_until_ready(address: Any, running: asyncio.Task[None]) -> None:
+    """Return after the first answered request. Raises CannotListen when there is none."""
+    deadline = asyncio.get_running_loop().time() + START_SECONDS
+    while not running.done() and asyncio.get_running_loop().time() < deadline:
+        with suppress(OSError):
+            return await ask(address)
+        await asyncio.sleep(0.01)
+    reason = str(running.exception()) if running.done() else "no request is answered"
+    raise CannotListen(f"cannot listen on {address}: {reason.splitlines()[0]}")  # a backtrace may follow
+
+
+async def ask(address: Any) -> None:
+    """Send one request to ourselves and wait for its status line. Raises OSError without one."""
+    if isinstance(address, str):
+        reader, writer = await asyncio.open_unix_connection(address)
+    else:
+        loopback = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
+        reader, writer = await asyncio.open_connection(loopback.get(address[0], address[0]), address[1])
+    with closing(writer):
+        writer.write(b"HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        if not (await reader.readline()).startswith(b"HTTP/1.1 "):
+            raise ConnectionResetError("no status line")

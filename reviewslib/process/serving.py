@@ -19,6 +19,7 @@ import signal
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple, NoReturn, Protocol
 from urllib.parse import unquote_to_bytes
 
-from reviewslib.process.listening import CannotListen, Listener, tune_listener
+from reviewslib.process.listening import CannotListen, Listener, tune_listener, wait_until_ready
 from reviewslib.process.service_manager import ServiceManager
 from reviewslib.web import representations
 from reviewslib.web.representations import LARGEST_BODY_BYTES, Answer, Environ, Headers, Response
@@ -43,10 +44,10 @@ from granian.server.embed import Server
 MAX_HEAD_BYTES = 16 * 1024
 MAX_BODY_CHUNKS = 1000  # each costs some 50 us; clients send kilobytes in one
 WHOLE_BYTES = 64 * 1024  # larger responses are sent in parts
-PART_BYTES = 32 * 1024  # Granian holds about seven for a peer that reads nothing
+PART_BYTES = 40 * 1024  # Granian holds about seven for a peer that reads nothing
 PARTS_IN_A_ROW = 16  # of one response, before the event loop serves others
 MAX_JOBS = 100  # that run or wait
-START_SECONDS = 10
+UNWATCHED_SECONDS = 0.05  # of a wait; watching a quick request for a disconnect would cost 50 us
 BEFORE_STOP_SECONDS = 2  # for what ends while the port is still open
 STOP_SECONDS = 2.5  # for running requests after that
 BACKLOG = 4096  # connections that the kernel has accepted and Granian has not
@@ -138,6 +139,10 @@ class Peer:
         while (await self.receive())["type"] != "http.disconnect":
             pass
 
+    def cancel_at_disconnect(self, future: asyncio.Future[Any]) -> None:
+        """Cancel `future` when the peer closes the connection."""
+        self.disconnect().add_done_callback(lambda _: future.cancel())
+
     def close(self) -> None:
         """Wait no longer."""
         if self._disconnect:
@@ -179,46 +184,57 @@ class WorkerThreads:
     def __init__(self, count: int, max_jobs: int = MAX_JOBS):
         self._max_jobs, self._jobs = max_jobs, 0  # that run or wait
         self._queue: SimpleQueue[tuple[Callable[[], Response], asyncio.Future[Response]]] = SimpleQueue()
+        self._results: deque[tuple[asyncio.Future[Response], Response | None]] = deque()
+        self._loop_is_woken = False  # so that one wake-up of the event loop takes several results
         for _ in range(count):
             threading.Thread(target=self._work, name="worker", daemon=True).start()
 
     async def run(self, make: Callable[[], Response], peer: Peer) -> Response:
-        """What `make` returns; it is not called if the peer disconnects before its turn.
+        """What `make` returns; it is not called if the peer disconnects while the request waits.
 
         Raises Refused when too many jobs wait, and Disconnected, also for a fault of `make`.
         """
         if self._jobs >= self._max_jobs:
             raise Refused(503, "Too many requests are waiting.", (("Retry-After", "5"),))
         self._jobs += 1
-        made: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        made: asyncio.Future[Response] = loop.create_future()
         self._queue.put((make, made))
-        peer.disconnect().add_done_callback(lambda _: made.cancel())
+        watch = loop.call_later(UNWATCHED_SECONDS, peer.cancel_at_disconnect, made)
         try:
             return await made
         except asyncio.CancelledError:
             raise Disconnected from None
         finally:
+            watch.cancel()
             self._jobs -= 1
 
     def _work(self) -> None:
         while True:
-            settle(*self._queue.get())  # keeps nothing of a request: it would keep a snapshot alive
+            self._make(*self._queue.get())  # keeps nothing of a request: it would keep a snapshot alive
 
+    def _make(self, make: Callable[[], Response], made: asyncio.Future[Response]) -> None:
+        """Make a response for the request that waits for it, if it still does. On a worker thread."""
+        response = None
+        try:
+            if not made.cancelled():
+                response = make()
+        except Exception:
+            log.exception("a response could not be made")
+        self._results.append((made, response))
+        if not self._loop_is_woken:
+            self._loop_is_woken = True
+            made.get_loop().call_soon_threadsafe(self._deliver)
 
-def settle(make: Callable[[], Response], made: asyncio.Future[Response]) -> None:
-    """Make a response for the request that waits for it, if it still does. On a worker thread."""
-    loop = made.get_loop()
-    try:
-        if not made.cancelled():
-            loop.call_soon_threadsafe(give, made, make())
-    except Exception:
-        log.exception("a response could not be made")
-        loop.call_soon_threadsafe(made.cancel)
-
-
-def give(made: asyncio.Future[Response], response: Response) -> None:
-    if not made.cancelled():
-        made.set_result(response)
+    def _deliver(self) -> None:
+        """Hand all results to the requests that wait for them; a fault ends its request."""
+        self._loop_is_woken = False  # before the results are taken: a later one wakes the event loop again
+        while self._results:
+            made, response = self._results.popleft()
+            if response is None:
+                made.cancel()
+            elif not made.cancelled():
+                made.set_result(response)
 
 
 # ---- Bridge: ASGI on one side, the application on the other ----
@@ -424,30 +440,6 @@ def embedded_server(service: Service) -> tuple[Server, Any]:
         log_dictconfig={"incremental": True, "formatters": {}, "handlers": {}, "loggers": {}},
     )
     return server, address
-
-
-async def wait_until_ready(address: Any, running: asyncio.Task[None]) -> None:
-    """Return after the first answered request. Raises CannotListen when there is none."""
-    deadline = asyncio.get_running_loop().time() + START_SECONDS
-    while not running.done() and asyncio.get_running_loop().time() < deadline:
-        with suppress(OSError):
-            return await ask(address)
-        await asyncio.sleep(0.01)
-    reason = str(running.exception()) if running.done() else "no request is answered"
-    raise CannotListen(f"cannot listen on {address}: {reason.splitlines()[0]}")  # a backtrace may follow
-
-
-async def ask(address: Any) -> None:
-    """Send one request to ourselves and wait for its status line. Raises OSError without one."""
-    if isinstance(address, str):
-        reader, writer = await asyncio.open_unix_connection(address)
-    else:
-        loopback = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
-        reader, writer = await asyncio.open_connection(loopback.get(address[0], address[0]), address[1])
-    with closing(writer):
-        writer.write(b"HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        if not (await reader.readline()).startswith(b"HTTP/1.1 "):
-            raise ConnectionResetError("no status line")
 
 
 def exit_at_once(status: int) -> NoReturn:
