@@ -121,7 +121,7 @@ def test_the_table_of_settings_is_the_program() -> None:
 
 
 def test_the_table_of_paths_has_every_route() -> None:
-    first_cells = "".join(row[0] for row in table_rows("README.md", "What there is"))
+    first_cells = "".join(row[0] for row in table_rows("README.md", "Endpoints"))
     named = {re.sub("{.*}", "", path) for path in re.findall("`(/.*?)`", first_cells)}
     assert named == set(app.ROUTES) - {links.ICON_PATH, links.MCP_PATH + "/", "*"}
 
