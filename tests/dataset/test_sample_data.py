@@ -108,7 +108,7 @@ def test_the_reviews_span_four_years_newest_first_and_grow_in_number() -> None:
     assert list(by_year.values()) == sorted(by_year.values(), reverse=True)
 
 
-def test_dates_are_real_days_or_moments_with_an_offset_and_some_days_hold_three() -> None:
+def test_dates_exist_moments_have_an_offset_and_some_days_have_3_reviews() -> None:
     moments = [review["date"] for review in ALL_REVIEWS if len(review["date"]) > 10]
     assert all(datetime.fromisoformat(moment).tzinfo for moment in moments)
     assert any(moment.endswith("Z") for moment in moments) and any("-0" in moment[19:] for moment in moments)
@@ -116,7 +116,7 @@ def test_dates_are_real_days_or_moments_with_an_offset_and_some_days_hold_three(
     assert {1, 2, 3} == set(Counter(map(day_of, VERIFIED.values())).values())
 
 
-def test_many_reviews_are_answered_after_they_were_written_and_a_few_answers_lack_a_date() -> None:
+def test_replies_are_not_older_than_their_review_and_a_few_have_no_date() -> None:
     answered = [review for review in ALL_REVIEWS if review["owner_reply"]]
     dated = [review for review in answered if review["owner_reply"]["date"]]
     assert len(answered) >= 40
@@ -154,7 +154,7 @@ def test_annotations_use_known_names_each_once() -> None:
             assert set(used[kind]) <= names and len(set(used[kind])) == len(used[kind]), review_id
 
 
-def test_scores_follow_the_stars_and_a_rating_without_words_mentions_nothing() -> None:
+def test_scores_follow_the_stars_and_ratings_without_words_mention_nothing() -> None:
     for review_id, note in PER_REVIEW.items():
         of_stars = (VERIFIED[review_id]["rating"] - 3) / 2
         assert -1 <= note["score"] <= 1
