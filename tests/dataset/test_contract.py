@@ -191,7 +191,6 @@ def check_violations(name: str, document: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @settings(max_examples=200)
 @given(small.mutations())
 def test_any_document_has_the_faults_that_the_library_finds(files: Object) -> None:

@@ -230,7 +230,6 @@ any_value = (
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @settings(max_examples=400)
 @given(st.dictionaries(any_name, any_json | any_value | st.integers(0, 6), max_size=5))
 def test_any_arguments_give_a_query_or_short_issues(arguments: Object) -> None:

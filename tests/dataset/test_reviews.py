@@ -297,7 +297,6 @@ questions = st.sets(st.sampled_from(list(VALUES)), max_size=3).flatmap(
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_a_search_returns_every_review_that_passes_every_filter() -> None:
     seen: Counter[Any] = Counter()
 
@@ -331,7 +330,6 @@ def test_a_search_returns_every_review_that_passes_every_filter() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @settings(max_examples=150)
 @given(file_pairs(), VALUES["since"] | st.dates().map(date.isoformat))
 def test_since_returns_every_review_of_that_day_and_later(files: tuple[Object, Object], day: str) -> None:
@@ -352,7 +350,6 @@ def test_since_refuses_a_value_that_is_no_day(day: str) -> None:
 # ---- Served form ----
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 @settings(max_examples=150)
 @given(file_pairs())
@@ -672,7 +669,6 @@ def test_every_fault_of_a_broken_file_names_the_file(path: Path) -> None:
     assert all(line.startswith("insights.json") for line in lines_against(file_bytes(a_file()), broken))
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 def test_a_mutated_file_is_served_or_refused() -> None:
     seen: Counter[str] = Counter()

@@ -31,7 +31,6 @@ texts = st.text(max_size=12) | st.text(TYPED, min_size=1, max_size=12)
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @settings(max_examples=400)
 @given(texts)
 @example("\u01f0")  # casefold takes it apart; NFC puts it together again
