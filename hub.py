@@ -1,10 +1,12 @@
 """A WebSub hub (W3C Recommendation of 2018-01-23, "REC" below) for topics that this process publishes itself.
 
-A subscriber asks by a form POST, the hub verifies the request with a challenge to the callback, and from
-then on delivers every new content of the topic, whole. There is no queue: a subscription is a row with the
-digest of the content that the callback has, and is due while the topic's digest is another one. Therefore a
-crash loses nothing, several changes during a slow delivery become one, and content is only delivered twice
-when it is unknown whether it came.
+A subscriber sends a form by POST. The hub verifies the request with a challenge to the callback, and from
+then on delivers every new content of the topic, whole. There is no delivery queue: a subscription is a row
+with the digest of the content that the callback has, and is due while the topic has another digest. Therefore
+a crash loses nothing, several changes during a slow delivery become one, and content is repeated only when
+the hub does not know whether it arrived.
+
+A *stranger* is a callback that has not confirmed a subscription yet. Anybody can name one.
 
 This module must not know the content of a topic or how it is made (topics arrive as values), nor the HTTP
 server that carries its answers. A callback's URL may be a secret: the log names its host only.
@@ -29,13 +31,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
-from operator import itemgetter
 from typing import NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from reviewslib.links import topic_link_header
 from reviewslib.websub.callbacks import CallbackClient, CallbackRequest, CallbackResponse
-from reviewslib.websub.store import DueRow, Store, StoreFault, Transaction
+from reviewslib.websub.store import DueRow, Store, StoreFault, Transaction, Usage
 from reviewslib.websub.values import (
     HubAnswer,
     HubSettings,
@@ -52,16 +53,20 @@ from reviewslib.websub.values import (
 MAX_FAILURES = 3  # in a row: of deliveries they remove a subscription, of verifications a request
 RETRY_JITTER = 0.2  # a retry is up to this share later, so that failures with one cause spread out
 MAX_RETRY_AFTER_SECONDS = 3600.0
-OWN_FAULT_SECONDS = 60.0  # until what this machine could not send is tried again
-QUOTA_SHARE = 10  # a network and a domain may each have one of so many subscriptions
+OWN_FAULT_SECONDS = 60.0  # the delay after a fault of this machine
+QUOTA_SHARE = 10  # a network and a domain may each have a tenth of the subscriptions
 
-STRANGER_SECONDS, SUBSCRIBER_SECONDS = 120.0, 3600.0  # until a request that nobody answers is dropped
-MAX_RENEWALS = 50  # of a subscriber, in a minute and of each mode
-MAX_TRIES = 50  # of strangers' requests at a network, in a minute
-BUSY_SECONDS, HAMMERED_SECONDS = 1.0, 20.0  # until the next try where no worker is free, or no try is left
+# How long a request is retried while its callback does not answer.
+STRANGER_SECONDS, SUBSCRIBER_SECONDS = 120.0, 3600.0
+MAX_RENEWALS = 50  # per minute, subscriber and mode
+MAX_STRANGER_CONNECTIONS = 50  # per minute and network, for requests of strangers
+NO_WORKER_SECONDS, RATE_LIMITED_SECONDS = (
+    1.0,
+    20.0,
+)  # the delay of an exchange that its network has no room for
 
 POLL_SECONDS = 1.0  # how often the hub looks for retries, and a worker tries a busy store again
-LOOKING_SHARE = 0.1  # of the time may be spent on looking for what is due
+LOOKING_SHARE = 0.1  # the largest share of the time that is spent on reading what is due
 
 log = logging.getLogger(__name__)
 
@@ -80,72 +85,74 @@ class Transition(NamedTuple):
     level: int = logging.INFO
 
 
-def after_verification(
+def apply_verification(
     state: SubscriptionState,
     request: PendingRequest,
     response: CallbackResponse,
-    confirmed: bool,
+    is_confirmed: bool,
     sent_at: float,
-    usage: Sequence[int],
+    usage: Usage,
     max_subscriptions: int,
 ) -> Transition:
-    """The state after the verification, or the notice, of `request`, which was answered or is given up.
+    """The state after the last attempt to verify `request`, or to send it if it is a notice.
 
-    A lease begins when the verification was sent (REC 5.3). A renewal keeps what the callback has, so that no
-    content is repeated and no change is skipped. It keeps failures, backoff and turn, too, or a bad callback
-    could buy a better place by renewing.
+    A lease begins when the verification was sent (REC 5.3). A renewal keeps the digest, so that no content is
+    repeated and no change is skipped. It also keeps failures, backoff and turn, so that a bad callback cannot
+    improve its position.
     """
-    old = state.subscription and state.subscription._replace(took=response.seconds)
-    state = state._replace(subscription=old)
-    waiting = [one.id for one in state.requests if one.mode == request.mode]
-    # A newer request that replaced this one gets a challenge of its own, but what is confirmed counts.
-    if not waiting or (request.id not in waiting and not confirmed):
+    subscription = state.subscription and state.subscription._replace(took=response.seconds)
+    state = state._replace(subscription=subscription)
+    waiting_ids = [waiting.id for waiting in state.requests if waiting.mode == request.mode]
+    # A newer request may have replaced this one. A confirmation of the older request still counts.
+    if not waiting_ids or (request.id not in waiting_ids and not is_confirmed):
         return Transition(state)
-    if not confirmed:
-        left = state._replace(requests=tuple(one for one in state.requests if one.id != request.id))
+    if not is_confirmed:
         reason = f"{response.outcome} without the challenge" if response.is_success else response.outcome
-        is_notice = request.mode == "denied"
-        line = (
-            f"denied notice: {response.outcome}" if is_notice else f"{request.mode} not confirmed: {reason}"
-        )
-        return Transition(left, line)
+        if request.mode == "denied":
+            return Transition(state.without(request), f"denied notice: {response.outcome}")
+        return Transition(state.without(request), f"{request.mode} not confirmed: {reason}")
 
-    line, who = f"{request.mode} confirmed: {response.outcome}", request.subscriber
-    newer = tuple(one for one in state.requests if (one.id or 0) > (request.id or 0))
+    line = f"{request.mode} confirmed: {response.outcome}"
+    newer = tuple(waiting for waiting in state.requests if (waiting.id or 0) > (request.id or 0))
     if request.mode == "unsubscribe":
         return Transition(SubscriptionState(None, newer), line)
-    who = who._replace(network=response.network)
-    if not old and (full := exhausted_quota(usage, max_subscriptions)):
-        notice = denial(who, f"there are too many {full}", sent_at)
+    subscriber = request.subscriber._replace(network=response.network)
+    if not subscription and (full := exhausted_quota(usage, max_subscriptions)):
+        notice = denial(subscriber, f"there are too many {full}", sent_at)
         return Transition(SubscriptionState(None, (notice, *newer)), f"{line}, denied: too many {full}")
-    began = Subscription(
-        None, who, None, request.digest, usage[1], sent_at, 0.0, sent_at, 0, response.seconds
+    created = Subscription(
+        None, subscriber, None, request.digest, usage.of_domain, sent_at, 0.0, sent_at, 0, response.seconds
     )
-    expires_at = sent_at + request.lease_seconds
-    renewed = (old or began)._replace(subscriber=who, secret=request.secret, expires_at=expires_at)
-    # Requests that came meanwhile are no stranger's any more.
-    newer = tuple(one._replace(subscriber=one.subscriber._replace(network=who.network)) for one in newer)
+    renewed = (subscription or created)._replace(
+        subscriber=subscriber, secret=request.secret, expires_at=sent_at + request.lease_seconds
+    )
+    # The callback has confirmed: its newer requests are no longer those of a stranger.
+    newer = tuple(
+        waiting._replace(subscriber=waiting.subscriber._replace(network=response.network))
+        for waiting in newer
+    )
     return Transition(SubscriptionState(renewed, newer), line)
 
 
-def next_try(
-    request: PendingRequest, own_fault: bool, sent_at: float, retry_delays: Sequence[float]
+def next_attempt(
+    request: PendingRequest, is_own_fault: bool, sent_at: float, retry_delays: Sequence[float]
 ) -> PendingRequest | None:
-    """The request as it waits for the next try after one that was not answered; None after the last.
+    """The request as it waits for its next attempt after one without an answer; None after the last.
 
-    An outage of this machine is waited out for subscribers, not for strangers.
+    During our own outage only confirmed subscribers are retried.
     """
-    is_excused, pause_seconds = own_fault and not request.is_of_stranger, own_fault_seconds(retry_delays)
-    failures = request.failures + (not is_excused)
+    is_excused, delay_seconds = is_own_fault and not request.is_of_stranger, own_fault_seconds(retry_delays)
+    failures = request.failures if is_excused else request.failures + 1
     if failures == MAX_FAILURES or (request.mode == "denied" and not is_excused):
         return None
-    longest_seconds = STRANGER_SECONDS if request.is_of_stranger else SUBSCRIBER_SECONDS
-    expires_at = min(request.expires_at, sent_at + longest_seconds)
-    due_at = sent_at + (pause_seconds / 2 if request.is_of_stranger else pause_seconds)
-    return request._replace(failures=failures, due_at=due_at, expires_at=expires_at)
+    lifetime_seconds = SUBSCRIBER_SECONDS
+    if request.is_of_stranger:
+        lifetime_seconds, delay_seconds = STRANGER_SECONDS, delay_seconds / 2
+    expires_at = min(request.expires_at, sent_at + lifetime_seconds)
+    return request._replace(failures=failures, due_at=sent_at + delay_seconds, expires_at=expires_at)
 
 
-def after_delivery(
+def apply_delivery(
     state: SubscriptionState,
     subscription: Subscription,
     digest: str,
@@ -158,45 +165,49 @@ def after_delivery(
 
     A later change of the content does not shorten a backoff.
     """
-    old = state.subscription
-    if old is None or old.id != subscription.id:
-        return Transition(state)  # the subscription ended meanwhile
-    tried = old._replace(tried_at=now, outcome=response.outcome, took=response.seconds)
+    current = state.subscription
+    if current is None or current.id != subscription.id:
+        return Transition(state)  # the subscription ended during the delivery
+    attempted = current._replace(tried_at=now, outcome=response.outcome, took=response.seconds)
     content = f"content {digest[:12]}"
     if response.own_fault:
-        new = tried._replace(due_at=now + own_fault_seconds(retry_delays))
-        return Transition(state._replace(subscription=new), f"{content} postponed: {response.outcome}")
+        postponed = attempted._replace(due_at=now + own_fault_seconds(retry_delays))
+        return Transition(state._replace(subscription=postponed), f"{content} postponed: {response.outcome}")
     if response.is_success:
-        new = tried._replace(digest=digest, failures=0, due_at=now)
-        return Transition(state._replace(subscription=new), f"{content} delivered: {response.outcome}")
+        delivered = attempted._replace(digest=digest, failures=0, due_at=now)
+        return Transition(state._replace(subscription=delivered), f"{content} delivered: {response.outcome}")
     if response.status == 410:
         removed = state._replace(subscription=None)
         return Transition(removed, f"{content} gone, removed: {response.outcome}", logging.WARNING)
 
-    failures = old.failures + 1
+    failures = current.failures + 1
     line = f"delivery failed, {failures} of {MAX_FAILURES}"
     if failures == MAX_FAILURES:
-        # REC 7 keeps it until the lease ends, but REC 5.2 permits to deny it at any time with a notice. A
-        # pending request to subscribe needs no notice, since its verification follows.
-        anew = tuple(one for one in state.requests if one.mode == "subscribe")
+        # REC 7 keeps the subscription until its lease ends, but REC 5.2 permits to deny it at any time. A
+        # request to subscribe that waits replaces the notice: its verification says enough.
+        new_requests = tuple(request for request in state.requests if request.mode == "subscribe")
         reason = f"{MAX_FAILURES} deliveries in a row failed; subscribe again to resume"
-        removed = SubscriptionState(None, anew or (denial(old.subscriber, reason, now),))
+        removed = SubscriptionState(None, new_requests or (denial(current.subscriber, reason, now),))
         return Transition(removed, f"{line}, removed: {response.outcome}", logging.WARNING)
-    delay_seconds = retry_delays[old.failures] * (1 + RETRY_JITTER * jitter)
-    wait_seconds = max(delay_seconds, retry_after_seconds(response, now))
-    new = tried._replace(failures=failures, due_at=now + wait_seconds)
-    return Transition(state._replace(subscription=new), f"{line}: {response.outcome}")
+    delay_seconds = retry_delays[current.failures] * (1 + RETRY_JITTER * jitter)
+    due_at = now + max(delay_seconds, retry_after_seconds(response, now))
+    failed = attempted._replace(failures=failures, due_at=due_at)
+    return Transition(state._replace(subscription=failed), f"{line}: {response.outcome}")
 
 
-def exhausted_quota(usage: Sequence[int], max_subscriptions: int) -> str:
-    """Of which subscriptions there are too many for one more; "" when there is room."""
-    whose, share = ("", " of this domain", " of this address"), max(1, max_subscriptions // QUOTA_SHARE)
-    limits = zip(whose, usage, (max_subscriptions, share, share), strict=True)
-    return next((f"subscriptions{words}" for words, rows, limit in limits if rows >= limit), "")
+def exhausted_quota(usage: Usage, max_subscriptions: int) -> str:
+    """The quota that has no room for one more subscription, in words; "" when there is room."""
+    share = max(1, max_subscriptions // QUOTA_SHARE)
+    quotas = {
+        "subscriptions": (usage.total, max_subscriptions),
+        "subscriptions of this domain": (usage.of_domain, share),
+        "subscriptions of this address": (usage.of_network, share),
+    }
+    return next((words for words, (count, limit) in quotas.items() if count >= limit), "")
 
 
 def own_fault_seconds(retry_delays: Sequence[float]) -> float:
-    """The delay after a fault of this machine: a minute, or less where retries are quicker."""
+    """The delay after a fault of this machine: a minute, or the first retry delay if that is shorter."""
     return min(OWN_FAULT_SECONDS, retry_delays[0])
 
 
@@ -217,7 +228,7 @@ def retry_after_seconds(response: CallbackResponse, now: float) -> float:
 
 
 def verification(request: PendingRequest, challenge: str, timeout_seconds: float) -> CallbackRequest:
-    """The GET that verifies a request (REC 5.3), or that tells of a removal (REC 5.2)."""
+    """The GET that verifies a request (REC 5.3), or that announces a removal (REC 5.2)."""
     parameters = {"hub.mode": request.mode, "hub.topic": request.subscriber.topic_url}
     if request.mode == "denied":
         parameters["hub.reason"] = request.reason
@@ -242,8 +253,8 @@ def notification(subscription: Subscription, topic: Topic, settings: HubSettings
 
 # ---- Memory: what needs no row -----------------------------------------------------------------------------
 
-# Each lane has workers of its own, this share of `--hub-workers`, so that no lane waits for another: neither
-# strangers nor callbacks that fail delay a working subscriber, or each other.
+# Each lane has its own workers, this share of `--hub-workers`, so that no lane waits for another: neither
+# strangers nor failing callbacks delay a working subscriber, or each other.
 LANES = {"renewal": 1, "notice": 1 / 8, "newcomer": 3 / 8, "retry": 1, "delivery": 1}
 MAX_WORKERS_OF_NETWORK = 4
 
@@ -258,99 +269,104 @@ def max_workers(lane: str, workers: int) -> int:
 
 
 class Schedule:
-    """The rows that are due, by lane, and the exchanges that run. One thread at a time."""
+    """The due rows by lane, and the exchanges that run. One thread at a time."""
 
     def __init__(self, workers: int):
         self._limits = {lane: max_workers(lane, workers) for lane in LANES}
         self._due: dict[str, list[DueRow]] = {lane: [] for lane in LANES}
-        self.running: dict[str, DueRow] = {}  # by the subscriber's key, each with its present network
+        self._running: dict[str, DueRow] = {}  # by the subscriber's key
 
-    def refill(self, due: Iterable[DueRow]) -> dict[str, int]:
-        """Replace what is due, given in the order of turns. Returns how much it is, by lane."""
+    def refill(self, rows: Iterable[DueRow]) -> dict[str, int]:
+        """Replace the due rows, given in the order of turns. Returns their number by lane."""
         self._due = {lane: [] for lane in LANES}
-        for row in due:
-            self._due[row.lane].append(row)
-        return {lane: len(rows) for lane, rows in self._due.items()}
+        for due in rows:
+            self._due[due.lane].append(due)
+        return {lane: len(due_rows) for lane, due_rows in self._due.items()}
 
     def take(self, lane: str) -> DueRow | None:
         """Begin the first exchange of a lane whose domain, network and subscriber have a worker to spare."""
-        limit, running = self._limits[lane], [one for one in self.running.values() if one.lane == lane]
-        domains, networks = (
-            Counter(one.domain for one in running),
-            Counter(one.network for one in running if one.network),
-        )
-        busy = {key for counted in (domains, networks) for key, count in counted.items() if count >= limit}
-        for place, row in enumerate(self._due[lane]):
-            if not (row.domain in busy or row.network in busy or row.key in self.running):
-                self.running[row.key] = self._due[lane].pop(place)
-                return row
+        counts = Counter(key for due in self._running.values() if due.lane == lane for key in due.limit_keys)
+        busy = {key for key, count in counts.items() if count >= self._limits[lane]}
+        for index, due in enumerate(self._due[lane]):
+            if due.key not in self._running and busy.isdisjoint(due.limit_keys):
+                self._running[due.key] = due
+                return self._due[lane].pop(index)
         return None
 
-    def connect(self, exchange: DueRow, network: str) -> bool:
-        """Note the network, now known, to which an exchange connects. Whether it has a worker to spare."""
-        self.running[exchange.key] = exchange._replace(network=network)
-        same = (one for one in self.running.values() if (one.lane, one.network) == (exchange.lane, network))
-        return len(list(same)) <= self._limits[exchange.lane]
+    def assign_network(self, due: DueRow, network: str) -> bool:
+        """Count a running exchange for its network, now known; False if that has no worker to spare."""
+        self._running[due.key] = due._replace(network=network)
+        running = [(other.lane, other.network) for other in self._running.values()]
+        return running.count((due.lane, network)) <= self._limits[due.lane]
+
+    def is_running(self, key: str) -> bool:
+        """Whether an exchange with this subscriber runs."""
+        return key in self._running
+
+    def finish(self, due: DueRow) -> None:
+        """End a running exchange."""
+        self._running.pop(due.key, None)
 
 
 class Rate:
     """How often something happened within the last minute, by key, up to 50. One thread at a time.
 
-    All times are those of one monotonic clock.
+    All moments are those of one monotonic clock.
     """
 
     def __init__(self) -> None:
-        self._at: dict[str, deque[float]] = {}
+        self._moments: dict[str, deque[float]] = {}
 
     def add(self, key: str, now: float) -> None:
-        self._at.setdefault(key, deque(maxlen=50)).append(now)
+        self._moments.setdefault(key, deque(maxlen=50)).append(now)
 
     def take_back(self, key: str) -> None:
-        """Take back the last time."""
-        if moments := self._at.get(key):
+        """Remove the last event."""
+        if moments := self._moments.get(key):
             moments.pop()
 
     def count(self, key: str, now: float) -> int:
-        moments = self._at.get(key, deque())
+        moments = self._moments.get(key, deque())
         while moments and moments[0] <= now - 60:
             moments.popleft()
         return len(moments)
 
     def prune(self, now: float) -> None:
-        """Forget the keys without a count."""
-        self._at = {key: moments for key, moments in self._at.items() if self.count(key, now)}
+        """Drop the keys without events."""
+        self._moments = {key: moments for key, moments in self._moments.items() if self.count(key, now)}
 
 
-class Silence:
-    """The networks of subscribers that were tried since anybody gave a sign of life. One thread at a time.
+class OutageDetector:
+    """Tells an outage of our own network from dead callbacks. One thread at a time.
 
-    All times are those of one monotonic clock.
+    An outage is: confirmed subscribers of several networks were tried, and nobody gave a sign of life since.
+    All moments are those of one monotonic clock.
     """
 
-    NETWORKS = 3  # at least, whose silence is an outage of our own
-    SECONDS = 600.0  # in which they were tried
+    MIN_NETWORKS = 3
+    WINDOW_SECONDS = 600.0
 
     def __init__(self) -> None:
-        self._tried_at: dict[str, float] = {}
-        self._broken_at = -math.inf
+        self._tried_at: dict[str, float] = {}  # by network, since the last sign of life
+        self._alive_at = -math.inf
 
-    def tried(self, network: str, now: float) -> None:
+    def record_attempt(self, network: str, now: float) -> None:
         self._tried_at[network] = now
 
-    def broken(self, now: float) -> None:
-        self._tried_at, self._broken_at = {}, now
+    def record_sign_of_life(self, now: float) -> None:
+        self._tried_at, self._alive_at = {}, now
 
     def is_outage(self, began_at: float, now: float) -> bool:
-        """Whether an exchange that has begun then and got no sign of life failed for a fault of our own."""
-        lately = sum(at > now - self.SECONDS for at in self._tried_at.values())
-        return lately >= self.NETWORKS and self._broken_at < began_at
+        """Whether an exchange that began at this moment, without a sign of life, failed for our own fault."""
+        recent = sum(tried_at > now - self.WINDOW_SECONDS for tried_at in self._tried_at.values())
+        return recent >= self.MIN_NETWORKS and self._alive_at < began_at
 
 
 # ---- Hub: the interface for the service, and the threads ---------------------------------------------------
 
 
 class Postponed(Exception):
-    """The exchange was not made, since its network has enough; it is due again in so many seconds."""
+    """The exchange was not made, since its network has no room; it is due again after this delay."""
 
     def __init__(self, seconds: float):
         super().__init__()
@@ -366,37 +382,39 @@ class Hub:
         *,
         clock: Callable[[], float] = time.time,
         running_time: Callable[[], float] = time.monotonic,
+        jitter: Callable[[], float] = random.random,
         send: Callable[..., CallbackResponse] | None = None,
     ):
         """`send` replaces that of `CallbackClient`. Touches no store. Raises OSError for a bad `ca_file`."""
         self._settings = settings
         self._clock = clock
         self._running_time = running_time
+        self._jitter = jitter
         self._send = send or callback_client(settings).send
         self._store = Store(settings.state_dir)
         self._counts: dict[str, int] = {}
         self._topics: Mapping[str, Topic] = {}
         self._lock = threading.Lock()  # protects the next three
-        self._schedule, self._rate, self._silence = Schedule(settings.workers), Rate(), Silence()
+        self._schedule, self._rate, self._outages = Schedule(settings.workers), Rate(), OutageDetector()
+        self._work_added = {lane: threading.Condition(self._lock) for lane in LANES}
         self._stopping = threading.Event()
         self._wake = threading.Event()  # for the scheduler: something may be due
-        self._work_came = {lane: threading.Condition(self._lock) for lane in LANES}
-        self._threads = [threading.Thread(target=self._run, name="hub-scheduler", daemon=True)]
-        for lane in LANES:
-            for _ in range(lane_workers(lane, settings.workers)):
-                worker = threading.Thread(target=self._work, args=(lane,), name="hub-worker", daemon=True)
-                self._threads.append(worker)
+        self._threads = [threading.Thread(target=self._run, name="hub-scheduler", daemon=True)] + [
+            threading.Thread(target=self._work, args=(lane,), name="hub-worker", daemon=True)
+            for lane in LANES
+            for _ in range(lane_workers(lane, settings.workers))
+        ]
 
     def publish(self, topics: Mapping[str, Topic]) -> None:
         """Set the current topics, by path. Returns at once; deliveries follow in other threads.
 
-        The subscriptions to a topic that is missing here are kept, and wait until it is published again.
+        Subscriptions to a topic that is missing here are kept, and wait until it is published again.
         """
         self._topics = dict(topics)
         self._wake.set()
 
     def start(self) -> None:
-        """Begin to verify and deliver, in daemon threads: all that must survive them is in the store.
+        """Begin to verify and deliver, in daemon threads: everything that must survive them is in the store.
 
         A store that cannot be opened is tried again every second.
         """
@@ -405,8 +423,8 @@ class Hub:
             thread.start()
 
     def open_store(self) -> None:
-        """Try to open the store, in a directory that is made when it is missing."""
-        with suppress(OSError):  # opening the store tells why
+        """Try to open the store, and create its directory if it is missing."""
+        with suppress(OSError):  # opening the store reports why
             self._settings.state_dir.mkdir(parents=True, exist_ok=True)
         self._store.keep_open()
 
@@ -419,8 +437,8 @@ class Hub:
         self._stopping.set()
         self._wake.set()
         with self._lock:
-            for came in self._work_came.values():
-                came.notify_all()
+            for work_added in self._work_added.values():
+                work_added.notify_all()
         for thread in self._threads:
             if thread.is_alive():
                 thread.join(max(0.0, deadline - time.monotonic()))
@@ -432,8 +450,8 @@ class Hub:
         try:
             request = read_subscription_request(content_type, body, self._settings, self._topics, now)
             # Only an accepted request must survive a power cut: everything else would be repeated.
-            with self._store.transaction(durable=True) as rows:
-                is_new = self._accept(request, rows, now)
+            with self._store.transaction(durable=True) as transaction:
+                is_new = self._accept(request, transaction, now)
         except RequestRefused as refused:
             return refused.answer
         except StoreFault:
@@ -454,33 +472,32 @@ class Hub:
         """Why nothing can be stored at present, None when it can."""
         return self._store.trouble
 
-    def _accept(self, request: PendingRequest, rows: Transaction, now: float) -> bool:
-        """Store a request unless the same one waits; whether it did. Raises RequestRefused."""
-        state, running_time = rows.state(request.subscriber, now), self._running_time()
-        if old := state.subscription:
-            who = request.subscriber._replace(network=old.subscriber.network)
-            request = request._replace(subscriber=who, digest=old.digest)
+    def _accept(self, request: PendingRequest, transaction: Transaction, now: float) -> bool:
+        """Store a request unless the same one waits already; whether it did. Raises RequestRefused."""
+        state, running_time = transaction.state(request.subscriber, now), self._running_time()
+        subscription, key = state.subscription, request.subscriber.key
+        if subscription:
+            request = request.of_subscription(subscription)
         elif request.mode == "unsubscribe":
             raise RequestRefused(404, "hub.callback has no active subscription to hub.topic")
-        pair = f"{request.mode} {request.subscriber.key}"
         with self._lock:
-            is_asked = request.subscriber.key in self._schedule.running
-            if not is_asked and any(says_the_same(one, request) for one in state.requests):
+            is_running = self._schedule.is_running(key)
+            if not is_running and any(waiting.question == request.question for waiting in state.requests):
                 return False
-            request = request._replace(turn=self._rate.count(tries_of(request), running_time))
-            if old and self._rate.count(pair, running_time) >= MAX_RENEWALS:
-                raise too_many("requests of this subscriber", 429, 60)
-            if old:
-                self._rate.add(pair, running_time)
-        if not old:
-            full = exhausted_quota(rows.usage(request.subscriber, now), self._settings.max_subscriptions)
-            if full:
+            request = request._replace(turn=self._rate.count(attempts_key(request), running_time))
+            if subscription:
+                if self._rate.count(f"{request.mode} {key}", running_time) >= MAX_RENEWALS:
+                    raise too_many("requests of this subscriber", 429, 60)
+                self._rate.add(f"{request.mode} {key}", running_time)
+        if not subscription:
+            usage = transaction.usage(request.subscriber, now)
+            if full := exhausted_quota(usage, self._settings.max_subscriptions):
                 raise too_many(full, 503 if full == "subscriptions" else 429, 3600)
-            if not rows.make_room(request):
+            if not transaction.make_room(request):
                 raise too_many("unverified requests", 503, 60)
-        rows.move_back(request)
-        others = (one for one in state.requests if one.mode != request.mode)
-        rows.save(state, state._replace(requests=(*others, request)))
+        transaction.move_back(request)
+        other_mode = (waiting for waiting in state.requests if waiting.mode != request.mode)
+        transaction.save(state, state._replace(requests=(*other_mode, request)))
         return True
 
     # The scheduler's thread.
@@ -489,42 +506,41 @@ class Hub:
         upkeep_at = -math.inf
         while not self._stopping.is_set():
             self._wake.clear()
-            began = time.monotonic()
+            began_at = time.monotonic()
             try:
                 with suppress(StoreFault):  # which the store logs
-                    if began - upkeep_at >= POLL_SECONDS:
-                        upkeep_at = began
+                    if began_at - upkeep_at >= POLL_SECONDS:
+                        upkeep_at = began_at
                         self.upkeep()
                     self.look()
             except Exception:
                 log.exception("the hub's scheduler met an unexpected error and goes on")
-            spent_seconds = time.monotonic() - began
+            spent_seconds = time.monotonic() - began_at
             self._stopping.wait(min(POLL_SECONDS, spent_seconds * (1 / LOOKING_SHARE - 1)))
             self._wake.wait(POLL_SECONDS)
 
     def upkeep(self) -> None:
-        """What is to do once a second: prove the store, drop what has expired, count. Raises StoreFault."""
+        """The work of every second: check the store, delete what has expired, count. Raises StoreFault."""
         self._store.keep_open()
         with self._lock:
             self._rate.prune(self._running_time())
-        with self._store.transaction() as rows:
-            expired = rows.expire(self._clock())
-            self._counts = rows.counts(self._digests(), self._clock())
+        with self._store.transaction() as transaction:
+            expired = transaction.expire(self._clock())
+            self._counts = transaction.counts(self._digests(), self._clock())
         for row in expired:
-            log_event(
-                row,
-                f"{row.mode} not confirmed: no answer in time"
-                if isinstance(row, PendingRequest)
-                else "lease ended",
-            )
+            if isinstance(row, Subscription):
+                log_event(row, "lease ended")
+            else:
+                log_event(row, f"{row.mode} not confirmed: no answer in time")
 
     def look(self) -> None:
         """Read what is due. Raises StoreFault."""
-        with self._store.transaction() as rows:
-            due = rows.due(self._digests(), self._clock(), self._clock() + self._longest_delay_seconds())
+        with self._store.transaction() as transaction:
+            now = self._clock()
+            due_rows = transaction.due(self._digests(), now, now + self._longest_delay_seconds())
         with self._lock:
-            for lane, count in self._schedule.refill(due).items():
-                self._work_came[lane].notify(count)
+            for lane, count in self._schedule.refill(due_rows).items():
+                self._work_added[lane].notify(count)
 
     def _digests(self) -> dict[str, str]:
         """The digest of each topic, by its path."""
@@ -537,99 +553,96 @@ class Hub:
 
     def _work(self, lane: str) -> None:
         while not self._stopping.is_set():
-            if exchange := self.take(lane, wait=True):
-                self.perform(exchange)
+            if due := self.take(lane, wait=True):
+                self.perform(due)
 
     def take(self, lane: str, *, wait: bool = False) -> DueRow | None:
         """Begin the next exchange of a lane, to be made by `perform`; None if there is none."""
         with self._lock:
-            exchange = self._schedule.take(lane)
-            if not exchange and wait and not self._stopping.is_set():
-                self._work_came[lane].wait()
-        return exchange
+            due = self._schedule.take(lane)
+            if not due and wait and not self._stopping.is_set():
+                self._work_added[lane].wait()
+        return due
 
-    def perform(self, exchange: DueRow) -> None:
+    def perform(self, due: DueRow) -> None:
         """Make an exchange, if it is still due, and store the result."""
         try:
             with suppress(StoreFault):  # before the exchange: the row stays due
-                if claimed := self._claim(exchange):
-                    row, topic = claimed
-                    if isinstance(row, PendingRequest):
-                        self._verify(exchange, row)
-                    elif topic:
-                        self._deliver(exchange, row, topic)
+                self._perform(due)
         except Exception:
             log.exception("a job of the hub failed unexpectedly")
-            # Until then the row counts as running: it would be due again at once.
+            # The row counts as running during this pause: otherwise it would be due again at once.
             self._stopping.wait(own_fault_seconds(self._settings.retry_delays))
         finally:
             with self._lock:
-                self._schedule.running.pop(exchange.key, None)
+                self._schedule.finish(due)
 
-    def _claim(self, exchange: DueRow) -> tuple[Row, Topic | None] | None:
-        """The row as it is now, and its topic; None if nothing is due any more. Raises StoreFault."""
+    def _perform(self, due: DueRow) -> None:
         now = self._clock()
-        with self._store.transaction() as rows:
-            row = rows.row(exchange)
+        with self._store.transaction() as transaction:
+            row = transaction.row(due)
             if not row or row.expires_at <= now or now < row.due_at <= now + self._longest_delay_seconds():
-                return None
+                return
             topic = self._topics.get(row.subscriber.path)
             if isinstance(row, Subscription):
                 if not topic or topic.digest == row.digest:
-                    return None
-                rows.claim(row)
-            return row, topic
+                    return
+                transaction.claim(row)
+        if isinstance(row, PendingRequest):
+            self._verify(due, row)
+        elif topic:
+            self._deliver(due, row, topic)
 
-    def _verify(self, exchange: DueRow, request: PendingRequest) -> None:
+    def _verify(self, due: DueRow, request: PendingRequest) -> None:
         challenge, sent_at = secrets.token_urlsafe(32), self._clock()
         with self._lock:
-            self._rate.add(tries_of(request), self._running_time())
-        asked = verification(request, challenge, self._settings.timeout / 2)
-        if not (response := self._exchange(exchange, request, asked)):
+            self._rate.add(attempts_key(request), self._running_time())
+        response = self._exchange(due, request, verification(request, challenge, self._settings.timeout / 2))
+        if not response:
             return
-        confirmed = response.is_success and response.body == challenge.encode("ascii")  # REC 5.3.1
-        delays, most, later = self._settings.retry_delays, self._settings.max_subscriptions, None
+        is_confirmed = response.is_success and response.body == challenge.encode("ascii")  # REC 5.3.1
+        retry = None
         if response.status is None:
-            later = next_try(request, response.own_fault, sent_at, delays)
+            retry = next_attempt(request, response.own_fault, sent_at, self._settings.retry_delays)
 
-        def decide(rows: Transaction, state: SubscriptionState) -> Transition:
-            if later:
-                return Transition(state.updated(later))
-            usage = rows.usage(request.subscriber._replace(network=response.network), sent_at)
-            return after_verification(state, request, response, confirmed, sent_at, usage, most)
+        def decide(transaction: Transaction, state: SubscriptionState) -> Transition:
+            if retry:
+                return Transition(state.updated(retry))
+            usage = transaction.usage(request.subscriber._replace(network=response.network), sent_at)
+            limit = self._settings.max_subscriptions
+            return apply_verification(state, request, response, is_confirmed, sent_at, usage, limit)
 
-        after = self._record(request, sent_at, decide)
-        if after and after.subscription and confirmed and request.is_of_stranger:
+        state = self._record(request, sent_at, decide)
+        if state and state.subscription and is_confirmed and request.is_of_stranger:
             with self._lock:
                 self._rate.take_back(response.network)
         self._wake.set()
 
-    def _deliver(self, exchange: DueRow, subscription: Subscription, topic: Topic) -> None:
+    def _deliver(self, due: DueRow, subscription: Subscription, topic: Topic) -> None:
         sent_at = self._clock()
-        sent = notification(subscription, topic, self._settings)
-        if not (response := self._exchange(exchange, subscription, sent)):
+        response = self._exchange(due, subscription, notification(subscription, topic, self._settings))
+        if not response:
             return
-        jitter = random.random()  # noqa: S311 - it spreads load and guards nothing
-        now, delays = self._clock(), self._settings.retry_delays
+        now, delays, jitter = self._clock(), self._settings.retry_delays, self._jitter()
 
         def decide(_: Transaction, state: SubscriptionState) -> Transition:
-            return after_delivery(state, subscription, topic.digest, response, now, delays, jitter)
+            return apply_delivery(state, subscription, topic.digest, response, now, delays, jitter)
 
         self._record(subscription, sent_at, decide)
         if not response.is_success or self._topics.get(topic.path) is not topic:
             self._wake.set()
 
-    def _exchange(self, exchange: DueRow, row: Row, request: CallbackRequest) -> CallbackResponse | None:
-        """What the callback answers; None if the exchange was not made, and is due later."""
-        began = self._running_time()
-        if exchange.network is not None:
+    def _exchange(self, due: DueRow, row: Row, request: CallbackRequest) -> CallbackResponse | None:
+        """The callback's answer; None if the exchange was not made, and is due again after a delay."""
+        began_at = self._running_time()
+        if due.network is not None:
             with self._lock:
-                self._silence.tried(exchange.network, began)
+                self._outages.record_attempt(due.network, began_at)
         try:
-            response = self._send(request, lambda network: self._connect(exchange, network))
+            response = self._send(request, lambda network: self._admit(due, network))
         except Postponed as postponed:
-            later = row._replace(due_at=self._clock() + postponed.seconds)  # the callback has what it had
-            self._record(row, self._clock(), lambda _, state: Transition(state.updated(later)))
+            postponed_row = row._replace(due_at=self._clock() + postponed.seconds)  # and its unclaimed digest
+            self._record(row, self._clock(), lambda _, state: Transition(state.updated(postponed_row)))
             return None
         except Exception:
             log.exception("an exchange with a callback failed unexpectedly")
@@ -637,20 +650,20 @@ class Hub:
         now = self._running_time()
         with self._lock:
             if response.is_sign_of_life:
-                self._silence.broken(now)
-            elif self._silence.is_outage(began, now):
+                self._outages.record_sign_of_life(now)
+            elif self._outages.is_outage(began_at, now):
                 response = replace(response, own_fault=True)
-        return replace(response, seconds=now - began)
+        return replace(response, seconds=now - began_at)
 
-    def _connect(self, exchange: DueRow, network: str) -> None:
+    def _admit(self, due: DueRow, network: str) -> None:
         """Count a connection that an exchange is about to make. Raises Postponed."""
         now = self._running_time()
         with self._lock:
-            if not self._schedule.connect(exchange, network):
-                raise Postponed(BUSY_SECONDS)
-            if exchange.lane == "newcomer":
-                if self._rate.count(network, now) >= MAX_TRIES:
-                    raise Postponed(HAMMERED_SECONDS)
+            if not self._schedule.assign_network(due, network):
+                raise Postponed(NO_WORKER_SECONDS)
+            if due.lane == "newcomer":
+                if self._rate.count(network, now) >= MAX_STRANGER_CONNECTIONS:
+                    raise Postponed(RATE_LIMITED_SECONDS)
                 self._rate.add(network, now)
 
     def _record(
@@ -663,36 +676,30 @@ class Hub:
         """
         while True:
             try:
-                with self._store.transaction() as rows:
-                    before = rows.state(row.subscriber, sent_at)
-                    after, line, level = decide(rows, before)
-                    rows.save(before, after)
+                with self._store.transaction() as transaction:
+                    before = transaction.state(row.subscriber, sent_at)
+                    state, line, level = decide(transaction, before)
+                    transaction.save(before, state)
                 break
             except StoreFault:
                 if self._stopping.wait(POLL_SECONDS):
                     return None
         if line:
             log_event(row, line, level)
-        return after
+        return state
 
 
-def says_the_same(waiting: PendingRequest, request: PendingRequest) -> bool:
-    """Whether a request asks for nothing else than one that waits."""
-    asked = itemgetter(1, 2, 3, 9, 10)  # who, secret, digest, mode and lease
-    return bool(asked(waiting) == asked(request))
+def too_many(subject: str, status: int, retry_after_seconds: int) -> RequestRefused:
+    return RequestRefused(status, f"there are too many {subject}; try again later", retry_after_seconds)
 
 
-def too_many(what: str, status: int, retry_after_seconds: int) -> RequestRefused:
-    return RequestRefused(status, f"there are too many {what}; try again later", retry_after_seconds)
-
-
-def tries_of(request: PendingRequest) -> str:
-    """The key under which tries of requests are counted: strangers and subscribers of a domain apart."""
+def attempts_key(request: PendingRequest) -> str:
+    """The key of the rate of verifications: a domain's strangers and its subscribers are counted apart."""
     return f"{'stranger' if request.is_of_stranger else 'subscriber'} {request.subscriber.domain}"
 
 
 def callback_client(settings: HubSettings) -> CallbackClient:
-    """The HTTPS client for these settings. Logs those that are for tests only. Raises OSError."""
+    """The HTTPS client for these settings. Warns of those that are for tests only. Raises OSError."""
     if settings.allow_private:
         log.warning("hub: PRIVATE ADDRESSES AND ALL PORTS ARE ALLOWED FOR CALLBACKS; for labs only")
     if settings.ca_file is not None:

@@ -139,13 +139,15 @@ class Bench:
         self.networks: dict[str, str] = {}  # of hosts; all others have one of their own
         self.tried_first: list[str] = []  # networks where each exchange tries an address in vain
         self.sent: list[CallbackRequest] = []  # all that went to the callbacks, which answer as told here
+        self.jitter = 1.0
         self.on_get: Answer = echo
         self.on_post: Answer = status(204)
         self.topics = topics()
         self.start()
 
     def start(self) -> None:
-        self.hub = hub.Hub(self.settings, clock=self.clock, running_time=self.running_time, send=self.send)
+        clocks = {"clock": self.clock, "running_time": self.running_time, "jitter": lambda: self.jitter}
+        self.hub = hub.Hub(self.settings, **clocks, send=self.send)
         self.hub.open_store()
         self.hub.publish(self.topics)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hmac
 import logging
-import random
 import re
 import sqlite3
 import threading
@@ -600,10 +599,8 @@ def test_content_is_sent_again_after_a_kill_before_the_answer_was_stored(bench: 
 
 
 @pytest.mark.parametrize("code", [None, 302, 304, 400, 404, 500])
-def test_three_failures_in_a_row_remove_and_are_told_once(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, code: int | None
-) -> None:
-    monkeypatch.setattr(random, "random", lambda: 0.5)  # half of the jitter
+def test_three_failures_in_a_row_remove_and_are_told_once(bench: Bench, code: int | None) -> None:
+    bench.jitter = 0.5
     bench.subscribe()
     bench.on_post = status(code)
     bench.change()
@@ -839,16 +836,14 @@ def test_two_silent_networks_are_no_outage(bench: Bench) -> None:
 def test_an_outage_is_three_networks_tried_within_ten_minutes_without_a_sign_of_life(
     tried: str, broken_at: float, began_at: float, now: float, is_outage: bool
 ) -> None:
-    silence = hub.Silence()
-    if broken_at < began_at:
-        silence.broken(broken_at)
-    for network in tried:
-        silence.tried(network, 10)
-    if broken_at > began_at:
-        silence.broken(broken_at)
-        for network in tried:
-            silence.tried(network, broken_at)
-    assert silence.is_outage(began_at, now) == is_outage
+    detector = hub.OutageDetector()
+    events = [(broken_at, None), *((10, network) for network in tried)]
+    for moment, network in sorted(events, key=lambda event: event[0]):
+        if network:
+            detector.record_attempt(network, moment)
+        else:
+            detector.record_sign_of_life(moment)
+    assert detector.is_outage(began_at, now) == is_outage
 
 
 # ---- Leases, topics and trouble ----------------------------------------------------------------------------
@@ -1121,7 +1116,7 @@ def test_exchanges_of_names_that_turn_out_to_be_of_one_network_are_limited_toget
     schedule = hub.Schedule(16)
     schedule.refill(row("newcomer", f"d{number}", number) for number in range(5))
     taken = [schedule.take("newcomer") for _ in range(5)]
-    assert [schedule.connect(one, "192.0.2.1") for one in taken if one] == [True] * 3 + [False] * 2
+    assert [schedule.assign_network(one, "192.0.2.1") for one in taken if one] == [True] * 3 + [False] * 2
 
 
 def test_a_subscriber_has_one_exchange_at_a_time() -> None:
@@ -1130,7 +1125,7 @@ def test_a_subscriber_has_one_exchange_at_a_time() -> None:
     schedule.refill([delivery, renewal])
     assert schedule.take("delivery") == delivery
     assert schedule.take("renewal") is None
-    del schedule.running[delivery.key]
+    schedule.finish(delivery)
     assert schedule.take("renewal") == renewal
 
 

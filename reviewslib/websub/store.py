@@ -25,8 +25,8 @@ from typing import NamedTuple
 from reviewslib.websub.values import PendingRequest, Row, Subscriber, Subscription, SubscriptionState, denial
 
 STORE_FILE_NAME = "websub.sqlite3"
-LOCK_SECONDS = 0.25  # waited for the other threads, and as long again for other processes
-OPERATOR_SECONDS = 10.0  # the latter, of a command
+LOCK_SECONDS = 0.25  # the longest wait for other threads, and again for other processes
+OPERATOR_SECONDS = 10.0  # the longest wait of a command for the daemon
 
 log = logging.getLogger(__name__)
 
@@ -37,11 +37,10 @@ class StoreFault(Exception):
 
 # ---- Statements --------------------------------------------------------------------------------------------
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 MAX_PENDING = 1000  # requests of strangers
 MAX_PENDING_OF_DOMAIN = 50
-MAX_NOTICES = 1000  # that wait; when more subscriptions are removed at once, the others are not told
-SLOW_SECONDS = 2.0  # a subscriber whose last exchange took longer is in the lane of retries
+SLOW_SECONDS = 2.0  # a subscription whose last exchange took longer is in the lane of retries
 
 TABLES: dict[type[Row], str] = {Subscription: "subscription", PendingRequest: "request"}
 
@@ -50,46 +49,55 @@ TABLES: dict[type[Row], str] = {Subscription: "subscription", PendingRequest: "r
 COLUMNS = """id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL, callback_key TEXT NOT NULL,
   callback TEXT NOT NULL, host TEXT NOT NULL, domain TEXT NOT NULL, network TEXT, topic_url TEXT NOT NULL,
   secret BLOB, digest TEXT NOT NULL, turn INTEGER NOT NULL, since REAL NOT NULL, expires_at REAL NOT NULL,
-  due_at REAL NOT NULL, failures INTEGER NOT NULL"""
+  due_at REAL NOT NULL, failures INTEGER NOT NULL, took REAL NOT NULL"""
 SCHEMA = f"""
 BEGIN IMMEDIATE;
-CREATE TABLE subscription ({COLUMNS}, took REAL NOT NULL, tried_at REAL, outcome TEXT NOT NULL,
-  UNIQUE (path, callback_key));
+CREATE TABLE subscription ({COLUMNS}, tried_at REAL, outcome TEXT NOT NULL, UNIQUE (path, callback_key));
 CREATE TABLE request ({COLUMNS}, mode TEXT NOT NULL, lease_seconds INTEGER NOT NULL, reason TEXT NOT NULL,
   UNIQUE (path, callback_key, mode));
 PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
 """
 
-# What is due, in the order of its turns: by the whole seconds that the subscriber took last, so that slow
-# ones never stand before quick ones, then those that were not yet tried in vain. A row that is due later than
-# anything could be is due, too: it was written before the clock was set back.
+# The due rows in the order of their turns: by the whole seconds of the last exchange, so that slow ones never
+# delay quick ones; then rows without a failed attempt. A row with `due_at` beyond `latest` was written before
+# the clock was set back, and is due, too.
 DUE = """
-WITH topic (path, digest) AS MATERIALIZED (SELECT key, value FROM json_each(:digests))
+WITH topic (topic_path, current) AS MATERIALIZED (SELECT key, value FROM json_each(:digests))
 SELECT CASE WHEN failures > 0 OR took > :slow_seconds THEN 'retry' ELSE 'delivery' END AS lane, id,
-       subscription.path || callback_key AS key, domain, network,
-       CAST(took AS INTEGER) AS seconds, failures > 0 AS is_tried, turn, due_at
-FROM subscription JOIN topic ON topic.path = subscription.path AND topic.digest <> subscription.digest
+       path || callback_key AS key, domain, network,
+       CAST(took AS INTEGER) AS seconds, failures > 0 AS has_failed, turn, due_at
+FROM subscription JOIN topic ON topic_path = path AND current <> digest
 WHERE expires_at > :now AND (due_at <= :now OR due_at > :latest)
 UNION ALL
 SELECT CASE WHEN mode = 'denied' THEN 'notice' WHEN network IS NULL THEN 'newcomer' ELSE 'renewal' END, id,
-       path || callback_key, domain, network,
-       coalesce((SELECT CAST(took AS INTEGER) FROM subscription AS own
-                 WHERE own.path = request.path AND own.callback_key = request.callback_key), 0),
-       failures > 0, turn, due_at
+       path || callback_key, domain, network, CAST(took AS INTEGER), failures > 0, turn, due_at
 FROM request WHERE expires_at > :now AND (due_at <= :now OR due_at > :latest)
-ORDER BY seconds, is_tried, turn, due_at, id
+ORDER BY seconds, has_failed, turn, due_at, id
 """
 
 
 class DueRow(NamedTuple):
-    """A row that is due, as far as it matters for its turn."""
+    """A due row, as far as it matters for its turn."""
 
     lane: str  # "delivery" and "retry" of subscriptions; "renewal", "newcomer" and "notice" of requests
     row_id: int
     key: str  # of the subscriber
     domain: str
     network: str | None  # None of a stranger
+
+    @property
+    def limit_keys(self) -> set[str]:
+        """The keys under which workers are limited."""
+        return {self.domain, self.network or self.domain}
+
+
+class Usage(NamedTuple):
+    """How many active subscriptions there are: in all, of a domain, and of a network."""
+
+    total: int
+    of_domain: int
+    of_network: int
 
 
 class Transaction:
@@ -122,23 +130,23 @@ class Transaction:
             yield PendingRequest(row[0], Subscriber._make(row[1:8]), *row[8:])
 
     def row(self, due: DueRow) -> Row | None:
-        """A row that was due, as it is now; None if it is gone."""
+        """The present state of a row that was due; None if it is gone."""
         read = self.subscriptions if due.lane in ("delivery", "retry") else self.requests
         return next(read("WHERE id = ? AND path || callback_key = ?", due.row_id, due.key), None)
 
     def state(self, subscriber: Subscriber, now: float) -> SubscriptionState:
-        """The rows of a subscriber; an expired subscription is left out."""
+        """The rows of a subscriber, without an expired subscription."""
         where, key = "WHERE path = ? AND callback_key = ?", (subscriber.path, subscriber.callback_key)
         active = next(self.subscriptions(f"{where} AND expires_at > ?", *key, now), None)
         return SubscriptionState(active, tuple(self.requests(f"{where} ORDER BY id", *key)))
 
-    def save(self, before: SubscriptionState, then: SubscriptionState) -> None:
-        """Write what has changed; of new notices, as many as MAX_NOTICES allows."""
-        left = {(type(row), row.id) for row in then.rows}
+    def save(self, before: SubscriptionState, state: SubscriptionState) -> None:
+        """Write the difference between two states of a subscriber."""
+        kept = {(type(row), row.id) for row in state.rows}
         for row in before.rows:
-            if (type(row), row.id) not in left:
+            if (type(row), row.id) not in kept:
                 self.delete(row)
-        for row in then.rows:
+        for row in state.rows:
             if row not in before.rows:
                 self._write(row)
 
@@ -146,18 +154,14 @@ class Transaction:
         self._execute(f"DELETE FROM {TABLES[type(row)]} WHERE id = ?", (row.id,))  # noqa: S608 - our names
 
     def _write(self, row: Row) -> None:
-        """It replaces what has its id, an earlier request of its mode, and an expired subscription."""
-        if isinstance(row, PendingRequest) and row.mode == "denied":
-            (notices,) = self._execute("SELECT count(*) FROM request WHERE mode = 'denied'").fetchone()
-            if notices >= MAX_NOTICES:
-                return
+        """Replace the row with this id, an earlier request of this mode, or an expired subscription."""
         values = (row.id, *row.subscriber, *row[2:])
-        places = ", ".join("?" * len(values))
-        self._execute(f"INSERT OR REPLACE INTO {TABLES[type(row)]} VALUES ({places})", values)  # noqa: S608
+        markers = ", ".join("?" * len(values))
+        self._execute(f"INSERT OR REPLACE INTO {TABLES[type(row)]} VALUES ({markers})", values)  # noqa: S608
 
     def expire(self, now: float) -> list[Row]:
-        """Delete what has ended, and requests that have waited for too long, and return it."""
-        self._execute("PRAGMA shrink_memory")  # so that all is read from the file, and damage shows
+        """Delete expired subscriptions and requests, and return them."""
+        self._execute("PRAGMA shrink_memory")  # so that everything is read from the file, and damage shows
         where = "WHERE expires_at <= ?"
         expired: list[Row] = [*self.subscriptions(where, now), *self.requests(where, now)]
         for row in expired:
@@ -176,39 +180,38 @@ class Transaction:
             self._execute(f"UPDATE {table} SET digest = ''")  # noqa: S608 - our names
 
     def due(self, digests: Mapping[str, str], now: float, latest: float) -> list[DueRow]:
-        """The rows that are due, in the order of their turns; no row waits for longer than until `latest`."""
+        """The due rows in the order of their turns. No row can wait for longer than until `latest`."""
         values = {"digests": json.dumps(digests), "now": now, "latest": latest, "slow_seconds": SLOW_SECONDS}
         return [DueRow(*row[:5]) for row in self._execute(DUE, values)]
 
-    def usage(self, subscriber: Subscriber, now: float) -> tuple[int, int, int]:
-        """How many active subscriptions there are: in all, of this domain, and of this network."""
+    def usage(self, subscriber: Subscriber, now: float) -> Usage:
+        """The active subscriptions, in all and of the subscriber's domain and network."""
         statement = """
             SELECT count(*), count(*) FILTER (WHERE domain = ?), count(*) FILTER (WHERE network = ?)
             FROM subscription WHERE expires_at > ?"""
-        row = self._execute(statement, (subscriber.domain, subscriber.network, now)).fetchone()
-        return row[0], row[1], row[2]
+        return Usage(*self._execute(statement, (subscriber.domain, subscriber.network, now)).fetchone())
 
     def make_room(self, request: PendingRequest) -> bool:
-        """Have another request of a stranger give way if there is no room; False if none has to.
+        """Evict another request of a stranger if there is no room; False if none can be evicted.
 
-        That is the oldest of a domain with its share, or else the one with the highest turn, or one that was
-        asked in vain.
+        The oldest of a domain that has its share is evicted, otherwise the one with the highest turn, or one
+        that has failed.
         """
         values = {"domain": request.subscriber.domain, "turn": request.turn, "key": request.subscriber.key}
         others = "FROM request WHERE network IS NULL AND path || callback_key <> :key"
         counts = f"SELECT count(*), count(*) FILTER (WHERE domain = :domain) {others}"
         waiting, of_domain = self._execute(counts, values).fetchone()
         if of_domain >= MAX_PENDING_OF_DOMAIN:
-            chosen = f"SELECT id {others} AND domain = :domain ORDER BY id LIMIT 1"
+            evicted = f"SELECT id {others} AND domain = :domain ORDER BY id LIMIT 1"
         elif waiting >= MAX_PENDING:
-            tried = "turn DESC, failures DESC, id LIMIT 1"
-            chosen = f"SELECT id {others} AND (turn > :turn OR failures > 0) ORDER BY {tried}"
+            last_first = "turn DESC, failures DESC, id LIMIT 1"
+            evicted = f"SELECT id {others} AND (turn > :turn OR failures > 0) ORDER BY {last_first}"
         else:
             return True
-        return self._execute(f"DELETE FROM request WHERE id IN ({chosen})", values).rowcount > 0  # noqa: S608
+        return self._execute(f"DELETE FROM request WHERE id IN ({evicted})", values).rowcount > 0  # noqa: S608
 
     def move_back(self, request: PendingRequest) -> None:
-        """Have the requests of its domain, of strangers or of subscribers like this one, wait a turn more."""
+        """Move the requests of its domain back by a turn: those of strangers, or those of subscribers."""
         same = "domain = ? AND (network IS NULL) = ? AND mode <> 'denied'"
         values = request.subscriber.domain, request.is_of_stranger
         self._execute(f"UPDATE request SET turn = turn + 1 WHERE {same}", values)  # noqa: S608 - our names
@@ -236,16 +239,18 @@ class Store:
 
     def __init__(self, state_dir: Path):
         """Touches no disk; `keep_open` opens it."""
-        self.trouble: str | None = "not open"  # why nothing can be stored, as far as it is known
+        self.trouble: str | None = "not open"  # why nothing can be stored
         self._logged_trouble: str | None = None  # the trouble that was logged last
         self._path = state_dir / STORE_FILE_NAME
         self._held = ExitStack()
         self._connection: sqlite3.Connection | None = None
-        self._inodes: tuple[tuple[int, int], ...] | None = None  # of what is held, or was held last
+        self._inodes: tuple[tuple[int, int], ...] | None = (
+            None  # of the file that is or was open, and its directory
+        )
         self._lock = threading.Lock()  # one transaction at a time
 
     def keep_open(self) -> None:
-        """Open the store if it is not in place, and log when trouble begins, changes or ends.
+        """Open the store unless the right file is open, and log when trouble begins, changes or ends.
 
         A directory that went away is not made anew: it may come back.
         """
@@ -253,13 +258,13 @@ class Store:
             if not self._is_in_place():
                 self.open()
             if self.trouble:
-                with self.transaction() as rows:
-                    rows.check()
-                self._tell(None)
+                with self.transaction() as checked:
+                    checked.check()
+                self._report(None)
         except StoreFault as fault:
-            self._tell(str(fault))
+            self._report(str(fault))
 
-    def _tell(self, trouble: str | None) -> None:
+    def _report(self, trouble: str | None) -> None:
         self.trouble = trouble
         if trouble and trouble != self._logged_trouble:
             log.error("the hub can store no requests: %s", trouble)
@@ -282,31 +287,31 @@ class Store:
             if connection.execute("PRAGMA user_version").fetchone() == (0,):
                 connection.executescript(SCHEMA)
             current = inodes(self._path)
-            if self._inodes not in (None, current):  # it may be older than what has been sent since
+            if self._inodes not in (None, current):  # its digests may be older than what was sent since
                 log.warning("the hub's store was replaced: all its subscribers get the content anew")
-                with transaction(connection, durable=True) as rows:
-                    rows.forget_contents()
+                with transaction(connection, durable=True) as replaced:
+                    replaced.forget_contents()
             self._connection, self._inodes, self._held = connection, current, held.pop_all()
 
     @contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[Transaction]:
-        """A block `with store.transaction() as rows`; see the function of this name. Raises StoreFault."""
+        """The context of a transaction; see the function of this name. Raises StoreFault."""
         if not self._lock.acquire(timeout=LOCK_SECONDS):
             raise StoreFault(self.trouble or "busy")
         try:
-            if self._connection is None or not self._is_in_place():  # what a removed file takes is lost
+            if self._connection is None or not self._is_in_place():  # a write to a removed file would be lost
                 raise StoreFault("there is no store")
-            with transaction(self._connection, durable=durable) as rows:
-                yield rows
+            with transaction(self._connection, durable=durable) as begun:
+                yield begun
         except sqlite3.Error as error:
             if self.trouble is None:
-                self._tell(str(error))
+                self._report(str(error))
             raise StoreFault(str(error)) from error
         finally:
             self._lock.release()
 
     def _is_in_place(self) -> bool:
-        """Whether directory and file are those that are held."""
+        """Whether directory and file are still those that were opened."""
         with suppress(OSError):
             return self._connection is not None and inodes(self._path) == self._inodes
         return False
@@ -335,7 +340,7 @@ def connect(path: Path, busy_seconds: float = LOCK_SECONDS) -> sqlite3.Connectio
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Raises StoreFault, which names the file, for whatever is wrong with it."""
+    """Turn every fault of the file into a StoreFault that names the file."""
     try:
         yield
     except BlockingIOError as error:
@@ -377,12 +382,12 @@ def list_subscriptions(state_dir: Path) -> list[Row]:
         in_use = path.with_name(f"{path.name}-wal").exists()
         database = f"{path.absolute().as_uri()}?{'mode=ro' if in_use else 'immutable=1'}"
         with closing(sqlite3.connect(database, timeout=LOCK_SECONDS, uri=True)) as connection:
-            rows = Transaction(connection)
-            return [*rows.subscriptions("ORDER BY path, host, id"), *rows.requests("ORDER BY path, host, id")]
+            reader, order = Transaction(connection), "ORDER BY path, host, id"
+            return [*reader.subscriptions(order), *reader.requests(order)]
 
 
 def remove_subscriptions(
-    state_dir: Path, is_meant: Callable[[Subscriber], bool], *, clock: Callable[[], float] = time.time
+    state_dir: Path, is_selected: Callable[[Subscriber], bool], *, clock: Callable[[], float] = time.time
 ) -> list[Subscriber]:
     """Remove the matching subscriptions and requests, and leave a notice for each subscription.
 
@@ -393,14 +398,14 @@ def remove_subscriptions(
         path.stat()  # SQLite would not say that it is missing
         with (
             closing(connect(path, OPERATOR_SECONDS)) as connection,
-            transaction(connection, durable=True) as rows,
+            transaction(connection, durable=True) as writer,
         ):
-            rows.check()
-            found: list[Row] = [*rows.subscriptions(), *rows.requests("WHERE mode <> 'denied'")]
-            removed = [row for row in found if is_meant(row.subscriber)]
+            writer.check()
+            rows: list[Row] = [*writer.subscriptions(), *writer.requests("WHERE mode <> 'denied'")]
+            removed = [row for row in rows if is_selected(row.subscriber)]
             for row in removed:
-                is_told = isinstance(row, Subscription) and row.expires_at > now
-                notice = denial(row.subscriber, "removed by the operator of the hub", now)
-                rows.delete(row)
-                rows.save(SubscriptionState(), SubscriptionState(None, (notice,) if is_told else ()))
+                writer.delete(row)
+                if isinstance(row, Subscription) and row.expires_at > now:
+                    notice = denial(row.subscriber, "removed by the operator of the hub", now)
+                    writer.save(SubscriptionState(), SubscriptionState(None, (notice,)))
     return list({row.subscriber.key: row.subscriber for row in removed}.values())

@@ -1,4 +1,4 @@
-"""What the hub is told and what it keeps, as values: callbacks, subscriptions, requests, topics, settings.
+"""The values of the hub: callbacks, subscriptions, requests, topics and settings.
 
 Everything here is pure: it has no socket, file, thread or clock; time is an argument. This module must not
 know how anything is stored, sent or scheduled.
@@ -111,7 +111,7 @@ def normalized_url(url: str) -> str:
     return _SCHEME_AND_AUTHORITY.sub(lambda start: start[0].lower(), decoded)
 
 
-# ---- Networks and domains: what a stranger has few of ------------------------------------------------------
+# ---- Networks and domains: what rate limits and quotas are keyed by ----------------------------------------
 
 # Public suffixes of two labels below which anybody can register a name, from the section of the registries in
 # publicsuffix.org's list of 2023-02-09. Names below a suffix that is missing here share the limits of one
@@ -153,11 +153,11 @@ def domain_of(host: str) -> str:
     return ".".join(labels[-3:] if ".".join(labels[-2:]) in _SUFFIXES else labels[-2:])
 
 
-def selector(who: str) -> Callable[[Subscriber], bool]:
-    """Whether a subscriber is meant by a host, or a `.domain` with all below it. Raises ValueError."""
-    name = who.lower().strip("[]")
+def selector(host_or_domain: str) -> Callable[[Subscriber], bool]:
+    """A test for the subscribers of a host, or of a `.domain` and all hosts below it. Raises ValueError."""
+    name = host_or_domain.lower().strip("[]")
     if not re.fullmatch(r"\.?[\w:-]+(\.[\w-]+)*", name, re.ASCII):
-        raise ValueError(f"{who!r} is neither a host nor a .domain")
+        raise ValueError(f"{host_or_domain!r} is neither a host nor a .domain")
     if name.startswith("."):
         return lambda subscriber: f".{subscriber.host}".endswith(name)
     return lambda subscriber: subscriber.host == name
@@ -183,7 +183,7 @@ class Subscriber(NamedTuple):
 
 
 class PendingRequest(NamedTuple):
-    """A request that waits for its verification, or ("denied") what the callback must be told.
+    """A request that waits for its verification, or ("denied") a notice that waits to be sent.
 
     A later request of the same subscriber and mode replaces it and has a larger id.
     """
@@ -191,12 +191,13 @@ class PendingRequest(NamedTuple):
     id: int | None  # assigned by the store, never reused
     subscriber: Subscriber
     secret: bytes | None
-    digest: str  # of the content that the callback is assumed to have; "" if that is unknown
-    turn: int  # smaller ones are asked first
+    digest: str  # of the content that the callback has; "" if that is unknown
+    turn: int  # requests with smaller numbers are verified first
     since: float
     expires_at: float
     due_at: float  # not before this moment
-    failures: int  # how often nobody answered
+    failures: int  # attempts without an answer
+    took: float  # seconds, of the subscriber's last exchange
     mode: Literal["subscribe", "unsubscribe", "denied"]
     lease_seconds: int = 0
     reason: str = ""  # of a denial
@@ -205,9 +206,19 @@ class PendingRequest(NamedTuple):
     def is_of_stranger(self) -> bool:
         return self.subscriber.network is None
 
+    def of_subscription(self, subscription: Subscription) -> PendingRequest:
+        """The request as one of a confirmed subscriber."""
+        subscriber = self.subscriber._replace(network=subscription.subscriber.network)
+        return self._replace(subscriber=subscriber, digest=subscription.digest, took=subscription.took)
+
+    @property
+    def question(self) -> tuple[object, ...]:
+        """The part that comes from the subscriber. Requests with equal questions are the same."""
+        return self.subscriber, self.secret, self.digest, self.mode, self.lease_seconds
+
 
 class Subscription(NamedTuple):
-    """A verified subscriber. The first nine fields are those of a request."""
+    """A verified subscriber. The first ten fields are those of a request."""
 
     id: int | None
     subscriber: Subscriber
@@ -218,7 +229,7 @@ class Subscription(NamedTuple):
     expires_at: float
     due_at: float
     failures: int  # in a row
-    took: float = 0.0  # seconds, of the last exchange
+    took: float
     tried_at: float | None = None
     outcome: str = ""
 
@@ -227,7 +238,7 @@ Row: TypeAlias = PendingRequest | Subscription
 
 
 class SubscriptionState(NamedTuple):
-    """All that is known of a subscriber; of each mode there is one request, and the oldest comes first."""
+    """The rows of a subscriber: at most one request of each mode, the oldest first."""
 
     subscription: Subscription | None = None
     requests: tuple[PendingRequest, ...] = ()
@@ -236,21 +247,24 @@ class SubscriptionState(NamedTuple):
     def rows(self) -> tuple[Row, ...]:
         return (*((self.subscription,) if self.subscription else ()), *self.requests)
 
+    def without(self, request: PendingRequest) -> SubscriptionState:
+        return self._replace(requests=tuple(kept for kept in self.requests if kept.id != request.id))
+
     def updated(self, row: Row) -> SubscriptionState:
-        """The state with another version of a row, if that is still there."""
+        """The state with another version of a row, if that still exists."""
         if isinstance(row, PendingRequest):
-            return self._replace(requests=tuple(row if one.id == row.id else one for one in self.requests))
-        is_there = self.subscription is not None and self.subscription.id == row.id
-        return self._replace(subscription=row) if is_there else self
+            return self._replace(requests=tuple(row if old.id == row.id else old for old in self.requests))
+        exists = self.subscription is not None and self.subscription.id == row.id
+        return self._replace(subscription=row) if exists else self
 
 
-MAX_WAIT_SECONDS = 86400.0  # of a request whose callback cannot be asked, and of a notice
+MAX_WAIT_SECONDS = 86400.0  # the lifetime of a request, or a notice, that could not be sent
 
 
 def denial(subscriber: Subscriber, reason: str, now: float) -> PendingRequest:
     """The notice that the hub refuses or has removed a subscription (REC 5.2)."""
     moments = now, now + MAX_WAIT_SECONDS, now
-    return PendingRequest(None, subscriber, None, "", 0, *moments, 0, "denied", reason=reason)
+    return PendingRequest(None, subscriber, None, "", 0, *moments, 0, 0.0, "denied", reason=reason)
 
 
 # ---- Settings, topics and answers --------------------------------------------------------------------------
@@ -285,7 +299,7 @@ class HubSettings:
 
 
 class HubAnswer(NamedTuple):
-    """The answer to a POST: one line of text/plain (REC 5.1.2), and the headers that the status needs."""
+    """The answer to a POST: one line of text/plain (REC 5.1.2), and headers such as Retry-After."""
 
     status: int
     text: str
@@ -293,7 +307,7 @@ class HubAnswer(NamedTuple):
 
 
 class RequestRefused(Exception):
-    """The request is answered with an error status; the reason is for the author of the subscriber."""
+    """The request is answered with an error status. The author of the subscriber reads the reason."""
 
     def __init__(self, status: int, reason: str, retry_after_seconds: int | None = None):
         super().__init__(reason)
@@ -307,7 +321,7 @@ class RequestRefused(Exception):
 def read_subscription_request(
     content_type: str | None, body: bytes, settings: HubSettings, topics: Mapping[str, Topic], now: float
 ) -> PendingRequest:
-    """What a form POST asks for. Raises RequestRefused."""
+    """The request in a form POST. Raises RequestRefused, which names everything that is wrong."""
     form = read_form(content_type, body)
     parsers: dict[str, Callable[[str], Any]] = {
         "hub.mode": parse_mode,
@@ -315,16 +329,16 @@ def read_subscription_request(
         "hub.topic": str,
     }
     values: dict[str, Any] = {"hub.lease_seconds": settings.lease_seconds, "hub.secret": None}
-    if form.get("hub.mode") != ["unsubscribe"]:  # REC 5.1: of which a lease is ignored
+    if form.get("hub.mode") != ["unsubscribe"]:  # whose lease is ignored (REC 5.1)
         parsers |= {"hub.lease_seconds": parse_lease_seconds, "hub.secret": parse_secret}
     issues = []
     for name, parse in parsers.items():
-        given = form.get(name, [])
+        texts = form.get(name, [])
         try:
-            if len(given) > 1:
-                raise ValueError(f"is given {len(given)} times")
-            if given:
-                values[name] = parse(given[0])
+            if len(texts) > 1:
+                raise ValueError(f"is given {len(texts)} times")
+            if texts:
+                values[name] = parse(texts[0])
             elif name not in values:
                 raise ValueError("is missing")
         except ValueError as fault:
@@ -334,16 +348,16 @@ def read_subscription_request(
     path = url.removeprefix(base_url) if url.startswith(base_url) else ""
     topic, status = topics.get(path), 400 if issues else 404
     if topic is None and "hub.topic" in values and values.get("hub.mode") != "unsubscribe":
-        known = ", ".join(settings.base_url + path for path in topics)
-        issues.append(f"hub.topic is not a topic of this hub; its topics are {known}")
+        topic_urls = ", ".join(settings.base_url + path for path in topics)
+        issues.append(f"hub.topic is not a topic of this hub; its topics are {topic_urls}")
     if issues:
         raise RequestRefused(status, "; ".join(issues))
     callback: Callback = values["hub.callback"]
-    who = Subscriber(path, *callback, None, values["hub.topic"])
+    subscriber = Subscriber(path, *callback, None, values["hub.topic"])
     lease_seconds = min(max(values["hub.lease_seconds"], settings.lease_min), settings.lease_max)
     moments, digest = (now, now + MAX_WAIT_SECONDS, now), topic.digest if topic else ""
     mode, secret = values["hub.mode"], values["hub.secret"]
-    return PendingRequest(None, who, secret, digest, 0, *moments, 0, mode, lease_seconds)
+    return PendingRequest(None, subscriber, secret, digest, 0, *moments, 0, 0.0, mode, lease_seconds)
 
 
 def read_form(content_type: str | None, body: bytes) -> dict[str, list[str]]:
@@ -370,7 +384,7 @@ def parse_mode(raw: str) -> str:
 
 
 def parse_lease_seconds(raw: str) -> int:
-    """A positive decimal integer (REC 5.1) of any length; eleven digits exceed every maximum."""
+    """A positive decimal integer (REC 5.1) of any length. Eleven digits exceed every maximum."""
     digits = raw.lstrip("0")
     if not (raw.isascii() and raw.isdecimal() and digits):
         raise ValueError("must be a positive whole number of seconds")

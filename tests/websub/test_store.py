@@ -21,7 +21,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reviewslib.websub.store import (
-    MAX_NOTICES,
     STORE_FILE_NAME,
     Store,
     StoreFault,
@@ -50,7 +49,7 @@ def subscriber(
 
 
 def requested(who: Subscriber, mode: Any = "subscribe", **more: Any) -> PendingRequest:
-    row = PendingRequest(None, who, b"\x00secret", "old", 0, NOW, NOW + 60, NOW, 0, mode, 3600)
+    row = PendingRequest(None, who, b"\x00secret", "old", 0, NOW, NOW + 60, NOW, 0, 0.0, mode, 3600)
     return row._replace(**more)
 
 
@@ -138,12 +137,6 @@ def test_a_claim_is_of_one_callback_and_topic_and_of_its_requests(store: Store) 
         assert [row.digest for row in (*rows.subscriptions(), *rows.requests())] == ["", "old"] * 2
 
 
-def test_notices_that_wait_are_bounded(store: Store) -> None:
-    put(store, *(requested(subscriber(str(number)), "denied") for number in range(MAX_NOTICES + 2)))
-    with store.transaction() as rows:
-        assert len(list(rows.requests())) == MAX_NOTICES
-
-
 def test_what_is_counted_is_active_and_of_published_topics(store: Store) -> None:
     put(
         store,
@@ -216,7 +209,7 @@ def test_turns_go_by_seconds_then_tries_then_turn_then_time(
 
 def test_a_renewal_of_a_slow_subscriber_comes_after_those_of_quick_ones(store: Store) -> None:
     slow, quick = subscriber("slow"), subscriber("quick")
-    put(store, subscribed(slow, took=1.9), subscribed(quick), requested(slow), requested(quick, failures=1))
+    put(store, requested(slow, took=1.9), requested(quick, failures=1))
     with store.transaction() as rows:
         assert [one.key for one in rows.due({}, NOW, NOW)] == [quick.key, slow.key]
 
