@@ -40,11 +40,9 @@ from reviewslib.websub.store import DueRow, Store, StoreFault, Transaction, Usag
 from reviewslib.websub.values import (
     HubAnswer,
     HubSettings,
-    PendingRequest,
     RequestRefused,
     Row,
-    Subscription,
-    SubscriptionState,
+    Rows,
     Topic,
     denial,
     read_subscription_request,
@@ -78,65 +76,67 @@ log = logging.getLogger(__name__)
 
 
 class Transition(NamedTuple):
-    """The new state, and a line for the log if something happened."""
+    """The new rows of a subscriber, and a line for the log if something happened."""
 
-    state: SubscriptionState
+    rows: Rows
     line: str = ""
     level: int = logging.INFO
 
 
 def apply_verification(
-    state: SubscriptionState,
-    request: PendingRequest,
+    rows: Rows,
+    request: Row,
     response: CallbackResponse,
     is_confirmed: bool,
     sent_at: float,
     usage: Usage,
     max_subscriptions: int,
 ) -> Transition:
-    """The state after the last attempt to verify `request`, or to send it if it is a notice.
+    """The rows after the last attempt to verify `request`, or to send it if it is a notice.
 
     A lease begins when the verification was sent (REC 5.3). A renewal keeps the digest, so that no content is
     repeated and no change is skipped. It also keeps failures, backoff and turn, so that a bad callback cannot
     improve its position.
     """
-    subscription = state.subscription and state.subscription._replace(took=response.seconds)
-    state = state._replace(subscription=subscription)
-    waiting_ids = [waiting.id for waiting in state.requests if waiting.mode == request.mode]
+    subscription = rows.get("active")
+    if subscription:
+        subscription = subscription._replace(took=response.seconds)
+        rows = {**rows, "active": subscription}
+    waiting = rows.get(request.mode)
     # A newer request may have replaced this one. A confirmation of the older request still counts.
-    if not waiting_ids or (request.id not in waiting_ids and not is_confirmed):
-        return Transition(state)
+    if not waiting or (waiting.id != request.id and not is_confirmed):
+        return Transition(rows)
+    if request.mode == "denied":
+        return Transition(without(rows, "denied"), f"denied notice: {response.outcome}")
     if not is_confirmed:
         reason = f"{response.outcome} without the challenge" if response.is_success else response.outcome
-        if request.mode == "denied":
-            return Transition(state.without(request), f"denied notice: {response.outcome}")
-        return Transition(state.without(request), f"{request.mode} not confirmed: {reason}")
+        return Transition(without(rows, request.mode), f"{request.mode} not confirmed: {reason}")
 
     line = f"{request.mode} confirmed: {response.outcome}"
-    newer = tuple(waiting for waiting in state.requests if (waiting.id or 0) > (request.id or 0))
+    newer = {mode: row for mode, row in rows.items() if row.is_request and (row.id or 0) > (request.id or 0)}
     if request.mode == "unsubscribe":
-        return Transition(SubscriptionState(None, newer), line)
-    subscriber = request.subscriber._replace(network=response.network)
-    if not subscription and (full := exhausted_quota(usage, max_subscriptions)):
-        notice = denial(subscriber, f"there are too many {full}", sent_at)
-        return Transition(SubscriptionState(None, (notice, *newer)), f"{line}, denied: too many {full}")
-    created = Subscription(
-        None, subscriber, None, request.digest, usage.of_domain, sent_at, 0.0, sent_at, 0, response.seconds
-    )
-    renewed = (subscription or created)._replace(
-        subscriber=subscriber, secret=request.secret, expires_at=sent_at + request.lease_seconds
-    )
+        return Transition(newer, line)
     # The callback has confirmed: its newer requests are no longer those of a stranger.
-    newer = tuple(
-        waiting._replace(subscriber=waiting.subscriber._replace(network=response.network))
-        for waiting in newer
+    newer = {mode: row.at_network(response.network) for mode, row in newer.items()}
+    request = request.at_network(response.network)
+    if not subscription:
+        if full := exhausted_quota(usage, max_subscriptions):
+            notice = denial(request.subscriber, f"there are too many {full}", sent_at)
+            return Transition({**newer, "denied": notice}, f"{line}, denied: too many {full}")
+        subscription = request._replace(id=None, mode="active", since=sent_at, due_at=sent_at, failures=0)
+        subscription = subscription._replace(turn=usage.of_domain, took=response.seconds)
+    renewed = subscription._replace(
+        subscriber=request.subscriber,
+        secret=request.secret,
+        lease_seconds=request.lease_seconds,
+        expires_at=sent_at + request.lease_seconds,
     )
-    return Transition(SubscriptionState(renewed, newer), line)
+    return Transition({"active": renewed, **newer}, line)
 
 
 def next_attempt(
-    request: PendingRequest, is_own_fault: bool, sent_at: float, retry_delays: Sequence[float]
-) -> PendingRequest | None:
+    request: Row, is_own_fault: bool, sent_at: float, retry_delays: Sequence[float]
+) -> Row | None:
     """The request as it waits for its next attempt after one without an answer; None after the last.
 
     During our own outage only confirmed subscribers are retried.
@@ -153,46 +153,56 @@ def next_attempt(
 
 
 def apply_delivery(
-    state: SubscriptionState,
-    subscription: Subscription,
+    rows: Rows,
+    subscription: Row,
     digest: str,
     response: CallbackResponse,
     now: float,
     retry_delays: Sequence[float],
     jitter: float,
 ) -> Transition:
-    """The state after an attempt to deliver the content with this digest (REC 7). The jitter is 0 to 1.
+    """The rows after an attempt to deliver the content with this digest (REC 7). The jitter is 0 to 1.
 
     A later change of the content does not shorten a backoff.
     """
-    current = state.subscription
+    current = rows.get("active")
     if current is None or current.id != subscription.id:
-        return Transition(state)  # the subscription ended during the delivery
+        return Transition(rows)  # the subscription ended during the delivery
     attempted = current._replace(tried_at=now, outcome=response.outcome, took=response.seconds)
     content = f"content {digest[:12]}"
     if response.own_fault:
         postponed = attempted._replace(due_at=now + own_fault_seconds(retry_delays))
-        return Transition(state._replace(subscription=postponed), f"{content} postponed: {response.outcome}")
+        return Transition({**rows, "active": postponed}, f"{content} postponed: {response.outcome}")
     if response.is_success:
         delivered = attempted._replace(digest=digest, failures=0, due_at=now)
-        return Transition(state._replace(subscription=delivered), f"{content} delivered: {response.outcome}")
+        return Transition({**rows, "active": delivered}, f"{content} delivered: {response.outcome}")
     if response.status == 410:
-        removed = state._replace(subscription=None)
-        return Transition(removed, f"{content} gone, removed: {response.outcome}", logging.WARNING)
+        line = f"{content} gone, removed: {response.outcome}"
+        return Transition(without(rows, "active"), line, logging.WARNING)
 
     failures = current.failures + 1
     line = f"delivery failed, {failures} of {MAX_FAILURES}"
     if failures == MAX_FAILURES:
         # REC 7 keeps the subscription until its lease ends, but REC 5.2 permits to deny it at any time. A
         # request to subscribe that waits replaces the notice: its verification says enough.
-        new_requests = tuple(request for request in state.requests if request.mode == "subscribe")
         reason = f"{MAX_FAILURES} deliveries in a row failed; subscribe again to resume"
-        removed = SubscriptionState(None, new_requests or (denial(current.subscriber, reason, now),))
+        waiting = {mode: row for mode, row in rows.items() if mode == "subscribe"}
+        removed = waiting or {"denied": denial(current.subscriber, reason, now)}
         return Transition(removed, f"{line}, removed: {response.outcome}", logging.WARNING)
     delay_seconds = retry_delays[current.failures] * (1 + RETRY_JITTER * jitter)
     due_at = now + max(delay_seconds, retry_after_seconds(response, now))
     failed = attempted._replace(failures=failures, due_at=due_at)
-    return Transition(state._replace(subscription=failed), f"{line}: {response.outcome}")
+    return Transition({**rows, "active": failed}, f"{line}: {response.outcome}")
+
+
+def without(rows: Rows, mode: str) -> Rows:
+    return {other: row for other, row in rows.items() if other != mode}
+
+
+def updated(rows: Rows, row: Row) -> Rows:
+    """The rows with another version of a row, if that still exists."""
+    current = rows.get(row.mode)
+    return {**rows, row.mode: row} if current and current.id == row.id else rows
 
 
 def exhausted_quota(usage: Usage, max_subscriptions: int) -> str:
@@ -227,11 +237,11 @@ def retry_after_seconds(response: CallbackResponse, now: float) -> float:
 # ---- Exchanges: what is sent to callbacks ------------------------------------------------------------------
 
 
-def verification(request: PendingRequest, challenge: str, timeout_seconds: float) -> CallbackRequest:
+def verification(request: Row, challenge: str, timeout_seconds: float) -> CallbackRequest:
     """The GET that verifies a request (REC 5.3), or that announces a removal (REC 5.2)."""
     parameters = {"hub.mode": request.mode, "hub.topic": request.subscriber.topic_url}
     if request.mode == "denied":
-        parameters["hub.reason"] = request.reason
+        parameters["hub.reason"] = request.outcome
     else:
         parameters["hub.challenge"] = challenge
         parameters["hub.lease_seconds"] = str(request.lease_seconds)
@@ -243,7 +253,7 @@ def verification(request: PendingRequest, challenge: str, timeout_seconds: float
     return CallbackRequest("GET", url, {}, None, timeout_seconds, len(challenge) + 1)
 
 
-def notification(subscription: Subscription, topic: Topic, settings: HubSettings) -> CallbackRequest:
+def notification(subscription: Row, topic: Topic, settings: HubSettings) -> CallbackRequest:
     """The POST that delivers the content (REC 7), with a signature if the subscriber gave a secret."""
     headers = {"Content-Type": topic.content_type, "Link": topic_link_header(settings.base_url, topic.path)}
     if subscription.secret is not None:
@@ -418,15 +428,9 @@ class Hub:
 
         A store that cannot be opened is tried again every second.
         """
-        self.open_store()
+        self._store.keep_open()
         for thread in self._threads:
             thread.start()
-
-    def open_store(self) -> None:
-        """Try to open the store, and create its directory if it is missing."""
-        with suppress(OSError):  # opening the store reports why
-            self._settings.state_dir.mkdir(parents=True, exist_ok=True)
-        self._store.keep_open()
 
     def stop(self, timeout_seconds: float) -> None:
         """Start no more exchanges, wait for the running ones within the timeout, and close the store.
@@ -472,17 +476,17 @@ class Hub:
         """Why nothing can be stored at present, None when it can."""
         return self._store.trouble
 
-    def _accept(self, request: PendingRequest, transaction: Transaction, now: float) -> bool:
+    def _accept(self, request: Row, transaction: Transaction, now: float) -> bool:
         """Store a request unless the same one waits already; whether it did. Raises RequestRefused."""
-        state, running_time = transaction.state(request.subscriber, now), self._running_time()
-        subscription, key = state.subscription, request.subscriber.key
+        rows, running_time = transaction.rows_of(request.subscriber, now), self._running_time()
+        subscription, waiting, key = rows.get("active"), rows.get(request.mode), request.subscriber.key
         if subscription:
-            request = request.of_subscription(subscription)
+            request = request.at_network(subscription.subscriber.network)
+            request = request._replace(digest=subscription.digest, took=subscription.took)
         elif request.mode == "unsubscribe":
             raise RequestRefused(404, "hub.callback has no active subscription to hub.topic")
         with self._lock:
-            is_running = self._schedule.is_running(key)
-            if not is_running and any(waiting.question == request.question for waiting in state.requests):
+            if waiting and waiting.question == request.question and not self._schedule.is_running(key):
                 return False
             request = request._replace(turn=self._rate.count(attempts_key(request), running_time))
             if subscription:
@@ -496,8 +500,7 @@ class Hub:
             if not transaction.make_room(request):
                 raise too_many("unverified requests", 503, 60)
         transaction.move_back(request)
-        other_mode = (waiting for waiting in state.requests if waiting.mode != request.mode)
-        transaction.save(state, state._replace(requests=(*other_mode, request)))
+        transaction.save(rows, {**rows, request.mode: request})
         return True
 
     # The scheduler's thread.
@@ -526,12 +529,10 @@ class Hub:
             self._rate.prune(self._running_time())
         with self._store.transaction() as transaction:
             expired = transaction.expire(self._clock())
-            self._counts = transaction.counts(self._digests(), self._clock())
+            self._counts = transaction.counts(self._digests())
         for row in expired:
-            if isinstance(row, Subscription):
-                log_event(row, "lease ended")
-            else:
-                log_event(row, f"{row.mode} not confirmed: no answer in time")
+            is_lease = row.mode == "active"
+            log_event(row, "lease ended" if is_lease else f"{row.mode} not confirmed: no answer in time")
 
     def look(self) -> None:
         """Read what is due. Raises StoreFault."""
@@ -584,16 +585,16 @@ class Hub:
             if not row or row.expires_at <= now or now < row.due_at <= now + self._longest_delay_seconds():
                 return
             topic = self._topics.get(row.subscriber.path)
-            if isinstance(row, Subscription):
+            if row.mode == "active":
                 if not topic or topic.digest == row.digest:
                     return
                 transaction.claim(row)
-        if isinstance(row, PendingRequest):
+        if row.mode != "active":
             self._verify(due, row)
         elif topic:
             self._deliver(due, row, topic)
 
-    def _verify(self, due: DueRow, request: PendingRequest) -> None:
+    def _verify(self, due: DueRow, request: Row) -> None:
         challenge, sent_at = secrets.token_urlsafe(32), self._clock()
         with self._lock:
             self._rate.add(attempts_key(request), self._running_time())
@@ -605,28 +606,28 @@ class Hub:
         if response.status is None:
             retry = next_attempt(request, response.own_fault, sent_at, self._settings.retry_delays)
 
-        def decide(transaction: Transaction, state: SubscriptionState) -> Transition:
+        def decide(transaction: Transaction, rows: Rows) -> Transition:
             if retry:
-                return Transition(state.updated(retry))
+                return Transition(updated(rows, retry))
             usage = transaction.usage(request.subscriber._replace(network=response.network), sent_at)
             limit = self._settings.max_subscriptions
-            return apply_verification(state, request, response, is_confirmed, sent_at, usage, limit)
+            return apply_verification(rows, request, response, is_confirmed, sent_at, usage, limit)
 
-        state = self._record(request, sent_at, decide)
-        if state and state.subscription and is_confirmed and request.is_of_stranger:
+        rows = self._record(request, sent_at, decide)
+        if rows and "active" in rows and is_confirmed and request.is_of_stranger:
             with self._lock:
                 self._rate.take_back(response.network)
         self._wake.set()
 
-    def _deliver(self, due: DueRow, subscription: Subscription, topic: Topic) -> None:
+    def _deliver(self, due: DueRow, subscription: Row, topic: Topic) -> None:
         sent_at = self._clock()
         response = self._exchange(due, subscription, notification(subscription, topic, self._settings))
         if not response:
             return
         now, delays, jitter = self._clock(), self._settings.retry_delays, self._jitter()
 
-        def decide(_: Transaction, state: SubscriptionState) -> Transition:
-            return apply_delivery(state, subscription, topic.digest, response, now, delays, jitter)
+        def decide(_: Transaction, rows: Rows) -> Transition:
+            return apply_delivery(rows, subscription, topic.digest, response, now, delays, jitter)
 
         self._record(subscription, sent_at, decide)
         if not response.is_success or self._topics.get(topic.path) is not topic:
@@ -642,7 +643,7 @@ class Hub:
             response = self._send(request, lambda network: self._admit(due, network))
         except Postponed as postponed:
             postponed_row = row._replace(due_at=self._clock() + postponed.seconds)  # and its unclaimed digest
-            self._record(row, self._clock(), lambda _, state: Transition(state.updated(postponed_row)))
+            self._record(row, self._clock(), lambda _, rows: Transition(updated(rows, postponed_row)))
             return None
         except Exception:
             log.exception("an exchange with a callback failed unexpectedly")
@@ -667,9 +668,9 @@ class Hub:
                 self._rate.add(network, now)
 
     def _record(
-        self, row: Row, sent_at: float, decide: Callable[[Transaction, SubscriptionState], Transition]
-    ) -> SubscriptionState | None:
-        """Store the new state, and return it. A lease that ended after the exchange was `sent_at` is active.
+        self, row: Row, sent_at: float, decide: Callable[[Transaction, Rows], Transition]
+    ) -> Rows | None:
+        """Store the new rows, and return them. A lease that ended after the exchange was `sent_at` is active.
 
         While the store cannot be written, the worker waits and nothing is repeated. If the hub stops
         meanwhile, nothing is stored and the exchange is repeated after the next start: None.
@@ -677,23 +678,23 @@ class Hub:
         while True:
             try:
                 with self._store.transaction() as transaction:
-                    before = transaction.state(row.subscriber, sent_at)
-                    state, line, level = decide(transaction, before)
-                    transaction.save(before, state)
+                    before = transaction.rows_of(row.subscriber, sent_at)
+                    rows, line, level = decide(transaction, before)
+                    transaction.save(before, rows)
                 break
             except StoreFault:
                 if self._stopping.wait(POLL_SECONDS):
                     return None
         if line:
             log_event(row, line, level)
-        return state
+        return rows
 
 
 def too_many(subject: str, status: int, retry_after_seconds: int) -> RequestRefused:
     return RequestRefused(status, f"there are too many {subject}; try again later", retry_after_seconds)
 
 
-def attempts_key(request: PendingRequest) -> str:
+def attempts_key(request: Row) -> str:
     """The key of the rate of verifications: a domain's strangers and its subscribers are counted apart."""
     return f"{'stranger' if request.is_of_stranger else 'subscriber'} {request.subscriber.domain}"
 

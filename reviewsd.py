@@ -49,7 +49,7 @@ from reviewslib.web.representations import joined
 from reviewslib.web.snapshot import Snapshot
 from reviewslib.websub import store
 from reviewslib.websub.callbacks import CallbackClient
-from reviewslib.websub.values import HubSettings, PendingRequest, Row, Subscription, Topic, selector
+from reviewslib.websub.values import HubSettings, Row, Topic, selector
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA = 0, 1, 78  # 78 is EX_CONFIG of sysexits.h; argparse exits with 2
 SWITCH_SECONDS = 0.001  # how long a reload may hold the interpreter while a request waits; default 0.005
@@ -254,10 +254,10 @@ def subscriptions(settings: Settings) -> int:
 def unsubscribe(settings: Settings, host: str) -> int:
     """Remove and print subscriptions by host; EXIT_FAILURE if none. Raises BadSetting and StoreFault."""
     try:
-        is_meant = selector(host)
+        is_selected = selector(host)
     except ValueError as error:
         raise BadSetting(f"--unsubscribe {error}") from None
-    removed = store.remove_subscriptions(settings.state_dir, is_meant)
+    removed = store.remove_subscriptions(settings.state_dir, is_selected)
     write_output(
         "\n".join([f"removed {row.host} {row.path}" for row in removed] or [f"no subscription of {host}"])
     )
@@ -267,13 +267,13 @@ def unsubscribe(settings: Settings, host: str) -> int:
 def listing_text(row: Row, now: float) -> str:
     """State, callback's host, topic, times and the last outcome of one subscription or request."""
     subscriber, network = row.subscriber, row.subscriber.network
-    state: str = "ended" if row.expires_at <= now else "failing" if row.failures else "active"
-    if isinstance(row, PendingRequest):
-        state = row.mode
+    state = row.mode
+    if row.mode == "active":
+        state = "ended" if row.expires_at <= now else "failing" if row.failures else "active"
     parts = [f"{state:11} {subscriber.host} {subscriber.path} since {utc_text(row.since)}"]
     if network and network != subscriber.host:
         parts.append(f"at {network}")
-    if isinstance(row, Subscription):
+    if row.mode == "active":
         parts.append(f"until {utc_text(row.expires_at)}")
         parts += [f"{row.failures} failed"] if row.failures else []
         parts += [f"last {row.outcome} at {utc_text(row.tried_at)}"] if row.tried_at is not None else []

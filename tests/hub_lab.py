@@ -26,7 +26,7 @@ import reviewsd
 from reviewslib.process.settings import Settings
 from reviewslib.websub.callbacks import CallbackClient, CallbackRequest, CallbackResponse, Resolve
 from reviewslib.websub.store import DueRow, list_subscriptions
-from reviewslib.websub.values import HubAnswer, HubSettings, Subscription, Topic
+from reviewslib.websub.values import HubAnswer, HubSettings, Row, Topic
 
 BASE_URL = "https://reviews.example"
 FEED, JSON_FEED = "/feed.xml", "/api/feed.json"
@@ -121,12 +121,11 @@ def listed(state_dir: Path, clock: Callable[[], float] = time.time) -> list[Line
     """Subscriptions, then pending requests, without failures of the latter."""
     lines = []
     for row in list_subscriptions(state_dir):
-        who, is_ended = row.subscriber, row.expires_at <= clock()
-        if isinstance(row, Subscription):
-            state = "ended" if is_ended else "failing" if row.failures else "active"
-            lines.append(Line(state, who.host, who.path, row.failures))
-        else:
-            lines.append(Line(row.mode, who.host, who.path, 0))
+        state, failures = row.mode, 0
+        if row.mode == "active":
+            is_ended, failures = row.expires_at <= clock(), row.failures
+            state = "ended" if is_ended else "failing" if failures else "active"
+        lines.append(Line(state, row.subscriber.host, row.subscriber.path, failures))
     return lines
 
 
@@ -148,8 +147,8 @@ class Bench:
     def start(self) -> None:
         clocks = {"clock": self.clock, "running_time": self.running_time, "jitter": lambda: self.jitter}
         self.hub = hub.Hub(self.settings, **clocks, send=self.send)
-        self.hub.open_store()
         self.hub.publish(self.topics)
+        self.hub.upkeep()
 
     def restart(self) -> None:
         self.hub.stop(1)
@@ -158,8 +157,8 @@ class Bench:
     def send(self, request: CallbackRequest, check: Callable[[str], None]) -> CallbackResponse:
         host = urlsplit(request.url).hostname or ""
         network = self.networks.get(host, host)
-        for each in (*self.tried_first, network):
-            check(each)
+        for tried in (*self.tried_first, network):
+            check(tried)
         self.sent.append(request)
         response = self.on_get(request) if request.method == "GET" else self.on_post(request)
         return replace(response, network=network)
@@ -209,9 +208,9 @@ class Bench:
         found = listed(self.settings.state_dir, self.clock)
         return [line.host for line in found if line.state in (states or ACTIVE)]
 
-    def subscription(self) -> Subscription:
+    def subscription(self) -> Row:
         """The only one."""
-        (row,) = (row for row in list_subscriptions(self.settings.state_dir) if isinstance(row, Subscription))
+        (row,) = (row for row in list_subscriptions(self.settings.state_dir) if row.mode == "active")
         return row
 
 

@@ -71,7 +71,7 @@ def signed(secret: str, text: str) -> str:
 # ---- Requests ----------------------------------------------------------------------------------------------
 
 
-def test_a_good_request_is_accepted_and_verified_with_its_topic_as_sent_by_any_2xx(bench: Bench) -> None:
+def test_any_2xx_verifies_a_request_whose_topic_is_repeated_as_sent(bench: Bench) -> None:
     body = form().replace(b"feed.xml", b"%2566eed.xml")  # once decoded: %66eed.xml, that is feed.xml
     assert bench.post(body) == HubAnswer(202, "accepted; the callback will now be asked to confirm")
     assert bench.sent == []  # REC 5.1.2: the answer does not wait for the callback
@@ -143,7 +143,7 @@ def test_anything_but_a_form_is_refused(bench: Bench, content_type: str | None) 
         form("unsubscribe", lease_seconds="abc", secret="x" * 500),
     ],
 )
-def test_what_the_recommendation_lets_pass_passes(bench: Bench, body: bytes) -> None:
+def test_unusual_but_valid_requests_are_accepted(bench: Bench, body: bytes) -> None:
     bench.subscribe()
     assert bench.post(body, "Application/X-WWW-Form-Urlencoded; charset=UTF-8").status == 202
 
@@ -159,7 +159,7 @@ def test_a_lease_is_clamped_and_told(bench: Bench, asked: str | None, granted: i
 
 
 @pytest.mark.parametrize("mode", ["subscribe", "unsubscribe"])
-def test_a_request_that_waits_already_is_accepted_again_without_a_write(bench: Bench, mode: str) -> None:
+def test_a_repeated_request_is_accepted_without_a_write(bench: Bench, mode: str) -> None:
     bench.subscribe()
     store = bench.settings.state_dir / STORE_FILE_NAME
     with closing(sqlite3.connect(store)) as other:
@@ -171,7 +171,7 @@ def test_a_request_that_waits_already_is_accepted_again_without_a_write(bench: B
     assert len(bench.gets) == 2
 
 
-def test_a_request_that_comes_while_the_same_one_is_asked_is_asked_by_itself(bench: Bench) -> None:
+def test_a_request_during_the_same_verification_gets_one_of_its_own(bench: Bench) -> None:
     def refuse(_: CallbackRequest) -> CallbackResponse:
         bench.on_get = echo
         bench.post(form())
@@ -211,7 +211,7 @@ def test_no_request_of_a_domain_is_refused_and_its_newest_fifty_wait(bench: Benc
     assert len(bench.hosts("subscribe")) == 50
 
 
-def test_when_all_room_is_taken_the_domain_with_the_most_requests_makes_room(bench: Bench) -> None:
+def test_a_full_table_evicts_from_the_domain_with_the_most_requests(bench: Bench) -> None:
     for number in range(1000):
         bench.post(form(callback=f"https://h{number}.d{number % 20}.example/"))
     for number in range(20):
@@ -221,7 +221,7 @@ def test_when_all_room_is_taken_the_domain_with_the_most_requests_makes_room(ben
     assert {waiting[f"d{number}.example"] for number in range(20)} == {49}
 
 
-def test_without_a_domain_that_has_more_only_one_asked_in_vain_makes_room(bench: Bench) -> None:
+def test_a_full_table_of_single_domains_evicts_only_failed_requests(bench: Bench) -> None:
     bench.on_get = SILENCE
     bench.post(form(callback="https://away.example/"))
     bench.work()
@@ -235,7 +235,7 @@ def test_without_a_domain_that_has_more_only_one_asked_in_vain_makes_room(bench:
     assert bench.post(form(callback="https://h5.example/", secret="new")).status == 202
 
 
-def test_domains_take_turns_and_the_newest_of_each_is_asked_first(bench: Bench) -> None:
+def test_domains_take_turns_and_their_newest_requests_come_first(bench: Bench) -> None:
     bench.on_get = status(404)
     for name in ("a1.a", "a2.a", "b1.b", "a3.a", "b2.b", "c1.c"):
         bench.post(form(callback=f"https://{name}.example/"))
@@ -247,7 +247,7 @@ def test_domains_take_turns_and_the_newest_of_each_is_asked_first(bench: Bench) 
     assert asked_hosts(bench) == ["d.example", "a.example"]  # which was asked three times in this minute
 
 
-def test_strangers_wait_where_fifty_were_tried_within_a_minute(bench: Bench) -> None:
+def test_a_network_gets_fifty_connections_of_strangers_a_minute(bench: Bench) -> None:
     names = [f"n{number}.example" for number in range(100)]
     bench.networks = dict.fromkeys(names, "203.0.113.7")
     bench.on_get = status(404)
@@ -263,7 +263,7 @@ def test_strangers_wait_where_fifty_were_tried_within_a_minute(bench: Bench) -> 
     assert len(bench.sent) == 100
 
 
-def test_strangers_who_confirm_are_not_counted_at_their_network_but_where_they_led_before(
+def test_only_the_network_that_confirmed_forgets_a_connection(
     bench: Bench,
 ) -> None:
     bench.networks = {f"n{number}.example": "203.0.113.7" for number in range(60)}
@@ -277,7 +277,7 @@ def test_strangers_who_confirm_are_not_counted_at_their_network_but_where_they_l
     assert len(bench.hosts()) == 60 + 50
 
 
-def test_subscribers_owe_nothing_to_strangers_who_point_at_their_address(bench: Bench) -> None:
+def test_requests_of_strangers_at_its_address_delay_no_subscriber(bench: Bench) -> None:
     bench.subscribe()
     bench.networks = {"s.example": "203.0.113.7"}  # the callback has moved
     bench.networks |= {f"n{number}.example": "203.0.113.7" for number in range(60)}
@@ -293,7 +293,7 @@ def test_subscribers_owe_nothing_to_strangers_who_point_at_their_address(bench: 
     assert bench.subscription().secret == b"renewed"
 
 
-def test_strangers_take_no_worker_of_a_subscriber_at_the_same_address(bench: Bench) -> None:
+def test_strangers_at_its_address_take_no_worker_of_a_subscriber(bench: Bench) -> None:
     names = [f"n{number}.example" for number in range(6)]
     bench.networks = dict.fromkeys(["s.example", *names], "203.0.113.7")
     bench.subscribe()
@@ -318,7 +318,7 @@ def test_strangers_take_no_worker_of_a_subscriber_at_the_same_address(bench: Ben
 
 
 @pytest.mark.parametrize("whose", ["domain", "address"])
-def test_a_tenth_of_all_is_for_one_domain_or_address_which_may_renew_it(
+def test_a_domain_or_address_may_have_and_renew_a_tenth_of_all(
     bench: Bench, caplog: pytest.LogCaptureFixture, whose: str
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -400,7 +400,7 @@ def echoing(code: int | None, body: str) -> Answer:
     + [(204, "")]
     + [(code, "{}") for code in (404, 500, 302)],
 )
-def test_anything_but_the_whole_challenge_with_2xx_leaves_things_as_they_were(
+def test_only_the_whole_challenge_with_2xx_changes_anything(
     bench: Bench, code: int | None, body: str
 ) -> None:
     bench.on_get = echoing(code, body)
@@ -416,7 +416,7 @@ def test_anything_but_the_whole_challenge_with_2xx_leaves_things_as_they_were(
     assert [signature(sent) for sent in bench.posts] == [signed("old", "two")]
 
 
-def test_what_is_confirmed_counts_although_a_newer_request_waits_which_is_asked_by_itself(
+def test_a_confirmation_of_the_older_request_still_counts(
     bench: Bench,
 ) -> None:
     def slow(request: CallbackRequest) -> CallbackResponse:
@@ -435,7 +435,7 @@ def test_what_is_confirmed_counts_although_a_newer_request_waits_which_is_asked_
     assert [signature(sent) for sent in bench.posts] == [signed("mine", "two")]
 
 
-def test_a_request_that_came_while_its_callback_confirmed_is_a_subscribers(bench: Bench) -> None:
+def test_a_request_during_a_confirmation_is_one_of_a_subscriber(bench: Bench) -> None:
     def ask_meanwhile(request: CallbackRequest) -> CallbackResponse:
         bench.on_get = SILENCE
         bench.post(form(secret="newer"))
@@ -448,7 +448,7 @@ def test_a_request_that_came_while_its_callback_confirmed_is_a_subscribers(bench
     assert (bench.hub.take("newcomer"), bench.states()) == (None, [("active", 0), ("subscribe", 0)])
 
 
-def test_unsubscriptions_by_strangers_do_not_replace_a_renewal(bench: Bench) -> None:
+def test_unsubscriptions_by_strangers_replace_no_renewal(bench: Bench) -> None:
     def consider(request: CallbackRequest) -> CallbackResponse:
         bench.post(form("unsubscribe"))  # somebody asks in the name of the subscriber again and again
         return echo(request) if query(request.url)["hub.mode"] == "subscribe" else status(404)(request)
@@ -462,7 +462,7 @@ def test_unsubscriptions_by_strangers_do_not_replace_a_renewal(bench: Bench) -> 
     assert [signature(sent) for sent in bench.posts] == [signed("renewed", "two")]
 
 
-def test_spellings_of_one_callback_are_one_subscription_and_the_latest_is_used(bench: Bench) -> None:
+def test_spellings_of_a_callback_are_one_subscription(bench: Bench) -> None:
     bench.subscribe(callback="https://s.example/%7Eann/%2f")
     bench.subscribe(callback="https://S.EXAMPLE/~ann/%2f")
     bench.change()
@@ -485,7 +485,7 @@ def test_a_request_that_gets_no_http_answer_is_tried_three_times(
         assert bench.states() == (before if tries == 3 else [*before, ("subscribe", 0)])
 
 
-def test_a_stranger_without_a_second_turn_is_dropped_two_minutes_after_the_first(
+def test_a_stranger_is_dropped_two_minutes_after_its_first_attempt(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -513,7 +513,7 @@ def test_a_notice_is_tried_once(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("secret", ["s", "pass word", "é" * 99 + "x", "\x00"])
-def test_a_secret_signs_the_bytes_that_are_sent_until_a_renewal_drops_it(bench: Bench, secret: str) -> None:
+def test_a_secret_signs_the_body_until_a_renewal_drops_it(bench: Bench, secret: str) -> None:
     bench.subscribe(secret=secret)
     bench.change("zwölf 🙂")
     bench.subscribe()
@@ -521,7 +521,7 @@ def test_a_secret_signs_the_bytes_that_are_sent_until_a_renewal_drops_it(bench: 
     assert [signature(sent) for sent in bench.posts] == [signed(secret, "zwölf 🙂"), None]
 
 
-def test_nothing_is_sent_while_the_content_is_the_same_and_a_renewal_only_extends_the_lease(
+def test_a_renewal_extends_the_lease_and_repeats_no_content(
     bench: Bench,
 ) -> None:
     bench.subscribe()
@@ -537,7 +537,7 @@ def test_nothing_is_sent_while_the_content_is_the_same_and_a_renewal_only_extend
     assert bench.contents == ["two"]
 
 
-def test_a_change_that_is_taken_back_in_time_is_not_delivered(bench: Bench) -> None:
+def test_a_change_that_was_undone_in_time_is_not_delivered(bench: Bench) -> None:
     bench.subscribe()
     bench.publish("two")
     (due,) = started(bench.hub)
@@ -546,7 +546,7 @@ def test_a_change_that_is_taken_back_in_time_is_not_delivered(bench: Bench) -> N
     assert bench.contents == []
 
 
-def test_of_several_changes_during_a_slow_delivery_the_newest_is_next(bench: Bench) -> None:
+def test_the_newest_of_several_changes_follows_a_slow_delivery(bench: Bench) -> None:
     def accept_late(_: CallbackRequest) -> CallbackResponse:
         bench.on_post = status(204)
         for text in ("three", "four"):
@@ -560,9 +560,7 @@ def test_of_several_changes_during_a_slow_delivery_the_newest_is_next(bench: Ben
 
 
 @pytest.mark.parametrize("answer", [SILENCE, OUTAGE, status(500)])
-def test_content_is_sent_again_where_it_is_unknown_what_the_callback_has(
-    bench: Bench, answer: Answer
-) -> None:
+def test_content_is_sent_again_after_an_unknown_outcome(bench: Bench, answer: Answer) -> None:
     bench.subscribe()
     bench.on_post = answer  # which may have come too late, or was lost
     bench.change("two")
@@ -575,7 +573,7 @@ def test_content_is_sent_again_where_it_is_unknown_what_the_callback_has(
 
 
 @pytest.mark.parametrize("renews", [False, True])
-def test_content_is_sent_again_after_a_kill_before_the_answer_was_stored(bench: Bench, renews: bool) -> None:
+def test_content_is_sent_again_after_a_kill_before_the_record(bench: Bench, renews: bool) -> None:
     class Killed(BaseException):
         pass
 
@@ -629,9 +627,7 @@ def test_three_failures_in_a_row_remove_and_are_told_once(bench: Bench, code: in
 
 
 @pytest.mark.parametrize(("mode", "told"), [("subscribe", "subscribe"), ("unsubscribe", "denied")])
-def test_only_a_request_to_subscribe_that_waits_already_replaces_the_notice(
-    bench: Bench, mode: str, told: str
-) -> None:
+def test_only_a_waiting_request_to_subscribe_replaces_the_notice(bench: Bench, mode: str, told: str) -> None:
     def ask_meanwhile(_: CallbackRequest) -> CallbackResponse:
         bench.post(form(mode))
         bench.on_post = status(204)
@@ -648,7 +644,7 @@ def test_only_a_request_to_subscribe_that_waits_already_replaces_the_notice(
     assert len(bench.contents) == (4 if mode == "subscribe" else 3)  # what it missed is still due
 
 
-def test_who_has_subscribed_anew_is_not_told_of_the_removal_before(bench: Bench) -> None:
+def test_a_new_subscription_cancels_the_notice_of_the_removal(bench: Bench) -> None:
     bench.subscribe()
     bench.on_post, bench.on_get = status(500), OUTAGE
     bench.change()
@@ -662,7 +658,7 @@ def test_who_has_subscribed_anew_is_not_told_of_the_removal_before(bench: Bench)
     assert bench.gets[-1]["hub.mode"] == "subscribe"
 
 
-def test_who_renewed_while_it_failed_gets_the_content_although_that_is_the_old_one(bench: Bench) -> None:
+def test_a_renewal_between_failures_leaves_the_content_unknown(bench: Bench) -> None:
     """It may have taken the content in between, for which no answer came."""
     bench.subscribe()
     bench.on_post = SILENCE
@@ -678,9 +674,7 @@ def test_who_renewed_while_it_failed_gets_the_content_although_that_is_the_old_o
 
 
 @pytest.mark.parametrize(("value", "seconds"), [("600", 600), ("1", 60)])
-def test_retry_after_puts_the_next_attempt_off_and_never_forward(
-    bench: Bench, value: str, seconds: int
-) -> None:
+def test_retry_after_only_delays_the_next_attempt(bench: Bench, value: str, seconds: int) -> None:
     bench.subscribe()
     bench.on_post = status(503, retry_after=value)
     bench.change()
@@ -701,7 +695,7 @@ def test_410_removes_at_once_without_a_notice_and_is_a_warning(
     assert bench.states() == []
 
 
-def test_a_callback_that_fails_cannot_renew_itself_to_the_front(bench: Bench) -> None:
+def test_a_failing_callback_cannot_renew_itself_to_the_front(bench: Bench) -> None:
     bench.subscribe()
     bench.on_post = status(500)
     bench.change()
@@ -761,7 +755,7 @@ def test_a_fault_of_our_own_is_no_failure_of_the_callback(
     )
 
 
-def test_a_request_of_a_subscriber_waits_out_an_outage_of_an_hour_each(bench: Bench) -> None:
+def test_a_request_of_a_subscriber_survives_an_outage_of_an_hour(bench: Bench) -> None:
     bench.subscribe()
     bench.on_get = OUTAGE
     for secret in "ab":
@@ -773,7 +767,7 @@ def test_a_request_of_a_subscriber_waits_out_an_outage_of_an_hour_each(bench: Be
         assert bench.states() == [("active", 0)]
 
 
-def test_an_outage_of_our_own_is_not_waited_out_for_strangers(bench: Bench) -> None:
+def test_a_request_of_a_stranger_does_not_survive_an_outage(bench: Bench) -> None:
     bench.on_get = OUTAGE
     bench.post(form())
     for _ in range(10):
@@ -788,7 +782,7 @@ def subscribe_in_networks(bench: Bench, count: int) -> list[str]:
     return hosts
 
 
-def test_the_silence_of_three_networks_is_an_outage_that_costs_nobody_a_subscription(bench: Bench) -> None:
+def test_the_silence_of_three_networks_removes_no_subscription(bench: Bench) -> None:
     hosts = subscribe_in_networks(bench, 4)
     bench.on_post = SILENCE
     bench.change()
@@ -801,7 +795,7 @@ def test_the_silence_of_three_networks_is_an_outage_that_costs_nobody_a_subscrip
 
 
 @pytest.mark.parametrize("sign_of_life", [status(500), status(None, is_refused=True)])
-def test_who_is_silent_while_others_show_life_is_removed(bench: Bench, sign_of_life: Answer) -> None:
+def test_a_silent_callback_is_removed_while_others_answer(bench: Bench, sign_of_life: Answer) -> None:
     subscribe_in_networks(bench, 5)
     bench.on_post = lambda request: (sign_of_life if "s4" in request.url else SILENCE)(request)
     bench.change()
@@ -833,7 +827,7 @@ def test_two_silent_networks_are_no_outage(bench: Bench) -> None:
         ("abc", 15, 10, 20, False),  # a sign of life since
     ],
 )
-def test_an_outage_is_three_networks_tried_within_ten_minutes_without_a_sign_of_life(
+def test_an_outage_is_three_silent_networks_within_ten_minutes(
     tried: str, broken_at: float, began_at: float, now: float, is_outage: bool
 ) -> None:
     detector = hub.OutageDetector()
@@ -849,9 +843,7 @@ def test_an_outage_is_three_networks_tried_within_ten_minutes_without_a_sign_of_
 # ---- Leases, topics and trouble ----------------------------------------------------------------------------
 
 
-def test_a_lease_counts_from_the_verification_and_its_end_ends_everything(
-    bench: Bench, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_lease_counts_from_the_verification(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     bench.post(form(lease_seconds="3600"))
     bench.wait(1000)
@@ -868,7 +860,7 @@ def test_a_lease_counts_from_the_verification_and_its_end_ends_everything(
 
 
 @pytest.mark.parametrize("seconds_back", [4400, 10 * DAY])
-def test_a_clock_that_is_set_back_does_not_hold_up_a_retry(bench: Bench, seconds_back: float) -> None:
+def test_a_clock_that_is_set_back_delays_no_retry(bench: Bench, seconds_back: float) -> None:
     bench.subscribe()
     bench.on_post = status(500)
     bench.change()
@@ -877,7 +869,7 @@ def test_a_clock_that_is_set_back_does_not_hold_up_a_retry(bench: Bench, seconds
     assert bench.contents == ["two", "two"]
 
 
-def test_a_renewal_in_time_misses_nothing_although_the_lease_ends_meanwhile(bench: Bench) -> None:
+def test_a_lease_that_ends_during_its_renewal_continues(bench: Bench) -> None:
     def agree_later(request: CallbackRequest) -> CallbackResponse:
         bench.clock.now += 2
         bench.hub.upkeep()
@@ -898,7 +890,7 @@ def test_a_renewal_in_time_misses_nothing_although_the_lease_ends_meanwhile(benc
     assert (bench.states(), bench.contents) == ([("active", 0)], ["two"])
 
 
-def test_a_topic_that_is_gone_rests_until_it_is_back_and_can_be_left(bench: Bench) -> None:
+def test_subscriptions_to_a_missing_topic_wait_for_it(bench: Bench) -> None:
     bench.subscribe()
     bench.subscribe(callback="https://t.example/")
     bench.hub.publish({JSON_FEED: topics()[JSON_FEED]})
@@ -917,7 +909,7 @@ def test_subscriptions_survive_a_new_base_url(bench: Bench) -> None:
     assert '<https://new.example/r/feed.xml>; rel="self"' in bench.posts[0].headers["Link"]
 
 
-def test_a_request_that_the_operator_removes_while_its_callback_confirms_stays_removed(bench: Bench) -> None:
+def test_a_request_removed_during_its_verification_stays_removed(bench: Bench) -> None:
     def confirm_too_late(request: CallbackRequest) -> CallbackResponse:
         remove_subscriptions(bench.settings.state_dir, selector("s.example"))
         return echo(request)
@@ -939,7 +931,7 @@ def test_a_late_result_touches_nothing_else(bench: Bench, has_successor: bool) -
             assert rows.trouble
             with closing(sqlite3.connect(bench.settings.state_dir / STORE_FILE_NAME)) as store, store:
                 values = (successor.id + 100, *successor.subscriber, *successor[2:])
-                store.execute(f"INSERT INTO subscription VALUES ({', '.join('?' * len(values))})", values)
+                store.execute(f"INSERT INTO hub_row VALUES ({', '.join('?' * len(values))})", values)
         return CallbackResponse(500, "HTTP 500")
 
     bench.subscribe()
@@ -952,17 +944,16 @@ def test_a_late_result_touches_nothing_else(bench: Bench, has_successor: bool) -
     assert bench.states()[:-1] == ([("active", 0)] if has_successor else [])
 
 
-def test_a_hub_that_has_published_and_counted_nothing_or_has_no_place_for_a_store_answers(
-    tmp_path: Path,
-) -> None:
+def test_a_hub_without_topics_has_none_to_subscribe_to(bench: Bench) -> None:
+    bench.hub.publish({})
+    assert bench.post(form()).status == 404
+
+
+def test_a_hub_whose_store_has_no_directory_answers_503_and_counts_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    for state_dir, published, code in ((tmp_path, {}, 404), (tmp_path / "file" / "state", topics(), 503)):
-        made = hub.Hub(settings(state_dir))
-        made.open_store()
-        if published:
-            made.publish(published)
-        assert (made.answer(FORM, form()).status, made.counts()) == (code, {})
-        made.stop(1)
+    subject = hub.Hub(settings(tmp_path / "file" / "state"))
+    subject.publish(topics())
+    assert (subject.answer(FORM, form()).status, subject.counts()) == (503, {})
 
 
 def test_requests_that_cannot_be_stored_are_503(bench: Bench) -> None:
@@ -974,7 +965,7 @@ def test_requests_that_cannot_be_stored_are_503(bench: Bench) -> None:
     bench.hub.publish(topics("two"))
 
 
-def test_nothing_is_sent_while_the_store_cannot_note_it(bench: Bench) -> None:
+def test_nothing_is_sent_while_the_store_is_locked(bench: Bench) -> None:
     bench.subscribe()
     bench.publish("two")
     bench.hub.look()
@@ -988,7 +979,7 @@ def test_nothing_is_sent_while_the_store_cannot_note_it(bench: Bench) -> None:
     assert bench.contents == ["two"]
 
 
-def test_a_result_that_cannot_be_recorded_is_recorded_later_and_not_sent_again(bench: Bench) -> None:
+def test_a_result_waits_for_a_locked_store_without_a_repetition(bench: Bench) -> None:
     def lock(_: CallbackRequest) -> CallbackResponse:
         other = sqlite3.connect(bench.settings.state_dir / STORE_FILE_NAME, check_same_thread=False)
         other.execute("BEGIN EXCLUSIVE")
@@ -1018,7 +1009,7 @@ def test_a_replaced_store_gets_the_content_anew(bench: Bench, caplog: pytest.Log
     assert "the hub's store was replaced: all its subscribers get the content anew" in caplog.messages
 
 
-def test_the_log_has_a_line_an_event_with_the_host_only(
+def test_each_event_is_one_log_line_that_names_the_host_only(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -1064,7 +1055,7 @@ def test_the_log_has_a_line_an_event_with_the_host_only(
     assert "removed" in levels["WARNING"]
 
 
-def test_what_is_for_labs_only_is_said_loudly_and_the_client_knows_the_own_host(
+def test_settings_for_labs_are_warned_of(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = Mock()
@@ -1093,9 +1084,7 @@ def begun(schedule: hub.Schedule, lane: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("workers", "limit"), [(1, 1), (7, 1), (8, 2), (16, 4), (64, 4)])
-def test_a_domain_and_a_network_have_a_quarter_of_the_workers_and_four_at_most(
-    workers: int, limit: int
-) -> None:
+def test_a_domain_or_network_has_at_most_four_workers_of_a_lane(workers: int, limit: int) -> None:
     for rows in (
         [row("delivery", "slow", number) for number in range(20)],
         [row("delivery", f"d{number}", number, "192.0.2.1") for number in range(20)],
@@ -1106,13 +1095,13 @@ def test_a_domain_and_a_network_have_a_quarter_of_the_workers_and_four_at_most(
 
 
 @pytest.mark.parametrize(("workers", "expected"), [(1, 1), (8, 1), (16, 3), (64, 4)])
-def test_strangers_of_a_domain_have_half_of_their_lane_at_most(workers: int, expected: int) -> None:
+def test_strangers_of_a_domain_have_at_most_half_of_their_lane(workers: int, expected: int) -> None:
     schedule = hub.Schedule(workers)
     schedule.refill(row("newcomer", "d", number) for number in range(20))
     assert len(begun(schedule, "newcomer")) == expected
 
 
-def test_exchanges_of_names_that_turn_out_to_be_of_one_network_are_limited_together() -> None:
+def test_several_names_of_one_network_share_its_workers() -> None:
     schedule = hub.Schedule(16)
     schedule.refill(row("newcomer", f"d{number}", number) for number in range(5))
     taken = [schedule.take("newcomer") for _ in range(5)]
@@ -1168,7 +1157,7 @@ def test_subscriptions_of_a_domain_take_turns_with_others(bench: Bench) -> None:
 
 @pytest.mark.parametrize(("seconds", "lane"), [(2.0, "delivery"), (2.1, "retry")])
 @pytest.mark.parametrize("by", ["delivery", "renewal"])
-def test_who_took_more_than_two_seconds_has_the_lane_of_retries_next(
+def test_a_callback_slower_than_two_seconds_moves_to_retries(
     bench: Bench, seconds: float, lane: str, by: str
 ) -> None:
     bench.subscribe()
@@ -1186,7 +1175,7 @@ def test_who_took_more_than_two_seconds_has_the_lane_of_retries_next(
     assert [one.lane for one in started(bench.hub)] == ["delivery"]
 
 
-def test_a_failure_is_tried_again_in_the_lane_of_retries(bench: Bench) -> None:
+def test_a_failed_delivery_moves_to_retries(bench: Bench) -> None:
     bench.subscribe()
     bench.on_post = status(500)
     bench.change()
@@ -1287,7 +1276,7 @@ def test_stop_does_not_wait_longer_than_it_is_told(lab: Lab, tmp_path: Path) -> 
         lab.wait(settled(subject, active=1, pending=0))
 
 
-def test_the_hub_survives_what_nobody_expects(
+def test_the_scheduler_survives_an_unexpected_error(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with running(lab, tmp_path) as subject:

@@ -75,8 +75,8 @@ class HubMachine(RuleBasedStateMachine):
         state_dir = Path(self.directory.name)
         settings = lab.settings(state_dir, max_subscriptions=10 * SHARE)
         self.hub = hub.Hub(settings, clock=self.clock, running_time=self.clock, send=self.send)
-        self.hub.open_store()
         self.publish()
+        self.hub.upkeep()
 
     def publish(self) -> None:
         self.hub.publish(lab.topics(feed=self.texts[lab.FEED], json=self.texts[lab.JSON_FEED]))

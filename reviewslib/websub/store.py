@@ -20,9 +20,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from reviewslib.websub.values import PendingRequest, Row, Subscriber, Subscription, SubscriptionState, denial
+from reviewslib.websub.values import Row, Rows, Subscriber, denial
 
 STORE_FILE_NAME = "websub.sqlite3"
 LOCK_SECONDS = 0.25  # the longest wait for other threads, and again for other processes
@@ -37,24 +37,23 @@ class StoreFault(Exception):
 
 # ---- Statements --------------------------------------------------------------------------------------------
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 1
 MAX_PENDING = 1000  # requests of strangers
 MAX_PENDING_OF_DOMAIN = 50
 SLOW_SECONDS = 2.0  # a subscription whose last exchange took longer is in the lane of retries
 
-TABLES: dict[type[Row], str] = {Subscription: "subscription", PendingRequest: "request"}
-
-# The columns are the fields of the rows. AUTOINCREMENT: the late result of a deleted row must not apply to a
-# newer one with the same id. There are no other indexes: to read 10,000 rows takes a few milliseconds.
-COLUMNS = """id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL, callback_key TEXT NOT NULL,
-  callback TEXT NOT NULL, host TEXT NOT NULL, domain TEXT NOT NULL, network TEXT, topic_url TEXT NOT NULL,
-  secret BLOB, digest TEXT NOT NULL, turn INTEGER NOT NULL, since REAL NOT NULL, expires_at REAL NOT NULL,
-  due_at REAL NOT NULL, failures INTEGER NOT NULL, took REAL NOT NULL"""
+# The columns are the fields of `Row`. AUTOINCREMENT: the late result of a deleted row must not apply to a
+# newer one with the same id. The index spares each request a look at 10,000 subscriptions.
 SCHEMA = f"""
 BEGIN IMMEDIATE;
-CREATE TABLE subscription ({COLUMNS}, tried_at REAL, outcome TEXT NOT NULL, UNIQUE (path, callback_key));
-CREATE TABLE request ({COLUMNS}, mode TEXT NOT NULL, lease_seconds INTEGER NOT NULL, reason TEXT NOT NULL,
+CREATE TABLE hub_row (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL, callback_key TEXT NOT NULL,
+  callback TEXT NOT NULL, host TEXT NOT NULL, domain TEXT NOT NULL, network TEXT, topic_url TEXT NOT NULL,
+  mode TEXT NOT NULL, secret BLOB, digest TEXT NOT NULL, lease_seconds INTEGER NOT NULL,
+  turn INTEGER NOT NULL, since REAL NOT NULL, expires_at REAL NOT NULL, due_at REAL NOT NULL,
+  failures INTEGER NOT NULL, took REAL NOT NULL, tried_at REAL, outcome TEXT NOT NULL,
   UNIQUE (path, callback_key, mode));
+CREATE INDEX request_domain ON hub_row (domain) WHERE mode <> 'active';
 PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
 """
@@ -64,23 +63,21 @@ COMMIT;
 # the clock was set back, and is due, too.
 DUE = """
 WITH topic (topic_path, current) AS MATERIALIZED (SELECT key, value FROM json_each(:digests))
-SELECT CASE WHEN failures > 0 OR took > :slow_seconds THEN 'retry' ELSE 'delivery' END AS lane, id,
-       path || callback_key AS key, domain, network,
-       CAST(took AS INTEGER) AS seconds, failures > 0 AS has_failed, turn, due_at
-FROM subscription JOIN topic ON topic_path = path AND current <> digest
-WHERE expires_at > :now AND (due_at <= :now OR due_at > :latest)
-UNION ALL
-SELECT CASE WHEN mode = 'denied' THEN 'notice' WHEN network IS NULL THEN 'newcomer' ELSE 'renewal' END, id,
-       path || callback_key, domain, network, CAST(took AS INTEGER), failures > 0, turn, due_at
-FROM request WHERE expires_at > :now AND (due_at <= :now OR due_at > :latest)
-ORDER BY seconds, has_failed, turn, due_at, id
+SELECT CASE WHEN mode = 'denied' THEN 'notice'
+            WHEN network IS NULL THEN 'newcomer'
+            WHEN mode <> 'active' THEN 'renewal'
+            WHEN failures > 0 OR took > :slow_seconds THEN 'retry'
+            ELSE 'delivery' END, id, path || callback_key, domain, network
+FROM hub_row LEFT JOIN topic ON topic_path = path
+WHERE expires_at > :now AND (due_at <= :now OR due_at > :latest) AND (mode <> 'active' OR current <> digest)
+ORDER BY CAST(took AS INTEGER), failures > 0, turn, due_at, id
 """
 
 
 class DueRow(NamedTuple):
     """A due row, as far as it matters for its turn."""
 
-    lane: str  # "delivery" and "retry" of subscriptions; "renewal", "newcomer" and "notice" of requests
+    lane: str  # "delivery" or "retry" of a subscription; "renewal" or "newcomer" of a request; "notice"
     row_id: int
     key: str  # of the subscriber
     domain: str
@@ -119,65 +116,48 @@ class Transaction:
             raise StoreFault(f"damaged: {' '.join(fault.split())}")
         self._execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
-    def subscriptions(self, where: str = "", *values: object) -> Iterator[Subscription]:
+    def rows(self, where: str = "", *values: object) -> Iterator[Row]:
         """The rows for which an SQL clause holds, read one by one."""
-        for row in self._execute(f"SELECT * FROM subscription {where}", values):  # noqa: S608 - our names
-            yield Subscription(row[0], Subscriber._make(row[1:8]), *row[8:])
-
-    def requests(self, where: str = "", *values: object) -> Iterator[PendingRequest]:
-        """The rows for which an SQL clause holds, read one by one."""
-        for row in self._execute(f"SELECT * FROM request {where}", values):  # noqa: S608 - our names
-            yield PendingRequest(row[0], Subscriber._make(row[1:8]), *row[8:])
+        return map(row_of, self._execute(f"SELECT * FROM hub_row {where}", values))  # noqa: S608 - our clauses
 
     def row(self, due: DueRow) -> Row | None:
         """The present state of a row that was due; None if it is gone."""
-        read = self.subscriptions if due.lane in ("delivery", "retry") else self.requests
-        return next(read("WHERE id = ? AND path || callback_key = ?", due.row_id, due.key), None)
+        return next(self.rows("WHERE id = ?", due.row_id), None)
 
-    def state(self, subscriber: Subscriber, now: float) -> SubscriptionState:
+    def rows_of(self, subscriber: Subscriber, now: float) -> Rows:
         """The rows of a subscriber, without an expired subscription."""
-        where, key = "WHERE path = ? AND callback_key = ?", (subscriber.path, subscriber.callback_key)
-        active = next(self.subscriptions(f"{where} AND expires_at > ?", *key, now), None)
-        return SubscriptionState(active, tuple(self.requests(f"{where} ORDER BY id", *key)))
+        where = "WHERE path = ? AND callback_key = ? AND (mode <> 'active' OR expires_at > ?)"
+        return {row.mode: row for row in self.rows(where, subscriber.path, subscriber.callback_key, now)}
 
-    def save(self, before: SubscriptionState, state: SubscriptionState) -> None:
+    def save(self, before: Rows, after: Rows) -> None:
         """Write the difference between two states of a subscriber."""
-        kept = {(type(row), row.id) for row in state.rows}
-        for row in before.rows:
-            if (type(row), row.id) not in kept:
+        for mode, row in before.items():
+            if mode not in after:
                 self.delete(row)
-        for row in state.rows:
-            if row not in before.rows:
-                self._write(row)
+        for mode, row in after.items():
+            if row != before.get(mode):
+                values = (row.id, *row.subscriber, *row[2:])
+                markers = ", ".join("?" * len(values))
+                self._execute(f"INSERT OR REPLACE INTO hub_row VALUES ({markers})", values)  # noqa: S608
 
     def delete(self, row: Row) -> None:
-        self._execute(f"DELETE FROM {TABLES[type(row)]} WHERE id = ?", (row.id,))  # noqa: S608 - our names
-
-    def _write(self, row: Row) -> None:
-        """Replace the row with this id, an earlier request of this mode, or an expired subscription."""
-        values = (row.id, *row.subscriber, *row[2:])
-        markers = ", ".join("?" * len(values))
-        self._execute(f"INSERT OR REPLACE INTO {TABLES[type(row)]} VALUES ({markers})", values)  # noqa: S608
+        self._execute("DELETE FROM hub_row WHERE id = ?", (row.id,))
 
     def expire(self, now: float) -> list[Row]:
-        """Delete expired subscriptions and requests, and return them."""
+        """Delete expired rows, and return them."""
         self._execute("PRAGMA shrink_memory")  # so that everything is read from the file, and damage shows
-        where = "WHERE expires_at <= ?"
-        expired: list[Row] = [*self.subscriptions(where, now), *self.requests(where, now)]
-        for row in expired:
-            self.delete(row)
-        return expired
+        return list(
+            map(row_of, self._execute("DELETE FROM hub_row WHERE expires_at <= ? RETURNING *", (now,)))
+        )
 
-    def claim(self, subscription: Subscription) -> None:
+    def claim(self, subscription: Row) -> None:
         """Note that it is unknown what the callback has, before content is sent to it."""
         key = subscription.subscriber.path, subscription.subscriber.callback_key
-        for table in TABLES.values():
-            self._execute(f"UPDATE {table} SET digest = '' WHERE path = ? AND callback_key = ?", key)  # noqa: S608
+        self._execute("UPDATE hub_row SET digest = '' WHERE path = ? AND callback_key = ?", key)
 
     def forget_contents(self) -> None:
         """Note that it is unknown what any callback has."""
-        for table in TABLES.values():
-            self._execute(f"UPDATE {table} SET digest = ''")  # noqa: S608 - our names
+        self._execute("UPDATE hub_row SET digest = ''")
 
     def due(self, digests: Mapping[str, str], now: float, latest: float) -> list[DueRow]:
         """The due rows in the order of their turns. No row can wait for longer than until `latest`."""
@@ -188,17 +168,17 @@ class Transaction:
         """The active subscriptions, in all and of the subscriber's domain and network."""
         statement = """
             SELECT count(*), count(*) FILTER (WHERE domain = ?), count(*) FILTER (WHERE network = ?)
-            FROM subscription WHERE expires_at > ?"""
+            FROM hub_row WHERE mode = 'active' AND expires_at > ?"""
         return Usage(*self._execute(statement, (subscriber.domain, subscriber.network, now)).fetchone())
 
-    def make_room(self, request: PendingRequest) -> bool:
+    def make_room(self, request: Row) -> bool:
         """Evict another request of a stranger if there is no room; False if none can be evicted.
 
         The oldest of a domain that has its share is evicted, otherwise the one with the highest turn, or one
         that has failed.
         """
         values = {"domain": request.subscriber.domain, "turn": request.turn, "key": request.subscriber.key}
-        others = "FROM request WHERE network IS NULL AND path || callback_key <> :key"
+        others = "FROM hub_row WHERE mode <> 'active' AND network IS NULL AND path || callback_key <> :key"
         counts = f"SELECT count(*), count(*) FILTER (WHERE domain = :domain) {others}"
         waiting, of_domain = self._execute(counts, values).fetchone()
         if of_domain >= MAX_PENDING_OF_DOMAIN:
@@ -208,23 +188,28 @@ class Transaction:
             evicted = f"SELECT id {others} AND (turn > :turn OR failures > 0) ORDER BY {last_first}"
         else:
             return True
-        return self._execute(f"DELETE FROM request WHERE id IN ({evicted})", values).rowcount > 0  # noqa: S608
+        return self._execute(f"DELETE FROM hub_row WHERE id IN ({evicted})", values).rowcount > 0  # noqa: S608
 
-    def move_back(self, request: PendingRequest) -> None:
+    def move_back(self, request: Row) -> None:
         """Move the requests of its domain back by a turn: those of strangers, or those of subscribers."""
-        same = "domain = ? AND (network IS NULL) = ? AND mode <> 'denied'"
+        same = "mode <> 'active' AND mode <> 'denied' AND domain = ? AND (network IS NULL) = ?"
         values = request.subscriber.domain, request.is_of_stranger
-        self._execute(f"UPDATE request SET turn = turn + 1 WHERE {same}", values)  # noqa: S608 - our names
+        self._execute(f"UPDATE hub_row SET turn = turn + 1 WHERE {same}", values)  # noqa: S608 - our clause
 
-    def counts(self, digests: Mapping[str, str], now: float) -> dict[str, int]:
+    def counts(self, digests: Mapping[str, str]) -> dict[str, int]:
         """How many subscriptions are active, failing and behind, and how many requests are pending."""
         statement = """
-            SELECT count(*), (SELECT count(*) FROM request WHERE mode <> 'denied'),
-                   count(nullif(failures, 0)), count(nullif(topic.value, digest))
-            FROM subscription LEFT JOIN json_each(?) AS topic ON topic.key = subscription.path
-            WHERE expires_at > ?"""
-        row = self._execute(statement, (json.dumps(digests), now)).fetchone()
+            SELECT count(*) FILTER (WHERE mode = 'active'),
+                   count(*) FILTER (WHERE mode IN ('subscribe', 'unsubscribe')),
+                   count(*) FILTER (WHERE mode = 'active' AND failures > 0),
+                   count(*) FILTER (WHERE mode = 'active' AND topic.value <> digest)
+            FROM hub_row LEFT JOIN json_each(?) AS topic ON topic.key = hub_row.path"""
+        row = self._execute(statement, (json.dumps(digests),)).fetchone()
         return dict(zip(("active", "pending", "failing", "behind"), row, strict=True))
+
+
+def row_of(columns: tuple[Any, ...]) -> Row:
+    return Row(columns[0], Subscriber._make(columns[1:8]), *columns[8:])
 
 
 # ---- Store -------------------------------------------------------------------------------------------------
@@ -252,9 +237,12 @@ class Store:
     def keep_open(self) -> None:
         """Open the store unless the right file is open, and log when trouble begins, changes or ends.
 
-        A directory that went away is not made anew: it may come back.
+        A missing directory is created once. A directory that went away is not: it may come back.
         """
         try:
+            if self._inodes is None:
+                with suppress(OSError):  # opening the store reports why
+                    self._path.parent.mkdir(parents=True, exist_ok=True)
             if not self._is_in_place():
                 self.open()
             if self.trouble:
@@ -370,7 +358,7 @@ def transaction(connection: sqlite3.Connection, *, durable: bool) -> Iterator[Tr
 
 
 def list_subscriptions(state_dir: Path) -> list[Row]:
-    """All subscriptions, then all pending requests, by topic and host. The daemon may be running.
+    """All subscriptions, then all other rows, by topic and host. The daemon may be running.
 
     Changes nothing on disk. Raises StoreFault if there is a store that cannot be read.
     """
@@ -382,8 +370,7 @@ def list_subscriptions(state_dir: Path) -> list[Row]:
         in_use = path.with_name(f"{path.name}-wal").exists()
         database = f"{path.absolute().as_uri()}?{'mode=ro' if in_use else 'immutable=1'}"
         with closing(sqlite3.connect(database, timeout=LOCK_SECONDS, uri=True)) as connection:
-            reader, order = Transaction(connection), "ORDER BY path, host, id"
-            return [*reader.subscriptions(order), *reader.requests(order)]
+            return list(Transaction(connection).rows("ORDER BY mode <> 'active', path, host, id"))
 
 
 def remove_subscriptions(
@@ -401,11 +388,10 @@ def remove_subscriptions(
             transaction(connection, durable=True) as writer,
         ):
             writer.check()
-            rows: list[Row] = [*writer.subscriptions(), *writer.requests("WHERE mode <> 'denied'")]
-            removed = [row for row in rows if is_selected(row.subscriber)]
+            removed = [row for row in writer.rows("WHERE mode <> 'denied'") if is_selected(row.subscriber)]
             for row in removed:
                 writer.delete(row)
-                if isinstance(row, Subscription) and row.expires_at > now:
+                if row.mode == "active" and row.expires_at > now:
                     notice = denial(row.subscriber, "removed by the operator of the hub", now)
-                    writer.save(SubscriptionState(), SubscriptionState(None, (notice,)))
+                    writer.save({}, {"denied": notice})
     return list({row.subscriber.key: row.subscriber for row in removed}.values())

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qs
 
 FORM_TYPE = "application/x-www-form-urlencoded"
@@ -182,89 +182,55 @@ class Subscriber(NamedTuple):
         return self.path + self.callback_key
 
 
-class PendingRequest(NamedTuple):
-    """A request that waits for its verification, or ("denied") a notice that waits to be sent.
+class Row(NamedTuple):
+    """A subscription (mode "active"), a request that waits for its verification, or a denied notice.
 
-    A later request of the same subscriber and mode replaces it and has a larger id.
+    A subscriber has at most one row of each mode. A newer request replaces the earlier one of its mode, and
+    has a larger id.
     """
 
     id: int | None  # assigned by the store, never reused
     subscriber: Subscriber
+    mode: str  # "active", "subscribe", "unsubscribe" or "denied"
     secret: bytes | None
     digest: str  # of the content that the callback has; "" if that is unknown
-    turn: int  # requests with smaller numbers are verified first
+    lease_seconds: int
+    turn: int  # rows with smaller numbers come first
     since: float
     expires_at: float
     due_at: float  # not before this moment
-    failures: int  # attempts without an answer
+    failures: int  # in a row
     took: float  # seconds, of the subscriber's last exchange
-    mode: Literal["subscribe", "unsubscribe", "denied"]
-    lease_seconds: int = 0
-    reason: str = ""  # of a denial
+    tried_at: float | None = None  # the last delivery
+    outcome: str = ""  # of the last delivery; the reason of a denied notice
+
+    @property
+    def is_request(self) -> bool:
+        return self.mode in ("subscribe", "unsubscribe")
 
     @property
     def is_of_stranger(self) -> bool:
         return self.subscriber.network is None
 
-    def of_subscription(self, subscription: Subscription) -> PendingRequest:
-        """The request as one of a confirmed subscriber."""
-        subscriber = self.subscriber._replace(network=subscription.subscriber.network)
-        return self._replace(subscriber=subscriber, digest=subscription.digest, took=subscription.took)
-
     @property
     def question(self) -> tuple[object, ...]:
-        """The part that comes from the subscriber. Requests with equal questions are the same."""
-        return self.subscriber, self.secret, self.digest, self.mode, self.lease_seconds
+        """The part of a request that comes from the subscriber. Equal questions need one answer."""
+        return self.subscriber, self.mode, self.secret, self.digest, self.lease_seconds
+
+    def at_network(self, network: str | None) -> Row:
+        """The row as one of a subscriber that has confirmed at this network."""
+        return self._replace(subscriber=self.subscriber._replace(network=network))
 
 
-class Subscription(NamedTuple):
-    """A verified subscriber. The first ten fields are those of a request."""
-
-    id: int | None
-    subscriber: Subscriber
-    secret: bytes | None
-    digest: str
-    turn: int
-    since: float
-    expires_at: float
-    due_at: float
-    failures: int  # in a row
-    took: float
-    tried_at: float | None = None
-    outcome: str = ""
-
-
-Row: TypeAlias = PendingRequest | Subscription
-
-
-class SubscriptionState(NamedTuple):
-    """The rows of a subscriber: at most one request of each mode, the oldest first."""
-
-    subscription: Subscription | None = None
-    requests: tuple[PendingRequest, ...] = ()
-
-    @property
-    def rows(self) -> tuple[Row, ...]:
-        return (*((self.subscription,) if self.subscription else ()), *self.requests)
-
-    def without(self, request: PendingRequest) -> SubscriptionState:
-        return self._replace(requests=tuple(kept for kept in self.requests if kept.id != request.id))
-
-    def updated(self, row: Row) -> SubscriptionState:
-        """The state with another version of a row, if that still exists."""
-        if isinstance(row, PendingRequest):
-            return self._replace(requests=tuple(row if old.id == row.id else old for old in self.requests))
-        exists = self.subscription is not None and self.subscription.id == row.id
-        return self._replace(subscription=row) if exists else self
-
+Rows: TypeAlias = Mapping[str, Row]  # of one subscriber, by mode
 
 MAX_WAIT_SECONDS = 86400.0  # the lifetime of a request, or a notice, that could not be sent
 
 
-def denial(subscriber: Subscriber, reason: str, now: float) -> PendingRequest:
+def denial(subscriber: Subscriber, reason: str, now: float) -> Row:
     """The notice that the hub refuses or has removed a subscription (REC 5.2)."""
     moments = now, now + MAX_WAIT_SECONDS, now
-    return PendingRequest(None, subscriber, None, "", 0, *moments, 0, 0.0, "denied", reason=reason)
+    return Row(None, subscriber, "denied", None, "", 0, 0, *moments, 0, 0.0, outcome=reason)
 
 
 # ---- Settings, topics and answers --------------------------------------------------------------------------
@@ -320,7 +286,7 @@ class RequestRefused(Exception):
 
 def read_subscription_request(
     content_type: str | None, body: bytes, settings: HubSettings, topics: Mapping[str, Topic], now: float
-) -> PendingRequest:
+) -> Row:
     """The request in a form POST. Raises RequestRefused, which names everything that is wrong."""
     form = read_form(content_type, body)
     parsers: dict[str, Callable[[str], Any]] = {
@@ -357,7 +323,7 @@ def read_subscription_request(
     lease_seconds = min(max(values["hub.lease_seconds"], settings.lease_min), settings.lease_max)
     moments, digest = (now, now + MAX_WAIT_SECONDS, now), topic.digest if topic else ""
     mode, secret = values["hub.mode"], values["hub.secret"]
-    return PendingRequest(None, subscriber, secret, digest, 0, *moments, 0, 0.0, mode, lease_seconds)
+    return Row(None, subscriber, mode, secret, digest, lease_seconds, 0, *moments, 0, 0.0)
 
 
 def read_form(content_type: str | None, body: bytes) -> dict[str, list[str]]:

@@ -254,7 +254,7 @@ def test_running_out_of_descriptors_or_threads_is_our_own_fault(
 
 @pytest.mark.parametrize("code", [errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ETIMEDOUT])
 @pytest.mark.parametrize("is_online", [True, False])
-def test_who_cannot_be_reached_is_not_to_blame_where_this_machine_has_no_route(
+def test_without_a_route_silence_is_our_own_fault(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, code: int, is_online: bool
 ) -> None:
     monkeypatch.setattr(socket, "create_connection", failing(OSError(code, "")))
@@ -263,7 +263,7 @@ def test_who_cannot_be_reached_is_not_to_blame_where_this_machine_has_no_route(
     assert (response.own_fault, response.is_sign_of_life) == (not is_online, False)
 
 
-def test_an_answer_of_whatever_status_and_a_refused_connection_are_signs_of_life(lab: Lab) -> None:
+def test_any_status_and_a_refused_connection_are_signs_of_life(lab: Lab) -> None:
     lab.on("POST", "/cb", answer(500))
     with socket.create_server(("127.0.0.1", 0)) as server:
         refusing = f"https://s.lab.example:{server.getsockname()[1]}/"
@@ -304,7 +304,7 @@ def test_a_machine_without_a_network_blames_nobody() -> None:
 
 
 @pytest.mark.parametrize("own_host", ["", "reviews.example", "well.example", "unknown.example"])
-def test_a_name_server_is_ours_if_it_has_no_answer_for_the_own_host_either(lab: Lab, own_host: str) -> None:
+def test_a_name_server_that_fails_for_the_own_host_is_our_fault(lab: Lab, own_host: str) -> None:
     def resolve(host: str) -> list[str]:
         if host == "well.example":
             return here(host)
@@ -318,9 +318,7 @@ def test_a_name_server_is_ours_if_it_has_no_answer_for_the_own_host_either(lab: 
     assert careful.send(post(lab.url("/"))).own_fault == (own_host == "reviews.example")
 
 
-def test_a_refusal_at_one_address_is_an_answer_whatever_the_other_does(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_refusal_at_one_of_two_addresses_is_an_answer(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     faults = {"127.0.0.1": ConnectionRefusedError(), "127.0.0.2": OSError(errno.ENETUNREACH, "")}
 
     def connect(place: tuple[str, int], seconds: float) -> socket.socket:
@@ -338,7 +336,7 @@ def test_a_refusal_at_one_address_is_an_answer_whatever_the_other_does(
     assert shares == [30, 60]  # of what is left of the time
 
 
-def test_every_address_is_entered_before_a_connection_to_it_and_what_ends_that_is_passed_on(
+def test_each_address_is_checked_before_it_is_connected_to(
     lab: Lab,
 ) -> None:
     class Full(Exception):
@@ -374,7 +372,7 @@ def test_an_exchange_tries_four_addresses_two_of_each_family(found: list[str], t
     assert callbacks.addresses_to_try(found) == tried
 
 
-def test_a_name_with_a_thousand_addresses_makes_an_exchange_into_four_connections(lab: Lab) -> None:
+def test_a_name_of_a_thousand_addresses_gets_four_connections(lab: Lab) -> None:
     entered: list[str] = []
     found = [f"127.0.{n // 200}.{n % 200 + 2}" for n in range(1000)]
     response = client(lab, lambda _: found).send(post(lab.url("/cb")), entered.append)
@@ -385,7 +383,7 @@ def test_a_name_with_a_thousand_addresses_makes_an_exchange_into_four_connection
 # ---- Where the client goes ---------------------------------------------------------------------------------
 
 
-def test_a_second_address_is_tried_when_the_first_does_not_answer_and_the_response_names_its_network(
+def test_a_second_address_is_tried_after_a_silent_first_one(
     lab: Lab,
 ) -> None:
     response = client(lab, lambda _: ["127.0.0.2", "127.0.0.1"]).send(post(lab.url("/cb")))
@@ -401,7 +399,7 @@ def test_nothing_is_sent_without_https(lab: Lab) -> None:
     assert client(lab).send(post("http://s.example/")) == CallbackResponse(None, "not an https URL")
 
 
-def test_a_certificate_has_to_be_for_the_name_and_of_a_known_authority(
+def test_a_certificate_must_match_the_name_and_a_known_authority(
     lab: Lab, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     with open_lab(tmp_path_factory.mktemp("unknown")) as unknown:
@@ -425,7 +423,7 @@ def test_a_name_with_an_inner_address_is_never_contacted(lab: Lab, found: str) -
 @pytest.mark.parametrize(
     "host", ["localhost", "127.1", "2130706433", "0x7f.1", "0", "[::1]", "[::ffff:7f00:1]", "①②⑦.0.0.1"]
 )
-def test_the_system_resolver_cannot_be_tricked_into_an_inner_address(lab: Lab, host: str) -> None:
+def test_no_spelling_of_an_inner_address_is_resolved(lab: Lab, host: str) -> None:
     """Past the checks at the door, as if a row had come into the store some other way."""
     with left_alone() as port:
         careful = client(lab, callbacks.system_resolve, allow_private=False)
