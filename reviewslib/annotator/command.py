@@ -243,7 +243,7 @@ def run(options: argparse.Namespace) -> None:
     """Do what the command line says. Raises BadData, Stopped, OSError and KeyboardInterrupt."""
     data = DataDirectory(options.data)
     if EDITORIAL_FILE in data.count().contents:
-        raise Stopped("insights.json is not ours: `reviewsd-import --count` makes editorial.json of it")
+        raise Stopped("insights.json was not counted; `reviewsd-import --count` turns it into editorial.json")
     sources = data.sources()
     if not options.dry_run:
         key = key_for(options.url, options.key_variable, os.environ)

@@ -86,10 +86,7 @@ def compute_insights(
 
 
 def refresh_insights(before: Object, document: dict[str, Json], now: datetime) -> Object:
-    """`before` (an InsightsFile or empty) if only STAMPS differ; else `document` as the next version.
-
-    `now` is UTC.
-    """
+    """`before` (an InsightsFile or empty) if only STAMPS differ; else its next version. `now` is UTC."""
     if document == {key: value for key, value in before.items() if key not in STAMPS}:
         return before
     stamps = {"version": (before.get("version") or 0) + 1, "generated_at": f"{now:%Y-%m-%dT%H:%M:%SZ}"}
@@ -427,10 +424,7 @@ def _trend(reviews: Reviews) -> str | None:
 
 
 def name_violations(editorial: Json) -> Violations:
-    """Violations that the schema EditorialFile cannot express; `editorial` may have any form.
-
-    These are ids, names and aliases of two entries of one kind, and aliases in entries that have none.
-    """
+    """Names and ids that two entries of a kind share, and misplaced aliases; `editorial` has any form."""
     first_use: dict[tuple[str, str, str], int] = {}
     for path, value in _nodes(editorial):
         match path:

@@ -257,7 +257,7 @@ def test_the_command_waits_for_a_running_import(practice: Practice) -> None:
     [
         ("annotations.json", '{"reviews": {"a": {}}}', " /reviews/a: 'text_digest' is a required"),
         ("editorial.json", '{"aspects": 5}', " /aspects: 5 is not an array or null"),
-        ("insights.json", '{"model": "me"}', ": not made from editorial.json, which is there, too"),
+        ("insights.json", '{"model": "me"}', ": not counted, but editorial.json exists"),
         ("reviews.json", "[]", ": an array is not an object"),
     ],
 )
