@@ -1,17 +1,17 @@
-"""The MCP endpoint: one HTTP request for `/mcp`, as a method, headers and bytes, becomes one response.
+"""The MCP endpoint: a pure function from an HTTP request for `/mcp` to a response.
 
-This module knows JSON-RPC 2.0 and the Model Context Protocol. It knows no tool's name, no data, no server, no
-other route, no file, no thread and no clock; a test calls `McpEndpoint.handle` without a socket.
+This module knows JSON-RPC 2.0 and the Model Context Protocol. It knows no tool, no data, no server, no other
+route, no file, no thread and no clock; a test calls `McpEndpoint.handle` without a socket.
 
-Two eras of the protocol share the endpoint. *Initialize era*: the client shakes hands once (revisions
-2025-03-26, 2025-06-18, 2025-11-25). *Stateless era*: every request claims its revision in `params._meta` and
-repeats it, its method and the tool's name in headers (revision 2026-07-28). All answers are whole: no stream
-stays open, and nothing is kept between requests.
+The endpoint serves two eras of the protocol. *Initialize era*: a client begins with a handshake (revisions
+2025-03-26, 2025-06-18, 2025-11-25). *Stateless era*: every request claims its revision in `params._meta`, and
+its headers repeat revision, method and tool (revision 2026-07-28). Responses are not streamed, and requests
+leave no state behind.
 
-Specification pages are cited as [R28 page], short for revision 2026-07-28 of
-https://modelcontextprotocol.io/specification; R03, R06 and R11 are the three before it.
+Pages of the specification are cited as [R28 page]: R28 is revision 2026-07-28 of
+https://modelcontextprotocol.io/specification; R03, R06 and R11 are the three older ones.
 
-Sections: Protocol - Answers - Header fields - Messages - Methods - Stateless requests - Endpoint
+Sections: Protocol - Responses - Header fields - Messages - Methods - Stateless requests - Endpoint
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from reviewslib.web.representations import (
     joined,
 )
 
-# ---- Protocol: the names and numbers of the specification ----
+# ---- Protocol: names and numbers of the specification ----
 
 STATELESS_VERSIONS = ("2026-07-28",)
 INITIALIZE_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26")  # newest first; no batches
@@ -66,15 +66,15 @@ UNSUPPORTED_VERSION = -32022
 CAPABILITIES: dict[str, Json] = {"tools": {}}
 
 
-# ---- Answers: results and errors, and the HTTP responses that they become ----
+# ---- Responses: results and errors in JSON-RPC and in HTTP ----
 
 
 @dataclass(eq=False)
 class RpcError(Exception):
-    """A JSON-RPC error answer. `status` and `headers` are those of the HTTP response that it becomes."""
+    """A JSON-RPC error response, with the `status` and `headers` of its HTTP response."""
 
     message: str
-    code: int = INVALID_REQUEST  # even where HTTP's own rules end the request: the status says the rest
+    code: int = INVALID_REQUEST  # also for errors of HTTP, which the status identifies
     data: Json = None
     status: HTTPStatus = HTTPStatus.BAD_REQUEST
     headers: Headers = ()
@@ -90,9 +90,9 @@ def json_response(body: bytes, headers: Headers = (), status: int = HTTPStatus.O
 
 
 def event_response(response: Response) -> Response:
-    """`response` as a stream of one event, for clients that take nothing else; its JSON is one line.
+    """A 200 response as a stream of one event, for clients that accept nothing else; others are unchanged.
 
-    A response that is no 200 stays as it is.
+    The JSON has no line breaks.
     """
     if response.status != HTTPStatus.OK:
         return response
@@ -109,7 +109,7 @@ def rpc_error_response(error: RpcError, request_id: Json) -> Response:
 def success(request_id: str | int, result: Mapping[str, Json]) -> bytes:
     """A JSON-RPC response, encoded.
 
-    The `structuredContent` of a tool is JSON already; `content` repeats it for clients that read text only.
+    The `structuredContent` of a tool is encoded already; `content` repeats it for text-only clients.
     """
     members = dict(result)
     structured: bytes | ReviewList | None = members.pop("structuredContent", None)
@@ -118,23 +118,23 @@ def success(request_id: str | int, result: Mapping[str, Json]) -> bytes:
     document = structured.encoded() if isinstance(structured, ReviewList) else structured
     content = {"content": [{"type": "text", "text": document.decode()}]}
     response = encoded({"jsonrpc": "2.0", "id": request_id, "result": content | members})
-    # Two braces end a response, that of the result and its own.
+    # A response ends with two braces: that of the result and its own.
     return response[:-2] + b',"structuredContent":%s}}' % document
 
 
 def failure(request_id: Json, error: RpcError) -> bytes:
-    """A JSON-RPC error response, encoded; the id is null where none could be read (section 5)."""
+    """A JSON-RPC error response, encoded; the id is null if it could not be read (section 5)."""
     data = {} if error.data is None else {"data": error.data}
     detail = {"code": error.code, "message": error.message} | data
     return encoded({"jsonrpc": "2.0", "id": request_id, "error": detail})
 
 
 def encoded(response: dict[str, Json]) -> bytes:
-    """Compact JSON in UTF-8, which cannot hold a lone surrogate: one in a caller's id stays an escape."""
+    """Compact JSON in UTF-8; a lone surrogate, as a client's id may hold, is escaped."""
     return json.dumps(response, ensure_ascii=False, separators=(",", ":")).encode(errors="backslashreplace")
 
 
-# ---- Header fields: which web pages may call, what the caller sends and takes ----
+# ---- Header fields: origins, Content-Type and Accept ----
 
 ALLOWED_METHODS = "POST, OPTIONS"
 SESSION_HEADERS = "Mcp-Session-Id, MCP-Protocol-Version"
@@ -154,16 +154,15 @@ DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
 def canonical_origin(text: str) -> str:
-    """An origin as browsers write it (RFC 6454 section 6.2); what is of another scheme stays as it is."""
+    """An origin as browsers write it (RFC 6454 section 6.2); other schemes are only lower-cased."""
     port = DEFAULT_PORTS.get(text.lower().partition("://")[0])
     return text.lower().removesuffix(port) if port else text
 
 
-# A browser names the page's origin on every POST, so a page that reaches us under a false name (DNS
-# rebinding) gives itself away here [R11 basic/transports]. Checking `Host` as well would catch nobody else,
-# and would turn away every caller behind a proxy or tunnel that passes on a name of its own.
+# A browser sends the page's origin with every POST, which reveals DNS rebinding [R11 basic/transports]. A
+# check of `Host` would find no further attack, and would refuse clients behind a proxy that changes it.
 def cors_headers(origin: str | None, own: str, allowed: Collection[str]) -> Headers:
-    """What lets a page of `origin` (None: no page) read the answer; empty if that page may not call.
+    """Headers that let a page of `origin` (None: no page) read the response; empty if it may not call.
 
     Pages may call from our `own` origin, from this machine and from `allowed` ones, canonical or `*` for all.
     """
@@ -177,7 +176,7 @@ def cors_headers(origin: str | None, own: str, allowed: Collection[str]) -> Head
 
 
 def check_content(get_header: GetHeader) -> None:
-    """Raises RpcError (415) unless the body is said to be plain JSON."""
+    """Raises RpcError (415) unless the headers declare the body to be plain JSON."""
     if (get_header("content-type") or "").partition(";")[0].strip().lower() != JSON_TYPE:
         raise RpcError(f"send Content-Type: {JSON_TYPE}", status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
     coding = get_header("content-encoding")
@@ -187,9 +186,9 @@ def check_content(get_header: GetHeader) -> None:
 
 @lru_cache(maxsize=256)
 def wants_events(accept: str) -> bool:
-    """Whether the caller takes events but no JSON. Raises RpcError (406) when it takes neither.
+    """Whether the client accepts events but no JSON. Raises RpcError (406) if it accepts neither.
 
-    Clients must list both [all revisions]; proxies and older clients list one, `*/*` or nothing.
+    Clients must list both [all revisions]; proxies and older clients list only one type, `*/*` or nothing.
     """
     accepted = accepted_types(accept)
     if not accepted or accepted[JSON_TYPE] > 0:
@@ -212,7 +211,7 @@ class RpcMessage(NamedTuple):
 
 
 def read_message(document: Json) -> RpcMessage:
-    """The message that `document` is. Raises RpcError when it is none (JSON-RPC 2.0 sections 4 and 5)."""
+    """Parse a JSON-RPC message. Raises RpcError (JSON-RPC 2.0 sections 4 and 5)."""
     if not isinstance(document, dict) or document.get("jsonrpc") != "2.0":
         raise RpcError('expected one JSON-RPC message: an object with "jsonrpc": "2.0"')
     if "id" in document and id_of(document) is None:
@@ -228,19 +227,19 @@ def read_message(document: Json) -> RpcMessage:
 
 
 def id_of(document: Json) -> str | int | None:
-    """The id that an answer to `document` carries; None where there is none to be read."""
+    """The id for a response to `document`; None if it has no valid one."""
     request_id = document.get("id") if isinstance(document, dict) else None
     return request_id if isinstance(request_id, (str, int)) and not isinstance(request_id, bool) else None
 
 
 def meta_of(document: Json) -> dict[str, Json]:
-    """`params._meta`, empty when anything on the way to it is no object."""
+    """`params._meta`; empty if it or `params` is not an object."""
     params = document.get("params") if isinstance(document, dict) else None
     meta = params.get("_meta") if isinstance(params, dict) else None
     return meta if isinstance(meta, dict) else {}
 
 
-# ---- Methods: what a request can ask for, in each era ----
+# ---- Methods of both eras ----
 
 Result = dict[str, Json]
 Method = Callable[[Toolbox, Mapping[str, Json]], Result]
@@ -262,15 +261,15 @@ def call_tool(toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
     if not isinstance(name, str):
         raise RpcError("name: expected the name of a tool", INVALID_PARAMS)
     if name not in TOOLS:
-        listed = [declared["name"] for declared in toolbox.declarations]
-        raise RpcError(f"unknown tool {echo(name)}{nearest(name, listed)}", INVALID_PARAMS)
+        names = [declaration["name"] for declaration in toolbox.declarations]
+        raise RpcError(f"unknown tool {echo(name)}{nearest(name, names)}", INVALID_PARAMS)
     if not isinstance(arguments, dict) and arguments is not None:
         raise RpcError("arguments: expected an object", INVALID_PARAMS)
     return toolbox.call(name, arguments or {})
 
 
 TOOL_METHODS = {"tools/list": list_tools, "tools/call": call_tool}
-# `initialize`, which names the server, is the endpoint's.
+# The endpoint adds `initialize`, which needs the server's name.
 INITIALIZE_METHODS: dict[str, Method] = TOOL_METHODS | {"ping": lambda toolbox, params: {}}
 STATELESS_METHODS = TOOL_METHODS | {"server/discover": discover}
 # By method [R28 server/utilities/caching].
@@ -278,20 +277,20 @@ CACHING = {name: {"ttlMs": 60000, "cacheScope": "public"} for name in ("server/d
 
 
 def result_of(methods: Mapping[str, Method], toolbox: Toolbox, message: RpcMessage) -> Result:
-    """The result of a request. Raises RpcError, for an unknown method as well."""
+    """The result of a request. Raises RpcError, also for an unknown method."""
     if (method := methods.get(str(message.method))) is None:
-        unknown = f"Method not found: {echo(message.method)}"
-        raise RpcError(unknown, METHOD_NOT_FOUND, status=HTTPStatus.NOT_FOUND)
+        reason = f"Method not found: {echo(message.method)}"
+        raise RpcError(reason, METHOD_NOT_FOUND, status=HTTPStatus.NOT_FOUND)
     return method(toolbox, message.params)
 
 
-# ---- Stateless requests: claims and headers, in the order of their checks ----
+# ---- Stateless requests: claims and headers ----
 
 
 def is_stateless(document: Json, get_header: GetHeader) -> bool:
-    """Whether one message is of the stateless era: the body decides, then the header.
+    """Whether a message is of the stateless era, by its body or else by its header.
 
-    An `initialize` may come with any version in the header: clients put their own newest there.
+    The header of an `initialize` is ignored: clients put their newest version there.
     """
     if VERSION_CLAIM in meta_of(document):
         return True
@@ -300,10 +299,10 @@ def is_stateless(document: Json, get_header: GetHeader) -> bool:
 
 
 def check_claims(message: RpcMessage, get_header: GetHeader) -> None:
-    """Raises RpcError unless the request claims a revision that we serve, and the header repeats it."""
+    """Raises RpcError unless the request claims a served revision and the header repeats it."""
     version = get_header(VERSION_HEADER)
     claim = message.meta.get(VERSION_CLAIM, version)
-    is_request = message.id is not None  # the specification asks less of a notification
+    is_request = message.id is not None  # a notification needs no claim in `_meta`
     if is_request and VERSION_CLAIM in message.meta:
         if not isinstance(claim, str):
             raise RpcError(f"_meta: {VERSION_CLAIM} must be a string", INVALID_PARAMS)
@@ -311,19 +310,19 @@ def check_claims(message: RpcMessage, get_header: GetHeader) -> None:
             raise RpcError(f"_meta: {CAPABILITIES_CLAIM} must be an object", INVALID_PARAMS)
         _check_mirrored("MCP-Protocol-Version", version, claim)
     if claim not in STATELESS_VERSIONS:
-        how = "needs initialize" if claim in INITIALIZE_VERSIONS else "is not served"
+        reason = "needs initialize" if claim in INITIALIZE_VERSIONS else "is not served"
         data = {"supported": SERVED_VERSIONS, "requested": echo(claim)}
-        raise RpcError(f"protocol version {echo(claim)} {how}", UNSUPPORTED_VERSION, data)
+        raise RpcError(f"protocol version {echo(claim)} {reason}", UNSUPPORTED_VERSION, data)
     if is_request and VERSION_CLAIM not in message.meta:
         raise RpcError(f"_meta: {VERSION_CLAIM} is missing", INVALID_PARAMS)
 
 
 def check_headers(message: RpcMessage, get_header: GetHeader) -> None:
-    """Raises RpcError unless `Mcp-Method` and `Mcp-Name` repeat what the body says."""
+    """Raises RpcError unless `Mcp-Method` and `Mcp-Name` repeat the values of the body."""
     method = str(message.method)
     _check_mirrored("Mcp-Method", get_header("mcp-method"), method)
     name = message.params.get(NAMED_BY[method]) if method in NAMED_BY else None
-    if isinstance(name, str):  # anything else is for the method to refuse
+    if isinstance(name, str):  # the method refuses anything else
         _check_mirrored("Mcp-Name", _decoded(get_header("mcp-name")), name)
 
 
@@ -338,23 +337,23 @@ ENCODED_VALUE = re.compile(r"=\?base64\?(.*)\?=")  # [R28 basic/transports/strea
 
 
 def _decoded(value: str | None) -> str | None:
-    """A header value out of its base64 form, if it is in that form."""
-    if value is None or not (found := ENCODED_VALUE.fullmatch(value)):
+    """A header value, decoded if it is in base64 form."""
+    if value is None or not (match := ENCODED_VALUE.fullmatch(value)):
         return value
     try:
-        return base64.b64decode(found[1], validate=True).decode()
+        return base64.b64decode(match[1], validate=True).decode()
     except ValueError:
         raise RpcError("Mcp-Name: not UTF-8 in base64", HEADER_MISMATCH) from None
 
 
-# ---- Endpoint: the order of the checks ----
+# ---- Endpoint ----
 
 
 class McpEndpoint:
-    """The endpoint of a program of this version at `base_url`. It keeps no data."""
+    """The endpoint of a service. It keeps no state between requests."""
 
     def __init__(self, base_url: str, allowed_origins: Collection[str], version: str):
-        """`allowed_origins` are serialized origins, or `*` for every page of the web."""
+        """`allowed_origins` are serialized origins, or `*` for all pages; `version` is the program's."""
         self._program = {"version": version, "websiteUrl": base_url}
         address = urlsplit(base_url)
         self._own_origin = canonical_origin(f"{address.scheme}://{address.netloc}")
@@ -362,7 +361,7 @@ class McpEndpoint:
         self._initialize_methods = INITIALIZE_METHODS | {"initialize": self._initialize}
 
     def handle(self, method: str, get_header: GetHeader, body: bytes, toolbox: Toolbox) -> Response:
-        """The response to one request, whatever it holds; the caller has limited the size of `body`."""
+        """The response to any request; the caller bounds the size of `body`."""
         cors = cors_headers(get_header("origin"), self._own_origin, self._allowed_origins)
         try:
             if not cors:
@@ -373,7 +372,7 @@ class McpEndpoint:
         return response._replace(headers=response.headers + cors)
 
     def refusal(self, status: HTTPStatus, message: str, get_header: GetHeader) -> Response:
-        """The response when the server ends a request without `handle`: too large a body, a fault of ours."""
+        """The response to a request that never reaches `handle`, such as one with too large a body."""
         code = INVALID_REQUEST if status < HTTPStatus.INTERNAL_SERVER_ERROR else INTERNAL_ERROR
         response = rpc_error_response(RpcError(message, code, status=status), None)
         cors = cors_headers(get_header("origin"), self._own_origin, self._allowed_origins)
@@ -384,8 +383,8 @@ class McpEndpoint:
             return self._post(get_header, body, toolbox)
         if method == "OPTIONS":
             return Response(HTTPStatus.NO_CONTENT, PREFLIGHT, b"")
-        wanted = "this is an MCP endpoint: POST a JSON-RPC message to it"
-        raise RpcError(wanted, status=HTTPStatus.METHOD_NOT_ALLOWED, headers=(("Allow", ALLOWED_METHODS),))
+        reason = "this is an MCP endpoint: POST a JSON-RPC message to it"
+        raise RpcError(reason, status=HTTPStatus.METHOD_NOT_ALLOWED, headers=(("Allow", ALLOWED_METHODS),))
 
     def _post(self, get_header: GetHeader, body: bytes, toolbox: Toolbox) -> Response:
         check_content(get_header)
@@ -419,14 +418,14 @@ class McpEndpoint:
         try:
             result = result_of(self._initialize_methods, toolbox, message)
         except RpcError as error:
-            error.status = HTTPStatus.OK  # clients of this era take any other for a broken connection
+            error.status = HTTPStatus.OK  # clients of this era treat other statuses as a broken connection
             raise
-        # Nothing is kept under the id, so that any that comes is ignored, and any instance may answer.
+        # No state is kept under the id: ids of requests are ignored, and any instance may respond.
         session = (("Mcp-Session-Id", secrets.token_urlsafe(SESSION_ID_BYTES)),)
         return json_response(success(message.id, result), session if message.method == "initialize" else ())
 
     def _initialize(self, toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
-        """Agree to the version asked for if it has a handshake, else to the newest [R11 basic/lifecycle]."""
+        """Agree to the requested version if it has a handshake, else to the newest [R11 basic/lifecycle]."""
         requested = params.get("protocolVersion")
         if not isinstance(requested, str):
             raise RpcError("protocolVersion: expected a string such as 2025-11-25", INVALID_PARAMS)

@@ -1,4 +1,4 @@
-"""Files: consistent reads, times of change, the files of folders and archives, atomic replacement.
+"""Files: consistent reads, times of change, members of folders and archives, locks, atomic replacement.
 
 This module knows no data format and no directory of the service. Its errors are OSErrors that name the file.
 """
@@ -34,7 +34,7 @@ class ChangesWhileRead(OSError):
 
 @contextmanager
 def opened(path: Path, folder: int | None = None, *, follow: bool = False) -> Iterator[BinaryIO]:
-    """Opens a regular file, in the open directory `folder` if there is one. Only `follow` allows symlinks."""
+    """Opens a regular file, relative to the descriptor `folder` if given. Only `follow` allows symlinks."""
     name = path if folder is None else path.name
     flags = os.O_RDONLY | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)  # opening a FIFO would block
     try:
@@ -66,7 +66,7 @@ def too_large(name: str) -> OSError:
 
 
 def read_unchanging(path: Path) -> tuple[bytes, float]:
-    """The content of a file and its `last_change`. Follows symlinks; reads again while the file changes."""
+    """The content of a file and its `last_change`. Follows symlinks; retries while the file changes."""
     for _ in range(READ_ATTEMPTS):
         with opened(path, follow=True) as file, suppress(ChangesWhileRead):
             content = read_whole(file, path)
@@ -80,18 +80,18 @@ def last_change(path: Path) -> float:
     """The time at which `path` got its present content, in seconds since the epoch.
 
     A copy may keep an old modification time, but has a new change time (inode(7)). The times of symlinks in
-    the path count, too, since a symlink may have been replaced.
+    the path count as well, since a symlink may have been replaced.
     """
     symlinks = [parent for parent in (path, *path.absolute().parents) if parent.is_symlink()]
     statuses = [path.stat(), *(symlink.lstat() for symlink in symlinks)]
-    return max(moment for status in statuses for moment in (status.st_mtime, status.st_ctime))
+    return max(seconds for status in statuses for seconds in (status.st_mtime, status.st_ctime))
 
 
 Stamp = tuple[int, int, int, int]
 
 
 def stamp(status: os.stat_result) -> Stamp:
-    """A value that changes when the file is written or replaced, or gets another mode."""
+    """A value that changes when a file is written or replaced, or gets another mode."""
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
@@ -112,18 +112,18 @@ def in_folder(folder: Path, wanted: re.Pattern[str], symlinks: list[Path]) -> It
 
     Symlinks are not followed, but added to `symlinks`.
     """
-    for above, folders, names, descriptor in os.fwalk(folder):
+    for parent, folders, names, descriptor in os.fwalk(folder):
         folders.sort()
-        for path in (Path(above, name) for name in sorted([*folders, *names])):
-            inside = PurePosixPath(path.relative_to(folder))
+        for path in (Path(parent, name) for name in sorted([*folders, *names])):
+            relative = PurePosixPath(path.relative_to(folder))
             if path.is_symlink():
                 symlinks.append(path)
-            elif path.name in names and not wanted.fullmatch(str(inside)):
-                yield Member(inside, str(path), 0, None)
+            elif path.name in names and not wanted.fullmatch(str(relative)):
+                yield Member(relative, str(path), 0, None)
             elif path.name in names:
                 with opened(path, descriptor) as file:
                     content, changed = read_whole(file, path), os.fstat(file.fileno()).st_mtime
-                yield Member(inside, str(path), changed, content)
+                yield Member(relative, str(path), changed, content)
 
 
 def is_archive(file: BinaryIO) -> bool:
@@ -154,9 +154,9 @@ def in_archive(file: BinaryIO, path: Path, wanted: re.Pattern[str]) -> Iterator[
 
 @contextmanager
 def locked(directory: Path, *, is_dry: bool, waits: bool = False) -> Iterator[None]:
-    """Locks a directory against other writers. If another one has it, waits or raises OSError.
+    """Locks a directory against other writers. While it is locked, waits or raises OSError.
 
-    A missing directory is created, and removed again if it stays empty.
+    A missing directory is created, and removed again if it stays empty; with `is_dry` it is not created.
     """
     is_new = not directory.exists()
     if is_new and is_dry:

@@ -16,8 +16,7 @@ Behaviour = Callable[[Object], Response]
 def completion(content: Any, finish_reason: str = "stop", **message: Any) -> Response:
     """A chat completion whose message has this content, as JSON unless it is text."""
     text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-    said = {"role": "assistant", "content": text} | message
-    choice = {"index": 0, "message": said, "finish_reason": finish_reason}
+    choice = {"message": {"role": "assistant", "content": text} | message, "finish_reason": finish_reason}
     return 200, {}, [json.dumps({"object": "chat.completion", "choices": [choice]}).encode()]
 
 
@@ -29,40 +28,37 @@ def fault(status: int, message: str = "no", code: str = "x", **headers: str) -> 
 
 def texts_of(request: Object) -> dict[int, str]:
     """The texts of reviews in a request, by number."""
-    return {each["n"]: each["text"] for each in json.loads(request["messages"][1]["content"])}
+    return {review["n"]: review["text"] for review in json.loads(request["messages"][1]["content"])}
 
 
 def read_well(request: Object) -> Response:
-    """Annotations: each text mentions the ids that stand in it; "slow" is a fault. Labels, and a summary."""
-    asked = request["response_format"]["json_schema"]
+    """Labels, a summary, or annotations: a text mentions the ids that it contains; "slow" is negative."""
+    form = request["response_format"]["json_schema"]
     texts = texts_of(request)
-    if asked["name"] == "vocabulary":
+    if form["name"] == "vocabulary":
         labels = {"aspects": ["Price", "Waiting"], "topics": ["Parking"]}
         return completion(labels | {"technicians": ["Hana"], "services": ["Massage"]})
-    if asked["name"] == "summary":
-        first = {"text": texts[1], "reviews": [1, 99]}
+    if form["name"] == "summary":
+        part = {"text": texts[1], "reviews": [1, 99]}
         questions = [{"question": "Is it cheap?", "answer": "Yes.", "reviews": [1]}]
-        return completion({"summary": first, "quotation": first, "questions": questions})
-    kinds = asked["schema"]["properties"]["reviews"]["items"]["properties"]
+        return completion({"summary": part, "quotation": part, "questions": questions})
+    kinds = form["schema"]["properties"]["reviews"]["items"]["properties"]
+    mentions = {kind: kinds[kind]["items"] for kind in kinds if kind != "n"}
+    aspects = mentions.pop("aspects")["properties"]["id"]["enum"]
     reviews = []
     for n, text in texts.items():
-        said: Object = {"n": n}
-        for kind in kinds.keys() - {"n"}:
-            of_one = kinds[kind]["items"]
-            ids = (of_one["properties"]["id"] if kind == "aspects" else of_one)["enum"]
-            said[kind] = [id for id in ids if id in text.lower()]
-        sentiment = "negative" if "slow" in text else "positive"
-        mentions = said.get("aspects", [])
-        starts = {id: text.lower().index(id) for id in mentions}
-        said["aspects"] = [
-            {"id": id, "sentiment": sentiment, "phrase": text[at : at + len(id)]} for id, at in starts.items()
+        words, sentiment = text.lower(), "negative" if "slow" in text else "positive"
+        annotation: Object = {kind: [id for id in mentions[kind]["enum"] if id in words] for kind in mentions}
+        spans = {id: text[words.index(id) :][: len(id)] for id in aspects if id in words}
+        annotation["aspects"] = [
+            {"id": id, "sentiment": sentiment, "phrase": span} for id, span in spans.items()
         ]
-        reviews.append(said)
+        reviews.append({"n": n} | annotation)
     return completion({"reviews": reviews})
 
 
 class ModelServer:
-    """What was asked, and what is answered: `behaviour`, unless `next` has something for the next request."""
+    """The requests so far, and the next responses: those of `next`, then those of `behaviour`."""
 
     def __init__(self, url: str):
         self.url = url
@@ -82,11 +78,11 @@ class ModelServer:
         """A blank from time to time."""
         return 200, {}, (b" " for _ in iter(lambda: self.closing.wait(0.02), True))
 
-    def respond(self, path: str, headers: dict[str, str], body: bytes) -> Response:
+    def respond(self, headers: dict[str, str], body: bytes) -> Response:
         request = json.loads(body)
         with self.lock:
             self.requests.append(request)
-            self.headers.append(headers | {"path": path})
+            self.headers.append(headers)
             chosen = self.next.pop(0) if self.next else self.behaviour
         return chosen(request) if callable(chosen) else chosen
 
@@ -98,12 +94,12 @@ def model_server() -> Iterator[ModelServer]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            status, headers, content = server.respond(self.path, dict(self.headers), body)
+            status, headers, content = server.respond(dict(self.headers), body)
             self.send_response(status)
             for name, text in headers.items():
                 self.send_header(name, text)
             self.end_headers()
-            with suppress(OSError):  # who asked may be gone
+            with suppress(OSError):  # the client may have gone
                 for piece in content:
                     self.wfile.write(piece)
 

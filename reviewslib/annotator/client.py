@@ -24,6 +24,7 @@ from reviewslib.dataset.strict_json import Json, encode
 OPENAI_HOST, OPENAI_KEY = "api.openai.com", "OPENAI_API_KEY"
 LARGEST_ANSWER_BYTES = 4 * 1024 * 1024
 LONGEST_PAUSE_SECONDS = 60.0  # if a busy server sends no Retry-After
+Sleep = Callable[[float], None]
 
 
 class Stopped(Exception):
@@ -103,16 +104,10 @@ class _AnyStatus(urllib.request.HTTPErrorProcessor):
 class Client:
     """Sends prompts to one model at one server; safe to use from several threads."""
 
-    def __init__(
-        self,
-        base: str,
-        model: str,
-        key: str,
-        timeout_seconds: float,
-        sleep: Callable[[float], None] = time.sleep,
-    ):
-        """`timeout_seconds` bounds one answer, retries and pauses included. Raises Stopped."""
-        self.model, self._key, self.timeout_seconds = model, key, timeout_seconds
+    def __init__(self, base: str, model: str, key: str, timeout: float, sleep: Sleep = time.sleep):
+        """`timeout` is in seconds and bounds one answer, retries and pauses included. Raises Stopped."""
+        self.model, self._key, self.timeout = model, key, timeout
+        self.timeout_message = f"no answer within {timeout:g} s; raise --timeout if the server is slow"
         self._url, self._sleep = request_url(base), sleep
         self._headers = {"Content-Type": "application/json", "User-Agent": "reviewsd-insights"}
         if key:
@@ -124,7 +119,7 @@ class Client:
 
     def ask(self, prompt: Prompt) -> Json:
         """The parsed answer to a prompt. Raises Stopped, and BadAnswer if a smaller request may succeed."""
-        deadline = time.monotonic() + self.timeout_seconds
+        deadline = time.monotonic() + self.timeout
         attempt = 0
         while True:
             limit_key = self._limit_key
@@ -142,10 +137,6 @@ class Client:
             self._sleep(pause)
             attempt += 1
 
-    def no_answer(self) -> Stopped:
-        """The error for a server that exceeds the timeout."""
-        return Stopped(f"no answer within {self.timeout_seconds:g} s; raise --timeout if the server is slow")
-
     def _exchange(self, body: bytes, seconds: float) -> tuple[int, Mapping[str, str], bytes]:
         """Send one request: status, header fields and body of the response. Raises Stopped and BadAnswer."""
         request = urllib.request.Request(self._url, body, self._headers)  # noqa: S310 - see `request_url`
@@ -156,7 +147,7 @@ class Client:
                     answer = answer.replace(self._key.encode(), b"[key]")
                 return response.status, response.headers, answer
         except TimeoutError:
-            raise self.no_answer() from None
+            raise Stopped(self.timeout_message) from None
         except urllib.error.URLError as error:
             raise Stopped(f"no server answers at {self._url}: {error.reason}") from None
         except (OSError, http.client.HTTPException):

@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
+
+from jsonschema import Draft202012Validator
 
 from reviewslib.dataset.contract import Schema
 from reviewslib.dataset.insights import SENTIMENTS, phrase_of, vocabulary_of
@@ -71,8 +74,6 @@ class Prompt(NamedTuple):
 
     def answer(self, response: bytes) -> Json:
         """Parse the body of a response with status 200. Raises BadAnswer."""
-        from jsonschema import Draft202012Validator  # this import takes a tenth of a second
-
         completion = _decoded(response)
         try:
             choice = completion["choices"][0]
@@ -100,12 +101,10 @@ def _decoded(data: bytes) -> Json:
 def error_message(response: bytes) -> str:
     """The error message in a response body, or the body itself: one line of at most 200 characters."""
     text: Json = response.decode(errors="replace")
-    try:
+    with suppress(NotJson, AttributeError):
         document = decode(response)
         error = document.get("error") or document
         text = error if isinstance(error, str) else error.get("message") or text
-    except (NotJson, AttributeError):
-        pass
     return " ".join(str(text).split())[:200]
 
 
@@ -155,10 +154,13 @@ def annotation_prompt(editorial: Object) -> Prompt:
         if entries:
             members[kind] = _list(mention)
             lines.append(f"\n{kind}:")
-        names = [(entry["id"], entry["label"], *(entry.get("aliases") or ())) for entry in entries]
-        lines += [f"- {id}: {', '.join(labels)}" for id, *labels in names]
+        lines += [f"- {entry['id']}: {', '.join(_names(entry))}" for entry in entries]
     schema = _object(reviews=_list(_object(**members)))
     return Prompt("annotations", "\n".join(lines), schema, _annotations, 200, 180)
+
+
+def _names(entry: Object) -> list[str]:
+    return [entry["label"], *(entry.get("aliases") or ())]
 
 
 def _annotations(reviews: Reviews, answer: Object) -> dict[str, dict[str, Json]]:
@@ -212,25 +214,19 @@ def merged_labels(answers: Sequence[Object]) -> dict[str, list[str]]:
 
 def proposed_vocabulary(editorial: Object, labels: Mapping[str, Sequence[str]]) -> dict[str, Json]:
     """New keys for an EditorialFile: missing aspects and topics, and proposals of people and services."""
-    proposals = {
-        kind: _entries(labels[kind], ()) for kind in ("aspects", "topics") if not editorial.get(kind)
-    }
     vocabulary = vocabulary_of(editorial)
-    new = {kind: _entries(labels[kind], vocabulary[kind]) for kind in ("technicians", "services")}
-    entities = {kind: entries for kind, entries in new.items() if entries}
+    new = {kind: _entries(labels[kind], vocabulary[kind]) for kind in MOST_LABELS}
+    proposals = {kind: new[kind] for kind in ("aspects", "topics") if not vocabulary[kind]}
+    entities = {kind: new[kind] for kind in ("technicians", "services") if new[kind]}
     return proposals | ({"proposed_entities": entities} if entities else {})
 
 
 def _entries(labels: Sequence[str], listed: Sequence[Object]) -> list[dict[str, Json]]:
     """Entries for the labels that no listed entry has; ids are derived from labels."""
-    names = {
-        folded_words(name) for entry in listed for name in (entry["label"], *(entry.get("aliases") or ()))
-    }
+    names = {folded_words(name) for entry in listed for name in _names(entry)}
     ids = {label: re.sub(r"\W+", "-", fold(label)).strip("-") or label for label in labels}
-    entries = {
-        ids[label]: {"id": ids[label], "label": label} for label in labels if folded_words(label) not in names
-    }
-    return list(entries.values())
+    new = [{"id": ids[label], "label": label} for label in labels if folded_words(label) not in names]
+    return list({entry["id"]: entry for entry in new}.values())
 
 
 # ---- Summary ----

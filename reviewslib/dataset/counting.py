@@ -1,6 +1,6 @@
-"""`insights.json` is counted: from the contents of the data files to the content of the new one.
+"""Counting of `insights.json`: the contents of the data files become those of the files to write.
 
-This module opens no file: contents come in and go out as bytes, by the names of the files.
+This module opens no file: contents come in and go out as bytes by file name.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from reviewslib.dataset.strict_json import Json, Object, decode, encode
 from reviewslib.links import ServiceUrls
 
 EDITORIAL_FILE, ANNOTATIONS_FILE = "editorial.json", "annotations.json"
-COUNTED_FILES = (REVIEWS_FILE, EDITORIAL_FILE, ANNOTATIONS_FILE, INSIGHTS_FILE)  # that counting reads
-Contents = dict[str, bytes | None]  # of COUNTED_FILES, None for a file that is absent
+COUNTED_FILES = (REVIEWS_FILE, EDITORIAL_FILE, ANNOTATIONS_FILE, INSIGHTS_FILE)  # input
+Contents = dict[str, bytes | None]  # of COUNTED_FILES; None for an absent file
 
 
 class Sources(NamedTuple):
-    """What insights are counted from. Nobody changes it."""
+    """What insights are counted from; the documents are not to be modified."""
 
     reviews: Sequence[Object]  # as served
-    editorial: dict[str, Json]  # as EditorialFile, as it was written
-    annotations: dict[str, Json]  # as AnnotationsFile, as it was written
+    editorial: dict[str, Json]  # an EditorialFile as written
+    annotations: dict[str, Json]  # an AnnotationsFile as written
 
 
-SOURCE_FILES = (REVIEWS_FILE, EDITORIAL_FILE, ANNOTATIONS_FILE)  # of the members of Sources
+SOURCE_FILES = (REVIEWS_FILE, EDITORIAL_FILE, ANNOTATIONS_FILE)  # of the fields of Sources
 
 
 def read_source(contract: Contract, file: str, content: bytes | None) -> Json:
-    """A member of Sources from the content of its file. Raises BadData."""
+    """The field of Sources that a file becomes. Raises BadData."""
     if content is None and file == REVIEWS_FILE:
-        raise BadData([Fault(file, (), "there is none")])
+        raise BadData([Fault(file, (), "the file is missing")])
     form, violations = {
         REVIEWS_FILE: (contract.reviews_file, review_violations),
         EDITORIAL_FILE: (contract.editorial_file, editorial_violations),
@@ -57,7 +57,7 @@ def read_source(contract: Contract, file: str, content: bytes | None) -> Json:
 
 
 def is_wanted(contents: Contents) -> bool:
-    """Whether an import counts anew: the owner lists something, or insights.json was counted before."""
+    """Whether an import counts insights: there is something to count, or insights.json was counted before."""
     before = contents[INSIGHTS_FILE]
     is_listed = contents[EDITORIAL_FILE] is not None or contents[ANNOTATIONS_FILE] is not None
     return is_listed or (before is not None and insights.is_counted(decode(before)))
@@ -66,15 +66,15 @@ def is_wanted(contents: Contents) -> bool:
 class Count(NamedTuple):
     """The result of counting."""
 
-    contents: dict[str, bytes]  # of the files to write, in this order
+    contents: dict[str, bytes]  # of the files to write, in order
     insights: Object
     lines: list[str]  # for the report
 
 
 def count(contract: Contract, contents: Contents, now: datetime) -> Count:
-    """Count the insights anew; `now` is UTC. Raises BadData.
+    """Count the insights; `now` is UTC. Raises BadData.
 
-    Annotations of texts that are gone go. An insights.json that was not counted becomes editorial.json.
+    Annotations of removed texts are deleted. An insights.json that was not counted becomes editorial.json.
     """
     before = _insights_before(contract, contents)
     new, lines = dict[str, bytes](), list[str]()
@@ -94,23 +94,23 @@ def count(contract: Contract, contents: Contents, now: datetime) -> Count:
         new |= {ANNOTATIONS_FILE: encode(current)} if current != annotations else {}
         if unread := insights.unread_reviews(*sources):
             lines.append(f"reviews that wait to be read by the model, with reviewsd-insights: {len(unread)}")
-    after = insights.refresh_insights(before, insights.compute_insights(*sources), now)
-    if after != before:
-        new[INSIGHTS_FILE] = readable(after)
+    document = insights.refresh_insights(before, insights.compute_insights(*sources), now)
+    if document != before:
+        new[INSIGHTS_FILE] = readable(document)
         load(contract, contents[REVIEWS_FILE] or b"", new[INSIGHTS_FILE], ServiceUrls())
-    return Count(new, after, lines)
+    return Count(new, document, lines)
 
 
 def _insights_before(contract: Contract, contents: Contents) -> dict[str, Json]:
-    """What insights.json holds, if it may be replaced. Raises BadData."""
+    """The present insights.json, empty if absent. Raises BadData if it must not be replaced."""
     content = contents[INSIGHTS_FILE] or b"{}"
     _, faults = read_file(INSIGHTS_FILE, content, contract.insights_file, insight_violations)
     before: dict[str, Json] = {} if faults else decode(content)
     if insights.is_counted(before) and insights.is_edited(before):
-        reason = f"changed by hand; put that into {EDITORIAL_FILE} and remove this file"
+        reason = f"edited after counting; move your changes into {EDITORIAL_FILE} and remove this file"
         faults.append(Fault(INSIGHTS_FILE, (), reason))
     elif before and not insights.is_counted(before) and contents[EDITORIAL_FILE] is not None:
-        reason = f"not made from {EDITORIAL_FILE}, which is there, too; put all into that and remove this"
+        reason = f"not counted, but {EDITORIAL_FILE} exists; move your entries there and remove this file"
         faults.append(Fault(INSIGHTS_FILE, (), reason))
     if faults:
         raise BadData(faults)
@@ -118,5 +118,5 @@ def _insights_before(contract: Contract, contents: Contents) -> dict[str, Json]:
 
 
 def readable(document: Json) -> bytes:
-    """A data file that people can read, keys in their order."""
+    """A data file in a form that people can read; keys keep their order."""
     return json.dumps(document, ensure_ascii=False, indent=1).encode() + b"\n"

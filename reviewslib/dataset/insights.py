@@ -1,12 +1,12 @@
-"""Insights: figures counted from stars, dates, and what is said of each review.
+"""Insights: figures counted from the stars, dates and annotations of reviews.
 
-What is said of a review has three sources: `per_review` of the owner's `editorial.json`, the annotations
-of a language model (`annotations.json`), and the aliases that the owner lists. The entries of
-`editorial.json` are the vocabulary; its other keys are kept as they are. This module is pure: it knows no
-file and no clock, and of a review only `id`, `rating`, `date` and `text`. It never searches replies.
+The annotation of a review lists what the review mentions. It has three sources: `per_review` of the owner's
+`editorial.json`, a language model (`annotations.json`), and the aliases that the owner lists. The entries of
+`editorial.json` are the vocabulary; its other keys are copied. This module is pure: it knows no file and no
+clock, and of a review only `id`, `rating`, `date` and `text`. It never searches replies.
 
-Sections: Vocabulary - Document - Entries - Phrases and examples - Per review - Annotations - Figures -
-Judgement
+Sections: Vocabulary - Document - Entries - Phrases and examples - All annotations - Annotations of a model -
+Figures - Validation
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from reviewslib.dataset.strict_json import Json, JsonPath, Object, encode, membe
 from reviewslib.dataset.text import alias_of, folded_words
 
 Reviews = Sequence[Object]  # verified and in served form, newest first
-Said = Mapping[str, Object]  # what is said of each review, by its id, as `per_review` of InsightsFile
+PerReview = Mapping[str, Object]  # annotations by review id, as in `per_review` of InsightsFile
 
 # ---- Vocabulary: what reviews can mention ----
 
 ENTITY_KINDS = ("technicians", "services", "problems", "service_areas")
 KINDS = ("aspects", *ENTITY_KINDS, "topics")
-NAME_KEYS = dict.fromkeys(KINDS, "id") | {"technicians": "label"}  # how `per_review` names an entry
+NAME_KEYS = dict.fromkeys(KINDS, "id") | {"technicians": "label"}  # the key of an entry in `per_review`
 
 
 def vocabulary_of(editorial: Object) -> dict[str, Sequence[Object]]:
@@ -40,7 +40,7 @@ def vocabulary_of(editorial: Object) -> dict[str, Sequence[Object]]:
 
 
 def entry_keys(editorial: Object) -> list[str]:
-    """Every entry of an EditorialFile as "kind/id", sorted."""
+    """All entries of an EditorialFile as "kind/id", sorted."""
     vocabulary = vocabulary_of(editorial).items()
     return sorted(f"{kind}/{entry['id']}" for kind, entries in vocabulary for entry in entries)
 
@@ -48,10 +48,10 @@ def entry_keys(editorial: Object) -> list[str]:
 # ---- Document ----
 
 MODEL = "counted from stars; names by alias"
-READ_BY = "; reviews read by "  # follows MODEL where a language model read reviews
-PROPOSED = "proposed_"  # begins the keys of an EditorialFile that wait for the owner and are never published
+READ_BY = "; reviews read by "  # follows MODEL if a language model read reviews
+PROPOSED = "proposed_"  # prefix of keys of an EditorialFile that wait for the owner and are not published
 STAMPS = ("version", "generated_at", "counted_digest")  # set by `refresh_insights`
-# What a person wrote under these keys is not kept.
+# The values of these keys in an EditorialFile are ignored.
 COUNTED_KEYS = (*STAMPS, "model", "review_count", "date_range", "overall_sentiment", "temporal")
 
 
@@ -60,39 +60,38 @@ def compute_insights(
 ) -> dict[str, Json]:
     """The insights of `reviews` in the form of InsightsFile, without STAMPS.
 
-    `editorial` has the form of EditorialFile and no `name_violations`, `annotations` that of AnnotationsFile.
-    The same arguments give the same document.
+    `editorial` is an EditorialFile without `name_violations`, `annotations` an AnnotationsFile. The same
+    arguments give the same document.
     """
-    by_hand, by_model = editorial or {}, current_annotations(reviews, annotations or {})
-    vocabulary, written = vocabulary_of(by_hand), _written(reviews, by_hand)
-    per_review = _per_review(reviews, vocabulary, by_model, written)
-    covered = {kind for said in written.values() for kind in KINDS if said.get(kind) is not None}
+    owned, by_model = editorial or {}, current_annotations(reviews, annotations or {})
+    vocabulary, by_hand = vocabulary_of(owned), _by_hand(reviews, owned)
+    per_review = _per_review(reviews, vocabulary, by_model, by_hand)
+    covered = {kind for annotation in by_hand.values() for kind in KINDS if annotation.get(kind) is not None}
     covered.update(*_used_vocabularies(annotations or {}, by_model).values())
     counted = {kind: _entries(kind, vocabulary[kind], covered, reviews, per_review) for kind in KINDS}
     models = sorted({annotation["model"] for annotation in by_model.values()})
-    score = mean([said["score"] for said in per_review.values()])
+    score = mean([annotation["score"] for annotation in per_review.values()])
     document = {
         "model": MODEL + (READ_BY + ", ".join(models) if models else ""),
         "review_count": len(reviews),
         "date_range": {"earliest": _day(reviews[-1:]), "latest": _day(reviews)},
         "overall_sentiment": {"score": score} | _shares(reviews),
-        "entities": {**(by_hand.get("entities") or {}), **{kind: counted[kind] for kind in ENTITY_KINDS}},
+        "entities": {**(owned.get("entities") or {}), **{kind: counted[kind] for kind in ENTITY_KINDS}},
         "temporal": {"monthly": _monthly(reviews, per_review), "trend": _trend(reviews)},
         "per_review": per_review,
     }
-    document |= {kind: counted[kind] for kind in ("aspects", "topics") if by_hand.get(kind) is not None}
-    own_keys = [key for key in by_hand if key not in COUNTED_KEYS and not key.startswith(PROPOSED)]
-    return document | {key: by_hand[key] for key in own_keys if key not in document}
+    document |= {kind: counted[kind] for kind in ("aspects", "topics") if owned.get(kind) is not None}
+    published = [key for key in owned if key not in COUNTED_KEYS and not key.startswith(PROPOSED)]
+    return document | {key: owned[key] for key in published if key not in document}
 
 
 def refresh_insights(before: Object, document: dict[str, Json], now: datetime) -> Object:
-    """`before`, an InsightsFile or empty, if only STAMPS differ; else the next version with `document`."""
+    """`before` (an InsightsFile or empty) if only STAMPS differ; else its next version. `now` is UTC."""
     if document == {key: value for key, value in before.items() if key not in STAMPS}:
         return before
-    generated_at = now.strftime("%Y-%m-%dT%H:%M:%SZ")  # `now` is UTC
-    version = (before.get("version") or 0) + 1
-    newer: dict[str, Json] = {"version": version, "generated_at": generated_at} | document
-    return newer | {"counted_digest": value_digest(newer)}
+    stamps = {"version": (before.get("version") or 0) + 1, "generated_at": f"{now:%Y-%m-%dT%H:%M:%SZ}"}
+    stamped: dict[str, Json] = stamps | document
+    return stamped | {"counted_digest": value_digest(stamped)}
 
 
 def is_counted(insights: Object) -> bool:
@@ -101,7 +100,7 @@ def is_counted(insights: Object) -> bool:
 
 
 def is_edited(insights: Object) -> bool:
-    """Whether an InsightsFile that was counted has been changed since."""
+    """Whether somebody edited an InsightsFile that was counted."""
     content = {key: value for key, value in insights.items() if key != "counted_digest"}
     return insights.get("counted_digest") != value_digest(content)
 
@@ -111,35 +110,37 @@ def language_models(insights: Object) -> str:
     return (insights.get("model") or "").partition(MODEL + READ_BY)[2]
 
 
-# ---- Entries: the figures of what reviews mention ----
+# ---- Entries: figures of what reviews mention ----
 
 SENTIMENTS = ("positive", "neutral", "negative")
 COUNTS = [f"{sentiment}_count" for sentiment in SENTIMENTS]
 FIGURES = ("mention_count", "average_rating", "score", "positive_pct", *COUNTS)
-Counted = tuple[dict[str, Json], dict[str, Json]]  # figures, and what to show where the owner says nothing
+Counted = tuple[dict[str, Json], dict[str, Json]]  # figures, and samples for keys that the owner leaves out
 
 
 def _entries(
-    kind: str, entries: Sequence[Object], covered: Collection[str], reviews: Reviews, per_review: Said
+    kind: str, entries: Sequence[Object], covered: Collection[str], reviews: Reviews, per_review: PerReview
 ) -> list[dict[str, Json]]:
     """The entries of a kind without their aliases, the most mentioned first.
 
-    An entry with figures of its own keeps them. One without aliases is counted if it is among `covered`,
-    which holds kinds and `entry_keys`: otherwise nobody has looked for it.
+    Figures by the owner are kept. An entry without aliases is counted only if `covered`, which holds kinds
+    and `entry_keys`, contains it: otherwise nobody has looked for it.
     """
     count = _count_aspect if kind == "aspects" else _count_mentions
-    listed = []
+    published = []
     for entry in entries:
         shown = {key: value for key, value in entry.items() if key != "aliases"}
         is_covered = kind in covered or f"{kind}/{entry['id']}" in covered or entry.get("aliases") is not None
         if is_covered and all(entry.get(key) is None for key in FIGURES):
             figures, samples = count(kind, entry[NAME_KEYS[kind]], reviews, per_review)
             shown |= figures | {key: value for key, value in samples.items() if entry.get(key) is None}
-        listed.append(shown)
-    return sorted(listed, key=lambda entry: (-(entry.get("mention_count") or 0), entry["label"], entry["id"]))
+        published.append(shown)
+    return sorted(
+        published, key=lambda entry: (-(entry.get("mention_count") or 0), entry["label"], entry["id"])
+    )
 
 
-def _count_mentions(kind: str, name: str, reviews: Reviews, per_review: Said) -> Counted:
+def _count_mentions(kind: str, name: str, reviews: Reviews, per_review: PerReview) -> Counted:
     """The figures and examples of a topic or an entity."""
     mentions = [review for review in reviews if name in (per_review[review["id"]].get(kind) or ())]
     figures = _figures("mention_count", mentions, per_review)
@@ -149,7 +150,7 @@ def _count_mentions(kind: str, name: str, reviews: Reviews, per_review: Said) ->
     return figures, {"example_review_ids": _examples(mentions, negative)}
 
 
-def _count_aspect(kind: str, id: str, reviews: Reviews, per_review: Said) -> Counted:
+def _count_aspect(kind: str, id: str, reviews: Reviews, per_review: PerReview) -> Counted:
     """The figures, phrases and examples of an aspect."""
     mentioned, by_sentiment = list[Object](), {sentiment: list[Object]() for sentiment in SENTIMENTS}
     phrases = list[tuple[str, str]]()
@@ -158,24 +159,22 @@ def _count_aspect(kind: str, id: str, reviews: Reviews, per_review: Said) -> Cou
         if mentions:
             mentioned.append(review)
             by_sentiment[_joint(mention["sentiment"] for mention in mentions)].append(review)
-        said = [(phrase_of(mention, review), mention["sentiment"]) for mention in mentions]
-        phrases += [pair for pair in said if pair[0]]
+        pairs = [(phrase_of(mention, review), mention["sentiment"]) for mention in mentions]
+        phrases += [pair for pair in pairs if pair[0]]
     total, counts = len(mentioned), [len(by_sentiment[sentiment]) for sentiment in SENTIMENTS]
-    figures = {"mention_count": total} | dict(zip(COUNTS, counts, strict=True))
     positive, _, negative = counts
-    shares = {
-        "positive_pct": round(100 * positive / total, 1) if total else None,
-        "score": round((positive - negative) / total, 2) if total else None,
-    }
+    figures: dict[str, Json] = {"mention_count": total} | dict(zip(COUNTS, counts, strict=True))
+    figures["positive_pct"] = round(100 * positive / total, 1) if total else None
+    figures["score"] = round((positive - negative) / total, 2) if total else None
     order = SENTIMENTS if positive >= negative else SENTIMENTS[::-1]
     samples = {"top_phrases": _top_phrases(phrases, order)}
-    return figures | shares, samples | {"example_review_ids": _examples(mentioned, by_sentiment["negative"])}
+    return figures, samples | {"example_review_ids": _examples(mentioned, by_sentiment["negative"])}
 
 
 def _joint(sentiments: Iterable[str]) -> str:
-    """The sentiment of a review that mentions an aspect with these; praise with fault is neutral."""
-    telling = set(sentiments) - {"neutral"}
-    return telling.pop() if len(telling) == 1 else "neutral"
+    """The sentiment of several mentions in one review; positive and negative ones together are neutral."""
+    different = set(sentiments) - {"neutral"}
+    return different.pop() if len(different) == 1 else "neutral"
 
 
 # ---- Phrases and examples ----
@@ -185,22 +184,22 @@ SHORTEST_EXAMPLE = 40  # characters
 
 
 def phrase_of(mention: Object, review: Object) -> str:
-    """The phrase of a mention of an aspect; empty unless it stands in the review, letter by letter."""
+    """The phrase of a mention of an aspect; empty unless the review contains it verbatim."""
     phrase: str = mention.get("phrase") or ""
     return phrase if phrase in (review["text"] or "") else ""
 
 
 def _top_phrases(phrases: Sequence[tuple[str, str]], order: Sequence[str]) -> list[str]:
-    """Phrases as the newest review writes them; `phrases` are pairs of phrase and sentiment, newest first.
+    """Phrases in the spelling of the newest review; `phrases` are pairs with a sentiment, newest first.
 
-    `order` begins with the sentiment of the majority and ends with that of the minority. Phrases come in this
-    order, frequent ones first; if the minority has a phrase, the last one is the minority's.
+    `order` begins with the sentiment of the majority and ends with that of the minority. The result is sorted
+    by this order and by frequency; if the minority has a phrase, the last phrase is the minority's.
     """
-    times = Counter(folded_words(phrase) for phrase, _ in phrases)
+    counts = Counter(folded_words(phrase) for phrase, _ in phrases)
     newest = {folded_words(phrase): (phrase, sentiment) for phrase, sentiment in reversed(phrases)}
     ranked = sorted(
-        (newest[folded] for folded in times),
-        key=lambda pair: (order.index(pair[1]), -times[folded_words(pair[0])]),
+        (newest[folded] for folded in counts),
+        key=lambda pair: (order.index(pair[1]), -counts[folded_words(pair[0])]),
     )
     chosen = ranked[:MOST_PHRASES]
     minority = [pair for pair in ranked if pair[1] == order[-1]]
@@ -210,26 +209,26 @@ def _top_phrases(phrases: Sequence[tuple[str, str]], order: Sequence[str]) -> li
 
 
 def _examples(mentions: Reviews, negative: Reviews) -> list[str]:
-    """Ids of the newest mentions of some length, one of `negative`, if there is any, among them."""
+    """Ids of the newest mentions that are not short, with one of `negative` if there is any."""
     chosen = [review for review in mentions if len(review["text"] or "") >= SHORTEST_EXAMPLE][:MOST_EXAMPLES]
     if negative and not any(review in chosen for review in negative):
         chosen = [*chosen[: MOST_EXAMPLES - 1], negative[0]]
     return [review["id"] for review in chosen]
 
 
-# ---- Per review: what is said of each ----
+# ---- All annotations: of the owner, a model and aliases ----
 
 
-def _written(reviews: Reviews, editorial: Object) -> dict[str, Object]:
-    """What a person wrote of each review, by its id."""
+def _by_hand(reviews: Reviews, editorial: Object) -> dict[str, Object]:
+    """The owner's annotations of all reviews, by review id."""
     per_review = editorial.get("per_review") or {}
     return {review["id"]: per_review.get(review["id"]) or {} for review in reviews}
 
 
 def _per_review(
-    reviews: Reviews, vocabulary: Mapping[str, Sequence[Object]], by_model: Said, written: Said
+    reviews: Reviews, vocabulary: Mapping[str, Sequence[Object]], by_model: PerReview, by_hand: PerReview
 ) -> dict[str, Json]:
-    """What is said of each review, by its id, every key there; a value that a person wrote replaces it."""
+    """Complete annotations of all reviews; values by the owner replace those by a model or by aliases."""
     names = {kind: {entry["id"]: entry[NAME_KEYS[kind]] for entry in vocabulary[kind]} for kind in KINDS}
     aliases_of_names = [
         (kind, entry[NAME_KEYS[kind]], [alias_of(alias) for alias in entry["aliases"]])
@@ -239,78 +238,79 @@ def _per_review(
     ]
     per_review = {}
     for review in reviews:
-        said: dict[str, Json] = {"score": _score(review["rating"]), "aspects": []}
-        said |= {kind: [] for kind in ENTITY_KINDS} | _named(review, by_model.get(review["id"], {}), names)
+        annotation: dict[str, Json] = {"score": _score(review["rating"]), "aspects": []}
+        annotation |= {kind: [] for kind in ENTITY_KINDS}
+        annotation |= _valid_lists(review, by_model.get(review["id"], {}), names)
         words = folded_words(review["text"] or "") if aliases_of_names else ""
         for kind, name, aliases in aliases_of_names:  # `in` is faster than a search, and mostly False
             if any(alias in words and whole.search(words) for alias, whole in aliases):
-                said[kind] += [name] if name not in said[kind] else []
-        by_hand = written[review["id"]]
-        said |= {key: by_hand[key] for key in by_hand if by_hand[key] is not None or key not in said}
-        per_review[review["id"]] = said
+                annotation[kind] += [name] if name not in annotation[kind] else []
+        owned = by_hand[review["id"]]
+        annotation |= {key: owned[key] for key in owned if owned[key] is not None or key not in annotation}
+        per_review[review["id"]] = annotation
     return per_review
 
 
-def _named(review: Object, annotation: Object, names: Mapping[str, Mapping[str, str]]) -> dict[str, Json]:
-    """The lists of an annotation as `per_review` has them; what `left_out` names is not there."""
-    said: dict[str, Json] = {}
+def _valid_lists(review: Object, annotation: Object, names: Mapping[str, Mapping[str, str]]) -> Object:
+    """The lists of a model's annotation as in `per_review`, without what `left_out` reports."""
+    lists: dict[str, Json] = {}
     for kind in (kind for kind in KINDS if annotation.get(kind) is not None):
         if kind != "aspects":
-            said[kind] = [names[kind][id] for id in dict.fromkeys(annotation[kind]) if id in names[kind]]
+            lists[kind] = [names[kind][id] for id in dict.fromkeys(annotation[kind]) if id in names[kind]]
             continue
-        said[kind] = [
+        lists[kind] = [
             {"id": mention["id"], "sentiment": mention["sentiment"]}
             | ({"phrase": mention["phrase"]} if phrase_of(mention, review) else {})
             for mention in annotation[kind]
             if mention["id"] in names[kind]
         ]
-    return said
+    return lists
 
 
-# ---- Annotations of a language model: which hold, what is missing ----
+# ---- Annotations of a model: which are current, which reviews have none ----
 
 
 def text_digest(review: Object) -> str:
-    """What tells whether an annotation is of the present text of a review."""
+    """The digest that an annotation keeps of the text of its review."""
     return value_digest(review["text"])
 
 
 def current_annotations(reviews: Reviews, annotations: Object) -> dict[str, Object]:
-    """The annotations of reviews that are served with the text that was annotated, by id."""
-    given = annotations.get("reviews") or {}
-    served = [review for review in reviews if review["id"] in given]
-    digests = {review["id"]: text_digest(review) for review in served}
-    return {id: given[id] for id in digests if given[id]["text_digest"] == digests[id]}
+    """The annotations whose review is served with the text that was annotated, by review id."""
+    by_id = annotations.get("reviews") or {}
+    digests = {review["id"]: text_digest(review) for review in reviews if review["id"] in by_id}
+    return {id: by_id[id] for id in digests if by_id[id]["text_digest"] == digests[id]}
 
 
-def _used_vocabularies(annotations: Object, current: Said) -> dict[str, Sequence[str]]:
-    """The `entry_keys` for which a model was asked, by the digests in `current` annotations."""
+def _used_vocabularies(annotations: Object, current: PerReview) -> dict[str, Sequence[str]]:
+    """The `entry_keys` that a model was asked for, by the digests in `current` annotations."""
     vocabularies = annotations.get("vocabularies") or {}
     used = {annotation["vocabulary"] for annotation in current.values()}
     return {digest: vocabularies[digest] for digest in vocabularies if digest in used}
 
 
 def merged_annotations(reviews: Reviews, annotations: Object, new: Object) -> dict[str, Json]:
-    """An AnnotationsFile with those of `new`; what is not current goes, so that no erased text stays.
+    """Two AnnotationsFiles as one, without annotations that are not current: no erased text stays.
 
-    A review that failed keeps what was said of it before.
+    A failed annotation keeps the lists of the previous one.
     """
-    old, later = current_annotations(reviews, annotations), current_annotations(reviews, new)
-    kept = {id: old.get(id, {}) if later[id].get("failed") else {} for id in later}
-    current = {**old, **{id: {**kept[id], **later[id]} for id in later}}
-    vocabularies = [document.get("vocabularies") or {} for document in (annotations, new)]
-    merged = {"vocabularies": vocabularies[0] | vocabularies[1]}
-    return {**annotations, "vocabularies": _used_vocabularies(merged, current), "reviews": current}
+    old, added = current_annotations(reviews, annotations), current_annotations(reviews, new)
+    failed = {id: old.get(id, {}) for id in added if added[id].get("failed")}
+    current = old | {id: {**failed.get(id, {}), **added[id]} for id in added}
+    vocabularies = {**(annotations.get("vocabularies") or {}), **(new.get("vocabularies") or {})}
+    used = _used_vocabularies({"vocabularies": vocabularies}, current)
+    return {**annotations, "vocabularies": used, "reviews": current}
 
 
 def unread_reviews(
     reviews: Reviews, editorial: Object, annotations: Object, *, again: bool = False
 ) -> list[Object]:
-    """The reviews with words that no model has read with every entry of the vocabulary in mind.
+    """The reviews with words whose annotation does not cover all entries of the vocabulary.
 
-    Reviews of which a person wrote all lists are not among them; those that failed are, if `again`.
+    Reviews for which the owner wrote all lists are left out. Failed annotations count as complete unless
+    `again` is true.
     """
-    wanted, written = set(entry_keys(editorial)), _written(reviews, editorial)
+    wanted, by_hand = set(entry_keys(editorial)), _by_hand(reviews, editorial)
     kinds = {key.partition("/")[0] for key in wanted}
     current = current_annotations(reviews, annotations)
     vocabularies = _used_vocabularies(annotations, current).items()
@@ -318,48 +318,48 @@ def unread_reviews(
     read = {id for id in current if current[id]["vocabulary"] in complete}
     if again:
         read -= {id for id in current if current[id].get("failed")}
-    read |= {id for id in written if all(written[id].get(kind) is not None for kind in kinds)}
+    read |= {id for id in by_hand if all(by_hand[id].get(kind) is not None for kind in kinds)}
     return [review for review in reviews if (review["text"] or "").strip() and review["id"] not in read]
 
 
 def left_out(reviews: Reviews, editorial: Object, annotations: Object) -> Iterator[str]:
-    """Names that no entry has and phrases that do not stand in their review, a sentence each."""
-    by_model, written = current_annotations(reviews, annotations), _written(reviews, editorial)
+    """Sentences about names that have no entry and about phrases that their review does not contain."""
+    by_model, by_hand = current_annotations(reviews, annotations), _by_hand(reviews, editorial)
     unknown, misquoted = Counter[str](), Counter[str]()
-    for said_of, name_keys in ((written, NAME_KEYS), (by_model, dict.fromkeys(KINDS, "id"))):
+    for per_review, name_keys in ((by_hand, NAME_KEYS), (by_model, dict.fromkeys(KINDS, "id"))):
         for kind, entries in vocabulary_of(editorial).items():
             names = {entry[name_keys[kind]] for entry in entries}
             for review in reviews:
-                mentions = said_of.get(review["id"], {}).get(kind) or ()
+                mentions = per_review.get(review["id"], {}).get(kind) or ()
                 mentioned = {mention["id"] if kind == "aspects" else mention for mention in mentions}
                 unknown.update(f"{kind}: {quoted(name)}" for name in mentioned - names)
-                with_phrase = [each for each in mentions if kind == "aspects" and each.get("phrase")]
-                misquoted.update({each["phrase"] for each in with_phrase if not phrase_of(each, review)})
+                quoting = [mention for mention in mentions if kind == "aspects" and mention.get("phrase")]
+                misquoted.update({mention["phrase"] for mention in quoting if not phrase_of(mention, review)})
     for name, count in sorted(unknown.items()):
         yield f"{name} has no entry and is not counted, in {count} review(s)"
     for phrase, count in sorted(misquoted.items()):
-        yield f"{quoted(phrase)} does not stand in its review and is not shown, in {count} review(s)"
+        yield f"{quoted(phrase)} is not in its review and is not shown, in {count} review(s)"
 
 
-# ---- Figures: all from the rating and the score of each review ----
+# ---- Figures: from ratings and scores ----
 
 
 def _sentiment(rating: float) -> str:
-    """What so many stars say: "positive", "neutral" or "negative"."""
+    """The sentiment of a star rating."""
     return "positive" if rating >= 4 else "negative" if rating <= 2 else "neutral"
 
 
 def _score(rating: float) -> float:
-    """Stars as a score from -1 to 1."""
+    """A star rating as a score from -1 to 1."""
     return round((rating - 3) / 2, 2)
 
 
 def mean(figures: Sequence[float]) -> float | None:
-    """The mean with two decimals, never -0.0; None of nothing."""
+    """The mean with two decimals, never -0.0; None without figures."""
     return (round(math.fsum(figures) / len(figures), 2) or 0.0) if figures else None
 
 
-def _figures(count_key: str, reviews: Reviews, per_review: Said) -> dict[str, Json]:
+def _figures(count_key: str, reviews: Reviews, per_review: PerReview) -> dict[str, Json]:
     return {
         count_key: len(reviews),
         "average_rating": mean([review["rating"] for review in reviews]),
@@ -369,9 +369,8 @@ def _figures(count_key: str, reviews: Reviews, per_review: Said) -> dict[str, Js
 
 def _shares(reviews: Reviews) -> dict[str, float | None]:
     """The share of each sentiment in percent; all are None without reviews."""
-    counts, whole = Counter(_sentiment(review["rating"]) for review in reviews), len(reviews)
-    kinds = ("positive", "neutral", "negative")
-    return {f"{kind}_pct": round(100 * counts[kind] / whole, 1) if whole else None for kind in kinds}
+    counts, total = Counter(_sentiment(review["rating"]) for review in reviews), len(reviews)
+    return {f"{name}_pct": round(100 * counts[name] / total, 1) if total else None for name in SENTIMENTS}
 
 
 def _day(reviews: Reviews) -> str | None:
@@ -384,7 +383,7 @@ def _month(review: Object) -> int:
     return int(review["date"][:4]) * 12 + int(review["date"][5:7]) - 1
 
 
-def _monthly(reviews: Reviews, per_review: Said) -> list[dict[str, Json]]:
+def _monthly(reviews: Reviews, per_review: PerReview) -> list[dict[str, Json]]:
     """The figures of every month from the oldest review to the newest, oldest first."""
     by_month = defaultdict(list)
     for review in reviews:
@@ -402,10 +401,10 @@ LEAST_CHANGE = 0.1  # of the score
 
 
 def _trend(reviews: Reviews) -> str | None:
-    """Twelve months against the twelve before: "improving", "declining", "stable" within noise, or None.
+    """The trend of the last twelve months against the twelve before; None with too few reviews.
 
-    Whole years, so that seasons cancel, up to the month of the newest review. A change counts from two
-    standard errors on. Stars alone decide: scores that a person wrote exist for some reviews only.
+    The months end with that of the newest review. Whole years cancel out the seasons. A change below two
+    standard errors is "stable". Only stars count, since scores by the owner exist for some reviews only.
     """
     years: tuple[list[float], list[float]] = ([], [])
     for review in reviews:
@@ -421,14 +420,11 @@ def _trend(reviews: Reviews) -> str | None:
     return "improving" if change > 0 else "declining"
 
 
-# ---- Judgement: what is wrong with an editorial document, and what no longer fits the reviews ----
+# ---- Validation: errors in an editorial document, and what no longer fits the reviews ----
 
 
 def name_violations(editorial: Json) -> Violations:
-    """What the schema EditorialFile cannot say; `editorial` has any form.
-
-    Ids, names and aliases that stand for two entries of a kind, and aliases where nothing is counted by them.
-    """
+    """Names and ids that two entries of a kind share, and misplaced aliases; `editorial` has any form."""
     first_use: dict[tuple[str, str, str], int] = {}
     for path, value in _nodes(editorial):
         match path:
@@ -438,7 +434,7 @@ def name_violations(editorial: Json) -> Violations:
                 if isinstance(value, str) and key in ("aliases", "id", NAME_KEYS[kind]):
                     first = first_use.setdefault((kind, key, folded_words(value)), index)
                     if first != index:
-                        yield path, f"{quoted(value)} already stands for /entities/{kind}/{first}"
+                        yield path, f"{quoted(value)} already belongs to /entities/{kind}/{first}"
             case (*_, "aliases"):
                 yield path, f"aliases belong to entries of {', '.join(ENTITY_KINDS)} only"
 
@@ -447,7 +443,7 @@ QUOTATION_MARKS = ' "“”„«»'
 
 
 def stale_references(reviews: Reviews, editorial: Object) -> Violations:
-    """Ids of reviews that are not served, and phrases that no review has; `editorial` is as above."""
+    """Ids of reviews that are not served, and phrases that no review contains, in an EditorialFile."""
     ids = {review["id"] for review in reviews}
     texts = "\n".join(folded_words(review["text"] or "") for review in reviews)
     for path, value in _nodes(editorial):
@@ -461,29 +457,29 @@ def stale_references(reviews: Reviews, editorial: Object) -> Violations:
                     yield path, f"no review with the id {quoted(id)} is served"
             case (((*_, "top_phrases", int()) | ("pull_quote" | "proposed_pull_quote",)), str(phrase)):
                 if folded_words(phrase).strip(QUOTATION_MARKS) not in texts:
-                    yield path, f"{quoted(phrase)} stands in no review"
+                    yield path, f"{quoted(phrase)} is in no review"
 
 
 def misspelled_keys(editorial: Object, schemas: dict[str, Json]) -> Violations:
-    """Unknown keys of an EditorialFile that are nearly known ones of their place; `schemas`: Contract's."""
+    """Unknown keys of an EditorialFile that resemble a key of the schema; `schemas` are the Contract's."""
     return _misspelled_keys(editorial, [{"$ref": "#/$defs/EditorialFile"}], schemas, ())
 
 
 def _misspelled_keys(
-    value: Json, places: Iterable[Object], schemas: dict[str, Json], path: JsonPath
+    value: Json, applied: Iterable[Object], schemas: dict[str, Json], path: JsonPath
 ) -> Violations:
-    parts = [part for place in places for part in _parts(place, schemas)]
-    inside = defaultdict[str, list[Object]](list)
+    parts = [part for schema in applied for part in _parts(schema, schemas)]
+    properties = defaultdict[str, list[Object]](list)
     for part in parts:
         for key, schema in part.get("properties", {}).items():
-            inside[key].append(schema)
+            properties[key].append(schema)
     items = [part["items"] for part in parts if "items" in part]
     others = [part["additionalProperties"] for part in parts if "additionalProperties" in part]
     for key, member in members(value):
-        if isinstance(key, str) and key not in inside and (near := get_close_matches(key, inside)):
+        if isinstance(key, str) and key not in properties and (near := get_close_matches(key, properties)):
             yield (*path, key), f"an unknown key, which nothing reads; is {quoted(near[0])} meant?"
-        known = items if isinstance(key, int) else inside.get(key, others)
-        yield from _misspelled_keys(member, known, schemas, (*path, key))
+        inner = items if isinstance(key, int) else properties.get(key, others)
+        yield from _misspelled_keys(member, inner, schemas, (*path, key))
 
 
 def _parts(schema: Object, schemas: dict[str, Json]) -> Iterator[Object]:
@@ -496,31 +492,32 @@ def _parts(schema: Object, schemas: dict[str, Json]) -> Iterator[Object]:
 
 
 def compare_annotations(
-    reviews: Reviews, per_review: Said, known: Mapping[str, str]
+    reviews: Reviews, per_review: PerReview, digests: Mapping[str, str]
 ) -> tuple[dict[str, str], list[str]]:
     """Digests of annotation and review by id, and the ids of reviews that changed since their annotation.
 
-    `known` are the digests of before.
+    `digests` are those of the previous call. The digest of an outdated annotation stays.
     """
-    annotated, changed = dict[str, str](), list[str]()
+    current, outdated = dict[str, str](), list[str]()
     for review in reviews:
         id = review["id"]
         if per_review.get(id):
-            by_hand, said = value_digest(per_review[id]), value_digest([review["rating"], review["text"]])
-            before = known.get(id, "")
-            is_outdated = before.startswith(by_hand) and not before.endswith(said)
-            annotated[id] = before if is_outdated else f"{by_hand} {said}"
-            changed += [id] if is_outdated else []
-    return annotated, changed
+            of_annotation = value_digest(per_review[id])
+            of_review = value_digest([review["rating"], review["text"]])
+            before = digests.get(id, "")
+            is_outdated = before.startswith(of_annotation) and not before.endswith(of_review)
+            current[id] = before if is_outdated else f"{of_annotation} {of_review}"
+            outdated += [id] if is_outdated else []
+    return current, outdated
 
 
 def value_digest(value: Json) -> str:
-    """What tells whether a value was changed."""
+    """A short digest of a JSON value."""
     return hashlib.sha256(encode(value)).hexdigest()[:16]
 
 
 def _nodes(value: Json, path: JsonPath = ()) -> Iterator[tuple[JsonPath, Json]]:
-    """Every value inside `value`, with its path, in document order."""
+    """All values inside `value` with their paths, in document order."""
     for step, member in members(value):
         yield (*path, step), member
         yield from _nodes(member, (*path, step))

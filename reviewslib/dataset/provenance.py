@@ -1,6 +1,6 @@
-"""Provenance: where reviews were published, the names of these sources, and whether reviews are verified.
+"""Provenance: the names of the sources of reviews, and whether reviews may be called verified.
 
-This module knows names and the description of a business. It knows no review, no page and no protocol.
+This module knows sources and the description of a business. It knows no review, no page and no protocol.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from reviewslib.dataset.strict_json import Object
 from reviewslib.dataset.text import fold
 
 UNKNOWN_SOURCE = "unknown"
-KNOWN_NAMES = ("Facebook", "Google", "Healthgrades", "TripAdvisor", "Trustpilot", "Yelp")
-NAMES_BY_SOURCE = {fold(name): name for name in KNOWN_NAMES}
-MOST_SOURCES = 8  # in one list
+SOURCE_NAMES = ("Facebook", "Google", "Healthgrades", "TripAdvisor", "Trustpilot", "Yelp")
+NAMES_BY_SOURCE = {fold(name): name for name in SOURCE_NAMES}
+MOST_SOURCES = 8  # in a list
 LONGEST_SOURCE = 80  # characters of a source in a list
 
 
 def source_name(source: str) -> str:
-    """The name of a source in its own spelling; for sources not in KNOWN_NAMES, as the file has it."""
+    """The name of a source in its own spelling if SOURCE_NAMES has it, else as in the file."""
     return NAMES_BY_SOURCE.get(fold(source), source)
 
 
 def sources_of(sources: Iterable[str]) -> tuple[str, ...]:
-    """The different sources of reviews, the most frequent first, each in the first of its spellings."""
+    """The different sources of reviews in their first spelling, the most frequent source first."""
     counts, spellings = Counter[str](), dict[str, str]()
     for source, count in Counter(sources).items():
         counts[spellings.setdefault(fold(source), source)] += count
@@ -32,7 +32,7 @@ def sources_of(sources: Iterable[str]) -> tuple[str, ...]:
 
 
 def shown_sources(sources: Sequence[str]) -> list[str]:
-    """The sources for a list, as the file has them; long ones are left out."""
+    """The sources for a list, as in the file; long ones are left out."""
     return [source for source in sources if len(source) <= LONGEST_SOURCE][:MOST_SOURCES]
 
 

@@ -1,4 +1,4 @@
-"""The client takes what servers of the protocol say, and stops with a sentence where nothing else is left."""
+"""The client accepts what servers of the protocol send, and names the reason when it stops."""
 
 import socket
 from datetime import UTC, datetime, timedelta
@@ -24,7 +24,7 @@ def asked(server: ModelServer, *first: Any, key: str = "", timeout: float = 60) 
     return Client(server.url, "m", key, timeout, pauses.append).ask(PROMPT), pauses
 
 
-def test_a_busy_server_is_asked_again_after_the_time_that_it_names() -> None:
+def test_a_busy_server_is_asked_again_after_its_retry_after() -> None:
     with model_server() as server:
         long_ago = fault(503, Retry_After="Wed, 21 Oct 2015 07:28:00 GMT")
         responses = [fault(429, Retry_After="7"), long_ago, fault(503, "Loading model"), fault(502)]
@@ -34,13 +34,13 @@ def test_a_busy_server_is_asked_again_after_the_time_that_it_names() -> None:
                 asked(server, fault(429, Retry_After=wanted))
 
 
-def test_another_name_of_the_limit_is_learnt_once() -> None:
-    told = fault(400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.")
+def test_another_name_of_the_token_limit_is_learnt_once() -> None:
+    error = fault(400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.")
     with model_server() as server:
-        assert asked(server, told) == (READ, [])
+        assert asked(server, error) == (READ, [])
         assert [request.get("max_completion_tokens") for request in server.requests] == [None, 380]
         with pytest.raises(BadAnswer, match="Unsupported"):
-            asked(server, told, told)
+            asked(server, error, error)
 
 
 @pytest.mark.parametrize(
@@ -55,11 +55,11 @@ def test_another_name_of_the_limit_is_learnt_once() -> None:
         (fault(418, "tea"), "status 418: tea"),
     ],
 )
-def test_a_stop_has_a_sentence_that_says_why_without_the_key(response: Any, sentence: str) -> None:
+def test_an_error_that_stops_has_its_reason_without_the_key(response: Any, sentence: str) -> None:
     with model_server() as server:
-        with pytest.raises(Stopped) as stop:
+        with pytest.raises(Stopped) as error:
             asked(server, response, key="sesame")
-        assert sentence in str(stop.value) and "sesame" not in str(stop.value)
+        assert sentence in str(error.value) and "sesame" not in str(error.value)
         assert len(server.requests) == 1
         assert server.headers[0]["Authorization"] == "Bearer sesame"
 
@@ -94,13 +94,13 @@ def number(*numbers: float, **more: Any) -> Any:
         (number(1, aspects=[{"id": "price", "sentiment": "neutral"}]), "violates its schema"),
     ],
 )
-def test_an_answer_that_cannot_be_used_has_a_reason(response: Any, reason: str) -> None:
-    with model_server() as server, pytest.raises(BadAnswer) as fault:
+def test_an_unusable_answer_has_a_reason(response: Any, reason: str) -> None:
+    with model_server() as server, pytest.raises(BadAnswer) as error:
         asked(server, response)
-    assert reason in str(fault.value) and len(str(fault.value)) < 300
+    assert reason in str(error.value) and len(str(error.value)) < 300
 
 
-def test_a_server_that_is_not_there_or_hangs_is_named() -> None:
+def test_an_absent_or_hanging_server_is_an_error_with_its_url() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with pytest.raises(Stopped, match=f"no server answers at http://127.0.0.1:{port}/v1/chat/completions: "):
@@ -139,9 +139,8 @@ def test_the_key_of_openai_goes_to_openai_alone() -> None:
     environment = {"OPENAI_API_KEY": " sk-1\n", "OTHER": "o", "BAD": "a\nb", "EMPTY": ""}
     openai, local = "https://api.openai.com/v1", "http://localhost/v1"
     assert key_for(openai, "", environment) == "sk-1"
-    assert (
-        key_for("https://api.openai.com.example/v1", "", environment) == key_for(local, "", environment) == ""
-    )
+    for other in ("https://api.openai.com.example/v1", local):
+        assert key_for(other, "", environment) == ""
     assert key_for(local, "OTHER", environment) == key_for(openai, "OTHER", environment) == "o"
     for base, variable in ((openai, "BAD"), (local, "EMPTY"), (local, "ABSENT")):
         with pytest.raises(Stopped, match=f"{variable} contains no key"):

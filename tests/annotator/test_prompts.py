@@ -1,8 +1,9 @@
-"""What the model is asked holds texts alone and fits; what it says is used only where it is verbatim."""
+"""Prompts contain the texts of reviews alone and fit; phrases and quotations are used only if verbatim."""
 
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -60,62 +61,64 @@ def closed_objects(schema: Any) -> bool:
     return (is_closed or not keys) and schema.get("enum") != [] and all(map(closed_objects, schema.values()))
 
 
-def test_a_request_is_what_strict_servers_take_and_has_nothing_but_texts() -> None:
+def test_strict_servers_accept_a_request_which_has_only_texts() -> None:
     for prompt in (annotation_prompt(EDITORIAL), vocabulary_prompt({}), summary_prompt()):
         request = prompt._replace(reviews=reviews("Fine", "Good")).request("m")
         assert set(request) == {"model", "messages", "response_format", "stream", "max_tokens"}
         form = request["response_format"]
-        assert (request["stream"], form["type"], form["json_schema"]["strict"]) == (
-            False,
-            "json_schema",
-            True,
-        )
+        assert form["type"] == "json_schema" and form["json_schema"]["strict"] and not request["stream"]
         schema = form["json_schema"]["schema"]
         Draft202012Validator.check_schema(schema)
         assert schema["type"] == "object" and closed_objects(schema)
-        assert json.loads(request["messages"][1]["content"]) == [
-            {"n": 1, "text": "Fine"},
-            {"n": 2, "text": "Good"},
-        ]
-    said = annotation_prompt(EDITORIAL).request("m")
-    items = said["response_format"]["json_schema"]["schema"]["properties"]["reviews"]["items"]
+        texts = [{"n": 1, "text": "Fine"}, {"n": 2, "text": "Good"}]
+        assert json.loads(request["messages"][1]["content"]) == texts
+
+
+def test_annotations_are_asked_for_kinds_with_entries_by_all_names() -> None:
+    prompt = annotation_prompt(EDITORIAL)
+    items = prompt.schema["properties"]["reviews"]["items"]
     assert set(items["properties"]) == {"n", "aspects", "technicians"}
-    assert "\n- hana: Hana I., Ms Ishikawa" in said["messages"][0]["content"]
+    assert "\n- hana: Hana I., Ms Ishikawa" in prompt.instructions
 
 
-def test_phrases_that_stand_in_another_review_or_nowhere_are_dropped() -> None:
-    prompt = annotation_prompt(EDITORIAL)._replace(reviews=reviews("Good price", "<b>buy</b> " + "x" * 200))
-    phrases = [(1, " Good "), (1, "good"), (1, "<b>buy</b>"), (1, None), (2, "<b>buy</b>"), (2, "x" * 101)]
-    said = [{"n": n, "aspects": [], "technicians": ["hana"]} for n in (2, 1)]
-    for n, phrase in phrases:
-        said[2 - n]["aspects"].append({"id": "price", "sentiment": "positive", "phrase": phrase})
-    lists = answered(prompt, {"reviews": said})
-    kept = {id: [mention["phrase"] for mention in lists[id]["aspects"]] for id in lists}
-    assert kept == {"r0": ["Good", None, None, None], "r1": ["<b>buy</b>", None]}
-    assert lists["r0"]["technicians"] == ["hana"]
+@pytest.mark.parametrize(
+    ("phrase", "kept"),
+    [(" Good ", "Good"), ("good", None), ("<b>buy</b>", None), (None, None), ("x" * 101, None)],
+)
+def test_a_phrase_is_kept_only_if_its_review_contains_it(phrase: str | None, kept: str | None) -> None:
+    prompt = annotation_prompt(EDITORIAL)._replace(reviews=reviews("Good " + "x" * 101, "<b>buy</b>"))
+    mention = {"id": "price", "sentiment": "positive"}
+    lists = {"aspects": [mention | {"phrase": phrase}], "technicians": ["hana"]}
+    other = {"n": 2, "aspects": [], "technicians": []}
+    annotations = answered(prompt, {"reviews": [other, {"n": 1} | lists]})
+    assert annotations["r0"] == {"aspects": [mention | {"phrase": kept}], "technicians": ["hana"]}
 
 
-def test_labels_are_those_that_most_slices_have_cleaned_and_bounded() -> None:
-    def said(*aspects: str) -> Object:
-        return {"aspects": list(aspects), "topics": [], "technicians": ["Hana"], "services": ["Massage"]}
+def proposed(*aspects: str) -> Object:
+    return {"aspects": list(aspects), "topics": [], "technicians": ["Hana"], "services": ["Massage"]}
 
-    labels = merged_labels(
-        [said("Price", " A\nB "), said("price", "Wait", "", "x" * 61, "\x1b"), said("wait")]
-    )
-    assert labels["aspects"] == ["Price", "Wait", "A B"]
-    assert len(merged_labels([said(*map(str, range(99)))])["aspects"]) == 10
-    proposals = proposed_vocabulary(EDITORIAL | {"aspects": []}, labels | {"topics": ["待ち", "?!", "Ä–b"]})
-    assert [entry["id"] for entry in proposals["aspects"]] == ["price", "wait", "a-b"]
-    assert [entry["id"] for entry in proposals["topics"]] == ["待ち", "?!", "ä-b"]
-    assert proposals["proposed_entities"] == {
-        "technicians": [{"id": "hana", "label": "Hana"}],
-        "services": [{"id": "massage", "label": "Massage"}],
-    }
-    own = proposed_vocabulary(EDITORIAL, labels | {"technicians": ["ms  ishikawa"], "services": []})
-    assert own == {"topics": []}
+
+def test_labels_are_the_most_frequent_ones_cleaned_and_bounded() -> None:
+    answers = [proposed("Price", " A\nB "), proposed("price", "Wait", "", "x" * 61, "\x1b"), proposed("wait")]
+    assert merged_labels(answers)["aspects"] == ["Price", "Wait", "A B"]
+    assert len(merged_labels([proposed(*map(str, range(99)))])["aspects"]) == 10
+
+
+def test_a_vocabulary_prompt_names_labels_of_earlier_answers() -> None:
+    instructions = vocabulary_prompt({"aspects": ["Price"], "topics": ["待ち"]}).instructions
+    assert '{"aspects":["Price"],"topics":["待ち"]}' in instructions
+
+
+def test_labels_become_entries_unless_the_owner_lists_them() -> None:
+    labels = proposed("Price", "Wait") | {"topics": ["待ち", "?!", "Ä–b"]}
+    proposals = proposed_vocabulary(EDITORIAL | {"aspects": []}, labels)
+    ids = {kind: [entry["id"] for entry in proposals[kind]] for kind in ("aspects", "topics")}
+    assert ids == {"aspects": ["price", "wait"], "topics": ["待ち", "?!", "ä-b"]}
+    people, services = [{"id": "hana", "label": "Hana"}], [{"id": "massage", "label": "Massage"}]
+    assert proposals["proposed_entities"] == {"technicians": people, "services": services}
     assert not list(CONTRACT.editorial_file.violations(proposals))
-    for earlier in ("Price", "待ち"):
-        assert earlier in vocabulary_prompt(labels | {"topics": ["待ち"]}).instructions
+    listed = proposed("Price") | {"technicians": ["ms  ishikawa"], "services": []}
+    assert proposed_vocabulary(EDITORIAL, listed) == {"topics": []}
 
 
 def test_a_summary_rests_on_reviews_and_a_quotation_is_verbatim() -> None:
@@ -127,11 +130,8 @@ def test_a_summary_rests_on_reviews_and_a_quotation_is_verbatim() -> None:
         return answered(prompt, {"summary": part, "quotation": part, "questions": faq})
 
     entry = {"question": "Dear?", "answer": "Yes.", "review_ids": ["r1"]}
-    summary = {
-        "proposed_summary": "Too dear",
-        "proposed_summary_review_ids": ["r1"],
-        "proposed_faq": [entry] * 8,
-    }
+    basis = {"proposed_summary_review_ids": ["r1"], "proposed_faq": [entry] * 8}
+    summary = {"proposed_summary": "Too dear"} | basis
     assert proposals(" Too dear ", [2, 2, 0, 3]) == summary | {"proposed_pull_quote": "Too dear"}
     assert proposals("too dear", [2]) == summary | {"proposed_summary": "too dear"}
     assert proposals("Too dear", [1]).get("proposed_pull_quote") is None  # it stands in another review

@@ -168,7 +168,7 @@ def test_means_are_of_exact_sums_and_never_minus_zero() -> None:
 
 def test_every_month_between_the_first_and_the_last_is_there_across_years() -> None:
     reviews = verified(small.review("a", date="2024-02-29"), small.review("b", date="2022-11-01"))
-    months = [each["month"] for each in compute_insights(reviews)["temporal"]["monthly"]]
+    months = [month["month"] for month in compute_insights(reviews)["temporal"]["monthly"]]
     assert months == [f"{n // 12}-{n % 12 + 1:02}" for n in range(2022 * 12 + 10, 2024 * 12 + 2)]
     (alone,) = compute_insights(verified(small.review(date="0001-01-01")))["temporal"]["monthly"]
     assert alone["month"] == "0001-01"
@@ -201,9 +201,16 @@ def test_the_trend_needs_enough_reviews_a_change_and_no_noise(
     late: list[float], early: list[float], trend: str | None
 ) -> None:
     reviews = in_two_years(late, early)
-    by_hand = {"per_review": {review["id"]: {"score": -1} for review in reviews[: len(late)]}}
-    for editorial in (None, by_hand):
-        assert compute_insights(reviews, editorial)["temporal"]["trend"] == trend
+    assert compute_insights(reviews)["temporal"]["trend"] == trend
+
+
+def test_the_trend_follows_stars_whatever_annotations_say() -> None:
+    reviews = in_two_years([5] * 10, [4] * 10)
+    by_hand = {"per_review": {review["id"]: {"score": -1} for review in reviews[:10]}}
+    negative = [{"aspects": [praise(sentiment="negative")], "score": -1}] * 20
+    document = compute_insights(reviews, VOCABULARY | by_hand, annotated(reviews, *negative))
+    assert document["aspects"][0]["negative_count"] == 20
+    assert document["temporal"]["trend"] == "improving"
 
 
 # ---- Mentions ----
@@ -521,7 +528,7 @@ def test_unknown_names_and_phrases_are_left_out_and_named_once() -> None:
         'aspects: "?" has no entry and is not counted, in 2 review(s)',
         'technicians: "Bo" has no entry and is not counted, in 1 review(s)',
         'topics: "?" has no entry and is not counted, in 2 review(s)',
-        '"cheap" does not stand in its review and is not shown, in 2 review(s)',
+        '"cheap" is not in its review and is not shown, in 2 review(s)',
     ]
     assert list(left_out(reviews, VOCABULARY, annotated(reviews, {}, {}))) == []
 
@@ -569,7 +576,7 @@ TWO = {
     "entities": {"technicians": [{"id": "a", "label": "A"}, {"id": "b", "label": "B", "aliases": ["Hana"]}]}
 }
 FIRST, SECOND = "entities/technicians/0", "entities/technicians/1"
-TAKEN = f" already stands for /{FIRST}"
+TAKEN = f" already belongs to /{FIRST}"
 
 
 @pytest.mark.parametrize(
@@ -659,14 +666,14 @@ def test_ids_that_are_gone_and_phrases_that_stand_nowhere_are_told() -> None:
     person = ("entities", "technicians", 0)
     assert list(stale_references(reviews, editorial)) == [
         ((*person, "example_review_ids", 1), 'no review with the id "y" is served'),
-        ((*person, "top_phrases", 1), '"bad" stands in no review'),
+        ((*person, "top_phrases", 1), '"bad" is in no review'),
         (("faq", 0, "review_ids", 0), 'no review with the id "z" is served'),
         (("per_review", "w"), 'no review with the id "w" is served'),
         (("proposed_summary_review_ids", 1), 'no review with the id "v" is served'),
-        (("proposed_pull_quote",), '"bad" stands in no review'),
+        (("proposed_pull_quote",), '"bad" is in no review'),
     ]
     assert list(stale_references(reviews, {"pull_quote": "none", "entities": None})) == [
-        (("pull_quote",), '"none" stands in no review')
+        (("pull_quote",), '"none" is in no review')
     ]
 
 

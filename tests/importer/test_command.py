@@ -129,7 +129,7 @@ def test_insights_of_a_person_become_the_editorial_file(shop: Shop) -> None:
     assert (counted["version"], counted["review_count"], counted["summary"]) == (8, 2, "Good")
     written(shop.data / "insights.json", json.dumps(counted | {"summary": "Best"}))
     assert shop.run("--count") == EXIT_BAD_DATA
-    told = "changed by hand; put that into editorial.json and remove this file\n"
+    told = "edited after counting; move your changes into editorial.json and remove this file\n"
     assert shop.output().err.startswith(f"insights.json: {told}")
     (shop.data / "insights.json").unlink()
     assert shop.run("--count") == EXIT_SUCCESS
@@ -206,7 +206,7 @@ def test_no_file_of_the_sample_is_merged_with(shop: Shop, name: str) -> None:
 
 
 ANEW = "no state of this version; delete the file to have it made anew"
-BOTH = "not made from editorial.json, which is there, too; put all into that and remove this"
+BOTH = "not counted, but editorial.json exists; move your entries there and remove this file"
 WRONG = [
     ("reviews.json", b'{"business": {"name": "B"}}', "reviews.json: 'reviews' is a required property"),
     ("import-state.json", b"[]", f"import-state.json: {ANEW}"),
