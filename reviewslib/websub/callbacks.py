@@ -18,7 +18,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ from reviewslib.websub.values import HTTPS_AUTHORITY, is_public, network_of
 MAX_ANSWER_BYTES = 64 * 1024  # head and body of a callback's answer together
 
 
-# ---- Exchanges: one request to a callback, and what came back ----------------------------------------------
+# ---- Exchanges: one request to a callback, and its answer --------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class CallbackRequest:
 
 @dataclass(frozen=True, slots=True)
 class CallbackResponse:
-    """What came back. Without a status, `outcome` says why."""
+    """The answer to an exchange. Without a status, `outcome` says why."""
 
     status: int | None
     outcome: str  # "HTTP 200", "connection refused"; for the log and the operator, not for subscribers
@@ -55,8 +55,8 @@ class CallbackResponse:
     retry_after: str | None = None
     network: str = ""  # of the address that answered with a status
     is_refused: bool = False  # the connection, by the callback's machine
-    own_fault: bool = False  # this machine itself lacks something, or its network does
-    seconds: float = 0.0  # that the exchange took
+    own_fault: bool = False  # of this machine or its network
+    seconds: float = 0.0  # the duration of the exchange
 
     @property
     def is_success(self) -> bool:
@@ -68,17 +68,13 @@ class CallbackResponse:
 
 
 class CallbackRefused(Exception):
-    """A rule of this module ends the exchange; the text names the rule."""
+    """The exchange breaks a rule of this module. The text names the rule."""
 
 
 # This machine lacks descriptors, memory, ports or an interface.
 OWN_FAULTS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ENETDOWN, errno.EADDRNOTAVAIL}
-NO_WAY = {
-    errno.ENETUNREACH,
-    errno.EHOSTUNREACH,
-    errno.ETIMEDOUT,
-    socket.EAI_AGAIN,
-}  # or perhaps nobody there
+# Our network or the callback's is at fault.
+UNREACHABLE = {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ETIMEDOUT, socket.EAI_AGAIN}
 
 # The outcome that an exception stands for: the first class that fits. No outcome quotes a stranger's text.
 FAULTS: dict[type[Exception], str] = {
@@ -102,16 +98,17 @@ FAULTS: dict[type[Exception], str] = {
 MAX_ADDRESSES = 4  # that an exchange tries
 OWN_NAME_TIMEOUT_SECONDS = 5.0
 
-# Addresses far away, of a root name server; nothing is ever sent to them.
+# Two addresses of a root name server. Nothing is ever sent to them.
 PROBE_ADDRESSES = ((socket.AF_INET, "198.41.0.4"), (socket.AF_INET6, "2001:503:ba3e::2:30"))
 
 Resolve: TypeAlias = Callable[[str], Sequence[str]]  # from a host to its addresses
-CheckNetwork: TypeAlias = Callable[[str], None]  # told the network of an address before a connection to it
+CheckNetwork: TypeAlias = Callable[[str], None]  # called with the network of an address before a connection
+Connect: TypeAlias = Callable[[tuple[str, int], float], socket.socket]  # to an address, within a timeout
 
 
-def has_default_route() -> bool:
-    """Whether the kernel knows a way to the internet, by either family."""
-    for family, address in PROBE_ADDRESSES:
+def has_default_route(probe_addresses: Iterable[tuple[int, str]] = PROBE_ADDRESSES) -> bool:
+    """Whether the kernel knows a route to the internet, by either family."""
+    for family, address in probe_addresses:
         with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.connect((address, http.client.HTTPS_PORT))
             return True
@@ -157,47 +154,51 @@ def system_resolve(host: str) -> list[str]:
 
 
 def resolve_in_time(resolve: Resolve, host: str, deadline: float) -> Sequence[str]:
-    """What `resolve` returns or raises. Raises TimeoutError at the deadline.
+    """The result or the error of `resolve`. Raises TimeoutError at the deadline.
 
     A resolver cannot be interrupted, so it runs in a thread, which is abandoned at the deadline. The thread
-    ends when the resolver gives up (usually after half a minute), so each worker leaves only a few behind.
+    ends when the resolver gives up, usually after half a minute, so that a worker leaves few of them behind.
     """
-    found: Future[Sequence[str]] = Future()
+    addresses: Future[Sequence[str]] = Future()
 
     def look_up() -> None:
         try:
-            found.set_result(resolve(host))
+            addresses.set_result(resolve(host))
         except Exception as error:
-            found.set_exception(error)
+            addresses.set_exception(error)
 
     try:
         threading.Thread(target=look_up, name="hub-resolver", daemon=True).start()
     except RuntimeError as error:
         raise OSError(errno.ENOMEM, "no thread for the resolver") from error
-    return found.result(seconds_until(deadline))
+    return addresses.result(seconds_until(deadline))
 
 
 def addresses_to_try(addresses: Sequence[str]) -> list[str]:
     """The addresses to try, in their order: at most four, two of each family where there are both.
 
-    A name can have thousands, and a stranger chooses whose they are.
+    A name can have thousands of addresses, and its owner may choose those of other people.
     """
-    families = [[one for one in dict.fromkeys(addresses) if (":" in one) == is_v6] for is_v6 in (False, True)]
-    most = MAX_ADDRESSES // 2 if all(families) else MAX_ADDRESSES
-    few = {address for family in families for address in family[:most]}
-    return [address for address in dict.fromkeys(addresses) if address in few]
+    distinct = list(dict.fromkeys(addresses))
+    v4, v6 = ([address for address in distinct if (":" in address) == is_v6] for is_v6 in (False, True))
+    limit = MAX_ADDRESSES // 2 if v4 and v6 else MAX_ADDRESSES
+    chosen = {*v4[:limit], *v6[:limit]}
+    return [address for address in distinct if address in chosen]
 
 
-def connect_first(addresses: Sequence[str], port: int, deadline: float, check: CheckNetwork) -> socket.socket:
+def connect_first(
+    addresses: Sequence[str], port: int, deadline: float, connect: Connect, check: CheckNetwork
+) -> socket.socket:
     """A connection to the first address that answers; the time is shared among them. Raises OSError."""
     fault: OSError = socket.gaierror("no address")
     for tried, address in enumerate(addresses):
         check(network_of(address))
         share_seconds = seconds_until(deadline) / (len(addresses) - tried)
         try:
-            return socket.create_connection((address, port), share_seconds)
+            return connect((address, port), share_seconds)
         except OSError as error:
-            fault = fault if isinstance(fault, ConnectionError) else error  # a refusal is an answer
+            if not isinstance(fault, ConnectionError):  # a refusal at an earlier address is an answer
+                fault = error
     raise fault
 
 
@@ -215,6 +216,7 @@ class CallbackClient:
         allow_private: bool,
         own_host: str = "",
         resolve: Resolve = system_resolve,
+        connect: Connect = socket.create_connection,
         is_online: Callable[[], bool] = has_default_route,
     ):
         """`ca_file` (PEM) is trusted besides the system's certificates. Raises OSError if it is unusable.
@@ -228,13 +230,14 @@ class CallbackClient:
         self._headers = {"User-Agent": user_agent, "Connection": "close"}
         self._allow_private = allow_private
         self._resolve = resolve
+        self._connect = connect
         self._is_online = is_online
         self._own_host = own_host
 
     def send(self, request: CallbackRequest, check: CheckNetwork = lambda network: None) -> CallbackResponse:
         """Make one exchange. A failure is a response without a status, never an exception.
 
-        What `check` raises ends the exchange and is raised here.
+        Only an exception of `check` ends the exchange and is raised here.
         """
         deadline = time.monotonic() + request.timeout_seconds
         try:
@@ -242,7 +245,7 @@ class CallbackClient:
                 raise CallbackRefused("not an https URL")
             target = "/" + request.url[https.end() :].removeprefix("/")
             with closing(http.client.HTTPSConnection(https[1], context=self._context)) as connection:
-                connection.sock = tls = self._connect(connection.host, connection.port, deadline, check)
+                connection.sock = tls = self._open(connection.host, connection.port, deadline, check)
                 network = network_of(tls.getpeername()[0])
                 tls.do_handshake()
                 connection.request(request.method, target, request.body, {**self._headers, **request.headers})
@@ -251,7 +254,7 @@ class CallbackClient:
         except CallbackRefused as refusal:
             return CallbackResponse(None, str(refusal))
         except tuple(FAULTS) as error:
-            outcome = next(words for kind, words in FAULTS.items() if isinstance(error, kind))
+            outcome = next(words for fault, words in FAULTS.items() if isinstance(error, fault))
             is_refused = isinstance(error, ConnectionRefusedError)
             return CallbackResponse(None, outcome, is_refused=is_refused, own_fault=self._is_own_fault(error))
 
@@ -259,7 +262,7 @@ class CallbackClient:
         code = getattr(error, "errno", None)
         if type(error) is OSError and code in OWN_FAULTS:
             return True
-        if not (isinstance(error, TimeoutError) or code in NO_WAY):
+        if not (isinstance(error, TimeoutError) or code in UNREACHABLE):
             return False
         return not self._is_online() or (code == socket.EAI_AGAIN and self._is_own_name_unresolved())
 
@@ -272,13 +275,13 @@ class CallbackClient:
             return isinstance(error, TimeoutError) or getattr(error, "errno", None) == socket.EAI_AGAIN
         return False
 
-    def _connect(self, host: str, port: int, deadline: float, check: CheckNetwork) -> DeadlineSocket:
-        """Resolve the host once, check every address, and connect to one of exactly these.
+    def _open(self, host: str, port: int, deadline: float, check: CheckNetwork) -> DeadlineSocket:
+        """Resolve the host once, check every address, and connect to one of these addresses.
 
-        The certificate is checked against the name. Each exchange resolves and checks anew, so it is harmless
-        when a name changes its address between two exchanges ("DNS rebinding").
+        The certificate is checked against the name. Every exchange resolves and checks anew: a name that
+        changes its address between two exchanges ("DNS rebinding") gains nothing.
         """
-        # Without a free descriptor the resolver would report that the name does not exist.
+        # Raises OSError without a free descriptor. The resolver would report that the name does not exist.
         socket.socket().close()
         addresses = resolve_in_time(self._resolve, host, deadline)
         for address in addresses:
@@ -286,7 +289,7 @@ class CallbackClient:
                 raise CallbackRefused(f"{address} is not a public address")
 
         # `tls` takes over the descriptor.
-        with connect_first(addresses_to_try(addresses), port, deadline, check) as plain:
+        with connect_first(addresses_to_try(addresses), port, deadline, self._connect, check) as plain:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             tls = self._context.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
         tls = cast(DeadlineSocket, tls)  # the context's sslsocket_class
@@ -295,7 +298,7 @@ class CallbackClient:
 
 
 def read_answer(answer: http.client.HTTPResponse, body_bytes: int) -> CallbackResponse:
-    """The part of an answer that is used. Raises IncompleteRead when less arrives than was announced."""
+    """The used part of an answer. Raises IncompleteRead when less arrives than was announced."""
     wanted_bytes = body_bytes if 200 <= answer.status < 300 else 0
     body = answer.read(wanted_bytes) if wanted_bytes else b""
     if answer.length and len(body) < wanted_bytes:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hub_lab import (
@@ -50,12 +51,10 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 # ---- What callbacks may do to their requests ---------------------------------------------------------------
 
 
-def client(
-    lab: Lab, resolve: Callable[[str], Sequence[str]] = here, allow_private: bool = True
-) -> CallbackClient:
-    return CallbackClient(
-        "lab/1.0", lab.ca_file, allow_private=allow_private, resolve=resolve, is_online=lambda: True
-    )
+def client(lab: Lab, resolve: Callable[[str], Sequence[str]] = here, **more: Any) -> CallbackClient:
+    """A client that trusts the lab; `more` are its other parameters."""
+    usual = {"allow_private": True, "is_online": lambda: True}
+    return CallbackClient("lab/1.0", lab.ca_file, resolve=resolve, **{**usual, **more})
 
 
 def post(url: str, body: bytes = b"content", timeout_seconds: float = 5.0) -> CallbackRequest:
@@ -154,13 +153,13 @@ def test_a_handshake_that_never_comes_ends_in_time(lab: Lab) -> None:
         assert client(lab).send(request) == CallbackResponse(None, LATE)
 
 
-def test_a_port_that_speaks_no_tls_is_a_failure(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_that_speaks_no_tls_is_a_failure(lab: Lab) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         connected = socket.create_connection(server.getsockname())
         with server.accept()[0] as peer:
             peer.sendall(b"SSH-2.0-OpenSSH_9.9\r\n")
-            monkeypatch.setattr(socket, "create_connection", lambda *_: connected)
-            assert client(lab).send(post(lab.url("/cb"))) == CallbackResponse(None, "TLS failed")
+            subject = client(lab, connect=lambda *_: connected)
+            assert subject.send(post(lab.url("/cb"))) == CallbackResponse(None, "TLS failed")
 
 
 def test_a_name_that_nobody_resolves_ends_in_time(lab: Lab) -> None:
@@ -171,7 +170,7 @@ def test_a_name_that_nobody_resolves_ends_in_time(lab: Lab) -> None:
     request = post(lab.url("/cb"), timeout_seconds=0.5)
     assert client(lab, hanging).send(request) == CallbackResponse(None, LATE)
     assert lab.arrivals == []
-    assert [one.daemon for one in threading.enumerate() if one.name == "hub-resolver"] == [True]
+    assert [thread.daemon for thread in threading.enumerate() if thread.name == "hub-resolver"] == [True]
 
 
 def test_a_deadline_is_due_when_it_has_passed() -> None:
@@ -209,7 +208,7 @@ def test_a_name_that_is_none_is_a_failure(lab: Lab, resolve: Callable[[str], Seq
         (drip(OK + b"\r\n", b"x"), LATE, b""),
     ],
 )
-def test_of_an_answer_to_a_get_no_more_is_read_than_is_wanted(
+def test_no_more_of_an_answer_is_read_than_is_wanted(
     lab: Lab, behave: Behaviour, outcome: str, body: bytes
 ) -> None:
     lab.on("GET", "/cb", behave)
@@ -228,7 +227,7 @@ def test_the_callback_is_asked_for_to_the_letter(lab: Lab, suffix: str, target: 
 
 
 def failing(error: Exception) -> Callable[..., socket.socket]:
-    """What makes connections, or resolves, and cannot."""
+    """A stand-in that raises an error."""
 
     def fail(*_: object) -> socket.socket:
         raise error
@@ -237,14 +236,14 @@ def failing(error: Exception) -> Callable[..., socket.socket]:
 
 
 @pytest.mark.parametrize(
-    ("place", "name", "fault"),
+    ("owner", "name", "fault"),
     [(socket, "socket", OSError(24, "")), (threading.Thread, "start", RuntimeError())],
 )
 def test_running_out_of_descriptors_or_threads_is_our_own_fault(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch, place: object, name: str, fault: Exception
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, fault: Exception
 ) -> None:
     subject = client(lab, no_such_name)
-    monkeypatch.setattr(place, name, failing(fault))
+    monkeypatch.setattr(owner, name, failing(fault))  # only the interpreter itself can fail like this
     response = subject.send(post(lab.url("/cb")))
     assert (response.own_fault, response.outcome) == (True, "not reachable")
 
@@ -254,12 +253,9 @@ def test_running_out_of_descriptors_or_threads_is_our_own_fault(
 
 @pytest.mark.parametrize("code", [errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ETIMEDOUT])
 @pytest.mark.parametrize("is_online", [True, False])
-def test_without_a_route_silence_is_our_own_fault(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch, code: int, is_online: bool
-) -> None:
-    monkeypatch.setattr(socket, "create_connection", failing(OSError(code, "")))
-    careful = CallbackClient("lab/1.0", None, allow_private=True, resolve=here, is_online=lambda: is_online)
-    response = careful.send(post(lab.url("/")))
+def test_without_a_route_silence_is_our_own_fault(lab: Lab, code: int, is_online: bool) -> None:
+    subject = client(lab, connect=failing(OSError(code, "")), is_online=lambda: is_online)
+    response = subject.send(post(lab.url("/")))
     assert (response.own_fault, response.is_sign_of_life) == (not is_online, False)
 
 
@@ -273,20 +269,15 @@ def test_any_status_and_a_refused_connection_are_signs_of_life(lab: Lab) -> None
 
 
 @pytest.mark.parametrize("code", [errno.ENETDOWN, errno.EADDRNOTAVAIL, errno.EMFILE, errno.ENOMEM])
-def test_what_this_machine_lacks_is_our_own_fault(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch, code: int
-) -> None:
-    monkeypatch.setattr(socket, "create_connection", failing(OSError(code, "")))
-    assert client(lab).send(post(lab.url("/"))).own_fault
+def test_a_lack_of_resources_is_our_own_fault(lab: Lab, code: int) -> None:
+    subject = client(lab, connect=failing(OSError(code, "")))
+    assert subject.send(post(lab.url("/"))).own_fault
 
 
 @pytest.mark.parametrize(("second", "has_one"), [("127.0.0.1", True), ("255.255.255.255", False)])
-def test_a_default_route_is_one_of_either_family(
-    monkeypatch: pytest.MonkeyPatch, second: str, has_one: bool
-) -> None:
-    places = ((socket.AF_INET, "255.255.255.255"), (socket.AF_INET, second))  # only the kernel is asked
-    monkeypatch.setattr(callbacks, "PROBE_ADDRESSES", places)
-    assert callbacks.has_default_route() == has_one
+def test_a_default_route_is_one_of_either_family(second: str, has_one: bool) -> None:
+    probe_addresses = [(socket.AF_INET, "255.255.255.255"), (socket.AF_INET, second)]
+    assert callbacks.has_default_route(probe_addresses) == has_one
 
 
 IN_A_NAMESPACE = """
@@ -312,52 +303,44 @@ def test_a_name_server_that_fails_for_the_own_host_is_our_fault(lab: Lab, own_ho
             return no_such_name(host)
         raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
 
-    careful = CallbackClient(
-        "lab/1.0", None, allow_private=True, own_host=own_host, resolve=resolve, is_online=lambda: True
-    )
-    assert careful.send(post(lab.url("/"))).own_fault == (own_host == "reviews.example")
+    subject = client(lab, resolve, own_host=own_host, is_online=lambda: True)
+    assert subject.send(post(lab.url("/"))).own_fault == (own_host == "reviews.example")
 
 
-def test_a_refusal_at_one_of_two_addresses_is_an_answer(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_at_one_of_two_addresses_is_an_answer(lab: Lab) -> None:
     faults = {"127.0.0.1": ConnectionRefusedError(), "127.0.0.2": OSError(errno.ENETUNREACH, "")}
 
-    def connect(place: tuple[str, int], seconds: float) -> socket.socket:
+    def connect(address: tuple[str, int], seconds: float) -> socket.socket:
         shares.append(round(seconds))
-        raise faults[place[0]]
+        raise faults[address[0]]
 
     shares = list[int]()
-    monkeypatch.setattr(socket, "create_connection", connect)
-    careful = CallbackClient(
-        "lab/1.0", None, allow_private=True, resolve=lambda _: list(faults), is_online=lambda: False
-    )
-    assert careful.send(post(lab.url("/"), timeout_seconds=60.0)) == CallbackResponse(
-        None, "connection refused", is_refused=True
-    )
-    assert shares == [30, 60]  # of what is left of the time
+    subject = client(lab, lambda _: list(faults), connect=connect, is_online=lambda: False)
+    response = subject.send(post(lab.url("/"), timeout_seconds=60.0))
+    assert response == CallbackResponse(None, "connection refused", is_refused=True)
+    assert shares == [30, 60], "an address gets its share of the time that is left"
 
 
-def test_each_address_is_checked_before_it_is_connected_to(
-    lab: Lab,
-) -> None:
-    class Full(Exception):
+def test_each_address_is_checked_before_it_is_connected_to(lab: Lab) -> None:
+    class Refused(Exception):
         pass
 
     def check(network: str) -> None:
-        entered.append(network)
+        checked.append(network)
         if network == "127.0.0.1":
-            raise Full
+            raise Refused
 
-    entered: list[str] = []
-    with pytest.raises(Full):
+    checked: list[str] = []
+    with pytest.raises(Refused):
         client(lab, lambda _: ["127.0.0.2", "127.0.0.1"]).send(post(lab.url("/cb")), check)
-    assert (entered, lab.arrivals) == (["127.0.0.2", "127.0.0.1"], [])
+    assert (checked, lab.arrivals) == (["127.0.0.2", "127.0.0.1"], [])
 
 
 V4, V6 = [f"192.0.2.{n}" for n in range(1, 1001)], [f"2001:db8::{n:x}" for n in range(1, 1001)]
 
 
 @pytest.mark.parametrize(
-    ("found", "tried"),
+    ("addresses", "tried"),
     [
         (V4, V4[:4]),
         (V6, V6[:4]),
@@ -368,24 +351,22 @@ V4, V6 = [f"192.0.2.{n}" for n in range(1, 1001)], [f"2001:db8::{n:x}" for n in 
         ([], []),
     ],
 )
-def test_an_exchange_tries_four_addresses_two_of_each_family(found: list[str], tried: list[str]) -> None:
-    assert callbacks.addresses_to_try(found) == tried
+def test_an_exchange_tries_four_addresses_two_of_each_family(addresses: list[str], tried: list[str]) -> None:
+    assert callbacks.addresses_to_try(addresses) == tried
 
 
 def test_a_name_of_a_thousand_addresses_gets_four_connections(lab: Lab) -> None:
-    entered: list[str] = []
-    found = [f"127.0.{n // 200}.{n % 200 + 2}" for n in range(1000)]
-    response = client(lab, lambda _: found).send(post(lab.url("/cb")), entered.append)
-    assert entered == found[:4]
+    checked: list[str] = []
+    addresses = [f"127.0.{n // 200}.{n % 200 + 2}" for n in range(1000)]
+    response = client(lab, lambda _: addresses).send(post(lab.url("/cb")), checked.append)
+    assert checked == addresses[:4]
     assert response == CallbackResponse(None, "connection refused", is_refused=True)
 
 
 # ---- Where the client goes ---------------------------------------------------------------------------------
 
 
-def test_a_second_address_is_tried_after_a_silent_first_one(
-    lab: Lab,
-) -> None:
+def test_a_second_address_is_tried_after_a_silent_first_one(lab: Lab) -> None:
     response = client(lab, lambda _: ["127.0.0.2", "127.0.0.1"]).send(post(lab.url("/cb")))
     assert (response.status, response.network) == (200, "127.0.0.1")
 
@@ -410,13 +391,13 @@ def test_a_certificate_must_match_the_name_and_a_known_authority(
 
 
 @pytest.mark.parametrize(
-    "found",
+    "addresses",
     ["127.0.0.1", "::1", "::ffff:127.0.0.1", "8.8.8.8 127.0.0.1", "2606:4700::1 10.0.0.1", "fe80::1%1"],
 )
-def test_a_name_with_an_inner_address_is_never_contacted(lab: Lab, found: str) -> None:
+def test_a_name_with_an_inner_address_is_never_contacted(lab: Lab, addresses: str) -> None:
     with left_alone() as port:
-        careful = client(lab, lambda _: found.split(), allow_private=False)
-        response = careful.send(post(f"https://s.lab.example:{port}/cb"))
+        subject = client(lab, lambda _: addresses.split(), allow_private=False)
+        response = subject.send(post(f"https://s.lab.example:{port}/cb"))
     assert response.outcome.endswith(" is not a public address")
 
 
@@ -426,32 +407,27 @@ def test_a_name_with_an_inner_address_is_never_contacted(lab: Lab, found: str) -
 def test_no_spelling_of_an_inner_address_is_resolved(lab: Lab, host: str) -> None:
     """Past the checks at the door, as if a row had come into the store some other way."""
     with left_alone() as port:
-        careful = client(lab, callbacks.system_resolve, allow_private=False)
-        assert careful.send(post(f"https://{host}:{port}/cb")).status is None
+        subject = client(lab, callbacks.system_resolve, allow_private=False)
+        assert subject.send(post(f"https://{host}:{port}/cb")).status is None
 
 
-def test_a_name_is_resolved_once_an_exchange_and_anew_for_the_next(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
-    went: list[tuple[Sequence[str], int]] = []
+def test_every_exchange_resolves_the_name_once_and_checks_it_anew(lab: Lab) -> None:
+    resolved: list[str] = []
+    connected: list[tuple[str, int]] = []
 
-    def rebinding(host: str) -> list[str]:
-        asked.append(host)
-        return ["127.0.0.1" if len(asked) > 1 else "8.8.8.8"]
+    def rebind(host: str) -> list[str]:
+        resolved.append(host)
+        return ["127.0.0.1" if len(resolved) > 1 else "8.8.8.8"]
 
-    def connect_first(addresses: Sequence[str], port: int, *_: object) -> socket.socket:
-        went.append((addresses, port))
-        return socket.socket()
+    def connect(address: tuple[str, int], _: float) -> socket.socket:
+        connected.append(address)  # a public one: a test must not go there
+        raise ConnectionRefusedError
 
-    # The first answer is public, so the client goes there and nowhere else; tests may not.
-    monkeypatch.setattr(callbacks, "connect_first", connect_first)
-    careful = client(lab, rebinding, allow_private=False)
-    first, second = (careful.send(post("https://s.lab.example:8443/cb")) for _ in range(2))
-    assert first.status is None
-    assert second.outcome == "127.0.0.1 is not a public address"
-    assert asked == ["s.lab.example"] * 2
-    assert went == [(["8.8.8.8"], 8443)]
+    subject = client(lab, rebind, allow_private=False, connect=connect)
+    outcomes = [subject.send(post("https://s.lab.example:8443/cb")).outcome for _ in range(2)]
+    assert outcomes == ["connection refused", "127.0.0.1 is not a public address"]
+    assert resolved == ["s.lab.example"] * 2
+    assert connected == [("8.8.8.8", 8443)]
 
 
 def test_there_is_no_proxy_no_redirect_and_no_cookie(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
