@@ -32,10 +32,10 @@ from contextlib import suppress
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 from reviewslib.links import topic_link_header
-from reviewslib.websub.callbacks import CallbackClient, CallbackRequest, CallbackResponse
+from reviewslib.websub.callbacks import CallbackRequest, CallbackResponse, CheckNetwork
 from reviewslib.websub.store import DueRow, Store, StoreFault, Transaction, Usage
 from reviewslib.websub.values import (
     HubAnswer,
@@ -389,18 +389,18 @@ class Hub:
     def __init__(
         self,
         settings: HubSettings,
+        send: Callable[[CallbackRequest, CheckNetwork], CallbackResponse],
         *,
         clock: Callable[[], float] = time.time,
         running_time: Callable[[], float] = time.monotonic,
         jitter: Callable[[], float] = random.random,
-        send: Callable[..., CallbackResponse] | None = None,
     ):
-        """`send` replaces that of `CallbackClient`. Touches no store. Raises OSError for a bad `ca_file`."""
+        """`send` is that of a `CallbackClient`. Touches no store."""
         self._settings = settings
         self._clock = clock
         self._running_time = running_time
         self._jitter = jitter
-        self._send = send or callback_client(settings).send
+        self._send = send
         self._store = Store(settings.state_dir)
         self._counts: dict[str, int] = {}
         self._topics: Mapping[str, Topic] = {}
@@ -697,18 +697,6 @@ def too_many(subject: str, status: int, retry_after_seconds: int) -> RequestRefu
 def attempts_key(request: Row) -> str:
     """The key of the rate of verifications: a domain's strangers and its subscribers are counted apart."""
     return f"{'stranger' if request.is_of_stranger else 'subscriber'} {request.subscriber.domain}"
-
-
-def callback_client(settings: HubSettings) -> CallbackClient:
-    """The HTTPS client for these settings. Warns of those that are for tests only. Raises OSError."""
-    if settings.allow_private:
-        log.warning("hub: PRIVATE ADDRESSES AND ALL PORTS ARE ALLOWED FOR CALLBACKS; for labs only")
-    if settings.ca_file is not None:
-        log.warning("hub: certificates in %s are trusted for callbacks; for labs only", settings.ca_file)
-    own_host = urlsplit(settings.base_url).hostname or ""
-    return CallbackClient(
-        settings.user_agent, settings.ca_file, allow_private=settings.allow_private, own_host=own_host
-    )
 
 
 def log_event(row: Row, line: str, level: int = logging.INFO) -> None:

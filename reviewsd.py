@@ -23,6 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NoReturn
+from urllib.parse import urlsplit
 
 from hub import Hub
 from mcp_rpc import McpEndpoint
@@ -100,6 +101,18 @@ def hub_settings(settings: Settings, base_url: str) -> HubSettings:
     return HubSettings(base_url=base_url, state_dir=settings.state_dir, user_agent=user_agent, **own)
 
 
+def callback_client(settings: HubSettings) -> CallbackClient:
+    """The HTTPS client for these settings. Warns of those that are for tests only. Raises OSError."""
+    if settings.allow_private:
+        log.warning("hub: PRIVATE ADDRESSES AND ALL PORTS ARE ALLOWED FOR CALLBACKS; for labs only")
+    if settings.ca_file is not None:
+        log.warning("hub: certificates in %s are trusted for callbacks; for labs only", settings.ca_file)
+    own_host = urlsplit(settings.base_url).hostname or ""
+    return CallbackClient(
+        settings.user_agent, settings.ca_file, allow_private=settings.allow_private, own_host=own_host
+    )
+
+
 def publish(hub: Hub, snapshot: Snapshot) -> None:
     """Tell the hub the current contents of the topics."""
     current = [(path, snapshot.fixed[path]) for path in TOPIC_PATHS]
@@ -159,7 +172,8 @@ def run(settings: Settings, deadlines: serving.Deadlines | None = None) -> NoRet
     reloader, hub, manager = application.reloader, None, ServiceManager()
     reloader.notify = manager.notify
     if not settings.no_hub:
-        application.hub = hub = Hub(hub_settings(settings, application.urls.base_url))
+        own = hub_settings(settings, application.urls.base_url)
+        application.hub = hub = Hub(own, callback_client(own).send)
         reloader.publish = partial(publish, hub)
         publish(hub, reloader.snapshot)
         hub.start()

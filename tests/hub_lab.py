@@ -76,7 +76,7 @@ def query(url: str) -> dict[str, str]:
 Answer = Callable[[CallbackRequest], CallbackResponse]
 
 
-def echo(request: CallbackRequest) -> CallbackResponse:
+def echo(request: CallbackRequest, _: object = None) -> CallbackResponse:
     """A callback that agrees to everything."""
     return CallbackResponse(200, "HTTP 200", query(request.url).get("hub.challenge", "").encode())
 
@@ -146,7 +146,7 @@ class Bench:
 
     def start(self) -> None:
         clocks = {"clock": self.clock, "running_time": self.running_time, "jitter": lambda: self.jitter}
-        self.hub = hub.Hub(self.settings, **clocks, send=self.send)
+        self.hub = hub.Hub(self.settings, self.send, **clocks)
         self.hub.publish(self.topics)
         self.hub.upkeep()
 
@@ -381,7 +381,7 @@ def running(
 ) -> Iterator[hub.Hub]:
     """A hub at work, for which every name leads to the lab, by default each to an address of its own."""
     client = CallbackClient("lab/1.0", lab.ca_file, allow_private=True, resolve=resolve)
-    subject = hub.Hub(settings(state_dir, allow_private=True, **changes), send=client.send)
+    subject = hub.Hub(settings(state_dir, allow_private=True, **changes), client.send)
     subject.publish(topics(text))
     subject.start()
     try:

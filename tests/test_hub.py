@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
 from hub_lab import (
@@ -951,7 +950,7 @@ def test_a_hub_without_topics_has_none_to_subscribe_to(bench: Bench) -> None:
 
 def test_a_hub_whose_store_has_no_directory_answers_503_and_counts_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    subject = hub.Hub(settings(tmp_path / "file" / "state"))
+    subject = hub.Hub(settings(tmp_path / "file" / "state"), echo)
     subject.publish(topics())
     assert (subject.answer(FORM, form()).status, subject.counts()) == (503, {})
 
@@ -1053,22 +1052,6 @@ def test_each_event_is_one_log_line_that_names_the_host_only(
     assert levels.keys() == {"INFO", "WARNING"}  # the removal alone, which `-p warning` shows
     assert {record.name for record in caplog.records} == {"hub"}
     assert "removed" in levels["WARNING"]
-
-
-def test_settings_for_labs_are_warned_of(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    client = Mock()
-    monkeypatch.setattr(hub, "CallbackClient", client)
-    for said in ({}, {"allow_private": True, "ca_file": tmp_path}):
-        assert caplog.records == []
-        hub.Hub(settings(tmp_path, **said))
-    given = {"allow_private": True, "own_host": "reviews.example"}
-    client.assert_called_with(settings(tmp_path).user_agent, tmp_path, **given)
-    assert caplog.messages == [
-        "hub: PRIVATE ADDRESSES AND ALL PORTS ARE ALLOWED FOR CALLBACKS; for labs only",
-        f"hub: certificates in {tmp_path} are trusted for callbacks; for labs only",
-    ]
 
 
 # ---- Turns -------------------------------------------------------------------------------------------------
@@ -1277,12 +1260,11 @@ def test_stop_does_not_wait_longer_than_it_is_told(lab: Lab, tmp_path: Path) -> 
 
 
 def test_the_scheduler_survives_an_unexpected_error(
-    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    lab: Lab, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with running(lab, tmp_path) as subject:
-        with monkeypatch.context() as patch:
-            patch.setattr(hub.Hub, "look", Mock(side_effect=MemoryError))
-            subject.publish(topics())
-            lab.wait(lambda: "the hub's scheduler met an unexpected error and goes on" in caplog.messages)
+        subject.publish({FEED: None})  # type: ignore[dict-item]
+        lab.wait(lambda: "the hub's scheduler met an unexpected error and goes on" in caplog.messages)
+        subject.publish(topics())
         post(subject, form(callback=lab.url("/cb")))
         lab.wait(settled(subject, active=1))

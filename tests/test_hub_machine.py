@@ -74,7 +74,7 @@ class HubMachine(RuleBasedStateMachine):
     def start(self) -> None:
         state_dir = Path(self.directory.name)
         settings = lab.settings(state_dir, max_subscriptions=10 * SHARE)
-        self.hub = hub.Hub(settings, clock=self.clock, running_time=self.clock, send=self.send)
+        self.hub = hub.Hub(settings, self.send, clock=self.clock, running_time=self.clock)
         self.publish()
         self.hub.upkeep()
 

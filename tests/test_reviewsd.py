@@ -7,11 +7,13 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 from services import ROOT, SAMPLE, daemon_command, fetch, started
 
 import reviewsd
@@ -309,3 +311,16 @@ def test_in_the_journal_the_last_words_have_the_level_of_an_error(
 def test_a_service_without_standard_streams_starts_and_says_nothing(tmp_path: Path) -> None:
     line = ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *daemon_command()]
     assert command("--port", "x", line=line, cwd=tmp_path).returncode == 78
+
+
+def test_settings_of_the_hub_for_labs_are_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    usual = reviewsd.hub_settings(Settings(), "https://r.example")
+    reviewsd.callback_client(usual)
+    assert caplog.messages == []
+    ca_file = tmp_path / "ca.pem"
+    trustme.CA().cert_pem.write_to_path(ca_file)
+    reviewsd.callback_client(replace(usual, allow_private=True, ca_file=ca_file))
+    assert caplog.messages == [
+        "hub: PRIVATE ADDRESSES AND ALL PORTS ARE ALLOWED FOR CALLBACKS; for labs only",
+        f"hub: certificates in {ca_file} are trusted for callbacks; for labs only",
+    ]

@@ -208,7 +208,7 @@ def test_nothing_keeps_the_previous_data_alive(reloader: Reloader, tmp_path: Pat
     application = reviewsd.application_of(Settings(data=reloader.directory))
     reloader = application.reloader
     hub_settings = reviewsd.hub_settings(Settings(state_dir=tmp_path / "state"), "https://r.example")
-    application.hub = hub = Hub(hub_settings)
+    application.hub = hub = Hub(hub_settings, reviewsd.callback_client(hub_settings).send)
     reloader.publish = partial(reviewsd.publish, hub)
     reloader.publish(reloader.snapshot)
     hub.start()
