@@ -287,6 +287,7 @@ def test_chunks_that_are_none_are_a_mistake_of_the_peer_with_its_issue(service: 
         assert json.loads(answer.partition(b"\r\n\r\n")[2])["issues"][0]["parameter"] is None
 
 
+@pytest.mark.slow
 def test_a_late_body_is_408_and_ends_the_connection(impatient: Address) -> None:
     with ExitStack() as crowd:
         late = [crowd.enter_context(connect(impatient)) for _ in range(4)]
@@ -700,6 +701,7 @@ def test_nobody_who_hangs_delays_the_end() -> None:
         assert process.wait(STOP_SECONDS) == 0
 
 
+@pytest.mark.slow
 def test_a_reload_that_runs_does_not_delay_the_end(tmp_path: Path) -> None:
     write_reviews(tmp_path, 10_000, "word " * 50)
     environ = {"NOTIFY_SOCKET": str(tmp_path / "notify")}
@@ -778,6 +780,7 @@ def test_the_port_stays_open_while_what_goes_before_the_end_takes_its_time() -> 
         assert "stopping True\n" in process.stdout.read()
 
 
+@pytest.mark.slow
 def test_a_signal_that_another_thread_takes_ends_an_idle_service() -> None:
     with stub_service(STOPPING) as (service, process):
         assert fetch(service, "/stop").status == 200
@@ -812,6 +815,7 @@ def test_the_service_manager_hears_of_every_state_and_the_watchdog_is_kept(tmp_p
         assert process.wait(STOP_SECONDS) == 0
 
 
+@pytest.mark.slow
 def test_the_watchdog_is_fed_while_a_crowd_has_taken_every_connection(tmp_path: Path) -> None:
     environ = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "200000"}
     flags = ("--max-connections", "5")

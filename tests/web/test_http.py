@@ -357,6 +357,7 @@ def test_an_example_is_what_its_path_answers_or_a_part_of_it(service: Address, t
     assert is_part(local(example["value"]), body)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "status"), [("/mcp", 200), ("/api/websub/hub", 202)])
 def test_the_example_of_a_post_is_answered_as_the_contract_says(path: str, status: int) -> None:
     operation = CONTRACT["paths"][path]["post"]
