@@ -11,7 +11,7 @@ import re
 import stat
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, NamedTuple
@@ -65,14 +65,14 @@ def too_large(name: str) -> OSError:
     return OSError(None, f"it is larger than {LARGEST_FILE_BYTES // 2**20} MiB", name)
 
 
-def read_unchanging(path: Path) -> tuple[bytes, float]:
+def read_unchanging(path: Path, sleep: Callable[[float], None] = time.sleep) -> tuple[bytes, float]:
     """The content of a file and its `last_change`. Follows symlinks; retries while the file changes."""
     for _ in range(READ_ATTEMPTS):
         with opened(path, follow=True) as file, suppress(ChangesWhileRead):
             content = read_whole(file, path)
             if stamp(os.fstat(file.fileno())) == stamp(path.stat()):
                 return content, last_change(path)
-        time.sleep(SETTLE_SECONDS)
+        sleep(SETTLE_SECONDS)
     raise ChangesWhileRead(path)
 
 

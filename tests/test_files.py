@@ -8,6 +8,7 @@ import stat
 import zipfile
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
+from threading import Thread
 from typing import BinaryIO, cast
 
 import pytest
@@ -39,23 +40,30 @@ def test_only_a_regular_file_is_opened(tmp_path: Path) -> None:
         )
 
 
+class Restless(type(Path())):  # type: ignore[misc]
+    """A path that calls `meanwhile` before each use except the first, like another process."""
+
+    meanwhile: Callable[[], object]
+    uses = 0
+
+    def __fspath__(self) -> str:
+        self.uses += 1
+        if self.uses > 1:
+            self.meanwhile()
+        return str(self)
+
+
 @pytest.mark.parametrize("put", [os.mkfifo, lambda path: path.symlink_to(__file__)], ids=["pipe", "link"])
 def test_a_file_that_is_replaced_while_it_is_opened_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, put: Callable[[Path], None]
+    tmp_path: Path, put: Callable[[str], None]
 ) -> None:
     path = tmp_path / "a"
     path.touch()
-
-    def put_it_there(mode: int) -> bool:
-        path.unlink()
-        put(path)
-        monkeypatch.undo()
-        return True
-
-    monkeypatch.setattr(stat, "S_ISREG", put_it_there)
-    with pytest.raises(OSError, match=r"not a regular file|symbolic links") as caught, opened(path):
+    restless = Restless(path)
+    restless.meanwhile = lambda: path.unlink() or put(path)
+    with pytest.raises(OSError, match=r"not a regular file|symbolic links") as caught, opened(restless):
         pass
-    assert caught.value.filename == str(path)
+    assert (caught.value.filename, restless.uses) == (str(path), 2)
 
 
 def test_a_file_is_opened_in_the_open_folder_even_if_its_path_moves(tmp_path: Path) -> None:
@@ -104,27 +112,40 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None
     assert (caught.value.strerror, caught.value.filename) == ("it changes while it is read", str(path))
 
 
-def test_a_changing_file_is_read_at_most_five_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_changes_while_it_is_read_is_read_again(tmp_path: Path) -> None:
+    path, slept = tmp_path / "a", list[float]()
+    path.touch()
+    os.truncate(path, MOST_BYTES)  # reading it takes longer than changing it
+
+    def keep_changing() -> None:
+        while not slept:
+            path.touch()
+
+    changing = Thread(target=keep_changing)
+    changing.start()
+    assert len(files.read_unchanging(path, lambda seconds: slept.append(seconds) or changing.join())[0])
+    assert slept == [0.05]
+
+
+def test_a_file_that_goes_on_changing_is_read_five_times(tmp_path: Path) -> None:
     path, link, slept = tmp_path / "a", tmp_path / "link", list[float]()
-    path.write_bytes(b"old")
+    path.touch()
     link.symlink_to(path)
-
-    def changed(file: BinaryIO, name: Path) -> bytes:
-        raise ChangesWhileRead(name)
-
-    def replaced(file: BinaryIO, name: Path) -> bytes:
-        (tmp_path / "new").write_bytes(b"new")
-        (tmp_path / "new").replace(path)
-        return file.read()
-
-    attempts: list[Callable[..., bytes]] = [changed, replaced, files.read_whole, *[changed] * 6]
-    monkeypatch.setattr(files, "read_whole", lambda *given: attempts.pop(0)(*given))
-    monkeypatch.setattr(files.time, "sleep", slept.append)
-    assert files.read_unchanging(link)[0] == b"new"
-    assert slept == [0.05, 0.05]
+    restless = Restless(link)
+    restless.meanwhile = lambda: path.write_bytes(b"x" * restless.uses)
     with pytest.raises(ChangesWhileRead) as caught:
-        files.read_unchanging(link)
-    assert (caught.value.filename, len(attempts)) == (str(link), 1)
+        files.read_unchanging(restless, slept.append)
+    assert (caught.value.filename, slept) == (str(link), [0.05] * 5)
+
+
+def test_a_file_that_is_replaced_while_it_is_read_is_read_anew(tmp_path: Path) -> None:
+    path, new, slept = tmp_path / "a", tmp_path / "new", list[float]()
+    path.write_bytes(b"old")
+    new.write_bytes(b"new")
+    restless = Restless(path)
+    restless.meanwhile = lambda: new.exists() and restless.uses > 2 and new.replace(path)
+    assert files.read_unchanging(restless, slept.append)[0] == b"new"
+    assert slept == [0.05]
 
 
 def test_the_last_change_is_that_of_the_file_or_of_a_symlink_to_it(tmp_path: Path) -> None:
@@ -253,7 +274,7 @@ def test_a_file_that_cannot_be_replaced_stays_as_it_was(
         assert os.listdir(tmp_path) in ([".a.draft", "a"], ["a", ".a.draft"])
         raise OSError(errno.ENOSPC, "full")
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)  # a test cannot fill the disk
     with pytest.raises(OSError, match="full") as caught:
         write(path, b"newer")
     assert (caught.value.errno, caught.value.filename, sizes) == (errno.ENOSPC, str(path), [5])
@@ -285,20 +306,29 @@ def test_a_directory_has_one_writer_at_a_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_made_anew", [False, True])
-def test_a_directory_that_was_moved_before_the_lock_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_made_anew: bool
-) -> None:
-    def taken_away(*_: object) -> None:
-        (tmp_path / "a").rename(tmp_path / "b")
-        (tmp_path / ("a" if is_made_anew else "c")).mkdir()
+def test_a_directory_that_was_moved_before_the_lock_is_refused(tmp_path: Path, is_made_anew: bool) -> None:
+    directory, refused = tmp_path / "a", list[str]()
 
-    monkeypatch.setattr(files.fcntl, "flock", taken_away)
-    with pytest.raises(OSError, match="another import is under way"), locked(tmp_path / "a", is_dry=False):
-        raise AssertionError
+    def wait_and_lock() -> None:
+        with pytest.raises(OSError) as caught, locked(directory, is_dry=False, waits=True):
+            raise AssertionError
+        refused.append(str(caught.value.strerror))
+
+    waiting = Thread(target=wait_and_lock)
+    with locked(directory, is_dry=False):
+        waiting.start()
+        while [path.resolve() for path in Path("/proc/self/fd").iterdir()].count(directory) < 2:
+            pass  # it has not opened the directory yet
+        directory.rename(tmp_path / "b")
+        if is_made_anew:
+            directory.mkdir()
+    waiting.join()
+    assert refused == ["another import is under way"]
 
 
 def test_a_directory_is_synced_after_its_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced, is_open = list[bool](), len(os.listdir("/proc/self/fd"))
+    # A test cannot cut the power.
     monkeypatch.setattr(os, "fsync", lambda file: synced.append(stat.S_ISDIR(os.fstat(file).st_mode)))
     write(tmp_path / "file", b"a")
     assert (synced, len(os.listdir("/proc/self/fd"))) == ([False, True], is_open)

@@ -215,6 +215,7 @@ def test_an_unusable_file_of_a_setting_is_status_78_at_check_and_start(
     assert sorted(tmp_path.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_a_check_leaves_no_trace_and_without_a_hub_ignores_the_state(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for arguments in ("--state-dir new/state", "--state-dir file --no-hub --hub-ca-file none"):
@@ -253,6 +254,7 @@ def test_directories_of_another_user_are_told_in_one_line(
     assert reason in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments", [["--check"], ["--subscriptions"], ["--port", "x"], ["--uds", "a" * 200]]
 )
@@ -268,6 +270,7 @@ def test_a_terminal_that_cannot_show_a_name_gets_escapes(tmp_path: Path, argumen
             assert "\\udcff" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["--check"], ["--get", "/reviews.json"]])
 @pytest.mark.parametrize("output", ["gone", "full", "closed"])
 def test_standard_output_that_takes_nothing_is_one_line_and_status_1(
@@ -291,6 +294,7 @@ def test_a_path_that_is_none_is_one_line(path: str) -> None:
     assert (done.returncode, len(done.stderr.splitlines())) == (78, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "status"),
     [("--check --data none", 78), ("--check --host 0", 78), ("--port 0 --host 1.2.3.4 --no-hub", 1)],

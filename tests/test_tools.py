@@ -22,6 +22,7 @@ SKIPS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ci", ["true", ""])
 def test_only_a_right_is_an_excuse_in_ci(tmp_path: Path, ci: str) -> None:
     (tmp_path / "conftest.py").write_text((TESTS / "conftest.py").read_text())

@@ -158,19 +158,20 @@ async def add_body(environ: Environ, receive: Receive, seconds: float) -> None:
     body, size, more, chunks = bytearray(), int(announced[:18] or 0), True, 0
     try:
         async with asyncio.timeout(seconds):
-            while more and size <= LARGEST_BODY_BYTES and chunks < MAX_BODY_CHUNKS:
+            while more and size <= LARGEST_BODY_BYTES and chunks <= MAX_BODY_CHUNKS:
                 message = await receive()
                 if message["type"] == "http.disconnect" and "HTTP_TRANSFER_ENCODING" in environ:
                     raise Refused(400, "The body is incomplete or its framing is wrong.")
                 if message["type"] == "http.disconnect":
                     raise Disconnected
                 body += message["body"]
-                size, more, chunks = max(size, len(body)), message["more_body"], chunks + 1
+                size, more = max(size, len(body)), message["more_body"]
+                chunks += bool(message["body"])  # the last message may be empty
     except TimeoutError:
         raise Refused(408, f"The body did not arrive within {seconds:g} seconds.") from None
     if size > LARGEST_BODY_BYTES:
         raise Refused(413, f"The body is larger than {LARGEST_BODY_BYTES} bytes.")
-    if more:
+    if chunks > MAX_BODY_CHUNKS:
         raise Refused(400, f"The body has more than {MAX_BODY_CHUNKS} chunks.")
     environ |= {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
 

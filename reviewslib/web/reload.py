@@ -38,7 +38,8 @@ class Reloader:
     """Keeps `snapshot` at the newest files that can be served. All methods but `wake` run on one thread.
 
     `notify` gets the states that a service manager wants to know, as sd_notify(3) writes them; `publish` gets
-    each new snapshot. `error` is when and why the last reload failed, None after one that did not.
+    each new snapshot. `sleep` and `return_memory` may be replaced in the same way. `error` is when and why
+    the last reload failed, None after one that did not.
     """
 
     def __init__(self, directory: Path, urls: ServiceUrls):
@@ -48,6 +49,8 @@ class Reloader:
         self.error: dict[str, Any] | None = None
         self.notify: Callable[..., None] = ignore
         self.publish: Callable[[Snapshot], None] = ignore
+        self.sleep: Callable[[float], None] = time.sleep
+        self.return_memory: Callable[[], None] = return_free_memory
         self._urls = urls
         self._woken = threading.Event()
         self._polls_left = ABSENT_POLLS
@@ -74,7 +77,7 @@ class Reloader:
 
     def run(self, poll_seconds: float) -> None:
         """Poll until the process ends."""
-        return_free_memory()  # of the first load
+        self.return_memory()  # of the first load
         while True:
             forced = self._woken.wait(poll_seconds)
             self._woken.clear()
@@ -93,13 +96,13 @@ class Reloader:
         else:
             before = None
             while stamps != before:
-                time.sleep(SETTLE_SECONDS)
+                self.sleep(SETTLE_SECONDS)
                 before, stamps = stamps, file_stamps(self.directory)
             self._polls_left = ABSENT_POLLS
             again = not forced and stamps == self._tried_stamps
             self._tried_stamps = stamps
             self._reload(again)
-            return_free_memory()
+            self.return_memory()
 
     def _reload(self, again: bool) -> None:
         """Serve the files as they are, or keep what is served and say why, unless that was said before.

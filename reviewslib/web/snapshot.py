@@ -81,10 +81,10 @@ class ProgramFiles(NamedTuple):
     changed: float  # last change of any file, modules included; in seconds since the epoch
 
 
-def load_program_files() -> ProgramFiles:
-    """Load the contract and the templates."""
-    files = (file for file in PACKAGE.rglob("*") if file.is_file() and file.suffix != ".pyc")
-    environment = pages.load_templates(PACKAGE / "web" / "templates")
+def load_program_files(package: Path = PACKAGE) -> ProgramFiles:
+    """Load the contract, and the templates of `package`, whose files date both."""
+    files = (file for file in package.rglob("*") if file.is_file() and file.suffix != ".pyc")
+    environment = pages.load_templates(package / "web" / "templates")
     policies = {
         links.HOME_PATH: pages.page_headers(environment),
         links.EMBED_PATH: embed.frame_headers(environment),

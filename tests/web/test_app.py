@@ -294,13 +294,14 @@ def test_health_tells_what_is_served_and_what_is_wrong(tmp_path: Path) -> None:
 
 
 def test_an_unexpected_exception_is_logged_once_and_answered_with_its_id(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(app, "search", lambda dataset, query: 1 / 0)
-    status, headers, body = call(APP, "GET", "/api/reviews/search", "query=never+asked+before")
+    application = reviewsd.application_of(Settings(data=SAMPLE))
+    application.reloader.snapshot = application.snapshot._replace(dataset=None)  # type: ignore[arg-type]
+    status, headers, body = call(application, "GET", "/api/reviews/search")
     document = json.loads(body)
     assert (status, headers["Cache-Control"]) == (500, "no-store")
-    assert b"ZeroDivisionError" not in body
+    assert b"AttributeError" not in body
     logged = [record for record in caplog.records if record.levelno == logging.ERROR]
     request_id = document["request_id"]
     assert document["detail"] == f"This is our fault. It was logged as request {request_id}."

@@ -178,13 +178,12 @@ def test_every_answer_of_the_frame_has_its_own_policy(asked: dict[str, str], sta
     assert status == 200 or b"cannot be shown at the moment" in body
 
 
-def test_an_error_of_the_server_is_a_frame_with_its_policy(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_error_of_the_server_is_a_frame_with_its_policy(caplog: pytest.LogCaptureFixture) -> None:
     environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/embed", "HTTP_HOST": "a"}
-    monkeypatch.setattr(embed, "frame", lambda *_, **__: 1 / 0)
-    fault = resolved(APP.respond(environ | {"QUERY_STRING": "limit=9"}))
-    busy = APP.refuse(environ, 503, "Too many.", (("Retry-After", "1"),))
+    application = reviewsd.application_of(Settings(data=SAMPLE))
+    application.reloader.snapshot = application.snapshot._replace(dataset=None)  # type: ignore[arg-type]
+    fault = resolved(application.respond(environ))
+    busy = application.refuse(environ, 503, "Too many.", (("Retry-After", "1"),))
     for response, status, more in ((fault, 500, {}), (busy, 503, {"Retry-After": "1"})):
         assert response.status == status
         assert dict(response.headers).items() >= (POLICY | {"Cache-Control": "no-store"} | more).items()

@@ -100,6 +100,7 @@ def as_xml_carries(text: str) -> str:
     return "".join(one for one in text if one not in FORBIDDEN).replace("\r\n", "\n").replace("\r", "\n")
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.sampled_from(HOSTILE) | st.text(max_size=20))
 @example("".join(HOSTILE))

@@ -149,6 +149,7 @@ hostile_text = st.one_of(
 ALL_AT_ONCE = "n" + ATTACKS[1] + ATTACKS[4] + ATTACKS[11]
 
 
+@pytest.mark.slow
 @given(hostile_text)
 @example(ALL_AT_ONCE)
 def test_no_text_becomes_markup_and_every_text_is_shown_as_it_was_written(text: str) -> None:
@@ -165,6 +166,7 @@ def test_no_text_becomes_markup_and_every_text_is_shown_as_it_was_written(text: 
     assert not pages.FORBIDDEN.search(re.sub("<script.*?</script>", "", document))
 
 
+@pytest.mark.slow
 @given(hostile_text)
 @example(ALL_AT_ONCE)
 def test_no_text_becomes_markup_on_the_pages_of_reviews_or_in_their_form(text: str) -> None:

@@ -24,6 +24,7 @@ from werkzeug.test import Client
 import reviewsd
 from hub import Hub
 from reviewslib.dataset.contract import BadData
+from reviewslib.links import service_urls
 from reviewslib.process.settings import Settings
 from reviewslib.web import reload
 from reviewslib.web.reload import Reloader
@@ -52,13 +53,24 @@ def told() -> list[str]:
 
 
 @pytest.fixture
-def reloader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: list[str]) -> Reloader:
-    monkeypatch.setattr(reload.time, "sleep", lambda seconds: None)
-    monkeypatch.setattr(reload.time, "monotonic_ns", lambda: 7_999)
+def reloader(tmp_path: Path, told: list[str]) -> Reloader:
     replace(tmp_path, document("a"))
     reloader = reviewsd.application_of(Settings(data=tmp_path)).reloader
     reloader.notify = lambda *states: told.extend(states)
+    reloader.sleep = lambda seconds: None
     return reloader
+
+
+class Policies(dict[str, Any]):
+    """Security headers of a program that calls back while a snapshot is made of them."""
+
+    def __init__(self, reloader: Reloader, called: Callable[[], object]):
+        super().__init__(reloader.program.policies)
+        self.called = called
+
+    def get(self, path: str, default: Any = None) -> Any:
+        self.called()
+        return super().get(path, default)
 
 
 def served(reloader: Reloader) -> list[str]:
@@ -97,26 +109,26 @@ def test_files_are_read_again_when_they_changed_or_after_a_hangup(
     ]
 
 
-def test_what_a_load_took_only_meanwhile_is_given_back(
-    reloader: Reloader, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_is_returned_once_the_previous_data_are_no_longer_served(reloader: Reloader) -> None:
     served_meanwhile: list[list[str]] = []
-    collected: list[bool] = []
-    build = reload.build_snapshot
-    monkeypatch.setattr(
-        reload, "build_snapshot", lambda *given: collected.append(gc.isenabled()) or build(*given)
-    )
-    monkeypatch.setattr(reload, "return_free_memory", lambda: served_meanwhile.append(served(reloader)))
+    reloader.return_memory = lambda: served_meanwhile.append(served(reloader))
     replace(reloader.directory, document("a", "b"))
     reloader.poll()
-    assert served_meanwhile == [["b", "a"]], "once, when the old data are no longer served"
-    assert collected == [False], "the collector would stop every thread"
+    assert served_meanwhile == [["b", "a"]]
     replace(reloader.directory, document("a", "a"))
     reloader.poll()
     assert reloader.error
     assert len(served_meanwhile) == 2, "bad data took memory, too"
     reloader.poll()
-    assert len(served_meanwhile) == 2, "a look alone takes none"
+    assert len(served_meanwhile) == 2, "files that did not change took none"
+
+
+def test_the_garbage_collector_stops_no_thread_during_a_load(reloader: Reloader) -> None:
+    collects: list[bool] = []
+    policies = Policies(reloader, lambda: collects.append(gc.isenabled()))
+    reloader.program = reloader.program._replace(policies=policies)
+    reloader.poll(forced=True)
+    assert set(collects) == {False}
 
 
 def test_bad_data_are_logged_once_and_the_next_good_data_are_served(
@@ -150,7 +162,7 @@ def test_moments_are_told_in_utc_wherever_the_service_runs(monkeypatch: pytest.M
 
 
 @contextmanager
-def no_descriptors() -> Iterator[None]:
+def no_descriptors(reloader: Reloader) -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
     try:
@@ -160,10 +172,11 @@ def no_descriptors() -> Iterator[None]:
 
 
 @contextmanager
-def raised(error: Exception) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reload, "build_snapshot", Mock(side_effect=error))
-        yield
+def raised(error: Exception, reloader: Reloader) -> Iterator[None]:
+    program = reloader.program
+    reloader.program = program._replace(policies=Policies(reloader, Mock(side_effect=error)))
+    yield
+    reloader.program = program
 
 
 @pytest.mark.parametrize(
@@ -177,8 +190,8 @@ def raised(error: Exception) -> Iterator[None]:
 def test_a_passing_failure_is_logged_once_and_every_poll_tries_again(
     reloader: Reloader, told: list[str], caplog: pytest.LogCaptureFixture, trouble: Any, fault: str
 ) -> None:
-    before, said = reloader.snapshot, []
-    with trouble():
+    before, said, began = reloader.snapshot, [], time.monotonic_ns() // 1000
+    with trouble(reloader):
         for forced in (True, False, False):
             reloader.poll(forced)
             assert reloader.snapshot is before
@@ -190,7 +203,9 @@ def test_a_passing_failure_is_logged_once_and_every_poll_tries_again(
     assert len(caplog.records) == len(said[0]["faults"])
     assert ("Traceback" in caplog.text) is ("our own" in fault)
     status = ["READY=1", f"STATUS=Stale: {fault}"]
-    assert told == ["RELOADING=1", "MONOTONIC_USEC=7", *status, *status, *status]
+    reloading, microseconds, *rest = told
+    assert (reloading, rest) == ("RELOADING=1", status * 3)
+    assert began <= int(microseconds.removeprefix("MONOTONIC_USEC=")) <= time.monotonic_ns() // 1000
     reloader.poll()
     assert reloader.error is None
     assert reloader.snapshot is not before
@@ -230,9 +245,7 @@ def test_nothing_keeps_the_previous_data_alive(reloader: Reloader, tmp_path: Pat
     assert max(references) <= 2, "a name here and an argument there"
 
 
-def test_a_file_that_somebody_is_writing_is_waited_for(
-    reloader: Reloader, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_somebody_is_writing_is_waited_for(reloader: Reloader) -> None:
     data = reloader.directory
     replace(data, '{"business": {"na')
     to_be_written = [document("b"), document("b", "a")]
@@ -242,7 +255,7 @@ def test_a_file_that_somebody_is_writing_is_waited_for(
         if to_be_written:
             replace(data, to_be_written.pop())
 
-    monkeypatch.setattr(reload.time, "sleep", sleep)
+    reloader.sleep = sleep
     reloader.poll()
     assert reloader.error is None
     assert (served(reloader), to_be_written) == (["b"], [])
@@ -285,18 +298,25 @@ def test_insights_that_stay_away_are_counted_from_the_reviews(reloader: Reloader
 # ---- Polling ----
 
 
-def test_polls_go_on_whatever_one_of_them_raises(
-    reloader: Reloader, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    poll = Mock(side_effect=[OSError("no"), None, SystemExit])  # which ends the test
-    monkeypatch.setattr(reloader, "poll", poll)
-    monkeypatch.setattr(reload, "return_free_memory", freed := Mock())
+class FailingReloader(Reloader):
+    """A reloader whose first poll fails, and whose third ends `run`."""
+
+    def poll(self, forced: bool = False) -> None:
+        self.polls = [*getattr(self, "polls", []), forced]
+        if outcome := {1: OSError("no"), 3: SystemExit()}.get(len(self.polls)):
+            raise outcome
+
+
+def test_polls_go_on_whatever_one_of_them_raises(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    replace(tmp_path, document())
+    reloader = FailingReloader(tmp_path, service_urls("https://r.example"))
+    reloader.return_memory = returned = Mock()
     reloader.wake()
     with pytest.raises(SystemExit):
         reloader.run(0.01)
-    assert [call.args for call in poll.call_args_list] == [(True,), (False,), (False,)]
+    assert reloader.polls == [True, False, False], "the first was forced by `wake`"
     assert caplog.messages == ["the data files could not be polled"]
-    assert freed.call_count == 1, "of the first load"
+    assert returned.call_count == 1, "for the first load"
 
 
 # ---- Serving: the daemon, its thread and its signal ----
