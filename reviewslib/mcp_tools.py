@@ -1,6 +1,6 @@
-"""The tools of MCP: for each its description, its parameters, its schemas and the function that answers.
+"""The tools of MCP: their descriptions, parameters, schemas and functions.
 
-Every word that a model reads about a tool is in the section *Tools*. This module knows the reviews and JSON
+The section *Tools* has all texts that a model reads about a tool. This module knows the reviews and JSON
 Schema; it knows no JSON-RPC, no revision of the protocol and no HTTP.
 
 Sections: Schemas - Lookup - Tools - Declarations - Toolbox
@@ -34,12 +34,12 @@ def component(name: str) -> Schema:
 
 
 def object_of(**properties: Schema) -> Schema:
-    """An object that has all of `properties`."""
+    """The schema of an object with these properties, all required."""
     return {"type": "object", "required": list(properties), "properties": properties}
 
 
 def list_of(items: Schema) -> Schema:
-    """An array of any length."""
+    """The schema of an array of any length."""
     return {"type": "array", "items": items}
 
 
@@ -57,35 +57,35 @@ RATED_BUSINESS = object_of(
 )
 PEOPLE = object_of(matched=INTEGER, technicians=list_of(component("EntityInsight")))
 QUESTIONS = object_of(matched=INTEGER, faq=list_of(component("FaqEntry")))
-QUESTIONS["properties"]["hints"] = list_of(TEXT)  # only where nothing matches
+QUESTIONS["properties"]["hints"] = list_of(TEXT)  # only if nothing matches
 
 
-# ---- Lookup: an entry of the insights, or an error that lists the entries ----
+# ---- Lookup of entries of the insights ----
 
 
 def entries_of(dataset: Dataset, kind: str) -> list[dict[str, Json]]:
-    """The entries of a kind of insights, at whatever level of the document."""
+    """The entries of a kind of insights, on any level of the document."""
     insights = dataset.insights
     entries: list[dict[str, Json]] = (insights | insights["entities"] | insights["temporal"]).get(kind) or []
     return entries
 
 
 def entry_of(dataset: Dataset, kind: str, parameter: str, value: str) -> bytes:
-    """The JSON of the entry whose id or label is `value`, by `loosely`. Raises BadQuery, which lists them."""
+    """The JSON of the entry with this id or label, compared loosely. Raises BadQuery, which lists entries."""
     entries, name = entries_of(dataset, kind), loosely(value)
     for entry in entries:
         if name in (loosely(entry["id"]), loosely(entry["label"])):
             return encode(entry)
-    known = known_names(kind, value, [f"{entry['id']} ({entry['label']})" for entry in entries])
-    raise unknown(parameter, f"no {parameter} has this id or label. {known}")
+    listing = known_names(kind, value, [f"{entry['id']} ({entry['label']})" for entry in entries])
+    raise unknown(parameter, f"no {parameter} has this id or label. {listing}")
 
 
 def unknown(parameter: str, message: str) -> BadQuery:
-    """The error of an argument that names nothing; `message` need not repeat its value."""
+    """The error for an argument without match; `message` need not repeat its value."""
     return BadQuery([Issue(parameter, "", message)])
 
 
-# ---- Tools: models read the docstrings of the functions, and the texts of the parameters ----
+# ---- Tools: models read the docstrings of the functions and the texts of the parameters ----
 
 ABOUT = {
     "reviews": "In a review, `rating` is 1 to 5 stars, `date` a day or a moment as the source gave it, "
@@ -104,17 +104,17 @@ NAME_WORDS = "Words of the name in any order and case (a surname is enough), or 
 NAME = Parameter("name", "name", NAME_WORDS, required=True)
 FAQ_WORDS = "Only entries whose question or answer contains this text, in any case. Absent: all."
 Function = Callable[..., bytes | ReviewList]
-NOUNS = {"faq": "questions", "monthly": "months"}  # for kinds whose name is no noun in the plural
+NOUNS = {"faq": "questions", "monthly": "months"}  # of kinds whose name is not a plural noun
 MOST_EXAMPLES = 3  # labels in a description
 
 
 class Tool(NamedTuple):
-    """A tool as clients see it, and the function that answers.
+    """A tool as clients see it, and its function.
 
-    In `description`, `{business}` stands for the name of the business, `{called}` for what its reviews may be
-    called, `{sources}` for where they were published, `{reviews}` and `{insights}` for the texts of ABOUT,
-    `{aspects}`, `{technicians}` and `{services}` for some labels. References in `output` lead into the
-    contract. `function` takes a Dataset and the arguments by name, returns a JSON object, encoded or not yet,
+    Placeholders in `description`: `{business}` is the name of the business, `{called}` what its reviews may
+    be called, `{sources}` where they were published, `{reviews}` and `{insights}` are the texts of ABOUT,
+    `{aspects}`, `{technicians}` and `{services}` some labels. References in `output` point into the contract.
+    `function` takes a Dataset and the arguments by name, returns a JSON object, encoded or as a ReviewList,
     and may raise BadQuery. A tool with `kinds` needs entries of at least one of these kinds of insights.
     """
 
@@ -127,7 +127,7 @@ class Tool(NamedTuple):
     kinds: tuple[str, ...]
 
     def has_data(self, dataset: Dataset) -> bool:
-        """Whether the data have what the tool answers from."""
+        """Whether the dataset has the data that the tool needs."""
         return not self.kinds or any(entries_of(dataset, kind) for kind in self.kinds)
 
 
@@ -210,8 +210,8 @@ def get_technician(dataset: Dataset, name: str) -> bytes:
     names = set(reviews.technicians_named(dataset, name))
     matches = [person for person in people if person["label"] in names]
     if not matches:
-        known = known_names("people", name, [person["label"] for person in people])
-        raise unknown("name", f"no person has this name or id. {known}")
+        listing = known_names("people", name, [person["label"] for person in people])
+        raise unknown("name", f"no person has this name or id. {listing}")
     return encode({"matched": len(matches), "technicians": matches})
 
 
@@ -241,10 +241,10 @@ def get_faq(dataset: Dataset, query: str | None) -> bytes:
     ids in `review_ids`. `matched` counts the questions returned; where none matches, `hints` lists them."""
     text, faq = loosely(query or ""), entries_of(dataset, "faq")
     matches = [entry for entry in faq if any(text in loosely(entry[key]) for key in ("question", "answer"))]
-    answer: dict[str, Json] = {"matched": len(matches), "faq": matches}
-    return encode(
-        answer if matches else answer | {"hints": [entry["question"] for entry in faq[:MOST_LISTED]]}
-    )
+    result: dict[str, Json] = {"matched": len(matches), "faq": matches}
+    if not matches:
+        result["hints"] = [entry["question"] for entry in faq[:MOST_LISTED]]
+    return encode(result)
 
 
 INSTRUCTIONS = (
@@ -255,19 +255,19 @@ INSTRUCTIONS = (
 )
 
 
-# ---- Declarations: the entries of tools/list ----
+# ---- Declarations: entries of tools/list ----
 
-Parameters = Mapping[str, Parameter]  # of one tool, by name
-Words = Mapping[str, str]  # from the data, by their placeholder in a description
+Parameters = Mapping[str, Parameter]  # of a tool, by name
+Words = Mapping[str, str]  # from the data, by placeholder
 HINTS = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
-# Clients generate code from schemas and send them to model providers, some of which refuse the whole list of
-# tools for a `$ref` or an unknown keyword. So references are resolved, and only these keywords, `items` and
-# `properties` are kept. A value that fits the contract's schema also fits the plain one.
+# Clients generate code from schemas and send them to model providers, some of which refuse all tools because
+# of a `$ref` or an unknown keyword. So references are resolved, and only these keywords, `items` and
+# `properties` are kept. A value that conforms to the contract's schema also conforms to the plain schema.
 PLAIN_KEYWORDS = ("type", "enum", "required")
 
 
 def declaration(tool: Tool, parameters: Parameters, document: Json, words: Words) -> dict[str, Json]:
-    """The entry of `tool`. It is the same in every revision: clients ignore fields that they do not know."""
+    """The entry of `tool`, the same in all revisions: clients ignore unknown fields."""
     return {
         "name": tool.name,
         "title": tool.title,
@@ -288,7 +288,7 @@ def input_schema(parameters: Parameters) -> Schema:
 
 def _parameter_schema(parameter: Parameter) -> Schema:
     kind = parameter.kind
-    possible = {
+    keywords = {
         "type": "string" if kind in ("text", "name", "date") else kind,
         "format": "date" if kind == "date" else None,
         "description": parameter.description,
@@ -296,76 +296,76 @@ def _parameter_schema(parameter: Parameter) -> Schema:
         "maximum": parameter.maximum if math.isfinite(parameter.maximum) else None,
         "default": parameter.default,
     }
-    return {keyword: value for keyword, value in possible.items() if value is not None}
+    return {keyword: value for keyword, value in keywords.items() if value is not None}
 
 
 def plain_schema(document: dict[str, Json], schema: Schema) -> Schema:
-    """`schema` without references, which lead into the contract `document`."""
-    whole = resolve(document, schema) | schema  # keywords beside a reference are stricter
-    plain = {keyword: whole[keyword] for keyword in PLAIN_KEYWORDS if keyword in whole}
-    if "items" in whole:
-        plain["items"] = plain_schema(document, whole["items"])
-    if "properties" in whole:
-        parts = whole["properties"].items()
+    """`schema` in PLAIN_KEYWORDS, with references into the contract `document` resolved."""
+    full = resolve(document, schema) | schema  # keywords beside a reference are stricter
+    plain = {keyword: full[keyword] for keyword in PLAIN_KEYWORDS if keyword in full}
+    if "items" in full:
+        plain["items"] = plain_schema(document, full["items"])
+    if "properties" in full:
+        parts = full["properties"].items()
         plain["properties"] = {name: plain_schema(document, part) for name, part in parts}
     return plain
 
 
-# ---- Toolbox: the tools for one state of the data ----
+# ---- Toolbox: the tools of a dataset ----
 
-# n8n adds these to every call (n8n-io/n8n#21500, #22787); no tool has a parameter of such a name.
+# n8n adds these to every call (n8n-io/n8n#21500, #22787); no tool has a parameter with such a name.
 N8N_EXTRAS = frozenset({"action", "chatInput", "sessionId", "tool", "toolCallId"})
 
 
 class Toolbox(NamedTuple):
-    """The tools, the dataset that they answer from, and what a client is told about them."""
+    """The tools, their dataset, and what clients are told about them."""
 
     dataset: Dataset
-    parameters: Mapping[str, Parameters]  # of each of TOOLS, by name
+    parameters: Mapping[str, Parameters]  # by the name of the tool
     title: str
     instructions: str
-    declarations: tuple[dict[str, Json], ...]  # the entries of tools/list, in order: the tools that have data
+    declarations: tuple[dict[str, Json], ...]  # entries of tools/list, in order; only of tools that have data
 
     def call(self, name: str, arguments: Mapping[str, Json]) -> dict[str, Json]:
-        """The result of a call of one of TOOLS: `isError`, with `content` if true, else `structuredContent`.
+        """The result of a call: `isError`, with `content` if true, else with `structuredContent`.
 
-        `structuredContent` is JSON or a ReviewList; the caller encodes it and adds it as text (`content`).
+        `name` is a key of TOOLS. `structuredContent` is JSON or a ReviewList; the caller repeats it as text.
         """
         if not TOOLS[name].has_data(self.dataset):
             missing = ", ".join(NOUNS.get(kind, kind) for kind in TOOLS[name].kinds)
-            listed = ", ".join(str(declared["name"]) for declared in self.declarations)
-            return error_result(f"{name} has nothing to say: the data have no {missing}. Call {listed}.")
+            names = ", ".join(str(declaration["name"]) for declaration in self.declarations)
+            return error_result(f"{name} has no data: there are no {missing}. Call {names}.")
         try:
             own = {key: value for key, value in arguments.items() if key not in N8N_EXTRAS}
             values = read_arguments(self.parameters[name], own)
             structured = TOOLS[name].function(self.dataset, **values)
-        except BadQuery as bad:  # no protocol error, so that a model sees it (MCP 2025-11-25, server/tools)
+        except BadQuery as bad:  # a result, which a model sees (MCP 2025-11-25, server/tools)
             lines = [f"{name} was not run. Correct this and call it again:", *map(str, bad.issues)]
             return error_result("\n".join(lines))
         return {"isError": False, "structuredContent": structured}
 
 
 def error_result(text: str) -> dict[str, Json]:
-    """The result of a call that failed."""
+    """The result of a failed call."""
     return {"content": [{"type": "text", "text": text}], "isError": True}
 
 
 def toolbox_of(contract: Contract, dataset: Dataset) -> Toolbox:
-    """The tools that answer from `dataset`."""
+    """The toolbox of `dataset`."""
     business, document = dataset.business["name"], contract.document
-    where = published_on(dataset.sources)
+    sites = published_on(dataset.sources)
     words = {
         "business": business,
         "called": f"{review_called(dataset.business)}s",
-        "published": f", published on {where}" if where else "",
+        "published": f", published on {sites}" if sites else "",
         "sources": ", ".join(shown_sources(dataset.sources)) or "none yet",
     }
     for kind in ("aspects", "technicians", "services"):
         labels = [echo(" ".join(entry["label"].split())) for entry in entries_of(dataset, kind)]
         words[kind] = " or ".join(labels[:MOST_EXAMPLES])
-    listed = [tool for tool in TOOLS.values() if tool.has_data(dataset)]
     parameters = {tool.name: {item.name: item for item in tool.parameters} for tool in TOOLS.values()}
     parameters["search_reviews"] = dict(contract.search_parameters)
-    declared = tuple(declaration(tool, parameters[tool.name], document, words) for tool in listed)
+    tools = [tool for tool in TOOLS.values() if tool.has_data(dataset)]
+    declarations = tuple(declaration(tool, parameters[tool.name], document, words) for tool in tools)
     instructions = INSTRUCTIONS.format(**words)
-    return Toolbox(dataset, parameters, f"Reviews of {business}", instructions, declared)
+    return Toolbox(dataset, parameters, f"Reviews of {business}", instructions, declarations)

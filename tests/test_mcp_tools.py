@@ -400,7 +400,7 @@ def test_a_tool_without_data_is_not_listed_and_says_why(file: Object, absent: se
             Draft202012Validator(tool["outputSchema"]).validate(structured(tool["name"], arguments, toolbox))
     for name in absent:
         (content,) = toolbox.call(name, {})["content"]
-        assert content["text"].startswith(f"{name} has nothing to say: the data have no ")
+        assert content["text"].startswith(f"{name} has no data: there are no ")
         assert content["text"].endswith(f". Call {', '.join(listed)}.")
 
 
@@ -478,7 +478,7 @@ def test_every_empty_answer_of_a_journey_says_what_to_try_next(name: str) -> Non
         if called["isError"]:
             text = called["content"][0]["text"]
             assert any(way in text for way in ("Known ", "return ids", "Call get_business")), text
-            assert (tool in listed) is ("has nothing to say" not in text)
+            assert (tool in listed) is ("has no data" not in text)
             continue
         answer = structured(tool, arguments, toolbox)
         hints = answer.pop("hints", None)

@@ -1,9 +1,9 @@
-"""The application: what each path answers, from one snapshot of the data.
+"""The WSGI application (PEP 3333): routes, handlers and error responses.
 
-A request takes the current snapshot once and is answered from that immutable object; a reload replaces it
-by one assignment. Nothing else is shared between threads but the hub. This module knows no socket, signal,
-flag, file or server: it is a WSGI application (PEP 3333), and `respond` answers without WSGI. Hub and MCP are
-passed in. A handler returns a response that was prepared or is in the cache, or a function that makes one.
+A request takes the current snapshot once and is answered from that immutable object; a reload replaces the
+snapshot by one assignment. Threads share nothing else but the hub. This module knows no socket, signal, flag,
+file or server; hub and MCP are passed in. A handler returns a prepared or cached response, or a function that
+makes the response on a worker thread.
 
 Sections: Requests and responses - Handlers - Routes - Application
 """
@@ -42,9 +42,9 @@ VERSION = "1.0.0"
 log = logging.getLogger("reviewsd")
 
 
-# ---- Requests and responses: WSGI on one side, values on the other ----
+# ---- Requests and responses ----
 
-# RFC 3986 sections 3.2.2 and 3.2.3, but not empty and without commas, which join repeated headers.
+# RFC 3986 sections 3.2.2 and 3.2.3, but not empty and without commas, which would be a repeated header.
 REG_NAME = r"(?:[\w.~!$&'()*+;=-]|%[0-9A-F]{2})+"
 IP_LITERAL = r"\[(?:(?P<ipv6>[0-9A-F:.]+)|V[0-9A-F]+\.[\w.~!$&'()*+;=:-]+)\]"
 HOST = re.compile(f"(?:{REG_NAME}|{IP_LITERAL})(?::[0-9]*)?", re.ASCII | re.IGNORECASE)
@@ -52,25 +52,25 @@ HOST = re.compile(f"(?:{REG_NAME}|{IP_LITERAL})(?::[0-9]*)?", re.ASCII | re.IGNO
 
 @lru_cache(maxsize=256)
 def is_host(text: str) -> bool:
-    """Whether `text` is a host with or without a port, as `Host` has it (RFC 9110 section 7.2)."""
+    """Whether `text` is a valid value of `Host` (RFC 9110 section 7.2)."""
     match = HOST.fullmatch(text)
-    with suppress(ValueError):  # of IPv6Address
+    with suppress(ValueError):  # from IPv6Address
         return match is not None and bool(not match["ipv6"] or IPv6Address(match["ipv6"]))
     return False
 
 
 class Request:
-    """One request, read from a WSGI environment, whose texts are bytes decoded as latin-1 (PEP 3333)."""
+    """A request in a WSGI environment, whose strings are bytes decoded as latin-1 (PEP 3333)."""
 
     def __init__(self, environ: Environ):
         self.method: str = environ["REQUEST_METHOD"]
-        # Bytes that are not UTF-8 become lone surrogates, which no id or other name holds.
+        # Bytes that are not UTF-8 become lone surrogates, which no id or path contains.
         self.path = environ.get("PATH_INFO", "").encode("latin-1").decode("utf-8", "surrogateescape")
         self.query_string: str = environ.get("QUERY_STRING", "")
         self.environ = environ
 
     def header(self, name: str) -> str | None:
-        """The value of a header by its lower-case name, None when it is absent."""
+        """The value of a header by its lower-case name; None if absent."""
         key = name.upper().replace("-", "_")
         is_unprefixed = key in ("CONTENT_TYPE", "CONTENT_LENGTH")  # in WSGI
         value: str | None = self.environ.get(key if is_unprefixed else f"HTTP_{key}")
@@ -82,7 +82,7 @@ class Request:
         return parse_qsl(text, keep_blank_values=True, errors="surrogateescape")
 
     def body(self) -> bytes:
-        """The body. Raises HttpError 413 for one that a server passes on although it is too large."""
+        """The body. Raises HttpError 413 if it is too large, which not all servers check."""
         most_bytes = representations.LARGEST_BODY_BYTES
         try:
             return get_input_stream(self.environ, max_content_length=most_bytes).read()
@@ -92,18 +92,18 @@ class Request:
 
 @dataclass(eq=False)
 class HttpError(Exception):
-    """A request that cannot be answered as asked; becomes the error object of RFC 9457 member names."""
+    """An error response; `error_response` makes it an object with member names of RFC 9457."""
 
     status: int
     detail: str
     headers: Headers = ()
-    members: dict[str, Any] = field(default_factory=dict)  # of the error object, beside the usual
+    members: dict[str, Any] = field(default_factory=dict)  # more members of the object
 
 
 def error_response(application: Application, request: Request, error: HttpError) -> Response:
-    """The default response to an error; some protocols have an error format of their own."""
+    """The default error response; some routes have an error format of their own."""
     title, members = HTTPStatus(error.status).phrase, error.members
-    if error.status == 400 and not members:  # the contract promises issues
+    if error.status == 400 and not members:  # the contract requires issues
         members = {"issues": [asdict(Issue(None, "", error.detail))]}
     document = {"type": "about:blank", "title": title, "status": error.status, "detail": error.detail}
     body = encode(document | members)
@@ -116,11 +116,11 @@ def uncacheable_response(status: int, content_type: str, body: bytes, headers: H
     return Response(status, (*own, *representations.CORS, *headers), body)
 
 
-# ---- Handlers: each gets the application, its current snapshot and the request ----
+# ---- Handlers: functions of the application, its current snapshot and the request ----
 
 
 class ContentHeaders(NamedTuple):
-    """Header values of a computed representation; `policy` goes only with its body."""
+    """Header values of a computed representation; `policy` is sent only with a body."""
 
     content_type: str
     policy: Headers = ()
@@ -128,7 +128,7 @@ class ContentHeaders(NamedTuple):
 
 
 class Content(NamedTuple):
-    """A computed body, and its digest unless that is the SHA-256 of the body."""
+    """A computed body; `digest` is empty if it is the SHA-256 of the body."""
 
     body: Body
     digest: str = ""
@@ -138,12 +138,12 @@ JSON_HEADERS = ContentHeaders(representations.JSON_TYPE)
 
 
 def static_response(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """A representation made at load."""
+    """A representation that was made when the snapshot was loaded."""
     return negotiated(snapshot.fixed[request.path], request.header)
 
 
 def home_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """The page, the directory for a client that prefers JSON, or the page in Markdown for a model."""
+    """The home page, or by preference of the client the directory in JSON or the page in Markdown."""
     accept = request.header("accept") or ""
     key = links.HOME_PATH
     if representations.prefers_json(accept):
@@ -161,21 +161,21 @@ def computed_answer(
     headers: ContentHeaders = JSON_HEADERS,
 ) -> Answer:
     """The cached response for the path and `variant`, or a function that makes and caches it."""
-    takes_gzip = representations.accepts_gzip(request.header("accept-encoding") or "")
-    key = (request.path, variant, takes_gzip)
+    accepts_gzip = representations.accepts_gzip(request.header("accept-encoding") or "")
+    key = (request.path, variant, accepts_gzip)
     if cached := snapshot.cache.get(key):
         return negotiated(cached, request.header)
 
-    def made() -> representations.Representation:
+    def represent() -> representations.Representation:
         body, digest = make()
-        is_packed = takes_gzip and representations.size_of(body) <= representations.COMPRESSED_TO_BYTES
-        level = representations.COMPUTED_GZIP_LEVEL if is_packed else None
+        is_compressed = accepts_gzip and representations.size_of(body) <= representations.COMPRESSED_TO_BYTES
+        level = representations.COMPUTED_GZIP_LEVEL if is_compressed else None
         content_type, policy, vary = headers
         return representations.represent(
             body, content_type, snapshot.last_modified, level, vary=vary, policy=policy, digest=digest
         )
 
-    return lambda: negotiated(snapshot.cache.get_or_make(key, made), request.header)
+    return lambda: negotiated(snapshot.cache.get_or_make(key, represent), request.header)
 
 
 def search_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
@@ -190,7 +190,7 @@ def search_answer(application: Application, snapshot: Snapshot, request: Request
 
 
 def since_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """The reviews of a day and later, as slices of the document of all reviews, so that no copy is made."""
+    """The reviews since a day, as slices of the document of all reviews: nothing is copied."""
 
     def make() -> Content:
         pieces = since(snapshot.dataset, request.path.removeprefix(links.SINCE_PATH))
@@ -201,7 +201,7 @@ def since_answer(application: Application, snapshot: Snapshot, request: Request)
 
 
 def list_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """A page of the list of reviews; unknown parameters are ignored."""
+    """A page of the list of reviews, or its error page; unknown parameters are ignored."""
     templates, dataset, urls = application.program.templates, snapshot.dataset, application.urls
     parameters, headers = application.program.contract.list_parameters, page_content_headers(application)
 
@@ -210,12 +210,12 @@ def list_answer(application: Application, snapshot: Snapshot, request: Request) 
 
     def make() -> Content:
         query = query_of_page(parameters, list_pairs(), pages.PAGE_SIZE)
-        listed = in_any_order(dataset, query)
-        if query.offset and not listed.reviews:
-            raise pages.BeyondLastPage(query, pages.last_page(listed))
-        return Content(pages.list_page(templates, dataset, urls, query, listed))
+        result = in_any_order(dataset, query)
+        if query.offset and not result.reviews:
+            raise pages.BeyondLastPage(query, pages.last_page(result))
+        return Content(pages.list_page(templates, dataset, urls, query, result))
 
-    def page_or_faults() -> Response:
+    def page_or_error() -> Response:
         try:
             return representations.resolved(answer)
         except BadQuery as bad:
@@ -226,11 +226,11 @@ def list_answer(application: Application, snapshot: Snapshot, request: Request) 
             return uncacheable_response(404, representations.HTML_TYPE, body, headers.policy)
 
     answer = computed_answer(snapshot, request, request.query_string, make, headers)
-    return answer if isinstance(answer, Response) else page_or_faults
+    return answer if isinstance(answer, Response) else page_or_error
 
 
 def review_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """One review, whose id is the rest of the path: its page, or JSON for a client that prefers it."""
+    """A review by its id, the rest of the path: a page, or JSON for a client that prefers it."""
     templates, dataset, urls = application.program.templates, snapshot.dataset, application.urls
     is_json = representations.prefers_json(request.header("accept") or "")
     id, vary = request.path.removeprefix(links.REVIEW_PATH), representations.VARY_BY_TYPE
@@ -259,15 +259,15 @@ def embed_answer(application: Application, snapshot: Snapshot, request: Request)
     templates, dataset, urls = application.program.templates, snapshot.dataset, application.urls
 
     def make() -> Content:
-        wanted = forgiving_values(application.program.contract.embed_parameters, request.query_pairs())
-        return Content(embed.frame(templates, dataset, urls, **wanted))
+        values = forgiving_values(application.program.contract.embed_parameters, request.query_pairs())
+        return Content(embed.frame(templates, dataset, urls, **values))
 
     headers = ContentHeaders(representations.HTML_TYPE, application.program.policies[links.EMBED_PATH])
     return computed_answer(snapshot, request, request.query_string, make, headers)
 
 
 def embed_refusal(application: Application, request: Request, error: HttpError) -> Response:
-    """The frame that visitors of the owner's website get when an error occurs."""
+    """The frame that visitors of the owner's website see after an error."""
     body = embed.refused_frame(application.program.templates, application.urls)
     headers = (*application.program.policies[links.EMBED_PATH], *error.headers)
     return uncacheable_response(error.status, representations.HTML_TYPE, body, headers)
@@ -302,7 +302,7 @@ def health_answer(application: Application, snapshot: Snapshot, request: Request
 
 
 def mcp_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """The response of the MCP endpoint, which checks method, origin and everything else itself."""
+    """The response of the MCP endpoint, which checks methods and origins itself."""
 
     def make() -> Response:
         body = request.body() if request.method == "POST" else b""
@@ -312,25 +312,25 @@ def mcp_answer(application: Application, snapshot: Snapshot, request: Request) -
 
 
 def mcp_refusal(application: Application, request: Request, error: HttpError) -> Response:
-    """The JSON-RPC error for a request that did not reach the endpoint."""
+    """The JSON-RPC error for a request that does not reach the endpoint."""
     response = application.mcp.refusal(HTTPStatus(error.status), error.detail, request.header)
     return response._replace(headers=response.headers + error.headers)
 
 
 def hub_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """The hub's answer to a subscriber; waits for the disk."""
+    """The hub's response to a subscriber; the function waits for the disk."""
     if (hub := application.hub) is None:
         raise HttpError(404, HUB_ELSEWHERE)
     return lambda: text_response(*hub.answer(request.header("content-type"), request.body()))
 
 
 def hub_refusal(application: Application, request: Request, error: HttpError) -> Response:
-    """An error as one line of plain text, like the hub's own errors (WebSub section 5.1.2)."""
+    """An error as a line of plain text, like the hub's own errors (WebSub section 5.1.2)."""
     return text_response(error.status, error.detail, error.headers)
 
 
 def text_response(status: int, text: str, headers: Headers) -> Response:
-    """One line that is not cacheable."""
+    """A line of plain text, not cacheable."""
     return uncacheable_response(status, representations.TEXT_TYPE, f"{text}\n".encode(), headers)
 
 
@@ -342,30 +342,30 @@ def slash_answer(application: Application, snapshot: Snapshot, request: Request)
 
 
 def server_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """The answer to `OPTIONS *` (RFC 9110 section 9.3.7). Raises HttpError 405 for other methods."""
+    """The response to `OPTIONS *` (RFC 9110 section 9.3.7). Raises HttpError 405 for other methods."""
     if request.method == "OPTIONS":
         return options_response(", ".join(SERVER_METHODS))
     raise HttpError(405, f"{echo(request.method)} is not among OPTIONS.", (("Allow", "OPTIONS"),))
 
 
 def unknown_path_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """The 404 page for a client that prefers HTML. Raises HttpError 404 for all others."""
+    """The 404 page for a client that prefers HTML. Raises HttpError 404 for others."""
     if representations.prefers_html(request.header("accept") or ""):
         return partial(nowhere_response, application, snapshot, is_review=False)
     detail = f"There is nothing at {echo(request.path)}. {links.CONTRACT_PATH} lists what there is."
     raise HttpError(404, detail, (("Vary", representations.VARY_BY_TYPE),))
 
 
-# ---- Routes: one table ----
+# ---- Routes ----
 
 READ_METHODS = ("GET", "HEAD", "OPTIONS")
 SERVER_METHODS = ("GET", "HEAD", "POST", "OPTIONS")
-EVERY_METHOD = ()  # the handler judges the method itself
+ALL_METHODS = ()  # the handler checks the method
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How a path is answered; `refuse` formats the errors that a handler or the server raises."""
+    """The methods and the handler of a path; `refuse` formats errors of the handler or the server."""
 
     methods: tuple[str, ...]
     handler: Callable[[Application, Snapshot, Request], Answer]
@@ -380,29 +380,29 @@ ROUTES: dict[str, Route] = {
     links.REVIEW_LIST_PATH: Route(READ_METHODS, list_answer),
     links.REVIEW_PATH: Route(READ_METHODS, slash_answer),
     links.EMBED_PATH: Route(READ_METHODS, embed_answer, embed_refusal),
-    "*": Route(EVERY_METHOD, server_answer),
+    "*": Route(ALL_METHODS, server_answer),
     links.HEALTH_PATH: Route(READ_METHODS, health_answer),
-    links.MCP_PATH: Route(EVERY_METHOD, mcp_answer, mcp_refusal),
-    links.MCP_PATH + "/": Route(EVERY_METHOD, mcp_answer, mcp_refusal),  # as some instructions spell it
+    links.MCP_PATH: Route(ALL_METHODS, mcp_answer, mcp_refusal),
+    links.MCP_PATH + "/": Route(ALL_METHODS, mcp_answer, mcp_refusal),  # as some instructions spell it
     links.HUB_PATH: Route(("POST", "OPTIONS"), hub_answer, hub_refusal),
 }
-OPEN_ROUTES = {  # by the prefix of their paths
+PREFIX_ROUTES = {  # by the prefix of their paths
     links.SINCE_PATH: ROUTES[links.SINCE_PATH],
     links.REVIEW_PATH: Route(READ_METHODS, review_answer),
     links.EMBED_PATH + "/": Route(READ_METHODS, unknown_path_answer, embed_refusal),
 }
-NOWHERE = Route(EVERY_METHOD, unknown_path_answer)
-STORE_PATHS = frozenset({links.HUB_PATH})  # their answers wait for the disk
+NOWHERE = Route(ALL_METHODS, unknown_path_answer)
+STORE_PATHS = frozenset({links.HUB_PATH})  # their responses wait for the disk
 
 
 def route_of(path: str) -> Route:
     """The route of a path."""
-    below = (route for prefix, route in OPEN_ROUTES.items() if path.startswith(prefix))
-    return ROUTES.get(path) or next(below, NOWHERE)
+    by_prefix = (route for prefix, route in PREFIX_ROUTES.items() if path.startswith(prefix))
+    return ROUTES.get(path) or next(by_prefix, NOWHERE)
 
 
 def routed_answer(application: Application, request: Request, route: Route) -> Answer:
-    """What the handler answers. Raises HttpError: 400 for a bad `Host`, 404, 405."""
+    """The answer of the handler. Raises HttpError 400 for a bad `Host`, 404 and 405."""
     check_host(request)
     allow = ", ".join(route.methods)
     if route.methods and request.method not in route.methods:
@@ -413,23 +413,23 @@ def routed_answer(application: Application, request: Request, route: Route) -> A
 
 
 def bad_query_error(bad: BadQuery) -> HttpError:
-    """The error of a request whose parameters are wrong."""
-    wrong = "One parameter is" if bad.wrong_count == 1 else f"{bad.wrong_count} parameters are"
+    """The error for wrong parameters."""
+    subject = "One parameter is" if bad.wrong_count == 1 else f"{bad.wrong_count} parameters are"
     issues = [asdict(issue) for issue in bad.issues]
-    return HttpError(400, f"{wrong} wrong. See issues.", members={"issues": issues})
+    return HttpError(400, f"{subject} wrong. See issues.", members={"issues": issues})
 
 
 def check_host(request: Request) -> None:
-    """Raises HttpError 400 for a bad `Host`; HTTP/1.0 may do without one (RFC 9112 section 3.2)."""
-    host = request.header("host") or ""  # under ASGI, an absent one may be empty
+    """Raises HttpError 400 for a bad `Host`, or without one unless in HTTP/1.0 (RFC 9112 section 3.2)."""
+    host = request.header("host") or ""  # ASGI servers may send an empty one for an absent one
     if is_host(host) or (not host and request.environ.get("SERVER_PROTOCOL") != "HTTP/1.1"):
         return
-    wrong = "The Host header is repeated or not a host." if host else "The request has no Host header."
-    raise HttpError(400, wrong, members={"issues": [asdict(Issue(None, echo(host), wrong))]})
+    detail = "The Host header is repeated or not a host." if host else "The request has no Host header."
+    raise HttpError(400, detail, members={"issues": [asdict(Issue(None, echo(host), detail))]})
 
 
 def options_response(allow: str) -> Response:
-    """The allowed methods, for programs (Allow) and for browsers (the preflight of the Fetch standard)."""
+    """The allowed methods, for programs (Allow) and for browsers (preflight of the Fetch standard)."""
     fields = ("Access-Control-Allow-Headers", "If-None-Match, If-Modified-Since, Authorization, Content-Type")
     preflight = (("Access-Control-Allow-Methods", allow), fields, ("Access-Control-Max-Age", "86400"))
     return Response(204, (*representations.CORS, ("Allow", allow), *preflight), b"")
@@ -439,7 +439,7 @@ NO_SNIFFING = ("X-Content-Type-Options", "nosniff")
 
 
 def complete(request: Request, response: Response) -> Response:
-    """Add Content-Length (RFC 9110 section 8.6), unless status 204 or 304; drop the body for HEAD."""
+    """Add Content-Length unless the status is 204 or 304 (RFC 9110 section 8.6); drop the body for HEAD."""
     status, headers, body = response
     headers = (*headers, NO_SNIFFING)
     if status not in (204, 304):
@@ -453,26 +453,26 @@ HUB_ELSEWHERE = "the hub does not run on this instance"
 
 
 class HubEndpoint(Protocol):
-    """What requests need of a hub. Any thread."""
+    """The part of a hub that requests use. Any thread."""
 
     def answer(self, content_type: str | None, body: bytes) -> tuple[int, str, Headers]:
-        """Status, one line of text and more headers, in answer to a POST; waits for the disk."""
+        """The response to a POST: status, a line of text and more headers. Waits for the disk."""
 
     def trouble(self) -> str | None:
-        """Why subscriptions are not kept, None if they are."""
+        """The reason why subscriptions are not stored; None if they are."""
 
     def counts(self) -> dict[str, int]:
-        """Subscriptions and requests by state."""
+        """The numbers of subscriptions and requests by state."""
 
 
 class McpEndpoint(Protocol):
-    """What requests need of MCP. Any thread."""
+    """The part of MCP that requests use. Any thread."""
 
     def handle(self, method: str, get_header: GetHeader, body: bytes, toolbox: Toolbox) -> Response:
         """The response to a request."""
 
     def refusal(self, status: HTTPStatus, message: str, get_header: GetHeader) -> Response:
-        """The response to a request that was refused before it was handled."""
+        """The response to a request that is refused before `handle`."""
 
 
 class Application:
@@ -488,7 +488,7 @@ class Application:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The snapshot that is served now; a request takes it once."""
+        """The current snapshot; a request takes it once."""
         return self.reloader.snapshot
 
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -508,12 +508,12 @@ class Application:
         return lambda: complete(request, representations.resolved(make()))
 
     def refuse(self, environ: Environ, status: int, detail: str, headers: Headers = ()) -> Response:
-        """The response to a request that the server cannot hand over."""
+        """The response to a request that the server refuses before `respond`."""
         request, error = Request(environ), HttpError(status, detail, headers)
         return complete(request, route_of(request.path).refuse(self, request, error))
 
     def _guarded(self, request: Request, route: Route, make: Callable[[], Answer]) -> Answer:
-        """What `make` returns, or the response to what it raises."""
+        """The answer of `make`, or the error response to what it raises."""
         try:
             return make()
         except BadQuery as bad:

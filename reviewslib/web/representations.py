@@ -1,8 +1,8 @@
-"""Representations: the answer of a URL at one time, in each coding, and conditional requests for it.
+"""Representations: content codings, validators, negotiation and conditional requests.
 
-RFC 9110 is the source: sections 8.8 (validators), 12 (negotiation) and 13 (conditional requests); Werkzeug
-parses the fields. Everything here is a function of bytes and header values; this module knows no path, no
-data and no server.
+The source is RFC 9110, sections 8.8 (validators), 12 (negotiation) and 13 (conditional requests); Werkzeug
+parses the header fields. All functions are of bytes and header values; this module knows no path, no data and
+no server.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from werkzeug.http import http_date, parse_accept_header, parse_date, parse_etag
 # ---- Representations and responses ----
 
 Headers = tuple[tuple[str, str], ...]
-# The value of a request's header by its lower-case name: latin-1, without blanks around it (RFC 9110 section
-# 5.5), repeated ones joined by ", "; None without.
+# The value of a request header by its lower-case name: latin-1, stripped (RFC 9110 section 5.5), repeated
+# headers joined by ", "; None if absent.
 GetHeader = Callable[[str], str | None]
 Environ = dict[str, Any]  # of WSGI (PEP 3333)
-Body = bytes | list[memoryview]  # a list holds slices of documents that are in memory anyway
+Body = bytes | list[memoryview]  # a list has slices of documents, which are not copied
 
 JSON_TYPE = "application/json"
 HTML_TYPE = "text/html; charset=utf-8"
@@ -33,10 +33,10 @@ ATOM_TYPE = "application/atom+xml"
 XML_TYPE = "application/xml"
 ICON_TYPE = "image/svg+xml"
 LARGEST_BODY_BYTES = 64 * 1024  # of a request
-COMPRESSED_FROM_BYTES = 1024  # a smaller body takes one packet, compressed or not
-COMPRESSED_TO_BYTES = 1024 * 1024  # while a client waits
-FIXED_GZIP_LEVEL = 6  # at load
-COMPUTED_GZIP_LEVEL = 4  # while a client waits: 0.6 of the time for 100 reviews, 1 to 4% larger
+COMPRESSED_FROM_BYTES = 1024  # a smaller body fits one packet without compression
+COMPRESSED_TO_BYTES = 1024 * 1024  # of computed bodies, since a client waits
+FIXED_GZIP_LEVEL = 6
+COMPUTED_GZIP_LEVEL = 4  # takes 0.6 of the time of level 6 for 100 reviews; the result is 1 to 4% larger
 VARY_BY_CODING, VARY_BY_TYPE = "Accept-Encoding", "Accept, Accept-Encoding"  # values of `Vary`
 CACHEABLE = ("Cache-Control", "public, max-age=60")
 EXPOSED_HEADERS = "ETag, Last-Modified, Link, Retry-After"  # to web pages of other origins
@@ -51,11 +51,11 @@ class Response(NamedTuple):
     body: Body
 
 
-Answer = Response | Callable[[], Response]  # at once, or made on a worker thread because it takes time
+Answer = Response | Callable[[], Response]  # a function runs on a worker thread because it takes time
 
 
 def resolved(answer: Answer) -> Response:
-    """The response of an answer, made on this thread."""
+    """The response of an answer; a function is called on this thread."""
     return answer if isinstance(answer, Response) else answer()
 
 
@@ -65,25 +65,25 @@ def size_of(body: Body) -> int:
 
 
 def joined(body: Body) -> bytes:
-    """A body in one piece."""
+    """A body as bytes."""
     return body if isinstance(body, bytes) else b"".join(body)
 
 
 class Coding(NamedTuple):
-    """One content coding of a representation."""
+    """A representation in one content coding."""
 
     body: Body
-    tag: str  # the entity tag without its quotes
-    headers: Headers  # of answers that carry the body
+    tag: str  # the entity tag without quotes
+    headers: Headers  # of responses with the body
 
 
 class Representation(NamedTuple):
-    """The answer of one URL at one time. `gzip` is None for a body that is short or too large."""
+    """The content of a URL at one time. `gzip` is None for a body that is short or too large."""
 
     content_type: str
-    digest: str  # hexadecimal; the SHA-256 of the identity body, unless another one was given
+    digest: str  # hexadecimal; by default the SHA-256 of the identity body
     last_modified: int  # seconds since the epoch
-    headers: Headers  # of every answer, 304 included
+    headers: Headers  # of all responses, 304 included
     identity: Coding
     gzip: Coding | None
 
@@ -98,36 +98,36 @@ def represent(
     policy: Headers = (),
     digest: str = "",
 ) -> Representation:
-    """The representation of `body`, without gzip if `gzip_level` is None; `policy` goes with the body.
+    """The representation of `body`, without gzip if `gzip_level` is None; `policy` is sent with the body.
 
-    Its entity tags depend on nothing but the bytes, or on a `digest` that does. The gzip tag is derived from
-    the digest of the identity, so that a new zlib does not change it.
+    The entity tags depend only on `digest`, by default the SHA-256 of the body. The gzip tag is derived from
+    the same digest, so that a new zlib does not change it.
     """
     digest = digest or hashlib.sha256(joined(body)).hexdigest()
     caching = (("Last-Modified", http_date(last_modified)), CACHEABLE, ("Vary", vary))
     headers = (*caching, ("Link", link), *CORS) if link else (*caching, *CORS)
     content = ("Content-Type", content_type)
-    identity, packed = Coding(body, digest, (content, *policy)), None
+    identity, compressed = Coding(body, digest, (content, *policy)), None
     if gzip_level is not None and size_of(body) >= COMPRESSED_FROM_BYTES:
-        compressed = gzip.compress(joined(body), gzip_level, mtime=0)
-        packed = Coding(compressed, f"{digest}-gzip", (content, ("Content-Encoding", "gzip"), *policy))
-    return Representation(content_type, digest, last_modified, headers, identity, packed)
+        data = gzip.compress(joined(body), gzip_level, mtime=0)
+        compressed = Coding(data, f"{digest}-gzip", (content, ("Content-Encoding", "gzip"), *policy))
+    return Representation(content_type, digest, last_modified, headers, identity, compressed)
 
 
-# ---- Requests: which coding and type is preferred, and whether the client holds the representation ----
+# ---- Negotiation and conditional requests ----
 
-LONGEST_FIELD = 1000  # characters that are parsed; browsers send some 150, and MIMEAccept is quadratic
+LONGEST_FIELD = 1000  # characters that are parsed, since MIMEAccept is quadratic; browsers send some 150
 
 
 @lru_cache(maxsize=256)
 def accepts_gzip(accept_encoding: str) -> bool:
-    """Whether gzip is acceptable, and preferred no less than the plain bytes (section 12.5.3)."""
+    """Whether a client accepts gzip with no less weight than the identity (section 12.5.3)."""
     return parse_accept_header(accept_encoding[:LONGEST_FIELD]).best_match(("gzip", "identity")) == "gzip"
 
 
 @lru_cache(maxsize=256)
 def accepted_types(accept: str) -> MIMEAccept:
-    """The media ranges of `Accept` without their parameters, and the weight of each (section 12.5.1)."""
+    """The media ranges of `Accept` with their weights, without parameters (section 12.5.1)."""
     ranges = parse_accept_header(accept[:LONGEST_FIELD])
     return MIMEAccept([(media_range.partition(";")[0], weight) for media_range, weight in ranges])
 
@@ -154,16 +154,16 @@ def prefers_markdown(accept: str) -> bool:
 
 
 def date_seconds(field: str) -> float | None:
-    """A date in seconds since the epoch; None for an invalid one, which is ignored (section 13.1.3)."""
+    """A date in seconds since the epoch; None if invalid and so ignored (section 13.1.3)."""
     try:
         date = parse_date(field[:LONGEST_FIELD])
         return date.timestamp() if date else None
-    except OverflowError:  # of an absurd year or time zone
+    except OverflowError:  # an extreme year or time zone
         return None
 
 
 def held_coding(representation: Representation, chosen: Coding, get_header: GetHeader) -> Coding | None:
-    """The coding that the client holds; None if it holds none, or asks without a condition."""
+    """The coding that the client has cached; None if it has none, or sends no condition."""
     if field := get_header("if-none-match"):  # wins over If-Modified-Since (section 13.2.2)
         tags = parse_etags(field)
         codings = (chosen, representation.identity, representation.gzip)
@@ -173,7 +173,7 @@ def held_coding(representation: Representation, chosen: Coding, get_header: GetH
 
 
 def negotiated(representation: Representation, get_header: GetHeader) -> Response:
-    """The representation, or 304 when the client holds it in either coding."""
+    """A response with the representation, or 304 if the client has cached it in either coding."""
     chosen = representation.identity
     if representation.gzip and accepts_gzip(get_header("accept-encoding") or ""):
         chosen = representation.gzip

@@ -1,7 +1,7 @@
-"""A snapshot: everything that is served between two reloads, made of the data files in one go.
+"""Snapshots: everything that is served between two reloads, made from one state of the data files.
 
-Renders, hashes, compresses and dates the fixed representations, and keeps the dataset for computed ones. This
-module reads files; it knows no request and no socket. The time is an argument.
+A snapshot has all fixed representations, rendered, hashed, compressed and dated, and the dataset for computed
+ones. This module reads files; it knows no request and no socket. The time is an argument.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from reviewslib.web import embed, pages, representations
 from reviewslib.web.feeds import atom_feed, json_feed
 from reviewslib.web.representations import Headers, Representation, represent
 
-# ---- Data files: their bytes and the time of their last change ----
+# ---- Data files ----
 
 DATA_FILES = (REVIEWS_FILE, INSIGHTS_FILE)
 
 
 class Files(NamedTuple):
-    """The data files, each in one consistent state; times of changes are in seconds since the epoch."""
+    """The contents of the data files, and their last changes in seconds since the epoch."""
 
     reviews: bytes
     reviews_changed: float
-    insights: bytes | None  # None without such a file: the directory then dates its removal
-    insights_changed: float
+    insights: bytes | None  # None if the file is absent
+    insights_changed: float  # of the directory if the file is absent, since it may have been removed
 
 
 def read_files(directory: Path) -> Files:
@@ -73,12 +73,12 @@ PACKAGE = Path(str(resources.files("reviewslib")))  # contains the contract and 
 
 
 class ProgramFiles(NamedTuple):
-    """The files that come with the program and shape its answers."""
+    """The files of the program that shape its responses."""
 
     contract: Contract
     templates: Environment
-    policies: Mapping[str, Headers]  # security headers by path; those of HOME_PATH hold for every page
-    changed: float  # last change of any file, modules included; in seconds since the epoch
+    policies: Mapping[str, Headers]  # security headers by path; those of HOME_PATH apply to all pages
+    changed: float  # last change of any file, modules included, in seconds since the epoch
 
 
 def load_program_files(package: Path = PACKAGE) -> ProgramFiles:
@@ -93,11 +93,11 @@ def load_program_files(package: Path = PACKAGE) -> ProgramFiles:
     return ProgramFiles(shipped_contract(), environment, policies, max(map(last_change, files)))
 
 
-# ---- Snapshot: representations made at load, and a cache of computed ones ----
+# ---- Snapshots ----
 
-DIRECTORY, MARKDOWN = "directory", "markdown"  # keys beside paths: the JSON and the Markdown of `/`
-ComputedKey = tuple[str, str, bool]  # path, query string, whether gzip
-Bodies = dict[str, tuple[bytes, str, float]]  # by path: content, media type, change of its data files
+DIRECTORY, MARKDOWN = "directory", "markdown"  # keys for the JSON and the Markdown of `/`
+ComputedKey = tuple[str, str, bool]  # path, query string, whether gzip is accepted
+Bodies = dict[str, tuple[bytes, str, float]]  # by path: content, media type, last change of its data files
 
 
 class RepresentationCache:
@@ -106,32 +106,32 @@ class RepresentationCache:
     def __init__(self, most_bytes: int = 8 * 1024 * 1024):
         self._most_bytes = most_bytes
         self._bytes = 0
-        self._kept: dict[ComputedKey, Representation] = {}
+        self._entries: dict[ComputedKey, Representation] = {}
         self._lock = threading.Lock()  # for writers
 
     def get(self, key: ComputedKey) -> Representation | None:
         """The representation cached under `key`."""
-        return self._kept.get(key)
+        return self._entries.get(key)
 
     def get_or_make(self, key: ComputedKey, make: Callable[[], Representation]) -> Representation:
         """The representation cached under `key`, else the result of `make`, cached if it fits."""
-        if kept := self.get(key):
-            return kept
-        made = make()
-        bodies = [coding.body for coding in (made.identity, made.gzip) if coding]
-        own_bytes = sum(len(body) for body in bodies if isinstance(body, bytes))
-        cost_bytes = own_bytes + len(key[1]) + 2048  # headers, objects
+        if cached := self.get(key):
+            return cached
+        representation = make()
+        bodies = [coding.body for coding in (representation.identity, representation.gzip) if coding]
+        body_bytes = sum(len(body) for body in bodies if isinstance(body, bytes))
+        entry_bytes = body_bytes + len(key[1]) + 2048  # headers, objects
         with self._lock:
-            if self._bytes + cost_bytes > self._most_bytes:
-                self._kept, self._bytes = {}, 0
-            if cost_bytes <= self._most_bytes:
-                self._kept[key] = made
-                self._bytes += cost_bytes
-        return made
+            if self._bytes + entry_bytes > self._most_bytes:
+                self._entries, self._bytes = {}, 0
+            if entry_bytes <= self._most_bytes:
+                self._entries[key] = representation
+                self._bytes += entry_bytes
+        return representation
 
 
 class Snapshot(NamedTuple):
-    """All answers for one state of the data. Immutable except for `cache`."""
+    """All that is served for one state of the data. Immutable except for `cache`."""
 
     dataset: Dataset
     toolbox: Toolbox
@@ -143,16 +143,16 @@ class Snapshot(NamedTuple):
 def build_snapshot(
     program: ProgramFiles, files: Files, urls: ServiceUrls, previous: Snapshot | None, now: float
 ) -> Snapshot:
-    """The snapshot of `files`. Content that `previous` served keeps its Last-Modified. Raises BadData."""
+    """A snapshot of `files`. Content that `previous` has as well keeps its Last-Modified. Raises BadData."""
     dataset = load(program.contract, files.reviews, files.insights, urls)
     content = (dataset.reviews_json, dataset.insights_json)
     same = previous is not None and content == (previous.dataset.reviews_json, previous.dataset.insights_json)
     changed = max(program.changed, files.reviews_changed, files.insights_changed)
     modified = last_modified(changed, now, same, previous)
-    earlier = previous.fixed if previous else {}
+    previous_fixed = previous.fixed if previous else {}
     bodies, fixed = fixed_bodies(program, dataset, urls, files, modified), {}
     for path, (body, content_type, data_changed) in bodies.items():
-        before = earlier.get(path)
+        before = previous_fixed.get(path)
         same = before is not None and body == before.identity.body
         date = last_modified(max(program.changed, data_changed), now, same, before)
         link = topic_link_header(urls.base_url, path, bool(urls.hub)) if path in links.TOPIC_PATHS else ""
@@ -166,22 +166,22 @@ def build_snapshot(
 def fixed_bodies(
     program: ProgramFiles, dataset: Dataset, urls: ServiceUrls, files: Files, modified: int
 ) -> Bodies:
-    """The body of each fixed path, changed at 0 if no data file shapes it; `modified` dates the dataset."""
+    """The bodies of the fixed paths, without data files changed at 0; `modified` dates the dataset."""
     both, templates = max(files.reviews_changed, files.insights_changed), program.templates
     atom = atom_feed(dataset, urls, datetime.fromtimestamp(modified, UTC))
     contract = encode(served_contract(program.contract, dataset, urls))
-    told = pages.llms_text(templates, dataset, urls)
-    of_insights = both if files.insights is None else files.insights_changed  # counted, or read
+    markdown = pages.llms_text(templates, dataset, urls)
+    insights_changed = both if files.insights is None else files.insights_changed  # or counted from reviews
     return {
         links.REVIEWS_PATH: (dataset.reviews_json, representations.JSON_TYPE, both),
-        links.INSIGHTS_PATH: (dataset.insights_json, representations.JSON_TYPE, of_insights),
+        links.INSIGHTS_PATH: (dataset.insights_json, representations.JSON_TYPE, insights_changed),
         links.JSON_FEED_PATH: (json_feed(dataset, urls), representations.JSON_TYPE, both),
         links.ATOM_FEED_PATH: (atom, representations.ATOM_TYPE, both),
         links.CONTRACT_PATH: (contract, representations.JSON_TYPE, files.reviews_changed),
         links.HOME_PATH: (pages.html_page(templates, dataset, urls), representations.HTML_TYPE, both),
         DIRECTORY: (encode(urls.directory()), representations.JSON_TYPE, 0),
-        MARKDOWN: (told, representations.MARKDOWN_TYPE, both),
-        links.LLMS_PATH: (told, representations.TEXT_TYPE, both),
+        MARKDOWN: (markdown, representations.MARKDOWN_TYPE, both),
+        links.LLMS_PATH: (markdown, representations.TEXT_TYPE, both),
         links.SITEMAP_PATH: (pages.sitemap(dataset, urls), representations.XML_TYPE, files.reviews_changed),
         links.ROBOTS_PATH: (pages.robots_text(urls), representations.TEXT_TYPE, 0),
         links.BADGE_PATH: (embed.badge(templates, dataset), representations.ICON_TYPE, files.reviews_changed),
@@ -199,10 +199,10 @@ def served_contract(contract: Contract, dataset: Dataset, urls: ServiceUrls) -> 
 
 
 def last_modified(changed: float, now: float, same: bool, before: Snapshot | Representation | None) -> int:
-    """Since when content has been current, in seconds since the epoch; `same` if it equals that of `before`.
+    """The Last-Modified of content, in seconds since the epoch; `same` if it equals that of `before`.
 
     The date is not in the future (RFC 9110 section 8.8.2.1). It is later than that of the previous content,
-    even if the file is an old copy: otherwise a client that holds the previous content would get a wrong 304.
+    even if the file is an old copy: otherwise a client with the previous content would get a wrong 304.
     """
     date = int(min(changed, now))
     if before is None:
