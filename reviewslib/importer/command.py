@@ -47,7 +47,7 @@ from reviewslib.importer.exports import (
     read_google,
     refused,
 )
-from reviewslib.importer.merging import Merged, describe, entries_of, merge, some
+from reviewslib.importer.merging import Merged, entries_of, merge
 from reviewslib.importer.options import TEMPLATE, Options, parse
 from reviewslib.importer.state import DRAFT_FILE, STATE_FILE, State, Stored, encoded_state, read_state
 from reviewslib.links import ServiceUrls
@@ -199,7 +199,7 @@ def write_import(options: Options, stored: Stored, merged: Merged) -> State:
     append_lines(directory / SUPPRESSED_FILE, [*stored.suppressed, *merged.suppressed])
     append_lines(directory / REDACTED_FILE, [each.line for each in stored.redactions])
     if merged.overwritten:
-        files.write(copy_of_edited(directory, stored), (directory / REVIEWS_FILE).read_bytes())
+        files.write(directory / stored.edited_copy, (directory / REVIEWS_FILE).read_bytes())
     if is_changed:
         files.write(directory / DRAFT_FILE, encoded_state(state))
         files.write(directory / REVIEWS_FILE, reviews)
@@ -207,11 +207,6 @@ def write_import(options: Options, stored: Stored, merged: Merged) -> State:
     else:
         files.write(directory / STATE_FILE, encoded_state(state))
     return state
-
-
-def copy_of_edited(directory: Path, stored: Stored) -> Path:
-    """Where a reviews.json that was edited is kept."""
-    return directory / f"{REVIEWS_FILE}.edited-{stored.reviews_digest[:8]}"
 
 
 # ---- Import ----
@@ -231,14 +226,14 @@ def run(options: Options, contract: Contract) -> Iterator[Lines]:
     if options.drop and not given_files(options):
         yield [f"{options.drop} is empty"]
         return
-    options = completed_options(options, stored.state)
     if options.forget_settings:
         state = replace(stored.state, short_names=False, avatars=False, chosen=[], locations={}, headers={})
         stored = stored._replace(state=state)
+    options = completed_options(options, stored.state)
     stored, lines = _erase(options, stored)
     exports, skipped = read_exports(options, contract)
     merged = merge(stored, exports, options, contract)
-    lines += [*merged.report, *skipped, *_remarks(options, stored, merged)]
+    lines += [*merged.report, *skipped]
     yield from write_and_count(options, contract, stored, merged, lines)
 
 
@@ -281,9 +276,10 @@ def completed_options(options: Options, state: State) -> Options:
     return replace(
         options,
         zone=zone,
+        short_names=state.short_names if options.short_names is None else options.short_names,
         avatars=state.avatars or None if options.avatars is None else options.avatars,
         latest=utc_text(datetime.now(UTC) + TOLERANCE),
-        headers={} if options.forget_settings else state.headers,
+        headers=state.headers,
     )
 
 
@@ -306,22 +302,6 @@ def _erase(options: Options, stored: Stored) -> tuple[Stored, Lines]:
     copies = sorted(options.data.glob(f"{REVIEWS_FILE}.edited-*"))
     remarks += [f"{copy} may still have what was removed; delete it if so" for copy in copies]
     return stored._replace(suppressed=list(dict.fromkeys([*stored.suppressed, *lines]))), remarks
-
-
-def _remarks(options: Options, stored: Stored, merged: Merged) -> Iterator[str]:
-    """What the owner may want to know of settings and of changes by hand."""
-    business = stored.document.get("business", {}).get("name")
-    if not options.zone and any("T" in review["date"] for review in merged.document["reviews"]):
-        yield "times are in UTC; give the time zone of the business once, as --zone Europe/Berlin"
-    if options.name and business is not None:
-        yield f"--name has no effect: the business is called {business!r}; change it in {REVIEWS_FILE}"
-    if merged.overwritten:
-        file = copy_of_edited(options.data, stored)
-        changed = [describe(stored.reviews[id]) for id in merged.overwritten]
-        names = some(changed, is_verbose=options.verbose)
-        number = len(changed)
-        yield f"{REVIEWS_FILE} was edited; what exports say was written anew in {number} reviews: {names}"
-        yield f"  As it was, it is kept in {file}. Changes that last are made with --redact and --forget."
 
 
 # ---- Insights ----

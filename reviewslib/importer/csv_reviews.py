@@ -19,7 +19,6 @@ from dataclasses import replace
 from typing import Any
 
 from reviewslib.dataset.contract import Fault, quoted
-from reviewslib.dataset.strict_json import encode
 from reviewslib.dataset.text import fold
 from reviewslib.importer import cells
 from reviewslib.importer.cells import TABLES, BadRecord, DateFormat, clean, one_line
@@ -78,10 +77,8 @@ def read_csv(data: bytes, file: str, time: str, options: Options) -> Export:
         header.ask_source()
     if header.questions:
         raise NeedsDecision(*header.questions.values())
-    said = {record.key.native_id or encode([record.created, record.review]) for record in export.records}
-    export.doubled = len(export.records) - len(said)
     export.header, export.settings = header.key, header.to_remember(sources)
-    export.speaks = dict.fromkeys(sources & {*export.settings.complete}, time)
+    export.covers = dict.fromkeys(sources & {*export.settings.complete}, time)
     if unused := header.unused_columns():
         export.notes.append(f"{file}: columns that are not used: {', '.join(unused)}")
     return export

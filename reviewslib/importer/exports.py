@@ -85,6 +85,11 @@ class Key(NamedTuple):
     location: str = ""  # at Google
     resource_name: str = ""  # at Google
 
+    @property
+    def scope(self) -> str:
+        """The location or the source that an export may have completely."""
+        return self.location or self.source
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -108,9 +113,8 @@ class Export:
     failed: list[Fault] = field(default_factory=list)  # records that cannot be imported
     has_unknown: bool = False  # whether one of them does not even tell which review it is
     without_stars: list[str] = field(default_factory=list)  # authors
-    doubled: int = 0  # rows that say the same as another row of the table
     notes: list[str] = field(default_factory=list)
-    speaks: dict[str, str] = field(default_factory=dict)  # T by location or source that is here completely
+    covers: dict[str, str] = field(default_factory=dict)  # times by location or source that it has completely
     titles: dict[str, str] = field(default_factory=dict)  # of locations
     total: int | None = None  # reviews that all pages of the API have, as they say
     header: str = ""  # of a table
@@ -142,9 +146,9 @@ class Export:
         if damaged := sum(map(looks_damaged, texts)):
             letters = "letters look damaged (“BjÃ¸rn”) in"
             self.notes.append(f"{self.file}: {letters} {damaged} reviews; export them anew")
-        if self.has_unknown and self.speaks:
+        if self.has_unknown and self.covers:
             self.notes.append(f"{self.file} removes nothing, since a faulty record may be any review")
-            self.speaks = {}
+            self.covers = {}
 
 
 def _fault_of(record: Record, review: ReviewInFile, contract: Contract) -> str:
@@ -316,12 +320,11 @@ def in_future(file: str, time: str) -> BadData:
 
 def google_key(item: Object) -> Key:
     """What names a review of Takeout, or of the API if it has a `reviewId`. Raises BadRecord."""
-    name, native_id = _text(item, "name"), _text(item, "reviewId")
-    resource = RESOURCE_NAME.fullmatch(name)
-    if not (native_id or resource):
+    name, review_id = _text(item, "name"), _text(item, "reviewId")
+    if not (resource := RESOURCE_NAME.fullmatch(name)):
         raise BadRecord("it has no name of the form accounts/…/locations/…/reviews/…")
-    location, id_in_name = resource.groups() if resource else ("", "")
-    return Key("api" if native_id else "takeout", "google", native_id or id_in_name, location, name)
+    location, id_in_name = resource.groups()
+    return Key("api" if review_id else "takeout", "google", review_id or id_in_name, location, name)
 
 
 def google_record(item: Object, position: Fault, key: Key, time: str, options: Options) -> Record:
@@ -378,7 +381,7 @@ def _set_time_of_takeout(export: Export, pages: Sequence[Page], stamp: str, opti
     ]
     if stamp or options.complete:
         first = [page.locations for page in pages if page.name == FIRST_PAGE]
-        export.speaks |= dict.fromkeys(set[str]().union(*first), time)
+        export.covers |= dict.fromkeys(set[str]().union(*first), time)
 
 
 # ---- Complete pages of the API: said with --complete, of one command ----
@@ -399,4 +402,4 @@ def complete_pages(exports: Sequence[Export]) -> None:
             reason = f"they have {number} of {total} reviews"
             exports[0].notes.append(f"the pages of location {location} remove nothing: {reason}")
         elif not any(each.has_unknown for each in exports):
-            exports[0].speaks[location] = max(time, exports[0].speaks.get(location, ""))
+            exports[0].covers[location] = max(time, exports[0].covers.get(location, ""))

@@ -318,14 +318,6 @@ def test_a_reply_keeps_its_lines_and_is_no_text_of_the_customer() -> None:
     assert record.review["text"] is None  # some tools write the reply there, too
 
 
-def test_doubled_rows_are_counted(shop: Shop) -> None:
-    row = ["Ann", "5", "2024-01-02", "Good"]
-    path = shop.csv(row, row, ["Ann", "5", "2024-01-02", "Bad"], row)
-    shop.take(path, "--name", "B", "--source", "fb")
-    assert "the same as another row of its table: 2\n" in shop.output().out
-    assert len(shop.reviews) == 2
-
-
 # ---- Encoding and quotes ----
 
 
