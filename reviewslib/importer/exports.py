@@ -1,8 +1,8 @@
 """Exports of reviews: the content of a file, a folder or an archive becomes records.
 
-This module has what all formats share, and the formats of Google; CSV is in `csv_reviews.py`. Nothing is
-guessed: what a file leaves open is a question, which names the flag that answers it. This module is pure: it
-opens no file, reads no clock and does not know which reviews are stored.
+This module has what all formats share, and the formats of Google; `csv_reviews.py` has CSV. Nothing is
+guessed: what a file leaves open is a question to the owner. This module is pure: it opens no file, reads no
+clock and does not know which reviews are stored.
 
 Sections: Questions - Records - What is no export - Google - Complete pages
 """
@@ -22,50 +22,36 @@ from reviewslib.dataset.contract import BadData, Contract, Fault, quoted
 from reviewslib.dataset.reviews import LARGEST_REVIEW_BYTES, review_violations
 from reviewslib.dataset.strict_json import Json, NotJson, Object, decode, encode
 from reviewslib.files import Member
-from reviewslib.importer.cells import (
-    TABLES,
-    BadRecord,
-    DateFormat,
-    clean,
-    looks_damaged,
-    one_line,
-    original,
-    read_date,
-    utc_text,
-)
+from reviewslib.importer import cells
+from reviewslib.importer.cells import FORMATS, BadRecord, DateFormat, clean, one_line, utc_text
 from reviewslib.importer.options import Options, TableSettings
 
 # ---- Questions: what only the owner can decide ----
 
 
-class Question(NamedTuple):
-    """A question in lines, and the flags that answer it; YOUR in them stands for words of the owner."""
-
-    lines: Sequence[str]
-    flags: Sequence[tuple[str, str]] = ()
-    file: str = ""  # the only one that it is about
-
-
 class NeedsDecision(ValueError):
-    """Nothing is imported before the owner answers `questions`."""
+    """Nothing is imported before the owner has answered a question.
 
-    def __init__(self, *questions: Question):
-        super().__init__(*questions)
-        self.questions = questions
+    `flags` answer it; YOUR in them stands for words of the owner. `file` is the only file that it is about.
+    """
+
+    def __init__(self, lines: Sequence[str], *flags: tuple[str, str], file: str = ""):
+        super().__init__(*lines)
+        self.flags, self.file = flags, file
 
     def lines(self) -> list[str]:
-        """The lines of all questions."""
-        return [line for question in self.questions for line in question.lines]
+        """The question, for a terminal."""
+        return [*self.args]
 
 
-MOST_SHOWN = 50  # lines of what a question lists
+MOST_LISTED = 50  # lines of a question
 
 
-def listed(seen: Iterable[object]) -> list[str]:
-    """The lines of what was seen, indented, the rest counted."""
-    lines = [f"  {each}" for each in seen]
-    rest = len(lines) - MOST_SHOWN
-    return [*lines[:MOST_SHOWN], f"  and {rest} more"] if rest > 0 else lines
+def listed(items: Iterable[object]) -> list[str]:
+    """The items as indented lines; of many, the number of the rest."""
+    lines = [f"  {item}" for item in items]
+    rest = len(lines) - MOST_LISTED
+    return [*lines[:MOST_LISTED], f"  and {rest} more"] if rest > 0 else lines
 
 
 # ---- Records: the reviews of an export, and what keeps others from being imported ----
@@ -141,9 +127,11 @@ class Export:
         if len(self.failed) > MOST_FAILED * total and (len(self.failed) >= LEAST_FAILED or not valid):
             lines = [f"{self.file}: {len(self.failed)} of {total} records are faulty, more than a tenth:"]
             advice = "Correct the file, or export it anew."
-            raise NeedsDecision(Question([*lines, *listed(self.failed), advice], file=self.file))
-        texts = (f"{each.review['author']}{each.review.get('text')}" for each in self.records if each.review)
-        if damaged := sum(map(looks_damaged, texts)):
+            raise NeedsDecision([*lines, *listed(self.failed), advice])
+        reviews = (record.review for record in self.records if record.review)
+        if damaged := sum(
+            cells.looks_damaged(f"{review['author']}{review.get('text')}") for review in reviews
+        ):
             letters = "letters look damaged (“BjÃ¸rn”) in"
             self.notes.append(f"{self.file}: {letters} {damaged} reviews; export them anew")
         if self.has_unknown and self.covers:
@@ -332,13 +320,13 @@ def google_record(item: Object, position: Fault, key: Key, time: str, options: O
     reply = _member(item, "reviewReply", dict)
     dates = DateFormat(options.latest_day, is_utc=True)
     created, updated, replied = (
-        read_date(_text(holder, name), dates)
+        cells.read_date(_text(holder, name), dates)
         for holder, name in ((item, "createTime"), (item, "updateTime"), (reply, "updateTime"))
     )
     if ":" not in created:
         raise BadRecord(f"createTime is {quoted(item.get('createTime'))} and not a moment")
-    text, answer = original(_text(item, "comment")), original(_text(reply, "comment"))
-    rating = TABLES["stars"].get(_text(item, "starRating").lower())
+    text, answer = cells.original(_text(item, "comment")), cells.original(_text(reply, "comment"))
+    rating = FORMATS["stars"].get(_text(item, "starRating").lower())
     review: ReviewInFile = {
         "author": _author(item),
         "rating": rating,

@@ -22,7 +22,7 @@ from reviewslib.dataset.strict_json import Json
 from reviewslib.dataset.text import fold
 from reviewslib.importer.cells import in_zone
 from reviewslib.importer.erasure import redacted, suppressed_ids, words_to_redact
-from reviewslib.importer.exports import Export, NeedsDecision, Question, Record, ReviewInFile, listed
+from reviewslib.importer.exports import Export, NeedsDecision, Record, ReviewInFile, listed
 from reviewslib.importer.identity import (
     Register,
     author_digest,
@@ -87,7 +87,7 @@ def _name_of_business(stored: Stored, locations: Locations, options: Options) ->
         *listed(sorted(titles)),
         "Give its name once.",
     ]
-    raise NeedsDecision(Question(lines, [("--name", "YOUR BUSINESS")]))
+    raise NeedsDecision(lines, ("--name", "YOUR BUSINESS"))
 
 
 # ---- Locations: each may be a business of its own ----
@@ -135,7 +135,7 @@ def choose_locations(
         )
         question = "Which locations are to be imported? Each may be a business of its own:"
         advice = "Name the locations to publish with --location, by number or title. The choice is kept."
-        raise NeedsDecision(Question([question, *listed(lines), advice], [("--location", "YOUR")]))
+        raise NeedsDecision([question, *listed(lines), advice], ("--location", "YOUR"))
     others = in_exports.keys() - chosen
     notes = [
         f"not imported: {in_exports[location]} reviews of location {location} {titles.get(location, '')!r}, "

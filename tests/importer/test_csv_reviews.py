@@ -10,7 +10,7 @@ from export_lab import HEADER, ROW, ZONE, Shop, table, written
 
 from reviewslib.dataset.contract import BadData
 from reviewslib.importer import command
-from reviewslib.importer.cells import TABLES
+from reviewslib.importer.cells import FORMATS
 from reviewslib.importer.command import EXIT_BAD_DATA, EXIT_SUCCESS
 from reviewslib.importer.csv_reviews import read_csv
 from reviewslib.importer.exports import Export, NeedsDecision
@@ -76,7 +76,7 @@ TOOLS = {
 }
 
 
-@pytest.mark.parametrize("tool", TABLES["header_sets"])
+@pytest.mark.parametrize("tool", FORMATS["header_sets"])
 def test_the_header_of_a_known_tool_needs_no_map(shop: Shop, tool: str) -> None:
     header, row, (id, *said) = TOOLS[tool]
     source = ["--source", "web"] if said[4] == "web" else []
@@ -86,7 +86,7 @@ def test_the_header_of_a_known_tool_needs_no_map(shop: Shop, tool: str) -> None:
     assert [*(review[key] for key in ("author", "rating", "date", "text", "source")), reply["text"]] == said
     assert id in (None, review["id"])
     assert b"b.example" not in shop.files()["reviews.json"]
-    assert TABLES["header_sets"][tool]["evidence"]
+    assert FORMATS["header_sets"][tool]["evidence"]
 
 
 def test_the_template_is_imported_as_it_is(shop: Shop) -> None:
@@ -157,7 +157,7 @@ def test_of_an_unknown_header_nothing_is_guessed(shop: Shop, monkeypatch: pytest
     assert command.main() == EXIT_BAD_DATA
     told = shop.output().err
     assert told.startswith(
-        f"{path}: the header is unknown. Its columns are:\n"
+        f"{path}: the header is unknown.\nIts columns are:\n"
         '  "Author name", such as "Ann"\n  "Stars", such as "5"\n  "Date", such as "2024-01-02"\n'
         '  "Text", such as "Good"\n  "Hidden", such as "yes"\n  "", such as "x"\n'
     )
@@ -176,9 +176,9 @@ def test_of_an_unknown_header_nothing_is_guessed(shop: Shop, monkeypatch: pytest
 
 
 OPEN = {
-    "who,mark,day": "the header is unknown. Its columns are:",
-    "who,mark,day,who": 'not exactly one column is called "who". Its columns are:',
-    "who,mark,on": 'not exactly one column is called "day". Its columns are:',
+    "who,mark,day": "the header is unknown.",
+    "who,mark,day,who": 'not exactly one column is called "who".',
+    "who,mark,on": 'not exactly one column is called "day".',
 }
 
 
@@ -229,24 +229,26 @@ def test_what_was_said_of_a_header_is_remembered_for_it_alone(shop: Shop) -> Non
         shop.run(written(later, table("Who Mark On", *(["Cy", "8", date] for date in dates))))
         == EXIT_BAD_DATA
     )
-    seen = "\n  ".join(["are not mdy, as those of earlier tables with this header:", *dates[:5]])
-    assert f"{seen}\nSay which" in shop.output().err
+    seen = "\n  ".join(["is the day or the month first in these dates?", *dates[:5]])
+    assert f"{seen}\nAnswer dmy or mdy." in shop.output().err
     shop.take(first, "--source", "other")  # a flag wins, and replaces what was remembered
     assert shop.state["headers"]["who,mark,on"]["source"] == "other"
     shop.take("--forget-settings")
     assert shop.run(first) == EXIT_BAD_DATA
 
 
-def test_all_that_is_missing_is_asked_at_once(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_questions_about_a_file_come_together_with_a_command_for_it(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SUDO_USER", "ann")
-    one = shop.file("a.csv", table("Customer Stars When", ["Ann", "8", "05/03/2024"]))
-    other = shop.file("b.csv", table("author rating date", ["Bo", "8", "05/03/2024"]))
-    monkeypatch.setattr(sys, "argv", ["import", str(one), str(other), "--data", str(shop.data)])
+    open_file = shop.file("a.csv", table("author rating date", ["Bo", "8", "05/03/2024"]))
+    other = shop.file("b.csv", table("Customer Stars When", ["Ann", "8", "05/03/2024"]))
+    monkeypatch.setattr(sys, "argv", ["import", str(open_file), str(other), "--data", str(shop.data)])
     assert command.main() == EXIT_BAD_DATA
-    copy, first, second = shop.output().err.splitlines()[-3:]
+    copy, line = shop.output().err.splitlines()[-2:]
     assert copy == "Copy this, and put your own words where it says YOUR:"
-    assert first.startswith(f"sudo {sys.executable} -m ") and "--map" in first and str(other) not in first
-    assert second.endswith("b.csv --data " + f"{shop.data} --date-order YOUR --scale YOUR --source YOUR")
+    program = f"sudo {sys.executable} -m reviewslib.importer.command {open_file} --data {shop.data}"
+    assert line == f"{program} --date-order YOUR --scale YOUR --source YOUR"
 
 
 # ---- Rows ----
@@ -364,7 +366,7 @@ START = b"author,rating,date,text\nAnn,5,2024-01-02,"
 SPREADSHEET = ' line 2: a spreadsheet has damaged the id "1e+9"; export it anew'
 REFUSED = {
     b"\n": ": it is empty",
-    b"Dear Ann,\nhello": ': no export that is known, and no table; it begins with "Dear Ann"',
+    b"Dear Ann,\nhello": ': not a known export, and not a table; it begins with "Dear Ann"',
     b"id,author,rating,date\n1e+9,A,5,1.1.24": SPREADSHEET,
     b'author,rating,"date\nAnn,5,2024-01-02\n': QUOTE.format(1, "1 more line"),
     START + b'"Good\nBo,4,2024-01-02,Fine\n': QUOTE.format(2, "1 more line"),
