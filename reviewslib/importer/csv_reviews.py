@@ -39,7 +39,6 @@ from reviewslib.importer.options import NO_COLUMN, REQUIRED, TEMPLATE, TO_ANSWER
 
 DATES = ("date", "reply_date")
 DAMAGED_ID = re.compile(r"[0-9]+(?:[.,][0-9]+)?E\+[0-9]+|#{3,}", re.IGNORECASE)
-SEPARATOR_LINE = re.compile(r'\s*"?sep=([,;\t|])"?[ \r]*\n', re.IGNORECASE)  # Excel's
 
 
 def read_csv(data: bytes, file: str, time: str, options: Options) -> Export:
@@ -221,11 +220,11 @@ REMEMBERED = "The answer is remembered for tables with this header."
 
 # ---- Rows ----
 
-TEXTS = ("text", "reply", "title")
+TEXTS = ("text", "reply", "title")  # fields whose line breaks are kept
 
 
 def plain_text(markup: str) -> str:
-    """HTML as text; the time grows as the length does."""
+    """HTML as text, in linear time."""
     return html.unescape(re.sub(r"<[^<>]*>", "", re.sub(r"(?i)<br ?/?>|</p>", "\n", markup)))
 
 
@@ -237,71 +236,70 @@ def table_record(
     formats: Mapping[str, DateFormat],
     settings: TableSettings,
 ) -> Record:
-    """A row; one without stars has no content. Raises BadRecord and UnknownScale."""
+    """The record of a row; without content if the row has no stars. Raises BadRecord and UnknownScale."""
     created, replied = (cells.read_date(fields.get(name, ""), formats[name]) for name in DATES)
     for value, reason in ((fields["author"], "no author"), (created, "no date")):
         if not value:
             raise BadRecord(reason)
-    review: ReviewInFile = {
-        "author": fields["author"],
-        "rating": cells.read_stars(fields["rating"], int(settings.scale or 0)),
-    }
+    rating = cells.read_stars(fields["rating"], int(settings.scale or 0))
+    review: ReviewInFile = {"author": fields["author"], "rating": rating}
     review |= {name: fields[name] or None for name in ("text", "source_url") if name in fields}
     if (title := fields.get("title")) and not (review.get("text") or "").startswith(title):
         review["text"] = "\n\n".join(filter(None, (title, review.get("text"))))
     if "reply" in fields:
         reply = fields["reply"] if is_published(fields.get("reply_status", "yes")) else ""
         review["owner_reply"] = {"text": reply} if reply else None
-        if reply and review.get("text") == reply:
+        if reply and review.get("text") == reply:  # some tools write the reply there, too
             review["text"] = None
     if "status" in fields:
         review["verified"] = None if is_published(fields["status"]) else False
-    return Record(position, key, time, review if review["rating"] else None, created, replied=replied)
+    return Record(position, key, time, review if rating else None, created, replied=replied)
 
 
 def is_published(status: str) -> bool:
-    """Whether a tool says that it shows what has this status."""
+    """Whether a tool shows what has this status."""
     return status.lower() in FORMATS["published"]
 
 
 # ---- Encoding and quotes ----
 
-# What letters of other encodings are in cp1252: signs in words, capitals behind small letters, “š” for “ö”.
+# How other encodings look if they are read as cp1252: signs inside words, capitals after small letters.
 IMPROBABLE = re.compile("|".join(FORMATS["improbable_in_cp1252"]))
 MOST_IMPROBABLE = 0.05  # of the characters beyond ASCII
 
 
 def _csv_text(data: bytes, export: Export) -> str:
-    """The text of a file in UTF-16 with a byte order mark, UTF-8, or what can be cp1252. Raises BadData."""
+    """The text of a file in UTF-8, UTF-16 with a byte order mark, or probably cp1252. Raises BadData."""
     try:
         return data.decode("utf-16" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig")
     except UnicodeError:
         text = data.decode("cp1252", "replace")
-    improbable = [found.start() for found in IMPROBABLE.finditer(text)]
+    improbable = [match.start() for match in IMPROBABLE.finditer(text)]
     if len(improbable) > MOST_IMPROBABLE * sum(not character.isascii() for character in text):
-        seen = one_line(text[max(0, improbable[0] - 10) : improbable[0] + 10])
-        reason = f"not UTF-8, and its letters look damaged (“{seen}”); save it as “CSV UTF-8”"
+        excerpt = one_line(text[max(0, improbable[0] - 10) : improbable[0] + 10])
+        reason = f"not UTF-8, and its letters look damaged (“{excerpt}”); save it as “CSV UTF-8”"
         raise refused(export.file, reason)
-    advice = "if letters are wrong, save it as CSV UTF-8"
+    advice = "if letters are wrong, save it as “CSV UTF-8”"
     export.notes.append(f"{export.file}: not UTF-8; read as cp1252; {advice}")
     return text
 
 
 def _rows(text: str, file: str) -> list[tuple[int, list[str]]]:
-    """Each row in which anything stands, with the number of its first line. Raises BadData."""
-    if declared := SEPARATOR_LINE.match(text):
-        text = "\n" + text[declared.end() :]
+    """The rows that are not empty, with the numbers of their first lines. Raises BadData."""
     lines = list(io.StringIO(text, newline=""))
-    delimiter = declared[1] if declared else max(",;\t", key=next(filter(str.strip, lines), "").count)
-    csv.field_size_limit(len(text) + 1)  # so that a quote that swallows the file is told as such
+    delimiter = max(",;\t", key=next(filter(str.strip, lines), "").count)
+    csv.field_size_limit(len(text) + 1)  # an unclosed quote makes a cell of any length
     reader = csv.reader(lines, delimiter=delimiter)
     rows, first_line = list[tuple[int, list[str]]](), 1
     for row in reader:
-        if reader.line_num > first_line:
-            width = len(rows[0][1]) if rows else len(row)
-            _refuse_open_quote(
-                row, width, lines[first_line - 1 : reader.line_num], delimiter, file, first_line
-            )
+        width = len(rows[0][1]) if rows else len(row)
+        row_lines = lines[first_line - 1 : reader.line_num]
+        if len(row_lines) > 1 and not _is_row(row_lines, delimiter, width):
+            breaks = [len(re.findall(r"\r\n?|\n", cell)) for cell in row]
+            quote_line = first_line + sum(breaks[: breaks.index(max(breaks))])
+            number = f"the {reader.line_num - quote_line} line(s) below"
+            reason = f'a quote opens here and takes {number} into its cell; close it, or write "" for a quote'
+            raise refused(f"{file} line {quote_line}", reason)
         rows += [(first_line, row)] if any(map(str.strip, row)) else []
         first_line = reader.line_num + 1
     if not rows:
@@ -309,17 +307,8 @@ def _rows(text: str, file: str) -> list[tuple[int, list[str]]]:
     return rows
 
 
-def _refuse_open_quote(
-    row: Sequence[str], width: int, lines: Sequence[str], delimiter: str, file: str, line: int
-) -> None:
-    """Raise BadData if a quote that is not closed makes one row, which begins at `line`, of these lines."""
+def _is_row(lines: Sequence[str], delimiter: str, width: int) -> bool:
+    """Whether a strict parser reads the lines as one row of this many cells."""
     with suppress(csv.Error):
-        list(csv.reader(lines, delimiter=delimiter, strict=True))
-        if len(row) == width:
-            return
-    breaks = [len(re.findall(r"\r\n?|\n", cell)) for cell in row]
-    before = sum(breaks[: breaks.index(max(breaks))])
-    others = len(lines) - before - 1
-    number = f"{others} more line{'s' if others > 1 else ''}"
-    reason = f'a quote opens here and takes {number} into one cell; close it, or write "" for a quote'
-    raise refused(f"{file} line {line + before}", reason)
+        return [len(row) for row in csv.reader(lines, delimiter=delimiter, strict=True)] == [width]
+    return False

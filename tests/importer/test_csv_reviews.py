@@ -98,10 +98,10 @@ def test_the_template_is_imported_as_it_is(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("url", ["Source URL", "source-url", "source_url"])
-@pytest.mark.parametrize(("sign", "first"), [(",", ""), (";", ""), ("|", "sep=|\n"), (",", '"SEP=,"\r\n')])
-def test_the_template_is_known_in_any_case_and_below_excels_line(url: str, sign: str, first: str) -> None:
+@pytest.mark.parametrize("sign", [",", ";", "\t"])
+def test_the_template_is_recognized_in_any_case_and_with_each_delimiter(url: str, sign: str) -> None:
     text = f"Author;RATING;date;{url};source;\nAnn;5;2024-01-02;https://a.example/1;fb;\n".replace(";", sign)
-    (record,) = read(first + text).records
+    (record,) = read(text).records
     assert record.review and record.review["source_url"] == "https://a.example/1"
 
 
@@ -262,8 +262,8 @@ FAULTY = {
 }
 
 
-def test_a_faulty_row_has_the_number_of_its_line_also_below_the_line_of_excel() -> None:
-    export = read("\n".join(["sep=;", "author;rating;date", "Ann  Roe;5;2024-01-02", *FAULTY]), source="fb")
+def test_a_faulty_row_is_named_with_the_number_of_its_line() -> None:
+    export = read("\n".join(["", "author;rating;date", "Ann  Roe;5;2024-01-02", *FAULTY]), source="fb")
     assert [str(each) for each in export.failed] == [
         f"a.csv line {line}: {reason}" for line, reason in enumerate(FAULTY.values(), 4)
     ]
@@ -337,7 +337,7 @@ def test_csv_is_read_in_each_encoding(encoding: str) -> None:
     export = read(text.encode(encoding))
     review = export.records[0].review or {}
     assert (review["author"], review["text"]) == ("Åse", 'Très "bien"\nici')
-    advice = "a.csv: not UTF-8; read as cp1252; if letters are wrong, save it as CSV UTF-8"
+    advice = "a.csv: not UTF-8; read as cp1252; if letters are wrong, save it as “CSV UTF-8”"
     assert export.notes == ([advice] if encoding == "cp1252" else [])
 
 
@@ -360,7 +360,7 @@ def test_a_review_of_many_lines_does_not_stop_its_table() -> None:
     assert other.review and other.review["text"] == "Wow said I"
 
 
-QUOTE = ' line {}: a quote opens here and takes {} into one cell; close it, or write "" for a quote'
+QUOTE = ' line {}: a quote opens here and takes the {} into its cell; close it, or write "" for a quote'
 DAMAGED = ": not UTF-8, and its letters look damaged (“{}”); save it as “CSV UTF-8”"
 START = b"author,rating,date,text\nAnn,5,2024-01-02,"
 SPREADSHEET = ' line 2: a spreadsheet has damaged the id "1e+9"; export it anew'
@@ -368,11 +368,11 @@ REFUSED = {
     b"\n": ": it is empty",
     b"Dear Ann,\nhello": ': not a known export, and not a table; it begins with "Dear Ann"',
     b"id,author,rating,date\n1e+9,A,5,1.1.24": SPREADSHEET,
-    b'author,rating,"date\nAnn,5,2024-01-02\n': QUOTE.format(1, "1 more line"),
-    START + b'"Good\nBo,4,2024-01-02,Fine\n': QUOTE.format(2, "1 more line"),
-    START + b'"Good\nBo,4,2024-01-02,Fine\nCy,4,2024-01-02,"Fine"\n': QUOTE.format(2, "2 more lines"),
-    START + b'"Good\nand far\nBo,4,2024-01-02,"Fine, so",x\n': QUOTE.format(2, "2 more lines"),
-    START + b'"Good\nBo,4,2024-01-02,Fine",x\n': QUOTE.format(2, "1 more line"),
+    b'author,rating,"date\nAnn,5,2024-01-02\n': QUOTE.format(1, "1 line(s) below"),
+    START + b'"Good\nBo,4,2024-01-02,Fine\n': QUOTE.format(2, "1 line(s) below"),
+    START + b'"Good\nBo,4,2024-01-02,Fine\nCy,4,2024-01-02,"Fine"\n': QUOTE.format(2, "2 line(s) below"),
+    START + b'"Good\nand far\nBo,4,2024-01-02,"Fine, so",x\n': QUOTE.format(2, "2 line(s) below"),
+    START + b'"Good\nBo,4,2024-01-02,Fine",x\n': QUOTE.format(2, "1 line(s) below"),
     b"a\x81": DAMAGED.format("a\ufffd"),
     b"abcdefghijklm\x81nopqrstuvwxyz": DAMAGED.format("defghijklm\ufffdnopqrstuv"),
     "author\nПривет".encode("cp1251"): DAMAGED.format("author Ïðèâåò"),
