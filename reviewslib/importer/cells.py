@@ -1,6 +1,6 @@
 """What one value of an export says: clean text, a day or a moment, stars.
 
-The words for months and stars are data (`exports.json`). This module is pure; it knows no file, no format and
+The words for months and stars are data (`formats.json`). This module is pure; it knows no file, no format and
 no review, and raises BadRecord for what it cannot read.
 """
 
@@ -20,7 +20,7 @@ from reviewslib.dataset.contract import quoted
 from reviewslib.dataset.strict_json import SURROGATE, decode
 from reviewslib.dataset.text import canonically_ordered, fold
 
-TABLES = decode((resources.files(__package__) / "exports.json").read_bytes())
+FORMATS = decode((resources.files(__package__) / "formats.json").read_bytes())
 
 
 class BadRecord(ValueError):
@@ -69,8 +69,8 @@ HOUR = re.compile(
 )
 EARLIEST_DAY = "1990"  # no review is older
 LONGEST_DATE = 60  # characters
-MONTHS = {word: number for number, words in enumerate(TABLES["months"], 1) for word in words.split()}
-BETWEEN = set(TABLES["between_days_and_months"])
+MONTHS = {word: number for number, words in enumerate(FORMATS["months"], 1) for word in words.split()}
+BETWEEN = set(FORMATS["between_days_and_months"])
 
 
 class DateFormat(NamedTuple):
@@ -165,8 +165,8 @@ def allowed_orders(texts: Iterable[str]) -> tuple[set[str], list[str]]:
 # ---- Stars: of five ----
 
 NUMBER = re.compile(
-    rf"([0-9]{{1,3}}(?:[.,][0-9]{{1,9}})?) *(%|(?:{TABLES['star_bounds']}) *(5|10|100)\b)?"
-    rf" *(?:{TABLES['star_units']})?"
+    rf"([0-9]{{1,3}}(?:[.,][0-9]{{1,9}})?) *(%|(?:{FORMATS['star_bounds']}) *(5|10|100)\b)?"
+    rf" *(?:{FORMATS['star_units']})?"
 )
 DRAWN = re.compile("(★{1,5})(☆*)")
 
@@ -177,7 +177,7 @@ def read_stars(text: str, scale: int) -> float | None:
     `scale` is the best rating, 0 if unknown; more than five is then UnknownScale. Raises BadRecord.
     """
     most, folded = scale or 5, fold(text)
-    if word := TABLES["stars"].get(folded):
+    if word := FORMATS["stars"].get(folded):
         return int(word)
     drawn = DRAWN.fullmatch(text.replace("\N{VARIATION SELECTOR-16}", "").replace("⭐", "★"))
     if drawn and (not drawn[2] or len(drawn[0]) == 5):

@@ -3,7 +3,7 @@
 Here files are read and written; what an export looks like is the subject of `exports.py`, what follows from
 it of `merging.py`. Nothing is fetched. The daemon does not import this module: it sees that a file changed.
 
-Sections: Exports - Data directory - Import - Insights - Command line
+Sections: Reading - Data directory - Import - Insights - Command line
 """
 
 from __future__ import annotations
@@ -42,12 +42,11 @@ from reviewslib.importer.exports import (
     WANTED,
     Export,
     NeedsDecision,
-    Question,
     complete_pages,
     read_google,
     refused,
 )
-from reviewslib.importer.merging import Merged, describe, entries_of, merge, some
+from reviewslib.importer.merging import Merged, entries_of, merge
 from reviewslib.importer.options import TEMPLATE, Options, parse
 from reviewslib.importer.state import DRAFT_FILE, STATE_FILE, State, Stored, encoded_state, read_state
 from reviewslib.links import ServiceUrls
@@ -56,80 +55,66 @@ EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA, EXIT_STOPPED = 0, 1, 78, 130  # argpa
 Lines = list[str]  # of the report
 TOLERANCE = timedelta(days=1)  # for dates in the future
 
-# ---- Exports: files, folders and archives, of which only what is needed is read ----
+# ---- Reading: files, folders and archives, of which only what is needed is read ----
 
 
 def read_exports(options: Options, contract: Contract) -> tuple[list[Export], Lines]:
-    """What the files say, and what was left out of a drop folder.
-
-    Raises BadData, and NeedsDecision with all that the owner has to decide about single files.
-    """
-    exports, questions, skipped = list[Export](), list[Question](), Lines()
-    for path in dict.fromkeys(given_files(options)):
+    """The exports of a command, and what was skipped in a drop folder. Raises BadData and NeedsDecision."""
+    exports, skipped = list[Export](), Lines()
+    for path in dict.fromkeys(paths_to_read(options)):
         try:
             export = _read_export(path, options)
             export.check(contract)
             exports.append(export)
-        except NeedsDecision as fault:
-            questions += fault.questions
-            skipped += _skipped(path, fault.questions, options.data)
-        except BadData as fault:
+        except (BadData, NeedsDecision) as fault:
             if not options.drop:
                 raise
-            skipped += [f"skipped: {line}" for line in fault.lines()]
-    if questions and not options.drop:
-        raise NeedsDecision(*questions)
+            lines = fault.lines()
+            if isinstance(fault, NeedsDecision):
+                advice = "; import it once by hand" if fault.flags else ""
+                lines = [lines[0].rstrip(".:") + advice]
+            skipped += [f"skipped: {line}" for line in lines]
     if not exports and (options.files or options.drop):
-        raise NeedsDecision(Question([*skipped, "There is nothing to import."]))
+        raise NeedsDecision([*skipped, "There is nothing to import."])
     if options.complete:
         complete_pages(exports)
     return exports, skipped
 
 
-def given_files(options: Options) -> Sequence[Path]:
+def paths_to_read(options: Options) -> Sequence[Path]:
     """The files of the command, or all in the drop folder except hidden ones."""
     if not options.drop:
         return options.files
     return [path for path in sorted(options.drop.iterdir()) if not path.name.startswith(".")]
 
 
-def _skipped(path: Path, questions: Sequence[Question], data: Path) -> Iterator[str]:
-    """What is open about a file in a drop folder, and the commands that answer it."""
-    asked = "; ".join(each.lines[0].removeprefix(f"{path}: ").rstrip(".:") for each in questions)
-    yield f"skipped: {path}: {asked}"
-    for command in commands_to_copy([str(path), "--data", str(data)], questions):
-        yield f"  Explain it once: {command}"
-
-
 def _read_export(path: Path, options: Options) -> Export:
-    """What a file or a folder says. Raises BadData and NeedsDecision."""
-    symlinks = [path] if path.is_symlink() else []
+    """The export in a file or a folder. Raises BadData and NeedsDecision."""
     try:
-        if path.is_dir() and not symlinks:
+        if path.is_symlink():
+            raise refused(str(path), SYMLINK)
+        if path.is_dir():
+            symlinks = list[Path]()
             export = read_google(files.in_folder(path, WANTED, symlinks), path, options)
-            export.notes += [f"skipped: {link} is a link; give the file itself" for link in symlinks]
+            export.notes += [f"skipped: {symlink}: {SYMLINK}" for symlink in symlinks]
             return export
-        if symlinks:
-            raise refused(str(path), "a link; give the file itself")
         with files.opened(path) as file:
             if files.is_archive(file):
                 return read_google(files.in_archive(file, path, WANTED), path, options)
             changed = os.fstat(file.fileno()).st_mtime
-            return _read_single(files.read_whole(file, path), path, changed, options)
+            data = files.read_whole(file, path)
     except OSError as error:
         raise refused(str(error.filename or path), f"cannot be read: {error.strerror}") from None
-
-
-def _read_single(data: bytes, path: Path, changed: float, options: Options) -> Export:
-    """What a single file says, whose format its content tells."""
     content = data.removeprefix(b"\xef\xbb\xbf").lstrip()
     if content.startswith((b"{", b"[")):
-        member = files.Member(PurePosixPath(path), str(path), changed, data)
-        return read_google([member], path, options)
+        return read_google([files.Member(PurePosixPath(path), str(path), changed, data)], path, options)
     for first, kind in KINDS_BY_FIRST_BYTES.items():
         if content.startswith(first):
             raise refused(str(path), kind)
     return read_csv(data, str(path), utc_text(datetime.fromtimestamp(changed, UTC)), options)
+
+
+SYMLINK = "a symlink; give the file itself"
 
 
 # ---- Data directory: what is there, and how it is replaced ----
@@ -199,7 +184,7 @@ def write_import(options: Options, stored: Stored, merged: Merged) -> State:
     append_lines(directory / SUPPRESSED_FILE, [*stored.suppressed, *merged.suppressed])
     append_lines(directory / REDACTED_FILE, [each.line for each in stored.redactions])
     if merged.overwritten:
-        files.write(copy_of_edited(directory, stored), (directory / REVIEWS_FILE).read_bytes())
+        files.write(directory / stored.edited_copy, (directory / REVIEWS_FILE).read_bytes())
     if is_changed:
         files.write(directory / DRAFT_FILE, encoded_state(state))
         files.write(directory / REVIEWS_FILE, reviews)
@@ -207,11 +192,6 @@ def write_import(options: Options, stored: Stored, merged: Merged) -> State:
     else:
         files.write(directory / STATE_FILE, encoded_state(state))
     return state
-
-
-def copy_of_edited(directory: Path, stored: Stored) -> Path:
-    """Where a reviews.json that was edited is kept."""
-    return directory / f"{REVIEWS_FILE}.edited-{stored.reviews_digest[:8]}"
 
 
 # ---- Import ----
@@ -228,49 +208,29 @@ def run(options: Options, contract: Contract) -> Iterator[Lines]:
             raise refused(REVIEWS_FILE, f"there is none in {options.data}")
         yield count(options, contract, stored.document, stored.state)
         return
-    if options.drop and not given_files(options):
+    if options.drop and not paths_to_read(options):
         yield [f"{options.drop} is empty"]
         return
-    options = completed_options(options, stored.state)
     if options.forget_settings:
         state = replace(stored.state, short_names=False, avatars=False, chosen=[], locations={}, headers={})
         stored = stored._replace(state=state)
+    options = completed_options(options, stored.state)
     stored, lines = _erase(options, stored)
     exports, skipped = read_exports(options, contract)
     merged = merge(stored, exports, options, contract)
-    lines += [*merged.report, *skipped, *_remarks(options, stored, merged)]
-    yield from write_and_count(options, contract, stored, merged, lines)
-
-
-def write_and_count(
-    options: Options, contract: Contract, stored: Stored, merged: Merged, lines: Lines
-) -> Iterator[Lines]:
-    """Write what an import leads to after the daemon's own check, and count insights; as `run`."""
-    reviews, is_changed = merged.document["reviews"], merged.document != stored.document
-    if is_changed:
+    lines += [*merged.report, *skipped]
+    if is_changed := merged.document != stored.document:
         warnings = load(contract, encoded(merged.document), stored.insights, ServiceUrls()).warnings
         lines += [f"warning: {warning}" for warning in warnings]
     state = write_import(options, stored, merged)
-    done = _done(options, "be written" if is_changed else "stay as it is")
-    lines.append(f"{options.data / REVIEWS_FILE} {done}: {_reviews(reviews)}.")
-    if is_changed and not (options.dry_run or options.drop):
-        start = command_line("reviewsd", "--data", options.data)
-        lines.append(f"A running service shows them soon. To start one: {start}")
-    yield lines
+    yield [*lines, _outcome(options, REVIEWS_FILE, merged.document["reviews"], is_changed=is_changed)]
     if counting.is_wanted({name: _content(options.data / name) for name in counting.COUNTED_FILES}):
         yield count(options, contract, merged.document, state)
 
 
-def _reviews(reviews: Sequence[Json]) -> str:
-    return f"{len(reviews)} review{'s' if len(reviews) != 1 else ''}"
-
-
-def _done(options: Options, what: str) -> str:
-    """What is done, or would be in a dry run: “be written”, “stay as it is”."""
-    if options.dry_run:
-        return f"would {what}"
-    verb, _, rest = what.partition(" ")
-    return f"{'is' if verb == 'be' else f'{verb}s'} {rest}"
+def _outcome(options: Options, file: str, reviews: Sequence[Json], *, is_changed: bool) -> str:
+    """What becomes of a file that is made from reviews."""
+    return f"{options.data / file}: {'changed' if is_changed else 'unchanged'}, {len(reviews)} review(s)"
 
 
 def completed_options(options: Options, state: State) -> Options:
@@ -281,9 +241,10 @@ def completed_options(options: Options, state: State) -> Options:
     return replace(
         options,
         zone=zone,
+        short_names=state.short_names if options.short_names is None else options.short_names,
         avatars=state.avatars or None if options.avatars is None else options.avatars,
         latest=utc_text(datetime.now(UTC) + TOLERANCE),
-        headers={} if options.forget_settings else state.headers,
+        headers=state.headers,
     )
 
 
@@ -308,22 +269,6 @@ def _erase(options: Options, stored: Stored) -> tuple[Stored, Lines]:
     return stored._replace(suppressed=list(dict.fromkeys([*stored.suppressed, *lines]))), remarks
 
 
-def _remarks(options: Options, stored: Stored, merged: Merged) -> Iterator[str]:
-    """What the owner may want to know of settings and of changes by hand."""
-    business = stored.document.get("business", {}).get("name")
-    if not options.zone and any("T" in review["date"] for review in merged.document["reviews"]):
-        yield "times are in UTC; give the time zone of the business once, as --zone Europe/Berlin"
-    if options.name and business is not None:
-        yield f"--name has no effect: the business is called {business!r}; change it in {REVIEWS_FILE}"
-    if merged.overwritten:
-        file = copy_of_edited(options.data, stored)
-        changed = [describe(stored.reviews[id]) for id in merged.overwritten]
-        names = some(changed, is_verbose=options.verbose)
-        number = len(changed)
-        yield f"{REVIEWS_FILE} was edited; what exports say was written anew in {number} reviews: {names}"
-        yield f"  As it was, it is kept in {file}. Changes that last are made with --redact and --forget."
-
-
 # ---- Insights ----
 
 
@@ -344,8 +289,7 @@ def count(options: Options, contract: Contract, document: dict[str, Json], state
         for kind in ENTITY_KINDS:
             named = (each for each in insights["entities"][kind] if each.get("mention_count") is not None)
             lines += [f"{kind.replace('_', ' ')}: {each['label']}: {each['mention_count']}" for each in named]
-    done = _done(options, f"be counted from {_reviews(reviews)}" if is_changed else "stay as it is")
-    return [*lines, f"{INSIGHTS_FILE} {done}."]
+    return [*lines, _outcome(options, INSIGHTS_FILE, reviews, is_changed=is_changed)]
 
 
 # ---- Command line ----
@@ -357,35 +301,25 @@ def print_lines(lines: Iterable[str], stream: TextIO) -> None:
         print(printable(line), file=stream, flush=True)
 
 
-MODULES = {"reviewsd-import": "reviewslib.importer.command", "reviewsd": "reviewsd"}
-
-
-def command_line(program: str, *words: object) -> str:
-    """A command line that works where this one was typed."""
-    path = Path(sys.argv[0]).with_name(program)
-    is_installed = Path(sys.argv[0]).name in MODULES and path.is_file()
-    start = [str(path)] if is_installed else [sys.executable, "-m", MODULES[program]]
-    return shlex.join([*(["sudo"] if "SUDO_USER" in os.environ else []), *start, *map(str, words)])
-
-
-def commands_to_copy(words: Lines, questions: Sequence[Question]) -> Iterator[str]:
-    """The command of these words with flags that answer the questions; one for each file that has some."""
-    own = list(dict.fromkeys(each.file for each in questions if each.file)) or [""]
-    for file in own:
-        flags = dict.fromkeys(flag for each in questions if each.file in ("", file) for flag in each.flags)
-        answered = {name for name, _ in flags}
-        given = zip(["", *words], words, strict=False)
-        kept = [word for name, word in given if not {name, word.partition("=")[0]} & answered]
-        if flags:
-            others = [each for each in own if each != file]
-            answers = [word for flag in flags for word in flag]
-            yield command_line("reviewsd-import", *(word for word in kept if word not in others), *answers)
+def command_to_copy(words: Lines, question: NeedsDecision, options: Options) -> str:
+    """The command of these words, with flags that answer the question, for the file that it is about."""
+    is_installed = Path(sys.argv[0]).name == "reviewsd-import"
+    program = sys.argv[:1] if is_installed else [sys.executable, "-m", "reviewslib.importer.command"]
+    answered = {name for name, _ in question.flags}
+    others = {str(path) for path in options.files} - {question.file} if question.file else set[str]()
+    kept = [
+        word
+        for before, word in zip(["", *words], words, strict=False)
+        if word not in others and not {before, word.partition("=")[0]} & answered
+    ]
+    answers = [word for flag in question.flags for word in flag]
+    return shlex.join([*(["sudo"] if "SUDO_USER" in os.environ else []), *program, *kept, *answers])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # and not None, since it is closed
+        if isinstance(stream, io.TextIOWrapper):  # None if it is closed
             stream.reconfigure(errors="backslashreplace")
     options, reason = parse(arguments), "Nothing was written."
     try:
@@ -403,10 +337,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_SUCCESS
     except (BadData, NeedsDecision) as fault:
         print_lines([*fault.lines(), reason], sys.stderr)
-        words = list(sys.argv[1:] if arguments is None else arguments)
-        questions = fault.questions if isinstance(fault, NeedsDecision) else ()
-        if commands := list(commands_to_copy(words, questions)):
-            print_lines(["Copy this, and put your own words where it says YOUR:", *commands], sys.stderr)
+        if isinstance(fault, NeedsDecision) and fault.flags:
+            command = command_to_copy(list(sys.argv[1:] if arguments is None else arguments), fault, options)
+            print_lines(["Copy this, and put your own words where it says YOUR:", command], sys.stderr)
         return EXIT_BAD_DATA
     except KeyboardInterrupt:
         print_lines(["stopped; give the same command again"], sys.stderr)

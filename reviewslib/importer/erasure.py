@@ -16,8 +16,8 @@ from urllib.parse import unquote
 from reviewslib.dataset.contract import BadData, Fault, quoted
 from reviewslib.dataset.strict_json import Object
 from reviewslib.dataset.text import fold, loosely
-from reviewslib.importer.cells import TABLES
-from reviewslib.importer.exports import NeedsDecision, Question, listed
+from reviewslib.importer.cells import FORMATS
+from reviewslib.importer.exports import NeedsDecision, listed
 from reviewslib.importer.identity import author_digest, days_near, digest, entry_of, short_name
 from reviewslib.importer.state import Entry, Redaction
 
@@ -41,7 +41,7 @@ def exact_digests(entry: Entry) -> list[str]:
 
 def is_shared(author: str) -> bool:
     """Whether many customers have this name, such as “A Google user”."""
-    return fold(author) in TABLES["shared_names"]
+    return fold(author) in FORMATS["shared_names"]
 
 
 def lasting_digests(entry: Entry, author: str) -> list[str]:
@@ -112,7 +112,7 @@ def find_review(reviews: Reviews, text: str) -> str:
         if id in reviews:
             return id
     lines = [f"No review has the id {quoted(text)}.", "Give its id, or the address of its page."]
-    raise NeedsDecision(Question(lines))
+    raise NeedsDecision(lines)
 
 
 def forget_review(
@@ -136,7 +136,7 @@ def forget_author(reviews: Reviews, entries: Entries, name: str) -> tuple[list[s
     """
     if is_shared(name):
         lines = [f"{name} is no name of one author.", "Remove each review by its own id: --forget ID."]
-        raise NeedsDecision(Question(lines))
+        raise NeedsDecision(lines)
     ids, exact = defaultdict[str, list[str]](list), author_digest(name)  # ids by digest of the author
     for id, review in reviews.items():
         author = (entries.get(id) or entry_of(review)).author
@@ -148,7 +148,7 @@ def forget_author(reviews: Reviews, entries: Entries, name: str) -> tuple[list[s
         seen = [f"{reviews[id]['author']} ({id})" for those in ids.values() for id in those]
         lines = [f"Several authors are called {name}, or look alike:", *listed(seen)]
         advice = "Give the name exactly as one of them has it, or each review by its id: --forget ID."
-        raise NeedsDecision(Question([*lines, advice]))
+        raise NeedsDecision([*lines, advice])
     lines = [f"author {author}" for author in meant or [exact]]
     for id in (id for author in meant for id in ids[author]):
         lines += lasting_digests(entries.get(id) or entry_of(reviews[id]), reviews[id]["author"])
@@ -182,7 +182,7 @@ def redaction_of(reviews: Reviews, entries: Entries, text: str, words: str) -> R
             f"The words {quoted(words)} do not stand in the review {id}.",
             "Give them as they stand there.",
         ]
-        raise NeedsDecision(Question(lines))
+        raise NeedsDecision(lines)
     return Redaction(id, words, exact_digests(entries[id]) if id in entries else [])
 
 

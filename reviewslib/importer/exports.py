@@ -1,8 +1,8 @@
 """Exports of reviews: the content of a file, a folder or an archive becomes records.
 
-This module has what all formats share, and the formats of Google; CSV is in `csv_reviews.py`. Nothing is
-guessed: what a file leaves open is a question, which names the flag that answers it. This module is pure: it
-opens no file, reads no clock and does not know which reviews are stored.
+This module has what all formats share, and the formats of Google; `csv_reviews.py` has CSV. Nothing is
+guessed: what a file leaves open is a question to the owner. This module is pure: it opens no file, reads no
+clock and does not know which reviews are stored.
 
 Sections: Questions - Records - What is no export - Google - Complete pages
 """
@@ -22,50 +22,36 @@ from reviewslib.dataset.contract import BadData, Contract, Fault, quoted
 from reviewslib.dataset.reviews import LARGEST_REVIEW_BYTES, review_violations
 from reviewslib.dataset.strict_json import Json, NotJson, Object, decode, encode
 from reviewslib.files import Member
-from reviewslib.importer.cells import (
-    TABLES,
-    BadRecord,
-    DateFormat,
-    clean,
-    looks_damaged,
-    one_line,
-    original,
-    read_date,
-    utc_text,
-)
+from reviewslib.importer import cells
+from reviewslib.importer.cells import FORMATS, BadRecord, DateFormat, clean, one_line, utc_text
 from reviewslib.importer.options import Options, TableSettings
 
 # ---- Questions: what only the owner can decide ----
 
 
-class Question(NamedTuple):
-    """A question in lines, and the flags that answer it; YOUR in them stands for words of the owner."""
-
-    lines: Sequence[str]
-    flags: Sequence[tuple[str, str]] = ()
-    file: str = ""  # the only one that it is about
-
-
 class NeedsDecision(ValueError):
-    """Nothing is imported before the owner answers `questions`."""
+    """Nothing is imported before the owner has answered a question.
 
-    def __init__(self, *questions: Question):
-        super().__init__(*questions)
-        self.questions = questions
+    `flags` answer it; YOUR in them stands for words of the owner. `file` is the only file that it is about.
+    """
+
+    def __init__(self, lines: Sequence[str], *flags: tuple[str, str], file: str = ""):
+        super().__init__(*lines)
+        self.flags, self.file = flags, file
 
     def lines(self) -> list[str]:
-        """The lines of all questions."""
-        return [line for question in self.questions for line in question.lines]
+        """The question, for a terminal."""
+        return [*self.args]
 
 
-MOST_SHOWN = 50  # lines of what a question lists
+MOST_LISTED = 50  # lines of a question
 
 
-def listed(seen: Iterable[object]) -> list[str]:
-    """The lines of what was seen, indented, the rest counted."""
-    lines = [f"  {each}" for each in seen]
-    rest = len(lines) - MOST_SHOWN
-    return [*lines[:MOST_SHOWN], f"  and {rest} more"] if rest > 0 else lines
+def listed(items: Iterable[object]) -> list[str]:
+    """The items as indented lines; of many, the number of the rest."""
+    lines = [f"  {item}" for item in items]
+    rest = len(lines) - MOST_LISTED
+    return [*lines[:MOST_LISTED], f"  and {rest} more"] if rest > 0 else lines
 
 
 # ---- Records: the reviews of an export, and what keeps others from being imported ----
@@ -77,23 +63,28 @@ MOST_FAILED, LEAST_FAILED = 0.1, 3  # of the records of an export, unless nothin
 
 
 class Key(NamedTuple):
-    """By what an export names a review."""
+    """What names a review in an export."""
 
     format: str  # "takeout", "api" or "table"
     source: str
-    native_id: str = ""  # empty where the export has none
+    native_id: str = ""  # empty if the export has none
     location: str = ""  # at Google
     resource_name: str = ""  # at Google
+
+    @property
+    def scope(self) -> str:
+        """The location or the source of which an export may have every review."""
+        return self.location or self.source
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One review of an export; dates are those of `cells.read_date`, empty where the export has none."""
+    """A review as an export has it; dates are those of `cells.read_date`, empty if the export has none."""
 
     position: Fault  # in a file, without a reason
     key: Key
-    time: str = ""  # UTC, of the export
-    review: ReviewInFile | None = None  # None where the export has the review, but not in a usable form
+    time: str = ""  # of the export, in UTC
+    review: ReviewInFile | None = None  # None if the review exists, but cannot be imported
     created: str = ""
     updated: str = ""
     replied: str = ""
@@ -101,23 +92,22 @@ class Record:
 
 @dataclass
 class Export:
-    """What a file, a folder or an archive says."""
+    """The reviews of a file, a folder or an archive, and remarks about it."""
 
     file: str
     records: list[Record] = field(default_factory=list)
-    failed: list[Fault] = field(default_factory=list)  # records that cannot be imported
-    has_unknown: bool = False  # whether one of them does not even tell which review it is
+    failed: list[Fault] = field(default_factory=list)  # of records that cannot be imported
+    has_unknown: bool = False  # whether a failed record does not tell which review it is
     without_stars: list[str] = field(default_factory=list)  # authors
-    doubled: int = 0  # rows that say the same as another row of the table
     notes: list[str] = field(default_factory=list)
-    speaks: dict[str, str] = field(default_factory=dict)  # T by location or source that is here completely
+    covers: dict[str, str] = field(default_factory=dict)  # its time, by the scopes of which it is complete
     titles: dict[str, str] = field(default_factory=dict)  # of locations
-    total: int | None = None  # reviews that all pages of the API have, as they say
+    total: int | None = None  # of the reviews on all pages of the API
     header: str = ""  # of a table
     settings: TableSettings = TableSettings()  # of tables with this header
 
     def fail(self, position: Fault, reason: str, key: Key | None, time: str) -> None:
-        """Note a record that cannot be imported; the review that it is, if it tells that, is there."""
+        """Note a record that cannot be imported; with a native id it still tells that its review exists."""
         self.failed.append(replace(position, reason=reason))
         if key and key.native_id:
             self.records.append(Record(position, key, time))
@@ -132,26 +122,25 @@ class Export:
                 self.fail(record.position, reason, record.key, record.time)
             else:
                 self.records.append(record)
-        valid = sum(record.review is not None for record in self.records)
-        total = valid + len(self.failed)
-        if len(self.failed) > MOST_FAILED * total and (len(self.failed) >= LEAST_FAILED or not valid):
-            lines = [f"{self.file}: {len(self.failed)} of {total} records are faulty, more than a tenth:"]
-            advice = "Correct the file, or export it anew."
-            raise NeedsDecision(Question([*lines, *listed(self.failed), advice], file=self.file))
-        texts = (f"{each.review['author']}{each.review.get('text')}" for each in self.records if each.review)
-        if damaged := sum(map(looks_damaged, texts)):
+        reviews = [record.review for record in self.records if record.review]
+        failed, total = len(self.failed), len(reviews) + len(self.failed)
+        if failed > MOST_FAILED * total and (failed >= LEAST_FAILED or not reviews):
+            line = f"{self.file}: {failed} of {total} records are faulty, more than a tenth:"
+            raise NeedsDecision([line, *listed(self.failed), "Correct the file, or export it anew."])
+        texts = (f"{review['author']}{review.get('text')}" for review in reviews)
+        if damaged := sum(map(cells.looks_damaged, texts)):
             letters = "letters look damaged (“BjÃ¸rn”) in"
             self.notes.append(f"{self.file}: {letters} {damaged} reviews; export them anew")
-        if self.has_unknown and self.speaks:
+        if self.has_unknown and self.covers:
             self.notes.append(f"{self.file} removes nothing, since a faulty record may be any review")
-            self.speaks = {}
+            self.covers = {}
 
 
 def _fault_of(record: Record, review: ReviewInFile, contract: Contract) -> str:
     """Why the daemon would not serve a review; empty if it would."""
     id = f"{record.key.source}-{record.key.native_id or 24 * '0'}"
-    given = {"id": id, "date": record.created[:10], "source": record.key.source}
-    document = {"business": {"name": "-"}, "reviews": [given | review]}
+    required = {"id": id, "date": record.created[:10], "source": record.key.source}
+    document = {"business": {"name": "-"}, "reviews": [required | review]}
     for path, reason in (*contract.reviews_file.violations(document), *review_violations(document)):
         return f"{'/'.join(map(str, path[2:]))}: {reason}"
     size, limit = len(encode(review)), LARGEST_REVIEW_BYTES - ADDED_BYTES
@@ -212,8 +201,8 @@ RESOURCE_NAME = re.compile(r"(?:accounts/[^/]+/)?locations/([^/]+)/reviews/([^/]
 LOCATION_FOLDER = re.compile(r"(?:.*/)?location-([^/]+)(?:/.*)?", re.DOTALL)
 GOOGLE_KEYS = {"createTime", "starRating"}  # of a review
 PAGE_KEYS = {"reviews", "averageRating", "totalReviewCount", "nextPageToken"}
-WANTED = re.compile(r"(?:.*/)?(?:reviews[^/]*|data)\.json", re.IGNORECASE | re.DOTALL)  # of an export
-FIRST_PAGE = "reviews.json"  # of a location; the others have a token in their names
+WANTED = re.compile(r"(?:.*/)?(?:reviews[^/]*|data)\.json", re.IGNORECASE | re.DOTALL)  # files to read
+FIRST_PAGE = "reviews.json"  # of a location; the other pages have a token in their names
 STAMP = re.compile(r"takeout-([0-9]{8}T[0-9]{6}Z)")
 
 
@@ -225,41 +214,35 @@ def stamp_of(path: Path) -> str:
     return ""
 
 
-class Page(NamedTuple):
-    """A file of Takeout with reviews."""
-
-    folder: str
-    name: str
-    locations: set[str]
-
-
 def read_google(members: Iterable[Member], path: Path, options: Options) -> Export:
     """The reviews in the JSON files of a folder, an archive or a single file. Raises BadData."""
     export, names, others = Export(str(path)), list[str](), list[Fault]()
-    pages, titles = list[Page](), dict[str, str]()
+    locations = defaultdict[str, set[str]](set)  # by folder
+    titles, first_pages = dict[str, str](), set[str]()  # title by folder; folders
     for member in members:
         names.append(str(member.path))
         if member.data is None:
             continue
         document, folder = _decoded(member, member.data), str(member.path.parent)
+        is_first = member.path.name.lower() == FIRST_PAGE
         if (items := _items(document)) is not None:
-            locations = _read_items(items, member, export, options)
+            locations[folder] |= _read_items(items, member, export, options) or _location_of(folder)
+            first_pages |= {folder} if is_first else set()
             export.total = document.get("totalReviewCount", export.total)
-            pages.append(Page(folder, member.path.name.lower(), locations or _location_of(folder)))
         elif member.path.name.lower() == "data.json" and isinstance(document, dict):
             titles[folder] = one_line(str(document.get("title") or ""))
         else:  # such as the reviews that the owner wrote, in the same archive
             kind = next(kind for key, kind in KINDS_BY_KEY.items() if key in member.data)
             others.append(Fault(member.file, (), kind))
     export.notes += [f"skipped: {fault}" for fault in others]
-    if not pages:
+    if not locations:
         if kind := kind_by_members(names):
             raise BadData(others or [Fault(str(path), (), kind)])
         export.notes.append(f"{path}: a part of a Takeout without reviews; other parts may have some")
     for folder, title in titles.items():
-        inside = [page.locations for page in pages if page.folder == folder]
-        export.titles |= dict.fromkeys(set[str]().union(_location_of(folder), *inside), title)
-    _set_time_of_takeout(export, pages, stamp_of(path), options)
+        export.titles |= dict.fromkeys(locations[folder] | _location_of(folder), title)
+    covered = set[str]().union(*(locations[folder] for folder in first_pages))
+    _set_time_of_takeout(export, covered, stamp_of(path), options)
     return export
 
 
@@ -267,19 +250,19 @@ def _decoded(member: Member, data: bytes) -> Json:
     try:
         return decode(data, lone_surrogates=True)
     except NotJson as error:
-        raise BadData([Fault(member.file, place, reason) for place, reason in error.faults]) from None
+        raise BadData([Fault(member.file, path, reason) for path, reason in error.faults]) from None
 
 
 def _location_of(folder: str) -> set[str]:
-    """The location whose folder in a Takeout it is, or that of a file in it."""
-    found = LOCATION_FOLDER.fullmatch(folder)
-    return {found[1]} if found else set()
+    """The location to which a folder of a Takeout belongs, if any."""
+    match = LOCATION_FOLDER.fullmatch(folder)
+    return {match[1]} if match else set()
 
 
 def _items(document: Json) -> list[Json] | None:
     """The reviews of a file from Google, none on an empty page; None if it is something else."""
     match document:
-        case {"reviews": [*items]} if any(GOOGLE_KEYS & {*each} for each in items if isinstance(each, dict)):
+        case {"reviews": [*items]} if any(GOOGLE_KEYS & {*item} for item in items if isinstance(item, dict)):
             return items
         case {**members} if members.keys() <= PAGE_KEYS and not members.get("reviews"):
             return []
@@ -287,7 +270,7 @@ def _items(document: Json) -> list[Json] | None:
 
 
 def _read_items(items: Sequence[Json], member: Member, export: Export, options: Options) -> set[str]:
-    """Add the reviews of a file; the locations of those that are Takeout's. Raises BadData."""
+    """Add the reviews of a file to `export`; the locations of those from Takeout. Raises BadData."""
     time, locations = utc_text(datetime.fromtimestamp(member.changed, UTC)), set[str]()
     for index, item in enumerate(items):
         position, key = Fault(member.file, ("reviews", index), ""), None
@@ -300,8 +283,7 @@ def _read_items(items: Sequence[Json], member: Member, export: Export, options: 
             export.fail(position, str(fault), key, time)
         else:
             export.records.append(record)
-            if not record.review:
-                export.without_stars.append(_author(item))
+            export.without_stars += [] if record.review else [_author(item)]
         if key and key.format == "takeout":
             locations.add(key.location)
         elif key and time > options.latest:
@@ -310,32 +292,30 @@ def _read_items(items: Sequence[Json], member: Member, export: Export, options: 
 
 
 def in_future(file: str, time: str) -> BadData:
-    """The fault of a file from the future, which nothing that comes later would change."""
+    """The fault of an export from the future: it would count as newer than all later ones."""
     return refused(file, f"it is of {time}, which is in the future; set its date right, or the clock")
 
 
 def google_key(item: Object) -> Key:
     """What names a review of Takeout, or of the API if it has a `reviewId`. Raises BadRecord."""
-    name, native_id = _text(item, "name"), _text(item, "reviewId")
-    resource = RESOURCE_NAME.fullmatch(name)
-    if not (native_id or resource):
+    name, review_id = _text(item, "name"), _text(item, "reviewId")
+    if not (resource := RESOURCE_NAME.fullmatch(name)):
         raise BadRecord("it has no name of the form accounts/…/locations/…/reviews/…")
-    location, id_in_name = resource.groups() if resource else ("", "")
-    return Key("api" if native_id else "takeout", "google", native_id or id_in_name, location, name)
+    location, id_in_name = resource.groups()
+    return Key("api" if review_id else "takeout", "google", review_id or id_in_name, location, name)
 
 
 def google_record(item: Object, position: Fault, key: Key, time: str, options: Options) -> Record:
-    """A review of Takeout or of the API; without content where it has no stars. Raises BadRecord."""
-    reply = _member(item, "reviewReply", dict)
-    dates = DateFormat(options.latest_day, is_utc=True)
+    """A review of Takeout or of the API; without content if it has no stars. Raises BadRecord."""
+    reply, dates = _member(item, "reviewReply", dict), DateFormat(options.latest_day, is_utc=True)
     created, updated, replied = (
-        read_date(_text(holder, name), dates)
+        cells.read_date(_text(holder, name), dates)
         for holder, name in ((item, "createTime"), (item, "updateTime"), (reply, "updateTime"))
     )
     if ":" not in created:
         raise BadRecord(f"createTime is {quoted(item.get('createTime'))} and not a moment")
-    text, answer = original(_text(item, "comment")), original(_text(reply, "comment"))
-    rating = TABLES["stars"].get(_text(item, "starRating").lower())
+    text, answer = cells.original(_text(item, "comment")), cells.original(_text(reply, "comment"))
+    rating = FORMATS["stars"].get(_text(item, "starRating").lower())
     review: ReviewInFile = {
         "author": _author(item),
         "rating": rating,
@@ -355,7 +335,7 @@ def _author(item: Object) -> str:
 
 
 def _text(holder: Object, key: str) -> str:
-    """A member that is text, empty where it is absent or null. Raises BadRecord."""
+    """A member that is text, empty if it is absent or null. Raises BadRecord."""
     return clean(_member(holder, key, str))
 
 
@@ -366,37 +346,34 @@ def _member(holder: Object, key: str, kind: type) -> Any:
     return value or kind()
 
 
-def _set_time_of_takeout(export: Export, pages: Sequence[Page], stamp: str, options: Options) -> None:
-    """Give records of Takeout their T, and say for which locations it speaks. Raises BadData."""
+def _set_time_of_takeout(export: Export, covered: set[str], stamp: str, options: Options) -> None:
+    """Give records of Takeout the time of the export, which covers these locations. Raises BadData."""
     if stamp > options.latest:
         raise in_future(export.file, stamp)
-    ours = [each for each in export.records if each.key.format == "takeout"]
-    newest = max((max(each.created, each.updated, each.replied) for each in ours), default="")
-    time = stamp or newest
+    takeout = [record for record in export.records if record.key.format == "takeout"]
+    time = stamp or max((max(record.updated, record.replied) for record in takeout), default="")
     export.records = [
-        replace(each, time=time) if each.key.format == "takeout" else each for each in export.records
+        replace(record, time=time) if record.key.format == "takeout" else record for record in export.records
     ]
     if stamp or options.complete:
-        first = [page.locations for page in pages if page.name == FIRST_PAGE]
-        export.speaks |= dict.fromkeys(set[str]().union(*first), time)
+        export.covers = dict.fromkeys(covered, time)
 
 
-# ---- Complete pages of the API: said with --complete, of one command ----
+# ---- Complete pages: those of the API in a command with --complete ----
 
 
 def complete_pages(exports: Sequence[Export]) -> None:
-    """Let the pages of the API in a command speak for their locations, unless they say that others exist."""
+    """Let the pages of the API in a command cover their locations, unless they say that others exist."""
     pages = defaultdict[str, list[Record]](list)
-    for export in exports:
-        for record in export.records:
-            if record.key.format == "api":
-                pages[record.key.location].append(record)
-    totals = [each.total for each in exports if isinstance(each.total, int)]
+    for record in (record for export in exports for record in export.records):
+        if record.key.format == "api":
+            pages[record.key.location].append(record)
+    totals = [export.total for export in exports if isinstance(export.total, int)]
     for location, records in pages.items():
-        number = len({each.key.native_id for each in records})
-        time = min(each.time for each in records)
+        number = len({record.key.native_id for record in records})
+        time = min(record.time for record in records)
         if (total := max(totals, default=number)) != number:
             reason = f"they have {number} of {total} reviews"
             exports[0].notes.append(f"the pages of location {location} remove nothing: {reason}")
-        elif not any(each.has_unknown for each in exports):
-            exports[0].speaks[location] = max(time, exports[0].speaks.get(location, ""))
+        elif not any(export.has_unknown for export in exports):
+            exports[0].covers[location] = max(time, exports[0].covers.get(location, ""))

@@ -17,7 +17,7 @@ from itertools import count
 
 from reviewslib.dataset.strict_json import Json, Object, encode
 from reviewslib.dataset.text import fold
-from reviewslib.importer.cells import TABLES, BadRecord, DateFormat, read_date
+from reviewslib.importer.cells import FORMATS, BadRecord, DateFormat, read_date
 from reviewslib.importer.exports import Record
 from reviewslib.importer.state import Entry
 
@@ -42,7 +42,7 @@ def author_digest(author: str) -> str:
 def short_name(author: str) -> str:
     """First name and initial, such as “Camille R.” for “Camille Roux”."""
     first, *others = author.split() or [""]
-    return f"{first} {others[-1][0]}." if others and fold(author) not in TABLES["shared_names"] else author
+    return f"{first} {others[-1][0]}." if others and fold(author) not in FORMATS["shared_names"] else author
 
 
 def _address(word: str) -> list[str]:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import available_timezones
 
-from reviewslib.importer.cells import TABLES, one_line
+from reviewslib.importer.cells import FORMATS, one_line
 
-TEMPLATE: tuple[str, ...] = tuple(TABLES["template"])  # the header of a table that needs no --map
+TEMPLATE: tuple[str, ...] = tuple(FORMATS["template"])  # the header of a table that needs no --map
 FIELDS = (*TEMPLATE, "status", "title", "reply_status")  # of a table
 REQUIRED = ("author", "rating", "date")
 TO_ANSWER = (*REQUIRED, "text", "source", "reply", "status")  # what a --map names a column for, or `-`

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from reviewslib.dataset.contract import BadData, Fault
+from reviewslib.dataset.reviews import REVIEWS_FILE
 from reviewslib.dataset.strict_json import Json, NotJson, decode, encode
 from reviewslib.importer.exports import ReviewInFile
 from reviewslib.importer.options import TableSettings
@@ -33,8 +34,8 @@ class Entry:
     text: str = ""  # digest of a row's text as last imported
 
     @property
-    def speaker(self) -> str:
-        """The location or the source whose complete exports tell whether the review is there."""
+    def scope(self) -> str:
+        """The location or the source whose complete exports tell whether the review still exists."""
         return self.location or self.source
 
     @property
@@ -53,8 +54,8 @@ class State:
     chosen: list[str] = field(default_factory=list)  # locations
     locations: dict[str, str] = field(default_factory=dict)  # titles of all that the owner was asked about
     headers: dict[str, TableSettings] = field(default_factory=dict)  # by normalized header
-    spoken: dict[str, str] = field(default_factory=dict)  # the newest T that spoke, by `Entry.speaker`
-    held: dict[str, str] = field(default_factory=dict)  # one whose removals the brake held back, likewise
+    covered: dict[str, str] = field(default_factory=dict)  # times of the newest complete exports, by scope
+    held: dict[str, str] = field(default_factory=dict)  # of those whose removals the brake holds, by scope
     suppressed: int = 0  # lines of suppressed.txt
     reviews_digest: str = ""  # of reviews.json as last written
     annotated: dict[str, str] = field(default_factory=dict)  # digests of annotation and review by id
@@ -98,6 +99,11 @@ class Stored(NamedTuple):
     def is_edited(self) -> bool:
         """Whether reviews.json is not as the last import left it."""
         return self.state.reviews_digest not in ("", self.reviews_digest)
+
+    @property
+    def edited_copy(self) -> str:
+        """The name under which a reviews.json that was edited is kept."""
+        return f"{REVIEWS_FILE}.edited-{self.reviews_digest[:8]}"
 
 
 # ---- The state file ----

@@ -33,7 +33,6 @@ def test_a_forgotten_review_stays_away_under_another_id_and_name(shop: Shop, is_
     for path in (
         takeout(shop.root / stamped(12), [item(1, name=item(9)["name"], reviewer=other), item(2)]),
         shop.page(api_item(1, reviewer=other), api_item(2)),
-        shop.page(api_item(1, name=None), api_item(2)),
     ):
         shop.take(path, "--name", "B")
         assert takeout_id(2) in shop.reviews

@@ -435,14 +435,6 @@ def test_the_report_counts_and_names_three_or_all(shop: Shop) -> None:
     assert "; and " not in shop.output().out
 
 
-def test_a_text_of_several_reviews_is_named_once(shop: Shop) -> None:
-    text = "The same long text, which nobody writes twice by chance"
-    rows = shop.csv(["Ann", "5", "2024-01-02", text])
-    for source, is_named in (("fb", False), ("yelp", True), ("yelp", False)):
-        shop.take(rows, "--name", "B", "--source", source)
-        assert ("the same text in several reviews: " in shop.output().out) is is_named
-
-
 def test_zone_and_settings_are_forgotten_and_said_anew(shop: Shop) -> None:
     shop.take(shop.page(item(1)), "--name", "B", "--short-names")
     assert shop.run("--forget-settings") == EXIT_SUCCESS
