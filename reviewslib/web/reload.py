@@ -37,9 +37,9 @@ def ignore(*_: Any) -> None:
 class Reloader:
     """Keeps `snapshot` current. All methods but `wake` run on one thread.
 
-    `notify` gets states for a service manager in the form of sd_notify(3); `publish` gets new snapshots. A test
-    may replace `sleep` and `return_memory`. `error` has the time and the faults of the last reload; it is None
-    if that succeeded.
+    `notify` gets states for a service manager in the form of sd_notify(3); `publish` gets new snapshots.
+    `sleep` and `return_memory` are attributes that a test may replace. `error` has the time and the faults of
+    the last reload; it is None if that succeeded.
     """
 
     def __init__(self, directory: Path, urls: ServiceUrls):
