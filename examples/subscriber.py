@@ -60,8 +60,8 @@ class Callback(BaseHTTPRequestHandler):
         genuine = hmac.compare_digest(signature.encode(), self.headers.get("X-Hub-Signature", "").encode())
         self.answer(204 if genuine else 403)
         for item in json.loads(body)["items"] if genuine else ():
-            if known.get(item["id"]) != item:
-                known[item["id"]] = item
+            if items.get(item["id"]) != item:
+                items[item["id"]] = item
                 print("new or changed:", item["id"], item["content_text"], flush=True)
 
     def answer(self, status: int, text: str = "") -> None:
@@ -78,7 +78,7 @@ def request(mode: str) -> float:
     """Send a request to the hub and wait for its verification. Returns the seconds until the next request."""
     global expected
     form = {"hub.mode": mode, "hub.topic": links["self"], "hub.callback": CALLBACK, "hub.secret": SECRET}
-    while not confirmed.empty():  # verifications of an earlier request that came too late
+    while not confirmed.empty():  # late verifications of an earlier request
         confirmed.get()
     expected = mode
     try:
@@ -101,7 +101,7 @@ def request(mode: str) -> float:
 try:
     with urlopen(TOPIC, timeout=30) as feed:
         links = {rel: url for url, rel in re.findall('<([^>]*)>; rel="(hub|self)"', feed.headers["Link"])}
-        known = {item["id"]: item for item in json.load(feed)["items"]}
+        items = {item["id"]: item for item in json.load(feed)["items"]}
 except OSError as fault:
     sys.exit(f"{TOPIC}: {fault}")
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for background jobs

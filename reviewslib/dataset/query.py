@@ -76,9 +76,9 @@ class BadValue(ValueError):
 
 def nearest(name: str, names: Iterable[str]) -> str:
     """The end of a message about an unknown name: the most similar one of `names`, or all of them."""
-    known = list(names)
-    similar = difflib.get_close_matches(name[:MOST_ECHOED].lower(), known, 1, LEAST_SIMILARITY)
-    listed = f"known are {', '.join(known)}" if known else "none is accepted"
+    choices = list(names)
+    similar = difflib.get_close_matches(name[:MOST_ECHOED].lower(), choices, 1, LEAST_SIMILARITY)
+    listed = f"known are {', '.join(choices)}" if choices else "none is accepted"
     return f"; did you mean {similar[0]}?" if similar else f"; {listed}"
 
 
@@ -87,15 +87,15 @@ def known_names(plural: str, value: str, names: Iterable[str]) -> str:
 
     `plural` says what they name, such as "services".
     """
-    known = list(names)
-    words = {name: name_words(name) for name in known[:MOST_COMPARED]}
+    choices = list(names)
+    words = {name: name_words(name) for name in choices[:MOST_COMPARED]}
     compared = list(dict.fromkeys(word for name in words for word in sorted(words[name])))[:MOST_COMPARED]
     longest = sorted(name_words(value[:MOST_ECHOED]), key=len)[-3:]  # these tell most
     similar = {match for word in longest for match in difflib.get_close_matches(word, compared)}
-    known.sort(key=lambda name: similar.isdisjoint(words.get(name, ())))
-    rest = f" and {len(known) - MOST_LISTED} more" if len(known) > MOST_LISTED else ""
-    listed = "; ".join(map(echo, known[:MOST_LISTED])) + rest
-    return f"Known {plural}: {listed}" if known else f"No {plural} are known"
+    choices.sort(key=lambda name: similar.isdisjoint(words.get(name, ())))
+    rest = f" and {len(choices) - MOST_LISTED} more" if len(choices) > MOST_LISTED else ""
+    listed = "; ".join(map(echo, choices[:MOST_LISTED])) + rest
+    return f"Known {plural}: {listed}" if choices else f"No {plural} are known"
 
 
 def echo(value: Json) -> str:

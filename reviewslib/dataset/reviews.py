@@ -560,9 +560,12 @@ def _unknown_names(dataset: Dataset, query: Query) -> Iterator[str]:
     ):
         value = (getattr(query, parameter) or "")[:MOST_LOOKED_AT]
         if value and not lookup(dataset, value):
-            known, count = known_names(plural, value, names), len(_with_text(dataset, dataset.reviews, value))
+            choices, count = (
+                known_names(plural, value, names),
+                len(_with_text(dataset, dataset.reviews, value)),
+            )
             in_texts = f"Reviews with it in their text: {count}" + (" (search with query)" if count else "")
-            yield f"No {noun} is called “{echo(value)}”. {known}. {in_texts}."
+            yield f"No {noun} is called “{echo(value)}”. {choices}. {in_texts}."
 
 
 def _word_hint(dataset: Dataset, text: str, candidates: Reviews) -> Iterator[str]:
