@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import socket
 import ssl
 import struct
@@ -84,6 +85,18 @@ def echo(request: CallbackRequest, _: object = None) -> CallbackResponse:
 def status(code: int | None, **more: Any) -> Answer:
     """A callback that always answers the same, or with None never."""
     return lambda _: CallbackResponse(code, f"HTTP {code}" if code else "not reachable", **more)
+
+
+SILENCE = status(None)
+OUTAGE = status(None, own_fault=True)
+
+
+def signature(sent: CallbackRequest) -> str | None:
+    return sent.headers.get("X-Hub-Signature")
+
+
+def signed(secret: str, text: str) -> str:
+    return "sha256=" + hmac.new(secret.encode(), text.encode(), "sha256").hexdigest()
 
 
 def work(subject: hub.Hub) -> None:
