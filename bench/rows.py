@@ -6,32 +6,33 @@ Sections: Load - Rows
 """
 
 import http.client
-import itertools
 import json
 import math
-import multiprocessing
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 import make_data
-from servers import BENCH, HOST, MCP_HEADERS, PROJECT, SMALL_SEARCH, BenchError, Lab, Server, ask, wait_for
-from subscribers import Subscribers
+from lab import BENCH, Lab
 
-sys.path.append(str(PROJECT / "tests"))
+sys.path.append(str(BENCH.parent / "tests"))
 import attack_lab
-from proxy_lab import Proxy, running_proxy
+from attack_lab import CALL_TEXT, HALF_BODY, HALF_HEAD, WHOLE_CALL, WHOLE_GET, connections
+from proxy_lab import JSON_TYPE, running_proxy
+from servers import HOST, SMALL_SEARCH, LabError, Server, wait_for
+from services import fetch
+from subscribers import Subscribers
 
 SAMPLE = 0  # for a number of reviews
 TOPIC = "/feed.xml"
@@ -50,8 +51,8 @@ class Figure(NamedTuple):
 def change(server: Server, data: Path) -> float:
     """Give the business another name and send SIGHUP; the seconds until the service has reloaded."""
 
-    def tag() -> str | None:
-        return ask(server.port, "/reviews.json", method="HEAD").headers["ETag"]
+    def tag() -> str:
+        return fetch(server, "/reviews.json", "HEAD").headers["etag"]
 
     before, draft = tag(), data / "draft"
     draft.write_bytes((data / "reviews.json").read_bytes().replace(b'"name": "', b'"name": "New ', 1))
@@ -70,23 +71,23 @@ WORDS = ",".join(make_data.WORDS[:113])  # a prime: wrk.lua says why
 def rate(
     server: Server,
     seconds: int,
-    path: str,
-    headers: Mapping[str, str],
+    path: str = "",
+    headers: Mapping[str, str] | None = None,
     template: str = "",
     connections: int = 16,
 ) -> float:
     """Requests a second on kept connections; with a template for wrk.lua, each is another search.
 
-    Raises BenchError when an answer was an error or did not come.
+    Raises LabError when an answer was an error or did not come.
     """
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", str(BENCH / "wrk.lua")]
-    for header in headers.items():
-        command += ["-H", ": ".join(header)]
+    for name, value in (headers or {}).items():
+        command += ["-H", f"{name.replace('_', '-')}: {value}"]
     command += [f"http://{HOST}:{server.port}{path}", "--", *([template, WORDS] if template else [])]
     output = subprocess.run(command, capture_output=True, text=True).stdout
     figures = output.rpartition("figures ")[2].split()
     if figures[1:] != ["0"]:
-        raise BenchError(f"wrk on {server.name}: {output[-500:]}")
+        raise LabError(f"wrk on {server.name}: {output[-500:]}")
     return float(figures[0])
 
 
@@ -100,7 +101,7 @@ def probe(server: Server, path: str = SMALL_SEARCH) -> Iterator[list[float]]:
         while not latencies or not ended.wait(0.003):
             began, status = time.perf_counter(), 0
             with suppress(OSError, http.client.HTTPException):
-                status = ask(server.port, path).status
+                status = fetch(server, path).status
             latencies.append((time.perf_counter() - began) * 1000 if status == 200 else math.inf)
 
     thread = threading.Thread(target=keep_asking)
@@ -117,58 +118,35 @@ def p99(values: list[float]) -> float:
     return sorted(values)[math.ceil(len(values) * 0.99) - 1]
 
 
-@contextmanager
-def connections(server: Server, sent: Iterable[bytes]) -> Iterator[None]:
-    """One connection for each element of `sent`, which is all that it sends; none is ever read from."""
-    with ExitStack() as stack:
-        for number, content in enumerate(sent):
-            one = stack.enter_context(socket.socket())
-            one.settimeout(10)
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            one.bind((f"127.0.1.{1 + number // 1000}", 0))  # one address alone would run out of ports
-            one.connect((HOST, server.port))
-            with suppress(ConnectionError):  # a server may refuse at once
-                one.sendall(content)
-            time.sleep(0.0005)
-        yield
-
-
 # ---- Rows ----
 
 UNSEEN_SEARCH = "/api/reviews/search?query=%s&since=%s&min_rating=%d"
-CALL = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search_reviews","arguments":%s}}'
-UNSEEN_CALL = CALL % '{"query":"%s","since":"%s","min_rating":%d}'
+UNSEEN_CALL = CALL_TEXT % '{"query":"%s","since":"%s","min_rating":%d}'
 
 
 def fixed(lab: Lab) -> Iterator[Figure]:
     """A 304 and a small fixed GET: a reviews.json of 2 KB."""
-    data, files = lab.data(3), lab.scratch
+    data, files, path = lab.data(3), lab.scratch, "/reviews.json"
     with lab.daemon(data) as ours, lab.peer("fastapi_app", data) as fastapi, lab.nginx(files) as nginx:
-        (files / "reviews.json").write_bytes(ask(ours.port, "/reviews.json").body)
+        (files / "reviews.json").write_bytes(fetch(ours, path).body)
         for request, status in (("304", 304), ("small fixed GET", 200)):
             rates = {}
             for server in (ours, nginx, fastapi):
-                tag = str(ask(server.port, "/reviews.json").headers["ETag"])
-                headers = {"If-None-Match": tag} if status == 304 else {}
-                if ask(server.port, "/reviews.json", headers=headers).status != status:
-                    raise BenchError(f"{server.name} does not answer {status}")
-                rates[server.name] = rate(server, lab.seconds, "/reviews.json", headers)
+                tag = fetch(server, path).headers["etag"]
+                headers = {"if_none_match": tag} if status == 304 else {}
+                if fetch(server, path, **headers).status != status:
+                    raise LabError(f"{server.name} does not answer {status}")
+                rates[server.name] = rate(server, lab.seconds, path, headers)
             yield from compared(request, rates, 0.15, 3)
 
 
 def large(lab: Lab) -> Iterator[Figure]:
     """The whole data set of 500 reviews without gzip."""
-    data, rates = lab.data(500), {}
+    data = lab.data(500)
     with lab.daemon(data) as ours, lab.peer("fastapi_app", data) as fastapi:
-        for server in (ours, fastapi):
-            rates[server.name] = rate(
-                server, lab.seconds, "/reviews.bin" if server is fastapi else "/reviews.json", {}
-            )
-        packed = rate(ours, lab.seconds, "/reviews.json", {"Accept-Encoding": "gzip"})
-        since = rate(ours, lab.seconds, "/api/reviews/since/2000-01-01", {})
+        paths = ((ours, "/reviews.json"), (fastapi, "/reviews.bin"))
+        rates = {server.name: rate(server, lab.seconds, path) for server, path in paths}
     yield from compared("/reviews.json of 500", rates, 1)
-    yield Figure("/reviews.json of 500, packed", packed, "a second")
-    yield Figure("all of 500 since a day", since, "a second")
 
 
 def search(lab: Lab) -> Iterator[Figure]:
@@ -178,22 +156,22 @@ def search(lab: Lab) -> Iterator[Figure]:
 
 def mcp(lab: Lab) -> Iterator[Figure]:
     """A call of search_reviews with an unseen query."""
-    headers = MCP_HEADERS | {"MCP-Protocol-Version": "2025-11-25"}
+    headers = JSON_TYPE | {"mcp_protocol_version": "2025-11-25"}
     return unseen(lab, "sdk_app", "/mcp", UNSEEN_CALL, headers)
 
 
 def unseen(lab: Lab, peer: str, path: str, template: str, headers: dict[str, str]) -> Iterator[Figure]:
-    """Rates of a template for wrk.lua, 500 reviews. Raises BenchError when the answers differ."""
+    """Rates of a template for wrk.lua, 500 reviews. Raises LabError when the answers differ."""
     data, text, rates, answers = lab.data(500), template % ("pain", "2023-02-28", 4), {}, []
     with lab.daemon(data) as ours, lab.peer(peer, data) as other:
         for server in (ours, other):
-            body = text.encode() if path else b""
-            document = json.loads(ask(server.port, path or text, body, headers).body)
+            method, body = ("POST", text.encode()) if path else ("GET", None)
+            document = json.loads(fetch(server, path or text, method, body, **headers).body)
             result = document["result"]["structuredContent"] if path else document
             answers.append([review["id"] for review in result["reviews"]])
             rates[server.name] = rate(server, lab.seconds, path, headers, template)
     if answers[0] != answers[1]:
-        raise BenchError(f"{peer} does not find the same reviews")
+        raise LabError(f"{peer} does not find the same reviews")
     yield from compared(path or "unseen search", rates, 3 if path else 1.5)
 
 
@@ -216,22 +194,20 @@ def worst(lab: Lab) -> Iterator[Figure]:
     Each is asked for one review, which is cheap to send.
     """
     for size, budget_ms, empty_budget_ms in ((500, 1, 2), (10_000, 5, 25)):
-        highest, highest_empty = 0.0, 0.0
+        highest: defaultdict[bool, float] = defaultdict(float)  # milliseconds, by whether nothing matches
         with lab.daemon(lab.data(size)) as ours:
             for query in COSTLY_QUERIES:
                 for offset, filters in ((0, {}), (size // 2, {}), (0, EVERY_FILTER)):
                     path = f"{SMALL_SEARCH}&{urlencode({'query': query, **filters})}"
                     # Each offset is another query: the service keeps answers.
-                    answers = [ask(ours.port, f"{path}&offset={offset + number}") for number in range(5)]
+                    answers = [fetch(ours, f"{path}&offset={offset + number}") for number in range(5)]
                     if any(answer.status != 200 for answer in answers):
-                        raise BenchError(f"{path} is not answered")
-                    seconds = median(answer.seconds for answer in answers)
-                    if answers[0].body.startswith(b'{"matched":0,'):
-                        highest_empty = max(highest_empty, seconds)
-                    else:
-                        highest = max(highest, seconds)
-        yield Figure(f"worst search, {size}", highest * 1000, "ms", budget_ms)
-        yield Figure(f"worst empty search, {size}", highest_empty * 1000, "ms", empty_budget_ms)
+                        raise LabError(f"{path} is not answered")
+                    is_empty = answers[0].body.startswith(b'{"matched":0,')
+                    milliseconds = median(answer.seconds for answer in answers) * 1000
+                    highest[is_empty] = max(highest[is_empty], milliseconds)
+        yield Figure(f"worst search, {size}", highest[False], "ms", budget_ms)
+        yield Figure(f"worst empty search, {size}", highest[True], "ms", empty_budget_ms)
 
 
 def start(lab: Lab) -> Iterator[Figure]:
@@ -259,27 +235,19 @@ def memory(lab: Lab) -> Iterator[Figure]:
     for size, budget_mb in ((SAMPLE, 70), (10_000, 130)):
         with lab.daemon(lab.data(size)) as ours:
             for coding in ("identity", "gzip"):
-                ask(ours.port, "/reviews.json", headers={"Accept-Encoding": coding})
-            rate(ours, 1, "", {}, UNSEEN_SEARCH)
+                fetch(ours, "/reviews.json", accept_encoding=coding)
+            rate(ours, 1, template=UNSEEN_SEARCH)
             time.sleep(2)
             yield Figure(f"resident, {size or 'sample'}", ours.memory_mb(), "MB", budget_mb)
 
 
-HALF_HEAD = b"GET /reviews.json HTTP/1.1\r\nHost: bench\r\n"
-WHOLE_GET = HALF_HEAD + b"\r\n"
-LARGE_CALL = (CALL % '{"limit":100}').encode()
-HALF_BODY = (
-    b"POST /mcp HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nAccept: application/json, "
-    b"text/event-stream\r\nContent-Length: %d\r\n\r\n" % len(LARGE_CALL)
-)
-WHOLE_CALL = HALF_BODY + LARGE_CALL
 PREPARED = "/robots.txt"
 
 
 def searches(lab: Lab) -> Iterator[Figure]:
     """GETs of what is prepared beside 50 connections that ask for unseen searches, 10,000 reviews."""
     with lab.daemon(lab.data(10_000)) as ours, ThreadPoolExecutor(1) as pool:
-        load = pool.submit(rate, ours, lab.seconds + 2, "", {}, UNSEEN_SEARCH, 50)
+        load = pool.submit(rate, ours, lab.seconds + 2, template=UNSEEN_SEARCH, connections=50)
         time.sleep(1)
         with probe(ours, PREPARED) as latencies:
             time.sleep(lab.seconds)
@@ -291,10 +259,10 @@ def searches(lab: Lab) -> Iterator[Figure]:
 def unread(lab: Lab) -> Iterator[Figure]:
     """1,000 connections, less those of the probe, that ask for the largest answer and read nothing."""
     with lab.daemon(lab.data(10_000)) as ours:
-        ask(ours.port, "/reviews.json")
+        fetch(ours, "/reviews.json")
         time.sleep(2)
         before = ours.memory_mb()
-        with probe(ours, PREPARED) as latencies, connections(ours, [WHOLE_GET] * 990):
+        with probe(ours, PREPARED) as latencies, connections(ours.port, [WHOLE_GET] * 990):
             time.sleep(10)
         most = ours.memory_mb("VmHWM")
         yield Figure("highest with 990 unread answers of 10000, above rest", most - before, "MB", 350)
@@ -307,7 +275,7 @@ def unread(lab: Lab) -> Iterator[Figure]:
 def slow(lab: Lab) -> Iterator[Figure]:
     """450 half-open heads, and as many half-sent bodies."""
     sent = [HALF_HEAD, HALF_BODY] * 450
-    with lab.daemon(lab.data(SAMPLE)) as ours, connections(ours, sent), probe(ours) as latencies:
+    with lab.daemon(lab.data(SAMPLE)) as ours, connections(ours.port, sent), probe(ours) as latencies:
         time.sleep(4)
     yield Figure("GET p99 beside 900 slow connections", p99(latencies), "ms", 50)
 
@@ -315,11 +283,11 @@ def slow(lab: Lab) -> Iterator[Figure]:
 def stop(lab: Lab) -> Iterator[Figure]:
     """From SIGTERM to the end, whatever is open."""
     sent = [HALF_HEAD, HALF_BODY, b"", WHOLE_GET, WHOLE_CALL] * 180
-    with lab.daemon(lab.data(SAMPLE)) as ours, connections(ours, sent):
+    with lab.daemon(lab.data(SAMPLE)) as ours, connections(ours.port, sent):
         yield Figure("stop with all these connections", ours.stop(), "s", 5)
     data, subscribers = lab.data(500), Subscribers(lab.scratch)
     with lab.daemon(data, *subscribers.flags) as ours:
-        subscribers.subscribe(ours.port, [("hanging", number, TOPIC) for number in range(32)])
+        subscribers.subscribe(ours, [("hanging", number, TOPIC) for number in range(32)])
         change(ours, data)
         wait_for("delivery", lambda: subscribers.events["deliveries to hanging callbacks"] > 0)
         yield Figure("stop with hanging deliveries", ours.stop(), "s", 5)
@@ -331,7 +299,7 @@ def hub(lab: Lab) -> Iterator[Figure]:
     for count, budget_s in ((500, 15), (5000, math.inf)):
         subscribers = Subscribers(lab.scratch)
         with lab.daemon(data, *subscribers.flags) as ours:
-            subscribers.subscribe(ours.port, [("steady", number, TOPIC) for number in range(count)])
+            subscribers.subscribe(ours, [("steady", number, TOPIC) for number in range(count)])
             with probe(ours) as latencies:
                 began, before = time.monotonic(), ours.processor_seconds()
                 change(ours, data)
@@ -341,115 +309,48 @@ def hub(lab: Lab) -> Iterator[Figure]:
                 )
                 seconds[count] = time.monotonic() - began
                 processor_ms = (ours.processor_seconds() - before) / count * 1000
-            if set(subscribers.newest.values()) != {ask(ours.port, TOPIC).body}:
-                raise BenchError("somebody has other content")
+            if set(subscribers.newest.values()) != {fetch(ours, TOPIC).body}:
+                raise LabError("somebody has other content")
         yield Figure(f"a change to {count} subscribers", seconds[count], "s", budget_s)
         yield Figure(f"GET p99 meanwhile, {count}", p99(latencies), "ms", 50)
         yield Figure(f"processor time of each, with TLS, {count}", processor_ms, "ms")
     yield Figure("5,000 subscribers beside 500", seconds[5000] / seconds[500], "×", 12)
 
 
-def renewals(lab: Lab) -> Iterator[Figure]:
-    """A newcomer's POST, alone and beside 200 renewals a second of one subscriber."""
-    data, subscribers, ended = lab.data(500), Subscribers(lab.scratch), threading.Event()
-
-    def renew() -> None:
-        for turn in itertools.count():
-            request = subscribers.request("subscribe", ours.port, "steady", 0, TOPIC, secret=str(turn))
-            with suppress(OSError, http.client.HTTPException):
-                ask(**request)
-            if ended.wait(1 / 50):  # in each of four threads
-                return
-
-    def newcomers(first: int) -> float:
-        taken = []
-        for number in range(first, first + 300):
-            taken.append(ask(**subscribers.request("subscribe", ours.port, "steady", number, TOPIC)))
-            time.sleep(0.02)
-        if {answer.status for answer in taken} != {202}:
-            raise BenchError("a newcomer was refused")
-        return p99([answer.seconds * 1000 for answer in taken])
-
-    with lab.daemon(data, *subscribers.flags) as ours:
-        subscribers.subscribe(ours.port, [("steady", 0, TOPIC)])
-        alone_ms = newcomers(1000)
-        threads = [threading.Thread(target=renew) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        try:
-            beside_ms = newcomers(2000)
-        finally:
-            ended.set()
-            for thread in threads:
-                thread.join()
-    yield Figure("a newcomer's POST p99", alone_ms, "ms")
-    yield Figure("the same beside 200 renewals a second", beside_ms / alone_ms, "×", 3)
-
-
 requests, UNSEEN_PAGE = partial(partial, attack_lab.requests), "/reviews?query=#"
-ATTACKS: tuple[tuple[str, str, Any], ...] = (
-    ("nginx", "256 slow readers", partial(attack_lab.slow_readers, number=256)),
-    ("nginx", "256 slow bodies", partial(attack_lab.slow_bodies, number=256)),
-    ("nginx", "new query strings", requests(path="/reviews.json?#", clients=4, pause_seconds=0)),
-    ("nginx", "unseen pages", requests(path=UNSEEN_PAGE)),
-    ("nginx", "tool calls", requests(path="/mcp", body=attack_lab.NEWEST_CALL)),
-    ("nginx", "a /48", requests(path=UNSEEN_PAGE, sources=attack_lab.WIDE_ATTACKER)),
-    ("caddy", "600 slow readers", partial(attack_lab.slow_readers, number=600)),
-    ("caddy", "1,200 slow bodies", partial(attack_lab.slow_bodies, number=1200)),
-)
+ATTACKS = {
+    "256 slow readers": partial(attack_lab.slow_readers, number=256),
+    "256 slow bodies": partial(attack_lab.slow_bodies, number=256),
+    "new query strings": requests(path="/reviews.json?#", clients=4, pause_seconds=0),
+    "unseen pages": requests(path=UNSEEN_PAGE),
+    "tool calls": requests(path="/mcp", body=attack_lab.NEWEST_CALL),
+    "a /48": requests(path=UNSEEN_PAGE, sources=attack_lab.WIDE_ATTACKER),
+}
 
 
 def attacks(lab: Lab) -> Iterator[Figure]:
-    """What others notice of one client's attack through the shipped proxies. Needs root."""
+    """What others notice of one client's attack through the shipped nginx. Needs root."""
     yield from attack_lab.in_own_network(lambda: list(attacked(lab)))
 
 
 def attacked(lab: Lab) -> Iterator[Figure]:
-    data = lab.data(2000)
-    for number, (name, attack, begin) in enumerate(ATTACKS):
-        host, sources = HOST, attack_lab.OTHERS
-        if attack == "a /48":
-            host, sources = "[::1]", attack_lab.WIDE_OTHERS
+    data, seconds = lab.data(2000), 2 * lab.seconds
+    for number, (name, attack) in enumerate(ATTACKS.items()):
+        is_wide = name == "a /48"
+        host, sources = ("[::1]", attack_lab.WIDE_OTHERS) if is_wide else (HOST, attack_lab.OTHERS)
         directory = lab.scratch / str(number)
         directory.mkdir()
-        budget = 4 if name == "nginx" else math.inf
-        with (
-            lab.daemon(data) as ours,
-            running_proxy(directory, name, [ours.port], host, lab.checkout) as proxy,
-        ):
-            alone = attack_lab.others(proxy, 2 * lab.seconds, sources)
-            with elsewhere(begin, proxy):
-                beside = attack_lab.others(proxy, 2 * lab.seconds, sources)
-        what = f"of others through {name} beside {attack}"
-        yield Figure(
-            f"refused {what}", sum(status != 200 for status, _ in beside), "", 0 if budget == 4 else math.inf
-        )
+        proxy_of = partial(running_proxy, directory, "nginx", host=host, checkout=lab.checkout)
+        with lab.daemon(data) as ours, proxy_of([ours.port]) as proxy:
+            alone = attack_lab.others(proxy, seconds, sources)
+            with attack_lab.in_another_process(attack(proxy)):
+                beside = attack_lab.others(proxy, seconds, sources)
+        what = f"of others through nginx beside {name}"
+        yield Figure(f"refused {what}", sum(status != 200 for status, _ in beside), "", 0)
         for measure, of in (("median", median), ("p99", p99)):
             value, usual = (of([ms for _, ms in answers]) for answers in (beside, alone))
             yield Figure(f"{measure} {what}", value, "ms")
-            yield Figure(f"{measure} {what}, to alone", value / usual, "×", budget)
+            yield Figure(f"{measure} {what}, to alone", value / usual, "×", 4)
 
 
-@contextmanager
-def elsewhere(begin: Callable[[Proxy], AbstractContextManager[object]], proxy: Proxy) -> Iterator[None]:
-    """An attack by another process, which takes no time from the threads of this one."""
-    fork = multiprocessing.get_context("fork")
-    begun, ended = fork.Event(), fork.Event()
-
-    def attack() -> None:
-        with begin(proxy):
-            begun.set()
-            ended.wait()
-
-    process = fork.Process(target=attack)
-    process.start()
-    begun.wait(60)
-    try:
-        yield
-    finally:
-        ended.set()
-        process.join()
-
-
-ROWS = (fixed, large, search, mcp, worst, start, reload, memory, searches, unread, slow, stop, hub)
-ROWS += (renewals, attacks)
+ROWS = (fixed, large, search, mcp, worst, start, reload, memory, searches, unread, slow, stop, hub, attacks)

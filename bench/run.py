@@ -22,8 +22,9 @@ from math import inf
 from pathlib import Path
 from statistics import median
 
+from lab import ROOT, Lab
 from rows import ROWS, Figure
-from servers import PROJECT, BenchError, Lab
+from servers import LabError
 
 
 def main() -> int:
@@ -39,7 +40,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # through every `finally`: no server stays
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # the servers inherit it
-    checkouts = [PROJECT, options.against.resolve()] if options.against else [PROJECT]
+    checkouts = [ROOT, options.against.resolve()] if options.against else [ROOT]
     found: defaultdict[str, list[list[Figure]]] = defaultdict(lambda: [[], []])  # by name, of both checkouts
     failures = []
     for name in options.rows or rows:
@@ -51,7 +52,7 @@ def main() -> int:
                 try:
                     for figure in rows[name](lab):
                         found[figure.what][position].append(figure)
-                except (BenchError, OSError, http.client.HTTPException, subprocess.SubprocessError) as error:
+                except (LabError, OSError, http.client.HTTPException, subprocess.SubprocessError) as error:
                     failures.append(f"- NOT MET: {name} of {checkouts[position].name}: {error!r}")
     print(f"# Bench results\n\nBy `python bench/run.py` on {date.today()}, {platform.platform()}.\n")
     print(f"| what | median | least | greatest | unit | budget | | against | × |\n{'| --- ' * 9}|")

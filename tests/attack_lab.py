@@ -7,15 +7,16 @@ Sections: Networks - Connections - Attacks - Others
 
 import ctypes
 import json
+import multiprocessing
 import socket
 import ssl
 import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from http.client import HTTPException
 from itertools import count, cycle
 from pathlib import Path
@@ -31,6 +32,16 @@ WIDE_ATTACKER = [f"2001:db8:1:{number:x}::1" for number in range(2_000)]
 WIDE_OTHERS = [f"2001:db8:{number:x}::1" for number in range(2, 27)]
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
 NEWEST_CALL = json.dumps(CALL | {"params": {"name": "search_reviews", "arguments": {"limit": 1}}}).encode()
+
+CALL_TEXT = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search_reviews","arguments":%s}}'
+HALF_HEAD = b"GET /reviews.json HTTP/1.1\r\nHost: localhost\r\n"
+WHOLE_GET = HALF_HEAD + b"\r\n"
+LARGE_CALL = (CALL_TEXT % '{"limit":100}').encode()
+HALF_BODY = (
+    b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, "
+    b"text/event-stream\r\nContent-Length: %d\r\n\r\n" % len(LARGE_CALL)
+)
+WHOLE_CALL = HALF_BODY + LARGE_CALL
 
 
 # ---- Networks ----
@@ -73,6 +84,22 @@ def connections_held(port: int) -> int:
     """The established connections of a daemon on this port (proc_net_tcp(5))."""
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return sum(row[1].endswith(f":{port:04X}") and row[3] == "01" for row in rows)
+
+
+@contextmanager
+def connections(port: int, sent: Iterable[bytes]) -> Iterator[None]:
+    """One connection for each element of `sent`, which is all that it sends; none is ever read from."""
+    with ExitStack() as stack:
+        for number, content in enumerate(sent):
+            one = stack.enter_context(socket.socket())
+            one.settimeout(10)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            one.bind((f"127.0.1.{1 + number // 1000}", 0))  # one address alone would run out of ports
+            one.connect(("127.0.0.1", port))
+            with suppress(ConnectionError):  # a server may refuse at once
+                one.sendall(content)
+            time.sleep(0.0005)
+        yield
 
 
 # ---- Attacks ----
@@ -138,6 +165,27 @@ def requests(
         ended.set()
         for thread in threads:
             thread.join()
+
+
+@contextmanager
+def in_another_process(attack: AbstractContextManager[object]) -> Iterator[None]:
+    """An attack that takes no time from the threads of this process."""
+    fork = multiprocessing.get_context("fork")
+    begun, ended = fork.Event(), fork.Event()
+
+    def go_on() -> None:
+        with attack:
+            begun.set()
+            ended.wait()
+
+    process = fork.Process(target=go_on)
+    process.start()
+    begun.wait(60)
+    try:
+        yield
+    finally:
+        ended.set()
+        process.join()
 
 
 # ---- Others ----

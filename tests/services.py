@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -42,22 +43,26 @@ class Response:
     status: int
     headers: Mapping[str, str]
     body: bytes
+    seconds: float = 0  # from sending the request to having read the response
 
 
 def fetch(
     address: Address, path: str, method: str = "GET", body: bytes | None = None, **headers: str
 ) -> Response:
     """One request on a connection of its own; `if_none_match` becomes If-None-Match."""
-    connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=60)
     try:
         fields = {name.replace("_", "-"): text for name, text in headers.items()}
+        connection.connect()
+        began = time.perf_counter()
         connection.request(method, path, body, fields)
         answer = connection.getresponse()
         joined: dict[str, str] = {}
         for name, value in answer.getheaders():
             earlier = joined.get(name.lower())
             joined[name.lower()] = f"{earlier}, {value}" if earlier else value
-        return Response(answer.status, joined, answer.read())
+        content = answer.read()
+        return Response(answer.status, joined, content, time.perf_counter() - began)
     finally:
         connection.close()
 

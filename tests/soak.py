@@ -17,6 +17,7 @@ import http.client
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,12 +28,14 @@ from collections import Counter
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
+from statistics import quantiles
 from typing import Any
 from urllib.parse import urlencode
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "bench"))
-from rows import WHOLE_CALL, WHOLE_GET, connections, p99
-from servers import MCP_HEADERS, PORTS, PROJECT, BenchError, Lab, Server, ask, wait_for
+from attack_lab import WHOLE_CALL, WHOLE_GET, connections
+from proxy_lab import JSON_TYPE
+from servers import PORTS, LabError, Server, daemon_server, wait_for
+from services import SAMPLE, fetch
 from subscribers import Subscribers
 
 TOPICS = ("/feed.xml", "/api/feed.json", "/reviews.json")
@@ -50,7 +53,7 @@ TOOLS = {"search_reviews": {"query": "back"}, "get_business": {}, "get_technicia
 
 
 def random_call() -> tuple[str, int, dict[str, Any]]:
-    """What a caller does: a kind of call, the right status, arguments of `servers.ask`."""
+    """What a caller does: a kind of call, the right status, arguments of `services.fetch`."""
     path = random.choice((*TOPICS, "/insights.json", "/", "/reviews", "/sitemap.xml", "/llms.txt"))
     limits = {"min_rating": random.randint(1, 5), "limit": random.randint(1, 100)}
     search = f"/api/reviews/search?{urlencode({'query': random.choice(WORDS), **limits})}"
@@ -58,14 +61,14 @@ def random_call() -> tuple[str, int, dict[str, Any]]:
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
     body = json.dumps(call | {"params": {"name": name, "arguments": arguments}}).encode()
     calls: list[tuple[str, int, dict[str, Any]]] = [
-        ("read", 200, {"path": path, "headers": {"Accept-Encoding": random.choice(("gzip", "identity"))}}),
-        ("conditional read", 304, {"path": path, "headers": {"If-None-Match": "*"}}),
+        ("read", 200, {"path": path, "accept_encoding": random.choice(("gzip", "identity"))}),
+        ("conditional read", 304, {"path": path, "if_none_match": "*"}),
         ("search", 200, {"path": search}),
         ("page of reviews", 200, {"path": f"/reviews?{urlencode({'query': random.choice(WORDS)})}"}),
         ("refused search", 400, {"path": f"{search}&rating=9&x=y"}),
         ("since", 200, {"path": f"/api/reviews/since/202{random.randint(2, 6)}-01-31"}),
         ("stray", 404, {"path": f"/{random.random()}", "method": random.choice(("GET", "PUT", "DELETE"))}),
-        ("tool call", 200, {"path": "/mcp", "body": body, "headers": MCP_HEADERS}),
+        ("tool call", 200, {"path": "/mcp", "method": "POST", "body": body, **JSON_TYPE}),
     ]
     return random.choice(calls)
 
@@ -79,15 +82,15 @@ class Soak:
         self.events: Counter[str] = Counter()
         self.longest_stop_seconds = 0.0
         self._subscribers, self.port, self._ends = subscribers, next(PORTS), 0
-        self._lab = Lab(PROJECT, scratch, scratch)
-        self._data = self._lab.data(0)
+        self._scratch = scratch
+        self._data = Path(shutil.copytree(SAMPLE, scratch / "data"))
         self._content = (self._data / "reviews.json").read_bytes()
         self._up = threading.Event()
         self.server = self._start()
 
     def _start(self) -> Server:
         flags = ["--reload-interval=0.2", "--hub-retry-delays=0.5,1", "--hub-timeout=5"]
-        server = self._lab.daemon(self._data, *flags, *self._subscribers.flags, port=self.port)
+        server = daemon_server(self._data, self._scratch, *flags, *self._subscribers.flags, port=self.port)
         self._up.set()
         return server
 
@@ -112,7 +115,7 @@ class Soak:
         while not ended.is_set():
             for kind, seconds in (("non-readers", 1), ("abandoned requests", 0)):
                 self._up.wait(60)
-                with suppress(OSError), connections(self.server, NON_READERS):
+                with suppress(OSError), connections(self.port, NON_READERS):
                     self.events[kind] += len(NON_READERS)
                     time.sleep(seconds)
 
@@ -123,7 +126,7 @@ class Soak:
             self._up.wait(60)
             ends, problem = self._ends, ""
             try:
-                answer = ask(**{"port": self.port, **arguments})
+                answer = fetch(self.server, **arguments)
                 if answer.status == right:
                     self.answers.append((kind, answer.seconds * 1000))
                 else:
@@ -141,12 +144,12 @@ class Soak:
             return
         if disturbance == "bad file":
             self._replace(random.choice(BAD_FILES))
-            wait_for("notice of a bad file", lambda: b'"stale"' in ask(self.port, "/healthz").body)
+            wait_for("notice of a bad file", lambda: b'"stale"' in fetch(self.server, "/healthz").body)
         if disturbance == "lost network":
             address("del")
         self._replace(self._content.replace(b'"name": "', b'"name": "%x ' % random.getrandbits(64), 1))
         mode = random.choice(("subscribe", "unsubscribe"))
-        passing = ask(**self._subscribers.request(mode, self.port, "steady", 48, TOPICS[0]))
+        passing = fetch(self.server, **self._subscribers.request(mode, self.port, "steady", 48, TOPICS[0]))
         self.events[f"{mode}: {passing.status}"] += 1
         if disturbance == "lost network":
             time.sleep(LOST_SECONDS)
@@ -171,10 +174,11 @@ class Soak:
         time.sleep(2)
 
         def nobody_is_behind() -> bool:
-            left = json.loads(ask(self.port, "/healthz").body)["subscriptions"]["active"]
+            left = json.loads(fetch(self.server, "/healthz").body)["subscriptions"]["active"]
             if left < len(LIVING):
-                raise BenchError(f"{left} of {len(LIVING)} living subscribers are left")
-            content, taken = {topic: ask(self.port, topic).body for topic in TOPICS}, self._subscribers.newest
+                raise LabError(f"{left} of {len(LIVING)} living subscribers are left")
+            content = {topic: fetch(self.server, topic).body for topic in TOPICS}
+            taken = self._subscribers.newest
             return all(taken[f"/{kind}/{number}"] == content[topic] for kind, number, topic in LIVING)
 
         wait_for("newest content for everyone", nobody_is_behind)
@@ -194,7 +198,7 @@ def enter_own_network() -> None:
 
 
 def main() -> int:
-    """Run the command line; the exit status. Raises BenchError or OSError when it cannot go on."""
+    """Run the command line; the exit status. Raises LabError or OSError when it cannot go on."""
     parser = argparse.ArgumentParser(description="Try to wear reviewsd out.")
     parser.add_argument("--seconds", type=float, default=600, help="how long; default %(default)s")
     parser.add_argument("--own-network", action="store_true", help="the network may be changed")
@@ -210,7 +214,7 @@ def main() -> int:
         subscribers = Subscribers(Path(scratch), network)
         soak = Soak(Path(scratch), subscribers)
         try:
-            subscribers.subscribe(soak.port, [*LIVING, ("dead", 0, TOPICS[0])])
+            subscribers.subscribe(soak.server, [*LIVING, ("dead", 0, TOPICS[0])])
             soak.run(seconds * (1 - 2 * CALM_SHARE), wild)
             soak.run(seconds * CALM_SHARE, CALM)  # until it has the memory that it needs
             before = soak.rest()
@@ -229,7 +233,8 @@ def main() -> int:
     if not options.own_network:
         print("- The network was not lost: the system allows no other.")
     print(f"- Longest stop: {soak.longest_stop_seconds:.1f} s.")
-    print(f"- Latency on this crowded machine: {p99([ms for _, ms in soak.answers]):.1f} ms at p99.")
+    p99 = quantiles([milliseconds for _, milliseconds in soak.answers], n=100)[98]
+    print(f"- Latency on this crowded machine: {p99:.1f} ms at p99.")
     print(f"- Memory in MB and descriptors without load: {before}, and {after} at the end.")
     print(f"- All {len(LIVING)} living subscribers have the newest content.")
     print(f"- Unexpected: {'; '.join(soak.unexpected[:20]) or 'nothing'}.")

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from servers import HOST, PORTS, ask, wait_for
+from servers import HOST, PORTS, Server, wait_for
+from services import fetch
 
 HOSTS = 50  # the hub bounds what it does for one of them
 BATCH = 500  # requests at once; the hub lets 1,000 wait, and 50 of a host
@@ -48,20 +49,20 @@ class Subscribers:
     def request(
         self, mode: str, port: int, kind: str, number: int, topic: str, **more: str
     ) -> dict[str, Any]:
-        """The arguments of `servers.ask` for a request of the callback /kind/number; `topic` is a path."""
+        """The arguments of `services.fetch` for a request of the callback /kind/number; `topic` is a path."""
         callback = f"https://{self._hosts[number % HOSTS]}:{self._port}/{kind}/{number}"
         fields = {"hub.mode": mode, "hub.topic": f"http://{HOST}:{port}{topic}", "hub.callback": callback}
         fields |= {f"hub.{name}": value for name, value in more.items()}
-        form = {"Content-Type": "application/x-www-form-urlencoded"}
-        return {"port": port, "path": "/api/websub/hub", "body": urlencode(fields).encode(), "headers": form}
+        body, content_type = urlencode(fields).encode(), "application/x-www-form-urlencoded"
+        return {"path": "/api/websub/hub", "method": "POST", "body": body, "content_type": content_type}
 
-    def subscribe(self, port: int, wanted: list[tuple[str, int, str]]) -> None:
+    def subscribe(self, server: Server, wanted: list[tuple[str, int, str]]) -> None:
         """Have callbacks accepted and verified, each a kind, a number and a topic. Raises BenchError."""
         for start in range(0, len(wanted), BATCH):
             batch = wanted[start : start + BATCH]
             for each in batch:
-                request = self.request("subscribe", port, *each)
-                wait_for("acceptance", lambda request=request: ask(**request).status == 202)
+                request = self.request("subscribe", server.port, *each)
+                wait_for("acceptance", lambda request=request: fetch(server, **request).status == 202)
             paths = {f"/{kind}/{number}" for kind, number, _ in batch}
             wait_for("verification", lambda paths=paths: paths <= self.newest.keys())
 

@@ -1,0 +1,63 @@
+"""The servers that the bench compares: the daemon of a checkout, its peers, and nginx."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import make_data
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+from servers import HOST, PORTS, Server, daemon_server
+from services import ROOT, SAMPLE
+
+BENCH = ROOT / "bench"
+PEERS_REQUIREMENTS = ("fastapi==0.165.0", "uvicorn[standard]==0.54.0", "mcp==2.3.0")
+NGINX_CONFIGURATION = """
+daemon off; master_process off; pid nginx.pid; error_log stderr warn;
+events {{ worker_connections 1024; }}
+http {{
+    access_log off; sendfile on; keepalive_requests 100000000; open_file_cache max=100;
+    client_body_temp_path t; proxy_temp_path t; fastcgi_temp_path t; uwsgi_temp_path t; scgi_temp_path t;
+    server {{ listen {host}:{port}; root {files}; add_header Cache-Control "public, max-age=60"; }}
+}}
+"""
+
+
+class Lab(NamedTuple):
+    """A checkout with a reviewsd.py, and directories for one round."""
+
+    checkout: Path
+    scratch: Path  # of this round alone
+    cache: Path  # outlives the run
+    seconds: int = 2  # of a run of wrk
+
+    def data(self, size: int) -> Path:
+        """Generated data of `size` reviews, or for 0 a copy of the sample, to use and to change."""
+        directory = self.scratch / f"data-{size}"
+        if size:
+            make_data.write(size, directory)
+        else:
+            shutil.copytree(SAMPLE, directory)
+        return directory
+
+    def daemon(self, data: Path, *flags: str) -> Server:
+        """The daemon, which reloads only after SIGHUP."""
+        return daemon_server(data, self.scratch, *flags, checkout=self.checkout)
+
+    def peer(self, application: str, data: Path) -> Server:
+        """An application of peers.py under one worker of uvicorn, in an environment made on first use."""
+        python, port = self.cache / "venv-peers" / "bin" / "python", next(PORTS)
+        if not python.exists():
+            subprocess.run([sys.executable, "-m", "venv", str(python.parents[1])], check=True)
+        subprocess.run([str(python), "-m", "pip", "install", "--quiet", *PEERS_REQUIREMENTS], check=True)
+        command = [str(python), "-m", "uvicorn", "--app-dir", str(BENCH), f"peers:{application}"]
+        command += [f"--port={port}", "--loop=uvloop", "--http=httptools", "--no-access-log"]
+        return Server(application, command, port, self.scratch, REVIEWS_DATA=str(data))
+
+    def nginx(self, files: Path) -> Server:
+        """One process of nginx, which serves the directory `files`."""
+        port, path = next(PORTS), self.scratch / "nginx.conf"
+        path.write_text(NGINX_CONFIGURATION.format(host=HOST, port=port, files=files))
+        return Server("nginx", ["nginx", "-p", str(self.scratch), "-c", str(path)], port, self.scratch)

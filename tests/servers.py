@@ -1,0 +1,98 @@
+"""Servers that the soak and the bench start, watch, stop and kill.
+
+They are known by their command lines, HTTP, signals and /proc.
+"""
+
+import http.client
+import itertools
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+
+from services import ROOT, fetch
+
+HOST = "127.0.0.1"
+PORTS = itertools.count(10_000 + os.getpid() % 20_000)  # below those of outgoing connections (ip(7))
+ENVIRONMENT = {"PATH": f"{os.environ['PATH']}:/usr/sbin"}  # nginx is in /usr/sbin
+SMALL_SEARCH = "/api/reviews/search?limit=1"
+
+
+class LabError(Exception):
+    """Something that a soak or a measurement needs did not happen; the text says why."""
+
+
+def wait_for(what: str, happened: Callable[[], bool]) -> None:
+    """Look again and again. Raises LabError when it does not happen within two minutes."""
+    deadline = time.monotonic() + 120
+    while not happened():
+        if time.monotonic() > deadline:
+            raise LabError(f"no {what} within two minutes")
+        time.sleep(0.002)
+
+
+class Server(AbstractContextManager["Server"]):
+    """A program that has answered once. Leaving its context kills it."""
+
+    def __init__(self, name: str, command: list[str], port: int, scratch: Path, **variables: str):
+        self.name, self.port, self._log = name, port, scratch / f"{name}.log"
+        began = time.monotonic()
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, env=ENVIRONMENT | variables)
+        try:
+            wait_for(f"answer of {name}", self._answers)
+        except BaseException:
+            self.kill()
+            raise
+        self.start_seconds = time.monotonic() - began
+
+    def _answers(self) -> bool:
+        self.check()
+        with suppress(OSError, http.client.HTTPException):
+            return fetch(self, SMALL_SEARCH).status > 0
+        return False
+
+    def check(self) -> None:
+        """Raises LabError with the end of its log when it has ended."""
+        if (status := self.process.poll()) is not None:
+            log = self._log.read_text(errors="replace")[-1500:].strip()
+            raise LabError(f"{self.name} has ended with status {status}: {log}")
+
+    def __exit__(self, *exception: object) -> None:
+        self.kill()
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> float:
+        """Send SIGTERM; the seconds until it has ended. Raises LabError when that is not with status 0."""
+        began = time.monotonic()
+        self.process.terminate()
+        if self.process.wait(60):
+            self.check()
+        return time.monotonic() - began
+
+    def processor_seconds(self) -> float:
+        """The processor time that it has taken, in steps of some 10 ms (proc(5))."""
+        self.check()
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def memory_mb(self, field: str = "VmRSS") -> float:
+        """Resident memory, or with "VmHWM" the most of it so far, in millions of bytes (proc(5))."""
+        self.check()
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition(f"{field}:")[2].split()[0]) * 1024 / 1e6
+
+
+def daemon_server(data: Path, state: Path, *flags: str, port: int = 0, checkout: Path = ROOT) -> Server:
+    """The daemon of a checkout, which reloads only after SIGHUP; its state is below `state`, by its port."""
+    port = port or next(PORTS)
+    command = [sys.executable, str(checkout / "reviewsd.py"), f"--port={port}", f"--data={data}"]
+    command += [f"--state-dir={state / f'state-{port}'}", "--reload-interval=86400", *flags]
+    return Server("reviewsd", command, port, state)
