@@ -1,7 +1,7 @@
-"""What one value of an export says: clean text, a day or a moment, stars.
+"""Values of exports: text, days and moments, stars.
 
 The words for months and stars are data (`formats.json`). This module is pure; it knows no file, no format and
-no review, and raises BadRecord for what it cannot read.
+no review, and raises BadRecord for a value that it cannot read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class BadRecord(ValueError):
     """A record cannot be imported; the text says why."""
 
 
-# ---- Text: what people wrote, without what exports add ----
+# ---- Text ----
 
 TRANSLATED = re.compile(r"\((?:Translated by|Traduzido pelo) Google\)")
 TRANSLATED_LINE = re.compile(rf"^[ \t]*{TRANSLATED.pattern}[ \t]*$", re.MULTILINE)
@@ -48,41 +48,41 @@ def one_line(text: str) -> str:
 
 
 def original(text: str) -> str:
-    """What was written, without Google's translation, which stands before or after it."""
+    """A text as it was written, without Google's translation before or after it."""
     if TRANSLATED.match(text):
         return (text.partition("(Original)")[2] or text).strip()
     return TRANSLATED_LINE.split(text)[0].strip()
 
 
 def looks_damaged(text: str) -> bool:
-    """Whether UTF-8 was read as cp1252 on the way: "BjÃ¸rn"."""
+    """Whether UTF-8 was once read as cp1252, as in “BjÃ¸rn”."""
     with suppress(UnicodeError):
         return len(text.encode("cp1252").decode()) < len(text)
     return False
 
 
-# ---- Dates: a day, a moment in UTC, or a time whose zone nobody wrote down ----
+# ---- Dates: a day, a moment in UTC, or a time without a zone ----
 
 UNIX_TIME = re.compile(r"[0-9]{10}([0-9]{3})?")  # seconds or milliseconds
 HOUR = re.compile(
     r"[ ,]*([0-9]{1,2}:[0-9]{2})(:[0-9]{2})?(?:[.,][0-9]+)? *([ap]m)? *(utc|gmt|z|[+-][0-9]{2}:?[0-9]{2})?\Z"
 )
-EARLIEST_DAY = "1990"  # no review is older
+EARLIEST_DAY = "1990"
 LONGEST_DATE = 60  # characters
 MONTHS = {word: number for number, words in enumerate(FORMATS["months"], 1) for word in words.split()}
 BETWEEN = set(FORMATS["between_days_and_months"])
 
 
 class DateFormat(NamedTuple):
-    """How dates are written."""
+    """The form of dates, and their upper bound."""
 
     latest_day: str = "9999-12-31"
-    order: str = "dmy"  # what 05/03/2024 means, or "mdy"
-    is_utc: bool = False  # a time without a zone of its own
+    order: str = "dmy"  # of 05/03/2024, or "mdy"
+    is_utc: bool = False  # times without a zone are in UTC
 
 
 def read_date(text: str, format: DateFormat) -> str:
-    """The date that `text` names, in any known form; empty for no text. Raises BadRecord.
+    """The date in `text`, in any known form; empty for an empty text. Raises BadRecord.
 
     A day is YYYY-MM-DD, a moment YYYY-MM-DDTHH:MM:SSZ, a time without a zone the same without Z.
     """
@@ -101,13 +101,13 @@ def read_date(text: str, format: DateFormat) -> str:
 
 
 def utc_text(moment: datetime) -> str:
-    """A moment as YYYY-MM-DDTHH:MM:SSZ; one without a zone is in UTC."""
+    """A moment as YYYY-MM-DDTHH:MM:SSZ; a datetime without a zone counts as UTC."""
     utc = moment.astimezone(UTC) if moment.tzinfo else moment
     return utc.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def in_zone(date: str, zone: ZoneInfo) -> str:
-    """A date of `read_date` as it is published; a time without a zone stays the time that it is."""
+    """A date of `read_date` as it is published; a time without a zone gets this zone."""
     if len(date) <= len("YYYY-MM-DD"):
         return date
     moment = datetime.fromisoformat(date)
@@ -115,7 +115,7 @@ def in_zone(date: str, zone: ZoneInfo) -> str:
 
 
 def _moment(text: str, order: str) -> datetime:
-    """The moment that `text` names, without a zone where it names none. Raises BadRecord."""
+    """The moment in `text`, without a zone if it has none. Raises BadRecord."""
     with suppress(ValueError, OverflowError):
         if UNIX_TIME.fullmatch(text):
             return datetime.fromtimestamp(int(text[:10]), UTC)
@@ -137,7 +137,7 @@ def _moment(text: str, order: str) -> datetime:
 def _year_month_day(folded: str, order: str) -> tuple[int, int, int]:
     """The parts of a day such as 3-May-24, 1.6.2024 or 5/3/2024. Raises ValueError."""
     numbers, words = re.findall(r"[0-9]+", folded), set(re.findall(r"[^\W\d_]+", folded)) - BETWEEN
-    months = [str(MONTHS.get(word)) for word in words]  # "None" for an unknown word: no number
+    months = [str(MONTHS.get(word)) for word in words]  # int() refuses "None", for an unknown word
     first, second, *rest = numbers if not re.search(r"[^\w./, -]", folded) else []
     if months:
         second, rest = months[0], [second, *rest, *months[1:]]
@@ -154,12 +154,12 @@ NUMERIC = re.compile(r"([0-9]{1,2})[/ -]([0-9]{1,2})[/ -][0-9]{2}(?:[0-9]{2})?(?
 
 
 def allowed_orders(texts: Iterable[str]) -> tuple[set[str], list[str]]:
-    """The orders that a column of dates allows, "dmy" and "mdy", and the dates that have one of them."""
-    found = {text: (int(each[1]), int(each[2])) for text in texts if (each := NUMERIC.match(text))}
-    orders = {"dmy"} if all(second <= 12 for _, second in found.values()) else set[str]()
-    if all(first <= 12 for first, _ in found.values()):
+    """The orders, "dmy" and "mdy", in which all dates are possible, and the dates that depend on it."""
+    numbers = {text: (int(date[1]), int(date[2])) for text in texts if (date := NUMERIC.match(text))}
+    orders = {"dmy"} if all(second <= 12 for _, second in numbers.values()) else set[str]()
+    if all(first <= 12 for first, _ in numbers.values()):
         orders.add("mdy")
-    return orders, [text for text, (first, second) in found.items() if first != second]
+    return orders, [text for text, (first, second) in numbers.items() if first != second]
 
 
 # ---- Stars: of five ----
@@ -172,7 +172,7 @@ DRAWN = re.compile("(★{1,5})(☆*)")
 
 
 def read_stars(text: str, scale: int) -> float | None:
-    """The stars that `text` stands for, in halves on another scale than 5; None without any.
+    """The stars in `text`, of five and in halves if the scale is another; None for no stars.
 
     `scale` is the best rating, 0 if unknown; more than five is then UnknownScale. Raises BadRecord.
     """
@@ -183,7 +183,7 @@ def read_stars(text: str, scale: int) -> float | None:
     if drawn and (not drawn[2] or len(drawn[0]) == 5):
         return len(drawn[1])
     if not (number := NUMBER.fullmatch(folded or "0")):
-        raise BadRecord(f"{quoted(text)} names no number of stars, and stars are never invented")
+        raise BadRecord(f"{quoted(text)} is not a number of stars")
     bound = "100" if number[2] == "%" else number[3]
     value = float(number[1].replace(",", "."))
     if value > most or (bound and int(bound) != most):
@@ -198,4 +198,4 @@ def read_stars(text: str, scale: int) -> float | None:
 
 
 class UnknownScale(ValueError):
-    """A rating is beyond five, and the best rating is unknown; the text is the rating."""
+    """A rating, which is the message, is above 5, and the best rating is unknown."""

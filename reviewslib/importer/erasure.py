@@ -1,7 +1,7 @@
-"""Erasure and redaction: what keeps reviews and words away for good, whatever later exports say.
+"""Erasure and redaction: reviews and words stay away for good, whatever later exports say.
 
-Lines of suppressed.txt are digests, so that the file alone suffices and names nobody; lines of redacted.txt
-name a review and words. This module is pure.
+Lines of suppressed.txt are digests: the file is enough without the state, and names nobody. Lines of
+redacted.txt name a review and words. This module is pure.
 
 Sections: Digests - Suppression - Redaction
 """
@@ -23,13 +23,13 @@ from reviewslib.importer.state import Entry, Redaction
 
 SUPPRESSED_FILE, REDACTED_FILE = "suppressed.txt", "redacted.txt"
 Reviews = Mapping[str, Object]  # by id
-Entries = Mapping[str, Entry]  # likewise; none for a review of the owner's own
+Entries = Mapping[str, Entry]  # by id; reviews of the owner's own have none
 
-# ---- Digests: by which a review is known again ----
+# ---- Digests: how a review is recognized ----
 
 
 def exact_digests(entry: Entry) -> list[str]:
-    """The digests that no other review has: of its ids, of its moment, of a row without an id."""
+    """The digests that no other review has: of its ids, of its moment, or of a row without an id."""
     digests = [digest("id", entry.source, native_id) for native_id in entry.native.values()]
     if entry.source == "google" and entry.created.endswith("Z"):
         digests.append(digest("moment", entry.source, entry.location, entry.created))
@@ -45,19 +45,19 @@ def is_shared(author: str) -> bool:
 
 
 def lasting_digests(entry: Entry, author: str) -> list[str]:
-    """The exact digests, and that of short name and day, by which tables know a review again."""
+    """The exact digests, and that of short name and day, by which rows of tables are recognized."""
     if is_shared(author):
         return exact_digests(entry)
-    scope = "day" if entry.is_row else "day in tables"
-    return [*exact_digests(entry), digest(scope, short_name(fold(author)), entry.created[:10])]
+    kind = "day" if entry.is_row else "day in tables"
+    return [*exact_digests(entry), digest(kind, short_name(fold(author)), entry.created[:10])]
 
 
 def _matching_digests(entry: Entry, author: str) -> list[str]:
-    """Everything by which a line may mean this review; `author` is empty if the review is not here."""
+    """All lines that keep this review away; `author` is empty if the review is not stored."""
     digests = [*exact_digests(entry), f"author {entry.author}"]
     if author and not is_shared(author):
-        scopes, name = ["day", "day in tables"] if entry.is_row else ["day"], short_name(fold(author))
-        digests += [digest(scope, name, day) for scope in scopes for day in days_near(entry.created)]
+        kinds, name = ["day", "day in tables"] if entry.is_row else ["day"], short_name(fold(author))
+        digests += [digest(kind, name, day) for kind in kinds for day in days_near(entry.created)]
     return digests
 
 
@@ -78,29 +78,29 @@ def read_suppressed(text: str) -> list[str]:
 
 
 def suppressed_ids(reviews: Reviews, entries: Entries, lines: Iterable[str]) -> tuple[set[str], list[str]]:
-    """The ids of the reviews that the lines mean, and lines to add so that these alone keep them away.
+    """The ids of the reviews that the lines keep away, and lines to add.
 
-    What is known of a review under other ids counts, so that one line may lead to others.
+    The added lines are the exact digests of these reviews, which may keep further reviews away.
     """
-    ids, known, added = set[str](), set(lines), list[str]()
-    if not known:
+    ids, added, all_lines = set[str](), list[str](), set(lines)
+    if not all_lines:
         return ids, added
     waiting = dict[str, tuple[Entry, list[str]]]()
     for id in sorted(entries.keys() | reviews.keys()):
         entry = entries.get(id) or entry_of(reviews[id])
         author = reviews[id]["author"] if id in reviews else ""
         waiting[id] = entry, _matching_digests(entry, author)
-    while matching := [id for id, (_, digests) in waiting.items() if not known.isdisjoint(digests)]:
+    while matching := [id for id, (_, digests) in waiting.items() if not all_lines.isdisjoint(digests)]:
         for id in matching:
             entry, _ = waiting.pop(id)
-            added += [line for line in exact_digests(entry) if line not in known]
-            known |= {*added}
+            added += [line for line in exact_digests(entry) if line not in all_lines]
+            all_lines |= {*added}
             ids.add(id)
     return ids, added
 
 
 def possible_ids(text: str) -> list[str]:
-    """What the id is if `text` is an id, or the address of a page."""
+    """The ids that `text` may mean: itself, or the id in the address of a page."""
     path = text.partition("/reviews/")[2]
     forms = (text, path, re.split("[?#]", path)[0])
     return [*forms, *map(unquote, forms)]
@@ -130,12 +130,15 @@ def forget_review(
 
 
 def forget_author(reviews: Reviews, entries: Entries, name: str) -> tuple[list[str], list[str]]:
-    """The lines that keep away all reviews of an author, those to come included, and remarks.
+    """The lines that keep away all present and future reviews of an author, and remarks.
 
     Raises NeedsDecision if several authors may be meant.
     """
     if is_shared(name):
-        lines = [f"{name} is no name of one author.", "Remove each review by its own id: --forget ID."]
+        lines = [
+            f"{name} is not the name of a single author.",
+            "Remove each review by its own id: --forget ID.",
+        ]
         raise NeedsDecision(lines)
     ids, exact = defaultdict[str, list[str]](list), author_digest(name)  # ids by digest of the author
     for id, review in reviews.items():
@@ -145,14 +148,14 @@ def forget_author(reviews: Reviews, entries: Entries, name: str) -> tuple[list[s
     spelled = {author for author in ids if any(reviews[id]["author"] == name for id in ids[author])}
     meant = spelled if len(spelled) == 1 else {*ids}
     if len(meant) > 1:
-        seen = [f"{reviews[id]['author']} ({id})" for those in ids.values() for id in those]
-        lines = [f"Several authors are called {name}, or look alike:", *listed(seen)]
+        names = [f"{reviews[id]['author']} ({id})" for author in ids for id in ids[author]]
+        lines = [f"Several authors are called {name}, or have similar names:", *listed(names)]
         advice = "Give the name exactly as one of them has it, or each review by its id: --forget ID."
         raise NeedsDecision([*lines, advice])
     lines = [f"author {author}" for author in meant or [exact]]
     for id in (id for author in meant for id in ids[author]):
         lines += lasting_digests(entries.get(id) or entry_of(reviews[id]), reviews[id]["author"])
-    return lines, [] if ids else [f"no review of {name} is here; those to come are kept away"]
+    return lines, [] if ids else [f"no review of {name} is stored; future ones are kept away"]
 
 
 # ---- Redaction ----
@@ -173,31 +176,28 @@ def read_redacted(text: str) -> list[Redaction]:
 
 
 def redaction_of(reviews: Reviews, entries: Entries, text: str, words: str) -> Redaction:
-    """The line that redacts words in a review. Raises NeedsDecision where they do not stand in it."""
+    """The line that redacts words in a review. Raises NeedsDecision if the review does not have them."""
     id, words = find_review(reviews, text), " ".join(words.split())
     review = reviews[id]
     texts = [review.get("text") or "", (review.get("owner_reply") or {}).get("text") or ""]
-    if not words or all(redacted(each, words) == each for each in texts):
-        lines = [
-            f"The words {quoted(words)} do not stand in the review {id}.",
-            "Give them as they stand there.",
-        ]
-        raise NeedsDecision(lines)
+    if not words or all(redacted(text, words) == text for text in texts):
+        fault = f"The review {id} does not have the words {quoted(words)}."
+        raise NeedsDecision([fault, "Give them as the review has them."])
     return Redaction(id, words, exact_digests(entries[id]) if id in entries else [])
 
 
 def words_to_redact(redactions: Sequence[Redaction], entries: Entries) -> Iterator[tuple[str, str]]:
-    """Ids, as the reviews have them now, each with words."""
-    by_digest = defaultdict[str, list[str]](list)
+    """Pairs of a present id and words; a review that got another id is recognized by its digests."""
+    words_by_digest = defaultdict[str, list[str]](list)
     for redaction in redactions:
         yield redaction.id, redaction.words
-        for each in redaction.digests:
-            by_digest[each].append(redaction.words)
-    for id, entry in entries.items() if by_digest else ():
-        for each in exact_digests(entry):
-            yield from ((id, words) for words in by_digest.get(each, ()))
+        for line in redaction.digests:
+            words_by_digest[line].append(redaction.words)
+    for id, entry in entries.items() if words_by_digest else ():
+        for line in exact_digests(entry):
+            yield from ((id, words) for words in words_by_digest.get(line, ()))
 
 
 def redacted(text: str, words: str) -> str:
-    """`text` with […] wherever these words stand, in any case and however spaced."""
+    """`text` with […] for these words, in any case and with any spaces between them."""
     return re.sub(r"\s+".join(map(re.escape, words.split())), "[…]", text, flags=re.IGNORECASE)

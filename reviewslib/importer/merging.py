@@ -82,11 +82,7 @@ def _name_of_business(stored: Stored, locations: Locations, options: Options) ->
     titles = {title for location, title in locations.titles.items() if title and location in locations.chosen}
     if options.name or len(titles) == 1:
         return options.name or min(titles)
-    lines = [
-        "The files do not say what the business is called.",
-        *listed(sorted(titles)),
-        "Give its name once.",
-    ]
+    lines = ["The files do not name the business:", *listed(sorted(titles)), "Give its name once."]
     raise NeedsDecision(lines, ("--name", "YOUR BUSINESS"))
 
 
@@ -222,9 +218,8 @@ class Ledger:
                 review["author_avatar_url"] = fields["author_avatar_url"]
         if is_new or (record.updated, record.time) >= (entry.updated, seen):
             entry.updated = record.updated
-            review |= {
-                key: fields[key] for key in ("rating", "text", "source_url", "verified") if key in fields
-            }
+            owned = fields.keys() & {"rating", "text", "source_url", "verified"}
+            review |= {key: fields[key] for key in sorted(owned)}
 
     def _take_reply(self, entry: Entry, review: ReviewInFile, record: Record, *, may_clear: bool) -> None:
         """Take the reply of a record; only `may_clear` lets a record without a reply remove it."""
@@ -272,7 +267,7 @@ class Ledger:
     # Presence
 
     def remove(self, exports: Sequence[Export]) -> None:
-        """Remove the reviews that the newest complete exports no longer have, unless the brake holds them."""
+        """Remove the reviews that complete exports no longer have, unless the brake holds them."""
         chosen, ids = self.locations.chosen, defaultdict[str, list[str]](list)
         for id in sorted(self.reviews.keys() & self.entries.keys()):
             scope = self.entries[id].scope
@@ -287,7 +282,7 @@ class Ledger:
                 self._take_away(ids.pop(location))
         for time, scope in self._coverage(exports):
             self._remove_older(scope, ids[scope], time)
-        if chosen and chosen <= self.covered.keys():  # reviews of Google whose location nobody knows
+        if chosen and chosen <= self.covered.keys():  # the state was lost, and with it some locations
             self._remove_older("google", ids["google"], min(self.covered[location] for location in chosen))
 
     def _coverage(self, exports: Sequence[Export]) -> list[tuple[str, str]]:
@@ -414,15 +409,10 @@ def _remarks(ledger: Ledger, exports: Sequence[Export], overwritten: Sequence[st
     for subject, names in subjects.items():
         if names:
             yield f"{subject}: {len(names)}: {ledger.named(names)}"
-    if others := len(ledger.suppressed) - len(erased):
-        yield f"kept away by suppressed.txt, not stored: {others}"
     if (lost := stored.state.suppressed - len(stored.suppressed)) > 0:
         yield f"suppressed.txt has lost {lost} lines since the last import: what they kept away may return"
     yield from ledger.notes
     yield from (note for export in exports for note in export.notes)
-    authors = {record.review["author"] for export in exports for record in export.records if record.review}
-    if addresses := sum(author != without_address(author) for author in authors):
-        yield f"authors with an e-mail address, of which only the name is taken: {addresses}"
     if not options.zone and any("T" in review["date"] for review in ledger.reviews.values()):
         yield "times are in UTC; give the time zone of the business once, as --zone Europe/Berlin"
     if options.name and stored.document:

@@ -16,13 +16,13 @@ from reviewslib.importer.cells import FORMATS, one_line
 TEMPLATE: tuple[str, ...] = tuple(FORMATS["template"])  # the header of a table that needs no --map
 FIELDS = (*TEMPLATE, "status", "title", "reply_status")  # of a table
 REQUIRED = ("author", "rating", "date")
-TO_ANSWER = (*REQUIRED, "text", "source", "reply", "status")  # what a --map names a column for, or `-`
+TO_ANSWER = (*REQUIRED, "text", "source", "reply", "status")  # fields that a --map must mention
 NO_COLUMN = "-"
 
 
 @dataclass(frozen=True)
 class TableSettings:
-    """What is known of tables with one header; empty where nothing was said."""
+    """Settings of tables with a certain header; empty if the owner has not given them."""
 
     source: str = ""
     map: Mapping[str, str] = field(default_factory=dict)  # columns by field
@@ -38,7 +38,7 @@ class TableSettings:
 
 @dataclass(frozen=True)
 class Options:
-    """The flags of a command, empty where nothing was said; the last two fields are not given by flags."""
+    """The flags of a command, empty if absent; the last two fields come from the clock and the state."""
 
     files: Sequence[Path] = ()
     data: Path = Path()
@@ -59,48 +59,51 @@ class Options:
     forget_settings: bool = False
     verbose: bool = False
     dry_run: bool = False
-    latest: str = "9999-12-31T00:00:00Z"  # the latest moment of which an export can be, in UTC
-    headers: Mapping[str, TableSettings] = field(default_factory=dict)  # as earlier commands left them
+    latest: str = "9999-12-31T00:00:00Z"  # possible time of an export, in UTC
+    headers: Mapping[str, TableSettings] = field(default_factory=dict)  # of earlier tables
 
     @property
     def latest_day(self) -> str:
-        """The latest day of which a review can be."""
+        """The latest possible day of a review."""
         return self.latest[:10]
 
 
 def command_line() -> argparse.ArgumentParser:
     """The parser of all flags."""
-    about = "Bring reviews from owners' exports into the data directory of reviewsd."
-    usage = "%(prog)s FILE… --data DIR, and what else --help lists"
+    about = "Import reviews from exports into the data directory of reviewsd."
+    usage = "%(prog)s FILE… --data DIR [options]"
     parser = argparse.ArgumentParser("reviewsd-import", usage, about, argument_default=argparse.SUPPRESS)
     add, yes_or_no = parser.add_argument, argparse.BooleanOptionalAction
     kinds = "Google Takeout (ZIP, folder or file), saved pages of the Business Profile API, CSV"
     add("files", nargs="*", type=Path, metavar="FILE", help=kinds)
-    add("--data", type=Path, metavar="DIR", help="directory of reviews.json; a new one is made")
+    add("--data", type=Path, metavar="DIR", help="directory of reviews.json; created if absent")
     add(
-        "--drop", type=Path, metavar="DIR", help="import all exports in a folder; skip and name anything else"
+        "--drop",
+        type=Path,
+        metavar="DIR",
+        help="import all exports in a folder; report and skip anything else",
     )
-    add("--zone", help="time zone of the business, as Europe/Berlin; remembered; UTC until it is given")
-    add("--name", type=one_line, help="the name of the business, where no export gives it")
+    add("--zone", help="time zone of the business, such as Europe/Berlin; default UTC; remembered")
+    add("--name", type=one_line, help="the name of the business, if no export has it")
     add("--location", action="append", help="a location to import: number or title; repeatable; remembered")
-    complete = "these tables, or pages of the API, have every review; remembered for tables"
+    complete = "these tables or pages of the API have every review; remembered for tables"
     add("--complete", action="store_true", help=complete)
-    add("--allow-removals", action="store_true", help="remove what was held back, however much it is")
-    add("--forget", metavar="ID", help="remove a review for good: its id, or the address of its page")
+    add("--allow-removals", action="store_true", help="remove reviews that were held back, however many")
+    add("--forget", metavar="ID", help="remove a review for good, by its id or the address of its page")
     add("--forget-author", type=one_line, metavar="NAME", help="remove all reviews of an author for good")
     add("--redact", nargs=2, metavar=("ID", "WORDS"), help="replace words by […] in a review for good")
     add("--short-names", action=yes_or_no, help="“Camille R.” instead of “Camille Roux”; remembered")
     add("--avatars", action=yes_or_no, help="import the addresses of customers' pictures; remembered")
     add("--source", type=one_line, help="where the reviews of a table were published; remembered")
-    map_help = "columns of a table with an unknown header, or - for none; remembered"
+    map_help = "columns of a table with an unknown header, - for no column; remembered"
     add("--map", action="append", metavar="FIELD=COLUMN,…", help=map_help)
-    add("--date-order", choices=["dmy", "mdy"], help="the meaning of 05/03/2024 in a table; remembered")
+    add("--date-order", choices=["dmy", "mdy"], help="the order of 05/03/2024 in a table; remembered")
     add("--scale", choices=["5", "10", "100"], help="the best rating in a table; default 5; remembered")
     add("--template", action="store_true", help="print the header of a table that needs no --map")
-    add("--count", action="store_true", help="make insights.json of reviews.json and editorial.json")
+    add("--count", action="store_true", help="make insights.json from reviews.json and editorial.json")
     add("--forget-settings", action="store_true", help="forget all remembered settings except the time zone")
-    add("--verbose", action="store_true", help="name everything that the report counts")
-    add("--dry-run", action="store_true", help="report what would happen, and write nothing")
+    add("--verbose", action="store_true", help="list all that the report counts")
+    add("--dry-run", action="store_true", help="report what would change, and write nothing")
     return parser
 
 
@@ -110,7 +113,7 @@ def parse(arguments: Sequence[str] | None) -> Options:
     flags = vars(parser.parse_intermixed_args(arguments))
     for name in ("zone", "name", "location", "source", "map"):
         if "YOUR" in re.split(r"\W", str(flags.get(name, ""))):
-            parser.error(f"--{name}: put your own words in the place of YOUR")
+            parser.error(f"--{name}: replace YOUR by your own words")
     try:
         flags["map"] = _map(flags.get("map", []))
     except argparse.ArgumentTypeError as error:
@@ -122,36 +125,33 @@ def parse(arguments: Sequence[str] | None) -> Options:
     return options
 
 
-# What a command can do without files, beside changing a setting.
 TASKS = ("files", "drop", "count", "forget", "forget_author", "redact", "template")
 SETTINGS = ("zone", "location", "short_names", "avatars", "allow_removals", "forget_settings")
 
 
 def _fault(options: Options, *, has_data: bool) -> str:
-    """What is wrong with flags that are right one by one; empty if nothing is."""
+    """The error in a combination of flags, or in a path or zone; empty if there is none."""
     tasks = sum(bool(getattr(options, name)) for name in TASKS)
     is_setting = any(getattr(options, name) != getattr(Options, name) for name in SETTINGS)
     zones = available_timezones() if options.zone else set()
-    hint = "expected for example Europe/Berlin" if zones else "install tzdata"
+    hint = "expected one such as Europe/Berlin" if zones else "install tzdata"
     # `lexists` is False for any path that the system does not take.
     absent = ", ".join(repr(str(path)) for path in options.files if not os.path.lexists(path))
     faults = {
         "--template takes neither FILE nor --data": options.template and (options.files or has_data),
         "--data is missing: the directory of reviews.json": not (options.template or has_data),
-        "one of FILE, --drop, --count, --forget, --forget-author, --redact and --template is needed": (
+        "give one of FILE, --drop, --count, --forget, --forget-author, --redact and --template": (
             tasks > 1 or not (tasks or is_setting)
         ),
         f"there is no file {absent}": absent,
-        f"--drop {options.drop}: it is not a directory": options.drop and not options.drop.is_dir(),
-        f"--zone {options.zone}: no time zone that this machine knows; {hint}": (
-            options.zone and options.zone not in zones
-        ),
+        f"--drop {options.drop}: not a directory": options.drop and not options.drop.is_dir(),
+        f"--zone {options.zone}: unknown time zone; {hint}": (options.zone and options.zone not in zones),
     }
     return next((fault for fault, is_there in faults.items() if is_there), "")
 
 
 def _map(values: Sequence[str]) -> dict[str, str]:
-    """Column by field. A flag that is repeated holds one pair each, whose column may have commas."""
+    """Column by field. With repeated flags, a flag has one pair, whose column may have commas."""
     columns: dict[str, str] = {}
     names = "|".join(FIELDS) if len(values) > 1 else r"\w+"
     for pair in (pair for value in values if value for pair in re.split(rf", *(?=(?:{names}) *=)", value)):

@@ -1,4 +1,4 @@
-"""What a data directory holds, and what imports remember of it.
+"""The content of a data directory, and what imports remember in the state file.
 
 The state holds no texts and no names; digests stand for them. This module is pure.
 """
@@ -20,17 +20,17 @@ STATE_FILE, DRAFT_FILE = "import-state.json", "import-state.draft.json"
 
 @dataclass(slots=True)  # there are as many as reviews
 class Entry:
-    """What is known of a review; dates are those of `cells.read_date`, as the exports gave them."""
+    """What imports remember of a review; dates are those of `cells.read_date`, not yet in a zone."""
 
     source: str = ""
     native: dict[str, str] = field(default_factory=dict)  # ids by format and location
     location: str = ""  # at Google
-    seen: str = ""  # the newest T of an export that had it
+    seen: str = ""  # time of the newest export that had it
     created: str = ""
     updated: str = ""
     replied: str = ""
     author: str = ""  # digest of the whole name
-    row: str = ""  # key of source, author and day, of a table's row
+    row: str = ""  # of a table: digest of source, author and day
     text: str = ""  # digest of a row's text as last imported
 
     @property
@@ -46,20 +46,20 @@ class Entry:
 
 @dataclass
 class State:
-    """What is known of all; what nobody said is empty."""
+    """What imports remember; settings that the owner has not given are empty."""
 
     zone: str = ""
     short_names: bool = False
     avatars: bool = False
     chosen: list[str] = field(default_factory=list)  # locations
-    locations: dict[str, str] = field(default_factory=dict)  # titles of all that the owner was asked about
+    locations: dict[str, str] = field(default_factory=dict)  # titles of all that the owner decided about
     headers: dict[str, TableSettings] = field(default_factory=dict)  # by normalized header
     covered: dict[str, str] = field(default_factory=dict)  # times of the newest complete exports, by scope
     held: dict[str, str] = field(default_factory=dict)  # of those whose removals the brake holds, by scope
     suppressed: int = 0  # lines of suppressed.txt
     reviews_digest: str = ""  # of reviews.json as last written
     annotated: dict[str, str] = field(default_factory=dict)  # digests of annotation and review by id
-    reviews: dict[str, Entry] = field(default_factory=dict)  # by id, those that are gone included
+    reviews: dict[str, Entry] = field(default_factory=dict)  # by id, with those of removed reviews
 
 
 class Redaction(NamedTuple):
@@ -67,7 +67,7 @@ class Redaction(NamedTuple):
 
     id: str
     words: str
-    digests: Sequence[str]  # by which the review is known if its id is lost
+    digests: Sequence[str]  # of the review, in case that it gets another id
 
     @property
     def line(self) -> str:
@@ -76,7 +76,7 @@ class Redaction(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """What a data directory holds."""
+    """The content of a data directory."""
 
     document: dict[str, Json]  # of reviews.json, empty without it
     reviews_digest: str
@@ -92,7 +92,7 @@ class Stored(NamedTuple):
 
     @property
     def is_lost(self) -> bool:
-        """Whether no state of an import is there."""
+        """Whether the state file is absent."""
         return not self.state.reviews_digest
 
     @property
@@ -121,7 +121,7 @@ def read_state(content: bytes | None, draft: bytes | None, reviews_digest: str) 
             headers = {key: TableSettings(**said) for key, said in document.pop("headers", {}).items()}
             state = State(**document, reviews=reviews, headers=headers)
         except (NotJson, TypeError, AttributeError):
-            reason = "no state of this version; delete the file to have it made anew"
+            reason = "not a state of this version; delete the file, and it is made anew"
             raise BadData([Fault(file, (), reason)]) from None
         if data is not None and (file == STATE_FILE or state.reviews_digest == reviews_digest):
             return state
@@ -138,4 +138,4 @@ def encoded_state(state: State) -> bytes:
 
 def _members(value: Any) -> dict[str, Json]:
     """The members of a dataclass that are not empty."""
-    return {each.name: member for each in fields(value) if (member := getattr(value, each.name))}
+    return {key.name: member for key in fields(value) if (member := getattr(value, key.name))}

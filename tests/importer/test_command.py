@@ -205,7 +205,7 @@ def test_no_file_of_the_sample_is_merged_with(shop: Shop, name: str) -> None:
     assert shop.files() == before
 
 
-ANEW = "no state of this version; delete the file to have it made anew"
+ANEW = "not a state of this version; delete the file, and it is made anew"
 BOTH = "not counted, but editorial.json exists; move your entries there and remove this file"
 WRONG = [
     ("reviews.json", b'{"business": {"name": "B"}}', "reviews.json: 'reviews' is a required property"),
@@ -264,9 +264,9 @@ def test_links_among_exports_are_skipped_and_named(shop: Shop) -> None:
     assert "a symlink; give the file itself" in told.err and "root:" not in told.out + told.err
 
 
-USAGE = "usage: reviewsd-import FILE… --data DIR, and what else --help lists\n"
-ONE_TASK = "one of FILE, --drop, --count, --forget, --forget-author, --redact and --template is needed\n"
-ZONE_HINT = "no time zone that this machine knows; expected for example Europe/Berlin\n"
+USAGE = "usage: reviewsd-import FILE… --data DIR [options]\n"
+ONE_TASK = "give one of FILE, --drop, --count, --forget, --forget-author, --redact and --template\n"
+ZONE_HINT = "unknown time zone; expected one such as Europe/Berlin\n"
 MAP_HINT = f"expected FIELD=COLUMN, each field once, of {', '.join(options.FIELDS)}\n"
 NO_DATA = "--data is missing: the directory of reviews.json\n"
 WRONG_USAGE = {  # and what is told of it
@@ -282,11 +282,11 @@ WRONG_USAGE = {  # and what is told of it
     f"{__file__} --data x --map author=x,foo=y": f"--map foo=y: {MAP_HINT}",
     f"{__file__} --data x --map id=x,id=y": f"--map id=y: {MAP_HINT}",
     f"{__file__} --data x --map author=": f"--map author=: {MAP_HINT}",
-    f"--drop {__file__} --data x": f"--drop {__file__}: it is not a directory\n",
+    f"--drop {__file__} --data x": f"--drop {__file__}: not a directory\n",
     f"{__file__} --data x --redact y z": ONE_TASK,
-    f"{__file__} --data x --map author=YOUR": "--map: put your own words in the place of YOUR\n",
+    f"{__file__} --data x --map author=YOUR": "--map: replace YOUR by your own words\n",
     "--template --data x": "--template takes neither FILE nor --data\n",
-    f"{__file__} --data x --zone YOUR/ZONE": "--zone: put your own words in the place of YOUR\n",
+    f"{__file__} --data x --zone YOUR/ZONE": "--zone: replace YOUR by your own words\n",
 }
 
 
@@ -301,7 +301,7 @@ def test_wrong_usage_is_status_2_and_named(line: str, capsys: pytest.CaptureFixt
 def test_help_begins_with_what_the_program_is_for(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         command.main(["--help"])
-    about = "Bring reviews from owners' exports into the data directory of reviewsd."
+    about = "Import reviews from exports into the data directory of reviewsd."
     assert capsys.readouterr().out.startswith(f"{USAGE}\n{about}\n\n")
 
 
@@ -309,7 +309,7 @@ def test_a_machine_that_knows_no_zone_needs_their_data(shop: Shop, monkeypatch: 
     monkeypatch.setattr(options, "available_timezones", set)
     with pytest.raises(SystemExit):
         shop.run(__file__, "--zone", ZONE)
-    hint = "no time zone that this machine knows; install tzdata"
+    hint = "unknown time zone; install tzdata"
     assert shop.output().err.endswith(f"error: --zone {ZONE}: {hint}\n")
 
 

@@ -166,7 +166,7 @@ def test_of_an_unknown_header_nothing_is_guessed(shop: Shop, monkeypatch: pytest
     assert words == [*line, "--map", answers]
     with pytest.raises(SystemExit):
         command.main(words)
-    assert "put your own words in the place of YOUR" in shop.output().err
+    assert "replace YOUR by your own words" in shop.output().err
     said = "author=author NAME,rating=stars,date=Date,text=text,source=-,reply=-,status=hidden"
     assert command.main([*words[:-1], said]) == EXIT_BAD_DATA
     assert shop.output().err.splitlines()[-1].endswith("--source YOUR")
@@ -255,7 +255,7 @@ def test_the_questions_about_a_file_come_together_with_a_command_for_it(
 
 
 FAULTY = {
-    "Bo;positive;2024-01-02": '"positive" names no number of stars, and stars are never invented',
+    "Bo;positive;2024-01-02": '"positive" is not a number of stars',
     "Bo;5": "the row has 2 cells and the header 3",
     ";5;2024-01-02": "no author",
     "Bo;5;NaN": "no date",

@@ -113,7 +113,7 @@ def test_an_author_is_found_as_a_caller_would_type_the_name(shop: Shop, typed: s
         shop.take(shop.page(item(7, reviewer={"displayName": "İbrahim Şahin"}), item(2)))
         assert set(shop.reviews) == {takeout_id(2)}
     else:
-        told = f"no review of {typed} is here; those to come are kept away\n"
+        told = f"no review of {typed} is stored; future ones are kept away\n"
         assert told in shop.output().out
 
 
@@ -127,7 +127,7 @@ def test_authors_who_look_alike_are_a_question_that_the_exact_name_answers(shop:
     shop.take("--forget-author", "Jörg Groß")
     assert [review["author"] for review in shop.reviews.values()] == ["Jorg GROSS"]
     assert shop.run("--forget-author", "A Google user") == EXIT_BAD_DATA
-    assert "is no name of one author" in shop.output().err
+    assert "is not the name of a single author" in shop.output().err
 
 
 @pytest.mark.parametrize("is_lost", [False, True])
@@ -195,7 +195,7 @@ def test_words_that_do_not_stand_in_the_review_are_not_redacted(shop: Shop, word
     start(shop)
     before = shop.files()
     assert shop.run("--redact", takeout_id(2), words) == EXIT_BAD_DATA
-    assert "do not stand in the review" in shop.output().err
+    assert "does not have the words" in shop.output().err
     assert shop.files() == before
 
 

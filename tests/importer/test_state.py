@@ -53,7 +53,7 @@ def test_a_state_of_another_form_is_refused(content: bytes, name: str) -> None:
     files = (content, None) if name == STATE_FILE else (None, content)
     with pytest.raises(BadData) as refused:
         read_state(*files, "any")
-    reason = "no state of this version; delete the file to have it made anew"
+    reason = "not a state of this version; delete the file, and it is made anew"
     assert refused.value.lines() == [f"{name}: {reason}"]
 
 
