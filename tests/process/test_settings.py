@@ -78,8 +78,8 @@ def test_a_setting_that_cannot_be_used_is_named_with_what_would_be_right(
         ),
         (
             {"hub_lease_seconds": "10"},
-            "--hub-lease-seconds 10, --hub-lease-min 3600, --hub-lease-max 2592000: a default lease from 3600"
-            " to 2592000 would do",
+            "--hub-lease-seconds 10, --hub-lease-min 3600, --hub-lease-max 2592000: the default lease must be"
+            " from 3600 to 2592000",
         ),
         ({"hub_retry_delays": "60"}, "--hub-retry-delays 60: 2 delays are needed, for example 60,3600"),
     ],
@@ -143,7 +143,7 @@ def test_the_help_of_a_flag_names_its_default_and_its_variables() -> None:
     help = {action.option_strings[0]: (action.metavar, action.help) for action in parser()._actions}
     expected = {
         "--port": ("X", "port to listen on; 0 picks a free one and prints it (default 8080, REVIEWSD_PORT)"),
-        "--uds": ("X", "path of a Unix socket to listen on instead (REVIEWSD_UDS)"),
+        "--uds": ("X", "path of a Unix socket to listen on, instead of a port (REVIEWSD_UDS)"),
         "--access-log": (None, "log one line for each request, whatever the log level (REVIEWSD_ACCESS_LOG)"),
         "--hub": (None, "the opposite of --no-hub"),
         "--no-access-log": (None, "the opposite of --access-log"),
