@@ -1,6 +1,6 @@
-"""The command line: run the service, check the data, answer one request, list the subscriptions.
+"""The command line: run the service, check the data, print a response, list or remove subscriptions.
 
-Wires the parts together: settings, application, hub, server. What they do is decided in their own modules.
+This module connects settings, application, hub and server; what they do is the subject of their own modules.
 
 Sections: Parts - Files - Command line
 """
@@ -58,20 +58,19 @@ SWITCH_SECONDS = 0.001  # how long a reload may hold the interpreter while a req
 log = logging.getLogger("reviewsd")
 
 
-# ---- Parts: from settings to the parts of the service ----
+# ---- Parts of the service, made from settings ----
 
 
 def create_app(settings: Settings) -> Application:
-    """The application, for tests and for embedding in a WSGI server.
+    """The application, for tests and for embedding in a WSGI server. Raises BadData and BadSetting.
 
-    It does not watch its files, and names a hub only if `no_hub` says that another instance runs one. Raises
-    BadData and BadSetting.
+    It does not poll its files. Feeds name a hub only with `no_hub`, since then another instance runs it.
     """
     return application_of(settings, with_hub=settings.no_hub)
 
 
 def application_of(settings: Settings, with_hub: bool = True) -> Application:
-    """The application, which names a hub or none, here or elsewhere. Raises BadData and BadSetting."""
+    """The application; with a hub, feeds name its URL. Raises BadData and BadSetting."""
     base_url = public_url(settings)
     mcp = McpEndpoint(base_url, settings.allowed_origin, VERSION)
     urls = service_urls(base_url, with_hub)
@@ -79,22 +78,22 @@ def application_of(settings: Settings, with_hub: bool = True) -> Application:
 
 
 def public_url(settings: Settings) -> str:
-    """The base URL, by default the URL that is listened on. Raises BadSetting where that has no address."""
+    """The base URL, by default the listening URL. Raises BadSetting if that is no usable URL."""
     if not settings.base_url and (settings.uds or listening.is_wildcard(settings.host)):
-        where = f"--uds {settings.uds}" if settings.uds else f"--host {settings.host}"
-        nowhere = "feeds, topics and links would carry addresses that lead nowhere"
-        raise BadSetting(f"{where}: {nowhere}; add for example --base-url https://reviews.example.com")
+        flag = f"--uds {settings.uds}" if settings.uds else f"--host {settings.host}"
+        reason = "feeds, topics and links would have no usable URL"
+        raise BadSetting(f"{flag}: {reason}; add for example --base-url https://reviews.example.com")
     return settings.base_url or listening_url(settings)
 
 
 def listening_url(settings: Settings) -> str:
-    """The URL of the address that is listened on."""
+    """The URL of the address on which the service listens."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     return f"http://{host}:{settings.port}"
 
 
 def hub_settings(settings: Settings, base_url: str) -> HubSettings:
-    """The settings of the hub: those that begin with `hub_`, base URL, state directory and user agent."""
+    """The settings of the hub: those with the prefix `hub_`, base URL, state directory and user agent."""
     names = [name for name in Settings.__slots__ if name.startswith("hub_")]
     own = {name.removeprefix("hub_"): getattr(settings, name) for name in names}
     user_agent = f"reviewsd/{VERSION} (+{base_url})"
@@ -115,27 +114,29 @@ def callback_client(settings: HubSettings) -> CallbackClient:
 
 def publish(hub: Hub, snapshot: Snapshot) -> None:
     """Tell the hub the current contents of the topics."""
-    current = [(path, snapshot.fixed[path]) for path in TOPIC_PATHS]
-    topics = [Topic(path, it.content_type, joined(it.identity.body), it.digest) for path, it in current]
-    hub.publish({topic.path: topic for topic in topics})
+    topics = {}
+    for path in TOPIC_PATHS:
+        content = snapshot.fixed[path]
+        topics[path] = Topic(path, content.content_type, joined(content.identity.body), content.digest)
+    hub.publish(topics)
 
 
-# ---- Files: whether the files that the settings name are usable ----
+# ---- Files that settings name ----
 
 
 def check_files(settings: Settings) -> None:
-    """Raise BadSetting for a file or directory that a start could not use. Creates nothing."""
+    """Raise BadSetting for a file or directory that the service cannot use. Creates nothing."""
     if settings.no_hub:
         return
-    path, wanted = settings.state_dir, os.R_OK | os.W_OK | os.X_OK
-    while not os.path.lexists(path):  # it will be made
-        path, wanted = path.absolute().parent, os.W_OK | os.X_OK
-    if not (os.path.isdir(path) and os.access(path, wanted)):
+    path, mode = settings.state_dir, os.R_OK | os.W_OK | os.X_OK
+    while not os.path.lexists(path):  # a start will create it
+        path, mode = path.absolute().parent, os.W_OK | os.X_OK
+    if not (os.path.isdir(path) and os.access(path, mode)):
         flag = f"{flag_name('state_dir')} {settings.state_dir}"
         raise BadSetting(f"{flag}: {path} is not a directory that this user can write")
     if certificates := settings.hub_ca_file:
         try:
-            if not certificates.is_file() and certificates.exists():  # reading a FIFO could block for ever
+            if not certificates.is_file() and certificates.exists():  # reading a FIFO could block forever
                 raise OSError("not a regular file")
             CallbackClient("", certificates, allow_private=settings.hub_allow_private)
         except OSError as error:
@@ -144,16 +145,16 @@ def check_files(settings: Settings) -> None:
             ) from None
 
 
-# ---- Command line: the commands, and the parser that chooses one ----
+# ---- Command line ----
 
 
 def run(settings: Settings, deadlines: serving.Deadlines | None = None) -> NoReturn:
-    """Load, listen, serve until a signal, and end the process.
+    """Load the data, serve until a signal, and end the process.
 
     Raises BadData, BadSetting and listening.CannotListen before it serves.
     """
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until `serve` handles it: it must not end a start
-    listening.allow_connections(settings.max_connections)  # fails before anything is opened
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until `serve` handles it; it must not end the process
+    listening.allow_connections(settings.max_connections)  # before anything is opened
     public_url(settings)
     check_files(settings)
     if settings.uds:
@@ -202,7 +203,7 @@ def run(settings: Settings, deadlines: serving.Deadlines | None = None) -> NoRet
 
 
 async def serve_and_exit(service: serving.Service) -> NoReturn:
-    """Serve, and end the process before the event loop cancels, and logs, requests that still hang."""
+    """Serve, and end the process before the event loop cancels and logs hanging requests."""
     try:
         await serving.serve(service)
     except listening.CannotListen as error:
@@ -218,12 +219,12 @@ def check(settings: Settings, sources: Mapping[str, str]) -> int:
     lines = [*summary(application_of(settings).snapshot.dataset), "\nSettings:"]
     for name, source in sources.items():
         lines.append(f"  {flag_name(name)} {setting_text(getattr(settings, name))} ({source})")
-    lines += [f"warning: {name} is the variable of no setting" for name in unknown_variables(os.environ)]
+    lines += [f"warning: {name} is not the variable of a setting" for name in unknown_variables(os.environ)]
     return write_output("\n".join(lines))
 
 
 def summary(dataset: Dataset) -> Iterator[str]:
-    """A summary of the dataset, in a few lines for the operator."""
+    """Lines that summarize the dataset for the operator."""
     yield loaded_text(dataset)
     rating, insights = dataset.aggregate_rating, dataset.insights
     if dataset.reviews:
@@ -231,8 +232,8 @@ def summary(dataset: Dataset) -> Iterator[str]:
     distribution = sorted(rating["distribution"].items(), reverse=True)
     stars = ", ".join(f"{count} x {star}" for star, count in distribution)
     if rating["rating_value"] is not None:
-        rated = count_text(rating["review_count"], "review")
-        yield f"  {rating['rating_value']:g} stars of 5 over {rated}: {stars}"
+        basis = count_text(rating["review_count"], "review")
+        yield f"  {rating['rating_value']:g} stars of 5 over {basis}: {stars}"
     parts = [f"{len(insights[key])} {key}" for key in ("aspects", "topics", "faq")]
     parts += [f"{len(insights['entities'][kind])} {kind.replace('_', ' ')}" for kind in ENTITY_KINDS]
     origin = count_text(insights["review_count"], "review")
@@ -244,8 +245,8 @@ def summary(dataset: Dataset) -> Iterator[str]:
 
 
 def get(settings: Settings, path: str) -> int:
-    """Print the body of one answer; EXIT_FAILURE when it is an error. Raises BadData and BadSetting."""
-    from werkzeug.test import Client  # here, since it takes some milliseconds that a start need not wait for
+    """Print the body of a response; EXIT_FAILURE for an error. Raises BadData and BadSetting."""
+    from werkzeug.test import Client  # here, since this import would delay each start by milliseconds
 
     client = Client(application_of(settings))
     try:
@@ -257,7 +258,7 @@ def get(settings: Settings, path: str) -> int:
 
 
 def subscriptions(settings: Settings) -> int:
-    """List the subscriptions; callbacks by host, since their paths may be secret. Raises StoreFault."""
+    """List subscriptions with the hosts of their callbacks; paths may be secret. Raises StoreFault."""
     rows, path = store.list_subscriptions(settings.state_dir), settings.state_dir / store.STORE_FILE_NAME
     if not rows and not path.exists():
         raise store.StoreFault(f"{path}: there is no store of subscriptions; see {flag_name('state_dir')}")
@@ -272,14 +273,13 @@ def unsubscribe(settings: Settings, host: str) -> int:
     except ValueError as error:
         raise BadSetting(f"--unsubscribe {error}") from None
     removed = store.remove_subscriptions(settings.state_dir, is_selected)
-    write_output(
-        "\n".join([f"removed {row.host} {row.path}" for row in removed] or [f"no subscription of {host}"])
-    )
+    lines = [f"removed {row.host} {row.path}" for row in removed]
+    write_output("\n".join(lines) or f"no subscription of {host}")
     return EXIT_SUCCESS if removed else EXIT_FAILURE
 
 
 def listing_text(row: Row, now: float) -> str:
-    """State, callback's host, topic, times and the last outcome of one subscription or request."""
+    """State, callback host, topic, times and last outcome of a subscription or request."""
     subscriber, network = row.subscriber, row.subscriber.network
     state = row.mode
     if row.mode == "active":
@@ -295,12 +295,12 @@ def listing_text(row: Row, now: float) -> str:
 
 
 def write_output(content: str | bytes) -> int:
-    """Write a body, or lines, to standard output. EXIT_SUCCESS; it exits with EXIT_FAILURE otherwise."""
+    """Write a body or lines to standard output and return EXIT_SUCCESS, or exit with EXIT_FAILURE."""
     if isinstance(content, str):
-        encoding = sys.stdout.encoding if sys.stdout else "ascii"  # None where it is closed
+        encoding = sys.stdout.encoding if sys.stdout else "ascii"  # sys.stdout is None if closed
         content = f"{content}\n".encode(encoding, "backslashreplace")
     try:
-        with open(1, "wb", closefd=False) as output:  # the interpreter would flush sys.stdout once more
+        with open(1, "wb", closefd=False) as output:  # the interpreter would flush sys.stdout again
             output.write(content)
         return EXIT_SUCCESS
     except OSError as error:
@@ -334,14 +334,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def command_line() -> argparse.ArgumentParser:
-    """The parser; every setting is a flag."""
+    """The parser; all settings are flags."""
     about = "Publish what customers wrote about a business: datasets, search, feeds, pages."
     precedence = "A flag wins over its environment variable, a variable over the default."
     parser = argparse.ArgumentParser("reviewsd", description=about, epilog=precedence)
     add_flags(parser)
     add = parser.add_argument
     add("--check", action="store_true", help="validate data and settings, print a summary and exit")
-    add("--get", metavar="PATH", help="print the answer to one request, without a server, and exit")
+    add("--get", metavar="PATH", help="print the response to a request, without a server, and exit")
     add("--subscriptions", action="store_true", help="list the hub's subscriptions and requests, and exit")
     add("--unsubscribe", metavar="WHO", help="remove the subscriptions of a host or .domain, and exit")
     add("--version", action="version", version=f"reviewsd {VERSION}")

@@ -73,7 +73,7 @@ def test_check_prints_a_summary_and_the_source_of_every_setting() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     warnings = ["REVIEWSD_", "REVIEWSD_PROT"]
     assert done.stdout.splitlines()[-2:] == [
-        f"warning: {name} is the variable of no setting" for name in warnings
+        f"warning: {name} is not the variable of a setting" for name in warnings
     ]
     assert done.stdout.splitlines()[:5] == [
         "160 reviews of Larkspur Hollow Chiropractic, 4 unverified left out",
@@ -196,9 +196,9 @@ START, CHECK = ["--port", "0"], ["--check"]
         ("--hub-ca-file file", "no certificate or crl found"),
         (
             "--host 0.0.0.0",
-            "feeds, topics and links would carry addresses that lead nowhere; add for example",
+            "feeds, topics and links would have no usable URL; add for example",
         ),
-        ("--uds s", "feeds, topics and links would carry addresses that lead nowhere; add for example"),
+        ("--uds s", "feeds, topics and links would have no usable URL; add for example"),
     ],
 )
 def test_an_unusable_file_of_a_setting_is_status_78_at_check_and_start(

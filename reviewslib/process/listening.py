@@ -1,7 +1,7 @@
 """Operating-system resources of connections: the address, file descriptors and socket options.
 
-This module knows no server, and of requests only one of its own, which shows that the service is ready. Each
-fault is a CannotListen, in one line for the operator.
+This module knows no server. It sends a request of its own, whose response shows that the service is ready.
+Errors are CannotListen, with a message of a line.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Listener = socket.socket | Path  # a bound port, or the path of a Unix socket
 
 
 class CannotListen(OSError):
-    """The address cannot be listened on; the text is one line for the operator."""
+    """The service cannot listen on its address; the text is a line for the operator."""
 
 
 def is_wildcard(host: str) -> bool:
-    """Whether `host` stands for every address of the machine: 0.0.0.0, ::, 0, or nothing."""
+    """Whether `host` means all addresses of the machine: 0.0.0.0, ::, 0 or an empty string."""
     try:
         addresses = socket.getaddrinfo(host or None, 0, flags=socket.AI_NUMERICHOST | socket.AI_PASSIVE)
     except (OSError, UnicodeError):
@@ -38,24 +38,24 @@ def is_wildcard(host: str) -> bool:
 
 
 def claim_port(host: str, port: int) -> socket.socket:
-    """A bound socket, which keeps others off the port until `serve` closes it. Raises CannotListen."""
+    """A bound socket, which reserves the port until `serve` closes it. Raises CannotListen."""
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, address = addresses[0]
         claim = socket.socket(family, kind, protocol)
         claim.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         claim.bind(address)
-    except (OSError, UnicodeError) as error:  # a name with an empty or a long label is a UnicodeError
+    except (OSError, UnicodeError) as error:  # UnicodeError for a name with an empty or a long label
         reason = getattr(error, "strerror", None) or error
         raise CannotListen(f"cannot listen on {host} port {port}: {reason}") from None
     return claim
 
 
 def remove_stale_socket(path: Path) -> None:
-    """Remove a stream socket at `path` that nobody listens on. Raises CannotListen if it cannot be bound."""
+    """Remove a stream socket on which nobody listens. Raises CannotListen if `path` cannot be bound."""
     with socket.socket(socket.AF_UNIX) as probe, socket.socket(socket.AF_UNIX) as claim:
         probe.setblocking(False)
-        with suppress(OSError):  # nothing there, no stream socket, or one whose queue is full
+        with suppress(OSError):  # no stream socket, or one whose queue is full
             if path.is_socket() and probe.connect_ex(str(path)) == errno.ECONNREFUSED:
                 path.unlink()
         try:
@@ -66,9 +66,9 @@ def remove_stale_socket(path: Path) -> None:
 
 
 def allow_connections(count: int) -> None:
-    """Raise the limit of open files as far as `count` connections need. Raises CannotListen.
+    """Raise the limit of open files to what `count` connections need. Raises CannotListen.
 
-    With too few descriptors, accepting would fail in a busy loop.
+    With too few descriptors, accepting connections would fail in a busy loop.
     """
     needed = count + SPARE_DESCRIPTORS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -76,15 +76,15 @@ def allow_connections(count: int) -> None:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
         except (OSError, ValueError):
-            allowed = f"{count} connections need {needed} open files, and the limit is {hard}"
-            raise CannotListen(f"{allowed}; raise it, or lower --max-connections") from None
+            reason = f"{count} connections need {needed} open files, and the limit is {hard}"
+            raise CannotListen(f"{reason}; raise it, or lower --max-connections") from None
 
 
 def tune_listener(address: Any, silence_seconds: float) -> None:
-    """Bound what a peer that reads nothing costs, on Linux; connections inherit it (socket(7), tcp(7)).
+    """Bound the cost of a peer that reads nothing, on Linux; connections inherit it (socket(7), tcp(7)).
 
-    Granian does not offer these options, so they are set on a duplicate of its listening socket. Files are
-    left alone: closing a duplicate of the hub's would end its lock.
+    Granian does not offer these options, so they are set on a duplicate of its listening socket. Only sockets
+    are duplicated: closing a duplicate of the hub's store would release its lock.
     """
     for entry in Path("/proc/self/fd").iterdir() if sys.platform == "linux" else ():
         if entry.is_socket():
@@ -96,7 +96,7 @@ def tune_listener(address: Any, silence_seconds: float) -> None:
 
 
 async def wait_until_ready(address: Any, running: asyncio.Task[None]) -> None:
-    """Return after the first answered request. Raises CannotListen when there is none."""
+    """Return after the first response. Raises CannotListen if there is none."""
     deadline = asyncio.get_running_loop().time() + START_SECONDS
     while not running.done() and asyncio.get_running_loop().time() < deadline:
         with suppress(OSError):
@@ -107,7 +107,7 @@ async def wait_until_ready(address: Any, running: asyncio.Task[None]) -> None:
 
 
 async def ask(address: Any) -> None:
-    """Send one request to ourselves and wait for its status line. Raises OSError without one."""
+    """Send a request to the service and wait for the status line. Raises OSError if none comes."""
     if isinstance(address, str):
         reader, writer = await asyncio.open_unix_connection(address)
     else:

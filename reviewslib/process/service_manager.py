@@ -13,7 +13,7 @@ log = logging.getLogger("reviewsd")
 
 
 class ServiceManager:
-    """Tells systemd the state of the service; without systemd, nothing happens. Any thread."""
+    """Sends the state of the service to systemd; does nothing without systemd. Any thread."""
 
     def __init__(self) -> None:
         address = os.environ.get("NOTIFY_SOCKET", "")
@@ -22,7 +22,7 @@ class ServiceManager:
         self._is_stopping = False
 
     def notify(self, *assignments: str) -> None:
-        """Send assignments, for example "READY=1"; none is sent after "STOPPING=1"."""
+        """Send assignments such as "READY=1"; nothing is sent after "STOPPING=1"."""
         with self._lock:
             if not self._address or self._is_stopping:
                 return
@@ -31,12 +31,12 @@ class ServiceManager:
                 with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
                     manager.sendto("\n".join(assignments).encode(), self._address)
             except OSError as error:
-                log.warning("the service manager cannot be told: %s", error)
+                log.warning("the service manager cannot be notified: %s", error)
 
     async def feed_watchdog(self, ask: Callable[[], object]) -> None:
-        """Notify the watchdog twice in its interval, each time after `ask` has returned.
+        """Notify the watchdog twice in its interval, as soon as `ask` has returned.
 
-        The service asks itself in process: while a crowd has all connections it is full, and does not hang.
+        `ask` needs no connection: a service whose connections are all in use is busy, but does not hang.
         """
         interval_seconds = int(os.environ.get("WATCHDOG_USEC") or 0) / 1_000_000
         while interval_seconds:

@@ -1,7 +1,7 @@
-"""The settings: everything an operator can choose, declared once.
+"""Settings: what an operator can choose, declared once.
 
-Flags, environment variables, help and the listing of `--check` all come from the fields of `Settings`. This
-module reads texts into values; it knows no file, no socket and no other module of the program.
+Flags, environment variables, help and the listing of `--check` are derived from the fields of `Settings`.
+This module parses strings; it knows no file, no socket and no other module of the program.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 
 
 class BadSetting(ValueError):
-    """A setting cannot be used; the text names it, the value and what would be right."""
+    """An invalid setting; the text has its name, its value and what is expected."""
 
 
-# ---- Readers: from what an operator wrote to a value; each raises BadSetting ----
+# ---- Parsers of values; they raise BadSetting ----
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 ON, OFF = ("on", "yes", "true", "1"), ("off", "no", "false", "0")
@@ -33,14 +33,14 @@ def _port(text: str) -> int:
 
 
 def _base_url(text: str) -> str:
-    """An absolute http(s) URL without query or fragment; a slash at its end is dropped."""
+    """An absolute http(s) URL without query, fragment and trailing slash."""
     try:
         parts = urlsplit(text)
-        usable = parts.scheme in ("http", "https") and parts.hostname and not (parts.query or parts.fragment)
-        parts.port  # noqa: B018 - the property raises ValueError for a port that is not a number
+        is_url = parts.scheme in ("http", "https") and parts.hostname and not (parts.query or parts.fragment)
+        parts.port  # noqa: B018 - the property raises ValueError for an invalid port
     except ValueError:
-        usable = False
-    if not usable or re.search(r"[^!-~]|[<>\"\\]", text):
+        is_url = False
+    if not is_url or re.search(r"[^!-~]|[<>\"\\]", text):
         raise BadSetting(f"{text!r} is not a base URL: expected for example https://reviews.example.com")
     return text.rstrip("/")
 
@@ -68,7 +68,7 @@ def _switch(text: str) -> bool:
 
 
 def _origins(text: str) -> frozenset[str]:
-    """Origins as browsers send them (RFC 6454 section 6.2), with commas between; `*` for every one."""
+    """Comma-separated origins as browsers send them (RFC 6454 section 6.2); `*` for all."""
     origins = [part.strip() for part in text.split(",") if part.strip()]
     if wrong := [origin for origin in origins if not ORIGIN.fullmatch(origin)]:
         raise BadSetting(f"{wrong[0]!r} is not an origin: expected for example https://app.example.com, or *")
@@ -83,37 +83,35 @@ def _log_level(text: str) -> str:
 
 # ---- Settings ----
 
-# Arguments of `add_argument` by reader: a list may be repeated, a switch takes no value.
+# Arguments of `add_argument` by parser: a list is repeatable, a switch takes no value.
 FLAG_ARGUMENTS: dict[Callable[[str], Any], dict[str, Any]] = {
     _origins: {"metavar": "X", "action": "append"},
     _switch: {"action": "store_const", "const": "on"},
 }
 
 
-def _setting(default: Any, description: str, read: Callable[[str], Any] = str) -> Any:
-    return field(default=default, metadata={"description": description, "read": read})
+def _setting(default: Any, description: str, parse: Callable[[str], Any] = str) -> Any:
+    return field(default=default, metadata={"description": description, "parse": parse})
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything an operator can choose. A field `base_url` is the flag --base-url and REVIEWSD_BASE_URL."""
+    """All settings. The field `base_url`, for example, is --base-url and REVIEWSD_BASE_URL."""
 
     host: str = _setting("127.0.0.1", "IP address to listen on")
     port: int = _setting(8080, "port to listen on; 0 picks a free one and prints it", _port)
-    uds: Path | None = _setting(None, "path of a Unix socket to listen on instead", Path)
+    uds: Path | None = _setting(None, "path of a Unix socket to listen on, instead of a port", Path)
     base_url: str = _setting("", "public URL; default http://HOST:PORT, none for --uds or 0.0.0.0", _base_url)
     data: Path = _setting(Path("data"), "directory of reviews.json and insights.json", Path)
-    state_dir: Path = _setting(Path("state"), "directory for what the service keeps; systemd names it", Path)
+    state_dir: Path = _setting(Path("state"), "directory of the hub's store; systemd sets it", Path)
     max_connections: int = _setting(1000, "connections at the same time; others wait", _count)
     reload_interval: float = _setting(2.0, "seconds between two polls of the data files", _seconds)
-    log_level: str = _setting("info", f"how much to log: {', '.join(LOG_LEVELS)}", _log_level)
+    log_level: str = _setting("info", f"log level: {', '.join(LOG_LEVELS)}", _log_level)
     access_log: bool = _setting(False, "log one line for each request, whatever the log level", _switch)
     allowed_origin: frozenset[str] = _setting(
-        frozenset(), "origin whose web pages may call /mcp; may be given more than once; * for all", _origins
+        frozenset(), "origin whose web pages may call /mcp; repeatable; * for all", _origins
     )
-    no_hub: bool = _setting(
-        False, "run no hub here: another instance at the same public address does", _switch
-    )
+    no_hub: bool = _setting(False, "run no hub; another instance with the same base URL runs it", _switch)
     hub_lease_seconds: int = _setting(864_000, "default lease, in seconds", _count)
     hub_lease_min: int = _setting(3600, "shortest lease, in seconds", _count)
     hub_lease_max: int = _setting(2_592_000, "longest lease, in seconds", _count)
@@ -122,23 +120,25 @@ class Settings:
     )
     hub_timeout: float = _setting(10.0, "seconds that a delivery may take", _seconds)
     hub_workers: int = _setting(16, "deliveries at the same time", _count)
-    hub_max_subscriptions: int = _setting(10_000, "subscriptions that are kept", _count)
-    hub_ca_file: Path | None = _setting(None, "certificates to trust for callbacks, too; for labs", Path)
-    hub_allow_private: bool = _setting(False, "call back at any address and port; for labs only", _switch)
+    hub_max_subscriptions: int = _setting(10_000, "maximum number of subscriptions", _count)
+    hub_ca_file: Path | None = _setting(None, "additional CA certificates for callbacks; for labs", Path)
+    hub_allow_private: bool = _setting(
+        False, "allow callbacks at any address and port; for labs only", _switch
+    )
 
     def __post_init__(self) -> None:
-        """Raise BadSetting, which names all of them, when settings conflict."""
-        least, most = self.hub_lease_min, self.hub_lease_max
-        is_within = least <= self.hub_lease_seconds <= most
-        within = f"a default lease from {least} to {most} would do"
-        for is_wrong, names, would_do in (
-            (least > most, "hub_lease_min hub_lease_max", "the first must be at most the second"),
+        """Raise BadSetting for settings that conflict; the error names them all."""
+        shortest, longest = self.hub_lease_min, self.hub_lease_max
+        is_within = shortest <= self.hub_lease_seconds <= longest
+        within = f"the default lease must be from {shortest} to {longest}"
+        for is_wrong, names, rule in (
+            (shortest > longest, "hub_lease_min hub_lease_max", "the first must be at most the second"),
             (not is_within, "hub_lease_seconds hub_lease_min hub_lease_max", within),
             (len(self.hub_retry_delays) != 2, "hub_retry_delays", "2 delays are needed, for example 60,3600"),
         ):
             if is_wrong:
-                given = [f"{flag_name(name)} {setting_text(getattr(self, name))}" for name in names.split()]
-                raise BadSetting(f"{', '.join(given)}: {would_do}")
+                flags = [f"{flag_name(name)} {setting_text(getattr(self, name))}" for name in names.split()]
+                raise BadSetting(f"{', '.join(flags)}: {rule}")
 
 
 def flag_name(name: str) -> str:
@@ -147,7 +147,7 @@ def flag_name(name: str) -> str:
 
 
 def opposite_flag_name(name: str) -> str:
-    """The flag that turns a switch off, for example --no-access-log or --hub."""
+    """The flag that turns a switch off, such as --no-access-log or --hub."""
     return flag_name(name.removeprefix("no_") if name.startswith("no_") else f"no_{name}")
 
 
@@ -157,18 +157,18 @@ def variable_name(name: str) -> str:
 
 
 def unknown_variables(environ: Mapping[str, str]) -> list[str]:
-    """The environment variables that begin as those of settings do and belong to none."""
-    known = {variable_name(declared.name) for declared in fields(Settings)}
-    return sorted(name for name in environ if name.startswith(variable_name("")) and name not in known)
+    """The environment variables that have the prefix of settings but belong to no setting."""
+    names = {variable_name(setting.name) for setting in fields(Settings)}
+    return sorted(name for name in environ if name.startswith(variable_name("")) and name not in names)
 
 
 def _variable_names(name: str) -> list[str]:
-    """The environment variables that are read for a setting, the one that wins first."""
+    """The environment variables of a setting, by precedence."""
     return [variable_name(name), *(["STATE_DIRECTORY"] if name == "state_dir" else [])]  # systemd.exec(5)
 
 
 def setting_text(value: Any) -> str:
-    """A setting's value as an operator would write it."""
+    """The value of a setting as an operator writes it."""
     match value:
         case bool():
             return "on" if value else "off"
@@ -181,38 +181,35 @@ def setting_text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-# ---- Reading ----
+# ---- Flags and variables ----
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Give `parser` a flag for each setting, and one more that turns a switch off.
+    """Add a flag for each setting, and a second one that turns a switch off.
 
-    The help of a flag names the default and the variable.
+    The help of a flag has the default and the variable.
     """
-    for declared in fields(Settings):
-        description, read = declared.metadata["description"], declared.metadata["read"]
-        variables = " or ".join(_variable_names(declared.name))
-        default = f"default {setting_text(declared.default)}, " if declared.default else ""
-        arguments = FLAG_ARGUMENTS.get(read, {"metavar": "X"})
-        parser.add_argument(
-            flag_name(declared.name), help=f"{description} ({default}{variables})", **arguments
-        )
-        if read is _switch:
-            opposite, help = opposite_flag_name(declared.name), f"the opposite of {flag_name(declared.name)}"
-            parser.add_argument(opposite, dest=declared.name, action="store_const", const="off", help=help)
+    for setting in fields(Settings):
+        description, parse = setting.metadata["description"], setting.metadata["parse"]
+        flag, variables = flag_name(setting.name), " or ".join(_variable_names(setting.name))
+        default = f"default {setting_text(setting.default)}, " if setting.default else ""
+        arguments = FLAG_ARGUMENTS.get(parse, {"metavar": "X"})
+        parser.add_argument(flag, help=f"{description} ({default}{variables})", **arguments)
+        if parse is _switch:
+            opposite, help = opposite_flag_name(setting.name), f"the opposite of {flag}"
+            parser.add_argument(opposite, dest=setting.name, action="store_const", const="off", help=help)
 
 
 def read_settings(flags: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[Settings, dict[str, str]]:
-    """The settings, and for each where it came from: a flag, else a variable, else the default.
+    """The settings, and the source of each: its flag, else its variable, else "default".
 
-    An empty variable is the same as an absent one; so is a flag with the value None. An empty flag is wrong.
-    A list of texts, from a flag given more than once, reads as a variable does, with commas between. Raises
-    BadSetting.
+    An empty variable counts as absent, and so does a flag with the value None; an empty flag is an error. The
+    values of a repeated flag are joined by commas, as in a variable. Raises BadSetting.
     """
     values: dict[str, Any] = {}
     sources = {}
-    for declared in fields(Settings):
-        name, flag = declared.name, flags.get(declared.name)
+    for setting in fields(Settings):
+        name, flag = setting.name, flags.get(setting.name)
         texts = {flag_name(name): ",".join(flag) if isinstance(flag, list) else flag}
         texts |= {variable: environ.get(variable) or None for variable in _variable_names(name)}
         sources[name], text = next((item for item in texts.items() if item[1] is not None), ("default", None))
@@ -220,7 +217,7 @@ def read_settings(flags: Mapping[str, Any], environ: Mapping[str, str]) -> tuple
             raise BadSetting(f"{sources[name]}: a value is missing")
         if text is not None:
             try:
-                values[name] = declared.metadata["read"](text)
+                values[name] = setting.metadata["parse"](text)
             except BadSetting as bad:
                 raise BadSetting(f"{sources[name]}: {bad}") from None
     return Settings(**values), sources

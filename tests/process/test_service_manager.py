@@ -41,4 +41,4 @@ def test_without_systemd_nothing_happens_and_a_lost_socket_is_logged(
     assert not caplog.messages
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "gone"))
     ServiceManager().notify("READY=1")
-    assert caplog.messages == ["the service manager cannot be told: [Errno 2] No such file or directory"]
+    assert caplog.messages == ["the service manager cannot be notified: [Errno 2] No such file or directory"]

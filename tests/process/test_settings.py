@@ -78,8 +78,8 @@ def test_a_setting_that_cannot_be_used_is_named_with_what_would_be_right(
         ),
         (
             {"hub_lease_seconds": "10"},
-            "--hub-lease-seconds 10, --hub-lease-min 3600, --hub-lease-max 2592000: a default lease from 3600"
-            " to 2592000 would do",
+            "--hub-lease-seconds 10, --hub-lease-min 3600, --hub-lease-max 2592000: the default lease must be"
+            " from 3600 to 2592000",
         ),
         ({"hub_retry_delays": "60"}, "--hub-retry-delays 60: 2 delays are needed, for example 60,3600"),
     ],
@@ -141,7 +141,7 @@ def test_a_switch_that_its_variable_turns_on_is_turned_off_by_a_flag(name: str) 
 
 HELP = """\
   --port X port to listen on; 0 picks a free one and prints it (default 8080, REVIEWSD_PORT)
-  --uds X path of a Unix socket to listen on instead (REVIEWSD_UDS)
+  --uds X path of a Unix socket to listen on, instead of a port (REVIEWSD_UDS)
   --access-log log one line for each request, whatever the log level (REVIEWSD_ACCESS_LOG)
   --hub the opposite of --no-hub
   --no-access-log the opposite of --access-log"""
