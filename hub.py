@@ -54,14 +54,11 @@ MAX_RETRY_AFTER_SECONDS = 3600.0
 OWN_FAULT_SECONDS = 60.0  # the delay after a fault of this machine
 QUOTA_SHARE = 10  # a network and a domain may each have a tenth of the subscriptions
 
-# How long a request is retried while its callback does not answer.
-STRANGER_SECONDS, SUBSCRIBER_SECONDS = 120.0, 3600.0
+STRANGER_SECONDS, SUBSCRIBER_SECONDS = 120.0, 3600.0  # how long a request without an answer is retried
 MAX_RENEWALS = 50  # per minute, subscriber and mode
 MAX_STRANGER_CONNECTIONS = 50  # per minute and network, for requests of strangers
-NO_WORKER_SECONDS, RATE_LIMITED_SECONDS = (
-    1.0,
-    20.0,
-)  # the delay of an exchange that its network has no room for
+NO_WORKER_SECONDS = 1.0  # the delay of an exchange whose network has no worker to spare
+RATE_LIMITED_SECONDS = 20.0  # the delay of an exchange whose network has no connection left
 
 POLL_SECONDS = 1.0  # how often the hub looks for retries, and a worker tries a busy store again
 LOOKING_SHARE = 0.1  # the largest share of the time that is spent on reading what is due
