@@ -200,7 +200,7 @@ def test_no_file_of_the_sample_is_merged_with(shop: Shop, name: str) -> None:
     written(shop.data / name, (SAMPLE / name.replace("editorial", "insights")).read_bytes())
     before = shop.files()
     assert shop.run(written(shop.root / "q", page([item(2)]))) == EXIT_BAD_DATA
-    fault = "of the sample, which is never merged with; name another directory: --data my-data"
+    fault = "a file of the sample, which is never changed; choose another directory: --data my-data"
     assert shop.output().err == f"{shop.data / name}: {fault}\nNothing was written.\n"
     assert shop.files() == before
 
@@ -210,7 +210,7 @@ BOTH = "not made from editorial.json, which is there, too; put all into that and
 WRONG = [
     ("reviews.json", b'{"business": {"name": "B"}}', "reviews.json: 'reviews' is a required property"),
     ("import-state.json", b"[]", f"import-state.json: {ANEW}"),
-    ("import-state.json", b'{"zone": "Mars/Base"}', "import-state.json: 'Mars/Base' is not a time zone"),
+    ("import-state.json", b'{"zone": "Mars/Base"}', "import-state.json: unknown time zone 'Mars/Base'"),
     ("insights.json", b'{"version": 1, "model": "me", "review_count": 1}', f"insights.json: {BOTH}"),
     ("insights.json", None, "{}/insights.json: cannot be read: it is not a regular file"),
     ("suppressed.txt", b"\xff", "suppressed.txt: not UTF-8"),
@@ -324,8 +324,8 @@ def test_what_cannot_be_written_is_status_1(shop: Shop) -> None:
 
 ENDS = [
     (OSError(28, "full"), 1, "cannot write {}/import-state.draft.json: full\n"),
-    (MemoryError(), 1, "too little memory for these files; nothing is lost\n"),
-    (KeyboardInterrupt(), 130, "stopped; give the same command again\n"),
+    (MemoryError(), 1, "too little memory for these files; nothing was lost\n"),
+    (KeyboardInterrupt(), 130, "stopped; run the same command again\n"),
 ]
 
 
