@@ -1,7 +1,7 @@
-"""`reviewsd-import`: owners' exports become `reviews.json`, again and again, and insights are counted.
+"""`reviewsd-import`: owners' exports are imported into `reviews.json`, and insights are counted.
 
-Here files are read and written; what an export looks like is the subject of `exports.py`, what follows from
-it of `merging.py`. Nothing is fetched. The daemon does not import this module: it sees that a file changed.
+This module reads and writes files. It knows no format (`exports.py`, `csv_reviews.py`) and no rule of merging
+(`merging.py`), and fetches nothing. The daemon does not import it, but notices that a file has changed.
 
 Sections: Reading - Data directory - Import - Insights - Command line
 """
@@ -117,18 +117,21 @@ def _read_export(path: Path, options: Options) -> Export:
 SYMLINK = "a symlink; give the file itself"
 
 
-# ---- Data directory: what is there, and how it is replaced ----
+# ---- Data directory ----
 
-SAMPLE = (b'"Larkspur Hollow Chiropractic"', b"01M7F1SV60XJ4PFV38D0FMZ6BZ")  # its name, and an id of it
+SAMPLE = (
+    b'"Larkspur Hollow Chiropractic"',
+    b"01M7F1SV60XJ4PFV38D0FMZ6BZ",
+)  # its business, and the id of a review
 
 
 def read_stored(directory: Path, contract: Contract, *, is_merged: bool) -> Stored:
-    """Everything in the directory. Raises BadData, also for files of the sample, if they are to be merged."""
+    """The content of the directory. Raises BadData, also for the sample if it would be changed."""
     names = (REVIEWS_FILE, INSIGHTS_FILE, EDITORIAL_FILE)
     reviews, insights, _ = contents = [_content(directory / name) for name in names]
     for name, content in zip(names, contents, strict=True):
         if is_merged and content and any(mark in content for mark in SAMPLE):
-            reason = "of the sample, which is never merged with; name another directory: --data my-data"
+            reason = "a file of the sample, which is never changed; choose another directory: --data my-data"
             raise refused(str(directory / name), reason)
     document: dict[str, Json] = {}
     if reviews is not None:
@@ -151,7 +154,7 @@ def _content(path: Path) -> bytes | None:
 
 
 def _text(path: Path) -> str:
-    """The text of a file of lines, empty without it. Raises BadData."""
+    """The text of a file, empty without the file. Raises BadData."""
     try:
         return (_content(path) or b"").decode("utf-8-sig")
     except UnicodeError:
@@ -159,22 +162,23 @@ def _text(path: Path) -> str:
 
 
 def file_digest(content: bytes | None) -> str:
-    """SHA-256 of a file, empty without one."""
+    """SHA-256 of a file, empty without the file."""
     return "" if content is None else hashlib.sha256(content).hexdigest()
 
 
 def append_lines(path: Path, lines: Iterable[str]) -> None:
-    """Add the lines to a file that it does not have."""
+    """Add those lines to a file that it does not have."""
     before = _text(path).splitlines()
-    if added := [line for line in dict.fromkeys(lines) if line not in {each.strip() for each in before}]:
+    present = {*map(str.strip, before)}
+    if added := [line for line in dict.fromkeys(lines) if line not in present]:
         files.write(path, "".join(f"{line}\n" for line in (*before, *added)).encode())
 
 
 def write_import(options: Options, stored: Stored, merged: Merged) -> State:
-    """Write what an import leads to, in an order in which a kill leaves all as before, or all as after.
+    """Write the files so that a kill leaves either the old reviews and state, or the new ones.
 
-    Lines that keep reviews and words away come first: they hold whatever follows. A draft of the state names
-    the digest of the new reviews.json and is renamed when that is there.
+    suppressed.txt and redacted.txt come first, since they are right for both. A draft of the state names the
+    digest of the new reviews.json, and is renamed when reviews.json has been replaced.
     """
     reviews, is_changed = encoded(merged.document), merged.document != stored.document
     digest = file_digest(reviews) if is_changed else stored.reviews_digest
@@ -182,15 +186,13 @@ def write_import(options: Options, stored: Stored, merged: Merged) -> State:
     if options.dry_run:
         return state
     append_lines(directory / SUPPRESSED_FILE, [*stored.suppressed, *merged.suppressed])
-    append_lines(directory / REDACTED_FILE, [each.line for each in stored.redactions])
+    append_lines(directory / REDACTED_FILE, [redaction.line for redaction in stored.redactions])
     if merged.overwritten:
         files.write(directory / stored.edited_copy, (directory / REVIEWS_FILE).read_bytes())
+    files.write(directory / DRAFT_FILE, encoded_state(state))
     if is_changed:
-        files.write(directory / DRAFT_FILE, encoded_state(state))
         files.write(directory / REVIEWS_FILE, reviews)
-        files.rename(directory / DRAFT_FILE, directory / STATE_FILE)
-    else:
-        files.write(directory / STATE_FILE, encoded_state(state))
+    files.rename(directory / DRAFT_FILE, directory / STATE_FILE)
     return state
 
 
@@ -198,9 +200,10 @@ def write_import(options: Options, stored: Stored, merged: Merged) -> State:
 
 
 def run(options: Options, contract: Contract) -> Iterator[Lines]:
-    """Import the files, or erase; write what has changed after the daemon's own check, and count.
+    """Carry out a command: import or erase, write what the daemon would accept, and count insights.
 
-    Yields the reports of the import and of the count. Raises BadData, NeedsDecision and OSError.
+    Yields the report of the import when it is written, then that of the count. Raises BadData, NeedsDecision
+    and OSError.
     """
     stored = read_stored(options.data, contract, is_merged=not options.count)
     if options.count:
@@ -229,15 +232,15 @@ def run(options: Options, contract: Contract) -> Iterator[Lines]:
 
 
 def _outcome(options: Options, file: str, reviews: Sequence[Json], *, is_changed: bool) -> str:
-    """What becomes of a file that is made from reviews."""
+    """The last line of a report."""
     return f"{options.data / file}: {'changed' if is_changed else 'unchanged'}, {len(reviews)} review(s)"
 
 
 def completed_options(options: Options, state: State) -> Options:
-    """The options with what earlier commands and the clock say. Raises BadData."""
+    """The options, completed by remembered settings and the clock. Raises BadData."""
     zone = options.zone or state.zone
     if zone and zone not in available_timezones():
-        raise refused(STATE_FILE, f"{zone!r} is not a time zone that this machine knows")
+        raise refused(STATE_FILE, f"unknown time zone {zone!r}")
     return replace(
         options,
         zone=zone,
@@ -249,11 +252,11 @@ def completed_options(options: Options, state: State) -> Options:
 
 
 def _erase(options: Options, stored: Stored) -> tuple[Stored, Lines]:
-    """What is stored, with the lines that --forget and --redact add to it, and remarks."""
+    """The stored files with the lines that --forget and --redact add, and remarks."""
     reviews, entries = stored.reviews, entries_of(stored)
     if options.redact:
         text, words = options.redact
-        redacted = {(each.id, each.words) for each in stored.redactions}
+        redacted = {(redaction.id, redaction.words) for redaction in stored.redactions}
         if any((id, " ".join(words.split())) in redacted for id in erasure.possible_ids(text)):
             return stored, ["these words of the review were redacted before"]
         redaction = erasure.redaction_of(reviews, entries, text, words)
@@ -265,7 +268,7 @@ def _erase(options: Options, stored: Stored) -> tuple[Stored, Lines]:
     else:
         return stored, []
     copies = sorted(options.data.glob(f"{REVIEWS_FILE}.edited-*"))
-    remarks += [f"{copy} may still have what was removed; delete it if so" for copy in copies]
+    remarks += [f"{copy} may still have the removed reviews; delete it if so" for copy in copies]
     return stored._replace(suppressed=list(dict.fromkeys([*stored.suppressed, *lines]))), remarks
 
 
@@ -273,7 +276,7 @@ def _erase(options: Options, stored: Stored) -> tuple[Stored, Lines]:
 
 
 def count(options: Options, contract: Contract, document: dict[str, Json], state: State) -> Lines:
-    """Make insights.json of `document`, which has the form of reviews.json, and of the other files."""
+    """Make insights.json from `document`, which has the form of reviews.json, and the other files."""
     contents = {name: _content(options.data / name) for name in counting.COUNTED_FILES}
     contents[REVIEWS_FILE] = encoded(document)
     new, insights, lines = counting.count(contract, contents, datetime.now(UTC))
@@ -287,8 +290,9 @@ def count(options: Options, contract: Contract, document: dict[str, Json], state
     is_changed = INSIGHTS_FILE in new
     if options.count:
         for kind in ENTITY_KINDS:
-            named = (each for each in insights["entities"][kind] if each.get("mention_count") is not None)
-            lines += [f"{kind.replace('_', ' ')}: {each['label']}: {each['mention_count']}" for each in named]
+            title, entities = kind.replace("_", " "), insights["entities"][kind]
+            counts = {entity["label"]: entity.get("mention_count") for entity in entities}
+            lines += [f"{title}: {label}: {n}" for label, n in counts.items() if n is not None]
     return [*lines, _outcome(options, INSIGHTS_FILE, reviews, is_changed=is_changed)]
 
 
@@ -296,13 +300,13 @@ def count(options: Options, contract: Contract, document: dict[str, Json], state
 
 
 def print_lines(lines: Iterable[str], stream: TextIO) -> None:
-    """Print lines, in which characters that a terminal may obey are escaped."""
+    """Print lines, with control characters escaped."""
     for line in lines:
         print(printable(line), file=stream, flush=True)
 
 
 def command_to_copy(words: Lines, question: NeedsDecision, options: Options) -> str:
-    """The command of these words, with flags that answer the question, for the file that it is about."""
+    """The command with flags that answer the question, for the file that it is about or for all."""
     is_installed = Path(sys.argv[0]).name == "reviewsd-import"
     program = sys.argv[:1] if is_installed else [sys.executable, "-m", "reviewslib.importer.command"]
     answered = {name for name, _ in question.flags}
@@ -319,7 +323,7 @@ def command_to_copy(words: Lines, question: NeedsDecision, options: Options) -> 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # None if it is closed
+        if isinstance(stream, io.TextIOWrapper):  # a closed stream is None
             stream.reconfigure(errors="backslashreplace")
     options, reason = parse(arguments), "Nothing was written."
     try:
@@ -339,16 +343,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print_lines([*fault.lines(), reason], sys.stderr)
         if isinstance(fault, NeedsDecision) and fault.flags:
             command = command_to_copy(list(sys.argv[1:] if arguments is None else arguments), fault, options)
-            print_lines(["Copy this, and put your own words where it says YOUR:", command], sys.stderr)
+            print_lines(["Copy this command, and replace YOUR by your own words:", command], sys.stderr)
         return EXIT_BAD_DATA
     except KeyboardInterrupt:
-        print_lines(["stopped; give the same command again"], sys.stderr)
+        print_lines(["stopped; run the same command again"], sys.stderr)
         return EXIT_STOPPED
     except OSError as error:
         print_lines([f"cannot write {error.filename or 'the output'}: {error.strerror}"], sys.stderr)
         return EXIT_FAILURE
     except MemoryError:
-        print_lines(["too little memory for these files; nothing is lost"], sys.stderr)
+        print_lines(["too little memory for these files; nothing was lost"], sys.stderr)
         return EXIT_FAILURE
 
 

@@ -77,12 +77,8 @@ def command_line() -> argparse.ArgumentParser:
     kinds = "Google Takeout (ZIP, folder or file), saved pages of the Business Profile API, CSV"
     add("files", nargs="*", type=Path, metavar="FILE", help=kinds)
     add("--data", type=Path, metavar="DIR", help="directory of reviews.json; created if absent")
-    add(
-        "--drop",
-        type=Path,
-        metavar="DIR",
-        help="import all exports in a folder; report and skip anything else",
-    )
+    drop_help = "import all exports in a folder; report and skip anything else"
+    add("--drop", type=Path, metavar="DIR", help=drop_help)
     add("--zone", help="time zone of the business, such as Europe/Berlin; default UTC; remembered")
     add("--name", type=one_line, help="the name of the business, if no export has it")
     add("--location", action="append", help="a location to import: number or title; repeatable; remembered")
@@ -108,7 +104,7 @@ def command_line() -> argparse.ArgumentParser:
 
 
 def parse(arguments: Sequence[str] | None) -> Options:
-    """The options of a command line; exits with status 2 where they are wrong."""
+    """The options of a command line; exits with status 2 if they are wrong."""
     parser = command_line()
     flags = vars(parser.parse_intermixed_args(arguments))
     for name in ("zone", "name", "location", "source", "map"):
@@ -118,7 +114,7 @@ def parse(arguments: Sequence[str] | None) -> Options:
         flags["map"] = _map(flags.get("map", []))
     except argparse.ArgumentTypeError as error:
         parser.error(str(error))
-    of_tables = flags.keys() & {each.name for each in fields(TableSettings)} - {"complete"}
+    of_tables = flags.keys() & {setting.name for setting in fields(TableSettings)} - {"complete"}
     options = Options(table=TableSettings(**{name: flags.pop(name) for name in of_tables}), **flags)
     if fault := _fault(options, has_data="data" in flags):
         parser.error(fault)

@@ -246,7 +246,7 @@ def test_the_questions_about_a_file_come_together_with_a_command_for_it(
     monkeypatch.setattr(sys, "argv", ["import", str(open_file), str(other), "--data", str(shop.data)])
     assert command.main() == EXIT_BAD_DATA
     copy, line = shop.output().err.splitlines()[-2:]
-    assert copy == "Copy this, and put your own words where it says YOUR:"
+    assert copy == "Copy this command, and replace YOUR by your own words:"
     program = f"sudo {sys.executable} -m reviewslib.importer.command {open_file} --data {shop.data}"
     assert line == f"{program} --date-order YOUR --scale YOUR --source YOUR"
 

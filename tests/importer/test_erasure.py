@@ -167,7 +167,7 @@ def test_a_copy_of_an_edited_file_is_named_when_something_is_erased(shop: Shop) 
     shop.output()
     shop.take("--forget", takeout_id(1))
     (copy,) = shop.data.glob("*.edited-*")
-    assert f"{copy} may still have what was removed; delete it if so\n" in shop.output().out
+    assert f"{copy} may still have the removed reviews; delete it if so\n" in shop.output().out
 
 
 # ---- Redaction ----
