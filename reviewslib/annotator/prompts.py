@@ -256,16 +256,16 @@ def _summary(reviews: Reviews, answer: Object) -> dict[str, Json]:
         return [reviews[n - 1]["id"] for n in numbers]
 
     summary, quotation = answer["summary"], answer["quotation"]
-    proposals = dict[str, Json]()
-    if basis(summary):
-        proposals["proposed_summary"] = summary["text"].strip()
-        proposals["proposed_summary_review_ids"] = basis(summary)
-    quoted = {review["id"] for review in reviews if quotation["text"].strip() in review["text"]}
-    if quoted.intersection(basis(quotation)):
-        proposals["proposed_pull_quote"] = quotation["text"].strip()
+    quote = quotation["text"].strip()
+    quoted = {review["id"] for review in reviews if quote in review["text"]}
     faq = [
         {"question": part["question"].strip(), "answer": part["answer"].strip(), "review_ids": basis(part)}
         for part in answer["questions"]
     ]
-    proposals["proposed_faq"] = [entry for entry in faq if all(entry.values())][:MOST_QUESTIONS]
+    proposals = {
+        "proposed_summary": summary["text"].strip() if basis(summary) else "",
+        "proposed_summary_review_ids": basis(summary),
+        "proposed_pull_quote": quote if quoted.intersection(basis(quotation)) else "",
+        "proposed_faq": [entry for entry in faq if all(entry.values())][:MOST_QUESTIONS],
+    }
     return {key: proposal for key, proposal in proposals.items() if proposal}

@@ -145,7 +145,7 @@ def test_reviews_alone_give_dates_shares_months_and_a_score_each() -> None:
     [(5, "positive"), (4, "positive"), (3.9, "neutral"), (2.1, "neutral"), (2, "negative"), (1, "negative")],
 )
 def test_the_stars_decide_what_is_positive(stars: float, kind: str) -> None:
-    shares = {f"{each}_pct": 100 * (each == kind) for each in ("positive", "neutral", "negative")}
+    shares = {f"{name}_pct": 100 * (name == kind) for name in ("positive", "neutral", "negative")}
     by_hand = {"per_review": {"999": {"score": -1}}}
     assert compute_insights(rated(stars), by_hand)["overall_sentiment"] == {"score": -1} | shares
 
@@ -227,8 +227,8 @@ def test_only_aliases_count_once_a_review_and_never_in_replies() -> None:
 def test_annotations_name_people_by_label_and_all_else_by_id() -> None:
     reviews = rated(5, text="Hana")
     for kind in ENTITY_KINDS:
-        note = compute_insights(reviews, entry(kind, aliases=["Hana"]))["per_review"]["999"]
-        assert note[kind] == ["Hana I." if kind == "technicians" else "hana"]
+        annotation = compute_insights(reviews, entry(kind, aliases=["Hana"]))["per_review"]["999"]
+        assert annotation[kind] == ["Hana I." if kind == "technicians" else "hana"]
 
 
 def test_an_entry_has_figures_of_its_mentions_most_mentioned_first() -> None:
@@ -237,8 +237,8 @@ def test_an_entry_has_figures_of_its_mentions_most_mentioned_first() -> None:
     names = [("z", "D", "d"), ("b", "B", "b"), ("a", "D", "d"), ("q", "C", "c"), ("n", "N", "n")]
     entries = [{"id": id, "label": label, "aliases": [alias]} for id, label, alias in names]
     entries.append({"id": "uncounted", "label": "A"})
-    found = compute_insights(reviews, {"entities": {"services": entries}})["entities"]["services"]
-    assert [(each["id"], *(each.get(key) for key in FIGURES)) for each in found] == [
+    services = compute_insights(reviews, {"entities": {"services": entries}})["entities"]["services"]
+    assert [(entry["id"], *(entry.get(key) for key in FIGURES)) for entry in services] == [
         *[("b", 3, 4, 0.5), ("q", 1, 5, 1), ("a", 1, 5, 1), ("z", 1, 5, 1)],
         *[("uncounted", None, None, None), ("n", 0, None, None)],
     ]
@@ -275,7 +275,7 @@ def test_examples_are_the_newest_that_tell_something_and_a_negative_one(
 
 
 @pytest.mark.parametrize(
-    ("by_hand", "found"),
+    ("by_hand", "merged"),
     [
         ({"score": 0.4}, {"score": 0.4}),
         ({"score": 0}, {"score": 0}),
@@ -286,11 +286,11 @@ def test_examples_are_the_newest_that_tell_something_and_a_negative_one(
         ({"own": None}, {"own": None}),
     ],
 )
-def test_what_a_person_wrote_wins_key_by_key_and_null_means_count(by_hand: Object, found: Object) -> None:
+def test_what_a_person_wrote_wins_key_by_key_and_null_means_count(by_hand: Object, merged: Object) -> None:
     editorial = entry(aliases=["Hana"]) | {"per_review": {"999": by_hand, "gone": {"score": 1}}}
     computed = {kind: [] for kind in ENTITY_KINDS} | {"score": 1, "aspects": [], "technicians": ["Hana I."]}
     document = compute_insights(rated(5, text="Hana"), editorial)
-    assert document["per_review"] == {"999": computed | found}
+    assert document["per_review"] == {"999": computed | merged}
     (person,) = document["entities"]["technicians"]
     count = len(document["per_review"]["999"]["technicians"])
     score = document["per_review"]["999"]["score"] if count else None
@@ -313,10 +313,10 @@ def test_what_a_person_wrote_wins_key_by_key_and_null_means_count(by_hand: Objec
 def test_an_entry_with_aliases_is_counted_unless_it_has_figures_of_its_own(
     written: Object, kept: Object
 ) -> None:
-    (found,) = compute_insights(rated(5, text=LONG), entry(**written))["entities"]["technicians"]
-    assert kept.items() <= found.items()
-    assert "aliases" not in found
-    assert found.keys() == {"id", "label", *kept} or "mention_count" not in written
+    (person,) = compute_insights(rated(5, text=LONG), entry(**written))["entities"]["technicians"]
+    assert kept.items() <= person.items()
+    assert "aliases" not in person
+    assert person.keys() == {"id", "label", *kept} or "mention_count" not in written
 
 
 def test_other_keys_are_kept_and_those_that_are_counted_are_not() -> None:
@@ -367,6 +367,7 @@ VOCABULARY: Object = {
     "topics": [{"id": "desk", "label": "Desk"}],
     "entities": {"technicians": [{"id": "hana", "label": "Hana I.", "aliases": ["Hana"]}]},
 }
+SENTIMENTS = ["positive", "neutral", "negative"]
 
 
 def praise(aspect: str = "price", sentiment: str = "positive", phrase: str | None = None) -> Object:
@@ -375,80 +376,67 @@ def praise(aspect: str = "price", sentiment: str = "positive", phrase: str | Non
 
 def annotated(reviews: list[Any], *lists: Object, keys: Any = None) -> Object:
     """An AnnotationsFile in which the model m read these reviews, with these lists."""
-    each = {"vocabulary": "v", "model": "m"}
-    notes = {
-        review["id"]: {"text_digest": text_digest(review)} | each | said
-        for review, said in zip(reviews, lists, strict=True)
+    source = {"vocabulary": "v", "model": "m"}
+    annotations = {
+        review["id"]: {"text_digest": text_digest(review)} | source | members
+        for review, members in zip(reviews, lists, strict=True)
     }
-    return {"vocabularies": {"v": entry_keys(VOCABULARY) if keys is None else keys}, "reviews": notes}
+    return {"vocabularies": {"v": entry_keys(VOCABULARY) if keys is None else keys}, "reviews": annotations}
 
 
+MENTIONS = st.builds(praise, st.sampled_from(["price", "wait", "?"]), st.sampled_from(SENTIMENTS))
 LISTS = st.fixed_dictionaries(
     {},
     optional={
-        "aspects": st.none()
-        | st.lists(
-            st.builds(
-                praise,
-                st.sampled_from(["price", "wait", "?"]),
-                st.sampled_from(VALUES := ["positive", "neutral", "negative"]),
-            )
-        ),
+        "aspects": st.none() | st.lists(MENTIONS),
         "technicians": st.none() | st.lists(st.sampled_from(["hana", "?"])),
         "topics": st.none() | st.lists(st.sampled_from(["desk", "?"])),
     },
 )
 
 
-@given(
-    stars=st.lists(st.integers(1, 5), min_size=1, max_size=5),
-    data=st.data(),
-)
+@given(stars=st.lists(st.integers(1, 5), min_size=1, max_size=5), data=st.data())
 def test_figures_of_annotations_are_their_plain_definition(stars: list[int], data: st.DataObject) -> None:
     reviews = rated(*stars, text="Hana")
     by_model, by_hand = (data.draw(st.lists(LISTS, min_size=len(stars), max_size=len(stars))) for _ in "ab")
-    people = {"hana": "Hana I."}
-    for said in by_hand:  # a person writes names
-        if said.get("technicians"):
-            said["technicians"] = [people.get(id, id) for id in said["technicians"]]
-    per_review = {review["id"]: said for review, said in zip(reviews, by_hand, strict=True)}
-    document = compute_insights(
-        reviews, VOCABULARY | {"per_review": per_review}, annotated(reviews, *by_model)
-    )
+    for lists in by_hand:  # a person writes names
+        if lists.get("technicians"):
+            lists["technicians"] = [{"hana": "Hana I."}.get(id, id) for id in lists["technicians"]]
+    per_review = {review["id"]: lists for review, lists in zip(reviews, by_hand, strict=True)}
+    editorial = VOCABULARY | {"per_review": per_review}
+    document = compute_insights(reviews, editorial, annotated(reviews, *by_model))
 
     def mentions(number: int, kind: str) -> list[Any]:
-        written = by_hand[number].get(kind)
-        return (by_model[number].get(kind) or []) if written is None else written
+        owned = by_hand[number].get(kind)
+        return (by_model[number].get(kind) or []) if owned is None else owned
 
     for aspect in document["aspects"]:
-        sentiments = []
+        joint = []
         for number in range(len(stars)):
-            values = {each["sentiment"] for each in mentions(number, "aspects") if each["id"] == aspect["id"]}
+            same = [mention for mention in mentions(number, "aspects") if mention["id"] == aspect["id"]]
+            values = {mention["sentiment"] for mention in same}
             if values:
-                telling = values - {"neutral"}
-                sentiments.append(telling.pop() if len(telling) == 1 else "neutral")
-        count, counts = len(sentiments), [sentiments.count(value) for value in VALUES]
-        assert [aspect[f"{value}_count"] for value in VALUES] == counts
+                different = values - {"neutral"}
+                joint.append(different.pop() if len(different) == 1 else "neutral")
+        count, counts = len(joint), [joint.count(sentiment) for sentiment in SENTIMENTS]
+        assert [aspect[f"{sentiment}_count"] for sentiment in SENTIMENTS] == counts
         assert aspect["mention_count"] == count == sum(counts)
         assert aspect["positive_pct"] == (round(100 * counts[0] / count, 1) if count else None)
         assert aspect["score"] == (round((counts[0] - counts[2]) / count, 2) if count else None)
     (desk,), (person,) = document["topics"], document["entities"]["technicians"]
-    raising = [star for n, star in enumerate(stars) if "desk" in mentions(n, "topics")]
-    written = [said.get("technicians") for said in by_hand]  # else the alias in the text finds her
-    named = [star for n, star in enumerate(stars) if written[n] is None or "Hana I." in written[n]]
-    for counted, of in ((desk, raising), (person, named)):
-        assert counted["mention_count"] == len(of)
-        assert counted["score"] == (
-            round(sum((star - 3) / 2 for star in of) / len(of), 2) + 0.0 if of else None
-        )
+    owned = [lists.get("technicians") for lists in by_hand]  # else the alias is in the text
+    of_desk = [star for n, star in enumerate(stars) if "desk" in mentions(n, "topics")]
+    of_person = [star for n, star in enumerate(stars) if owned[n] is None or "Hana I." in owned[n]]
+    for entry, ratings in ((desk, of_desk), (person, of_person)):
+        scores = [(star - 3) / 2 for star in ratings]
+        assert entry["mention_count"] == len(ratings)
+        assert entry["score"] == (round(sum(scores) / len(scores), 2) + 0.0 if scores else None)
     INSIGHTS_FILE.validate(document)
 
 
 def test_an_entry_without_aliases_has_figures_once_somebody_looked_for_it() -> None:
-    reviews, editorial = (
-        rated(5, 1, text="Hana"),
-        VOCABULARY | {"entities": {"services": [{"id": "s", "label": "S"}]}},
-    )
+    reviews = rated(5, 1, text="Hana")
+    editorial = VOCABULARY | {"entities": {"services": [{"id": "s", "label": "S"}]}}
 
     def counts(*arguments: Any) -> list[Any]:
         document = compute_insights(reviews, *arguments)
@@ -456,40 +444,57 @@ def test_an_entry_without_aliases_has_figures_once_somebody_looked_for_it() -> N
         return [entry.get("mention_count") for entries in lists for entry in entries]
 
     assert counts(editorial) == [None, None, None, None]
-    notes = annotated(
-        reviews, {"aspects": [praise()]}, {"failed": "no answer"}, keys=["aspects/price", "topics/desk"]
-    )
-    assert counts(editorial, notes) == [1, None, 0, None]
+    lists = {"aspects": [praise()]}, {"failed": "no answer"}
+    annotations = annotated(reviews, *lists, keys=["aspects/price", "topics/desk"])
+    assert counts(editorial, annotations) == [1, None, 0, None]
     by_hand = {"per_review": {"999": {"aspects": []}, "gone": {"services": ["s"]}}}
-    assert counts(editorial | by_hand, notes) == [0, 0, 0, None]
+    assert counts(editorial | by_hand, annotations) == [0, 0, 0, None]
+
+
+REVIEWS = rated(5, 4, text="Cheap")
+ANNOTATIONS = annotated(REVIEWS, *[{"aspects": [praise()], "technicians": ["hana"], "score": -1}] * 2)
+ANNOTATIONS["vocabularies"]["w"] = ["aspects/wait"]
+ANNOTATIONS["reviews"]["gone"] = ANNOTATIONS["reviews"]["999"] | {"vocabulary": "w"}
+CURRENT = ANNOTATIONS["reviews"]["998"]
+EDITED = [REVIEWS[0] | {"text": "Cheap!"}, REVIEWS[1]]
 
 
 def test_an_annotation_counts_while_its_review_has_the_text_read() -> None:
-    reviews = rated(5, 4, text="Cheap")
-    notes = annotated(reviews, *[{"aspects": [praise()], "technicians": ["hana"], "score": -1}] * 2)
-    notes["reviews"]["gone"] = notes["reviews"]["999"] | {"vocabulary": "w"}
-    notes["vocabularies"]["w"] = ["aspects/wait"]
-    edited = [reviews[0] | {"text": "Cheap!"}, reviews[1]]
-    document = compute_insights(edited, VOCABULARY, notes)
+    document = compute_insights(EDITED, VOCABULARY, ANNOTATIONS)
     assert [entry.get("mention_count") for entry in document["aspects"]] == [1, 0]
-    assert [note["technicians"] for note in document["per_review"].values()] == [[], ["Hana I."]]
-    assert document["per_review"]["998"]["score"] == 0.5  # that a person alone may give
+    assert [lists["technicians"] for lists in document["per_review"].values()] == [[], ["Hana I."]]
+    assert document["per_review"]["998"]["score"] == 0.5  # only a person may change it
+
+
+def test_insights_name_the_model_that_read_reviews() -> None:
+    document = compute_insights(REVIEWS, VOCABULARY, ANNOTATIONS)
     assert document["model"] == f"{MODEL}; reviews read by m" and language_models(document) == "m"
-    assert language_models(compute_insights(edited, VOCABULARY)) == language_models({}) == ""
-    left = {"vocabularies": {"v": entry_keys(VOCABULARY)}, "reviews": {"998": notes["reviews"]["998"]}}
-    assert merged_annotations(edited, notes, {}) == left
-    assert merged_annotations([], notes, {}) == {"vocabularies": {}, "reviews": {}}
-    failed = left | {"reviews": {"998": {**left["reviews"]["998"], "failed": "cut off"}}}
-    again = {"998": {"text_digest": text_digest(reviews[1]), "vocabulary": "v", "model": "m"}}
-    assert (
-        merged_annotations(edited, notes, {"reviews": {"998": again["998"] | {"failed": "cut off"}}})
-        == failed
-    )
-    assert merged_annotations(edited, notes, {"reviews": again}) == left | {"reviews": again}
+    assert language_models(compute_insights(REVIEWS, VOCABULARY)) == language_models({}) == ""
+
+
+NEWER = {"text_digest": CURRENT["text_digest"], "vocabulary": "v", "model": "n"}
+FAILED = NEWER | {"failed": "cut off"}
 
 
 @pytest.mark.parametrize(
-    ("text", "said", "keys", "by_hand", "is_unread"),
+    ("reviews", "new", "merged"),
+    [
+        (EDITED, {}, {"998": CURRENT}),
+        ([], {}, {}),
+        (EDITED, {"998": FAILED}, {"998": CURRENT | FAILED}),
+        (EDITED, {"998": NEWER, "999": NEWER | {"text_digest": ""}}, {"998": NEWER}),
+    ],
+)
+def test_merged_annotations_are_current_and_failures_keep_lists(
+    reviews: list[Any], new: Object, merged: Object
+) -> None:
+    vocabularies = {"v": entry_keys(VOCABULARY)} if merged else {}
+    document = merged_annotations(reviews, ANNOTATIONS, {"reviews": new})
+    assert document == {"vocabularies": vocabularies, "reviews": merged}
+
+
+@pytest.mark.parametrize(
+    ("text", "lists", "keys", "by_hand", "is_unread"),
     [
         ("Cheap", None, None, {}, True),
         ("Cheap", {}, None, {}, False),
@@ -503,28 +508,30 @@ def test_an_annotation_counts_while_its_review_has_the_text_read() -> None:
     ],
 )
 def test_a_review_with_words_is_unread_until_it_was_read_with_every_entry(
-    text: str | None, said: Object | None, keys: Any, by_hand: Object, is_unread: bool
+    text: str | None, lists: Object | None, keys: Any, by_hand: Object, is_unread: bool
 ) -> None:
     reviews, editorial = rated(5, text=text), VOCABULARY | {"per_review": {"999": by_hand}}
-    notes = {} if said is None else annotated(reviews, said, keys=keys)
-    assert unread_reviews(reviews, editorial, notes) == (reviews if is_unread else [])
-    if said is not None:
-        edited = [reviews[0] | {"text": "New"}]
-        assert unread_reviews(edited, editorial, notes) == edited
-        asked_again = is_unread or "failed" in said
-        assert unread_reviews(reviews, editorial, notes, again=True) == (reviews if asked_again else [])
+    annotations = {} if lists is None else annotated(reviews, lists, keys=keys)
+    assert unread_reviews(reviews, editorial, annotations) == (reviews if is_unread else [])
+
+
+@pytest.mark.parametrize(("text", "again"), [("New", False), ("Cheap", True)])
+def test_an_edited_review_and_again_a_failed_one_are_unread(text: str, again: bool) -> None:
+    annotations = annotated(rated(5, text="Cheap"), {"failed": "cut off"})
+    reviews = rated(5, text=text)
+    assert unread_reviews(reviews, VOCABULARY, annotations, again=again) == reviews
 
 
 def test_unknown_names_and_phrases_are_left_out_and_named_once() -> None:
     reviews = rated(5, 4, text="Cheap, and fast")
-    said = {"aspects": [praise(phrase="Cheap"), praise(phrase="cheap"), praise("?")], "topics": ["?"]}
-    notes = annotated(reviews, said, said)
+    lists = {"aspects": [praise(phrase="Cheap"), praise(phrase="cheap"), praise("?")], "topics": ["?"]}
+    annotations = annotated(reviews, lists, lists)
     editorial = VOCABULARY | {"per_review": {"999": {"technicians": ["Bo"]}}}
-    document = compute_insights(reviews, editorial, notes)
+    document = compute_insights(reviews, editorial, annotations)
     assert document["aspects"][0]["top_phrases"] == ["Cheap"]
-    assert [note.get("topics") for note in document["per_review"].values()] == [[], []]
-    assert {each["id"] for each in document["per_review"]["998"]["aspects"]} == {"price"}
-    assert list(left_out(reviews, editorial, notes)) == [
+    assert [lists.get("topics") for lists in document["per_review"].values()] == [[], []]
+    assert {mention["id"] for mention in document["per_review"]["998"]["aspects"]} == {"price"}
+    assert list(left_out(reviews, editorial, annotations)) == [
         'aspects: "?" has no entry and is not counted, in 2 review(s)',
         'technicians: "Bo" has no entry and is not counted, in 1 review(s)',
         'topics: "?" has no entry and is not counted, in 2 review(s)',
@@ -537,7 +544,7 @@ def test_unknown_names_and_phrases_are_left_out_and_named_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "phrases"),
+    ("mentions", "phrases"),
     [
         ("+a +b +c +d +e", "abcd"),  # the newest
         ("+a +b +c +d +e +e", "eabc"),  # the most frequent first
@@ -550,24 +557,29 @@ def test_unknown_names_and_phrases_are_left_out_and_named_once() -> None:
         ("", ""),
     ],
 )
-def test_phrases_are_the_most_frequent_and_one_of_the_minority(said: str, phrases: str) -> None:
-    names = {"+": "positive", "0": "neutral", "-": "negative"}
-    reviews = [review | {"text": "abcdeA"} for review in rated(*[5] * len(said.split()))]
-    notes = [{"aspects": [praise("price", names[each[0]], each[1])]} for each in said.split()]
-    counted = compute_insights(reviews, VOCABULARY, annotated(reviews, *notes))["aspects"]
-    assert [entry.get("top_phrases") for entry in counted if entry["id"] == "price"] == [
-        list(phrases) if said else None
-    ]
+def test_phrases_are_the_most_frequent_and_one_of_the_minority(mentions: str, phrases: str) -> None:
+    sentiments = {"+": "positive", "0": "neutral", "-": "negative"}
+    pairs = mentions.split()
+    reviews = [review | {"text": "abcdeA"} for review in rated(*[5] * len(pairs))]
+    lists = [{"aspects": [praise("price", sentiments[sign], phrase)]} for sign, phrase in pairs]
+    entries = compute_insights(reviews, VOCABULARY, annotated(reviews, *lists))["aspects"]
+    (price,) = (entry for entry in entries if entry["id"] == "price")
+    assert price.get("top_phrases") == (list(phrases) if mentions else None)
 
 
 def test_an_aspect_shows_a_review_that_faults_it_whatever_its_stars() -> None:
     reviews = rated(*[5] * 6, text=LONG)
-    notes = [{"aspects": [praise(sentiment="positive" if n < 5 else "negative")]} for n in range(6)]
-    (price, _) = compute_insights(reviews, VOCABULARY, annotated(reviews, *notes))["aspects"]
+    lists = [{"aspects": [praise(sentiment="positive" if n < 5 else "negative")]} for n in range(6)]
+    (price, _) = compute_insights(reviews, VOCABULARY, annotated(reviews, *lists))["aspects"]
     assert price["example_review_ids"] == ["999", "998", "997", "994"]
-    own = [{"id": "price", "label": "P", "top_phrases": ["x"], "example_review_ids": []}]
-    (kept,) = compute_insights(reviews, VOCABULARY | {"aspects": own}, annotated(reviews, *notes))["aspects"]
-    assert kept == {key: value for key, value in price.items() if key not in own[0]} | own[0]
+
+
+def test_an_aspect_keeps_phrases_and_examples_of_the_owner() -> None:
+    reviews = rated(5, text=LONG)
+    own = {"id": "price", "label": "P", "top_phrases": ["x"], "example_review_ids": []}
+    annotations = annotated(reviews, {"aspects": [praise()]})
+    (price,) = compute_insights(reviews, VOCABULARY | {"aspects": [own]}, annotations)["aspects"]
+    assert own.items() <= price.items() and price["mention_count"] == 1
 
 
 # ---- Judgement ----
@@ -580,7 +592,7 @@ TAKEN = f" already belongs to /{FIRST}"
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "fault_at", "reason"),
+    ("path", "value", "fault_path", "reason"),
     [
         (f"{FIRST}/aliases", ["x", " HANA\n"], f"{SECOND}/aliases/0", f'"Hana"{TAKEN}'),
         (f"{FIRST}/id", "b", f"{SECOND}/id", f'"b"{TAKEN}'),
@@ -592,12 +604,12 @@ TAKEN = f" already belongs to /{FIRST}"
     ],
 )
 def test_what_stands_for_two_entries_and_aliases_elsewhere_are_faults(
-    place: str, value: Any, fault_at: str, reason: str | None
+    path: str, value: Any, fault_path: str, reason: str | None
 ) -> None:
-    editorial = small.changed(TWO, small.steps(place), value)
+    editorial = small.changed(TWO, small.steps(path), value)
     kinds = ", ".join(ENTITY_KINDS)
     expected = reason or f"aliases belong to entries of {kinds} only"
-    assert list(name_violations(editorial)) == [(tuple(small.steps(fault_at)), expected)]
+    assert list(name_violations(editorial)) == [(tuple(small.steps(fault_path)), expected)]
     assert list(name_violations(TWO)) == []
 
 
@@ -610,13 +622,13 @@ def test_a_name_may_stand_for_two_kinds_and_be_listed_twice() -> None:
 @given(value=small.any_json)
 @example(value=[5])
 def test_a_document_of_any_form_is_judged(value: Any) -> None:
-    for place in ("entities", "entities/technicians", f"{FIRST}/aliases", f"{FIRST}/id"):
-        list(name_violations(small.changed(TWO, small.steps(place), value)))
+    for path in ("entities", "entities/technicians", f"{FIRST}/aliases", f"{FIRST}/id"):
+        list(name_violations(small.changed(TWO, small.steps(path), value)))
     list(name_violations(value))
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "reasons"),
+    ("path", "value", "reasons"),
     [
         (FIRST + "/aliases", ["Hana"], []),
         (FIRST + "/aliases", None, []),
@@ -628,10 +640,10 @@ def test_a_document_of_any_form_is_judged(value: Any) -> None:
     ],
 )
 def test_the_editorial_file_has_the_form_of_insights_with_aliases(
-    place: str, value: Any, reasons: list[str]
+    path: str, value: Any, reasons: list[str]
 ) -> None:
-    found = CONTRACT.editorial_file.violations(small.changed(TWO, small.steps(place), value))
-    assert [reason for _, reason in found] == reasons
+    violations = CONTRACT.editorial_file.violations(small.changed(TWO, small.steps(path), value))
+    assert [reason for _, reason in violations] == reasons
 
 
 def test_faults_of_the_editorial_file_are_reported_together() -> None:
@@ -699,14 +711,14 @@ def test_misspelled_keys_are_named_and_other_keys_are_the_owners() -> None:
 
 
 def test_reviews_changed_since_their_annotation_are_named() -> None:
-    def compare(stars: float, text: str, score: float, known: dict[str, str]) -> Any:
-        notes = {"999": {"score": score}, "998": {"score": 0.5}, "997": {}, "gone": {"score": 0}}
-        return compare_annotations(rated(stars, 4, 3, text=text), notes, known)
+    def compare(stars: float, text: str, score: float, digests: dict[str, str]) -> Any:
+        per_review = {"999": {"score": score}, "998": {"score": 0.5}, "997": {}, "gone": {"score": 0}}
+        return compare_annotations(rated(stars, 4, 3, text=text), per_review, digests)
 
     first, changed = compare(5, "Good", 1, {})
     assert (list(first), changed) == (["999", "998"], [])
-    for stars, text, told in ((5, "Good", []), (5, "Bad", ["999", "998"]), (1, "Good", ["999"])):
-        assert compare(stars, text, 1, first) == (first, told)
+    for stars, text, ids in ((5, "Good", []), (5, "Bad", ["999", "998"]), (1, "Good", ["999"])):
+        assert compare(stars, text, 1, first) == (first, ids)
     anew, changed = compare(1, "Good", -1, first)
     assert (changed, anew["998"]) == ([], first["998"])
     assert compare(5, "Good", -1, anew) == (anew, ["999"])
