@@ -225,7 +225,8 @@ class WorkerThreads:
         self._results.append((made, response))
         if not self._loop_is_woken:
             self._loop_is_woken = True
-            made.get_loop().call_soon_threadsafe(self._deliver)
+            with suppress(RuntimeError):  # the event loop is closed, and the process ends
+                made.get_loop().call_soon_threadsafe(self._deliver)
 
     def _deliver(self) -> None:
         """Hand all results to the requests that wait for them; a fault ends its request."""

@@ -483,7 +483,24 @@ def test_a_fault_of_a_job_ends_its_request_and_no_worker_thread(caplog: pytest.L
         return await workers.run(lambda: response, serving.Peer(stays))
 
     assert asyncio.run(faults()) == response
-    assert caplog.messages == ["a response could not be made"] * 3
+    logged = [record.getMessage() for record in caplog.records if record.name == "reviewsd.serving"]
+    assert logged == ["a response could not be made"] * 3
+
+
+def test_a_job_that_outlives_its_event_loop_ends_no_worker_thread() -> None:
+    workers, go_on = serving.WorkerThreads(1), threading.Event()
+
+    async def begin_job() -> None:
+        begun = threading.Event()
+        job = workers.run(lambda: begun.set() or go_on.wait(30), serving.Peer(stays))  # type: ignore[arg-type, return-value]
+        waiting = asyncio.ensure_future(job)
+        await asyncio.sleep(0)
+        assert begun.wait(30)
+        assert not waiting.done()
+
+    asyncio.run(begin_job())
+    go_on.set()
+    asyncio.run(begin_job())
 
 
 def test_worker_threads_keep_nothing_of_a_request_that_is_over() -> None:
