@@ -168,7 +168,7 @@ def test_counted_insights_that_were_edited_are_refused(one_review: Shop) -> None
     counted(one_review)
     written(one_review.data / "insights.json", json.dumps(insights(one_review) | {"summary": "Best"}))
     assert one_review.run("--count") == EXIT_BAD_DATA
-    told = "changed by hand; put that into editorial.json and remove this file\n"
+    told = "edited after counting; move your changes into editorial.json and remove this file\n"
     assert one_review.output().err.startswith(f"insights.json: {told}")
 
 
