@@ -28,6 +28,7 @@ from tools import needs
 
 pytestmark = pytest.mark.slow
 
+SEND_TIMEOUT = {"send_timeout": "60s"}  # a busy machine needs more than the shipped 10 s for 300 slow readers
 LARGEST_BYTES = 5_000_000  # more than the sockets on the way of an answer take
 MOST_A_CLIENT, MOST_A_48 = 100, 300  # requests at the same time
 IDLE = 2 * 32 + 1  # connections that two workers of nginx keep to the service, and one in use
@@ -54,7 +55,7 @@ def instance(large_data: Path) -> Iterator[Instance]:
 
 @pytest.fixture
 def nginx(instance: Instance, tmp_path: Path) -> Iterator[Proxy]:
-    with running_proxy(tmp_path, "nginx", [instance.port]) as proxy:
+    with running_proxy(tmp_path, "nginx", [instance.port], **SEND_TIMEOUT) as proxy:
         yield proxy
 
 
@@ -153,7 +154,7 @@ def attack_of_a_48(data: Path, directory: Path, attack: Attack) -> tuple[Counter
     instance = Instance("--no-hub", data=data)
     instance.start()
     try:
-        with running_proxy(directory, "nginx", [instance.port], host="[::1]") as proxy:
+        with running_proxy(directory, "nginx", [instance.port], "[::1]", **SEND_TIMEOUT) as proxy:
             began = time.monotonic()
             with attack(proxy) as statuses:
                 assert statuses_of_others(proxy, WIDE_OTHERS) == {200}
