@@ -330,7 +330,7 @@ def _check_mirrored(header: str, value: str | None, expected: str) -> None:
     if value is None:
         raise RpcError(f"{header}: the header is missing", HEADER_MISMATCH)
     if value != expected:
-        raise RpcError(f"{header}: {echo(value)} is not the body's {echo(expected)}", HEADER_MISMATCH)
+        raise RpcError(f"{header}: {echo(value)} differs from the body's {echo(expected)}", HEADER_MISMATCH)
 
 
 ENCODED_VALUE = re.compile(r"=\?base64\?(.*)\?=")  # [R28 basic/transports/streamable-http]
@@ -403,7 +403,7 @@ class McpEndpoint:
 
     def _stateless(self, message: RpcMessage, get_header: GetHeader, toolbox: Toolbox) -> Response:
         if message.method is None:
-            raise RpcError("expected a request: nothing was asked that this could answer")
+            raise RpcError("expected a request, not a response")
         check_claims(message, get_header)
         if message.id is None:
             return ACCEPTED

@@ -349,13 +349,13 @@ def test_an_invalid_message_is_400_and_an_impossible_request_200(
 def test_a_refusal_by_header_or_era_says_what_would_be_right() -> None:
     answered, modern = {"jsonrpc": "2.0", "id": 1, "result": {}}, {"mcp_protocol_version": STATELESS}
     responses = {
-        "expected a request: nothing was asked that this could answer": send(answered, **modern),
+        "expected a request, not a response": send(answered, **modern),
         f"_meta: {VERSION_CLAIM} must be a string": send(request("x", {"_meta": claims(5)})),
         f"_meta: {CAPABILITIES_CLAIM} must be an object": send(request("x", {"_meta": {VERSION_CLAIM: ""}})),
         f"_meta: {VERSION_CLAIM} is missing": send(request("x"), mcp_protocol_version=STATELESS),
         "MCP-Protocol-Version: the header is missing": send(request("x", {"_meta": claims()})),
-        "Mcp-Method: y is not the body's tools/list": send_stateless("tools/list", mcp_method="y"),
-        "Mcp-Name: y is not the body's get_business": send_stateless("tools/call", CALL, mcp_name="y"),
+        "Mcp-Method: y differs from the body's tools/list": send_stateless("tools/list", mcp_method="y"),
+        "Mcp-Name: y differs from the body's get_business": send_stateless("tools/call", CALL, mcp_name="y"),
         "Mcp-Name: not UTF-8 in base64": send_stateless("tools/call", CALL, mcp_name="=?base64?é?="),
         "this is an MCP endpoint: POST a JSON-RPC message to it": send(b"", method="GET"),
         "this Origin may not call": send(b"", origin="null"),

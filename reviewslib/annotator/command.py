@@ -1,7 +1,9 @@
 """`reviewsd-insights`: a language model annotates the reviews, and insights are counted from the annotations.
 
-Files are read and written under the lock of imports. Requests run on threads of their own. The daemon does
-not import this module; it notices that `insights.json` has changed.
+Files are written under the lock of imports. Requests run on threads of their own. The daemon does not import
+this module; it notices that `insights.json` has changed.
+
+Sections: Data directory - Parallel requests - Tasks - Command line
 """
 
 from __future__ import annotations
@@ -66,7 +68,7 @@ class DataDirectory:
 
 # ---- Parallel requests ----
 
-FAILURES_IN_A_ROW = 5  # of single reviews; more are a fault of the server or the model
+FAILURES_IN_A_ROW = 5  # of single reviews; so many are an error of the server or the model
 
 
 def outcomes(
@@ -150,8 +152,8 @@ def annotate(data: DataDirectory, client: Client, reviews: Reviews, parallel: in
         annotations = {id: digests[id] | source | lists[id] for id in digests}
         new = {"vocabularies": {source["vocabulary"]: keys}, "reviews": annotations}
         with data.locked():
-            now = data.sources()
-            merged = insights.merged_annotations(now.reviews, now.annotations, new)
+            current = data.sources()
+            merged = insights.merged_annotations(current.reviews, current.annotations, new)
             files.write(data.path / ANNOTATIONS_FILE, encode(merged))
         count += len(batch)
         line = progress(count, len(reviews), time.monotonic() - start)
@@ -174,7 +176,7 @@ def propose_summary(data: DataDirectory, client: Client) -> None:
     results = outcomes(client, prompts.summary_prompt(), reviews, 1)
     proposals = next((outcome for _, outcome in results if not isinstance(outcome, BadAnswer)), None)
     if proposals is None:
-        raise Stopped("the model gives no summary")
+        raise Stopped("the model proposes no summary")
     with data.locked():
         files.write(data.path / EDITORIAL_FILE, readable(data.sources().editorial | proposals))
     say(f"{EDITORIAL_FILE} has {', '.join(proposals) or 'no proposals'}.")

@@ -352,7 +352,7 @@ def unknown_path_answer(application: Application, snapshot: Snapshot, request: R
     """The 404 page for a client that prefers HTML. Raises HttpError 404 for others."""
     if representations.prefers_html(request.header("accept") or ""):
         return partial(nowhere_response, application, snapshot, is_review=False)
-    detail = f"There is nothing at {echo(request.path)}. {links.CONTRACT_PATH} lists what there is."
+    detail = f"There is nothing at {echo(request.path)}. {links.CONTRACT_PATH} lists the endpoints."
     raise HttpError(404, detail, (("Vary", representations.VARY_BY_TYPE),))
 
 
@@ -523,5 +523,5 @@ class Application:
         except Exception:
             request_id = secrets.token_hex(8)
             log.exception("request %s: %s %r failed", request_id, request.method, request.path)
-            detail = f"This is our fault. It was logged as request {request_id}."
+            detail = f"An internal error, logged as request {request_id}."
             return route.refuse(self, request, HttpError(500, detail, members={"request_id": request_id}))

@@ -117,9 +117,9 @@ class Reloader:
         except BadData as bad:
             faults = bad.lines()
         except MemoryError:
-            self._loaded_stamps, faults = {}, ["there is too little memory"]
+            self._loaded_stamps, faults = {}, ["too little memory"]
         except Exception as error:
-            self._loaded_stamps, faults = {}, [f"our own fault: {type(error).__name__}"]
+            self._loaded_stamps, faults = {}, [f"internal error: {type(error).__name__}"]
             details = "\n" + traceback.format_exc()
         if faults and not (is_retry and faults == (self.error or {}).get("faults")):
             self.error = {"at": utc_text(time.time()), "faults": faults}

@@ -1,4 +1,4 @@
-"""The application without a server: whatever comes, the answer is defined; faults of our own are told.
+"""The application without a server: every request gets a defined response, and internal errors are logged.
 
 What it says over HTTP is in `test_http.py`, what it does when files change in `test_reload.py`.
 """
@@ -225,7 +225,7 @@ NOT_A_NUMBER, UNKNOWN = "expected a whole number such as 5", "unknown parameter;
 @pytest.mark.parametrize(
     ("line", "fields", "status", "detail", "issue"),
     [
-        ("GET /x", {}, 404, "There is nothing at /x. /.well-known/openapi.json lists what there is.", None),
+        ("GET /x", {}, 404, "There is nothing at /x. /.well-known/openapi.json lists the endpoints.", None),
         ("GET /reviews/x", {"ACCEPT": "application/json"}, 404, "No review has the id x.", None),
         ("PUT /feed.xml", {}, 405, "PUT is not among GET, HEAD, OPTIONS.", None),
         ("GET *", {}, 405, "GET is not among OPTIONS.", None),
@@ -304,7 +304,7 @@ def test_an_unexpected_exception_is_logged_once_and_answered_with_its_id(
     assert b"AttributeError" not in body
     logged = [record for record in caplog.records if record.levelno == logging.ERROR]
     request_id = document["request_id"]
-    assert document["detail"] == f"This is our fault. It was logged as request {request_id}."
+    assert document["detail"] == f"An internal error, logged as request {request_id}."
     assert [each.getMessage() for each in logged] == [
         f"request {request_id}: GET '/api/reviews/search' failed"
     ]
