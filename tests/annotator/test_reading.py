@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -216,7 +217,10 @@ def test_a_stopped_command_continues_where_it_was(
 
     practice.server.next = [read_well, hang]
     arguments = [sys.executable, "-m", "reviewslib.annotator.command", *practice.arguments("--parallel", "1")]
-    with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    # A shell has background jobs ignore SIGINT, and so would a child of these tests.
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(arguments, preexec_fn=heed, **quiet) as process:
         assert is_asked.wait(30)
         process.send_signal(number)
         assert process.wait(30) == status
