@@ -324,8 +324,9 @@ class Year:
         self.check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_after_each_command_of_a_year_the_reviews_are_those_of_the_plain_rules(shop: Shop, seed: int) -> None:
+def test_after_each_command_of_a_year_the_reviews_follow_the_rules(shop: Shop, seed: int) -> None:
     year = Year(shop, seed)
     for week in range(52):
         day = 6 * week

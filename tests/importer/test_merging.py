@@ -114,7 +114,7 @@ def test_after_a_move_the_same_moment_and_author_are_the_same_review(
     assert len(shop.reviews) == number
 
 
-def test_once_googles_own_exports_are_imported_rows_of_google_are_replaced_and_left_out(shop: Shop) -> None:
+def test_googles_own_exports_replace_rows_of_google_in_tables(shop: Shop) -> None:
     rows = [["Ósk Nr1", "5", moment(1), "Hi"], ["Ósk Nr2", "5", moment(2)[:10], "Hi"]]
     gone = [["Ann", "1", "2025-01-01", "fake"]]
     table = dated(shop.csv(*rows, *gone), moment(5))
@@ -163,6 +163,7 @@ def test_a_row_with_an_id_and_one_without_are_two_reviews_of_one_table(shop: Sho
         assert len(shop.reviews) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("days", [1, 2])
 def test_rows_are_identified_in_time_that_grows_with_their_number(shop: Shop, days: int) -> None:
     def seconds(number: int) -> float:
@@ -181,7 +182,7 @@ def test_rows_are_identified_in_time_that_grows_with_their_number(shop: Shop, da
 # ---- Rule 3: the time of an export ----
 
 
-def test_names_and_replies_follow_the_newest_export_texts_the_newest_update(shop: Shop) -> None:
+def test_replies_follow_the_newest_export_and_texts_the_newest_update(shop: Shop) -> None:
     reply = {"comment": "Takk", "updateTime": moment(3)}
     old = takeout(shop.root / stamped(9), [item(1, reviewReply=reply)])
     edited = item(1, comment="Nýtt", updateTime=moment(12), reviewer={"displayName": "Ný"})
@@ -194,7 +195,7 @@ def test_names_and_replies_follow_the_newest_export_texts_the_newest_update(shop
         assert (review["author"], review["text"], review["owner_reply"]) == ("Ný", "Nýtt", None)
 
 
-def test_a_takeout_without_a_stamp_is_as_old_as_its_newest_moment_and_removes_nothing(shop: Shop) -> None:
+def test_a_takeout_without_a_stamp_is_as_old_as_its_newest_moment(shop: Shop) -> None:
     shop.take(shop.takeout(9, range(5)))
     shop.take(takeout(shop.root / "renamed.zip", [item(n) for n in range(1, 5)]))
     assert shop.numbers() == {0, 1, 2, 3, 4}
@@ -213,7 +214,7 @@ def test_an_export_of_the_future_is_refused(shop: Shop) -> None:
 # ---- Rule 4: presence ----
 
 
-def test_what_a_newer_takeout_no_longer_has_is_gone_though_nothing_new_was_written(shop: Shop) -> None:
+def test_a_review_that_a_newer_takeout_no_longer_has_is_removed(shop: Shop) -> None:
     old = shop.takeout(9, range(20))
     shop.take(old)
     shop.take(shop.takeout(16, range(1, 20)))
@@ -261,7 +262,7 @@ def test_the_brake_holds_more_than_three_and_a_tenth_or_all(
     assert len(shop.reviews) == (stored - gone if is_removed else stored)
 
 
-def test_a_location_without_reviews_speaks_for_itself(shop: Shop) -> None:
+def test_an_empty_location_removes_its_reviews_under_the_brake(shop: Shop) -> None:
     shop.take(shop.takeout(9, range(3)))
     shop.take(shop.takeout(16, ()))
     assert "3 of 3 reviews stay" in shop.output().out
@@ -315,8 +316,8 @@ def test_a_table_that_is_complete_corrects_and_deletes_from_then_on(shop: Shop) 
     def give(day: int, *rows: list[str], said: str = "--verbose") -> set[Any]:
         path = dated(shop.csv(*rows, header="author rating date text reply"), moment(day))
         shop.take(path, "--name", "B", "--source", "book", said)
-        found = shop.reviews.values()
-        return {(each["author"], each["text"], bool(each["owner_reply"])) for each in found}
+        reviews = shop.reviews.values()
+        return {(review["author"], review["text"], bool(review["owner_reply"])) for review in reviews}
 
     rows = [[f"A{n}", "5", "2024-01-02", "Good", "Thanks"] for n in range(9)]
     plain = {(f"A{n}", "Good", True) for n in range(9)}
@@ -392,7 +393,7 @@ def test_a_location_that_is_no_longer_chosen_leaves_under_the_brake(shop: Shop) 
     assert shop.numbers() == {*range(5)}
 
 
-def test_after_a_lost_state_the_same_location_is_known_and_another_a_question(shop: Shop) -> None:
+def test_after_a_lost_state_only_another_location_is_a_question(shop: Shop) -> None:
     shop.take(shop.takeout(9, range(5)))
     os.unlink(shop.data / "import-state.json")
     other = takeout(shop.root / stamped(12), [item(90, place="33")], place="33")
