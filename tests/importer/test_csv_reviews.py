@@ -1,4 +1,4 @@
-"""Tables: a header is the template's, a known tool's, or explained once; rows are taken or named."""
+"""Tables: headers are recognized or explained once; rows are imported or reported."""
 
 import shlex
 import sys
@@ -117,7 +117,7 @@ STATUSES = {
 
 @pytest.mark.parametrize("source", STATUSES)
 def test_a_review_that_its_tool_hides_is_stored_counted_and_not_served(shop: Shop, source: str) -> None:
-    header, row, (_, *said) = next(each for each in TOOLS.values() if each[2][5] == source)
+    header, row, (_, *said) = next(tool for tool in TOOLS.values() if tool[2][5] == source)
     shown = next(word for word in ("Active", "Published", "ok", "published") if f",{word}," in row)
     for pair in STATUSES[source].split(" "):
         status, _, is_shown = pair.partition(":")
@@ -210,7 +210,7 @@ def test_each_field_of_a_map_is_answered_with_a_column_or_a_dash(field: str) -> 
 def test_a_map_may_have_flags_of_its_own_for_columns_with_commas(shop: Shop) -> None:
     path = written(shop.root / "a.csv", '"Customer, and who",Stars,Posted On\nAnn,5,2024-01-02\n')
     maps = ["author=customer, and who", "rating=STARS", "date=posted_on", "text=-", "reply=-", "status=-"]
-    shop.take(path, *(f"--map={each}" for each in maps), "--name", "B", "--source", "fb")
+    shop.take(path, *(f"--map={pair}" for pair in maps), "--name", "B", "--source", "fb")
     assert shop.only()["author"] == "Ann"
 
 
@@ -283,7 +283,7 @@ FAULTY = {
 
 def test_a_faulty_row_is_named_with_the_number_of_its_line() -> None:
     export = read("\n".join(["", "author;rating;date", "Ann  Roe;5;2024-01-02", *FAULTY]), source="fb")
-    assert [str(each) for each in export.failed] == [
+    assert list(map(str, export.failed)) == [
         f"a.csv line {line}: {reason}" for line, reason in enumerate(FAULTY.values(), 4)
     ]
     (record,) = export.records

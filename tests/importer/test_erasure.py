@@ -1,4 +1,4 @@
-"""What is erased or redacted stays so, whatever later exports say: rules 1 and 8 by plain examples."""
+"""Erased reviews and redacted words stay away, whatever later exports have: examples of rules 1 and 8."""
 
 import re
 from pathlib import Path
@@ -195,7 +195,7 @@ def test_a_redaction_lasts_through_edits_returns_and_a_lost_state(shop: Shop, is
         lose(shop, STATE_FILE)
     edited = api_item(1, comment=f"{text} Edited: DR. ROE", updateTime=moment(15))
     shop.take(shop.page(edited, api_item(2)))
-    assert "Call  […] at 555-0142! Edited: […]" in {each["text"] for each in shop.reviews.values()}
+    assert "Call  […] at 555-0142! Edited: […]" in {review["text"] for review in shop.reviews.values()}
 
 
 @pytest.mark.parametrize("words", ["Nobody", " ", ""])

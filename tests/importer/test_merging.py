@@ -1,4 +1,4 @@
-"""Which reviews are there after an import, and what they say: rules 1 to 6 by plain examples."""
+"""Which reviews an import stores, and their content: plain examples of rules 1 to 6."""
 
 import os
 import time
@@ -63,7 +63,7 @@ def test_short_names_and_pictures_are_as_the_owner_said_last(shop: Shop) -> None
     pages = shop.page(item(1, reviewer=reviewer), item(2, reviewer={"displayName": "a google user"}))
     shop.take(pages, "--name", "B", "--short-names", "--avatars")
     shop.take(pages)
-    assert {each["author"] for each in shop.reviews.values()} == {"Camille R.", "a google user"}
+    assert {review["author"] for review in shop.reviews.values()} == {"Camille R.", "a google user"}
     assert shop.reviews[takeout_id(1)]["author_avatar_url"] == "https://p.example/1"
     shop.take(pages, "--no-short-names", "--no-avatars")
     assert shop.reviews[takeout_id(1)]["author"] == "Camille van Roux"
@@ -93,7 +93,7 @@ def test_a_review_has_one_id_in_takeout_and_in_the_api_whatever_its_name(shop: S
     renamed = {"displayName": "Somebody else"}
     shop.take(shop.page(*(api_item(n, reviewer=renamed) for n in range(3))))
     assert set(shop.reviews) == {takeout_id(n) for n in range(3)}
-    assert {each["author"] for each in shop.reviews.values()} == {"Somebody else"}
+    assert {review["author"] for review in shop.reviews.values()} == {"Somebody else"}
 
 
 def test_two_reviews_of_one_second_are_two_with_ids_of_one_format(shop: Shop) -> None:
@@ -206,7 +206,7 @@ def test_a_takeout_without_a_stamp_is_as_old_as_its_newest_moment(shop: Shop) ->
 def test_an_export_of_the_future_is_refused(shop: Shop) -> None:
     archive = takeout(shop.root / "takeout-21000101T000000Z-001.zip", [item(1)])
     pages, table = shop.page(api_item(1)), shop.csv(["Ann", "5", "2024-01-02", ""])
-    for path in (archive, *(dated(each, "2100-01-01T00:00:00Z") for each in (pages, table))):
+    for path in (archive, *(dated(file, "2100-01-01T00:00:00Z") for file in (pages, table))):
         assert shop.run(path, "--name", "B", "--source", "fb") == EXIT_BAD_DATA
         assert "which is in the future; set its date right, or the clock" in shop.output().err
 
@@ -275,8 +275,8 @@ def test_pages_of_the_api_remove_only_if_they_are_said_to_be_complete(
     shop: Shop, total: int | None, removed: int
 ) -> None:
     shop.take(shop.takeout(9, range(5)))
-    known = {} if total is None else {"totalReviewCount": total}
-    pages = [shop.file(f"p{n}", page([api_item(n), api_item(n + 1)], **known)) for n in (1, 3)]
+    members = {} if total is None else {"totalReviewCount": total}
+    pages = [shop.file(f"p{n}", page([api_item(n), api_item(n + 1)], **members)) for n in (1, 3)]
     for path in pages:
         dated(path, moment(20))
     shop.take(*pages)
@@ -344,7 +344,7 @@ def test_dates_are_made_anew_in_the_zone_of_the_business_and_ids_stay(shop: Shop
     ids = set(shop.reviews)
     assert shop.run("--zone", "Asia/Tokyo") == EXIT_SUCCESS
     assert set(shop.reviews) == ids
-    dates = {each["author"]: each["date"] for each in shop.reviews.values()}
+    dates = {review["author"]: review["date"] for review in shop.reviews.values()}
     assert dates == {
         "Ósk Nr1": "2025-01-03T05:15:00+09:00",
         "Ann": "2024-05-03T23:30:00+09:00",
