@@ -374,16 +374,17 @@ def described(reviews: Iterable[ReviewInFile]) -> list[str]:
 def _counts(ledger: Ledger) -> Iterator[str]:
     """The numbers of reviews that are new, changed, unchanged, left out or not served."""
     before, merged = ledger.before, ledger.reviews
+    both = [(before[id], merged[id]) for id in before.keys() & merged.keys() if before[id] != merged[id]]
     changes = Counter(
         CHANGED.get(key, f"{key} changed")
-        for id in sorted(before.keys() & merged.keys())
-        for key in merged[id].keys() | before[id].keys()
-        if before[id].get(key) != merged[id].get(key)
+        for old, new in both
+        for key in old.keys() | new.keys()
+        if old.get(key) != new.get(key)
     )
     hidden = [review for review in merged.values() if review.get("verified") is False]
     counts = {
         "new": len(merged.keys() - before.keys()),
-        **changes,
+        **dict(sorted(changes.items())),
         "unchanged": sum(merged.get(id) == before.get(id) for id in ledger.exported & merged.keys()),
         **ledger.left_out,
         "not verified or not published, so not served": len(hidden),
