@@ -27,11 +27,8 @@ from zoneinfo import available_timezones
 from reviewslib import files
 from reviewslib.dataset import counting
 from reviewslib.dataset.contract import BadData, Contract, printable, shipped_contract
-from reviewslib.dataset.counting import EDITORIAL_FILE
-from reviewslib.dataset.counting import readable as encoded
 from reviewslib.dataset.insights import ENTITY_KINDS, compare_annotations
-from reviewslib.dataset.reviews import INSIGHTS_FILE, REVIEWS_FILE, load
-from reviewslib.dataset.reviews import served_reviews as served
+from reviewslib.dataset.reviews import INSIGHTS_FILE, REVIEWS_FILE, load, served_reviews
 from reviewslib.dataset.strict_json import Json, decode
 from reviewslib.importer import erasure
 from reviewslib.importer.cells import utc_text
@@ -127,7 +124,7 @@ SAMPLE = (
 
 def read_stored(directory: Path, contract: Contract, *, is_merged: bool) -> Stored:
     """The content of the directory. Raises BadData, also for the sample if it would be changed."""
-    names = (REVIEWS_FILE, INSIGHTS_FILE, EDITORIAL_FILE)
+    names = (REVIEWS_FILE, INSIGHTS_FILE, counting.EDITORIAL_FILE)
     reviews, insights, _ = contents = [_content(directory / name) for name in names]
     for name, content in zip(names, contents, strict=True):
         if is_merged and content and any(mark in content for mark in SAMPLE):
@@ -180,7 +177,7 @@ def write_import(options: Options, stored: Stored, merged: Merged) -> State:
     suppressed.txt and redacted.txt come first, since they are right for both. A draft of the state names the
     digest of the new reviews.json, and is renamed when reviews.json has been replaced.
     """
-    reviews, is_changed = encoded(merged.document), merged.document != stored.document
+    reviews, is_changed = counting.readable(merged.document), merged.document != stored.document
     digest = file_digest(reviews) if is_changed else stored.reviews_digest
     state, directory = replace(merged.state, reviews_digest=digest), options.data
     if options.dry_run:
@@ -223,7 +220,7 @@ def run(options: Options, contract: Contract) -> Iterator[Lines]:
     merged = merge(stored, exports, options, contract)
     lines += [*merged.report, *skipped]
     if is_changed := merged.document != stored.document:
-        warnings = load(contract, encoded(merged.document), stored.insights, ServiceUrls()).warnings
+        warnings = load(contract, counting.readable(merged.document), stored.insights, ServiceUrls()).warnings
         lines += [f"warning: {warning}" for warning in warnings]
     state = write_import(options, stored, merged)
     yield [*lines, _outcome(options, REVIEWS_FILE, merged.document["reviews"], is_changed=is_changed)]
@@ -278,10 +275,12 @@ def _erase(options: Options, stored: Stored) -> tuple[Stored, Lines]:
 def count(options: Options, contract: Contract, document: dict[str, Json], state: State) -> Lines:
     """Make insights.json from `document`, which has the form of reviews.json, and the other files."""
     contents = {name: _content(options.data / name) for name in counting.COUNTED_FILES}
-    contents[REVIEWS_FILE] = encoded(document)
+    contents[REVIEWS_FILE] = counting.readable(document)
     new, insights, lines = counting.count(contract, contents, datetime.now(UTC))
-    by_hand: dict[str, Json] = decode(new.get(EDITORIAL_FILE) or contents[EDITORIAL_FILE] or b"{}")
-    reviews = served(contract.reviews_file.complete(document)["reviews"], {})
+    by_hand: dict[str, Json] = decode(
+        new.get(counting.EDITORIAL_FILE) or contents[counting.EDITORIAL_FILE] or b"{}"
+    )
+    reviews = served_reviews(contract.reviews_file.complete(document)["reviews"], {})
     annotated, changed = compare_annotations(reviews, by_hand.get("per_review") or {}, state.annotated)
     lines += [f"warning: {id} has changed since its per_review was written" for id in changed]
     new[STATE_FILE] = encoded_state(replace(state, annotated=annotated))
@@ -290,9 +289,9 @@ def count(options: Options, contract: Contract, document: dict[str, Json], state
     is_changed = INSIGHTS_FILE in new
     if options.count:
         for kind in ENTITY_KINDS:
-            title, entities = kind.replace("_", " "), insights["entities"][kind]
-            counts = {entity["label"]: entity.get("mention_count") for entity in entities}
-            lines += [f"{title}: {label}: {n}" for label, n in counts.items() if n is not None]
+            counts = [(entity["label"], entity.get("mention_count")) for entity in insights["entities"][kind]]
+            title = kind.replace("_", " ")
+            lines += [f"{title}: {label}: {number}" for label, number in counts if number is not None]
     return [*lines, _outcome(options, INSIGHTS_FILE, reviews, is_changed=is_changed)]
 
 

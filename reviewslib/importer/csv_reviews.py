@@ -115,15 +115,15 @@ class Header:
         self.key = ",".join(self.normalized)
         template = self._template()
         default = template or self._known_tool()
-        self.said = options.headers.get(self.key, TableSettings()).given()
-        flags = options.table.given()
-        if (default or "map" in self.said) and None in map(self._index, flags.get("map", {}).values()):
+        self.answers = options.headers.get(self.key, TableSettings()).nonempty()
+        flags = options.table.nonempty()
+        if (default or "map" in self.answers) and None in map(self._index, flags.get("map", {}).values()):
             del flags["map"]  # it is for another file
-        self.said |= flags
-        self.is_template = bool(template) and "map" not in self.said
-        self.settings = TableSettings(**(default | self.said))
+        self.answers |= flags
+        self.is_template = bool(template) and "map" not in self.answers
+        self.settings = TableSettings(**(default | self.answers))
         self.order = self.settings.date_order
-        self.columns = self._columns(rows, () if default and "map" not in self.said else TO_ANSWER)
+        self.columns = self._columns(rows, () if default and "map" not in self.answers else TO_ANSWER)
 
     def _index(self, column: str) -> int | None:
         """The index of a column, -1 of none at all; None if no column, or more than one, has the name."""
@@ -192,7 +192,7 @@ class Header:
         allowed, dates = cells.allowed_orders(texts)
         if dates and not self.order and len(allowed) == 1:
             (self.order,) = allowed
-        elif dates and self.order not in allowed and "date_order" not in self.options.table.given():
+        elif dates and self.order not in allowed and "date_order" not in self.options.table.nonempty():
             lines = ["is the day or the month first in these dates?", *listed(dates[:5])]
             self.ask(("--date-order", "YOUR"), *lines, "Answer dmy or mdy.")
         is_utc = field in self.columns and "utc" in self.normalized[self.columns[field]].split()
@@ -204,10 +204,10 @@ class Header:
 
     def to_remember(self, sources: set[str]) -> TableSettings:
         """What a later table with this header need not say; `sources` are those of this table."""
-        said = TableSettings(**self.said)
-        complete = {*said.complete, *(sources if self.options.complete else ())}
-        source = "" if self.is_template else said.source
-        return replace(said, source=source, date_order=self.order, complete=sorted(complete))
+        answers = TableSettings(**self.answers)
+        complete = {*answers.complete, *(sources if self.options.complete else ())}
+        source = "" if self.is_template else answers.source
+        return replace(answers, source=source, date_order=self.order, complete=sorted(complete))
 
     def unused_columns(self) -> list[str]:
         """The columns that are not used, for the first table with this header."""

@@ -165,7 +165,7 @@ class Register:
     def _identify_rows(self, records: Sequence[Record], taken: set[str]) -> Iterator[tuple[Record, str]]:
         """Rows without ids, as above: by day and text, else by day and order, else by text one day apart."""
         rows = {(_row_key(record), encode(record.review)): record for record in records}
-        waiting = [(key, record) for (key, _), record in sorted(rows.items(), key=lambda row: row[0])]
+        waiting = [(key, rows[key, content]) for key, content in sorted(rows)]
         queues = defaultdict[tuple[str, ...], deque[str]](deque)  # ids by row and text, and by row
         for id in sorted(self.entries) if rows else ():
             row, text = self.entries[id].row, self.entries[id].text
@@ -175,14 +175,15 @@ class Register:
         for step in range(3):
             others = list[tuple[str, Record]]()
             for key, record in waiting:
-                ids = (id for queue in _queues_of(record)[step] for id in _emptied(queues[queue]))
-                if id := next((id for id in ids if id not in taken), ""):
-                    yield self._row(record, id, key, taken)
+                names = _queues_of(key, record, step)
+                ids = (id for name in names for id in _emptied(queues[name]) if id not in taken)
+                if id := next(ids, ""):
+                    yield self._row(key, record, id, taken)
                 else:
                     others.append((key, record))
             waiting = others
         for key, record in waiting:
-            yield self._row(record, self._derived_id(record.key.source, key), key, taken)
+            yield self._row(key, record, self._derived_id(record.key.source, key), taken)
 
     def _derived_id(self, source: str, key: str) -> str:
         """A free id for a row without one."""
@@ -190,7 +191,7 @@ class Register:
         ids = (f"{source}-{key}-{number}" if number > 1 else f"{source}-{key}" for number in numbers)
         return next(id for id in ids if id not in self.entries)
 
-    def _row(self, record: Record, id: str, key: str, taken: set[str]) -> tuple[Record, str]:
+    def _row(self, key: str, record: Record, id: str, taken: set[str]) -> tuple[Record, str]:
         taken.add(id)
         entry = self.entries.setdefault(id, Entry(record.key.source))
         entry.row, entry.text = key, _text_of(record)
@@ -203,11 +204,12 @@ def _emptied(queue: deque[str]) -> Iterator[str]:
         yield queue.popleft()
 
 
-def _queues_of(record: Record) -> Sequence[Sequence[tuple[str, ...]]]:
-    """The names of the queues of ids that are tried for a row, by step."""
-    row, *near = _row_keys(record)
-    text = _text_of(record)
-    return [(row, text)], [(row,)], [(day, text) for day in near]
+def _queues_of(key: str, record: Record, step: int) -> list[tuple[str, ...]]:
+    """The names of the queues of ids that a row is compared with in a step."""
+    if step == 1:
+        return [(key,)]
+    keys = [key] if step == 0 else _row_keys(record)[1:]
+    return [(key, _text_of(record)) for key in keys]
 
 
 def _slot(record: Record) -> str:
@@ -227,4 +229,4 @@ def _row_keys(record: Record) -> list[str]:
 
 
 def _row_key(record: Record) -> str:
-    return _row_keys(record)[0]
+    return row_key(record.key.source, (record.review or {})["author"], record.created[:10])

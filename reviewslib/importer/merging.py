@@ -20,17 +20,10 @@ from reviewslib.dataset.contract import Contract
 from reviewslib.dataset.reviews import REVIEWS_FILE, calendar_day, serving_order
 from reviewslib.dataset.strict_json import Json
 from reviewslib.dataset.text import fold
+from reviewslib.importer import identity
 from reviewslib.importer.cells import in_zone
 from reviewslib.importer.erasure import redacted, suppressed_ids, words_to_redact
 from reviewslib.importer.exports import Export, NeedsDecision, Record, ReviewInFile, listed
-from reviewslib.importer.identity import (
-    Register,
-    author_digest,
-    entry_of,
-    is_own,
-    short_name,
-    without_address,
-)
 from reviewslib.importer.options import Options
 from reviewslib.importer.state import Entry, State, Stored
 
@@ -72,7 +65,9 @@ def entries_of(stored: Stored) -> dict[str, Entry]:
     """A copy of the entries of the state by id; if the state is lost, what reviews.json tells."""
     if not stored.is_lost:
         return {id: replace(entry, native={**entry.native}) for id, entry in stored.state.reviews.items()}
-    return {id: entry_of(review) for id, review in stored.reviews.items() if not is_own(review)}
+    return {
+        id: identity.entry_of(review) for id, review in stored.reviews.items() if not identity.is_own(review)
+    }
 
 
 def _name_of_business(stored: Stored, locations: Locations, options: Options) -> str:
@@ -111,7 +106,7 @@ def choose_locations(
     }
     current = {*state.chosen} or in_store.keys() - {""}
     if not current and stored.is_lost and any(entry.source == "google" for entry in entries.values()):
-        register = Register(dict(entries))
+        register = identity.Register(dict(entries))
         current = {record.key.location for record in records if register.known_id(record)}
     elif not current and len(in_exports) == 1:
         current = {*in_exports}
@@ -183,7 +178,7 @@ class Ledger:
 
     def merge_exports(self, exports: Sequence[Export]) -> None:
         """Take the fields of all records, the oldest export first, and Google's own before tables."""
-        register = Register(self.entries)
+        register = identity.Register(self.entries)
         google = [record for export in exports if not export.header for record in export.records]
         # Of one review in two accounts the smaller name comes last: the order of files does not matter.
         google.sort(key=lambda record: record.key.resource_name, reverse=True)
@@ -211,8 +206,8 @@ class Ledger:
         review = self.reviews[id]
         if is_new or record.time >= seen:
             entry.location = record.key.location or entry.location
-            entry.created, entry.author = record.created, author_digest(fields["author"])
-            review["author"] = without_address(fields["author"])
+            entry.created, entry.author = record.created, identity.author_digest(fields["author"])
+            review["author"] = identity.without_address(fields["author"])
             self._take_reply(entry, review, record, may_clear=may_clear or is_new)
             if "author_avatar_url" in fields:
                 review["author_avatar_url"] = fields["author_avatar_url"]
@@ -240,7 +235,7 @@ class Ledger:
             if reply := review.get("owner_reply"):
                 review["owner_reply"] = {"text": reply["text"], "date": in_zone(entry.replied, zone) or None}
             if self.options.short_names:
-                review["author"] = short_name(review["author"])
+                review["author"] = identity.short_name(review["author"])
             if self.options.avatars is False:
                 review.pop("author_avatar_url", None)
             if review.get("verified", True) is None:
@@ -379,16 +374,17 @@ def described(reviews: Iterable[ReviewInFile]) -> list[str]:
 def _counts(ledger: Ledger) -> Iterator[str]:
     """The numbers of reviews that are new, changed, unchanged, left out or not served."""
     before, merged = ledger.before, ledger.reviews
+    both = [(before[id], merged[id]) for id in before.keys() & merged.keys() if before[id] != merged[id]]
     changes = Counter(
         CHANGED.get(key, f"{key} changed")
-        for id in sorted(before.keys() & merged.keys())
-        for key in merged[id].keys() | before[id].keys()
-        if before[id].get(key) != merged[id].get(key)
+        for old, new in both
+        for key in old.keys() | new.keys()
+        if old.get(key) != new.get(key)
     )
     hidden = [review for review in merged.values() if review.get("verified") is False]
     counts = {
         "new": len(merged.keys() - before.keys()),
-        **changes,
+        **dict(sorted(changes.items())),
         "unchanged": sum(merged.get(id) == before.get(id) for id in ledger.exported & merged.keys()),
         **ledger.left_out,
         "not verified or not published, so not served": len(hidden),

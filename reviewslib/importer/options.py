@@ -31,7 +31,7 @@ class TableSettings:
     complete: Sequence[str] = ()  # sources of which these tables have every review
     is_html: bool = False  # the texts
 
-    def given(self) -> dict[str, Any]:
+    def nonempty(self) -> dict[str, Any]:
         """The settings that are not empty, by name."""
         return {name: value for name, value in vars(self).items() if value}
 

@@ -1,4 +1,4 @@
-"""Tables: a header is the template's, a known tool's, or explained once; rows are taken or named."""
+"""Tables: headers are recognized or explained once; rows are imported or reported."""
 
 import shlex
 import sys
@@ -117,7 +117,7 @@ STATUSES = {
 
 @pytest.mark.parametrize("source", STATUSES)
 def test_a_review_that_its_tool_hides_is_stored_counted_and_not_served(shop: Shop, source: str) -> None:
-    header, row, (_, *said) = next(each for each in TOOLS.values() if each[2][5] == source)
+    header, row, (_, *said) = next(tool for tool in TOOLS.values() if tool[2][5] == source)
     shown = next(word for word in ("Active", "Published", "ok", "published") if f",{word}," in row)
     for pair in STATUSES[source].split(" "):
         status, _, is_shown = pair.partition(":")
@@ -148,31 +148,37 @@ def test_columns_that_are_not_used_are_named_once(shop: Shop) -> None:
 # ---- Headers that nobody knows ----
 
 
-def test_of_an_unknown_header_nothing_is_guessed(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = written(
-        shop.root / "a.csv", "Author name,Stars,Date,Text,Hidden,\n,,,,,\nAnn,5,2024-01-02,Good,yes,x\n"
-    )
-    line = [str(path), "--data", str(shop.data), "--name", "B"]
-    monkeypatch.setattr(sys, "argv", ["import", *line])
-    assert command.main() == EXIT_BAD_DATA
-    told = shop.output().err
-    assert told.startswith(
-        f"{path}: the header is unknown.\nIts columns are:\n"
-        '  "Author name", such as "Ann"\n  "Stars", such as "5"\n  "Date", such as "2024-01-02"\n'
-        '  "Text", such as "Good"\n  "Hidden", such as "yes"\n  "", such as "x"\n'
-    )
-    words = shlex.split(told.splitlines()[-1])[3:]
+UNKNOWN = "Author name,Stars,Date,Text,Hidden,\n,,,,,\nAnn,5,2024-01-02,Good,yes,x\n"
+ANSWERS = "author=author NAME,rating=stars,date=Date,text=text,source=-,reply=-,status=hidden"
+
+
+def test_an_unknown_header_is_a_question_with_its_columns(shop: Shop) -> None:
+    path = shop.file("a.csv", UNKNOWN)
+    assert shop.run(path, "--name", "B") == EXIT_BAD_DATA
+    lines = shop.output().err.splitlines()
+    assert lines[:2] == [f"{path}: the header is unknown.", "Its columns are:"]
+    assert lines[2:6] == [
+        '  "Author name", such as "Ann"',
+        '  "Stars", such as "5"',
+        '  "Date", such as "2024-01-02"',
+        '  "Text", such as "Good"',
+    ]
+    assert lines[6:8] == ['  "Hidden", such as "yes"', '  "", such as "x"']
     answers = "author=YOUR,rating=YOUR,date=YOUR,text=YOUR,source=YOUR,reply=YOUR,status=YOUR"
-    assert words == [*line, "--map", answers]
-    with pytest.raises(SystemExit):
-        command.main(words)
-    assert "replace YOUR by your own words" in shop.output().err
-    said = "author=author NAME,rating=stars,date=Date,text=text,source=-,reply=-,status=hidden"
-    assert command.main([*words[:-1], said]) == EXIT_BAD_DATA
+    words = [str(path), "--name", "B", "--data", str(shop.data), "--map", answers]
+    assert shlex.split(lines[-1])[3:] == words
+
+
+def test_a_map_says_which_column_is_which_and_leaves_the_source_open(shop: Shop) -> None:
+    assert shop.run(shop.file("a.csv", UNKNOWN), "--name", "B", "--map", ANSWERS) == EXIT_BAD_DATA
     assert shop.output().err.splitlines()[-1].endswith("--source YOUR")
-    assert command.main([*words[:-1], said, "--source", "Web"]) == EXIT_SUCCESS
+
+
+def test_a_map_and_a_source_are_remembered(shop: Shop) -> None:
+    path = shop.file("a.csv", UNKNOWN)
+    shop.take(path, "--name", "B", "--map", ANSWERS, "--source", "Web")
     assert shop.only()["source"] == "web" and "verified" not in shop.only()
-    assert shop.run(path) == EXIT_SUCCESS  # the mapping was kept
+    assert shop.run(path) == EXIT_SUCCESS
 
 
 OPEN = {
@@ -204,37 +210,51 @@ def test_each_field_of_a_map_is_answered_with_a_column_or_a_dash(field: str) -> 
 def test_a_map_may_have_flags_of_its_own_for_columns_with_commas(shop: Shop) -> None:
     path = written(shop.root / "a.csv", '"Customer, and who",Stars,Posted On\nAnn,5,2024-01-02\n')
     maps = ["author=customer, and who", "rating=STARS", "date=posted_on", "text=-", "reply=-", "status=-"]
-    shop.take(path, *(f"--map={each}" for each in maps), "--name", "B", "--source", "fb")
+    shop.take(path, *(f"--map={pair}" for pair in maps), "--name", "B", "--source", "fb")
     assert shop.only()["author"] == "Ann"
 
 
-def test_what_was_said_of_a_header_is_remembered_for_it_alone(shop: Shop) -> None:
-    flags = (
-        "--map author=Who,rating=Mark,date=On,text=-,reply=-,status=- --source fb --scale 10 --date-order mdy"
-    )
+MARKS = "Who Mark On"
+EXPLAINED = ["--map", "author=Who,rating=Mark,date=On,text=-,reply=-,status=-", "--scale", "10"]
+EXPLAINED += ["--source", "fb", "--date-order", "mdy"]
+
+
+@pytest.fixture
+def explained(shop: Shop) -> Shop:
+    """A shop that has explained a header in a command that had a table with another one, too."""
     own = shop.csv(["Eve", "5", "2024-01-05", ""])
-    shop.take(own, "--name", "B", "--source", "yelp")
-    first = written(shop.root / "1.csv", table("Who Mark On", ["Ann", "9", "05/03/2024"]))
-    shop.take(first, own, *flags.split()[:2], *flags.split()[4:], "--source", "fb")
-    before = shop.files()
-    assert shop.run(first) == EXIT_SUCCESS
-    assert shop.files() == before
-    later = written(shop.root / "2.csv", table("WHO mark on", ["Bo", "8", "06/04/2024"]))
-    shop.take(later)
-    (bo,) = [each for each in shop.reviews.values() if each["author"] == "Bo"]
+    marks = shop.file("marks.csv", table(MARKS, ["Ann", "9", "05/03/2024"]))
+    shop.take(marks, own, "--name", "B", *EXPLAINED)
+    return shop
+
+
+def test_a_later_table_with_an_explained_header_needs_no_flag(explained: Shop) -> None:
+    explained.take(explained.file("marks.csv", table(MARKS.upper(), ["Bo", "8", "06/04/2024"])))
+    (bo,) = [review for review in explained.reviews.values() if review["author"] == "Bo"]
     assert (bo["source"], bo["rating"], bo["date"]) == ("fb", 4, "2024-06-04")
-    assert shop.run(own) == EXIT_BAD_DATA  # the template's header says nothing of the source
+
+
+def test_the_source_of_a_table_with_the_templates_header_is_not_remembered(explained: Shop) -> None:
+    assert explained.run(explained.root / "a.csv") == EXIT_BAD_DATA
+    assert "nothing says where its reviews were published" in explained.output().err
+
+
+def test_dates_that_contradict_the_remembered_order_are_a_question(explained: Shop) -> None:
     dates = [f"{day}/04/2024" for day in range(20, 26)]
-    assert (
-        shop.run(written(later, table("Who Mark On", *(["Cy", "8", date] for date in dates))))
-        == EXIT_BAD_DATA
-    )
-    seen = "\n  ".join(["is the day or the month first in these dates?", *dates[:5]])
-    assert f"{seen}\nAnswer dmy or mdy." in shop.output().err
-    shop.take(first, "--source", "other")  # a flag wins, and replaces what was remembered
-    assert shop.state["headers"]["who,mark,on"]["source"] == "other"
-    shop.take("--forget-settings")
-    assert shop.run(first) == EXIT_BAD_DATA
+    later = explained.file("marks.csv", table(MARKS, *(["Cy", "8", date] for date in dates)))
+    assert explained.run(later) == EXIT_BAD_DATA
+    shown = "\n  ".join(["is the day or the month first in these dates?", *dates[:5]])
+    assert f"{shown}\nAnswer dmy or mdy." in explained.output().err
+
+
+def test_a_flag_replaces_what_was_remembered(explained: Shop) -> None:
+    explained.take(explained.root / "marks.csv", "--source", "other")
+    assert explained.state["headers"]["who,mark,on"]["source"] == "other"
+
+
+def test_forgotten_settings_are_asked_for_again(explained: Shop) -> None:
+    explained.take("--forget-settings")
+    assert explained.run(explained.root / "marks.csv") == EXIT_BAD_DATA
 
 
 def test_the_questions_about_a_file_come_together_with_a_command_for_it(
@@ -243,8 +263,7 @@ def test_the_questions_about_a_file_come_together_with_a_command_for_it(
     monkeypatch.setenv("SUDO_USER", "ann")
     open_file = shop.file("a.csv", table("author rating date", ["Bo", "8", "05/03/2024"]))
     other = shop.file("b.csv", table("Customer Stars When", ["Ann", "8", "05/03/2024"]))
-    monkeypatch.setattr(sys, "argv", ["import", str(open_file), str(other), "--data", str(shop.data)])
-    assert command.main() == EXIT_BAD_DATA
+    assert shop.run(open_file, other) == EXIT_BAD_DATA
     copy, line = shop.output().err.splitlines()[-2:]
     assert copy == "Copy this command, and replace YOUR by your own words:"
     program = f"sudo {sys.executable} -m reviewslib.importer.command {open_file} --data {shop.data}"
@@ -264,7 +283,7 @@ FAULTY = {
 
 def test_a_faulty_row_is_named_with_the_number_of_its_line() -> None:
     export = read("\n".join(["", "author;rating;date", "Ann  Roe;5;2024-01-02", *FAULTY]), source="fb")
-    assert [str(each) for each in export.failed] == [
+    assert list(map(str, export.failed)) == [
         f"a.csv line {line}: {reason}" for line, reason in enumerate(FAULTY.values(), 4)
     ]
     (record,) = export.records
@@ -279,7 +298,7 @@ FAILURES = [(1, 0, False), (1, 2, True), (2, 2, True), (3, 2, False), (3, 27, Tr
 
 
 @pytest.mark.parametrize(("faulty", "valid", "is_imported"), FAILURES)
-def test_more_than_a_tenth_of_faulty_rows_stop_an_import_if_they_are_three_or_all(
+def test_more_than_a_tenth_and_three_faulty_rows_stop_an_import(
     shop: Shop, faulty: int, valid: int, is_imported: bool
 ) -> None:
     rows = [["Bo", "no", "2024-01-02", ""]] * faulty
@@ -381,7 +400,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("content", REFUSED)
-def test_what_is_no_table_or_would_publish_something_false_is_refused_as_a_whole(content: bytes) -> None:
+def test_a_file_that_is_no_table_or_is_damaged_is_refused(content: bytes) -> None:
     with pytest.raises(BadData) as refused:
         read(content)
     assert refused.value.lines() == [f"a.csv{REFUSED[content]}"]

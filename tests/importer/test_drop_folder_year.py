@@ -1,7 +1,7 @@
-"""A year of the drop folder: after the first time the unit's own command needs no flag, whatever lies there.
+"""A year of the drop folder: after a first import by hand the unit's own command needs no flag.
 
-Two of three locations on Google, tables of three tools, one of them explained by hand, and stray files. The
-world below says which reviews are right; it knows nothing of the importer.
+The folder has two of three locations on Google, tables of three tools, one of them explained by hand, and
+stray files. The world below says which reviews are right; it uses nothing of the importer.
 """
 
 import random
@@ -50,14 +50,14 @@ class Year:
                 self.world[key] = 6 - stars, f"{text}!", since
 
     def export(self, week: int) -> None:
-        """Takeout each third week, from which now and then a review is gone; the tables each week."""
+        """A Takeout every third week, in which a review may have been removed; the tables every week."""
         if week % 3 == 0:
             if mine := [key for key in self.world if key[0] in PLACES[:2] and week > 9]:
                 del self.world[self.random.choice(mine)]
             pages: dict[str, bytes] = {}
             for place in PLACES:
-                found = [self.as_google(key, week) for key in self.world if key[0] == place]
-                pages |= takeout_files(found, place=place, title=f"Shop {place}")
+                items = [self.as_google(key, week) for key in self.world if key[0] == place]
+                pages |= takeout_files(items, place=place, title=f"Shop {place}")
             zipped(self.drop / stamped(6 * week), pages)
             self.right = {key: said for key, said in self.right.items() if key[0] in TABLES}
             self.right |= {key: said[:2] for key, said in self.world.items() if key[0] in PLACES[:2]}
@@ -70,8 +70,8 @@ class Year:
         (place, number), (stars, text, day) = key, self.world[key]
         words = ("ONE", "TWO", "THREE", "FOUR", "FIVE")
         edited = moment(6 * week + 1) if text.endswith("!") else moment(day)
-        given = {"starRating": words[stars - 1], "createTime": moment(day), "updateTime": edited}
-        return item(number, place=place, comment=text, **given)
+        changes = {"starRating": words[stars - 1], "createTime": moment(day), "updateTime": edited}
+        return item(number, place=place, comment=text, **changes)
 
     def as_row(self, key: Key) -> str:
         (tool, number), (stars, text, day) = key, self.world[key]
@@ -85,7 +85,7 @@ class Year:
         return f"Ósk Nr{number};{2 * stars};{int(month)}/{int(of_month)}/{year[2:]} 9:30 PM;{text}"
 
     def check(self) -> None:
-        found = {
+        stored = {
             (review["author"], review["rating"], review["text"], review["source"])
             for review in self.shop.reviews.values()
         }
@@ -94,16 +94,16 @@ class Year:
             (f"Ósk Nr{number}", *said, source.get(place, place))
             for (place, number), said in self.right.items()
         }
-        assert found == right
+        assert stored == right
         assert len(self.shop.reviews) == len(right)
 
 
 @pytest.mark.slow
 def test_the_units_own_command_needs_no_flag_after_the_first_time(shop: Shop) -> None:
     year = Year(shop)
-    found = re.search(r"reviewsd-import (--drop \S+ --data \S+) ", UNIT)
-    assert found
-    line = found[1].replace("/srv/reviews-drop", str(year.drop)).replace("/srv/reviews", str(shop.data))
+    match = re.search(r"reviewsd-import (--drop \S+ --data \S+) ", UNIT)
+    assert match
+    line = match[1].replace("/srv/reviews-drop", str(year.drop)).replace("/srv/reviews", str(shop.data))
     year.live(0)
     year.export(0)
     where = ["--location", PLACE, "--location", "22"]

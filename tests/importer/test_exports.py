@@ -158,6 +158,7 @@ PAGES = CHANGES.map(lambda change: page([item(1) | change]))
 BYTES = st.binary(max_size=60) | st.text('",;\n=ABéid0123456789/ratingdutho', max_size=80).map(str.encode)
 
 
+@pytest.mark.slow
 @given(json_like=PAGES, data=BYTES)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 def test_no_content_ends_in_a_traceback(
