@@ -25,7 +25,7 @@ JSON_TYPE = {"content_type": "application/json", "accept": "application/json, te
 PUBLIC_URL = "https://reviews.example.com"
 SERVER_DOCS = (ROOT / "docs" / "server.md").read_text(encoding="utf-8")
 SECOND_PORT = 8081
-OTHER_CLIENTS = "set_real_ip_from 127.0.0.1; real_ip_header X-Test-Client;"  # whose addresses tests may take
+OTHER_CLIENTS = "set_real_ip_from 127.0.0.1; real_ip_header X-Test-Client;"  # tests name their address
 
 
 # ---- Requests ----
@@ -41,7 +41,7 @@ class Proxy:
     directory: Path
 
     def connection(self, source: str = "") -> HTTPSConnection:
-        """A connection that is not made yet, from the address `source` of this machine if one is given."""
+        """An unconnected connection, from the address `source` of this machine, or from any."""
         where = (source, 0) if source else None
         return HTTPSConnection(self.host, self.port, timeout=30, context=self.context, source_address=where)
 
@@ -162,7 +162,7 @@ def running_proxy(
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now."""
+    """Free ports."""
     with ExitStack() as held:
         sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [each.getsockname()[1] for each in sockets]

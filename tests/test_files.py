@@ -115,7 +115,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None
 def test_a_file_that_changes_while_it_is_read_is_read_again(tmp_path: Path) -> None:
     path, slept = tmp_path / "a", list[float]()
     path.touch()
-    os.truncate(path, MOST_BYTES)  # reading it takes longer than changing it
+    os.truncate(path, MOST_BYTES)  # so that the other thread changes the file while it is read
 
     def keep_changing() -> None:
         while not slept:
@@ -296,7 +296,7 @@ def test_a_directory_has_one_writer_at_a_time(tmp_path: Path) -> None:
         with locked(path, is_dry=False), pytest.raises(OSError) as caught, others:
             pass
         assert (caught.value.strerror, caught.value.filename) == ("another import is under way", str(path))
-        assert path.exists() is (path == tmp_path)  # a new one goes, since nothing came into it
+        assert path.exists() is (path == tmp_path)  # a new directory that stays empty is removed
     with locked(new, is_dry=True):
         assert not new.exists()
     for _ in range(2):
@@ -318,7 +318,7 @@ def test_a_directory_that_was_moved_before_the_lock_is_refused(tmp_path: Path, i
     with locked(directory, is_dry=False):
         waiting.start()
         while [path.resolve() for path in Path("/proc/self/fd").iterdir()].count(directory) < 2:
-            pass  # it has not opened the directory yet
+            pass  # until the thread has opened the directory
         directory.rename(tmp_path / "b")
         if is_made_anew:
             directory.mkdir()

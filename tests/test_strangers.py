@@ -70,9 +70,9 @@ def shapes(size: int) -> Iterator[str]:
     for unit in UNITS:
         yield unit
         yield cut(unit * size, size)
-        yield cut("a/" + unit * size, HEAD_BYTES - 1) + "a"  # no reader of fields takes blanks away
+        yield cut("a/" + unit * size, HEAD_BYTES - 1) + "a"  # so that parsers of fields strip nothing
     yield "9" * (size - 1) + "x"
-    yield "a" * 600 + "b" + "a" * 600  # which is looked for among equal letters
+    yield "a" * 600 + "b" + "a" * 600  # a search word among equal letters
     yield cut("".join(f"p{number}=x&" for number in range(size)), size)
     yield cut("".join(f"mentions_technicia{number}=x&" for number in range(size)), size)
     yield cut("".join(chr(0x300 + number % 0x50) for number in range(size)), size)  # in no order

@@ -1,4 +1,4 @@
-"""The badge and the frame say what the data say, whatever their address holds, and any page may show them.
+"""The badge and the frame show the data whatever the query string is, and any website may embed them.
 
 What they look like is in `test_snapshots.py`, in a page of another origin in `test_browser.py`; that no text
 becomes markup, in `test_pages.py`.
@@ -90,7 +90,7 @@ def test_the_frame_has_as_many_of_the_newest_reviews_as_limit_says(limit: str, c
     assert f'<a href="{URLS.review_list}">All 160 reviews</a>' in document
 
 
-def test_subjects_select_and_an_unknown_one_and_the_rating_do_not() -> None:
+def test_the_frame_is_filtered_by_known_subjects_alone() -> None:
     massages = [each for each in REVIEWS if "massage-therapy" in each["mentioned_services"]]
     document = frame(mentions_service="MASSAGE therapy")
     assert shown_ids(document) == ids(massages, 3) != ids(REVIEWS, 3)
@@ -142,7 +142,7 @@ def ask(path: str, query: str = "", method: str = "GET", **headers: str) -> tupl
 
 
 @pytest.mark.parametrize("path", ["/embed", "/badge.svg"])
-def test_both_are_tagged_dated_cacheable_conditional_and_shown_by_any_page(path: str) -> None:
+def test_badge_and_frame_are_cacheable_conditional_and_embeddable(path: str) -> None:
     status, headers, _ = ask(path, "utm_source=x", ACCEPT_ENCODING="gzip")
     kind = "image/svg+xml" if path == "/badge.svg" else "text/html; charset=utf-8"
     assert (status, headers["Content-Type"], headers["Content-Encoding"]) == (200, kind, "gzip")

@@ -1,4 +1,4 @@
-"""Changing the data while the service runs: what is loaded when, and what its callers see meanwhile.
+"""The service reloads changed data files; callers see the old data until the new data are complete.
 
 Looking - Polling - Serving - Other servers
 """
@@ -37,7 +37,7 @@ def document(*ids: str) -> dict[str, Any]:
 
 
 def replace(directory: Path, content: Any, name: str = "reviews.json") -> None:
-    """Put a new file in the place of the old one, as a careful operator does."""
+    """Replace a file atomically, as a careful operator does."""
     new = directory / "new"
     new.write_text(content if isinstance(content, str) else json.dumps(content))
     new.replace(directory / name)
@@ -48,7 +48,7 @@ def replace(directory: Path, content: Any, name: str = "reviews.json") -> None:
 
 @pytest.fixture
 def told() -> list[str]:
-    """What the service manager is told."""
+    """The notifications that the service manager gets."""
     return []
 
 
@@ -152,7 +152,7 @@ def test_bad_data_are_logged_once_and_the_next_good_data_are_served(
     assert served(reloader) == ["c"]
 
 
-def test_moments_are_told_in_utc_wherever_the_service_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_moments_are_formatted_in_utc_in_any_time_zone(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as elsewhere:
         elsewhere.setenv("TZ", "Asia/Tokyo")
         time.tzset()
@@ -274,7 +274,7 @@ def test_a_file_that_stays_absent_makes_the_service_stale(reloader: Reloader, st
     assert served(reloader) == ["b"]
 
 
-def test_moments_of_absence_do_not_add_up(reloader: Reloader) -> None:
+def test_short_absences_of_a_file_do_not_add_up(reloader: Reloader) -> None:
     away = reloader.directory.with_name("away")
     for _ in range(4):
         reloader.directory.rename(away)
@@ -328,7 +328,7 @@ def health(service: Address) -> dict[str, Any]:
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    """Until `condition` holds; fails when it does not within a time that no machine needs."""
+    """Wait until `condition` holds; fails after 30 seconds."""
     deadline = time.monotonic() + 30
     while not condition():
         assert time.monotonic() < deadline, "it did not happen"
