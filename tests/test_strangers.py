@@ -8,7 +8,6 @@ Reviews - Shapes - Fields - Claims
 """
 
 import json
-import os
 import socket
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -16,6 +15,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from servers import processor_seconds
 from services import Address, daemon
 from small_files import review
 
@@ -185,20 +185,15 @@ DOCUMENTS = {
 # ---- Claims ----
 
 
-def processor_seconds(service: Address) -> float:
-    fields = Path(f"/proc/{service.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def seconds_of(service: Address, request: bytes) -> float:
     """The processor time of the service for one request, answered in any way, in steps of 0.01 s."""
-    before = processor_seconds(service)
+    before = processor_seconds(service.pid)
     with socket.create_connection(("127.0.0.1", service.port), timeout=60) as connection:
         connection.sendall(request)
         assert connection.recv(65536).startswith(b"HTTP/1.1 ")
         while connection.recv(65536):
             pass
-    return processor_seconds(service) - before
+    return processor_seconds(service.pid) - before
 
 
 @pytest.mark.parametrize("field", FIELDS)

@@ -28,6 +28,7 @@ from typing import Any
 
 import pytest
 from page_samples import write_files
+from servers import memory_mb
 from services import (
     ROOT,
     SAMPLE,
@@ -168,11 +169,6 @@ def write_reviews(directory: Path, count: int, text: str) -> None:
     write_files(directory, a_file(*(review(str(number), text=text) for number in range(count))))
 
 
-def resident_kilobytes(service: Address) -> int:
-    status = Path(f"/proc/{service.pid}/status").read_text()
-    return int(status.split("VmRSS:")[1].split()[0])
-
-
 # ---- Raw requests: RFC 9112 ----
 
 
@@ -303,7 +299,7 @@ def test_a_late_body_is_408_and_ends_the_connection(impatient: Address) -> None:
 
 def test_a_body_of_300_megabytes_costs_no_memory(service: Address) -> None:
     fetch(service, "/reviews.json")
-    before = resident_kilobytes(service)
+    before = memory_mb(service.pid)
     sent = 0
     for framing in (b"Content-Length: 314572800", b"Transfer-Encoding: chunked"):
         with connect(service) as connection:
@@ -315,7 +311,7 @@ def test_a_body_of_300_megabytes_costs_no_memory(service: Address) -> None:
             except OSError:
                 pass  # the service has closed, as it should
     assert sent < 300 * 1024 * 1024
-    assert resident_kilobytes(service) - before < 20_000
+    assert memory_mb(service.pid) - before < 20
     assert fetch(service, "/reviews.json").status == 200
 
 
@@ -331,11 +327,11 @@ def test_requests_with_bodies_leave_nothing_behind(service: Address) -> None:
     chunked = {"Transfer-Encoding": "chunked"}
     post(500)
     post(500, **chunked)
-    before = resident_kilobytes(service)
+    before = memory_mb(service.pid)
     post(3000)
     post(3000, **chunked)
     connection.close()
-    assert resident_kilobytes(service) - before < 3000
+    assert memory_mb(service.pid) - before < 3
 
 
 # ---- Crowds ----
@@ -379,12 +375,12 @@ def test_peers_that_read_nothing_hold_little_memory_and_are_cut(impatient: Addre
     allow_descriptors()
     with ExitStack() as crowd:
         fetch(impatient, "/reviews.json")
-        before = resident_kilobytes(impatient)
+        before = memory_mb(impatient.pid)
         hung_up = select.poll()
         for _ in range(readers):
             hung_up.register(crowd.enter_context(ask_without_reading(impatient)), 0)
         assert fetch(impatient, "/robots.txt").status == 200
-        assert resident_kilobytes(impatient) - before < readers * 400
+        assert memory_mb(impatient.pid) - before < readers * 0.4
         descriptors = Path(f"/proc/{impatient.pid}/fd")
         deadline = time.monotonic() + serving.Deadlines().silence  # a timeout of TCP itself would take longer
         while len(list(descriptors.iterdir())) >= 100 and time.monotonic() < deadline:

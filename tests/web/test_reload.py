@@ -18,6 +18,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from servers import wait_for
 from services import Address, daemon, fetch, under_waitress
 from werkzeug.test import Client
 
@@ -327,13 +328,6 @@ def health(service: Address) -> dict[str, Any]:
     return document
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Wait until `condition` holds; fails after 30 seconds."""
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-
-
 @pytest.mark.slow
 def test_under_load_no_request_fails_and_no_answer_is_mixed(tmp_path: Path) -> None:
     """Each state of the data has one id, one insight count: an answer may hold only one state's."""
@@ -356,7 +350,7 @@ def test_under_load_no_request_fails_and_no_answer_is_mixed(tmp_path: Path) -> N
         for state in range(1, 6):
             digest = health(service)["digests"]["/reviews.json"]
             replace(tmp_path, document(f"s{state}"))
-            wait_for(lambda seen=digest: health(service)["digests"]["/reviews.json"] != seen)  # type: ignore[misc]
+            wait_for("reload", lambda seen=digest: health(service)["digests"]["/reviews.json"] != seen)  # type: ignore[misc]
         over.set()
         for reader in readers:
             reader.join()
