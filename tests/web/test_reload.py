@@ -79,35 +79,41 @@ def served(reloader: Reloader) -> list[str]:
     return list(reloader.snapshot.dataset.reviews_by_id)
 
 
-def test_files_are_read_again_when_they_changed_or_after_a_hangup(
-    reloader: Reloader, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO")
+def test_unchanged_files_are_read_again_only_after_a_hangup(reloader: Reloader) -> None:
     before = reloader.snapshot
     reloader.poll()
     assert reloader.snapshot is before
     reloader.poll(forced=True)
     assert reloader.snapshot is not before
     assert reloader.snapshot.fixed == before.fixed
-    assert gc.isenabled()
-    replace(reloader.directory, document("a", "b"))
+
+
+DATA = "/reviews.json, /insights.json, /api/feed.json, /feed.xml"
+OTHERS = "/, /llms.txt, /sitemap.xml, /badge.svg"
+UNVERIFIED = document() | {"reviews": [{"id": "d", "verified": False, **REVIEW}]}
+
+
+@pytest.mark.parametrize(
+    ("reviews", "insights", "logged"),
+    [
+        (document("a"), None, ["reloaded 1 review of X; changed: nothing"]),
+        (document("a", "b"), None, [f"reloaded 2 reviews of X; changed: {DATA}, {OTHERS}"]),
+        (UNVERIFIED, {"per_review": {"100 %s": {}}}, [
+            "insights.json names 1 review(s) that are not served: 100 %s",
+            "insights.json seems to belong to other reviews: most ids in it are not served",
+            f"reloaded 0 reviews of X, 1 unverified left out; changed: {DATA}, {OTHERS}",
+        ]),
+    ],
+)  # fmt: skip
+def test_a_reload_logs_its_warnings_and_the_paths_whose_content_changed(
+    reloader: Reloader, caplog: pytest.LogCaptureFixture, reviews: Any, insights: Any, logged: list[str]
+) -> None:
+    caplog.set_level("INFO")
+    replace(reloader.directory, reviews)
+    if insights:
+        replace(reloader.directory, insights, "insights.json")
     reloader.poll()
-    assert served(reloader) == ["b", "a"]
-    unverified = {"id": "d", "verified": False, **REVIEW}
-    replace(reloader.directory, document() | {"reviews": [unverified]})
-    replace(reloader.directory, {"per_review": {"100 %s": {}}}, "insights.json")
-    reloader.poll()
-    data, other = (
-        "/reviews.json, /insights.json, /api/feed.json, /feed.xml",
-        "/, /llms.txt, /sitemap.xml, /badge.svg",
-    )
-    assert caplog.messages == [
-        "reloaded 1 review of X; changed: nothing",
-        f"reloaded 2 reviews of X; changed: {data}, {other}",
-        "insights.json names 1 review(s) that are not served: 100 %s",
-        "insights.json seems to belong to other reviews: most ids in it are not served",
-        f"reloaded 0 reviews of X, 1 unverified left out; changed: {data}, {other}",
-    ]
+    assert caplog.messages == logged
 
 
 def test_memory_is_returned_once_the_previous_data_are_no_longer_served(reloader: Reloader) -> None:
@@ -130,6 +136,7 @@ def test_the_garbage_collector_stops_no_thread_during_a_load(reloader: Reloader)
     reloader.program = reloader.program._replace(policies=policies)
     reloader.poll(forced=True)
     assert set(collects) == {False}
+    assert gc.isenabled(), "after the load"
 
 
 def test_bad_data_are_logged_once_and_the_next_good_data_are_served(
