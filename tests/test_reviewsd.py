@@ -182,6 +182,7 @@ def test_control_characters_of_the_data_are_escaped_for_the_terminal(tmp_path: P
 START, CHECK = ["--port", "0"], ["--check"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [CHECK, START])
 @pytest.mark.parametrize(
     ("setting", "reason"),
