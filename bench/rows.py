@@ -30,7 +30,7 @@ sys.path.append(str(BENCH.parent / "tests"))
 import attack_lab
 from attack_lab import CALL_TEXT, HALF_BODY, HALF_HEAD, WHOLE_CALL, WHOLE_GET, connections
 from proxy_lab import JSON_TYPE, running_proxy
-from servers import HOST, SMALL_SEARCH, LabError, Server, wait_for
+from servers import HOST, SMALL_SEARCH, LabError, Server, memory_mb, processor_seconds, wait_for
 from services import fetch
 from subscribers import Subscribers
 
@@ -238,7 +238,7 @@ def memory(lab: Lab) -> Iterator[Figure]:
                 fetch(ours, "/reviews.json", accept_encoding=coding)
             rate(ours, 1, template=UNSEEN_SEARCH)
             time.sleep(2)
-            yield Figure(f"resident, {size or 'sample'}", ours.memory_mb(), "MB", budget_mb)
+            yield Figure(f"resident, {size or 'sample'}", memory_mb(ours.pid), "MB", budget_mb)
 
 
 PREPARED = "/robots.txt"
@@ -261,14 +261,14 @@ def unread(lab: Lab) -> Iterator[Figure]:
     with lab.daemon(lab.data(10_000)) as ours:
         fetch(ours, "/reviews.json")
         time.sleep(2)
-        before = ours.memory_mb()
+        before = memory_mb(ours.pid)
         with probe(ours, PREPARED) as latencies, connections(ours.port, [WHOLE_GET] * 990):
             time.sleep(10)
-        most = ours.memory_mb("VmHWM")
+        most = memory_mb(ours.pid, "VmHWM")
         yield Figure("highest with 990 unread answers of 10000, above rest", most - before, "MB", 350)
         yield Figure("GET p99 beside them", p99(latencies), "ms", 100)
         began = time.monotonic()
-        wait_for("memory given back", lambda: ours.memory_mb() < before + 60)
+        wait_for("memory given back", lambda: memory_mb(ours.pid) < before + 60)
         yield Figure("memory given back after they left", time.monotonic() - began, "s", 120)
 
 
@@ -301,14 +301,14 @@ def hub(lab: Lab) -> Iterator[Figure]:
         with lab.daemon(data, *subscribers.flags) as ours:
             subscribers.subscribe(ours, [("steady", number, TOPIC) for number in range(count)])
             with probe(ours) as latencies:
-                began, before = time.monotonic(), ours.processor_seconds()
+                began, before = time.monotonic(), processor_seconds(ours.pid)
                 change(ours, data)
                 wait_for(
                     "delivery to everyone",
                     lambda: subscribers.events["deliveries to steady callbacks"] >= count,  # noqa: B023
                 )
                 seconds[count] = time.monotonic() - began
-                processor_ms = (ours.processor_seconds() - before) / count * 1000
+                processor_ms = (processor_seconds(ours.pid) - before) / count * 1000
             if set(subscribers.newest.values()) != {fetch(ours, TOPIC).body}:
                 raise LabError("somebody has other content")
         yield Figure(f"a change to {count} subscribers", seconds[count], "s", budget_s)

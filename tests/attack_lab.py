@@ -88,7 +88,7 @@ def connections_held(port: int) -> int:
 
 @contextmanager
 def connections(port: int, sent: Iterable[bytes]) -> Iterator[None]:
-    """One connection for each element of `sent`, which is all that it sends; none is ever read from."""
+    """One connection for each element of `sent`, which it sends. Nothing is read from any of them."""
     with ExitStack() as stack:
         for number, content in enumerate(sent):
             one = stack.enter_context(socket.socket())
@@ -107,7 +107,7 @@ def connections(port: int, sent: Iterable[bytes]) -> Iterator[None]:
 
 @contextmanager
 def slow_bodies(proxy: Proxy, number: int) -> Iterator[None]:
-    """So many POSTs that send one byte of a thousand."""
+    """POST requests that send one byte of a thousand."""
     with ExitStack() as held:
         for _ in range(number):
             held.enter_context(connected(proxy)).sendall(
@@ -121,7 +121,7 @@ def slow_bodies(proxy: Proxy, number: int) -> Iterator[None]:
 def slow_readers(
     proxy: Proxy, number: int, sources: Sequence[str] = (ATTACKER,), field: str = "X: y"
 ) -> Iterator[Counter[int]]:
-    """So many requests of a large answer, of which only the status is read; counts the statuses."""
+    """Requests of a large answer, of which only the status is read; counts the statuses."""
     statuses: Counter[int] = Counter()
     with ExitStack() as held:
         for _, source in zip(range(number), cycle(sources), strict=False):

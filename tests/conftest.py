@@ -1,4 +1,4 @@
-"""What all tests share: property tests judge answers, never the speed of the machine they run on.
+"""Settings and fixtures of all tests; property tests have no deadline, since machines differ in speed.
 
 In CI a skip fails, unless its reason is a right that `tools.RIGHTS` lists.
 """

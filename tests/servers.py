@@ -42,6 +42,7 @@ class Server(AbstractContextManager["Server"]):
         began = time.monotonic()
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, env=ENVIRONMENT | variables)
+        self.pid = self.process.pid
         try:
             wait_for(f"answer of {name}", self._answers)
         except BaseException:
@@ -77,17 +78,17 @@ class Server(AbstractContextManager["Server"]):
             self.check()
         return time.monotonic() - began
 
-    def processor_seconds(self) -> float:
-        """The processor time that it has taken, in steps of some 10 ms (proc(5))."""
-        self.check()
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def memory_mb(self, field: str = "VmRSS") -> float:
-        """Resident memory, or with "VmHWM" the most of it so far, in millions of bytes (proc(5))."""
-        self.check()
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(status.partition(f"{field}:")[2].split()[0]) * 1024 / 1e6
+def processor_seconds(pid: int) -> float:
+    """The processor time that a process has taken, in steps of some 10 ms (proc(5))."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def memory_mb(pid: int, field: str = "VmRSS") -> float:
+    """Resident memory of a process, or with "VmHWM" the most of it so far, in millions of bytes (proc(5))."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition(f"{field}:")[2].split()[0]) * 1024 / 1e6
 
 
 def daemon_server(data: Path, state: Path, *flags: str, port: int = 0, checkout: Path = ROOT) -> Server:

@@ -38,7 +38,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What came back; header names lower-case, equal headers joined by a comma."""
+    """A response; header names are lower-case, equal headers are joined by a comma."""
 
     status: int
     headers: Mapping[str, str]
@@ -132,7 +132,7 @@ def under_waitress(
     server = waitress.create_server(app, host="127.0.0.1", port=0)
 
     def run() -> None:
-        with suppress(OSError):  # waitress meets its sockets closed below, wherever its loop is
+        with suppress(OSError):  # its sockets are closed below while it runs
             server.run()
 
     thread = threading.Thread(target=run, daemon=True)

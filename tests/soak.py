@@ -34,7 +34,7 @@ from urllib.parse import urlencode
 
 from attack_lab import WHOLE_CALL, WHOLE_GET, connections
 from proxy_lab import JSON_TYPE
-from servers import PORTS, LabError, Server, daemon_server, wait_for
+from servers import PORTS, LabError, Server, daemon_server, memory_mb, wait_for
 from services import SAMPLE, fetch
 from subscribers import Subscribers
 
@@ -182,7 +182,7 @@ class Soak:
             return all(taken[f"/{kind}/{number}"] == content[topic] for kind, number, topic in LIVING)
 
         wait_for("newest content for everyone", nobody_is_behind)
-        return round(self.server.memory_mb()), len(os.listdir(f"/proc/{self.server.process.pid}/fd"))
+        return round(memory_mb(self.server.pid)), len(os.listdir(f"/proc/{self.server.pid}/fd"))
 
 
 def address(verb: str) -> None:

@@ -1,4 +1,4 @@
-"""Imports run one way: a table of what each part may import, no circle, and no module grows too long."""
+"""Imports follow the table of the design and form no cycle, and no module is too long."""
 
 import ast
 from pathlib import Path

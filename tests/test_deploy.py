@@ -108,7 +108,7 @@ def test_hub_requests_reach_the_one_hub(site: Site) -> None:
         assert b"hub.callback must be an https:// URL" in body
 
 
-def test_health_is_not_for_the_world_but_for_this_machine(site: Site) -> None:
+def test_the_health_path_is_served_to_this_machine_alone(site: Site) -> None:
     assert json.loads(site.ask("/healthz")[2])["status"] == "ok"
     assert re.search(r"location = /healthz \{\s+allow 127\.0\.0\.1;\s+allow ::1;\s+deny all;", SHIPPED)
 
@@ -147,7 +147,7 @@ def test_a_page_is_cached_for_each_accept(site: Site) -> None:
      ("gzip;q=0", None), ("gzip; q=0.00, br", None), ("gzip;q=0.001", "gzip"), ("", None), ("*", None)],
 )  # fmt: skip
 def test_a_coding_is_sent_to_those_who_take_it(site: Site, wanted: str, coding: str | None) -> None:
-    """Whoever asks first decides what the cache holds, so each case asks for another answer."""
+    """The first request decides what the cache holds, so each case asks for another path."""
     path = f"{links.SEARCH_PATH}?limit=9&query=a&offset={next(OFFSETS)}"
     answers = [site.ask(path, accept_encoding=each) for each in (wanted, "gzip", "identity")]
     assert [answer[1].get("content-encoding") for answer in answers] == [coding, "gzip", None]
@@ -215,7 +215,7 @@ def loses_posts(proxy: str) -> bool:
 @pytest.mark.parametrize(
     ("proxy", "path", "status"), [("nginx", "/api/websub/hub", 503), ("caddy", "/healthz", 502)]
 )
-def test_what_only_the_stopped_instance_answers_is_told_to_come_back(
+def test_requests_for_a_stopped_instance_are_told_to_retry(
     proxy: str, path: str, status: int, tmp_path: Path
 ) -> None:
     with running_site(tmp_path, proxy) as site:
@@ -224,7 +224,7 @@ def test_what_only_the_stopped_instance_answers_is_told_to_come_back(
         assert (refused[0], refused[1]["retry-after"]) == (status, "5")
 
 
-def test_what_is_cached_stays_available_while_no_instance_runs(site: Site) -> None:
+def test_cached_content_is_served_while_no_instance_runs(site: Site) -> None:
     kept = site.ask("/reviews.json")[2]
     site.first.stop()
     site.second.stop()

@@ -115,7 +115,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None
 def test_a_file_that_changes_while_it_is_read_is_read_again(tmp_path: Path) -> None:
     path, slept = tmp_path / "a", list[float]()
     path.touch()
-    os.truncate(path, MOST_BYTES)  # reading it takes longer than changing it
+    os.truncate(path, MOST_BYTES)  # so that the other thread changes the file while it is read
 
     def keep_changing() -> None:
         while not slept:
@@ -243,24 +243,42 @@ def test_an_archive_is_recognised_by_its_first_bytes(tmp_path: Path, content: by
         assert is_archive(file) is expected
 
 
-def test_writing_replaces_the_file_that_a_symlink_leads_to(tmp_path: Path) -> None:
-    target, link, planted = tmp_path / "new" / "folder" / "target", tmp_path / "link", tmp_path / "planted"
-    link.symlink_to(target)
+def test_a_new_file_has_the_mode_of_the_umask(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "folder" / "file"
     umask = os.umask(0o027)
-    write(link, b"one")
+    write(path, b"one")
     os.umask(umask)
-    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_a_file_with_the_same_content_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"one")
+    before = files.stamp(path.stat())
+    write(path, b"one")
+    assert files.stamp(path.stat()) == before
+
+
+def test_writing_replaces_the_file_that_a_symlink_leads_to(tmp_path: Path) -> None:
+    target, link = tmp_path / "folder" / "target", tmp_path / "link"
+    target.parent.mkdir()
+    target.write_bytes(b"one")
     target.chmod(0o604)
-    before = target.stat()
-    write(link, b"one")
-    assert files.stamp(target.stat()) == files.stamp(before)
-    planted.write_bytes(b"mine")
-    target.with_name(".target.draft").symlink_to(planted)
+    link.symlink_to(target)
     with target.open("rb") as reader:
         write(link, b"two")
-        assert reader.read() == b"one"
-    assert link.is_symlink() and (target.read_bytes(), planted.read_bytes()) == (b"two", b"mine")
-    assert (target.stat().st_mode, os.listdir(target.parent)) == (before.st_mode, ["target"])
+        assert reader.read() == b"one", "who has opened the file reads it to its end"
+    assert link.is_symlink()
+    assert (target.read_bytes(), stat.S_IMODE(target.stat().st_mode)) == (b"two", 0o604)
+
+
+def test_a_draft_is_not_written_through_a_planted_symlink(tmp_path: Path) -> None:
+    path, planted = tmp_path / "folder" / "file", tmp_path / "planted"
+    path.parent.mkdir()
+    planted.write_bytes(b"mine")
+    path.with_name(".file.draft").symlink_to(planted)
+    write(path, b"two")
+    assert (path.read_bytes(), planted.read_bytes(), os.listdir(path.parent)) == (b"two", b"mine", ["file"])
 
 
 def test_a_file_that_cannot_be_replaced_stays_as_it_was(
@@ -296,7 +314,7 @@ def test_a_directory_has_one_writer_at_a_time(tmp_path: Path) -> None:
         with locked(path, is_dry=False), pytest.raises(OSError) as caught, others:
             pass
         assert (caught.value.strerror, caught.value.filename) == ("another import is under way", str(path))
-        assert path.exists() is (path == tmp_path)  # a new one goes, since nothing came into it
+        assert path.exists() is (path == tmp_path)  # a new directory that stays empty is removed
     with locked(new, is_dry=True):
         assert not new.exists()
     for _ in range(2):
@@ -318,7 +336,7 @@ def test_a_directory_that_was_moved_before_the_lock_is_refused(tmp_path: Path, i
     with locked(directory, is_dry=False):
         waiting.start()
         while [path.resolve() for path in Path("/proc/self/fd").iterdir()].count(directory) < 2:
-            pass  # it has not opened the directory yet
+            pass  # until the thread has opened the directory
         directory.rename(tmp_path / "b")
         if is_made_anew:
             directory.mkdir()

@@ -1,4 +1,4 @@
-"""Where everything is."""
+"""URLs of the service: the directory, links of topics, and ids as path segments."""
 
 import pytest
 

@@ -76,7 +76,7 @@ Call = Callable[[str, Object], Object]
 
 @contextmanager
 def client(python_of: PythonOf, chosen: Client, service: Address) -> Iterator[tuple[Object, Call]]:
-    """What a running client script said of the service, and how to call a tool; it has to end well."""
+    """What a client script reports, and a function that calls a tool. The script must end with status 0."""
     script = Path(__file__).parent / "mcp_clients" / f"client_{chosen.generation}.py"
     command = [str(python_of(chosen.generation)), str(script), f"{service.base_url}/mcp", *chosen.arguments]
     pipes: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)

@@ -194,7 +194,7 @@ def test_stateless_results_are_complete_and_equal_those_of_the_other_era(method:
 
 
 @pytest.mark.parametrize("version", ["2099-01-01", "2024-11-05", "2025-11-25", ""])
-def test_a_version_that_is_not_served_so_is_refused_with_those_that_are(version: str) -> None:
+def test_an_unserved_version_is_refused_with_the_served_ones(version: str) -> None:
     bodies = [request("tools/list", {"_meta": claims(version)})]
     bodies += [] if version == "2025-11-25" else [request("tools/list"), notification("x")]
     for body in bodies:
@@ -278,7 +278,7 @@ def test_any_name_can_be_sent_in_base64(name: str, refusal: tuple[int, int] | No
         b'{"jsonrpc":"2.0","id":' + b"1" * 4301 + b',"method":"ping"}',
     ],
 )
-def test_what_is_not_json_in_utf_8_is_a_parse_error(body: bytes) -> None:
+def test_a_body_that_is_not_json_in_utf_8_is_a_parse_error(body: bytes) -> None:
     response = send(body)
     assert error(response) == (400, -32700)
     assert answer(response)["id"] is None
@@ -386,7 +386,7 @@ def test_ids_come_back_exactly(id: int | str) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "HEAD", "PUT", "PATCH", "TRACE", "NONSENSE"])
-def test_other_http_methods_are_refused_with_those_that_are_not(method: str) -> None:
+def test_other_http_methods_are_refused_with_the_allowed_ones(method: str) -> None:
     response = send(b"", method=method, mcp_session_id="x")  # DELETE ends no session
     assert error(response) == (405, -32600)
     assert header(response, "Allow") == "POST, OPTIONS"
@@ -502,7 +502,7 @@ def test_a_preflight_lets_clients_of_both_eras_send_their_headers() -> None:
 
 
 @pytest.mark.parametrize(("status", "code"), [(413, -32600), (400, -32600), (500, -32603)])
-def test_what_the_server_ends_is_refused_in_the_same_form(status: int, code: int) -> None:
+def test_errors_outside_the_endpoint_have_the_same_form(status: int, code: int) -> None:
     response = LISTING.refusal(HTTPStatus(status), "no", {"origin": OURS}.get)
     assert error(response) == (status, code)
     assert header(response, "Access-Control-Allow-Origin") == OURS
@@ -558,7 +558,7 @@ DOCUMENTS = MESSAGES | st.lists(MESSAGES, max_size=12) | JSON_VALUES
 @pytest.mark.slow
 @settings(max_examples=400)
 @given(DOCUMENTS | st.binary(max_size=200), HEADERS, st.just("POST") | st.sampled_from(METHODS) | LATIN_1)
-def test_anything_gets_an_answer_that_a_client_can_take(sent: Any, headers: Object, method: str) -> None:
+def test_any_request_gets_a_well_formed_response(sent: Any, headers: Object, method: str) -> None:
     response = send(sent, method=method, **headers)
     assert response.status in {200, 202, 204, 400, 403, 404, 405, 406, 415}
     assert bool(response.body) == (response.status not in (202, 204))

@@ -87,7 +87,7 @@ def test_check_prints_a_summary_and_the_source_of_every_setting() -> None:
     assert "--host 127.0.0.1 (default)" in done.stdout
 
 
-def test_check_says_what_is_odd_and_does_not_mind_that_there_is_little(tmp_path: Path) -> None:
+def test_check_warns_of_odd_data_and_accepts_an_empty_file(tmp_path: Path) -> None:
     rating = {"rating_value": 4.9, "review_count": 700}
     (tmp_path / "reviews.json").write_text(json.dumps(MINIMAL | {"aggregate_rating": rating}))
     done = command("--check", "--data", str(tmp_path))
@@ -184,6 +184,7 @@ def test_control_characters_of_the_data_are_escaped_for_the_terminal(tmp_path: P
 START, CHECK = ["--port", "0"], ["--check"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [CHECK, START])
 @pytest.mark.parametrize(
     ("setting", "reason"),
@@ -273,7 +274,7 @@ def test_a_terminal_that_cannot_show_a_name_gets_escapes(tmp_path: Path, argumen
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["--check"], ["--get", "/reviews.json"]])
 @pytest.mark.parametrize("output", ["gone", "full", "closed"])
-def test_standard_output_that_takes_nothing_is_one_line_and_status_1(
+def test_a_closed_or_full_standard_output_is_one_line_and_status_1(
     tmp_path: Path, arguments: list[str], output: str
 ) -> None:
     reader, gone = os.pipe()
@@ -289,7 +290,7 @@ def test_standard_output_that_takes_nothing_is_one_line_and_status_1(
 
 
 @pytest.mark.parametrize("path", ["http://[", "\udcff"])
-def test_a_path_that_is_none_is_one_line(path: str) -> None:
+def test_an_invalid_path_is_told_in_one_line(path: str) -> None:
     done = command("--get", path, "--data", str(SAMPLE))
     assert (done.returncode, len(done.stderr.splitlines())) == (78, 1)
 
@@ -299,7 +300,7 @@ def test_a_path_that_is_none_is_one_line(path: str) -> None:
     ("arguments", "status"),
     [("--check --data none", 78), ("--check --host 0", 78), ("--port 0 --host 1.2.3.4 --no-hub", 1)],
 )
-def test_in_the_journal_the_last_words_have_the_level_of_an_error(
+def test_errors_at_exit_have_the_level_of_errors_in_the_journal(
     tmp_path: Path, arguments: str, status: int
 ) -> None:
     with (tmp_path / "journal").open("w") as journal:

@@ -22,14 +22,14 @@ def report() -> str:
     return done.stdout
 
 
-def test_nothing_unexpected_happens_and_nothing_grows(report: str) -> None:
+def test_the_soak_finds_nothing_unexpected_and_no_growth(report: str) -> None:
     assert "- Unexpected: nothing." in report
 
 
 @pytest.mark.parametrize(
     "event", ["non-readers", "abandoned requests", "SIGTERM", "SIGKILL", "bad file", "lost network"]
 )
-def test_it_has_happened_meanwhile(report: str, event: str) -> None:
+def test_every_disturbance_happens_during_the_soak(report: str, event: str) -> None:
     if event == "lost network":
         needs("a network namespace")
     assert f"'{event}': " in report

@@ -8,7 +8,6 @@ Reviews - Shapes - Fields - Claims
 """
 
 import json
-import os
 import socket
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -16,6 +15,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from servers import processor_seconds
 from services import Address, daemon
 from small_files import review
 
@@ -70,9 +70,9 @@ def shapes(size: int) -> Iterator[str]:
     for unit in UNITS:
         yield unit
         yield cut(unit * size, size)
-        yield cut("a/" + unit * size, HEAD_BYTES - 1) + "a"  # no reader of fields takes blanks away
+        yield cut("a/" + unit * size, HEAD_BYTES - 1) + "a"  # so that parsers of fields strip nothing
     yield "9" * (size - 1) + "x"
-    yield "a" * 600 + "b" + "a" * 600  # which is looked for among equal letters
+    yield "a" * 600 + "b" + "a" * 600  # a search word among equal letters
     yield cut("".join(f"p{number}=x&" for number in range(size)), size)
     yield cut("".join(f"mentions_technicia{number}=x&" for number in range(size)), size)
     yield cut("".join(chr(0x300 + number % 0x50) for number in range(size)), size)  # in no order
@@ -185,20 +185,15 @@ DOCUMENTS = {
 # ---- Claims ----
 
 
-def processor_seconds(service: Address) -> float:
-    fields = Path(f"/proc/{service.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def seconds_of(service: Address, request: bytes) -> float:
     """The processor time of the service for one request, answered in any way, in steps of 0.01 s."""
-    before = processor_seconds(service)
+    before = processor_seconds(service.pid)
     with socket.create_connection(("127.0.0.1", service.port), timeout=60) as connection:
         connection.sendall(request)
         assert connection.recv(65536).startswith(b"HTTP/1.1 ")
         while connection.recv(65536):
             pass
-    return processor_seconds(service) - before
+    return processor_seconds(service.pid) - before
 
 
 @pytest.mark.parametrize("field", FIELDS)

@@ -24,7 +24,7 @@ SKIPS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ci", ["true", ""])
-def test_only_a_right_is_an_excuse_in_ci(tmp_path: Path, ci: str) -> None:
+def test_in_ci_only_a_missing_right_skips_a_test(tmp_path: Path, ci: str) -> None:
     (tmp_path / "conftest.py").write_text((TESTS / "conftest.py").read_text())
     for why, content in SKIPS.items():
         (tmp_path / f"test_{why}.py").write_text(f"import pytest, tools\n{content}\n")

@@ -24,7 +24,7 @@ WRONG_USAGE = 2  # argparse's exit status
 
 
 @pytest.mark.parametrize(("name", "most"), MOST_EXPOSED.items())
-def test_the_exposure_is_small(name: str, most: float) -> None:
+def test_the_exposure_of_the_unit_is_small(name: str, most: float) -> None:
     command = [program("systemd-analyze"), "security", "--offline=true", str(ROOT / name)]
     report = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
     level = re.search(r"Overall exposure level for .*: ([0-9.]+)", report)
@@ -39,7 +39,7 @@ def directives(section: str) -> dict[str, str]:
     return dict(parser[section])
 
 
-def test_it_agrees_with_the_program() -> None:
+def test_the_unit_agrees_with_the_program() -> None:
     service = directives("Service")
     assert (service["Type"], service["SyslogLevel"]) == ("notify", "err")
     never_mended = {WRONG_USAGE, reviewsd.EXIT_BAD_DATA}
@@ -98,7 +98,7 @@ def test_every_variable_is_a_setting() -> None:
         assert set(variables(name)) <= known
 
 
-def test_no_number_of_starts_is_too_many() -> None:
+def test_the_service_units_have_no_limit_of_starts() -> None:
     unit = directives("Unit")
     assert (unit["StartLimitIntervalSec"], unit.get("StartLimitBurst")) == ("0", None)
 
@@ -134,7 +134,7 @@ def test_the_second_instance_has_its_own_state_and_port() -> None:
 
 
 @pytest.mark.parametrize("name", [*DROP_INS[1:], "deploy/Caddyfile"])
-def test_its_commands_run_in_a_clone_as_an_ordinary_user(name: str) -> None:
+def test_commands_of_the_unit_run_in_a_clone_as_an_ordinary_user(name: str) -> None:
     commands = re.findall(r"(?m)^#   (.*)$", (ROOT / name).read_text(encoding="utf-8"))
     assert commands
     for command in commands:
@@ -144,7 +144,7 @@ def test_its_commands_run_in_a_clone_as_an_ordinary_user(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*DOCUMENTS, "deploy/Caddyfile", *FILES, *IMPORT_UNITS])
-def test_files_that_it_names_are_there(name: str) -> None:
+def test_files_that_the_unit_names_exist(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     named = re.findall(r"\b(?:deploy|docs)/[\w.-]*\w", text)
     assert all((ROOT / path).is_file() for path in named), named
@@ -174,7 +174,7 @@ def test_the_import_units_can_be_loaded_and_meet_in_one_directory(tmp_path: Path
     assert "--drop /srv/reviews-drop --data /srv/reviews" in merged(IMPORT_UNITS[0])["ExecStart"][0]
 
 
-def test_no_number_of_exports_within_seconds_is_too_many() -> None:
+def test_the_path_unit_has_no_limit_of_triggers() -> None:
     """A limit of starts would end the path unit for good (unit-start-limit-hit), as seen in systemd 252."""
     import_service = merged(IMPORT_UNITS[0])
     assert import_service["StartLimitIntervalSec"] == ["0"] and "StartLimitBurst" not in import_service
@@ -204,7 +204,7 @@ def import_command(directory: Path, script: str) -> str:
     return str(importer)
 
 
-def test_what_arrives_during_an_import_is_imported_after_it(tmp_path: Path) -> None:
+def test_an_export_that_arrives_during_an_import_is_imported_next(tmp_path: Path) -> None:
     drop = tmp_path / "drop"
     done = run_import(drop, import_command(tmp_path, f'echo run "$@"\ntouch {drop}/b'))
     assert done.stdout.splitlines() == 2 * [f"run --drop {drop} --data /srv/reviews"]

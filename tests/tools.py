@@ -1,4 +1,4 @@
-"""What some tests need beyond Python: programs, which can be installed, and rights, which cannot.
+"""Programs and rights that some tests need; programs can be installed, rights cannot.
 
 Without one a test is skipped with the reason. In CI, where `.ci/run` has installed every program, it fails,
 unless what is missing stands in RIGHTS. `conftest.py` holds every skip against that list.

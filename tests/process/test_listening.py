@@ -1,4 +1,4 @@
-"""What is taken of the system before anybody is served: addresses, descriptors, and whose fault it is."""
+"""Addresses and descriptors are claimed before the service starts, and a failure names its cause."""
 
 import socket
 import subprocess

@@ -1,4 +1,4 @@
-"""Logging: never waited for, dropped records counted, in the journal with their level."""
+"""Logging blocks no thread, counts the records that it drops, and tells the journal their level."""
 
 import logging
 import os
@@ -113,7 +113,7 @@ def test_the_journal_is_known_by_its_device_and_inode(tmp_path: Path, is_named: 
     assert last == f"{prefix}FileNotFoundError: [Errno 2] No such file or directory: '/no such file'"
 
 
-def test_a_reader_that_has_gone_a_full_disk_and_no_descriptor_are_survived(tmp_path: Path) -> None:
+def test_logging_survives_a_closed_pipe_a_full_disk_and_no_descriptor(tmp_path: Path) -> None:
     reader, gone = os.pipe()
     os.close(reader)
     with open(gone, "wb") as pipe, open("/dev/full", "wb") as full:

@@ -1,4 +1,4 @@
-"""What systemd is told: states in their order, nothing after the last one, no fault of its own."""
+"""Notifications to systemd are sent in order, end with STOPPING, and never fail the service."""
 
 import socket
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The server against the open internet: malformed, slow, huge and many, on the daemon as its users start it.
+"""The server withstands requests that are malformed, slow, huge or many. Most tests start the real daemon.
 
 Raw requests - Bodies - Crowds - Large responses and worker threads - Log - Starting and stopping -
 Service manager - Granian
@@ -28,6 +28,7 @@ from typing import Any
 
 import pytest
 from page_samples import write_files
+from servers import memory_mb
 from services import (
     ROOT,
     SAMPLE,
@@ -66,7 +67,7 @@ reviewsd.run(chosen, serving.Deadlines(body=1, response=2, silence=1))
 
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
-    """The daemon with shorter deadlines for its peers, and two megabytes of reviews."""
+    """The daemon with short deadlines and two megabytes of reviews."""
     assert serving.Deadlines() == (10, 10, 60, 30), "what they are for its users"
     data = tmp_path_factory.mktemp("impatient")
     write_reviews(data, 1000, "x" * 1900)
@@ -77,7 +78,7 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
 
 @contextmanager
 def running(*arguments: str, limits: str = "", **environ: str) -> Iterator[tuple[Address, Process]]:
-    """The daemon on a free port, to be ended by the test; `limits` is shell code that goes before it."""
+    """The daemon on a free port, which the test stops. The shell code `limits` runs first."""
     command = ["sh", "-c", f'{limits}exec "$@"', "sh", *daemon_command("--port", "0", *arguments)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | environ)
     try:
@@ -142,7 +143,7 @@ WHOLE_GET = b"GET /reviews.json" + REST_OF_HEAD
 
 
 def ask_without_reading(service: Address, request: bytes = WHOLE_GET) -> socket.socket:
-    """A connection that has asked for all reviews, or something else, and has little room for them."""
+    """A connection with a small receive buffer that has sent a request, by default for all reviews."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     connection.connect(("127.0.0.1", service.port))
@@ -151,7 +152,7 @@ def ask_without_reading(service: Address, request: bytes = WHOLE_GET) -> socket.
 
 
 def exchange(service: Address, request: bytes) -> bytes:
-    """Everything that comes back until the service closes or says no more for a moment."""
+    """The bytes that come back until the service closes the connection or sends nothing for 0.3 seconds."""
     with connect(service) as connection:
         connection.sendall(request)
         answer = connection.recv(65536)
@@ -166,11 +167,6 @@ def exchange(service: Address, request: bytes) -> bytes:
 
 def write_reviews(directory: Path, count: int, text: str) -> None:
     write_files(directory, a_file(*(review(str(number), text=text) for number in range(count))))
-
-
-def resident_kilobytes(service: Address) -> int:
-    status = Path(f"/proc/{service.pid}/status").read_text()
-    return int(status.split("VmRSS:")[1].split()[0])
 
 
 # ---- Raw requests: RFC 9112 ----
@@ -205,11 +201,11 @@ def test_a_raw_request_gets_a_defined_answer(service: Address, request_head: byt
     assert b"Traceback" not in answer
 
 
-def test_http_2_is_not_spoken(service: Address) -> None:
+def test_the_server_does_not_speak_http_2(service: Address) -> None:
     assert exchange(service, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") == b""
 
 
-def test_two_lengths_end_the_connection_after_one_answer(service: Address) -> None:
+def test_a_request_with_two_lengths_ends_its_connection(service: Address) -> None:
     smuggled = b"0\r\n\r\nGET /reviews.json HTTP/1.1\r\nHost: a\r\n\r\n"
     head = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"
     assert exchange(service, head + smuggled).count(b"HTTP/1.1 ") == 1
@@ -270,7 +266,7 @@ def test_a_body_of_more_than_1000_chunks_is_400_and_ends_the_connection(
     assert (b"connection: close" in answer.lower()) == (status == b"400")
 
 
-def test_a_name_with_an_underscore_is_no_other_name(service: Address) -> None:
+def test_a_header_name_with_an_underscore_is_ignored(service: Address) -> None:
     tag = fetch(service, "/reviews.json").headers["etag"].encode()
     for field in (b"If_None_Match: " + tag, b"Accept_Encoding: gzip"):
         answer = exchange(service, b"GET /reviews.json HTTP/1.1\r\nHost: a\r\n%s\r\n\r\n" % field)
@@ -279,7 +275,7 @@ def test_a_name_with_an_underscore_is_no_other_name(service: Address) -> None:
 
 
 @pytest.mark.parametrize("path", [b"/", b"/api/reviews/search"])
-def test_chunks_that_are_none_are_a_mistake_of_the_peer_with_its_issue(service: Address, path: bytes) -> None:
+def test_malformed_chunks_are_400_with_an_issue(service: Address, path: bytes) -> None:
     head = b"POST %s HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" % path
     for body in (b"zz\r\n", b"2\r\nabcdef\r\n"):
         answer = exchange(service, head + body)
@@ -303,7 +299,7 @@ def test_a_late_body_is_408_and_ends_the_connection(impatient: Address) -> None:
 
 def test_a_body_of_300_megabytes_costs_no_memory(service: Address) -> None:
     fetch(service, "/reviews.json")
-    before = resident_kilobytes(service)
+    before = memory_mb(service.pid)
     sent = 0
     for framing in (b"Content-Length: 314572800", b"Transfer-Encoding: chunked"):
         with connect(service) as connection:
@@ -315,7 +311,7 @@ def test_a_body_of_300_megabytes_costs_no_memory(service: Address) -> None:
             except OSError:
                 pass  # the service has closed, as it should
     assert sent < 300 * 1024 * 1024
-    assert resident_kilobytes(service) - before < 20_000
+    assert memory_mb(service.pid) - before < 20
     assert fetch(service, "/reviews.json").status == 200
 
 
@@ -331,11 +327,11 @@ def test_requests_with_bodies_leave_nothing_behind(service: Address) -> None:
     chunked = {"Transfer-Encoding": "chunked"}
     post(500)
     post(500, **chunked)
-    before = resident_kilobytes(service)
+    before = memory_mb(service.pid)
     post(3000)
     post(3000, **chunked)
     connection.close()
-    assert resident_kilobytes(service) - before < 3000
+    assert memory_mb(service.pid) - before < 3
 
 
 # ---- Crowds ----
@@ -349,7 +345,7 @@ def allow_descriptors() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(4000, hard), hard))
 
 
-def test_gets_are_answered_while_hundreds_dawdle() -> None:
+def test_gets_are_answered_beside_hundreds_of_slow_connections() -> None:
     """330 half-open heads, as many half-sent bodies and idle connections at once."""
     allow_descriptors()
     with daemon() as service, ExitStack() as crowd:
@@ -374,26 +370,26 @@ def test_connections_beyond_the_maximum_wait_for_one_to_end() -> None:
 
 
 @pytest.mark.slow
-def test_peers_that_do_not_read_hold_little_and_not_for_long(impatient: Address) -> None:
+def test_peers_that_read_nothing_hold_little_memory_and_are_cut(impatient: Address) -> None:
     readers = 300
     allow_descriptors()
     with ExitStack() as crowd:
         fetch(impatient, "/reviews.json")
-        before = resident_kilobytes(impatient)
+        before = memory_mb(impatient.pid)
         hung_up = select.poll()
         for _ in range(readers):
             hung_up.register(crowd.enter_context(ask_without_reading(impatient)), 0)
         assert fetch(impatient, "/robots.txt").status == 200
-        assert resident_kilobytes(impatient) - before < readers * 400
+        assert memory_mb(impatient.pid) - before < readers * 0.4
         descriptors = Path(f"/proc/{impatient.pid}/fd")
-        deadline = time.monotonic() + serving.Deadlines().silence  # the usual timeout would be too late
+        deadline = time.monotonic() + serving.Deadlines().silence  # a timeout of TCP itself would take longer
         while len(list(descriptors.iterdir())) >= 100 and time.monotonic() < deadline:
             hung_up.poll(500)
         assert len(list(descriptors.iterdir())) < 100
 
 
 @pytest.mark.slow
-def test_a_reader_who_is_too_slow_for_a_large_response_is_cut(impatient: Address) -> None:
+def test_a_reader_too_slow_for_a_large_response_is_cut(impatient: Address) -> None:
     with ask_without_reading(impatient) as connection:
         received = 0
         while chunk := connection.recv(65536):
@@ -402,7 +398,7 @@ def test_a_reader_who_is_too_slow_for_a_large_response_is_cut(impatient: Address
     assert received < len(fetch(impatient, "/reviews.json").body)
 
 
-def test_a_slow_reader_still_gets_everything(service: Address) -> None:
+def test_a_slow_reader_gets_the_whole_response(service: Address) -> None:
     whole = fetch(service, "/reviews.json").body
     with ask_without_reading(service) as connection:
         received = b""
@@ -452,10 +448,12 @@ def test_a_large_response_is_sent_in_parts_and_not_to_a_peer_that_has_gone(
     assert least <= sum(map(len, parts)) <= most
 
 
-def test_a_large_response_of_a_worker_is_whole_since_a_request_waits_once() -> None:
+def test_a_large_response_of_a_worker_thread_is_sent_whole() -> None:
     calls, sent = [], bytearray()
 
-    async def receive() -> dict[str, Any]:  # as Granian may answer after a wait that was cancelled
+    async def receive() -> dict[
+        str, Any
+    ]:  # Granian may say that the peer has gone when an earlier wait was cancelled
         calls.append(1)
         return await (stays() if len(calls) == 1 else leaves())
 
@@ -575,13 +573,13 @@ before_stop = lambda seconds: None
 
 
 def wait_for(service: Address, state: bytes) -> None:
-    """Until the service has made these paths, and so many have left it."""
+    """Wait until the application has this state: the paths that it has made, and how many peers have left."""
     while fetch(service, "/state").body != state:
         pass
 
 
 @pytest.mark.slow
-def test_while_both_workers_are_busy_the_prepared_and_the_hub_are_answered() -> None:
+def test_prepared_responses_and_the_hub_wait_for_no_worker() -> None:
     with stub_service(BUSY) as (service, process), ExitStack() as crowd:
         for path in (b"/hold", b"/hold", b"/third"):
             crowd.enter_context(ask_without_reading(service, b"GET " + path + REST_OF_HEAD))
@@ -620,7 +618,7 @@ def access_lines(log: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_log_that_nobody_reads_stops_neither_answers_nor_the_end() -> None:
+def test_a_log_that_nobody_reads_blocks_neither_responses_nor_the_stop() -> None:
     with running("--access-log") as (service, process):
         assert process.stderr
         pipe = os.open(f"/proc/self/fd/{process.stderr.fileno()}", os.O_WRONLY | os.O_NONBLOCK)
@@ -638,7 +636,7 @@ def test_a_log_that_nobody_reads_stops_neither_answers_nor_the_end() -> None:
         assert process.wait(STOP_SECONDS) == 0
 
 
-def test_the_access_log_has_a_line_a_request_that_nothing_in_it_can_forge() -> None:
+def test_the_access_log_has_one_line_per_request_whatever_its_path() -> None:
     with running("--access-log") as (service, process):
         body = fetch(service, "/robots.txt?secret=1").body
         fetch(service, "/", "HEAD")
@@ -688,7 +686,7 @@ def test_a_unix_socket_serves_and_a_stale_one_is_replaced(tmp_path: Path) -> Non
     assert line.startswith("- GET /reviews.json 200 ")
 
 
-def test_an_address_in_use_is_one_line_and_status_1(service: Address) -> None:
+def test_an_address_in_use_is_told_in_one_line_with_status_1(service: Address) -> None:
     command = daemon_command("--port", str(service.port))
     taken = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert taken.returncode == 1
@@ -696,7 +694,7 @@ def test_an_address_in_use_is_one_line_and_status_1(service: Address) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it_with_status_0_and_no_traceback(number: signal.Signals) -> None:
+def test_a_signal_ends_the_daemon_with_status_0_and_no_traceback(number: signal.Signals) -> None:
     with running() as (service, process), connect(service) as idle:
         idle.sendall(b"GET /reviews.json HTTP/1.1\r\nHost: a\r\n\r\n")
         idle.recv(100)
@@ -708,7 +706,7 @@ def test_a_signal_ends_it_with_status_0_and_no_traceback(number: signal.Signals)
 
 
 @pytest.mark.slow
-def test_nobody_who_hangs_delays_the_end() -> None:
+def test_hanging_peers_do_not_delay_the_stop() -> None:
     pipelined = b"GET /reviews.json HTTP/1.1\r\nHost: a\r\n\r\n" * 50
     with running() as (service, process), ExitStack() as crowd:
         for beginning in (HALF_HEAD, HALF_BODY, pipelined):
@@ -719,7 +717,7 @@ def test_nobody_who_hangs_delays_the_end() -> None:
 
 
 @pytest.mark.slow
-def test_a_reload_that_runs_does_not_delay_the_end(tmp_path: Path) -> None:
+def test_a_running_reload_does_not_delay_the_stop(tmp_path: Path) -> None:
     write_reviews(tmp_path, 10_000, "word " * 50)
     environ = {"NOTIFY_SOCKET": str(tmp_path / "notify")}
     flags = ("--data", str(tmp_path), "--no-hub")
@@ -731,7 +729,7 @@ def test_a_reload_that_runs_does_not_delay_the_end(tmp_path: Path) -> None:
         assert process.wait(STOP_SECONDS) == 0
 
 
-def test_a_running_request_is_finished_before_the_end() -> None:
+def test_a_running_request_is_finished_before_the_stop() -> None:
     with running() as (service, process):
         with connect(service) as connection:
             connection.sendall(HALF_BODY)
@@ -742,7 +740,7 @@ def test_a_running_request_is_finished_before_the_end() -> None:
         assert process.wait(STOP_SECONDS) == 0
 
 
-def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
+def test_a_second_signal_ends_the_daemon_at_once(tmp_path: Path) -> None:
     environ = {"NOTIFY_SOCKET": str(tmp_path / "notify")}
     with notified(tmp_path) as manager, running(**environ) as (service, process), connect(service) as busy:
         busy.sendall(HALF_BODY)
@@ -762,7 +760,7 @@ serving.exit_at_once(0)
 """
 
 
-def test_all_that_the_end_waits_for_is_waited_for_once_and_takes_5_seconds() -> None:
+def test_a_stop_flushes_the_log_and_takes_at_most_5_seconds() -> None:
     done = subprocess.run([sys.executable, "-c", LEAVE], capture_output=True, cwd=ROOT, timeout=60)
     assert (done.returncode, done.stdout) == (0, b"flushed\n")
     assert serving.BEFORE_STOP_SECONDS + serving.STOP_SECONDS + logs.FLUSH_SECONDS < 5
@@ -776,7 +774,7 @@ class Application(Stub):
         if environ["PATH_INFO"] == "/asked-while-it-stops":
             asked.set()
         if environ["PATH_INFO"] == "/stop":
-            threading.Timer(1, take_the_signal).start()  # when the loop has nothing to do any more
+            threading.Timer(1, take_the_signal).start()  # by then the event loop is idle
         return response()
 
 def before_stop(seconds):
@@ -789,7 +787,7 @@ def take_the_signal():
 """
 
 
-def test_the_port_stays_open_while_what_goes_before_the_end_takes_its_time() -> None:
+def test_the_port_stays_open_while_before_stop_runs() -> None:
     with stub_service(STOPPING) as (service, process):
         process.send_signal(signal.SIGTERM)
         assert fetch(service, "/asked-while-it-stops").status == 200
@@ -808,9 +806,9 @@ def test_a_signal_that_another_thread_takes_ends_an_idle_service() -> None:
 # ---- Service manager ----
 
 
-def test_the_service_manager_hears_of_every_state_and_the_watchdog_is_kept(tmp_path: Path) -> None:
+def test_the_service_manager_is_told_every_state_and_the_watchdog_fed(tmp_path: Path) -> None:
     data = Path(shutil.copytree(SAMPLE, tmp_path / "data"))
-    flags = ("--data", str(data), "--reload-interval", "3600")  # so that the signal alone reloads
+    flags = ("--data", str(data), "--reload-interval", "3600")  # so that only the signal causes a reload
     environ = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "200000"}
     with notified(tmp_path) as manager, running(*flags, **environ) as (_, process):
 

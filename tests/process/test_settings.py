@@ -1,4 +1,4 @@
-"""Settings: where each comes from, and what is said of one that cannot be used."""
+"""Settings come from flags, variables and defaults, in this order; invalid ones are refused with a reason."""
 
 import argparse
 from dataclasses import fields
@@ -58,10 +58,10 @@ WRONG = {
         ("state_dir", "", "a value is missing"),
     ],
 )
-def test_a_setting_that_cannot_be_used_is_named_with_what_would_be_right(
+def test_an_invalid_setting_is_named_with_an_example_of_a_valid_one(
     name: str, text: str, message: str
 ) -> None:
-    variables = {variable_name(name): text} if text else {}  # an empty one is absent
+    variables = {variable_name(name): text} if text else {}  # an empty variable counts as absent
     for flags, environ, source in (({name: text}, {}, flag_name(name)), ({}, variables, variable_name(name))):
         if flags or environ:
             with pytest.raises(BadSetting) as caught:
@@ -84,7 +84,9 @@ def test_a_setting_that_cannot_be_used_is_named_with_what_would_be_right(
         ({"hub_retry_delays": "60"}, "--hub-retry-delays 60: 2 delays are needed, for example 60,3600"),
     ],
 )
-def test_settings_that_conflict_are_named_with_what_would_do(given: dict[str, str], message: str) -> None:
+def test_conflicting_settings_are_named_with_values_that_would_do(
+    given: dict[str, str], message: str
+) -> None:
     with pytest.raises(BadSetting) as caught:
         read_settings(given, {})
     assert str(caught.value) == message
@@ -155,7 +157,7 @@ def test_the_help_of_a_flag_names_its_default_and_its_variables(monkeypatch: pyt
     assert line.endswith(" (default state, REVIEWSD_STATE_DIR or STATE_DIRECTORY)")
 
 
-def test_the_state_directory_is_systemd_s_unless_somebody_says_otherwise() -> None:
+def test_the_state_directory_of_systemd_is_the_default() -> None:
     systemd = {"STATE_DIRECTORY": "/var/lib/reviewsd"}
     settings, sources = read_settings({}, systemd)
     assert (settings.state_dir, sources["state_dir"]) == (Path("/var/lib/reviewsd"), "STATE_DIRECTORY")

@@ -105,7 +105,7 @@ def open_page(
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": preferences})
     resize(browser, width)
     browser.get(service.base_url + (newest_path(service) if path == NEWEST else path))
-    resize(browser, width)  # with the size of text, which only a loaded page takes
+    resize(browser, width)  # again, since the size of text is set only in a loaded page
 
 
 def resize(browser: Chrome, width: int, text_percent: int = 100) -> None:
@@ -235,7 +235,7 @@ def test_axe_finds_no_fault(browser: Chrome, service: Address, width: int, schem
     open_page(browser, service, width, scheme, path)
     browser.execute_script(UNFOLD)
     browser.execute_script((files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8"))
-    # It takes a page without a ground for white; light text on the page around it is judged below.
+    # axe takes a transparent page for white; the contrast of a dark frame is tested below.
     rules = {"color-contrast": {"enabled": "theme=dark" not in path}}
     found = browser.execute_async_script("axe.run({rules: arguments[0]}).then(arguments[1])", rules)
     assert len(found["passes"]) > 15
@@ -540,7 +540,9 @@ def test_a_frame_keeps_enough_room_for_three_reviews(
     browser: Chrome, website: Website, lines_to_copy: tuple[str, str], width: int
 ) -> None:
     badge, frame = lines_to_copy
-    fixed = frame.replace("frame-sizing:content-height", "")  # which would make room after loading
+    fixed = frame.replace(
+        "frame-sizing:content-height", ""
+    )  # which would make the frame as high as its content
     website.page = OWNER_PAGE.format(scheme="normal", ground="#fff", badge=badge, frame=fixed)
     frame_height, content_height = open_website(browser, website, width)
     assert frame_height >= content_height

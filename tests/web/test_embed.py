@@ -1,4 +1,4 @@
-"""The badge and the frame say what the data say, whatever their address holds, and any page may show them.
+"""The badge and the frame show the data whatever the query string is, and any website may embed them.
 
 What they look like is in `test_snapshots.py`, in a page of another origin in `test_browser.py`; that no text
 becomes markup, in `test_pages.py`.
@@ -8,7 +8,6 @@ Badge - Frame - Answers
 
 import base64
 import hashlib
-import io
 import json
 import re
 import xml.etree.ElementTree as ET
@@ -18,13 +17,14 @@ import pytest
 from page_samples import ROOT, SMALLEST, dataset_of, sample_dataset
 from services import SAMPLE
 from small_files import CONTRACT
+from werkzeug.test import Client
 
 import reviewsd
 from reviewslib.dataset.query import forgiving_values
 from reviewslib.links import service_urls
 from reviewslib.process.settings import Settings
 from reviewslib.web import embed, pages
-from reviewslib.web.representations import joined, resolved
+from reviewslib.web.representations import resolved
 
 TEMPLATES = pages.load_templates(ROOT / "reviewslib" / "web" / "templates")
 URLS = service_urls("https://reviews.example")
@@ -90,24 +90,40 @@ def test_the_frame_has_as_many_of_the_newest_reviews_as_limit_says(limit: str, c
     assert f'<a href="{URLS.review_list}">All 160 reviews</a>' in document
 
 
-def test_subjects_select_and_an_unknown_one_and_the_rating_do_not() -> None:
-    massages = [each for each in REVIEWS if "massage-therapy" in each["mentioned_services"]]
+MASSAGES = [each for each in REVIEWS if "massage-therapy" in each["mentioned_services"]]
+
+
+def test_a_service_filters_the_frame_and_is_named_with_its_list() -> None:
     document = frame(mentions_service="MASSAGE therapy")
-    assert shown_ids(document) == ids(massages, 3) != ids(REVIEWS, 3)
+    assert shown_ids(document) == ids(MASSAGES, 3) != ids(REVIEWS, 3)
     assert "Reviews mentioning <bdi>Massage therapy</bdi>, newest first, not chosen by rating." in document
     here = f"{URLS.review_list}?mentions_service=MASSAGE+therapy"
-    assert f'<a href="{here}">All {len(massages)} of them</a>' in document
-    of_okafor = [each for each in massages if "Dr. Tobias Okafor" in each["mentioned_technicians"]]
-    both = frame(mentions_service="massage-therapy", mentions_technician="okafor")
-    assert shown_ids(both) == ids(of_okafor, 3)
-    assert "mentioning <bdi>Dr. Tobias Okafor</bdi>, <bdi>Massage therapy</bdi>, newest" in both
-    everybody = frame(mentions_technician="dr", mentions_service="massage-therapy")
-    assert everybody.partition("mentioning ")[2].partition(", newest")[0].count("<bdi>") == 3
+    assert f'<a href="{here}">All {len(MASSAGES)} of them</a>' in document
+
+
+def test_a_person_and_a_service_filter_the_frame_together() -> None:
+    of_okafor = [each for each in MASSAGES if "Dr. Tobias Okafor" in each["mentioned_technicians"]]
+    document = frame(mentions_service="massage-therapy", mentions_technician="okafor")
+    assert shown_ids(document) == ids(of_okafor, 3)
+    assert "mentioning <bdi>Dr. Tobias Okafor</bdi>, <bdi>Massage therapy</bdi>, newest" in document
+
+
+def test_the_frame_names_at_most_three_subjects() -> None:
+    document = frame(mentions_technician="dr", mentions_service="massage-therapy")
+    assert document.partition("mentioning ")[2].partition(", newest")[0].count("<bdi>") == 3
+
+
+def test_a_service_without_a_label_is_named_by_its_id() -> None:
     review = {"id": "a", "author": "A", "rating": 5, "date": "2026-01-01", "mentioned_services": ["x"]}
-    unlabelled = frame(dataset_of(SMALLEST | {"reviews": [review]}), mentions_service="X")
-    assert "mentioning <bdi>x</bdi>, newest" in unlabelled
-    for odd in ({"mentions_service": "none"}, {"mentions_technician": ","}, {"min_rating": "5"}):
-        assert frame(**odd) == frame()
+    document = frame(dataset_of(SMALLEST | {"reviews": [review]}), mentions_service="X")
+    assert "mentioning <bdi>x</bdi>, newest" in document
+
+
+@pytest.mark.parametrize(
+    "query", [{"mentions_service": "none"}, {"mentions_technician": ","}, {"min_rating": "5"}]
+)
+def test_an_unknown_subject_and_a_rating_do_not_filter_the_frame(query: dict[str, str]) -> None:
+    assert frame(**query) == frame()
 
 
 @pytest.mark.parametrize("theme", [*embed.COLOR_SCHEMES, "", "Dark", "x"])
@@ -134,15 +150,14 @@ def test_a_long_review_is_cut_and_leads_to_the_whole_one() -> None:
 APP = reviewsd.application_of(Settings(data=SAMPLE))
 
 
-def ask(path: str, query: str = "", method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
-    environ: dict[str, Any] = {"REQUEST_METHOD": method, "PATH_INFO": path, "QUERY_STRING": query}
-    environ |= {"HTTP_HOST": "a", "SERVER_PROTOCOL": "HTTP/1.1", "wsgi.input": io.BytesIO()}
-    response = resolved(APP.respond(environ | {f"HTTP_{name}": value for name, value in headers.items()}))
-    return response.status, dict(response.headers), joined(response.body)
+def ask(path: str, query: str = "", method: str = "GET", **headers: str) -> tuple[int, Any, bytes]:
+    fields = {name.replace("_", "-"): value for name, value in headers.items()}
+    response = Client(APP).open(path, method=method, query_string=query, headers=fields)
+    return response.status_code, dict(response.headers), response.data
 
 
 @pytest.mark.parametrize("path", ["/embed", "/badge.svg"])
-def test_both_are_tagged_dated_cacheable_conditional_and_shown_by_any_page(path: str) -> None:
+def test_badge_and_frame_are_cacheable_conditional_and_embeddable(path: str) -> None:
     status, headers, _ = ask(path, "utm_source=x", ACCEPT_ENCODING="gzip")
     kind = "image/svg+xml" if path == "/badge.svg" else "text/html; charset=utf-8"
     assert (status, headers["Content-Type"], headers["Content-Encoding"]) == (200, kind, "gzip")

@@ -187,7 +187,7 @@ def test_unknown_paths_are_404_in_json_for_every_method(service: Address, path: 
      "[v.a]"],
 )  # fmt: skip
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
-def test_a_host_that_is_none_is_one_issue_on_every_path(service: Address, host: str, version: str) -> None:
+def test_an_invalid_host_is_one_issue_on_every_path(service: Address, host: str, version: str) -> None:
     for path in ("/api/reviews/search?limit=x", "/api/reviews/since/x", "/", "/nothing"):
         answer = exchange(service, f"GET {path} HTTP/{version}\r\nHost: {host}\r\n")
         (issue,) = assert_error(answer, 400)["issues"]
@@ -223,20 +223,20 @@ def test_the_list_with_a_slash_leads_to_the_list(service: Address) -> None:
     assert fetch(service, "/reviews/", "POST").status == 405
 
 
-def test_all_that_is_wrong_is_counted(service: Address) -> None:
+def test_every_wrong_parameter_is_counted(service: Address) -> None:
     error = assert_error(search(service, "&".join(f"p{number}=x" for number in range(60))), 400)
     assert error["detail"] == "60 parameters are wrong. See issues."
     assert error["issues"][-1]["message"] == "10 more parameters are unknown"
 
 
-def test_the_server_as_a_whole_says_what_it_takes() -> None:
+def test_options_of_the_whole_server_lists_its_methods() -> None:
     with daemon() as service:
         answer = exchange(service, "OPTIONS * HTTP/1.1\r\nHost: a\r\n")
         assert (answer.status, answer.headers["allow"]) == (204, "GET, HEAD, POST, OPTIONS")
         assert exchange(service, "GET * HTTP/1.1\r\nHost: a\r\n").status in (400, 405)
 
 
-def test_http_1_0_may_do_without_a_host(service: Address) -> None:
+def test_a_request_of_http_1_0_needs_no_host(service: Address) -> None:
     assert exchange(service, "GET /healthz HTTP/1.0\r\n").status == 200
 
 
@@ -247,7 +247,7 @@ def search(service: Address, query: str) -> Response:
     return fetch(service, "/api/reviews/search?" + query)
 
 
-def test_plus_and_percent_mean_what_forms_make_of_them(service: Address) -> None:
+def test_queries_are_decoded_as_forms_are(service: Address) -> None:
     spellings = ["query=lower+back", "query=lower%20back", "%71uery=lower%20%62ack", "&&query=lower+back&"]
     assert len({search(service, spelling).body for spelling in spellings}) == 1
 

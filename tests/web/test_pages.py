@@ -42,7 +42,7 @@ SAMPLE = dataset_of(REVIEWS_FILE, INSIGHTS_FILE)
 
 
 class Read(HTMLParser):
-    """What a strict reader finds in a page; every element has to be closed where it belongs."""
+    """A page parsed strictly: each element must be closed in the right place."""
 
     def __init__(self, page: str):
         super().__init__()
@@ -285,7 +285,7 @@ COUNTED = re.compile(  # a bar of stars, a year, a row of people or services: th
 
 
 @pytest.mark.parametrize(("name", "least"), [("sample", 23), ("german", 20), ("bare", 5)])
-def test_what_is_counted_leads_to_what_is_counted(name: str, least: int) -> None:
+def test_every_count_links_to_a_list_of_so_many_reviews(name: str, least: int) -> None:
     dataset = dataset_of(*DATA_SETS[name]())
     counted = [
         (dict(parse_qsl(html.unescape(query))), int("".join(counts).replace(",", "")))
@@ -483,7 +483,7 @@ def test_the_form_offers_names_of_at_most_200_characters() -> None:
     assert re.search('<option value="no_label"[^>]*>no_label</option>', form)
 
 
-def test_where_nothing_matches_every_way_on_finds_what_it_says() -> None:
+def test_every_suggestion_of_an_empty_list_finds_its_count() -> None:
     asked = {"query": "massage zzz neck neck \u0301", "min_rating": 4, "since": "2024-01-01"}
     document = list_page(SAMPLE, **asked)
     ways = re.findall(r'<li><a href="[^"]*\?([^"#]*)#results">(\d+) reviews?</a> (\w+)', document)
@@ -495,7 +495,7 @@ def test_where_nothing_matches_every_way_on_finds_what_it_says() -> None:
     assert "Similar searches" not in list_page(SAMPLE, query="zzz yyy", source="nowhere")
 
 
-def test_more_than_eight_words_are_not_looked_for_which_is_said() -> None:
+def test_a_page_says_that_only_eight_words_are_searched() -> None:
     eight = "a b c d e f g h"
     assert "first 8 words" not in list_page(SAMPLE, query=eight)
     assert "Only the first 8 words were searched for." in list_page(SAMPLE, query=f"{eight} zzz")
@@ -573,7 +573,7 @@ def test_robots_may_read_everything_but_what_answers_posts() -> None:
     assert re.findall("Disallow: (.*)", below) == ["/shop/mcp", "/shop/api/websub/hub"]
 
 
-def test_a_hub_that_is_turned_off_is_not_spoken_of() -> None:
+def test_pages_do_not_mention_a_hub_that_is_turned_off() -> None:
     quiet = replace(URLS, hub="")
     texts = (pages.html_page(TEMPLATES, SAMPLE, quiet), pages.llms_text(TEMPLATES, SAMPLE, quiet))
     assert not any(re.search(rb"websub|hub\.", text) for text in (*texts, pages.robots_text(quiet)))

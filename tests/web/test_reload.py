@@ -1,4 +1,4 @@
-"""Changing the data while the service runs: what is loaded when, and what its callers see meanwhile.
+"""The service reloads changed data files; callers see the old data until the new data are complete.
 
 Looking - Polling - Serving - Other servers
 """
@@ -18,6 +18,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from servers import wait_for
 from services import Address, daemon, fetch, under_waitress
 from werkzeug.test import Client
 
@@ -37,7 +38,7 @@ def document(*ids: str) -> dict[str, Any]:
 
 
 def replace(directory: Path, content: Any, name: str = "reviews.json") -> None:
-    """Put a new file in the place of the old one, as a careful operator does."""
+    """Replace a file atomically, as a careful operator does."""
     new = directory / "new"
     new.write_text(content if isinstance(content, str) else json.dumps(content))
     new.replace(directory / name)
@@ -48,7 +49,7 @@ def replace(directory: Path, content: Any, name: str = "reviews.json") -> None:
 
 @pytest.fixture
 def told() -> list[str]:
-    """What the service manager is told."""
+    """The notifications that the service manager gets."""
     return []
 
 
@@ -78,35 +79,41 @@ def served(reloader: Reloader) -> list[str]:
     return list(reloader.snapshot.dataset.reviews_by_id)
 
 
-def test_files_are_read_again_when_they_changed_or_after_a_hangup(
-    reloader: Reloader, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO")
+def test_unchanged_files_are_read_again_only_after_a_hangup(reloader: Reloader) -> None:
     before = reloader.snapshot
     reloader.poll()
     assert reloader.snapshot is before
     reloader.poll(forced=True)
     assert reloader.snapshot is not before
     assert reloader.snapshot.fixed == before.fixed
-    assert gc.isenabled()
-    replace(reloader.directory, document("a", "b"))
+
+
+DATA = "/reviews.json, /insights.json, /api/feed.json, /feed.xml"
+OTHERS = "/, /llms.txt, /sitemap.xml, /badge.svg"
+UNVERIFIED = document() | {"reviews": [{"id": "d", "verified": False, **REVIEW}]}
+
+
+@pytest.mark.parametrize(
+    ("reviews", "insights", "logged"),
+    [
+        (document("a"), None, ["reloaded 1 review of X; changed: nothing"]),
+        (document("a", "b"), None, [f"reloaded 2 reviews of X; changed: {DATA}, {OTHERS}"]),
+        (UNVERIFIED, {"per_review": {"100 %s": {}}}, [
+            "insights.json names 1 review(s) that are not served: 100 %s",
+            "insights.json seems to belong to other reviews: most ids in it are not served",
+            f"reloaded 0 reviews of X, 1 unverified left out; changed: {DATA}, {OTHERS}",
+        ]),
+    ],
+)  # fmt: skip
+def test_a_reload_logs_its_warnings_and_the_paths_whose_content_changed(
+    reloader: Reloader, caplog: pytest.LogCaptureFixture, reviews: Any, insights: Any, logged: list[str]
+) -> None:
+    caplog.set_level("INFO")
+    replace(reloader.directory, reviews)
+    if insights:
+        replace(reloader.directory, insights, "insights.json")
     reloader.poll()
-    assert served(reloader) == ["b", "a"]
-    unverified = {"id": "d", "verified": False, **REVIEW}
-    replace(reloader.directory, document() | {"reviews": [unverified]})
-    replace(reloader.directory, {"per_review": {"100 %s": {}}}, "insights.json")
-    reloader.poll()
-    data, other = (
-        "/reviews.json, /insights.json, /api/feed.json, /feed.xml",
-        "/, /llms.txt, /sitemap.xml, /badge.svg",
-    )
-    assert caplog.messages == [
-        "reloaded 1 review of X; changed: nothing",
-        f"reloaded 2 reviews of X; changed: {data}, {other}",
-        "insights.json names 1 review(s) that are not served: 100 %s",
-        "insights.json seems to belong to other reviews: most ids in it are not served",
-        f"reloaded 0 reviews of X, 1 unverified left out; changed: {data}, {other}",
-    ]
+    assert caplog.messages == logged
 
 
 def test_memory_is_returned_once_the_previous_data_are_no_longer_served(reloader: Reloader) -> None:
@@ -129,6 +136,7 @@ def test_the_garbage_collector_stops_no_thread_during_a_load(reloader: Reloader)
     reloader.program = reloader.program._replace(policies=policies)
     reloader.poll(forced=True)
     assert set(collects) == {False}
+    assert gc.isenabled(), "after the load"
 
 
 def test_bad_data_are_logged_once_and_the_next_good_data_are_served(
@@ -152,7 +160,7 @@ def test_bad_data_are_logged_once_and_the_next_good_data_are_served(
     assert served(reloader) == ["c"]
 
 
-def test_moments_are_told_in_utc_wherever_the_service_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_moments_are_formatted_in_utc_in_any_time_zone(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as elsewhere:
         elsewhere.setenv("TZ", "Asia/Tokyo")
         time.tzset()
@@ -274,7 +282,7 @@ def test_a_file_that_stays_absent_makes_the_service_stale(reloader: Reloader, st
     assert served(reloader) == ["b"]
 
 
-def test_moments_of_absence_do_not_add_up(reloader: Reloader) -> None:
+def test_short_absences_of_a_file_do_not_add_up(reloader: Reloader) -> None:
     away = reloader.directory.with_name("away")
     for _ in range(4):
         reloader.directory.rename(away)
@@ -327,13 +335,6 @@ def health(service: Address) -> dict[str, Any]:
     return document
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Until `condition` holds; fails when it does not within a time that no machine needs."""
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-
-
 @pytest.mark.slow
 def test_under_load_no_request_fails_and_no_answer_is_mixed(tmp_path: Path) -> None:
     """Each state of the data has one id, one insight count: an answer may hold only one state's."""
@@ -356,7 +357,7 @@ def test_under_load_no_request_fails_and_no_answer_is_mixed(tmp_path: Path) -> N
         for state in range(1, 6):
             digest = health(service)["digests"]["/reviews.json"]
             replace(tmp_path, document(f"s{state}"))
-            wait_for(lambda seen=digest: health(service)["digests"]["/reviews.json"] != seen)  # type: ignore[misc]
+            wait_for("reload", lambda seen=digest: health(service)["digests"]["/reviews.json"] != seen)  # type: ignore[misc]
         over.set()
         for reader in readers:
             reader.join()

@@ -1,4 +1,4 @@
-"""Representations: what is sent in which coding, and when nothing needs to be sent.
+"""Representations: which coding and type is sent, and when 304 is enough.
 
 That servers pass these headers on is in `test_http.py`.
 
@@ -51,7 +51,7 @@ def test_a_body_of_any_size_is_packed_whole_and_without_a_time(size: int, level:
     assert coding.body[4:8] == bytes(4), "MTIME (RFC 1952, section 2.3.1) is not known"
 
 
-def test_what_a_coding_would_not_make_smaller_has_none() -> None:
+def test_content_that_gzip_does_not_shrink_is_sent_plain() -> None:
     assert represent(BODY[:1023], "a/b", 1).gzip is None
     assert represent(BODY, "a/b", 1, gzip_level=None).gzip is None
     assert represent(BODY, "a/b", 1) == represent(BODY, "a/b", 1, gzip_level=6)

@@ -1,4 +1,4 @@
-"""A snapshot: files as they were at one moment, content that keeps its date, a bounded memory of answers.
+"""A snapshot reads consistent files, keeps the date of unchanged content, and caches within a bound.
 
 Files - Last-Modified - Cache
 """
@@ -50,7 +50,7 @@ def test_a_file_that_is_absent_is_a_fault_but_insights_may_be_absent(tmp_path: P
 
 
 @pytest.mark.parametrize("name", ["reviews.json", "insights.json"])
-def test_what_is_no_regular_file_is_a_fault(tmp_path: Path, name: str) -> None:
+def test_an_irregular_file_is_a_fault(tmp_path: Path, name: str) -> None:
     path = write(tmp_path) / name
     path.unlink(missing_ok=True)
     path.symlink_to("/dev/zero")
@@ -106,7 +106,7 @@ FROM_NEITHER = ("directory", "/robots.txt", "/favicon.ico")
 
 
 @pytest.mark.parametrize(("reviews", "insights", "program"), [(30, 20, 0), (20, 30, 10), (10, 20, 30)])
-def test_content_is_as_old_as_what_it_is_made_of(reviews: int, insights: int, program: int) -> None:
+def test_content_has_the_date_of_the_newest_file_behind_it(reviews: int, insights: int, program: int) -> None:
     assert dates(built(ONE, reviews, insights=(insights, {}), program=program)) == {
         **dict.fromkeys(FROM_BOTH, 30),
         **dict.fromkeys(FROM_REVIEWS, max(reviews, program)),
@@ -123,12 +123,12 @@ def test_counted_insights_are_as_new_as_the_reviews_or_the_removal(reviews: int,
     assert later.fixed[FROM_INSIGHTS].last_modified == 50
 
 
-def test_whole_seconds_count_and_none_of_them_in_the_future() -> None:
+def test_a_date_is_in_whole_seconds_and_never_in_the_future() -> None:
     assert dates(built(ONE, 1000.9))["/reviews.json"] == 1000
     assert dates(built(ONE, NOW + 5000))["/reviews.json"] == NOW
 
 
-def test_what_did_not_change_keeps_its_tag_and_its_date() -> None:
+def test_unchanged_content_keeps_its_tag_and_date() -> None:
     before = built(ONE, 1000)
     after = built(ONE, 2000, before)
     assert after.fixed == before.fixed
@@ -173,7 +173,7 @@ def test_an_answer_is_made_once_and_kept_under_its_path_query_and_coding() -> No
 
 
 def kept(most_bytes: int, answer: Any) -> list[list[int]]:
-    """Which answers are kept after each of four of one size."""
+    """The numbers of the cached responses, after each of four responses of one size was cached."""
     cache, found = RepresentationCache(most_bytes), []
     keys = [("/", f"q={number}", False) for number in range(4)]
     for key in keys:

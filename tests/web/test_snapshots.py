@@ -1,4 +1,4 @@
-"""What people and programs read of five data sets, as files to be looked at and compared.
+"""Pages, feeds and texts of five data sets are equal to the reviewed files in `snapshots/`.
 
 `pytest tests/web/test_snapshots.py --write-snapshots` writes the files in `snapshots/`; the diff is to be
 reviewed. Style sheets are left out, since they are files already. Documents of one line become several.
