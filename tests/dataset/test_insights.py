@@ -393,10 +393,7 @@ LISTS = st.fixed_dictionaries(
 )
 
 
-@given(
-    stars=st.lists(st.integers(1, 5), min_size=1, max_size=5),
-    data=st.data(),
-)
+@given(stars=st.lists(st.integers(1, 5), min_size=1, max_size=5), data=st.data())
 def test_figures_of_annotations_are_their_plain_definition(stars: list[int], data: st.DataObject) -> None:
     reviews = rated(*stars, text="Hana")
     by_model, by_hand = (data.draw(st.lists(LISTS, min_size=len(stars), max_size=len(stars))) for _ in "ab")
