@@ -111,9 +111,7 @@ def parts_of(schema: Object) -> Iterator[Object]:
 
 
 @every_tool
-def test_an_output_schema_has_only_plain_keywords_for_every_part(
-    tool: Object,
-) -> None:
+def test_an_output_schema_has_only_plain_keywords_for_every_part(tool: Object) -> None:
     schema = tool["outputSchema"]
     Draft202012Validator.check_schema(schema)
     optional = {"search_reviews": {"hints"}, "get_recent_reviews": {"hints"}, "get_faq": {"hints"}}
