@@ -82,6 +82,9 @@ def occurrences(text: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
 
     Spans that touch or overlap are joined.
     """
+    if text.isascii():
+        yield from _occurrences_in_piece(text, words)
+        return
     for piece in re.finditer(r"\S+", text):
         loose = loosely(piece[0])
         if any(word in loose for word in words):
@@ -90,7 +93,10 @@ def occurrences(text: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def _occurrences_in_piece(piece: str, words: Sequence[str]) -> list[tuple[int, int]]:
-    """The `occurrences` in a text without spaces, which is folded by character to keep the positions."""
+    """The `occurrences` in a text in ASCII or without spaces.
+
+    Other text is folded by character, to keep the positions.
+    """
     starts: Sequence[int]  # of the character of `piece` that each character of `loose` comes from
     ends: Sequence[int]
     loose, starts, ends = piece.lower(), range(len(piece)), range(1, len(piece) + 1)
