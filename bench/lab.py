@@ -9,8 +9,8 @@ from typing import NamedTuple
 import make_data
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
-from servers import HOST, PORTS, Server, daemon_server
-from services import ROOT, SAMPLE
+from servers import HOST, Server, daemon_server
+from services import ROOT, SAMPLE, free_port
 
 BENCH = ROOT / "bench"
 PEERS_REQUIREMENTS = ("fastapi==0.165.0", "uvicorn[standard]==0.54.0", "mcp==2.3.0")
@@ -48,7 +48,7 @@ class Lab(NamedTuple):
 
     def peer(self, application: str, data: Path) -> Server:
         """An application of peers.py under one worker of uvicorn, in an environment made on first use."""
-        python, port = self.cache / "venv-peers" / "bin" / "python", next(PORTS)
+        python, port = self.cache / "venv-peers" / "bin" / "python", free_port()
         if not python.exists():
             subprocess.run([sys.executable, "-m", "venv", str(python.parents[1])], check=True)
         subprocess.run([str(python), "-m", "pip", "install", "--quiet", *PEERS_REQUIREMENTS], check=True)
@@ -58,6 +58,6 @@ class Lab(NamedTuple):
 
     def nginx(self, files: Path) -> Server:
         """One process of nginx, which serves the directory `files`."""
-        port, path = next(PORTS), self.scratch / "nginx.conf"
+        port, path = free_port(), self.scratch / "nginx.conf"
         path.write_text(NGINX_CONFIGURATION.format(host=HOST, port=port, files=files))
         return Server("nginx", ["nginx", "-p", str(self.scratch), "-c", str(path)], port, self.scratch)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import trustme
 from servers import wait_for
-from services import ROOT, SAMPLE, Address, daemon
+from services import ROOT, SAMPLE, Address, daemon, free_port
 from tools import program
 
 JSON_TYPE = {"content_type": "application/json", "accept": "application/json, text/event-stream"}
@@ -150,7 +150,7 @@ def running_proxy(
     if len(ports) == 2:
         text = with_second_instance(directory, installed, text)
     behind = {f"127.0.0.1:{8080 + number}": f"127.0.0.1:{port}" for number, port in enumerate(ports)}
-    secure, plain = free_ports(2)
+    secure, plain = free_port(), free_port()
     command = COMMANDS[name](directory, replace_all(text, behind), host, secure, plain)
     with ExitStack() as cleanup:
         log = cleanup.enter_context((directory / "log").open("wb"))
@@ -159,13 +159,6 @@ def running_proxy(
         cleanup.callback(process.terminate)
         wait_for("proxy", lambda: listens(host.strip("[]"), secure))
         yield Proxy("localhost" if name == "caddy" else host.strip("[]"), secure, context, directory)
-
-
-def free_ports(count: int) -> list[int]:
-    """Free ports."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [each.getsockname()[1] for each in sockets]
 
 
 def listens(host: str, port: int) -> bool:
@@ -183,7 +176,7 @@ class Instance:
     """A daemon behind the proxy, on the same port after each start."""
 
     def __init__(self, *arguments: str, data: Path = SAMPLE):
-        self.port = free_ports(1)[0]
+        self.port = free_port()
         self._arguments, self._data, self._running = arguments, data, ExitStack()
 
     def start(self) -> Address:

@@ -4,7 +4,6 @@ They are known by their command lines, HTTP, signals and /proc.
 """
 
 import http.client
-import itertools
 import os
 import subprocess
 import sys
@@ -13,10 +12,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
-from services import ROOT, fetch
+from services import ROOT, fetch, free_port
 
 HOST = "127.0.0.1"
-PORTS = itertools.count(10_000 + os.getpid() % 20_000)  # below those of outgoing connections (ip(7))
 ENVIRONMENT = {"PATH": f"{os.environ['PATH']}:/usr/sbin"}  # nginx is in /usr/sbin
 SMALL_SEARCH = "/api/reviews/search?limit=1"
 
@@ -93,7 +91,7 @@ def memory_mb(pid: int, field: str = "VmRSS") -> float:
 
 def daemon_server(data: Path, state: Path, *flags: str, port: int = 0, checkout: Path = ROOT) -> Server:
     """The daemon of a checkout, which reloads only after SIGHUP; its state is below `state`, by its port."""
-    port = port or next(PORTS)
+    port = port or free_port()
     command = [sys.executable, str(checkout / "reviewsd.py"), f"--port={port}", f"--data={data}"]
     command += [f"--state-dir={state / f'state-{port}'}", "--reload-interval=86400", *flags]
     return Server("reviewsd", command, port, state)

@@ -4,9 +4,11 @@ All are context managers that yield the address of a running service and leave n
 """
 
 import http.client
+import itertools
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -25,6 +27,8 @@ from reviewslib.process.settings import Settings
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLE = ROOT / "data"
 STOP_SECONDS = 30
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+_PORTS = itertools.count(10_000 + WORKER * 2_000)  # below those of outgoing connections (ip(7))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,14 @@ class Response:
     headers: Mapping[str, str]
     body: bytes
     seconds: float = 0  # from sending the request to having read the response
+
+
+def free_port() -> int:
+    """A port for a program that binds it later, which no outgoing connection and no other worker takes."""
+    while True:
+        port = next(_PORTS)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def fetch(

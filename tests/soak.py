@@ -34,8 +34,8 @@ from urllib.parse import urlencode
 
 from attack_lab import WHOLE_CALL, WHOLE_GET, connections
 from proxy_lab import JSON_TYPE
-from servers import PORTS, LabError, Server, daemon_server, memory_mb, wait_for
-from services import SAMPLE, fetch
+from servers import LabError, Server, daemon_server, memory_mb, wait_for
+from services import SAMPLE, fetch, free_port
 from subscribers import Subscribers
 
 TOPICS = ("/feed.xml", "/api/feed.json", "/reviews.json")
@@ -81,7 +81,7 @@ class Soak:
         self.unexpected: list[str] = []
         self.events: Counter[str] = Counter()
         self.longest_stop_seconds = 0.0
-        self._subscribers, self.port, self._ends = subscribers, next(PORTS), 0
+        self._subscribers, self.port, self._ends = subscribers, free_port(), 0
         self._scratch = scratch
         self._data = Path(shutil.copytree(SAMPLE, scratch / "data"))
         self._content = (self._data / "reviews.json").read_bytes()

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from servers import HOST, PORTS, Server, wait_for
-from services import fetch
+from servers import HOST, Server, wait_for
+from services import fetch, free_port
 
 HOSTS = 50  # the hub bounds what it does for one of them
 BATCH = 500  # requests at once; the hub lets 1,000 wait, and 50 of a host
@@ -38,7 +38,7 @@ class Subscribers:
         self.newest: dict[str, bytes] = {}
         self.events: Counter[str] = Counter()
         self._refused: set[str] = set()  # paths of flaky callbacks that take the next delivery
-        self._port, self._listening = next(PORTS), threading.Event()
+        self._port, self._listening = free_port(), threading.Event()
         names = "subjectAltName=" + ",".join(f"IP:{host}" for host in self._hosts)
         options = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=bench -addext"
         command = ["openssl", *options.split(), names, "-out", str(certificate), "-keyout", str(key)]

@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import sqlite3
 import ssl
 import subprocess
@@ -26,7 +25,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 from hub_lab import FORM, Lab, agree, answer, hang, listed, open_lab
-from services import ROOT, SAMPLE, Address, Response, daemon, daemon_command, fetch
+from services import ROOT, SAMPLE, Address, Response, daemon, daemon_command, fetch, free_port
 
 from reviewslib.websub.store import STORE_FILE_NAME, Store
 
@@ -246,8 +245,7 @@ def example(
     program.write_text(
         text.replace("WAIT_SECONDS = 60.0", f"WAIT_SECONDS = {wait_seconds}"), encoding="utf-8"
     )
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        callback = f"https://localhost:{free.getsockname()[1]}/websub"
+    callback = f"https://localhost:{free_port()}/websub"
     command = [sys.executable, str(program), topic, callback, str(certificate)]
     with subprocess.Popen(command, stdout=PIPE, stderr=STDOUT, text=True) as child:
         try:

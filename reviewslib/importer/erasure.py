@@ -126,7 +126,7 @@ def forget_review(
     author = reviews[id]["author"]
     remark = f"many customers are called {author}: tables are not searched for this review by name and day"
     lines = [*lasting_digests(entries.get(id) or entry_of(reviews[id]), author), digest("forgotten", id)]
-    return lines, [remark] * is_shared(author)
+    return lines, [remark] if is_shared(author) else []
 
 
 def forget_author(reviews: Reviews, entries: Entries, name: str) -> tuple[list[str], list[str]]:

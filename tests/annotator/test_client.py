@@ -1,12 +1,12 @@
 """The client accepts what servers of the protocol send, and names the reason when it stops."""
 
-import socket
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
 
 import pytest
 from model_server import ModelServer, completion, fault, model_server
+from services import free_port
 
 from reviewslib.annotator.client import Client, Stopped, key_for, request_url
 from reviewslib.annotator.prompts import BadAnswer, annotation_prompt
@@ -101,8 +101,7 @@ def test_an_unusable_answer_has_a_reason(response: Any, reason: str) -> None:
 
 
 def test_an_absent_or_hanging_server_is_an_error_with_its_url() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     with pytest.raises(Stopped, match=f"no server answers at http://127.0.0.1:{port}/v1/chat/completions: "):
         Client(f"http://127.0.0.1:{port}/v1/", "m", "", 60).ask(PROMPT)
     with model_server() as server, pytest.raises(Stopped, match=r"no answer within 0\.1 s"):

@@ -31,7 +31,7 @@ from hub_lab import (
     left_alone,
     open_lab,
 )
-from services import ROOT
+from services import ROOT, free_port
 from tools import NAMESPACE, needs
 
 from reviewslib.websub import callbacks
@@ -261,8 +261,7 @@ def test_without_a_route_silence_is_our_own_fault(lab: Lab, code: int, is_online
 
 def test_any_status_and_a_refused_connection_are_signs_of_life(lab: Lab) -> None:
     lab.on("POST", "/cb", answer(500))
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        refusing = f"https://s.lab.example:{server.getsockname()[1]}/"
+    refusing = f"https://s.lab.example:{free_port()}/"
     assert client(lab).send(post(lab.url("/cb"))).is_sign_of_life
     assert client(lab).send(post(refusing)) == CallbackResponse(None, "connection refused", is_refused=True)
     assert CallbackResponse(None, "connection refused", is_refused=True).is_sign_of_life
