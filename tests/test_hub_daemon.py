@@ -152,6 +152,7 @@ def test_the_same_bytes_are_no_news(lab: Lab, data: Path, tmp_path: Path) -> Non
 # ---- Interruptions ----
 
 
+@pytest.mark.slow
 def test_a_change_while_the_service_was_down_is_delivered(lab: Lab, data: Path, tmp_path: Path) -> None:
     with running(lab, data, tmp_path / "state") as service:
         subscribe(lab, service, tmp_path / "state")
@@ -169,6 +170,7 @@ def killed(lab: Lab, data: Path, state: Path, port: int = 0) -> Iterator[Address
         os.kill(service.pid, signal.SIGKILL)  # its status is not the 0 that `daemon` wants
 
 
+@pytest.mark.slow
 def test_a_killed_service_goes_on_where_it_was(lab: Lab, data: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
     lab.on("GET", "/cb", hang, agree)
@@ -187,6 +189,7 @@ def test_a_killed_service_goes_on_where_it_was(lab: Lab, data: Path, tmp_path: P
     assert len(lab.gets()) == 2
 
 
+@pytest.mark.slow
 def test_a_callback_that_hangs_does_not_delay_the_end(lab: Lab, data: Path, tmp_path: Path) -> None:
     let_go: list[bool] = []
     lab.on("POST", "/cb", lambda exchange: let_go.append(exchange.server.released.wait()))
@@ -197,6 +200,7 @@ def test_a_callback_that_hangs_does_not_delay_the_end(lab: Lab, data: Path, tmp_
     assert not let_go
 
 
+@pytest.mark.slow
 def test_a_store_that_comes_late_or_goes_away_loses_nothing(lab: Lab, data: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
     state.mkdir()
@@ -342,6 +346,7 @@ class FakeHub(BaseHTTPRequestHandler):
         pass
 
 
+@pytest.mark.slow
 def test_the_example_waits_for_a_hub_that_is_busy_or_away(lab: Lab, tmp_path: Path) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), FakeHub) as fake:
         fake.asked_at, fake.refused = [], []
@@ -393,6 +398,7 @@ def test_the_operator_sees_hosts_and_states_and_never_callbacks(lab: Lab, data: 
         assert secret not in shown
 
 
+@pytest.mark.slow
 def test_a_subscriber_that_the_operator_removes_gets_a_notice(lab: Lab, data: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
 

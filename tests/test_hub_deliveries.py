@@ -525,6 +525,7 @@ def test_nothing_is_sent_while_the_store_is_locked(bench: Bench) -> None:
     assert bench.contents == ["two"]
 
 
+@pytest.mark.slow
 def test_a_result_waits_for_a_locked_store_without_a_repetition(bench: Bench) -> None:
     def lock(_: CallbackRequest) -> CallbackResponse:
         other = sqlite3.connect(bench.settings.state_dir / STORE_FILE_NAME, check_same_thread=False)

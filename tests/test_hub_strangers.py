@@ -72,6 +72,7 @@ def test_a_domain_without_a_name_server_delays_no_newcomer(lab: Lab, tmp_path: P
         lab.wait(settled(subject, active=1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("domains", [20, 25])
 def test_a_thousand_black_holes_leave_room_and_turns_for_newcomers(
     lab: Lab, tmp_path: Path, domains: int
@@ -115,6 +116,7 @@ def subscribe_all(lab: Lab, subject: Any, urls: list[str]) -> None:
         lab.wait(settled(subject, active=min(len(urls), start + 40)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("domains", [1, 20])
 @pytest.mark.parametrize("addresses", [1, 200])
 def test_slow_callbacks_delay_a_quick_one_by_one_exchange(
@@ -180,6 +182,7 @@ def subscriptions(state_dir: Path) -> list[Row]:
 # ---- Cost ----
 
 
+@pytest.mark.slow
 def test_an_idle_hub_reads_its_store_once_a_second(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

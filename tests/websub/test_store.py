@@ -337,6 +337,7 @@ def full(_: Path) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("trouble", "reason"),
     [(held, "another hub uses this directory"), (locked, "locked")],
@@ -362,6 +363,7 @@ def test_a_store_that_comes_late_is_opened(
         put(store, requested(subscriber()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trouble", [locked, full, away])
 def test_a_failing_store_reports_trouble_until_it_works(
     tmp_path: Path,
