@@ -1,15 +1,15 @@
 """A WebSub hub (W3C Recommendation of 2018-01-23, "REC" below) for topics that this process publishes itself.
 
-A subscriber sends a form by POST. The hub verifies the request with a challenge to the callback, and from
-then on delivers every new content of the topic, whole. There is no delivery queue: a subscription is a row
-with the digest of the content that the callback has, and is due while the topic has another digest. Therefore
-a crash loses nothing, several changes during a slow delivery become one, and content is repeated only when
-the hub does not know whether it arrived.
+A subscriber sends a form by POST. The hub verifies the request with a challenge to the callback. From then on
+it delivers the full content of the topic after each change. There is no delivery queue: a subscription is a
+row with the digest of the content that the callback has, and is due while the topic has another digest.
+Therefore a crash loses nothing, several changes during a slow delivery become one, and content is repeated
+only when the hub does not know whether it arrived.
 
-A *stranger* is a callback that has not confirmed a subscription yet. Anybody can name one.
+A *stranger* is a callback that has not confirmed a subscription yet. Anybody can send a request for one.
 
-This module must not know the content of a topic or how it is made (topics arrive as values), nor the HTTP
-server that carries its answers. A callback's URL may be a secret: the log names its host only.
+This module must not know how the content of a topic is made (topics arrive as values), nor the HTTP server
+that carries its answers. A callback's URL may be a secret: the log names only its host.
 
 Everything above *Hub* is pure: it has no socket, file, thread or clock; time is an argument.
 All moments (`now`, `..._at`) are seconds since the epoch, all durations seconds.
@@ -48,8 +48,8 @@ from reviewslib.websub.values import (
     read_subscription_request,
 )
 
-MAX_FAILURES = 3  # in a row: of deliveries they remove a subscription, of verifications a request
-RETRY_JITTER = 0.2  # a retry is up to this share later, so that failures with one cause spread out
+MAX_FAILURES = 3  # in a row; failed deliveries then remove a subscription, failed verifications a request
+RETRY_JITTER = 0.2  # a delay grows by up to this share, so that callbacks that failed together spread out
 MAX_RETRY_AFTER_SECONDS = 3600.0
 OWN_FAULT_SECONDS = 60.0  # the delay after a fault of this machine
 QUOTA_SHARE = 10  # a network and a domain may each have a tenth of the subscriptions
@@ -57,11 +57,11 @@ QUOTA_SHARE = 10  # a network and a domain may each have a tenth of the subscrip
 STRANGER_SECONDS, SUBSCRIBER_SECONDS = 120.0, 3600.0  # how long a request without an answer is retried
 MAX_RENEWALS = 50  # per minute, subscriber and mode
 MAX_STRANGER_CONNECTIONS = 50  # per minute and network, for requests of strangers
-NO_WORKER_SECONDS = 1.0  # the delay of an exchange whose network has no worker to spare
-RATE_LIMITED_SECONDS = 20.0  # the delay of an exchange whose network has no connection left
+NO_WORKER_SECONDS = 1.0  # the delay of an exchange whose network has no free worker
+RATE_LIMITED_SECONDS = 20.0  # the delay of an exchange whose network has used up its connections
 
 POLL_SECONDS = 1.0  # how often the hub looks for retries, and a worker tries a busy store again
-LOOKING_SHARE = 0.1  # the largest share of the time that is spent on reading what is due
+LOOKING_SHARE = 0.1  # the largest share of the scheduler's time that reading the due rows may take
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ log = logging.getLogger(__name__)
 # ---- Transitions: what may happen to a subscription, and what follows --------------------------------------
 #
 # An accepted request replaces an earlier one of its mode and changes nothing else until it is verified (REC
-# 5.1). Requests of both modes wait side by side, since a stranger may send either.
+# 5.1). It leaves a request of the other mode in place, since anybody may have sent either.
 
 
 class Transition(NamedTuple):
@@ -117,9 +117,9 @@ def apply_verification(
     newer = {mode: row.at_network(response.network) for mode, row in newer.items()}
     request = request.at_network(response.network)
     if not subscription:
-        if full := exhausted_quota(usage, max_subscriptions):
-            notice = denial(request.subscriber, f"there are too many {full}", sent_at)
-            return Transition({**newer, "denied": notice}, f"{line}, denied: too many {full}")
+        if quota := exhausted_quota(usage, max_subscriptions):
+            notice = denial(request.subscriber, f"there are too many {quota}", sent_at)
+            return Transition({**newer, "denied": notice}, f"{line}, denied: too many {quota}")
         subscription = request._replace(id=None, mode="active", since=sent_at, due_at=sent_at, failures=0)
         subscription = subscription._replace(turn=usage.of_domain, took=response.seconds)
     renewed = subscription._replace(
@@ -134,9 +134,9 @@ def apply_verification(
 def next_attempt(
     request: Row, is_own_fault: bool, sent_at: float, retry_delays: Sequence[float]
 ) -> Row | None:
-    """The request as it waits for its next attempt after one without an answer; None after the last.
+    """The request with the time of its next attempt, after an attempt without an answer; None after the last.
 
-    During our own outage only confirmed subscribers are retried.
+    A fault of this machine does not count as a failure of a confirmed subscriber.
     """
     is_excused, delay_seconds = is_own_fault and not request.is_of_stranger, own_fault_seconds(retry_delays)
     failures = request.failures if is_excused else request.failures + 1
@@ -174,18 +174,18 @@ def apply_delivery(
         delivered = attempted._replace(digest=digest, failures=0, due_at=now)
         return Transition({**rows, "active": delivered}, f"{content} delivered: {response.outcome}")
     if response.status == 410:
-        line = f"{content} gone, removed: {response.outcome}"
+        line = f"{content} refused, removed: {response.outcome}"
         return Transition(without(rows, "active"), line, logging.WARNING)
 
     failures = current.failures + 1
     line = f"delivery failed, {failures} of {MAX_FAILURES}"
     if failures == MAX_FAILURES:
-        # REC 7 keeps the subscription until its lease ends, but REC 5.2 permits to deny it at any time. A
-        # request to subscribe that waits replaces the notice: its verification says enough.
+        # REC 7 keeps the subscription until its lease ends, but REC 5.2 permits denying it at any time. No
+        # notice is needed if a request to subscribe waits: its verification reaches the callback.
         reason = f"{MAX_FAILURES} deliveries in a row failed; subscribe again to resume"
         waiting = {mode: row for mode, row in rows.items() if mode == "subscribe"}
-        removed = waiting or {"denied": denial(current.subscriber, reason, now)}
-        return Transition(removed, f"{line}, removed: {response.outcome}", logging.WARNING)
+        remaining = waiting or {"denied": denial(current.subscriber, reason, now)}
+        return Transition(remaining, f"{line}, removed: {response.outcome}", logging.WARNING)
     delay_seconds = retry_delays[current.failures] * (1 + RETRY_JITTER * jitter)
     due_at = now + max(delay_seconds, retry_after_seconds(response, now))
     failed = attempted._replace(failures=failures, due_at=due_at)
@@ -197,7 +197,7 @@ def without(rows: Rows, mode: str) -> Rows:
 
 
 def updated(rows: Rows, row: Row) -> Rows:
-    """The rows with another version of a row, if that still exists."""
+    """The rows with `row` in place of its earlier version; unchanged if that is gone."""
     current = rows.get(row.mode)
     return {**rows, row.mode: row} if current and current.id == row.id else rows
 
@@ -244,8 +244,8 @@ def verification(request: Row, challenge: str, timeout_seconds: float) -> Callba
         parameters["hub.lease_seconds"] = str(request.lease_seconds)
     # REC 5.1.1: the callback's own query stays exactly as it is.
     callback = request.subscriber.callback
-    joint = "?" if "?" not in callback else "" if callback.endswith(("?", "&")) else "&"
-    url = callback + joint + urlencode(parameters, quote_via=quote)
+    separator = "?" if "?" not in callback else "" if callback.endswith(("?", "&")) else "&"
+    url = callback + separator + urlencode(parameters, quote_via=quote)
     # One byte more than the challenge, so that an answer that only begins with it is recognized.
     return CallbackRequest("GET", url, {}, None, timeout_seconds, len(challenge) + 1)
 
@@ -260,8 +260,8 @@ def notification(subscription: Row, topic: Topic, settings: HubSettings) -> Call
 
 # ---- Memory: what needs no row -----------------------------------------------------------------------------
 
-# Each lane has its own workers, this share of `--hub-workers`, so that no lane waits for another: neither
-# strangers nor failing callbacks delay a working subscriber, or each other.
+# Each lane has its own workers, so that neither strangers nor failing callbacks delay working subscribers or
+# each other. The values are shares of `--hub-workers`.
 LANES = {"renewal": 1, "notice": 1 / 8, "newcomer": 3 / 8, "retry": 1, "delivery": 1}
 MAX_WORKERS_OF_NETWORK = 4
 
@@ -271,12 +271,12 @@ def lane_workers(lane: str, workers: int) -> int:
 
 
 def max_workers(lane: str, workers: int) -> int:
-    """How many workers of a lane a domain, and a network, may each have."""
+    """How many workers of a lane may serve one domain, or one network, at a time."""
     return max(1, min(MAX_WORKERS_OF_NETWORK, workers // 4, lane_workers(lane, workers) // 2))
 
 
 class Schedule:
-    """The due rows by lane, and the exchanges that run. One thread at a time."""
+    """The due rows by lane, and the running exchanges. Not thread-safe."""
 
     def __init__(self, workers: int):
         self._limits = {lane: max_workers(lane, workers) for lane in LANES}
@@ -291,7 +291,7 @@ class Schedule:
         return {lane: len(due_rows) for lane, due_rows in self._due.items()}
 
     def take(self, lane: str) -> DueRow | None:
-        """Begin the first exchange of a lane whose domain, network and subscriber have a worker to spare."""
+        """Begin the lane's first exchange whose domain, network and subscriber are below their limits."""
         counts = Counter(key for due in self._running.values() if due.lane == lane for key in due.limit_keys)
         busy = {key for key, count in counts.items() if count >= self._limits[lane]}
         for index, due in enumerate(self._due[lane]):
@@ -301,7 +301,7 @@ class Schedule:
         return None
 
     def assign_network(self, due: DueRow, network: str) -> bool:
-        """Count a running exchange for its network, now known; False if that has no worker to spare."""
+        """Record the network of a running exchange; False if this network has too many workers now."""
         self._running[due.key] = due._replace(network=network)
         running = [(other.lane, other.network) for other in self._running.values()]
         return running.count((due.lane, network)) <= self._limits[due.lane]
@@ -316,7 +316,7 @@ class Schedule:
 
 
 class Rate:
-    """How often something happened within the last minute, by key, up to 50. One thread at a time.
+    """Counts the events of the last minute by key, up to 50. Not thread-safe.
 
     All moments are those of one monotonic clock.
     """
@@ -344,10 +344,10 @@ class Rate:
 
 
 class OutageDetector:
-    """Tells an outage of our own network from dead callbacks. One thread at a time.
+    """Tells an outage of our own network from dead callbacks. Not thread-safe.
 
-    An outage is: confirmed subscribers of several networks were tried, and nobody gave a sign of life since.
-    All moments are those of one monotonic clock.
+    It is an outage if confirmed subscribers in several networks were tried, and no callback has given a sign
+    of life since. All moments are those of one monotonic clock.
     """
 
     MIN_NETWORKS = 3
@@ -364,9 +364,9 @@ class OutageDetector:
         self._tried_at, self._alive_at = {}, now
 
     def is_outage(self, began_at: float, now: float) -> bool:
-        """Whether an exchange that began at this moment, without a sign of life, failed for our own fault."""
-        recent = sum(tried_at > now - self.WINDOW_SECONDS for tried_at in self._tried_at.values())
-        return recent >= self.MIN_NETWORKS and self._alive_at < began_at
+        """Whether our own network caused the failure of an exchange that began at `began_at`."""
+        network_count = sum(tried_at > now - self.WINDOW_SECONDS for tried_at in self._tried_at.values())
+        return network_count >= self.MIN_NETWORKS and self._alive_at < began_at
 
 
 # ---- Hub: the interface for the service, and the threads ---------------------------------------------------
@@ -381,7 +381,7 @@ class Postponed(Exception):
 
 
 class Hub:
-    """The hub of a process. Any thread may call `publish`, `answer`, `counts` and `trouble` at any time."""
+    """The hub of a process. `publish`, `answer`, `counts` and `trouble` are thread-safe."""
 
     def __init__(
         self,
@@ -392,7 +392,7 @@ class Hub:
         running_time: Callable[[], float] = time.monotonic,
         jitter: Callable[[], float] = random.random,
     ):
-        """`send` is that of a `CallbackClient`. Touches no store."""
+        """`send` is the method of a `CallbackClient`. Does not open the store."""
         self._settings = settings
         self._clock = clock
         self._running_time = running_time
@@ -401,7 +401,7 @@ class Hub:
         self._store = Store(settings.state_dir)
         self._counts: dict[str, int] = {}
         self._topics: Mapping[str, Topic] = {}
-        self._lock = threading.Lock()  # protects the next three
+        self._lock = threading.Lock()  # protects the three attributes on the next line
         self._schedule, self._rate, self._outages = Schedule(settings.workers), Rate(), OutageDetector()
         self._work_added = {lane: threading.Condition(self._lock) for lane in LANES}
         self._stopping = threading.Event()
@@ -423,7 +423,7 @@ class Hub:
     def start(self) -> None:
         """Begin to verify and deliver, in daemon threads: everything that must survive them is in the store.
 
-        A store that cannot be opened is tried again every second.
+        If the store cannot be opened, the hub tries again every second.
         """
         self._store.keep_open()
         for thread in self._threads:
@@ -432,7 +432,7 @@ class Hub:
     def stop(self, timeout_seconds: float) -> None:
         """Start no more exchanges, wait for the running ones within the timeout, and close the store.
 
-        The result of an exchange that takes longer is not stored: it is repeated after the next start.
+        An exchange that takes longer is repeated after the next start, since its result is not stored.
         """
         deadline = time.monotonic() + timeout_seconds
         self._stopping.set()
@@ -450,7 +450,7 @@ class Hub:
         now = self._clock()
         try:
             request = read_subscription_request(content_type, body, self._settings, self._topics, now)
-            # Only an accepted request must survive a power cut: everything else would be repeated.
+            # Only accepted requests must survive a power cut: the hub repeats everything else.
             with self._store.transaction(durable=True) as transaction:
                 is_new = self._accept(request, transaction, now)
         except RequestRefused as refused:
@@ -470,11 +470,11 @@ class Hub:
         return {} if self.trouble() else self._counts
 
     def trouble(self) -> str | None:
-        """Why nothing can be stored at present, None when it can."""
+        """Why nothing can be stored at present; None if the store works."""
         return self._store.trouble
 
     def _accept(self, request: Row, transaction: Transaction, now: float) -> bool:
-        """Store a request unless the same one waits already; whether it did. Raises RequestRefused."""
+        """Store a request unless an equal one waits. Returns whether it did. Raises RequestRefused."""
         rows, running_time = transaction.rows_of(request.subscriber, now), self._running_time()
         subscription, waiting, key = rows.get("active"), rows.get(request.mode), request.subscriber.key
         if subscription:
@@ -492,8 +492,8 @@ class Hub:
                 self._rate.add(f"{request.mode} {key}", running_time)
         if not subscription:
             usage = transaction.usage(request.subscriber, now)
-            if full := exhausted_quota(usage, self._settings.max_subscriptions):
-                raise too_many(full, 503 if full == "subscriptions" else 429, 3600)
+            if quota := exhausted_quota(usage, self._settings.max_subscriptions):
+                raise too_many(quota, 503 if quota == "subscriptions" else 429, 3600)
             if not transaction.make_room(request):
                 raise too_many("unverified requests", 503, 60)
         transaction.move_back(request)
@@ -565,10 +565,10 @@ class Hub:
     def perform(self, due: DueRow) -> None:
         """Make an exchange, if it is still due, and store the result."""
         try:
-            with suppress(StoreFault):  # before the exchange: the row stays due
+            with suppress(StoreFault):  # raised only before the exchange, so the row stays due
                 self._perform(due)
         except Exception:
-            log.exception("a job of the hub failed unexpectedly")
+            log.exception("a worker of the hub met an unexpected error and goes on")
             # The row counts as running during this pause: otherwise it would be due again at once.
             self._stopping.wait(own_fault_seconds(self._settings.retry_delays))
         finally:
@@ -639,7 +639,8 @@ class Hub:
         try:
             response = self._send(request, lambda network: self._admit(due, network))
         except Postponed as postponed:
-            postponed_row = row._replace(due_at=self._clock() + postponed.seconds)  # and its unclaimed digest
+            # `row` was read before the claim, so it restores the digest.
+            postponed_row = row._replace(due_at=self._clock() + postponed.seconds)
             self._record(row, self._clock(), lambda _, rows: Transition(updated(rows, postponed_row)))
             return None
         except Exception:
@@ -667,10 +668,10 @@ class Hub:
     def _record(
         self, row: Row, sent_at: float, decide: Callable[[Transaction, Rows], Transition]
     ) -> Rows | None:
-        """Store the new rows, and return them. A lease that ended after the exchange was `sent_at` is active.
+        """Store the new rows and return them. A lease that was active at `sent_at` counts as active.
 
-        While the store cannot be written, the worker waits and nothing is repeated. If the hub stops
-        meanwhile, nothing is stored and the exchange is repeated after the next start: None.
+        While the store cannot be written, the worker tries again every second. If the hub stops meanwhile,
+        the exchange is repeated after the next start; the result is None.
         """
         while True:
             try:
@@ -692,7 +693,7 @@ def too_many(subject: str, status: int, retry_after_seconds: int) -> RequestRefu
 
 
 def attempts_key(request: Row) -> str:
-    """The key of the rate of verifications: a domain's strangers and its subscribers are counted apart."""
+    """The key under which attempts are counted: a domain's strangers and its subscribers count separately."""
     return f"{'stranger' if request.is_of_stranger else 'subscriber'} {request.subscriber.domain}"
 
 

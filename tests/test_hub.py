@@ -73,12 +73,12 @@ NOT_A_TOPIC = f"hub.topic is not a topic of this hub; its topics are {BASE_URL}{
         (
             b"hub.mode=publish&hub.url=" + BASE_URL.encode(),
             400,
-            f"hub.mode publish is not needed: this hub sees by itself when its topics change; {MISSING}",
+            f"hub.mode publish is not needed: this hub notices changes of its topics by itself; {MISSING}",
         ),
         (
             form(callback="https://127.0.0.1/"),
             400,
-            "hub.callback has an address for a host; a name is needed",
+            "hub.callback has an IP address as its host; a host name is needed",
         ),
         *((form(secret=text), 400, "hub.secret must have 1 to 199 bytes") for text in ("", "é" * 100)),
         *((form() + text, 400, "the form is not UTF-8") for text in (b"&x=%ff", b"&x=\xff", b"&x=%ed%a0%80")),

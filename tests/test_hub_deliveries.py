@@ -236,7 +236,7 @@ def test_410_removes_at_once_without_a_notice_and_is_a_warning(
     bench.subscribe()
     bench.on_post = status(410)
     bench.change()
-    line = f"hub /feed.xml s.example: content {topics('two')[FEED].digest[:12]} gone, removed: HTTP 410"
+    line = f"hub /feed.xml s.example: content {topics('two')[FEED].digest[:12]} refused, removed: HTTP 410"
     assert [(one.levelname, one.getMessage()) for one in caplog.records] == [("WARNING", line)]
     assert bench.states() == []
 

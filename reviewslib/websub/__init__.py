@@ -1,1 +1,1 @@
-"""What the hub is made of: values, the client to callbacks, the store."""
+"""The parts of the hub: values, the client for callbacks, the store."""

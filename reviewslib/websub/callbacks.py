@@ -1,8 +1,8 @@
-"""The one HTTPS client that goes to callbacks.
+"""The HTTPS client that sends requests to callbacks.
 
-Callback URLs come from strangers. Therefore no address of a private network is ever contacted, each exchange
-has one deadline and one size limit for everything, and its outcome is described in words of this module. The
-client follows no redirects, uses no proxy, and keeps neither cookies nor connections.
+Anybody can name a callback URL. Therefore the client never contacts a private network, each exchange has one
+deadline and one size limit, and outcomes are in words of this module, never in those of an answer. The client
+follows no redirects, uses no proxy, and keeps neither cookies nor connections.
 
 This module knows HTTP and TLS. It must not know subscriptions, topics, the store or the hub's settings.
 
@@ -54,8 +54,8 @@ class CallbackResponse:
     body: bytes = b""  # only of a success, at most `read_body_bytes`
     retry_after: str | None = None
     network: str = ""  # of the address that answered with a status
-    is_refused: bool = False  # the connection, by the callback's machine
-    own_fault: bool = False  # of this machine or its network
+    is_refused: bool = False  # the callback's machine refused the connection
+    own_fault: bool = False  # this machine or its network failed
     seconds: float = 0.0  # the duration of the exchange
 
     @property
@@ -76,7 +76,7 @@ OWN_FAULTS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ENE
 # Our network or the callback's is at fault.
 UNREACHABLE = {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ETIMEDOUT, socket.EAI_AGAIN}
 
-# The outcome that an exception stands for: the first class that fits. No outcome quotes a stranger's text.
+# The outcome of an exception: that of the first class that matches. No outcome quotes text of an answer.
 FAULTS: dict[type[Exception], str] = {
     TimeoutError: "no complete answer in time",
     ssl.SSLCertVerificationError: "certificate not valid for this host",
@@ -177,7 +177,7 @@ def resolve_in_time(resolve: Resolve, host: str, deadline: float) -> Sequence[st
 def addresses_to_try(addresses: Sequence[str]) -> list[str]:
     """The addresses to try, in their order: at most four, two of each family where there are both.
 
-    A name can have thousands of addresses, and its owner may choose those of other people.
+    A host name can have thousands of addresses, which may belong to other people.
     """
     distinct = list(dict.fromkeys(addresses))
     v4, v6 = ([address for address in distinct if (":" in address) == is_v6] for is_v6 in (False, True))
@@ -189,7 +189,7 @@ def addresses_to_try(addresses: Sequence[str]) -> list[str]:
 def connect_first(
     addresses: Sequence[str], port: int, deadline: float, connect: Connect, check: CheckNetwork
 ) -> socket.socket:
-    """A connection to the first address that answers; the time is shared among them. Raises OSError."""
+    """A connection to the first address that answers; the addresses share the time. Raises OSError."""
     fault: OSError = socket.gaierror("no address")
     for tried, address in enumerate(addresses):
         check(network_of(address))
@@ -206,7 +206,7 @@ def connect_first(
 
 
 class CallbackClient:
-    """Sends requests to callbacks. Any thread may use it."""
+    """Sends requests to callbacks. Thread-safe."""
 
     def __init__(
         self,
@@ -221,7 +221,7 @@ class CallbackClient:
     ):
         """`ca_file` (PEM) is trusted besides the system's certificates. Raises OSError if it is unusable.
 
-        `own_host` is a name that the name server must know; "" for none.
+        `own_host` is a host name that a working name server resolves; "" for none.
         """
         self._context = ssl.create_default_context()
         self._context.sslsocket_class = DeadlineSocket
@@ -267,7 +267,7 @@ class CallbackClient:
         return not self._is_online() or (code == socket.EAI_AGAIN and self._is_own_name_unresolved())
 
     def _is_own_name_unresolved(self) -> bool:
-        """Whether the name server does not answer for the own host either."""
+        """Whether the name server does not answer a query for `own_host` either."""
         try:
             if self._own_host:
                 resolve_in_time(self._resolve, self._own_host, time.monotonic() + OWN_NAME_TIMEOUT_SECONDS)
@@ -281,7 +281,7 @@ class CallbackClient:
         The certificate is checked against the name. Every exchange resolves and checks anew: a name that
         changes its address between two exchanges ("DNS rebinding") gains nothing.
         """
-        # Raises OSError without a free descriptor. The resolver would report that the name does not exist.
+        # Raises OSError if no descriptor is free: the resolver would say that the name does not exist.
         socket.socket().close()
         addresses = resolve_in_time(self._resolve, host, deadline)
         for address in addresses:
@@ -298,7 +298,7 @@ class CallbackClient:
 
 
 def read_answer(answer: http.client.HTTPResponse, body_bytes: int) -> CallbackResponse:
-    """The used part of an answer. Raises IncompleteRead when less arrives than was announced."""
+    """The part of an answer that is used. Raises IncompleteRead when less arrives than was announced."""
     wanted_bytes = body_bytes if 200 <= answer.status < 300 else 0
     body = answer.read(wanted_bytes) if wanted_bytes else b""
     if answer.length and len(body) < wanted_bytes:

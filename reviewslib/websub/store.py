@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from reviewslib.websub.values import Row, Rows, Subscriber, denial
 
 STORE_FILE_NAME = "websub.sqlite3"
-LOCK_SECONDS = 0.25  # the longest wait for other threads, and again for other processes
+LOCK_SECONDS = 0.25  # the longest wait for other threads, and then for other processes
 OPERATOR_SECONDS = 10.0  # the longest wait of a command for the daemon
 
 log = logging.getLogger(__name__)
@@ -42,8 +42,8 @@ MAX_PENDING = 1000  # requests of strangers
 MAX_PENDING_OF_DOMAIN = 50
 SLOW_SECONDS = 2.0  # a subscription whose last exchange took longer is in the lane of retries
 
-# The columns are the fields of `Row`. AUTOINCREMENT: the late result of a deleted row must not apply to a
-# newer one with the same id. The index spares each request a look at 10,000 subscriptions.
+# The columns are the fields of `Row`. AUTOINCREMENT never reuses an id, so that the late result of a deleted
+# row does not apply to a newer row. Because of the index, a request does not scan 10,000 subscriptions.
 SCHEMA = f"""
 BEGIN IMMEDIATE;
 CREATE TABLE hub_row (
@@ -58,9 +58,9 @@ PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
 """
 
-# The due rows in the order of their turns: by the whole seconds of the last exchange, so that slow ones never
-# delay quick ones; then rows without a failed attempt. A row with `due_at` beyond `latest` was written before
-# the clock was set back, and is due, too.
+# The due rows in the order of their turns. The first key is the last exchange's duration in whole seconds, so
+# that slow callbacks never delay quick ones; the second, whether attempts failed. A row with `due_at` beyond
+# `latest` was written before the clock was set back, and is due, too.
 DUE = """
 WITH topic (topic_path, current) AS MATERIALIZED (SELECT key, value FROM json_each(:digests))
 SELECT CASE WHEN mode = 'denied' THEN 'notice'
@@ -75,13 +75,13 @@ ORDER BY CAST(took AS INTEGER), failures > 0, turn, due_at, id
 
 
 class DueRow(NamedTuple):
-    """A due row, as far as it matters for its turn."""
+    """What the schedule needs to know of a due row."""
 
     lane: str  # "delivery" or "retry" of a subscription; "renewal" or "newcomer" of a request; "notice"
     row_id: int
     key: str  # of the subscriber
     domain: str
-    network: str | None  # None of a stranger
+    network: str | None  # None for a stranger
 
     @property
     def limit_keys(self) -> set[str]:
@@ -98,13 +98,13 @@ class Usage(NamedTuple):
 
 
 class Transaction:
-    """The statements. Only valid inside the transaction."""
+    """The statements of a transaction, valid until it ends."""
 
     def __init__(self, connection: sqlite3.Connection):
         self._execute = connection.execute
 
     def check(self) -> None:
-        """Read everything, and write without a change: damage, or a full disk, shows only then.
+        """Read everything, and write without a change: only then do damage and a full disk show.
 
         Raises StoreFault unless the schema is the one of this program and no page is damaged.
         """
@@ -160,7 +160,7 @@ class Transaction:
         self._execute("UPDATE hub_row SET digest = ''")
 
     def due(self, digests: Mapping[str, str], now: float, latest: float) -> list[DueRow]:
-        """The due rows in the order of their turns. No row can wait for longer than until `latest`."""
+        """The due rows in the order of their turns. By the present clock, no `due_at` is beyond `latest`."""
         values = {"digests": json.dumps(digests), "now": now, "latest": latest, "slow_seconds": SLOW_SECONDS}
         return [DueRow(*row[:5]) for row in self._execute(DUE, values)]
 
@@ -174,8 +174,8 @@ class Transaction:
     def make_room(self, request: Row) -> bool:
         """Evict another request of a stranger if there is no room; False if none can be evicted.
 
-        The oldest of a domain that has its share is evicted, otherwise the one with the highest turn, or one
-        that has failed.
+        A domain that has its share loses its oldest request. Otherwise the request with the highest turn is
+        evicted, or one that has failed.
         """
         values = {"domain": request.subscriber.domain, "turn": request.turn, "key": request.subscriber.key}
         others = "FROM hub_row WHERE mode <> 'active' AND network IS NULL AND path || callback_key <> :key"
@@ -191,10 +191,10 @@ class Transaction:
         return self._execute(f"DELETE FROM hub_row WHERE id IN ({evicted})", values).rowcount > 0  # noqa: S608
 
     def move_back(self, request: Row) -> None:
-        """Move the requests of its domain back by a turn: those of strangers, or those of subscribers."""
-        same = "mode <> 'active' AND mode <> 'denied' AND domain = ? AND (network IS NULL) = ?"
+        """Move the domain's other requests of the same kind, strangers' or subscribers', back by a turn."""
+        same_kind = "mode <> 'active' AND mode <> 'denied' AND domain = ? AND (network IS NULL) = ?"
         values = request.subscriber.domain, request.is_of_stranger
-        self._execute(f"UPDATE hub_row SET turn = turn + 1 WHERE {same}", values)  # noqa: S608 - our clause
+        self._execute(f"UPDATE hub_row SET turn = turn + 1 WHERE {same_kind}", values)  # noqa: S608
 
     def counts(self, digests: Mapping[str, str]) -> dict[str, int]:
         """How many subscriptions are active, failing and behind, and how many requests are pending."""
@@ -218,26 +218,24 @@ def row_of(columns: tuple[Any, ...]) -> Row:
 class Store:
     """Transactions on the file over one connection, one at a time, in any thread.
 
-    The file may come late (locked, full, held by another hub), and may fail or go away while in use. The lock
-    of its directory and the connection are held all the time.
+    The file may be unusable at first (locked, full, held by another hub), and may fail or disappear later.
+    The lock of its directory and the connection are held while the file is open.
     """
 
     def __init__(self, state_dir: Path):
-        """Touches no disk; `keep_open` opens it."""
+        """Touches no disk; `keep_open` opens the file."""
         self.trouble: str | None = "not open"  # why nothing can be stored
         self._logged_trouble: str | None = None  # the trouble that was logged last
         self._path = state_dir / STORE_FILE_NAME
         self._held = ExitStack()
         self._connection: sqlite3.Connection | None = None
-        self._inodes: tuple[tuple[int, int], ...] | None = (
-            None  # of the file that is or was open, and its directory
-        )
+        self._inodes: tuple[tuple[int, int], ...] | None = None  # of the file opened last, and its directory
         self._lock = threading.Lock()  # one transaction at a time
 
     def keep_open(self) -> None:
         """Open the store unless the right file is open, and log when trouble begins, changes or ends.
 
-        A missing directory is created once. A directory that went away is not: it may come back.
+        A missing directory is created, but not one that disappeared after it was used: it may come back.
         """
         try:
             if self._inodes is None:
@@ -255,7 +253,7 @@ class Store:
     def _report(self, trouble: str | None) -> None:
         self.trouble = trouble
         if trouble and trouble != self._logged_trouble:
-            log.error("the hub can store no requests: %s", trouble)
+            log.error("the hub cannot store requests: %s", trouble)
         elif self._logged_trouble and not trouble:
             log.warning("the hub can store requests again")
         self._logged_trouble = trouble
@@ -275,7 +273,7 @@ class Store:
             if connection.execute("PRAGMA user_version").fetchone() == (0,):
                 connection.executescript(SCHEMA)
             current = inodes(self._path)
-            if self._inodes not in (None, current):  # its digests may be older than what was sent since
+            if self._inodes not in (None, current):  # its digests may be those of older content
                 log.warning("the hub's store was replaced: all its subscribers get the content anew")
                 with transaction(connection, durable=True) as replaced:
                     replaced.forget_contents()
@@ -299,7 +297,7 @@ class Store:
             self._lock.release()
 
     def _is_in_place(self) -> bool:
-        """Whether directory and file are still those that were opened."""
+        """Whether the directory and the file are still those that were opened."""
         with suppress(OSError):
             return self._connection is not None and inodes(self._path) == self._inodes
         return False
@@ -339,7 +337,7 @@ def naming(path: Path) -> Iterator[None]:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, *, durable: bool) -> Iterator[Transaction]:
-    """Committed when the block ends, rolled back when it raises. Raises sqlite3.Error.
+    """A transaction: committed when the block ends, rolled back when it raises. Raises sqlite3.Error.
 
     A commit survives the end of the process. A `durable` one waits for the disk and survives a power cut.
     """
@@ -349,7 +347,7 @@ def transaction(connection: sqlite3.Connection, *, durable: bool) -> Iterator[Tr
         yield Transaction(connection)
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:  # some faults of SQLite end it
+        if connection.in_transaction:  # some errors of SQLite end the transaction
             connection.execute("ROLLBACK")
         raise
 
@@ -382,7 +380,7 @@ def remove_subscriptions(
     """
     path, now = state_dir / STORE_FILE_NAME, clock()
     with naming(path):
-        path.stat()  # SQLite would not say that it is missing
+        path.stat()  # the error of SQLite would not say that the file is missing
         with (
             closing(connect(path, OPERATOR_SECONDS)) as connection,
             transaction(connection, durable=True) as writer,

@@ -51,8 +51,8 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _UNRESERVED_ESCAPE = re.compile(r"%(2D|2E|5F|7E|3[0-9]|[46][1-9A-F]|[57][0-9A])", re.IGNORECASE)
 _SCHEME_AND_AUTHORITY = re.compile(r"\A[^:/?#]+://[^/?#]*")
 
-# Globally routable by the registry, but not one public host: relays, protocol assignments (Teredo is one),
-# documentation, and 6to4, which embeds any IPv4 address.
+# Networks without public hosts in the ranges that `is_public` accepts otherwise: relays, protocol assignments
+# (Teredo is one), documentation, and 6to4, which embeds any IPv4 address.
 _NOT_PUBLIC = "192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"
 _NOT_PUBLIC_NETWORKS = tuple(map(ipaddress.ip_network, _NOT_PUBLIC))
 _UNICAST_V6 = ipaddress.IPv6Network("2000::/3")
@@ -65,11 +65,11 @@ def parse_callback(url: str, *, allow_private: bool) -> Callback:
     if not _URL_CHARACTERS.fullmatch(url):
         raise ValueError("is empty or has a character that no URL may have; percent-encode it")
     if not (https := HTTPS_AUTHORITY.match(url)):
-        raise ValueError("must be an https:// URL; plain HTTP is not delivered to")
+        raise ValueError("must be an https:// URL; the hub does not deliver over plain HTTP")
     if "#" in url:
         raise ValueError("must not have a fragment (#)")
     if "@" in https[1]:
-        raise ValueError("must not hold a user name (@)")
+        raise ValueError("must not have a user name (@)")
     if not (authority := _HOST_AND_PORT.fullmatch(https[1])):
         raise ValueError("has no usable host and port")
     host, port = authority[1].lower(), int(authority[2] or http.client.HTTPS_PORT)
@@ -86,9 +86,9 @@ def _refuse_private(host: str, port: int) -> None:
     if port != http.client.HTTPS_PORT and port < 1024:
         raise ValueError(f"has port {port}; allowed are 443 and 1024 to 65535")
     if host.startswith("[") or _NUMBER.fullmatch(host.rpartition(".")[2]):
-        raise ValueError("has an address for a host; a name is needed")
+        raise ValueError("has an IP address as its host; a host name is needed")
     if "." not in host or host.endswith(".localhost"):
-        raise ValueError("has a host that is no public name")
+        raise ValueError("has a host name that is not public")
 
 
 def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
@@ -106,16 +106,16 @@ def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
 
 
 def normalized_url(url: str) -> str:
-    """The URL to compare by: unreserved escapes decoded (WebSub 5.1.1), scheme and host in lower case."""
+    """The URL for comparisons: unreserved escapes decoded (WebSub 5.1.1), scheme and host in lower case."""
     decoded = _UNRESERVED_ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), url)
     return _SCHEME_AND_AUTHORITY.sub(lambda start: start[0].lower(), decoded)
 
 
-# ---- Networks and domains: what rate limits and quotas are keyed by ----------------------------------------
+# ---- Networks and domains: the keys of rate limits and quotas ----------------------------------------------
 
 # Public suffixes of two labels below which anybody can register a name, from the section of the registries in
 # publicsuffix.org's list of 2023-02-09. Names below a suffix that is missing here share the limits of one
-# domain. A name that somebody can buy must not be added: its owner would have the limits of many domains.
+# domain. Do not add a name that somebody can buy: its owner would get the limits of many domains.
 _SUFFIXES = frozenset(
     """
 co.ae net.ae org.ae com.ar net.ar org.ar asn.au com.au id.au net.au org.au com.bd net.bd org.bd art.br
@@ -133,7 +133,7 @@ com.tn net.tn org.tn biz.tr com.tr gen.tr info.tr name.tr net.tr org.tr web.tr c
 game.tw idv.tw net.tw org.tw co.tz me.tz or.tz com.ua in.ua kiev.ua kyiv.ua lviv.ua net.ua org.ua co.ug
 com.ug ne.ug or.ug org.ug co.uk ltd.uk me.uk net.uk org.uk plc.uk com.uy net.uy org.uy co.ve com.ve net.ve
 org.ve web.ve biz.vn com.vn info.vn name.vn net.vn org.vn co.za net.za nom.za org.za web.za co.zw org.zw
-""".split()  # noqa: SIM905 - a list literal has one a line
+""".split()  # noqa: SIM905 - in a list literal each suffix takes a line
 )
 
 
@@ -154,7 +154,7 @@ def domain_of(host: str) -> str:
 
 
 def selector(host_or_domain: str) -> Callable[[Subscriber], bool]:
-    """A test for the subscribers of a host, or of a `.domain` and all hosts below it. Raises ValueError."""
+    """A predicate for subscribers of a host, or of a `.domain` and all hosts below. Raises ValueError."""
     name = host_or_domain.lower().strip("[]")
     if not re.fullmatch(r"\.?[\w:-]+(\.[\w-]+)*", name, re.ASCII):
         raise ValueError(f"{host_or_domain!r} is neither a host nor a .domain")
@@ -214,7 +214,7 @@ class Row(NamedTuple):
 
     @property
     def question(self) -> tuple[object, ...]:
-        """The part of a request that comes from the subscriber. Equal questions need one answer."""
+        """The part of a request that its verification depends on. Equal questions need one verification."""
         return self.subscriber, self.mode, self.secret, self.digest, self.lease_seconds
 
     def at_network(self, network: str | None) -> Row:
@@ -256,7 +256,7 @@ class HubSettings:
     lease_seconds: int  # the default lease
     lease_min: int
     lease_max: int
-    retry_delays: tuple[float, ...]  # one fewer than the failures that remove
+    retry_delays: tuple[float, ...]  # one fewer than the failures that remove a subscription
     timeout: float  # of a delivery, from connecting to the end of the answer's head
     workers: int
     max_subscriptions: int
@@ -273,7 +273,7 @@ class HubAnswer(NamedTuple):
 
 
 class RequestRefused(Exception):
-    """The request is answered with an error status. The author of the subscriber reads the reason."""
+    """A request that gets an error status. The author of the subscriber reads the reason."""
 
     def __init__(self, status: int, reason: str, retry_after_seconds: int | None = None):
         super().__init__(reason)
@@ -295,7 +295,7 @@ def read_subscription_request(
         "hub.topic": str,
     }
     values: dict[str, Any] = {"hub.lease_seconds": settings.lease_seconds, "hub.secret": None}
-    if form.get("hub.mode") != ["unsubscribe"]:  # whose lease is ignored (REC 5.1)
+    if form.get("hub.mode") != ["unsubscribe"]:  # which ignores lease and secret (REC 5.1)
         parsers |= {"hub.lease_seconds": parse_lease_seconds, "hub.secret": parse_secret}
     issues = []
     for name, parse in parsers.items():
@@ -343,14 +343,14 @@ def read_form(content_type: str | None, body: bytes) -> dict[str, list[str]]:
 
 def parse_mode(raw: str) -> str:
     if raw == "publish":
-        raise ValueError("publish is not needed: this hub sees by itself when its topics change")
+        raise ValueError("publish is not needed: this hub notices changes of its topics by itself")
     if raw not in ("subscribe", "unsubscribe"):
         raise ValueError("must be subscribe or unsubscribe")
     return raw
 
 
 def parse_lease_seconds(raw: str) -> int:
-    """A positive decimal integer (REC 5.1) of any length. Eleven digits exceed every maximum."""
+    """A positive decimal integer (REC 5.1). Its first eleven digits are enough: no maximum is as long."""
     digits = raw.lstrip("0")
     if not (raw.isascii() and raw.isdecimal() and digits):
         raise ValueError("must be a positive whole number of seconds")

@@ -252,10 +252,10 @@ def test_damaged_pages_are_logged_at_the_next_upkeep(
     for _ in range(3):
         with pytest.raises(StoreFault), store.transaction() as transaction:
             transaction.expire(NOW)
-        assert caplog.messages[0] == "the hub can store no requests: database disk image is malformed"
+        assert caplog.messages[0] == "the hub cannot store requests: database disk image is malformed"
         store.keep_open()
     assert store.trouble and store.trouble.startswith("damaged: ")
-    assert caplog.messages[1:] == [f"the hub can store no requests: {store.trouble}"]
+    assert caplog.messages[1:] == [f"the hub cannot store requests: {store.trouble}"]
 
 
 # ---- Opening -----------------------------------------------------------------------------------------------
@@ -357,7 +357,7 @@ def test_a_store_that_comes_late_is_opened(
                 with pytest.raises(StoreFault):
                     put(store, requested(subscriber()))
             (line,) = caplog.messages
-            assert line.startswith("the hub can store no requests: ") and reason in line
+            assert line.startswith("the hub cannot store requests: ") and reason in line
         store.keep_open()
         assert (store.trouble, caplog.messages[1:]) == (None, ["the hub can store requests again"])
         put(store, requested(subscriber()))
@@ -384,7 +384,7 @@ def test_a_failing_store_reports_trouble_until_it_works(
         put(store, requested(subscriber("b")))
         assert get(store, subscriber())["active"] == subscribed(subscriber(), id=1)
     assert [line.split(":")[0] for line in caplog.messages] == [
-        "the hub can store no requests",
+        "the hub cannot store requests",
         "the hub can store requests again",
     ]
 

@@ -56,15 +56,15 @@ def test_a_lab_may_allow_private_places_and_every_port(url: str) -> None:
     [
         (True, "", "is empty or has a character that no URL may have; percent-encode it"),
         (True, "https://s.example/".ljust(2049, "a"), "is longer than 2048 characters"),
-        (True, "http://localhost/", "must be an https:// URL; plain HTTP is not delivered to"),
+        (True, "http://localhost/", "must be an https:// URL; the hub does not deliver over plain HTTP"),
         (True, "https://localhost/#", "must not have a fragment (#)"),
-        (True, "https://u@localhost/", "must not hold a user name (@)"),
+        (True, "https://u@localhost/", "must not have a user name (@)"),
         (True, "https:///", "has no usable host and port"),
         (True, "https://localhost:0/", "has a port outside 1 to 65535"),
         (True, "https://localhost:65536/", "has a port outside 1 to 65535"),
         (False, "https://s.example:1023/", "has port 1023; allowed are 443 and 1024 to 65535"),
-        (False, "https://s.0x7f/", "has an address for a host; a name is needed"),
-        (False, "https://a.localhost/", "has a host that is no public name"),
+        (False, "https://s.0x7f/", "has an IP address as its host; a host name is needed"),
+        (False, "https://a.localhost/", "has a host name that is not public"),
     ],
 )
 def test_a_refusal_of_a_callback_says_what_is_wrong(is_lab: bool, url: str, fault: str) -> None:
