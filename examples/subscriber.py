@@ -5,7 +5,7 @@ CALLBACK     the https:// URL where the hub reaches this program, which listens 
              a random part is added to its path
 CERTIFICATE  a PEM file with the private key and the certificate chain for the callback's host
 
-Ctrl-C unsubscribes and ends it.
+Ctrl-C unsubscribes and ends the program.
 """
 
 import hmac
@@ -41,25 +41,25 @@ class Callback(BaseHTTPRequestHandler):
         """Answer a verification of our request, or a notice that the subscription ended (hub.mode=denied)."""
         global expected
         url = urlsplit(self.path)
-        asked = {name: values[0] for name, values in parse_qs(url.query).items()}
-        mode, about = asked.get("hub.mode"), (url.path, asked.get("hub.topic"))
-        ours = about == (urlsplit(CALLBACK).path, links["self"])
-        agreed = ours and mode == expected
-        if agreed:
+        parameters = {name: values[0] for name, values in parse_qs(url.query).items()}
+        mode, topic = parameters.get("hub.mode"), parameters.get("hub.topic")
+        is_ours = url.path == urlsplit(CALLBACK).path and topic == links["self"]
+        is_expected = is_ours and mode == expected
+        if is_expected:
             expected = ""
-        self.answer(200 if agreed else 404, asked.get("hub.challenge", "") if agreed else "")
-        if agreed:
-            confirmed.put(int(asked.get("hub.lease_seconds", "0")))
-        if agreed or (ours and mode == "denied"):
-            print(mode, asked.get("hub.reason", ""), flush=True)
+        self.answer(200 if is_expected else 404, parameters.get("hub.challenge", "") if is_expected else "")
+        if is_expected:
+            confirmed.put(int(parameters.get("hub.lease_seconds", "0")))
+        if is_expected or (is_ours and mode == "denied"):
+            print(mode, parameters.get("hub.reason", ""), flush=True)
 
     def do_POST(self) -> None:
-        """Receive the whole new content of the topic."""
+        """Receive the full content of the topic after a change."""
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         signature = "sha256=" + hmac.digest(SECRET.encode(), body, "sha256").hex()
-        genuine = hmac.compare_digest(signature.encode(), self.headers.get("X-Hub-Signature", "").encode())
-        self.answer(204 if genuine else 403)
-        for item in json.loads(body)["items"] if genuine else ():
+        is_genuine = hmac.compare_digest(signature.encode(), self.headers.get("X-Hub-Signature", "").encode())
+        self.answer(204 if is_genuine else 403)
+        for item in json.loads(body)["items"] if is_genuine else ():
             if items.get(item["id"]) != item:
                 items[item["id"]] = item
                 print("new or changed:", item["id"], item["content_text"], flush=True)
@@ -71,7 +71,7 @@ class Callback(BaseHTTPRequestHandler):
         self.wfile.write(text.encode())
 
     def log_message(self, *_: object) -> None:
-        """Print nothing for a request: only news are printed."""
+        """Print no line for a request."""
 
 
 def request(mode: str) -> float:
@@ -84,7 +84,7 @@ def request(mode: str) -> float:
     try:
         with urlopen(links["hub"], urlencode(form).encode(), timeout=30) as accepted:
             print(accepted.status, accepted.read().decode().strip(), flush=True)
-        return confirmed.get(timeout=WAIT_SECONDS) / 2  # the other half of the lease is for further tries
+        return confirmed.get(timeout=WAIT_SECONDS) / 2  # the second half of the lease leaves time for retries
     except HTTPError as refusal:
         print(refusal.code, refusal.read().decode().strip(), flush=True)
         if refusal.code < 500 and refusal.code != 429:
@@ -92,9 +92,9 @@ def request(mode: str) -> float:
         wait = refusal.headers.get("Retry-After", "")
         return int(wait) if wait.isdecimal() else WAIT_SECONDS
     except (OSError, HTTPException) as fault:
-        print("the hub is away:", fault, flush=True)
+        print("the hub cannot be reached:", fault, flush=True)
     except queue.Empty:
-        print("the hub has not asked in time", flush=True)
+        print("the hub has sent no verification in time", flush=True)
     return WAIT_SECONDS
 
 
@@ -104,7 +104,7 @@ try:
         items = {item["id"]: item for item in json.load(feed)["items"]}
 except OSError as fault:
     sys.exit(f"{TOPIC}: {fault}")
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for background jobs
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore this signal
 tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
 tls.load_cert_chain(CERTIFICATE)
 server = ThreadingHTTPServer(("", urlsplit(CALLBACK).port or 443), Callback)

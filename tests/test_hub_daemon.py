@@ -361,12 +361,12 @@ def test_the_example_waits_for_a_hub_that_is_busy_or_away(lab: Lab, tmp_path: Pa
         thread.join()
     assert fake.asked_at[1] - fake.asked_at[0] >= 1  # as Retry-After says
     assert fake.refused == [404, 404]  # questions at another address, or about another topic
-    assert said[2].startswith("the hub is away: ")
+    assert said[2].startswith("the hub cannot be reached: ")
     assert [*said[:2], *said[3:]] == [
         "429 later",
         "503 later",
         "202 accepted",
-        "the hub has not asked in time",
+        "the hub has sent no verification in time",
         "502 later",
         "404 not a topic",
     ]
