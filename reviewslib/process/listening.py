@@ -1,7 +1,7 @@
 """Operating-system resources of connections: the address, file descriptors and socket options.
 
 This module knows no server. It sends a request of its own, whose response shows that the service is ready.
-Errors are CannotListen, with a message of a line.
+Errors are CannotListen with a one-line message.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-START_SECONDS = 10  # to the first answered request
+START_SECONDS = 10  # until the first response
 SPARE_DESCRIPTORS = 64  # for files, callbacks, logs and the interpreter
-SEND_BUFFER_BYTES = 64 * 1024  # of a connection; Linux would hold a megabyte
+SEND_BUFFER_BYTES = 64 * 1024  # of a connection; Linux would hold a megabyte by default
 
 Listener = socket.socket | Path  # a bound port, or the path of a Unix socket
 
@@ -45,7 +45,7 @@ def claim_port(host: str, port: int) -> socket.socket:
         claim = socket.socket(family, kind, protocol)
         claim.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         claim.bind(address)
-    except (OSError, UnicodeError) as error:  # UnicodeError for a name with an empty or a long label
+    except (OSError, UnicodeError) as error:  # UnicodeError: a label of the name is empty or too long
         reason = getattr(error, "strerror", None) or error
         raise CannotListen(f"cannot listen on {host} port {port}: {reason}") from None
     return claim
@@ -55,7 +55,7 @@ def remove_stale_socket(path: Path) -> None:
     """Remove a stream socket on which nobody listens. Raises CannotListen if `path` cannot be bound."""
     with socket.socket(socket.AF_UNIX) as probe, socket.socket(socket.AF_UNIX) as claim:
         probe.setblocking(False)
-        with suppress(OSError):  # no stream socket, or one whose queue is full
+        with suppress(OSError):  # such as a path that is too long, which `bind` reports
             if path.is_socket() and probe.connect_ex(str(path)) == errno.ECONNREFUSED:
                 path.unlink()
         try:
@@ -81,10 +81,10 @@ def allow_connections(count: int) -> None:
 
 
 def tune_listener(address: Any, silence_seconds: float) -> None:
-    """Bound the cost of a peer that reads nothing, on Linux; connections inherit it (socket(7), tcp(7)).
+    """Bound the cost of a peer that reads nothing, on Linux, by options of the listener (socket(7), tcp(7)).
 
-    Granian does not offer these options, so they are set on a duplicate of its listening socket. Only sockets
-    are duplicated: closing a duplicate of the hub's store would release its lock.
+    Connections inherit them. Granian does not offer them, so they are set on a duplicate of its socket. Only
+    sockets are duplicated: closing a duplicate of the hub's store would release its lock.
     """
     for entry in Path("/proc/self/fd").iterdir() if sys.platform == "linux" else ():
         if entry.is_socket():
@@ -96,7 +96,7 @@ def tune_listener(address: Any, silence_seconds: float) -> None:
 
 
 async def wait_until_ready(address: Any, running: asyncio.Task[None]) -> None:
-    """Return after the first response. Raises CannotListen if there is none."""
+    """Wait for the first response. Raises CannotListen if none comes."""
     deadline = asyncio.get_running_loop().time() + START_SECONDS
     while not running.done() and asyncio.get_running_loop().time() < deadline:
         with suppress(OSError):

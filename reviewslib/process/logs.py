@@ -1,6 +1,6 @@
 """Logging that never blocks: records are queued, and one thread writes them to standard error.
 
-Records that the queue does not hold are counted, and the next record says how many.
+Records that do not fit into the queue are dropped and counted; the next record says how many.
 """
 
 import logging
@@ -15,7 +15,7 @@ PRIORITIES = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4}  # the othe
 
 
 class BoundedQueueHandler(QueueHandler):
-    """Queues records for a QueueWriter. Any thread, and a finalizer while its thread logs."""
+    """Queues records for a QueueWriter. Thread-safe; a finalizer may log while its thread logs."""
 
     def __init__(self, max_records: int = 10_000):
         super().__init__(records := SimpleQueue[object]())  # Queue has a lock that is not reentrant
@@ -31,7 +31,7 @@ class BoundedQueueHandler(QueueHandler):
         self._records.put(record)
 
     def flush(self) -> None:
-        """Return once all is written, or after FLUSH_SECONDS."""
+        """Return when all records are written, or after FLUSH_SECONDS."""
         self._records.put(written := Event())
         written.wait(FLUSH_SECONDS)
 
@@ -50,7 +50,7 @@ class JournalFormatter(logging.Formatter):
 def start_log() -> BoundedQueueHandler:
     """Send what is logged to standard error, if that is open."""
     status = os.fstat(sys.stderr.fileno()) if sys.stderr else None
-    # A process whose output was redirected inherits the variable, too (systemd.exec(5)).
+    # The variable is compared, since a process with redirected output inherits it, too (systemd.exec(5)).
     in_journal = status and os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
     line = "%(levelname)s %(message)s"
     writer, handler = logging.StreamHandler(), BoundedQueueHandler()

@@ -1,9 +1,9 @@
-"""An application on the open internet: Granian's embedded server, and a bridge from ASGI to the application.
+"""The HTTP server: Granian's embedded server, and a bridge from ASGI to the application.
 
 This module knows nothing of reviews. The application takes a WSGI environment and returns a Response, or a
 function that makes one, which runs on a worker thread. Everything else runs on the event loop of the main
-thread. Slow peers and crowds are the job of the proxy in front; here every bound is a constant. Of Granian
-only documented names are used, so that any release of it can be taken on the day it appears.
+thread. Slow peers and crowds are the job of the proxy in front; here every bound is a constant. The module
+uses only documented names of Granian, so that every new release can be installed at once.
 
 Sections: Requests - Worker threads - Bridge - Access log - Serving
 """
@@ -47,11 +47,11 @@ WHOLE_BYTES = 64 * 1024  # larger responses are sent in parts
 PART_BYTES = 40 * 1024  # Granian holds about seven for a peer that reads nothing
 PARTS_IN_A_ROW = 16  # of one response, before the event loop serves others
 MAX_JOBS = 100  # that run or wait
-UNWATCHED_SECONDS = 0.05  # of a wait; watching a quick request for a disconnect would cost 50 us
-BEFORE_STOP_SECONDS = 2  # for what ends while the port is still open
+UNWATCHED_SECONDS = 0.05  # a job is watched for a disconnect only after this time; watching costs 50 us
+BEFORE_STOP_SECONDS = 2  # for `before_stop`, while the port is still open
 STOP_SECONDS = 2.5  # for running requests after that
 BACKLOG = 4096  # connections that the kernel has accepted and Granian has not
-MAX_LOGGED_PATH_BYTES = 1024  # the journal splits a line of 48 KiB
+MAX_LOGGED_PATH_BYTES = 1024  # the journal splits lines of more than 48 KiB
 
 log = logging.getLogger("reviewsd.serving")
 
@@ -108,7 +108,7 @@ def environ_of(scope: Scope) -> Environ:
         "QUERY_STRING": scope["query_string"].decode("latin-1"),
         "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
         "wsgi.input": io.BytesIO(),
-        "wsgi.input_terminated": True,  # with the body, whatever framing it had
+        "wsgi.input_terminated": True,  # the input ends with the body, whatever its framing
     }
     for name, raw in scope["headers"]:
         if b"_" in name:
@@ -123,7 +123,7 @@ def environ_of(scope: Scope) -> Environ:
 class Peer:
     """The client that sent a request.
 
-    There is one wait for its disconnect: Granian may answer a second one as if the peer had gone.
+    Only one task waits for its disconnect: Granian may answer a second one as if the peer had gone.
     """
 
     def __init__(self, receive: Receive):
@@ -131,7 +131,7 @@ class Peer:
         self._disconnect: asyncio.Task[None] | None = None
 
     def disconnect(self) -> asyncio.Task[None]:
-        """Done when the peer has closed the connection; the body has been received before."""
+        """A task that is done when the peer has closed the connection. Call it after the body has arrived."""
         self._disconnect = self._disconnect or asyncio.ensure_future(self._wait())
         return self._disconnect
 
@@ -144,34 +144,35 @@ class Peer:
         self.disconnect().add_done_callback(lambda _: future.cancel())
 
     def close(self) -> None:
-        """Wait no longer."""
+        """Stop waiting for the disconnect."""
         if self._disconnect:
             self._disconnect.cancel()
 
 
 async def add_body(environ: Environ, receive: Receive, seconds: float) -> None:
-    """Collect the body; nothing is read of one that is announced as too large.
+    """Receive the body into `environ`, unless it is announced as too large.
 
     Raises Refused and Disconnected.
     """
-    announced = environ.get("CONTENT_LENGTH", "").rpartition(",")[2].strip()  # equal ones may be repeated
-    body, size, more, chunks = bytearray(), int(announced[:18] or 0), True, 0
+    announced = environ.get("CONTENT_LENGTH", "").rpartition(",")[2].strip()  # an equal value may be repeated
+    body, size, has_more, chunk_count = bytearray(), int(announced[:18] or 0), True, 0
     try:
         async with asyncio.timeout(seconds):
-            while more and size <= LARGEST_BODY_BYTES and chunks <= MAX_BODY_CHUNKS:
+            while has_more and size <= LARGEST_BODY_BYTES and chunk_count <= MAX_BODY_CHUNKS:
                 message = await receive()
                 if message["type"] == "http.disconnect" and "HTTP_TRANSFER_ENCODING" in environ:
                     raise Refused(400, "The body is incomplete or its framing is wrong.")
                 if message["type"] == "http.disconnect":
                     raise Disconnected
                 body += message["body"]
-                size, more = max(size, len(body)), message["more_body"]
-                chunks += bool(message["body"])  # the last message may be empty
+                size, has_more = max(size, len(body)), message["more_body"]
+                if message["body"]:  # the last message may be empty
+                    chunk_count += 1
     except TimeoutError:
         raise Refused(408, f"The body did not arrive within {seconds:g} seconds.") from None
     if size > LARGEST_BODY_BYTES:
         raise Refused(413, f"The body is larger than {LARGEST_BODY_BYTES} bytes.")
-    if chunks > MAX_BODY_CHUNKS:
+    if chunk_count > MAX_BODY_CHUNKS:
         raise Refused(400, f"The body has more than {MAX_BODY_CHUNKS} chunks.")
     environ |= {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
 
@@ -183,7 +184,7 @@ class WorkerThreads:
     """Threads with one bounded queue. `run` is called on the event loop."""
 
     def __init__(self, count: int, max_jobs: int = MAX_JOBS):
-        self._max_jobs, self._jobs = max_jobs, 0  # that run or wait
+        self._max_jobs, self._job_count = max_jobs, 0  # of jobs that run or wait
         self._queue: SimpleQueue[tuple[Callable[[], Response], asyncio.Future[Response]]] = SimpleQueue()
         self._results: deque[tuple[asyncio.Future[Response], Response | None]] = deque()
         self._loop_is_woken = False  # so that one wake-up of the event loop takes several results
@@ -191,52 +192,52 @@ class WorkerThreads:
             threading.Thread(target=self._work, name="worker", daemon=True).start()
 
     async def run(self, make: Callable[[], Response], peer: Peer) -> Response:
-        """What `make` returns; it is not called if the peer disconnects while the request waits.
+        """The response of `make`, which is not called if the peer disconnects while the request waits.
 
-        Raises Refused when too many jobs wait, and Disconnected, also for a fault of `make`.
+        Raises Refused when too many jobs wait, and Disconnected, also when `make` fails.
         """
-        if self._jobs >= self._max_jobs:
+        if self._job_count >= self._max_jobs:
             raise Refused(503, "Too many requests are waiting.", (("Retry-After", "5"),))
-        self._jobs += 1
+        self._job_count += 1
         loop = asyncio.get_running_loop()
-        made: asyncio.Future[Response] = loop.create_future()
-        self._queue.put((make, made))
-        watch = loop.call_later(UNWATCHED_SECONDS, peer.cancel_at_disconnect, made)
+        future: asyncio.Future[Response] = loop.create_future()
+        self._queue.put((make, future))
+        watch = loop.call_later(UNWATCHED_SECONDS, peer.cancel_at_disconnect, future)
         try:
-            return await made
+            return await future
         except asyncio.CancelledError:
             raise Disconnected from None
         finally:
             watch.cancel()
-            self._jobs -= 1
+            self._job_count -= 1
 
     def _work(self) -> None:
         while True:
-            self._make(*self._queue.get())  # keeps nothing of a request: it would keep a snapshot alive
+            self._make(*self._queue.get())  # a local variable would keep the last request and its snapshot
 
-    def _make(self, make: Callable[[], Response], made: asyncio.Future[Response]) -> None:
-        """Make a response for the request that waits for it, if it still does. On a worker thread."""
+    def _make(self, make: Callable[[], Response], future: asyncio.Future[Response]) -> None:
+        """Make a response, if the request still waits for it. On a worker thread."""
         response = None
         try:
-            if not made.cancelled():
+            if not future.cancelled():
                 response = make()
         except Exception:
             log.exception("a response could not be made")
-        self._results.append((made, response))
+        self._results.append((future, response))
         if not self._loop_is_woken:
             self._loop_is_woken = True
             with suppress(RuntimeError):  # the event loop is closed, and the process ends
-                made.get_loop().call_soon_threadsafe(self._deliver)
+                future.get_loop().call_soon_threadsafe(self._deliver)
 
     def _deliver(self) -> None:
-        """Hand all results to the requests that wait for them; a fault ends its request."""
+        """Hand all responses to the requests that wait for them; cancel those whose response failed."""
         self._loop_is_woken = False  # before the results are taken: a later one wakes the event loop again
         while self._results:
-            made, response = self._results.popleft()
+            future, response = self._results.popleft()
             if response is None:
-                made.cancel()
-            elif not made.cancelled():
-                made.set_result(response)
+                future.cancel()
+            elif not future.cancelled():
+                future.set_result(response)
 
 
 # ---- Bridge: ASGI on one side, the application on the other ----
@@ -252,7 +253,7 @@ class Bridge:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         environ = environ_of(scope)
-        # Where this returns before the response is complete, Granian ends the connection.
+        # If this returns before the response is complete, Granian closes the connection.
         with closing(Peer(receive)) as peer, suppress(Disconnected, TimeoutError):
             try:
                 response = await self._response(environ, peer)
@@ -312,8 +313,8 @@ access_log = logging.getLogger("reviewsd.access")
 def with_access_log(application: AsgiApp) -> AsgiApp:
     """An ASGI application that logs each request of `application` when it is over.
 
-    A line has the peer's address ("-" over a Unix socket), method, path, status, bytes of the body that the
-    connection took, and milliseconds. A peer that left before there was a response gets 499, as in nginx.
+    A line has the peer's address ("-" over a Unix socket), method, path, status, sent bytes of the body, and
+    milliseconds. The status is 499, as in nginx, if the peer left before there was a response.
     """
 
     async def logging_application(scope: Scope, receive: Receive, send: Send) -> None:
@@ -346,8 +347,8 @@ PROBE = {"REQUEST_METHOD": "HEAD", "PATH_INFO": "/", "SERVER_PROTOCOL": "HTTP/1.
 class Service(NamedTuple):
     """The application, the listener, and the callbacks of the server.
 
-    `ready` is called after the first answered request, `hangup` at each SIGHUP, and `before_stop` on another
-    thread while the port is still open, with the seconds for which it is waited for.
+    `ready` is called after the first response, `hangup` at each SIGHUP. `before_stop` is called on another
+    thread while the port is still open; its argument is how many seconds the server waits for it.
     """
 
     application: Application
@@ -363,9 +364,9 @@ class Service(NamedTuple):
 
 
 async def serve(service: Service) -> None:
-    """Serve until SIGTERM or SIGINT; then finish requests. Main thread.
+    """Serve until SIGTERM or SIGINT; then finish requests. Only for the main thread.
 
-    Raises CannotListen when the server ends unasked.
+    Raises CannotListen when the server ends by itself.
     """
     loop, stop_asked = asyncio.get_running_loop(), asyncio.Event()
     handle_signals(loop, stop_asked.set, service.hangup)
@@ -390,16 +391,15 @@ async def serve(service: Service) -> None:
     server.stop()  # type: ignore[no-untyped-call]
     await asyncio.wait((running,), timeout=STOP_SECONDS)
     if not running.done():
-        log.warning("connections still open after %g seconds are cut", STOP_SECONDS)
+        log.warning("connections that are still open after %g seconds are closed", STOP_SECONDS)
 
 
 def handle_signals(loop: asyncio.AbstractEventLoop, stop: Action, hangup: Action) -> None:
     """Have `loop` call `hangup` at SIGHUP, and `stop` at SIGTERM or SIGINT; a second one ends the process.
 
-    Each signal wakes the loop, or its handler could wait for the next event. The loop's own socket for that
-    (`add_signal_handler`) loses signals when a crowd has filled it.
+    Each signal wakes the loop through a pipe; otherwise its handler could wait for the next event. The socket
+    that `add_signal_handler` uses for this loses signals when a crowd has filled it.
     """
-
     stop_signals = (signal.SIGTERM, signal.SIGINT)
 
     def stop_once(*_: Any) -> None:
@@ -438,7 +438,7 @@ def embedded_server(service: Service) -> tuple[Server, Any]:
         backpressure=service.max_connections,
         http1_settings=HTTP1Settings(header_read_timeout=head_ms, max_buffer_size=MAX_HEAD_BYTES),
         log_level=LogLevels.error,
-        # Our handlers get them; without "incremental", dictConfig would forget those at the end.
+        # Granian's records reach our handlers; without "incremental", dictConfig would close these.
         log_dictconfig={"incremental": True, "formatters": {}, "handlers": {}, "loggers": {}},
     )
     return server, address
@@ -447,7 +447,7 @@ def embedded_server(service: Service) -> tuple[Server, Any]:
 def exit_at_once(status: int) -> NoReturn:
     """End the process after `serve`, at once.
 
-    Granian's threads end in their own time; one that meets an interpreter half torn down aborts it.
+    Granian's threads outlive it, and one that runs while the interpreter shuts down would abort the process.
     """
     for handler in logging.getLogger().handlers:
         handler.flush()

@@ -83,7 +83,7 @@ def _log_level(text: str) -> str:
 
 # ---- Settings ----
 
-# Arguments of `add_argument` by parser: a list is repeatable, a switch takes no value.
+# Arguments of `add_argument` by parser: a flag of origins is repeatable, that of a switch takes no value.
 FLAG_ARGUMENTS: dict[Callable[[str], Any], dict[str, Any]] = {
     _origins: {"metavar": "X", "action": "append"},
     _switch: {"action": "store_const", "const": "on"},
@@ -127,7 +127,7 @@ class Settings:
     )
 
     def __post_init__(self) -> None:
-        """Raise BadSetting for settings that conflict; the error names them all."""
+        """Raise BadSetting for settings that conflict; the error names all that are involved."""
         shortest, longest = self.hub_lease_min, self.hub_lease_max
         is_within = shortest <= self.hub_lease_seconds <= longest
         within = f"the default lease must be from {shortest} to {longest}"
@@ -185,7 +185,7 @@ def setting_text(value: Any) -> str:
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add a flag for each setting, and a second one that turns a switch off.
+    """Add a flag for each setting, and for each switch a second flag that turns it off.
 
     The help of a flag has the default and the variable.
     """
