@@ -82,7 +82,7 @@ class RpcError(Exception):
 
 EVENT_TYPE = "text/event-stream"
 NO_STORE = ("Cache-Control", "no-store")  # 404 and 405 are cacheable by default (RFC 9110 section 15.1)
-ACCEPTED = Response(HTTPStatus.ACCEPTED, (NO_STORE,), b"")  # of notifications; a body breaks some clients
+ACCEPTED = Response(HTTPStatus.ACCEPTED, (NO_STORE,), b"")  # to notifications; a body breaks some clients
 
 
 def json_response(body: bytes, headers: Headers = (), status: int = HTTPStatus.OK) -> Response:
@@ -164,7 +164,7 @@ def canonical_origin(text: str) -> str:
 def cors_headers(origin: str | None, own: str, allowed: Collection[str]) -> Headers:
     """Headers that let a page of `origin` (None: no page) read the response; empty if it may not call.
 
-    Pages may call from our `own` origin, from this machine and from `allowed` ones, canonical or `*` for all.
+    A page may call if its origin is `own`, this machine or among the canonical `allowed`; `*` allows all.
     """
     if "*" in allowed:
         origin = "*"
@@ -392,7 +392,7 @@ class McpEndpoint:
         try:
             document = decode(body, lone_surrogates=True)
         except NotJson as error:
-            _, reason = error.faults[0]  # there may be thousands
+            _, reason = error.faults[0]  # only the first; there may be thousands
             raise RpcError(f"Parse error: {reason}", PARSE_ERROR) from None
         respond = self._stateless if is_stateless(document, get_header) else self._initialize_era
         try:
@@ -425,7 +425,7 @@ class McpEndpoint:
         return json_response(success(message.id, result), session if message.method == "initialize" else ())
 
     def _initialize(self, toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
-        """Agree to the requested version if it has a handshake, else to the newest [R11 basic/lifecycle]."""
+        """Accept the requested version if it has a handshake, else offer the newest [R11 basic/lifecycle]."""
         requested = params.get("protocolVersion")
         if not isinstance(requested, str):
             raise RpcError("protocolVersion: expected a string such as 2025-11-25", INVALID_PARAMS)

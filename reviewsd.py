@@ -1,6 +1,6 @@
 """The command line: run the service, check the data, print a response, list or remove subscriptions.
 
-This module connects settings, application, hub and server; what they do is the subject of their own modules.
+This module connects settings, application, hub and server; each of them has a module of its own.
 
 Sections: Parts - Files - Command line
 """
@@ -53,7 +53,7 @@ from reviewslib.websub.callbacks import CallbackClient
 from reviewslib.websub.values import HubSettings, Row, Topic, selector
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA = 0, 1, 78  # 78 is EX_CONFIG of sysexits.h; argparse exits with 2
-SWITCH_SECONDS = 0.001  # how long a reload may hold the interpreter while a request waits; default 0.005
+SWITCH_SECONDS = 0.001  # how long a reload holds the interpreter while a request waits; 0.005 by default
 
 log = logging.getLogger("reviewsd")
 
@@ -64,7 +64,7 @@ log = logging.getLogger("reviewsd")
 def create_app(settings: Settings) -> Application:
     """The application, for tests and for embedding in a WSGI server. Raises BadData and BadSetting.
 
-    It does not poll its files. Feeds name a hub only with `no_hub`, since then another instance runs it.
+    It runs no hub and polls no files. Feeds name a hub only with `no_hub`: then another instance runs it.
     """
     return application_of(settings, with_hub=settings.no_hub)
 
@@ -95,13 +95,13 @@ def listening_url(settings: Settings) -> str:
 def hub_settings(settings: Settings, base_url: str) -> HubSettings:
     """The settings of the hub: those with the prefix `hub_`, base URL, state directory and user agent."""
     names = [name for name in Settings.__slots__ if name.startswith("hub_")]
-    own = {name.removeprefix("hub_"): getattr(settings, name) for name in names}
+    values = {name.removeprefix("hub_"): getattr(settings, name) for name in names}
     user_agent = f"reviewsd/{VERSION} (+{base_url})"
-    return HubSettings(base_url=base_url, state_dir=settings.state_dir, user_agent=user_agent, **own)
+    return HubSettings(base_url=base_url, state_dir=settings.state_dir, user_agent=user_agent, **values)
 
 
 def callback_client(settings: HubSettings) -> CallbackClient:
-    """The HTTPS client for these settings. Warns of those that are for tests only. Raises OSError."""
+    """The HTTPS client for these settings. Logs a warning for settings that are for labs. Raises OSError."""
     if settings.allow_private:
         log.warning("hub: PRIVATE ADDRESSES AND ALL PORTS ARE ALLOWED FOR CALLBACKS; for labs only")
     if settings.ca_file is not None:
@@ -129,7 +129,7 @@ def check_files(settings: Settings) -> None:
     if settings.no_hub:
         return
     path, mode = settings.state_dir, os.R_OK | os.W_OK | os.X_OK
-    while not os.path.lexists(path):  # a start will create it
+    while not os.path.lexists(path):  # the service creates it when it starts
         path, mode = path.absolute().parent, os.W_OK | os.X_OK
     if not (os.path.isdir(path) and os.access(path, mode)):
         flag = f"{flag_name('state_dir')} {settings.state_dir}"
@@ -173,8 +173,8 @@ def run(settings: Settings, deadlines: serving.Deadlines | None = None) -> NoRet
     reloader, hub, manager = application.reloader, None, ServiceManager()
     reloader.notify = manager.notify
     if not settings.no_hub:
-        own = hub_settings(settings, application.urls.base_url)
-        application.hub = hub = Hub(own, callback_client(own).send)
+        hub_options = hub_settings(settings, application.urls.base_url)
+        application.hub = hub = Hub(hub_options, callback_client(hub_options).send)
         reloader.publish = partial(publish, hub)
         publish(hub, reloader.snapshot)
         hub.start()
@@ -246,7 +246,7 @@ def summary(dataset: Dataset) -> Iterator[str]:
 
 def get(settings: Settings, path: str) -> int:
     """Print the body of a response; EXIT_FAILURE for an error. Raises BadData and BadSetting."""
-    from werkzeug.test import Client  # here, since this import would delay each start by milliseconds
+    from werkzeug.test import Client  # at the top of the module it would delay each start by milliseconds
 
     client = Client(application_of(settings))
     try:
@@ -258,7 +258,7 @@ def get(settings: Settings, path: str) -> int:
 
 
 def subscriptions(settings: Settings) -> int:
-    """List subscriptions with the hosts of their callbacks; paths may be secret. Raises StoreFault."""
+    """List subscriptions by the hosts of their callbacks: paths may be secret. Raises StoreFault."""
     rows, path = store.list_subscriptions(settings.state_dir), settings.state_dir / store.STORE_FILE_NAME
     if not rows and not path.exists():
         raise store.StoreFault(f"{path}: there is no store of subscriptions; see {flag_name('state_dir')}")
@@ -267,13 +267,13 @@ def subscriptions(settings: Settings) -> int:
 
 
 def unsubscribe(settings: Settings, host: str) -> int:
-    """Remove and print subscriptions by host; EXIT_FAILURE if none. Raises BadSetting and StoreFault."""
+    """Remove and print subscriptions by host; EXIT_FAILURE without any. Raises BadSetting and StoreFault."""
     try:
         is_selected = selector(host)
     except ValueError as error:
         raise BadSetting(f"--unsubscribe {error}") from None
     removed = store.remove_subscriptions(settings.state_dir, is_selected)
-    lines = [f"removed {row.host} {row.path}" for row in removed]
+    lines = [f"removed {subscriber.host} {subscriber.path}" for subscriber in removed]
     write_output("\n".join(lines) or f"no subscription of {host}")
     return EXIT_SUCCESS if removed else EXIT_FAILURE
 
@@ -308,7 +308,7 @@ def write_output(content: str | bytes) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit status."""
+    """Run the command line. Returns the exit status."""
     messages = start_log()
     try:
         options = vars(command_line().parse_args(arguments))

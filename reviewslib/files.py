@@ -34,7 +34,7 @@ class ChangesWhileRead(OSError):
 
 @contextmanager
 def opened(path: Path, folder: int | None = None, *, follow: bool = False) -> Iterator[BinaryIO]:
-    """Opens a regular file, relative to the descriptor `folder` if given. Only `follow` allows symlinks."""
+    """Opens a regular file, relative to the descriptor `folder` if given; a symlink only with `follow`."""
     name = path if folder is None else path.name
     flags = os.O_RDONLY | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)  # opening a FIFO would block
     try:
@@ -104,7 +104,7 @@ class Member(NamedTuple):
     path: PurePosixPath  # in the folder or archive
     file: str  # the name for messages
     changed: float  # seconds since the epoch; for members of an archive, of the archive
-    data: bytes | None  # None if the path does not match
+    data: bytes | None  # None if the path does not match `wanted`
 
 
 def in_folder(folder: Path, wanted: re.Pattern[str], symlinks: list[Path]) -> Iterator[Member]:
@@ -142,7 +142,7 @@ def in_archive(file: BinaryIO, path: Path, wanted: re.Pattern[str]) -> Iterator[
                     if len(data := member.read(LARGEST_FILE_BYTES + 1)) > LARGEST_FILE_BYTES:
                         raise too_large(name)
             yield Member(PurePosixPath(info.filename), name, changed, data)
-    except Exception as error:  # zipfile and its decoders raise a dozen classes for a damaged archive
+    except Exception as error:  # zipfile and its decoders raise a dozen exceptions for damaged archives
         if getattr(error, "filename", None):  # the error of `too_large`
             raise
         reason = f"a damaged or encrypted archive ({str(error) or type(error).__name__}); download it again"
@@ -154,7 +154,7 @@ def in_archive(file: BinaryIO, path: Path, wanted: re.Pattern[str]) -> Iterator[
 
 @contextmanager
 def locked(directory: Path, *, is_dry: bool, waits: bool = False) -> Iterator[None]:
-    """Locks a directory against other writers. While it is locked, waits or raises OSError.
+    """Locks a directory against other writers. If another holds the lock, waits or raises OSError.
 
     A missing directory is created, and removed again if it stays empty; with `is_dry` it is not created.
     """
@@ -184,11 +184,11 @@ def write(path: Path, content: bytes) -> None:
     if path.exists() and path.read_bytes() == content:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft, is_there = path.with_name(f".{path.name}.draft"), path.exists()
+    draft, is_replacement = path.with_name(f".{path.name}.draft"), path.exists()
     try:
         draft.unlink(missing_ok=True)  # a killed process left it, or somebody placed a symlink there
         with open(draft, "xb") as file:
-            if is_there:
+            if is_replacement:
                 os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
             file.write(content)
             file.flush()
@@ -198,7 +198,7 @@ def write(path: Path, content: bytes) -> None:
     except OSError as error:  # the error of a full disk names no file
         raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
-        with suppress(OSError):  # there is no draft after the replacement
+        with suppress(OSError):  # `os.replace` has moved the draft
             draft.unlink()
 
 

@@ -57,14 +57,14 @@ RATED_BUSINESS = object_of(
 )
 PEOPLE = object_of(matched=INTEGER, technicians=list_of(component("EntityInsight")))
 QUESTIONS = object_of(matched=INTEGER, faq=list_of(component("FaqEntry")))
-QUESTIONS["properties"]["hints"] = list_of(TEXT)  # only if nothing matches
+QUESTIONS["properties"]["hints"] = list_of(TEXT)  # optional: present only if nothing matches
 
 
 # ---- Lookup of entries of the insights ----
 
 
 def entries_of(dataset: Dataset, kind: str) -> list[dict[str, Json]]:
-    """The entries of a kind of insights, on any level of the document."""
+    """The entries of a kind of insights, from any level of the document."""
     insights = dataset.insights
     entries: list[dict[str, Json]] = (insights | insights["entities"] | insights["temporal"]).get(kind) or []
     return entries
@@ -81,7 +81,7 @@ def entry_of(dataset: Dataset, kind: str, parameter: str, value: str) -> bytes:
 
 
 def unknown(parameter: str, message: str) -> BadQuery:
-    """The error for an argument without match; `message` need not repeat its value."""
+    """The error for an argument that matches nothing; `message` need not repeat its value."""
     return BadQuery([Issue(parameter, "", message)])
 
 
@@ -137,7 +137,7 @@ TOOLS: dict[str, Tool] = {}  # by name, in the order of tools/list
 def tool(
     title: str, output: Schema, *parameters: Parameter, kinds: tuple[str, ...] = ()
 ) -> Callable[[Function], Function]:
-    """A decorator that adds a function to TOOLS; its docstring is the description."""
+    """A decorator that adds a function to TOOLS; the function's docstring is the tool's description."""
 
     def registered(function: Function) -> Function:
         name, description = function.__name__, " ".join((function.__doc__ or "").split())
@@ -238,7 +238,7 @@ def get_sentiment_trend(dataset: Dataset) -> bytes:
 @tool("Questions that reviews answer", QUESTIONS, Parameter("query", "text", FAQ_WORDS), kinds=("faq",))
 def get_faq(dataset: Dataset, query: str | None) -> bytes:
     """Questions that people ask about {business}, with answers taken from its reviews; get_review takes the
-    ids in `review_ids`. `matched` counts the questions returned; where none matches, `hints` lists them."""
+    ids in `review_ids`. `matched` counts the questions returned; if none matches, `hints` lists others."""
     text, faq = loosely(query or ""), entries_of(dataset, "faq")
     matches = [entry for entry in faq if any(text in loosely(entry[key]) for key in ("question", "answer"))]
     result: dict[str, Json] = {"matched": len(matches), "faq": matches}
@@ -336,8 +336,8 @@ class Toolbox(NamedTuple):
             names = ", ".join(str(declaration["name"]) for declaration in self.declarations)
             return error_result(f"{name} has no data: there are no {missing}. Call {names}.")
         try:
-            own = {key: value for key, value in arguments.items() if key not in N8N_EXTRAS}
-            values = read_arguments(self.parameters[name], own)
+            tool_arguments = {key: value for key, value in arguments.items() if key not in N8N_EXTRAS}
+            values = read_arguments(self.parameters[name], tool_arguments)
             structured = TOOLS[name].function(self.dataset, **values)
         except BadQuery as bad:  # a result, which a model sees (MCP 2025-11-25, server/tools)
             lines = [f"{name} was not run. Correct this and call it again:", *map(str, bad.issues)]
