@@ -96,7 +96,7 @@ def test_every_refusal_is_one_line_of_plain_text(lab: Lab, data: Path, tmp_path:
             (ask(service, "http://a.example/cb"), 400, "hub.callback must be an https:// URL"),
             (ask(service, callback, "/insights.json"), 404, f"{service.base_url}/feed.xml"),
             (ask(service, callback, mode="publish"), 400, "hub.mode"),
-            (fetch(service, HUB), 405, "GET is not among POST, OPTIONS."),
+            (fetch(service, HUB), 405, "GET is not allowed; allowed: POST, OPTIONS."),
             (fetch(service, HUB, "POST", b"x" * 70_000), 413, "The body is larger than 65536 bytes."),
             (fetch(service, HUB, "POST", b"{}", content_type="application/json"), 415, "form"),
         ]

@@ -16,7 +16,6 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache, partial
 from http import HTTPStatus
@@ -44,7 +43,7 @@ log = logging.getLogger("reviewsd")
 
 # ---- Requests and responses ----
 
-# RFC 3986 sections 3.2.2 and 3.2.3, but not empty and without commas, which would be a repeated header.
+# RFC 3986 sections 3.2.2 and 3.2.3, but not empty, and without commas: a comma means a repeated header.
 REG_NAME = r"(?:[\w.~!$&'()*+;=-]|%[0-9A-F]{2})+"
 IP_LITERAL = r"\[(?:(?P<ipv6>[0-9A-F:.]+)|V[0-9A-F]+\.[\w.~!$&'()*+;=:-]+)\]"
 HOST = re.compile(f"(?:{REG_NAME}|{IP_LITERAL})(?::[0-9]*)?", re.ASCII | re.IGNORECASE)
@@ -54,9 +53,12 @@ HOST = re.compile(f"(?:{REG_NAME}|{IP_LITERAL})(?::[0-9]*)?", re.ASCII | re.IGNO
 def is_host(text: str) -> bool:
     """Whether `text` is a valid value of `Host` (RFC 9110 section 7.2)."""
     match = HOST.fullmatch(text)
-    with suppress(ValueError):  # from IPv6Address
-        return match is not None and bool(not match["ipv6"] or IPv6Address(match["ipv6"]))
-    return False
+    if match and match["ipv6"]:
+        try:
+            IPv6Address(match["ipv6"])
+        except ValueError:
+            return False
+    return match is not None
 
 
 class Request:
@@ -82,7 +84,7 @@ class Request:
         return parse_qsl(text, keep_blank_values=True, errors="surrogateescape")
 
     def body(self) -> bytes:
-        """The body. Raises HttpError 413 if it is too large, which not all servers check."""
+        """The body. Raises HttpError 413 if it is too large, since not all servers check this."""
         most_bytes = representations.LARGEST_BODY_BYTES
         try:
             return get_input_stream(self.environ, max_content_length=most_bytes).read()
@@ -143,7 +145,7 @@ def static_response(application: Application, snapshot: Snapshot, request: Reque
 
 
 def home_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """The home page, or by preference of the client the directory in JSON or the page in Markdown."""
+    """The home page; if the client prefers it, the directory in JSON or the page in Markdown."""
     accept = request.header("accept") or ""
     key = links.HOME_PATH
     if representations.prefers_json(accept):
@@ -292,7 +294,7 @@ def health_answer(application: Application, snapshot: Snapshot, request: Request
             "latest": dataset.reviews[0].day if dataset.reviews else None,
         },
         "insights": {key: dataset.insights[key] for key in ("review_count", "generated_at")},
-        "hub": hub.trouble() or "here" if hub else HUB_ELSEWHERE,
+        "hub": (hub.trouble() or "here") if hub else HUB_ELSEWHERE,
         "subscriptions": hub.counts() if hub else None,
         "last_modified": utc_text(snapshot.last_modified),
         "digests": {path: snapshot.fixed[path].digest for path in links.DATA_PATHS},
@@ -345,7 +347,7 @@ def server_answer(application: Application, snapshot: Snapshot, request: Request
     """The response to `OPTIONS *` (RFC 9110 section 9.3.7). Raises HttpError 405 for other methods."""
     if request.method == "OPTIONS":
         return options_response(", ".join(SERVER_METHODS))
-    raise HttpError(405, f"{echo(request.method)} is not among OPTIONS.", (("Allow", "OPTIONS"),))
+    raise HttpError(405, f"{echo(request.method)} is not allowed; allowed: OPTIONS.", (("Allow", "OPTIONS"),))
 
 
 def unknown_path_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
@@ -406,7 +408,7 @@ def routed_answer(application: Application, request: Request, route: Route) -> A
     check_host(request)
     allow = ", ".join(route.methods)
     if route.methods and request.method not in route.methods:
-        raise HttpError(405, f"{echo(request.method)} is not among {allow}.", (("Allow", allow),))
+        raise HttpError(405, f"{echo(request.method)} is not allowed; allowed: {allow}.", (("Allow", allow),))
     if route.methods and request.method == "OPTIONS":
         return options_response(allow)
     return route.handler(application, application.snapshot, request)
@@ -420,7 +422,7 @@ def bad_query_error(bad: BadQuery) -> HttpError:
 
 
 def check_host(request: Request) -> None:
-    """Raises HttpError 400 for a bad `Host`, or without one unless in HTTP/1.0 (RFC 9112 section 3.2)."""
+    """Raises HttpError 400 for a bad `Host`, or if it is missing in HTTP/1.1 (RFC 9112 section 3.2)."""
     host = request.header("host") or ""  # ASGI servers may send an empty one for an absent one
     if is_host(host) or (not host and request.environ.get("SERVER_PROTOCOL") != "HTTP/1.1"):
         return
@@ -447,13 +449,13 @@ def complete(request: Request, response: Response) -> Response:
     return Response(status, headers, b"" if request.method == "HEAD" else body)
 
 
-# ---- Application: any thread ----
+# ---- Application: thread-safe ----
 
 HUB_ELSEWHERE = "the hub does not run on this instance"
 
 
 class HubEndpoint(Protocol):
-    """The part of a hub that requests use. Any thread."""
+    """The part of a hub that requests use. Thread-safe."""
 
     def answer(self, content_type: str | None, body: bytes) -> tuple[int, str, Headers]:
         """The response to a POST: status, a line of text and more headers. Waits for the disk."""
@@ -466,7 +468,7 @@ class HubEndpoint(Protocol):
 
 
 class McpEndpoint(Protocol):
-    """The part of MCP that requests use. Any thread."""
+    """The part of MCP that requests use. Thread-safe."""
 
     def handle(self, method: str, get_header: GetHeader, body: bytes, toolbox: Toolbox) -> Response:
         """The response to a request."""
@@ -513,7 +515,7 @@ class Application:
         return complete(request, route_of(request.path).refuse(self, request, error))
 
     def _guarded(self, request: Request, route: Route, make: Callable[[], Answer]) -> Answer:
-        """The answer of `make`, or the error response to what it raises."""
+        """The answer of `make`, or the error response for its exception."""
         try:
             return make()
         except BadQuery as bad:

@@ -56,8 +56,8 @@ def _json_feed_item(review: Mapping[str, Json], dataset: Dataset) -> dict[str, J
 
 # ---- Atom ----
 
-# Ids are `tag:` URIs (RFC 4151 section 2.1). Their authority is the host alone, since ports and paths change
-# more often; their date is a constant, so that ids are stable.
+# Ids are `tag:` URIs (RFC 4151 section 2.1). So that ids are stable, their authority is only the host, since
+# ports and paths change more often, and their date is a constant.
 TAG_YEAR = "2026"
 DOMAIN_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 # XML 1.0 section 2.2, except for surrogates, which decoded data do not hold.
@@ -155,7 +155,7 @@ def _modified(review: Mapping[str, Json]) -> str:
 
 
 def _instant(date_time: str) -> tuple[timedelta, str]:
-    """A sort key of date-times: the time in seconds, then the digits of the fraction, of any number.
+    """A sort key of date-times: the time in seconds, then the digits of the fraction, however many.
 
     A leap second is equal to the second before it.
     """

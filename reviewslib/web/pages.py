@@ -72,15 +72,15 @@ def one_line(value: Json, most: int = MOST_NAME) -> str:
 
 
 def paragraphs(value: Json, most: int | None = MOST_TEXT) -> str:
-    """`value` as text of several lines, at most `most` characters if that is not None; for block elements."""
+    """`value` as text of several lines, of at most `most` characters if given; for block elements."""
     return _shortened(str(value or "").replace("\r\n", "\n").replace("\r", "\n").strip(), most)
 
 
 def marked(value: Json, words: Sequence[str]) -> Markup:
     """`value` as HTML of several lines, with each occurrence of `words` in a `mark` element.
 
-    `words` are those of `loose_words`; longer ones than MOST_MARKED characters are not marked. A text longer
-    than MOST_TEXT is cut at its end, or at its beginning if the first occurrence would be cut off.
+    `words` are those of `loose_words`; words of more than MOST_MARKED characters are not marked. A text of
+    more than MOST_TEXT is cut; if that cut off the first occurrence, the part around this is shown.
     """
     text, start = FORBIDDEN.sub("", paragraphs(value, None)), 0
     spans = occurrences(text, [word for word in words if len(word) <= MOST_MARKED])
@@ -89,7 +89,7 @@ def marked(value: Json, words: Sequence[str]) -> Markup:
         start = begin - MOST_TEXT // 4
         start = max(start, text.find(" ", start, begin) + 1)  # at a word
     shown = _shortened(text[start:], MOST_TEXT)
-    whole = len(shown) - (len(text) - start > MOST_TEXT)  # without the ellipsis
+    whole = len(shown) - 1 if len(text) - start > MOST_TEXT else len(shown)  # without the ellipsis
     pieces, at = ["…" if start else ""], 0
     while begin < start + whole:
         mark = slice(begin - start, min(end - start, whole))
@@ -103,7 +103,7 @@ def _shortened(text: str, most: int | None) -> str:
     if most is None or len(text) <= most:
         return text
     kept = text[: most - 1]
-    *_, last = re.split(r"\s", kept)  # may be the beginning of a word
+    *_, last = re.split(r"\s", kept)  # perhaps only the beginning of a word
     if not text[most - 1].isspace() and len(last) <= LONGEST_WORD:
         kept = kept.removesuffix(last)
     return kept.rstrip() + "…"
@@ -247,7 +247,7 @@ def trend(monthly: Iterable[Object]) -> dict[str, Json]:
         "levels": [(stars, (5 - stars) / height) for stars in range(lowest, 6)],
         "januaries": [(at // 12, (at - first) / width) for at in range(first, last + 1) if at % 12 == 0],
         "dots": list(zip(x, y, radius, strict=True)),
-        "line": list(zip(x, [(5 - _average(near)) / height for near in recent], strict=True)),
+        "line": list(zip(x, [(5 - _average(group)) / height for group in recent], strict=True)),
         "is_whole": len(months) == len(every_month),
         "years": [(year, *_figures(group)) for year, group in years],
         "before": (years[0][0], *_figures(before)) if before else None,
@@ -290,7 +290,7 @@ TYPES_BY_WORD = {
 
 
 def structured_data(business: Object, urls: ServiceUrls) -> dict[str, Json]:
-    """The business without ratings and reviews: search engines do not accept a business's own."""
+    """The business without ratings and reviews: search engines ignore those on the business's own site."""
     address = business.get("address") or {}
     words = f" {one_line(business.get('category')).lower()}"
     schema_types = [schema_type for stem, schema_type in TYPES_BY_WORD.items() if f" {stem}" in words]

@@ -37,9 +37,9 @@ def ignore(*_: Any) -> None:
 class Reloader:
     """Keeps `snapshot` current. All methods but `wake` run on one thread.
 
-    `notify` gets states for a service manager in the form of sd_notify(3); `publish` gets new snapshots.
-    `sleep` and `return_memory` are attributes that a test may replace. `error` has the time and the faults of
-    the last reload; it is None if that succeeded.
+    `notify` is called with states for a service manager in the form of sd_notify(3), `publish` with each new
+    snapshot. A test may replace `sleep` and `return_memory`. `error` has the time and the faults of the last
+    reload; it is None if that succeeded.
     """
 
     def __init__(self, directory: Path, urls: ServiceUrls):
@@ -54,7 +54,7 @@ class Reloader:
         self._urls = urls
         self._woken = threading.Event()
         self._polls_left = ABSENT_POLLS
-        self._tried_stamps: dict[str, Stamp] | None = None  # at the last reload
+        self._tried_stamps: dict[str, Stamp] | None = None  # of the files at the last reload
         self.snapshot = self._load(None)
 
     def _load(self, previous: Snapshot | None) -> Snapshot:
@@ -72,7 +72,7 @@ class Reloader:
             gc.enable()
 
     def wake(self) -> None:
-        """Reload now, even if nothing changed. Any thread."""
+        """Reload now, even if nothing changed. Thread-safe."""
         self._woken.set()
 
     def run(self, poll_seconds: float) -> None:
@@ -87,7 +87,7 @@ class Reloader:
                 log.exception("the data files could not be polled")
 
     def poll(self, forced: bool = False) -> None:
-        """Reload if the files changed or if `forced`, once they have stopped changing."""
+        """Reload if the files changed or if `forced`, after they have stopped changing."""
         stamps, loaded = file_stamps(self.directory), self._loaded_stamps
         if not forced and stamps == loaded:
             self._polls_left = ABSENT_POLLS
@@ -107,7 +107,7 @@ class Reloader:
     def _reload(self, is_retry: bool) -> None:
         """Serve the present files, or keep the snapshot and log the faults.
 
-        In a retry, a load of the same files failed at the last poll; the same faults are not logged again.
+        A retry reads the same files as the last reload, which failed; the same faults are not logged again.
         """
         if not is_retry:
             self.notify("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")

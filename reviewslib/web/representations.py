@@ -1,7 +1,7 @@
 """Representations: content codings, validators, negotiation and conditional requests.
 
 The source is RFC 9110, sections 8.8 (validators), 12 (negotiation) and 13 (conditional requests); Werkzeug
-parses the header fields. All functions are of bytes and header values; this module knows no path, no data and
+parses the header fields. All functions take bytes and header values; this module knows no path, no data and
 no server.
 """
 
@@ -51,7 +51,7 @@ class Response(NamedTuple):
     body: Body
 
 
-Answer = Response | Callable[[], Response]  # a function runs on a worker thread because it takes time
+Answer = Response | Callable[[], Response]  # a function takes time, so it runs on a worker thread
 
 
 def resolved(answer: Answer) -> Response:
@@ -154,7 +154,7 @@ def prefers_markdown(accept: str) -> bool:
 
 
 def date_seconds(field: str) -> float | None:
-    """A date in seconds since the epoch; None if invalid and so ignored (section 13.1.3)."""
+    """A date in seconds since the epoch; None if it is invalid, and so is ignored (section 13.1.3)."""
     try:
         date = parse_date(field[:LONGEST_FIELD])
         return date.timestamp() if date else None

@@ -49,7 +49,7 @@ def read_files(directory: Path) -> Files:
             files[name] = read_unchanging(directory / name)
         except FileNotFoundError:
             if name == REVIEWS_FILE:
-                faults.append(Fault(name, (), f"there is no such file in {directory}; --data names it"))
+                faults.append(Fault(name, (), f"there is no such file in {directory}; see --data"))
         except OSError as error:
             faults.append(Fault(name, (), f"cannot be read: {error.strerror or error}"))
     if faults:
@@ -82,7 +82,7 @@ class ProgramFiles(NamedTuple):
 
 
 def load_program_files(package: Path = PACKAGE) -> ProgramFiles:
-    """Load the contract, and the templates of `package`, whose files date both."""
+    """Load the contract, and the templates of `package`; the newest file of `package` dates both."""
     files = (file for file in package.rglob("*") if file.is_file() and file.suffix != ".pyc")
     environment = pages.load_templates(package / "web" / "templates")
     policies = {
@@ -101,7 +101,7 @@ Bodies = dict[str, tuple[bytes, str, float]]  # by path: content, media type, la
 
 
 class RepresentationCache:
-    """A cache of computed representations, emptied when it exceeds its bound. Any thread."""
+    """A cache of computed representations, emptied when it exceeds its bound. Thread-safe."""
 
     def __init__(self, most_bytes: int = 8 * 1024 * 1024):
         self._most_bytes = most_bytes
@@ -166,22 +166,22 @@ def build_snapshot(
 def fixed_bodies(
     program: ProgramFiles, dataset: Dataset, urls: ServiceUrls, files: Files, modified: int
 ) -> Bodies:
-    """The bodies of the fixed paths, without data files changed at 0; `modified` dates the dataset."""
-    both, templates = max(files.reviews_changed, files.insights_changed), program.templates
+    """The bodies of the fixed paths; 0 is the last change of those without data. `modified` is for Atom."""
+    latest, templates = max(files.reviews_changed, files.insights_changed), program.templates
     atom = atom_feed(dataset, urls, datetime.fromtimestamp(modified, UTC))
     contract = encode(served_contract(program.contract, dataset, urls))
     markdown = pages.llms_text(templates, dataset, urls)
-    insights_changed = both if files.insights is None else files.insights_changed  # or counted from reviews
+    insights_changed = latest if files.insights is None else files.insights_changed  # None: from reviews
     return {
-        links.REVIEWS_PATH: (dataset.reviews_json, representations.JSON_TYPE, both),
+        links.REVIEWS_PATH: (dataset.reviews_json, representations.JSON_TYPE, latest),
         links.INSIGHTS_PATH: (dataset.insights_json, representations.JSON_TYPE, insights_changed),
-        links.JSON_FEED_PATH: (json_feed(dataset, urls), representations.JSON_TYPE, both),
-        links.ATOM_FEED_PATH: (atom, representations.ATOM_TYPE, both),
+        links.JSON_FEED_PATH: (json_feed(dataset, urls), representations.JSON_TYPE, latest),
+        links.ATOM_FEED_PATH: (atom, representations.ATOM_TYPE, latest),
         links.CONTRACT_PATH: (contract, representations.JSON_TYPE, files.reviews_changed),
-        links.HOME_PATH: (pages.html_page(templates, dataset, urls), representations.HTML_TYPE, both),
+        links.HOME_PATH: (pages.html_page(templates, dataset, urls), representations.HTML_TYPE, latest),
         DIRECTORY: (encode(urls.directory()), representations.JSON_TYPE, 0),
-        MARKDOWN: (markdown, representations.MARKDOWN_TYPE, both),
-        links.LLMS_PATH: (markdown, representations.TEXT_TYPE, both),
+        MARKDOWN: (markdown, representations.MARKDOWN_TYPE, latest),
+        links.LLMS_PATH: (markdown, representations.TEXT_TYPE, latest),
         links.SITEMAP_PATH: (pages.sitemap(dataset, urls), representations.XML_TYPE, files.reviews_changed),
         links.ROBOTS_PATH: (pages.robots_text(urls), representations.TEXT_TYPE, 0),
         links.BADGE_PATH: (embed.badge(templates, dataset), representations.ICON_TYPE, files.reviews_changed),

@@ -227,8 +227,8 @@ NOT_A_NUMBER, UNKNOWN = "expected a whole number such as 5", "unknown parameter;
     [
         ("GET /x", {}, 404, "There is nothing at /x. /.well-known/openapi.json lists the endpoints.", None),
         ("GET /reviews/x", {"ACCEPT": "application/json"}, 404, "No review has the id x.", None),
-        ("PUT /feed.xml", {}, 405, "PUT is not among GET, HEAD, OPTIONS.", None),
-        ("GET *", {}, 405, "GET is not among OPTIONS.", None),
+        ("PUT /feed.xml", {}, 405, "PUT is not allowed; allowed: GET, HEAD, OPTIONS.", None),
+        ("GET *", {}, 405, "GET is not allowed; allowed: OPTIONS.", None),
         ("GET /", {"HOST": ""}, 400, NO_HOST, (None, "", NO_HOST)),
         ("GET /", {"HOST": "[1:2]"}, 400, BAD_HOST, (None, "[1:2]", BAD_HOST)),
         ("GET /api/reviews/search?limit=%ff", {}, 400, WRONG, ("limit", "\ufffd", NOT_A_NUMBER)),

@@ -40,7 +40,7 @@ def faults(directory: Path) -> list[str]:
 
 
 def test_a_file_that_is_absent_is_a_fault_but_insights_may_be_absent(tmp_path: Path) -> None:
-    assert faults(tmp_path) == [f"reviews.json: there is no such file in {tmp_path}; --data names it"]
+    assert faults(tmp_path) == [f"reviews.json: there is no such file in {tmp_path}; see --data"]
     reviews, insights = write(tmp_path) / "reviews.json", tmp_path / "insights.json"
     first = (reviews.read_bytes(), files.last_change(reviews))
     assert snapshot.read_files(tmp_path) == (*first, None, files.last_change(tmp_path))
