@@ -72,7 +72,7 @@ def one_line(value: Json, most: int = MOST_NAME) -> str:
 
 
 def paragraphs(value: Json, most: int | None = MOST_TEXT) -> str:
-    """`value` as text of several lines, of at most `most` characters if given; for block elements."""
+    """`value` as text of several lines, at most `most` characters unless that is None; for block elements."""
     return _shortened(str(value or "").replace("\r\n", "\n").replace("\r", "\n").strip(), most)
 
 
@@ -80,7 +80,7 @@ def marked(value: Json, words: Sequence[str]) -> Markup:
     """`value` as HTML of several lines, with each occurrence of `words` in a `mark` element.
 
     `words` are those of `loose_words`; words of more than MOST_MARKED characters are not marked. A text of
-    more than MOST_TEXT is cut; if that cut off the first occurrence, the part around this is shown.
+    more than MOST_TEXT is cut at its end; at its beginning too, so that the first occurrence is shown.
     """
     text, start = FORBIDDEN.sub("", paragraphs(value, None)), 0
     spans = occurrences(text, [word for word in words if len(word) <= MOST_MARKED])
@@ -103,7 +103,7 @@ def _shortened(text: str, most: int | None) -> str:
     if most is None or len(text) <= most:
         return text
     kept = text[: most - 1]
-    *_, last = re.split(r"\s", kept)  # perhaps only the beginning of a word
+    *_, last = re.split(r"\s", kept)  # may be the beginning of a word
     if not text[most - 1].isspace() and len(last) <= LONGEST_WORD:
         kept = kept.removesuffix(last)
     return kept.rstrip() + "…"
