@@ -139,8 +139,7 @@ def _year_month_day(folded: str, order: str) -> tuple[int, int, int]:
     words = set(re.findall(r"[^\W\d_]+", folded)) - BETWEEN
     if re.search(r"[^\w./, -]", folded) or not words <= MONTHS.keys():
         raise ValueError
-    first, second, *rest = re.findall(r"[0-9]+", folded)
-    months = [str(MONTHS[word]) for word in words]
+    (first, second, *rest), months = re.findall(r"[0-9]+", folded), [str(MONTHS[word]) for word in words]
     if months:
         second, rest = months[0], [second, *rest, *months[1:]]
     elif "." not in folded and order == "mdy" and len(first) < 4:
@@ -157,11 +156,10 @@ NUMERIC = re.compile(r"([0-9]{1,2})[/ -]([0-9]{1,2})[/ -][0-9]{2}(?:[0-9]{2})?(?
 
 def allowed_orders(texts: Iterable[str]) -> tuple[set[str], list[str]]:
     """The orders, "dmy" or "mdy", in which all dates exist, and the dates that differ between them."""
-    numbers = {text: (int(date[1]), int(date[2])) for text in texts if (date := NUMERIC.match(text))}
-    orders = {"dmy"} if all(second <= 12 for _, second in numbers.values()) else set[str]()
-    if all(first <= 12 for first, _ in numbers.values()):
-        orders.add("mdy")
-    return orders, [text for text, (first, second) in numbers.items() if first != second]
+    pairs = {text: (int(date[1]), int(date[2])) for text in texts if (date := NUMERIC.match(text))}
+    months = {"dmy": {second for _, second in pairs.values()}, "mdy": {first for first, _ in pairs.values()}}
+    orders = {order for order in months if max(months[order], default=0) <= 12}
+    return orders, [text for text, (first, second) in pairs.items() if first != second]
 
 
 # ---- Stars: 1 to 5 ----

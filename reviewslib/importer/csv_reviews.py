@@ -51,10 +51,7 @@ def read_csv(data: bytes, file: str, time: str, options: Options) -> Export:
         raise refused(file, f"not a known export, and not a table; it begins with {quoted(names[0])}")
     header = Header([one_line(name) for name in names], [row for _, row in rows], file, options)
     fields_of_rows = [header.fields(row) if len(row) == len(names) else {} for _, row in rows]
-    formats = {
-        field: header.date_format(field, [fields.get(field, "") for fields in fields_of_rows])
-        for field in DATES
-    }
+    formats = {field: header.date_format(field, fields_of_rows) for field in DATES}
     sources = {header.settings.source} if not rows else set[str]()
     for (line, row), fields in zip(rows, fields_of_rows, strict=True):
         position, key = Fault(f"{file} line {line}", (), ""), None
@@ -188,9 +185,9 @@ class Header:
             fields[field] = "" if is_empty else re.sub(r"^'(?=[=+@-])", "", cell)
         return fields
 
-    def date_format(self, field: str, texts: Sequence[str]) -> DateFormat:
+    def date_format(self, field: str, fields_of_rows: Sequence[Mapping[str, str]]) -> DateFormat:
         """The format of a column; asks if its dates leave the order open or contradict an earlier answer."""
-        allowed, dates = cells.allowed_orders(texts)
+        allowed, dates = cells.allowed_orders(fields.get(field, "") for fields in fields_of_rows)
         if dates and not self.order and len(allowed) == 1:
             (self.order,) = allowed
         elif dates and self.order not in allowed and "date_order" not in self.options.table.nonempty():

@@ -129,11 +129,7 @@ class Register:
                 rows.append(record)
             elif id := self.known_id(record) or self._new_id(record):
                 self.entries[id].native.setdefault(_slot(record), record.key.native_id)
-                if record.key.format == "table" and record.review:
-                    self.entries[id].row, self.entries[id].text = _row_key(record), _text_of(record)
-                self._index(id)
-                taken.add(id)
-                yield record, id
+                yield self._assign(id, record, taken)
         yield from self._identify_rows([record for record in rows if record.review], taken)
 
     def _new_id(self, record: Record) -> str:
@@ -168,11 +164,10 @@ class Register:
         rows = {(_row_key(record), encode(record.review)): record for record in records}
         waiting = [rows[content] for content in sorted(rows)]
         queues = defaultdict[QueueKey, deque[str]](deque)  # of ids
-        for id in sorted(self.entries) if rows else ():
-            row, text = self.entries[id].row, self.entries[id].text
-            if row and id not in taken:
-                queues[row, text].append(id)
-                queues[row, None].append(id)
+        for id, entry in sorted(self.entries.items()) if rows else ():
+            if entry.row and id not in taken:
+                queues[entry.row, entry.text].append(id)
+                queues[entry.row, None].append(id)
         for queue_keys in MATCHING_STEPS:
             unmatched = list[Record]()
             for record in waiting:
@@ -195,7 +190,8 @@ class Register:
     def _assign(self, id: str, record: Record, taken: set[str]) -> tuple[Record, str]:
         taken.add(id)
         entry = self.entries.setdefault(id, Entry(record.key.source))
-        entry.row, entry.text = _row_key(record), _text_of(record)
+        if record.key.format == "table" and record.review:
+            entry.row, entry.text = _row_key(record), _text_of(record)
         self._index(id)
         return record, id
 

@@ -99,43 +99,40 @@ def choose_locations(
     """The locations to import. Raises NeedsDecision if only the owner can tell."""
     state = stored.state
     records = [record for export in exports if not export.header for record in export.records]
-    in_exports = Counter(record.key.location for record in records)
+    exported = Counter(record.key.location for record in records)
     in_store = Counter(entries[id].location for id in entries.keys() & stored.reviews.keys())
-    titles = state.locations | {
-        location: title for export in exports for location, title in export.titles.items() if title
-    }
+    titles = defaultdict(str, state.locations)
+    titles |= {location: title for export in exports for location, title in export.titles.items() if title}
     current = {*state.chosen} or in_store.keys() - {""}
     if not current and stored.is_lost and any(entry.source == "google" for entry in entries.values()):
         register = identity.Register(dict(entries))
         current = {record.key.location for record in records if register.known_id(record)}
-    elif not current and len(in_exports) == 1:
-        current = {*in_exports}
+    elif not current and len(exported) == 1:
+        current = {*exported}
     decided = {*state.locations, *current}
     answers = [
         {name}
-        if name in in_exports or name in decided or name.isdigit()
+        if name in exported or name in decided or name.isdigit()
         else {location for location, title in titles.items() if fold(title) == fold(name)}
         for name in options.location
     ]
     chosen = set[str]().union(*answers) or current
-    is_open = not answers and bool(in_exports.keys() - decided or (in_exports and not chosen))
+    is_open = not answers and bool(exported.keys() - decided or (exported and not chosen))
     if any(len(answer) != 1 for answer in answers) or (is_open and not options.drop):
         lines = (
-            f"{location} {titles.get(location, '')!r}: "
-            f"{in_exports[location]} reviews here, {in_store[location]} stored"
-            for location in sorted(in_exports.keys() | decided)
+            f"{location} {titles[location]!r}: {exported[location]} reviews here, {in_store[location]} stored"
+            for location in sorted(exported.keys() | decided)
         )
         question = "Which locations are to be imported? Each may be a business of its own:"
         advice = "Name the locations to publish with --location, by number or title. The choice is kept."
         raise NeedsDecision([question, *listed(lines), advice], ("--location", "YOUR"))
-    others = in_exports.keys() - chosen
+    others = exported.keys() - chosen
     notes = [
-        f"not imported: {in_exports[location]} reviews of location {location} {titles.get(location, '')!r}, "
-        "not chosen"
+        f"not imported: {exported[location]} reviews of location {location} {titles[location]!r}, not chosen"
         for location in sorted(others)
     ]
     decided |= chosen if is_open else chosen | others
-    named = {location: titles.get(location, "") for location in sorted(decided)}
+    named = {location: titles[location] for location in sorted(decided)}
     return Locations(chosen, others, named, notes)
 
 

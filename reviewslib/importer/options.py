@@ -77,9 +77,7 @@ def command_line() -> argparse.ArgumentParser:
     kinds = "Google Takeout (ZIP, folder or file), saved pages of the Business Profile API, CSV"
     add("files", nargs="*", type=Path, metavar="FILE", help=kinds)
     add("--data", type=Path, metavar="DIR", help="directory of reviews.json; created if absent")
-    add(
-        "--drop", type=Path, metavar="DIR", help="import all exports in a folder; report and skip other files"
-    )
+    add("--drop", type=Path, metavar="DIR", help="import all exports of a folder; report and skip the rest")
     add("--zone", help="time zone of the business, such as Europe/Berlin; default UTC; remembered")
     add("--name", type=one_line, help="the name of the business, if no export has it")
     add("--location", action="append", help="a location to import: number or title; repeatable; remembered")
