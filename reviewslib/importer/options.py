@@ -86,7 +86,7 @@ def command_line() -> argparse.ArgumentParser:
     add("--allow-removals", action="store_true", help="remove reviews that were held back, however many")
     add("--forget", metavar="ID", help="remove a review for good, by its id or the address of its page")
     add("--forget-author", type=one_line, metavar="NAME", help="remove all reviews of an author for good")
-    add("--redact", nargs=2, metavar=("ID", "WORDS"), help="replace words by […] in a review for good")
+    add("--redact", nargs=2, metavar=("ID", "WORDS"), help="replace words with […] in a review for good")
     add("--short-names", action=yes_or_no, help="“Camille R.” instead of “Camille Roux”; remembered")
     add("--avatars", action=yes_or_no, help="import the addresses of customers' pictures; remembered")
     add("--source", type=one_line, help="where the reviews of a table were published; remembered")
