@@ -1,4 +1,4 @@
-"""HTTP client of a language model: sends a prompt, retries while the server is busy, classifies errors.
+"""HTTP client of a language model: sends prompts, retries while the server is busy, and classifies errors.
 
 The protocol is `POST {base}/chat/completions`, as OpenAI, Ollama, llama.cpp, LM Studio and vLLM speak it. The
 client follows no redirect, and no message of this module contains the key. It knows nothing of files.
@@ -28,7 +28,7 @@ Sleep = Callable[[float], None]
 
 
 class Stopped(Exception):
-    """The command cannot go on; the text gives the reason."""
+    """The command cannot continue; the text gives the reason."""
 
 
 # ---- Address and key ----
@@ -45,8 +45,8 @@ def request_url(base: str) -> str:
     """The URL of the requests to a server. Raises Stopped unless it is https or on this machine."""
     with suppress(ValueError):
         url = urlsplit(base)
-        is_private = url.scheme == "https" or (url.scheme == "http" and is_this_machine(url.hostname or ""))
-        if is_private and url.hostname and url.port != 0 and not (url.username or url.query or url.fragment):
+        is_secure = url.scheme == "https" or (url.scheme == "http" and is_this_machine(url.hostname or ""))
+        if is_secure and url.hostname and url.port != 0 and not (url.username or url.query or url.fragment):
             return f"{base.rstrip('/')}/chat/completions"
     raise Stopped(f"--url {base}: expected https://HOST/v1, or http://127.0.0.1:PORT/v1 on this machine")
 
@@ -143,7 +143,7 @@ class Client:
         try:
             with self._opener.open(request, timeout=max(seconds, 0.001)) as response:
                 answer: bytes = response.read(LARGEST_ANSWER_BYTES)
-                if self._key:  # error messages of some servers repeat it
+                if self._key:  # some servers repeat it in error messages
                     answer = answer.replace(self._key.encode(), b"[key]")
                 return response.status, response.headers, answer
         except TimeoutError:

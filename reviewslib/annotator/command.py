@@ -1,7 +1,7 @@
 """`reviewsd-insights`: a language model annotates the reviews, and insights are counted from the annotations.
 
-Files are written under the lock of imports. Requests run on threads of their own. The daemon does not import
-this module; it notices that `insights.json` has changed.
+Files are written under the lock that imports use. Requests run on threads of their own. The daemon does not
+import this module; it notices that `insights.json` has changed.
 
 Sections: Data directory - Parallel requests - Tasks - Command line
 """
@@ -68,7 +68,7 @@ class DataDirectory:
 
 # ---- Parallel requests ----
 
-FAILURES_IN_A_ROW = 5  # of single reviews; so many are an error of the server or the model
+FAILURES_IN_A_ROW = 5  # of single reviews: then the server or the model is at fault, not a review
 
 
 def outcomes(
@@ -88,7 +88,7 @@ def outcomes(
         except Exception as error:
             results.put((start, batch, error))
 
-    starts = list[float]()  # of the running requests
+    starts = list[float]()  # times of the running requests
     while batches or starts:
         while batches and len(starts) < parallel:
             starts.append(time.monotonic())
@@ -165,7 +165,7 @@ def annotate(data: DataDirectory, client: Client, reviews: Reviews, parallel: in
 
 
 def progress(count: int, total: int, seconds: float) -> str:
-    """How many reviews are read after some time, how many are left, and how long these will take."""
+    """How many reviews have been read in `seconds`, how many are left, and how long these will take."""
     rate = count / max(seconds, 1) * 60
     return f"{count} read, {total - count} left, {rate:.0f} a minute, {(total - count) / rate:.0f} min left"
 
@@ -184,7 +184,7 @@ def propose_summary(data: DataDirectory, client: Client) -> None:
 
 
 def count_insights(data: DataDirectory) -> None:
-    """Count the insights, write them, and report."""
+    """Count the insights, write the files, and report."""
     with data.locked():
         result = data.count()
         for file, content in result.contents.items():
@@ -213,8 +213,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--key-variable", default="", metavar="NAME", help="environment variable that holds the server's key")
     add("--parallel", type=positive, default=2, help="requests at once (default: 2)")
     add("--timeout", type=positive, default=600, help="seconds for an answer and its retries (default: 600)")
-    add("--limit", type=positive, help="read at most so many reviews this time")
-    add("--yes", action="store_true", help="go on with the aspects and topics that the model proposes")
+    add("--limit", type=positive, help="read at most this many reviews this time")
+    add("--yes", action="store_true", help="continue with the aspects and topics that the model proposes")
     add("--again", action="store_true", help="also read reviews that failed before")
     add("--summary", action="store_true", help="also propose a summary, a quotation and questions")
     add("--dry-run", action="store_true", help="print the first request and the total size; send nothing")

@@ -24,7 +24,7 @@ Reviews = Sequence[Object]
 # ---- Requests and answers ----
 
 MOST_CHARACTERS = 6_000  # in a request; servers with 4,096 tokens of context truncate longer ones silently
-MOST_ANNOTATED = 12  # reviews in a request, because the answer shares that context
+MOST_ANNOTATED = 12  # reviews in a request: the answer has to fit into the same context
 
 
 class BadAnswer(ValueError):
@@ -38,7 +38,7 @@ class Prompt(NamedTuple):
     instructions: str
     schema: Schema  # of the answer
     parse: Callable[[Reviews, Json], Json]  # converts a valid answer; raises BadAnswer
-    tokens: int  # the limit for an answer, to which `tokens_per_review` adds
+    tokens: int  # the limit of an answer, before `tokens_per_review` is added
     tokens_per_review: int = 0
     reviews: Reviews = ()
 
@@ -202,13 +202,13 @@ def merged_labels(answers: Sequence[Object]) -> dict[str, list[str]]:
     """The most frequent labels of each kind, in their first spelling."""
     merged = {}
     for kind, most in MOST_LABELS.items():
-        times, spelling = Counter[str](), dict[str, str]()
+        counts, spellings = Counter[str](), dict[str, str]()
         for answer in answers:
             labels = {folded_words(label): " ".join(label.split()) for label in answer[kind]}
             usable = [key for key in labels if labels[key].isprintable() and 0 < len(key) <= LONGEST_LABEL]
-            times.update(usable)
-            spelling = labels | spelling
-        merged[kind] = [spelling[key] for key, _ in times.most_common(most)]
+            counts.update(usable)
+            spellings = labels | spellings
+        merged[kind] = [spellings[key] for key, _ in counts.most_common(most)]
     return merged
 
 

@@ -1,6 +1,6 @@
-"""Counting of `insights.json`: the contents of the data files become those of the files to write.
+"""Counting of `insights.json`: from the contents of the data files, makes the contents of the files to write.
 
-This module opens no file: contents come in and go out as bytes by file name.
+This module opens no file: it takes and returns contents as bytes, by file name.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from reviewslib.dataset.strict_json import Json, Object, decode, encode
 from reviewslib.links import ServiceUrls
 
 EDITORIAL_FILE, ANNOTATIONS_FILE = "editorial.json", "annotations.json"
-COUNTED_FILES = (REVIEWS_FILE, EDITORIAL_FILE, ANNOTATIONS_FILE, INSIGHTS_FILE)  # input
+COUNTED_FILES = (REVIEWS_FILE, EDITORIAL_FILE, ANNOTATIONS_FILE, INSIGHTS_FILE)  # what `count` reads
 Contents = dict[str, bytes | None]  # of COUNTED_FILES; None for an absent file
 
 
 class Sources(NamedTuple):
-    """What insights are counted from; the documents are not to be modified."""
+    """What insights are counted from; callers do not modify the documents."""
 
     reviews: Sequence[Object]  # as served
     editorial: dict[str, Json]  # an EditorialFile as written
@@ -42,15 +42,15 @@ SOURCE_FILES = (REVIEWS_FILE, EDITORIAL_FILE, ANNOTATIONS_FILE)  # of the fields
 
 
 def read_source(contract: Contract, file: str, content: bytes | None) -> Json:
-    """The field of Sources that a file becomes. Raises BadData."""
+    """The field of Sources that comes from a file. Raises BadData."""
     if content is None and file == REVIEWS_FILE:
         raise BadData([Fault(file, (), "the file is missing")])
-    form, violations = {
+    schema, violations = {
         REVIEWS_FILE: (contract.reviews_file, review_violations),
         EDITORIAL_FILE: (contract.editorial_file, editorial_violations),
         ANNOTATIONS_FILE: (contract.annotations_file, lambda document: iter(())),
     }[file]
-    document, faults = read_file(file, content or b"{}", form, violations)
+    document, faults = read_file(file, content or b"{}", schema, violations)
     if faults:
         raise BadData(faults)
     return served_reviews(document["reviews"], {}) if file == REVIEWS_FILE else decode(content or b"{}")
@@ -59,8 +59,8 @@ def read_source(contract: Contract, file: str, content: bytes | None) -> Json:
 def is_wanted(contents: Contents) -> bool:
     """Whether an import counts insights: there is something to count, or insights.json was counted before."""
     before = contents[INSIGHTS_FILE]
-    is_listed = contents[EDITORIAL_FILE] is not None or contents[ANNOTATIONS_FILE] is not None
-    return is_listed or (before is not None and insights.is_counted(decode(before)))
+    has_mentions = contents[EDITORIAL_FILE] is not None or contents[ANNOTATIONS_FILE] is not None
+    return has_mentions or (before is not None and insights.is_counted(decode(before)))
 
 
 class Count(NamedTuple):
@@ -93,7 +93,7 @@ def count(contract: Contract, contents: Contents, now: datetime) -> Count:
         current = insights.merged_annotations(reviews, annotations, {})
         new |= {ANNOTATIONS_FILE: encode(current)} if current != annotations else {}
         if unread := insights.unread_reviews(*sources):
-            lines.append(f"reviews that wait to be read by the model, with reviewsd-insights: {len(unread)}")
+            lines.append(f"reviews that the model has not read: {len(unread)}; run reviewsd-insights")
     document = insights.refresh_insights(before, insights.compute_insights(*sources), now)
     if document != before:
         new[INSIGHTS_FILE] = readable(document)

@@ -50,7 +50,7 @@ def entry_keys(editorial: Object) -> list[str]:
 MODEL = "counted from stars; names by alias"
 READ_BY = "; reviews read by "  # follows MODEL if a language model read reviews
 PROPOSED = "proposed_"  # prefix of keys of an EditorialFile that wait for the owner and are not published
-STAMPS = ("version", "generated_at", "counted_digest")  # set by `refresh_insights`
+STAMPS = ("version", "generated_at", "counted_digest")  # the keys that `refresh_insights` sets
 # The values of these keys in an EditorialFile are ignored.
 COUNTED_KEYS = (*STAMPS, "model", "review_count", "date_range", "overall_sentiment", "temporal")
 
@@ -135,9 +135,8 @@ def _entries(
             figures, samples = count(kind, entry[NAME_KEYS[kind]], reviews, per_review)
             shown |= figures | {key: value for key, value in samples.items() if entry.get(key) is None}
         published.append(shown)
-    return sorted(
-        published, key=lambda entry: (-(entry.get("mention_count") or 0), entry["label"], entry["id"])
-    )
+    published.sort(key=lambda entry: (-(entry.get("mention_count") or 0), entry["label"], entry["id"]))
+    return published
 
 
 def _count_mentions(kind: str, name: str, reviews: Reviews, per_review: PerReview) -> Counted:
@@ -243,8 +242,9 @@ def _per_review(
         annotation |= _valid_lists(review, by_model.get(review["id"], {}), names)
         words = folded_words(review["text"] or "") if aliases_of_names else ""
         for kind, name, aliases in aliases_of_names:  # `in` is faster than a search, and mostly False
-            if any(alias in words and whole.search(words) for alias, whole in aliases):
-                annotation[kind] += [name] if name not in annotation[kind] else []
+            is_named = any(alias in words and pattern.search(words) for alias, pattern in aliases)
+            if is_named and name not in annotation[kind]:
+                annotation[kind].append(name)
         owned = by_hand[review["id"]]
         annotation |= {key: owned[key] for key in owned if owned[key] is not None or key not in annotation}
         per_review[review["id"]] = annotation
@@ -267,7 +267,7 @@ def _valid_lists(review: Object, annotation: Object, names: Mapping[str, Mapping
     return lists
 
 
-# ---- Annotations of a model: which are current, which reviews have none ----
+# ---- Annotations of a model: which are current, and which reviews have none ----
 
 
 def text_digest(review: Object) -> str:
@@ -290,7 +290,7 @@ def _used_vocabularies(annotations: Object, current: PerReview) -> dict[str, Seq
 
 
 def merged_annotations(reviews: Reviews, annotations: Object, new: Object) -> dict[str, Json]:
-    """Two AnnotationsFiles as one, without annotations that are not current: no erased text stays.
+    """Two AnnotationsFiles as one, without annotations that are not current, so that no erased text stays.
 
     A failed annotation keeps the lists of the previous one.
     """

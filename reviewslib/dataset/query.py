@@ -22,7 +22,7 @@ from reviewslib.dataset.text import loosely, name_words
 
 MOST_ISSUES = 50  # unknown parameters that one answer lists; the others are counted
 MOST_ECHOED = 200  # characters of a wrong value that its issue repeats
-LEAST_SIMILARITY = 0.8  # of a misspelt name and the right one: min_ratin, but not sort and source
+LEAST_SIMILARITY = 0.8  # of a misspelt name and the right one: min_ratin is min_rating, sort is not source
 MOST_LISTED = 20  # names in one message
 MOST_COMPARED = 200  # words of known names that a misspelt name is compared with
 
@@ -60,7 +60,7 @@ class Issue:
 
 
 class BadQuery(ValueError):
-    """The caller must change the request.
+    """A request that the caller must change.
 
     `issues` have the order of the parameters; `wrong_count` includes issues that are not listed.
     """
@@ -219,7 +219,7 @@ def _read_text(parameter: Parameter, value: Json) -> str:
 
 def _read_words(parameter: Parameter, value: Json) -> str:
     if not loosely(text := _read_text(parameter, value)):
-        raise BadValue("expected more than accents")  # without them it is empty, and every text contains it
+        raise BadValue("expected more than accents")  # every text contains the empty text that would be left
     return text
 
 

@@ -1,4 +1,4 @@
-"""The datasets in memory: two JSON files become one immutable `Dataset` that answers questions.
+"""The dataset in memory: two JSON files become one immutable `Dataset` that answers questions.
 
 Each review is encoded once, when it is loaded; answers join the encoded reviews. This module opens no file
 and no socket, starts no thread, reads no clock and knows nothing of HTTP.
@@ -105,7 +105,7 @@ def _texts(holder: Json, keys: Sequence[str]) -> list[tuple[str, str]]:
 # ---- Served reviews: every key, null if absent; then unknown keys, unchanged; `page_url` last ----
 
 WEEK = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
-MENTION_KINDS = ("technicians", "services")  # of which a review has a list
+MENTION_KINDS = ("technicians", "services")  # a review has a list of each
 RATING_FIGURES = ("rating_value", "review_count", "distribution")
 
 
@@ -187,8 +187,8 @@ class Dataset:
     reviews_digest: bytes  # SHA-256 of the encoded reviews alone
     insights_json: bytes
     unverified_count: int  # reviews that are left out
-    notes: tuple[str, ...]  # for the operator, as are the warnings; with a note nothing is wrong
-    warnings: tuple[str, ...]
+    notes: tuple[str, ...]  # for the operator; they report nothing wrong
+    warnings: tuple[str, ...]  # for the operator
 
 
 def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None, urls: ServiceUrls) -> Dataset:
@@ -361,7 +361,7 @@ def services_named(dataset: Dataset, value: str) -> frozenset[str]:
 
 
 def sources_named(dataset: Dataset, value: str) -> list[str]:
-    """The source that is `value`, as written; empty where there is none."""
+    """The source that is `value`, as written in the file; empty if there is none."""
     return [source for source in dataset.sources if loosely(source) == loose_value(value)]
 
 

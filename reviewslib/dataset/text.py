@@ -41,8 +41,8 @@ def canonically_ordered(text: str) -> str:
 
 ALPHABETS = map(chr, (*range(0x41, 0x2B0), *range(0x370, 0x400), *range(0x1E00, 0x2000)))
 LETTERS = "".join(char for char in ALPHABETS if unicodedata.name(char, "").startswith(("LATIN", "GREEK")))
-# Letters without their marks. In Unicode a stroke is no mark. In Cyrillic only ё is often written without its
-# mark; й and и are different letters.
+# Letters without their marks that NFD does not give: in Unicode a stroke is no mark. Of Cyrillic letters only
+# ё is listed, which is often written without its mark; й and и are different letters.
 LISTED_LETTERS = dict(zip("ŁØĐłøđЁё", "LODlodЕе", strict=True))
 UNMARKED = LISTED_LETTERS | {
     letter: LISTED_LETTERS.get(base, base)
@@ -132,7 +132,7 @@ def name_words(name: str) -> frozenset[str]:
     return frozenset(filter(None, NAME_SEPARATORS.split(loosely(name))))
 
 
-name_value_words = lru_cache(maxsize=16)(name_words)  # for names among these values
+name_value_words = lru_cache(maxsize=16)(name_words)  # for the names in a search, as `loose_value`
 
 
 # An alias by `folded_words`, and the pattern that finds it as whole words.

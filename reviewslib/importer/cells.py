@@ -55,7 +55,7 @@ def original(text: str) -> str:
 
 
 def looks_damaged(text: str) -> bool:
-    """Whether UTF-8 was once read as cp1252, as in “BjÃ¸rn”."""
+    """Whether `text` looks like UTF-8 that was read as cp1252, as in “BjÃ¸rn”."""
     with suppress(UnicodeError):
         return len(text.encode("cp1252").decode()) < len(text)
     return False
@@ -64,7 +64,7 @@ def looks_damaged(text: str) -> bool:
 # ---- Dates: a day, a moment in UTC, or a time without a zone ----
 
 UNIX_TIME = re.compile(r"[0-9]{10}([0-9]{3})?")  # seconds or milliseconds
-HOUR = re.compile(
+CLOCK_TIME = re.compile(
     r"[ ,]*([0-9]{1,2}:[0-9]{2})(:[0-9]{2})?(?:[.,][0-9]+)? *([ap]m)? *(utc|gmt|z|[+-][0-9]{2}:?[0-9]{2})?\Z"
 )
 EARLIEST_DAY = "1990"
@@ -74,17 +74,17 @@ BETWEEN = set(FORMATS["between_days_and_months"])
 
 
 class DateFormat(NamedTuple):
-    """The form of dates, and their upper bound."""
+    """How dates are written, and the latest possible day."""
 
     latest_day: str = "9999-12-31"
-    order: str = "dmy"  # of 05/03/2024, or "mdy"
-    is_utc: bool = False  # times without a zone are in UTC
+    order: str = "dmy"  # "dmy" or "mdy": the order of day and month in 05/03/2024
+    is_utc: bool = False  # whether times without a zone are in UTC
 
 
 def read_date(text: str, format: DateFormat) -> str:
     """The date in `text`, in any known form; empty for an empty text. Raises BadRecord.
 
-    A day is YYYY-MM-DD, a moment YYYY-MM-DDTHH:MM:SSZ, a time without a zone the same without Z.
+    A day becomes YYYY-MM-DD, a moment YYYY-MM-DDTHH:MM:SSZ, and a time without a zone the same without Z.
     """
     if not text:
         return ""
@@ -122,23 +122,24 @@ def _moment(text: str, order: str) -> datetime:
         with suppress(ValueError):
             return datetime.fromisoformat(re.sub(" UTC$", "Z", text))
         folded = fold(text) if len(text) <= LONGEST_DATE else ""
-        hour = HOUR.search(folded)
-        day = datetime(*_year_month_day(folded[: hour.start() if hour else None], order))
-        if not hour:
+        time = CLOCK_TIME.search(folded)
+        day = datetime(*_year_month_day(folded[: time.start() if time else None], order))
+        if not time:
             return day
-        clock, seconds, half, zone = hour.groups()
-        if half:
-            clock = f"{datetime.strptime(f'{clock} {half}', '%I:%M %p'):%H:%M}"
+        minutes, seconds, am_or_pm, zone = time.groups()
+        if am_or_pm:
+            minutes = f"{datetime.strptime(f'{minutes} {am_or_pm}', '%I:%M %p'):%H:%M}"
         zone = {"utc": "+00:00", "gmt": "+00:00", "z": "+00:00"}.get(zone, zone)
-        return datetime.fromisoformat(f"{day:%Y-%m-%d}T{clock:0>5}{seconds or ''}{zone or ''}")
+        return datetime.fromisoformat(f"{day:%Y-%m-%d}T{minutes:0>5}{seconds or ''}{zone or ''}")
     raise BadRecord(f"{quoted(text)} is not a date of a known form, or not in the calendar")
 
 
 def _year_month_day(folded: str, order: str) -> tuple[int, int, int]:
-    """The parts of a day such as 3-May-24, 1.6.2024 or 5/3/2024. Raises ValueError."""
-    numbers, words = re.findall(r"[0-9]+", folded), set(re.findall(r"[^\W\d_]+", folded)) - BETWEEN
-    months = [str(MONTHS.get(word)) for word in words]  # int() refuses "None", for an unknown word
-    first, second, *rest = numbers if not re.search(r"[^\w./, -]", folded) else []
+    """Year, month and day of a date such as 3-May-24, 1.6.2024 or 5/3/2024. Raises ValueError."""
+    words = set(re.findall(r"[^\W\d_]+", folded)) - BETWEEN
+    if re.search(r"[^\w./, -]", folded) or not words <= MONTHS.keys():
+        raise ValueError
+    (first, second, *rest), months = re.findall(r"[0-9]+", folded), [str(MONTHS[word]) for word in words]
     if months:
         second, rest = months[0], [second, *rest, *months[1:]]
     elif "." not in folded and order == "mdy" and len(first) < 4:
@@ -154,15 +155,14 @@ NUMERIC = re.compile(r"([0-9]{1,2})[/ -]([0-9]{1,2})[/ -][0-9]{2}(?:[0-9]{2})?(?
 
 
 def allowed_orders(texts: Iterable[str]) -> tuple[set[str], list[str]]:
-    """The orders, "dmy" and "mdy", in which all dates are possible, and the dates that depend on it."""
-    numbers = {text: (int(date[1]), int(date[2])) for text in texts if (date := NUMERIC.match(text))}
-    orders = {"dmy"} if all(second <= 12 for _, second in numbers.values()) else set[str]()
-    if all(first <= 12 for first, _ in numbers.values()):
-        orders.add("mdy")
-    return orders, [text for text, (first, second) in numbers.items() if first != second]
+    """The orders, "dmy" or "mdy", in which all dates exist, and the dates that differ between them."""
+    pairs = {text: (int(date[1]), int(date[2])) for text in texts if (date := NUMERIC.match(text))}
+    months = {"dmy": {second for _, second in pairs.values()}, "mdy": {first for first, _ in pairs.values()}}
+    orders = {order for order in months if max(months[order], default=0) <= 12}
+    return orders, [text for text, (first, second) in pairs.items() if first != second]
 
 
-# ---- Stars: of five ----
+# ---- Stars: 1 to 5 ----
 
 NUMBER = re.compile(
     rf"([0-9]{{1,3}}(?:[.,][0-9]{{1,9}})?) *(%|(?:{FORMATS['star_bounds']}) *(5|10|100)\b)?"
@@ -172,9 +172,9 @@ DRAWN = re.compile("(★{1,5})(☆*)")
 
 
 def read_stars(text: str, scale: int) -> float | None:
-    """The stars in `text`, of five and in halves if the scale is another; None for no stars.
+    """The stars in `text`, rounded to half stars if the scale is not 5; None for no stars.
 
-    `scale` is the best rating, 0 if unknown; more than five is then UnknownScale. Raises BadRecord.
+    `scale` is the best rating, 0 if unknown. Raises BadRecord and UnknownScale.
     """
     most, folded = scale or 5, fold(text)
     if word := FORMATS["stars"].get(folded):
@@ -198,4 +198,4 @@ def read_stars(text: str, scale: int) -> float | None:
 
 
 class UnknownScale(ValueError):
-    """A rating, which is the message, is above 5, and the best rating is unknown."""
+    """A rating is above 5, and the best rating is unknown; the message is the rating."""

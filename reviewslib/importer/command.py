@@ -1,4 +1,4 @@
-"""`reviewsd-import`: owners' exports are imported into `reviews.json`, and insights are counted.
+"""`reviewsd-import`: imports owners' exports into `reviews.json`, and counts insights.
 
 This module reads and writes files. It knows no format (`exports.py`, `csv_reviews.py`) and no rule of merging
 (`merging.py`), and fetches nothing. The daemon does not import it, but notices that a file has changed.
@@ -52,11 +52,11 @@ EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA, EXIT_STOPPED = 0, 1, 78, 130  # argpa
 Lines = list[str]  # of the report
 TOLERANCE = timedelta(days=1)  # for dates in the future
 
-# ---- Reading: files, folders and archives, of which only what is needed is read ----
+# ---- Reading: files, and the wanted members of folders and archives ----
 
 
 def read_exports(options: Options, contract: Contract) -> tuple[list[Export], Lines]:
-    """The exports of a command, and what was skipped in a drop folder. Raises BadData and NeedsDecision."""
+    """The exports of a command, and lines about skipped files. Raises BadData and NeedsDecision."""
     exports, skipped = list[Export](), Lines()
     for path in dict.fromkeys(paths_to_read(options)):
         try:
@@ -116,18 +116,15 @@ SYMLINK = "a symlink; give the file itself"
 
 # ---- Data directory ----
 
-SAMPLE = (
-    b'"Larkspur Hollow Chiropractic"',
-    b"01M7F1SV60XJ4PFV38D0FMZ6BZ",
-)  # its business, and the id of a review
+SAMPLE = (b'"Larkspur Hollow Chiropractic"', b"01M7F1SV60XJ4PFV38D0FMZ6BZ")  # its business, a review's id
 
 
-def read_stored(directory: Path, contract: Contract, *, is_merged: bool) -> Stored:
-    """The content of the directory. Raises BadData, also for the sample if it would be changed."""
+def read_stored(directory: Path, contract: Contract, *, is_import: bool) -> Stored:
+    """The content of a data directory. Raises BadData, also if an import would change the sample."""
     names = (REVIEWS_FILE, INSIGHTS_FILE, counting.EDITORIAL_FILE)
     reviews, insights, _ = contents = [_content(directory / name) for name in names]
     for name, content in zip(names, contents, strict=True):
-        if is_merged and content and any(mark in content for mark in SAMPLE):
+        if is_import and content and any(mark in content for mark in SAMPLE):
             reason = "a file of the sample, which is never changed; choose another directory: --data my-data"
             raise refused(str(directory / name), reason)
     document: dict[str, Json] = {}
@@ -164,7 +161,7 @@ def file_digest(content: bytes | None) -> str:
 
 
 def append_lines(path: Path, lines: Iterable[str]) -> None:
-    """Add those lines to a file that it does not have."""
+    """Append the lines that the file does not have yet."""
     before = _text(path).splitlines()
     present = {*map(str.strip, before)}
     if added := [line for line in dict.fromkeys(lines) if line not in present]:
@@ -202,7 +199,7 @@ def run(options: Options, contract: Contract) -> Iterator[Lines]:
     Yields the report of the import when it is written, then that of the count. Raises BadData, NeedsDecision
     and OSError.
     """
-    stored = read_stored(options.data, contract, is_merged=not options.count)
+    stored = read_stored(options.data, contract, is_import=not options.count)
     if options.count:
         if not stored.document:
             raise refused(REVIEWS_FILE, f"there is none in {options.data}")
@@ -242,7 +239,7 @@ def completed_options(options: Options, state: State) -> Options:
         options,
         zone=zone,
         short_names=state.short_names if options.short_names is None else options.short_names,
-        avatars=state.avatars or None if options.avatars is None else options.avatars,
+        avatars=(state.avatars or None) if options.avatars is None else options.avatars,
         latest=utc_text(datetime.now(UTC) + TOLERANCE),
         headers=state.headers,
     )
@@ -252,11 +249,11 @@ def _erase(options: Options, stored: Stored) -> tuple[Stored, Lines]:
     """The stored files with the lines that --forget and --redact add, and remarks."""
     reviews, entries = stored.reviews, entries_of(stored)
     if options.redact:
-        text, words = options.redact
+        id_or_url, words = options.redact
         redacted = {(redaction.id, redaction.words) for redaction in stored.redactions}
-        if any((id, " ".join(words.split())) in redacted for id in erasure.possible_ids(text)):
+        if any((id, " ".join(words.split())) in redacted for id in erasure.possible_ids(id_or_url)):
             return stored, ["these words of the review were redacted before"]
-        redaction = erasure.redaction_of(reviews, entries, text, words)
+        redaction = erasure.redaction_of(reviews, entries, id_or_url, words)
         return stored._replace(redactions=[*stored.redactions, redaction]), []
     if options.forget:
         lines, remarks = erasure.forget_review(reviews, entries, stored.suppressed, options.forget)
@@ -273,26 +270,23 @@ def _erase(options: Options, stored: Stored) -> tuple[Stored, Lines]:
 
 
 def count(options: Options, contract: Contract, document: dict[str, Json], state: State) -> Lines:
-    """Make insights.json from `document`, which has the form of reviews.json, and the other files."""
+    """Make insights.json from `document`, the content of reviews.json, and the other files."""
     contents = {name: _content(options.data / name) for name in counting.COUNTED_FILES}
     contents[REVIEWS_FILE] = counting.readable(document)
     new, insights, lines = counting.count(contract, contents, datetime.now(UTC))
-    by_hand: dict[str, Json] = decode(
-        new.get(counting.EDITORIAL_FILE) or contents[counting.EDITORIAL_FILE] or b"{}"
-    )
+    by_hand = decode((contents | new)[counting.EDITORIAL_FILE] or b"{}")
     reviews = served_reviews(contract.reviews_file.complete(document)["reviews"], {})
     annotated, changed = compare_annotations(reviews, by_hand.get("per_review") or {}, state.annotated)
     lines += [f"warning: {id} has changed since its per_review was written" for id in changed]
     new[STATE_FILE] = encoded_state(replace(state, annotated=annotated))
     for name, content in new.items() if not options.dry_run else ():
         files.write(options.data / name, content)
-    is_changed = INSIGHTS_FILE in new
     if options.count:
         for kind in ENTITY_KINDS:
             counts = [(entity["label"], entity.get("mention_count")) for entity in insights["entities"][kind]]
             title = kind.replace("_", " ")
             lines += [f"{title}: {label}: {number}" for label, number in counts if number is not None]
-    return [*lines, _outcome(options, INSIGHTS_FILE, reviews, is_changed=is_changed)]
+    return [*lines, _outcome(options, INSIGHTS_FILE, reviews, is_changed=INSIGHTS_FILE in new)]
 
 
 # ---- Command line ----
@@ -305,7 +299,7 @@ def print_lines(lines: Iterable[str], stream: TextIO) -> None:
 
 
 def command_to_copy(words: Lines, question: NeedsDecision, options: Options) -> str:
-    """The command with flags that answer the question, for the file that it is about or for all."""
+    """The command with the flags that answer a question; without other files if it is about one file."""
     is_installed = Path(sys.argv[0]).name == "reviewsd-import"
     program = sys.argv[:1] if is_installed else [sys.executable, "-m", "reviewslib.importer.command"]
     answered = {name for name, _ in question.flags}
@@ -324,7 +318,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a closed stream is None
             stream.reconfigure(errors="backslashreplace")
-    options, reason = parse(arguments), "Nothing was written."
+    options, outcome = parse(arguments), "Nothing was written."
     try:
         if options.template:
             print_lines([",".join(TEMPLATE)], sys.stdout)
@@ -334,15 +328,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for lines in run(options, contract):
                 print_lines(lines, sys.stdout)
                 if not options.dry_run:
-                    reason = f"The reviews were imported; {INSIGHTS_FILE} stays as it is."
+                    outcome = f"The reviews were imported; {INSIGHTS_FILE} stays as it is."
         if options.dry_run:
             print_lines(["A dry run: nothing was written."], sys.stdout)
         return EXIT_SUCCESS
     except (BadData, NeedsDecision) as fault:
-        print_lines([*fault.lines(), reason], sys.stderr)
+        print_lines([*fault.lines(), outcome], sys.stderr)
         if isinstance(fault, NeedsDecision) and fault.flags:
             command = command_to_copy(list(sys.argv[1:] if arguments is None else arguments), fault, options)
-            print_lines(["Copy this command, and replace YOUR by your own words:", command], sys.stderr)
+            print_lines(["Copy this command, and replace YOUR with your own words:", command], sys.stderr)
         return EXIT_BAD_DATA
     except KeyboardInterrupt:
         print_lines(["stopped; run the same command again"], sys.stderr)

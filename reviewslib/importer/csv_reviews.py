@@ -42,7 +42,7 @@ DAMAGED_ID = re.compile(r"[0-9]+(?:[.,][0-9]+)?E\+[0-9]+|#{3,}", re.IGNORECASE)
 
 
 def read_csv(data: bytes, file: str, time: str, options: Options) -> Export:
-    """The rows of a CSV file; `time` is that of the export. Raises BadData and NeedsDecision."""
+    """The reviews in a CSV file; `time` is that of the export. Raises BadData and NeedsDecision."""
     export = Export(file)
     if time > options.latest:
         raise in_future(file, time)
@@ -50,13 +50,10 @@ def read_csv(data: bytes, file: str, time: str, options: Options) -> Export:
     if sum(map(bool, names)) < len(REQUIRED):
         raise refused(file, f"not a known export, and not a table; it begins with {quoted(names[0])}")
     header = Header([one_line(name) for name in names], [row for _, row in rows], file, options)
-    cells_by_field = [header.fields(row) if len(row) == len(names) else {} for _, row in rows]
-    formats = {
-        field: header.date_format(field, [fields.get(field, "") for fields in cells_by_field])
-        for field in DATES
-    }
+    fields_of_rows = [header.fields(row) if len(row) == len(names) else {} for _, row in rows]
+    formats = {field: header.date_format(field, fields_of_rows) for field in DATES}
     sources = {header.settings.source} if not rows else set[str]()
-    for (line, row), fields in zip(rows, cells_by_field, strict=True):
+    for (line, row), fields in zip(rows, fields_of_rows, strict=True):
         position, key = Fault(f"{file} line {line}", (), ""), None
         if DAMAGED_ID.fullmatch(fields.get("id", "")):
             reason = f"a spreadsheet has damaged the id {quoted(fields['id'])}; export it anew"
@@ -76,7 +73,8 @@ def read_csv(data: bytes, file: str, time: str, options: Options) -> Export:
             header.ask(("--scale", "YOUR"), question, advice)
         else:
             export.records.append(record)
-            export.without_stars += [] if record.review else [fields["author"]]
+            if not record.review:
+                export.without_stars.append(fields["author"])
     if "" in sources:
         question = "nothing says where its reviews were published."
         header.ask(("--source", "YOUR"), question, "Name the source, such as facebook or yelp.")
@@ -94,7 +92,7 @@ def read_csv(data: bytes, file: str, time: str, options: Options) -> Export:
 
 
 def normalized(name: str) -> str:
-    """The name of a column without regard to case, and with one blank for each run of other signs."""
+    """The name of a column in lower case, with one space in place of everything but letters and digits."""
     return " ".join(re.findall(r"[^\W_]+", fold(name)))
 
 
@@ -102,13 +100,13 @@ NORMALIZED_TEMPLATE = {normalized(name): name for name in TEMPLATE}
 
 
 class Header:
-    """A header, the settings of tables with it, and the questions that are open.
+    """A header, the settings of tables with this header, and open questions.
 
-    A setting is that of a flag, else of an earlier command, else of the template or a tool with this header.
+    A setting comes from a flag, else from an earlier command, else from the template or a known tool.
     """
 
     def __init__(self, names: Sequence[str], rows: Sequence[Sequence[str]], file: str, options: Options):
-        """Raises NeedsDecision if it is not clear which column is which."""
+        """Raises NeedsDecision unless it is clear which column is which."""
         self.names, self.normalized = names, list(map(normalized, names))
         self.file, self.options = file, options
         self.questions = dict[tuple[str, str], list[str]]()  # lines by the flag that answers them
@@ -117,8 +115,9 @@ class Header:
         default = template or self._known_tool()
         self.answers = options.headers.get(self.key, TableSettings()).nonempty()
         flags = options.table.nonempty()
-        if (default or "map" in self.answers) and None in map(self._index, flags.get("map", {}).values()):
-            del flags["map"]  # it is for another file
+        columns = {*flags.get("map", {}).values()} - {NO_COLUMN}
+        if (default or "map" in self.answers) and None in map(self._index, columns):
+            del flags["map"]  # this --map is for another file
         self.answers |= flags
         self.is_template = bool(template) and "map" not in self.answers
         self.settings = TableSettings(**(default | self.answers))
@@ -126,21 +125,19 @@ class Header:
         self.columns = self._columns(rows, () if default and "map" not in self.answers else TO_ANSWER)
 
     def _index(self, column: str) -> int | None:
-        """The index of a column, -1 of none at all; None if no column, or more than one, has the name."""
-        if column == NO_COLUMN:
-            return -1
+        """The index of the only column with this name; None if no column, or more than one, has it."""
         for names, name in ((self.names, column), (self.normalized, normalized(column))):
             if names.count(name) == 1:
                 return names.index(name)
         return None
 
     def _template(self) -> dict[str, Any]:
-        """The settings of the template, if all columns are its own; else empty."""
+        """The settings of the template if the header has no other columns; else empty."""
         columns = {NORMALIZED_TEMPLATE.get(name, ""): name for name in self.normalized if name}
         return {"map": columns} if {*REQUIRED} <= columns.keys() and "" not in columns else {}
 
     def _known_tool(self) -> dict[str, Any]:
-        """The settings of the tool with most fields whose header it is; empty if none fits."""
+        """The settings of the tool whose known header fits with most fields; empty if none fits."""
         fitting = list[tuple[int, int, dict[str, Any]]]()
         for tool in FORMATS["header_sets"].values():
             fields = {
@@ -154,18 +151,19 @@ class Header:
         return max(fitting, key=lambda fit: fit[:2], default=(0, 0, {}))[2]
 
     def _columns(self, rows: Sequence[Sequence[str]], to_answer: Sequence[str]) -> dict[str, int]:
-        """The index of each field's column. Raises NeedsDecision."""
-        columns = {field: self._index(column) for field, column in self.settings.map.items()}
-        answered = columns.keys() | ({"source"} if self.settings.source else set())
+        """The index of each field's column. Raises NeedsDecision, also if a field `to_answer` is missing."""
+        mapped = self.settings.map
+        columns = {field: self._index(name) for field, name in mapped.items() if name != NO_COLUMN}
+        answered = mapped.keys() | ({"source"} if self.settings.source else set())
         missing = [field for field in to_answer if field not in answered]
-        missing += [field for field in REQUIRED if columns.get(field) == -1]
-        unclear = [quoted(self.settings.map[field]) for field, index in columns.items() if index is None]
+        missing += [field for field in REQUIRED if mapped.get(field) == NO_COLUMN]
+        unclear = [quoted(mapped[field]) for field, index in columns.items() if index is None]
         if not missing and not unclear:
-            return {field: index for field, index in columns.items() if index is not None and index >= 0}
+            return {field: index for field, index in columns.items() if index is not None}
         fault = "the header is unknown"
         if unclear:
             fault = f"not exactly one column is called {', '.join(unclear)}"
-        elif columns:
+        elif mapped:
             fault = f"--map does not name a column for {', '.join(missing)}"
         columns_of_cells = zip_longest(self.names, *rows, fillvalue="")
         examples = [
@@ -178,7 +176,7 @@ class Header:
         raise NeedsDecision([*lines, advice], flag, file=self.file)
 
     def fields(self, row: Sequence[str]) -> dict[str, str]:
-        """The cells of a row by field; “NaN” and the like are empty; a ' before a formula is removed."""
+        """The cells of a row by field; “NaN” and the like become empty, a ' before a formula is removed."""
         fields = {}
         for field, index in self.columns.items():
             cell = plain_text(row[index]) if self.settings.is_html and field in TEXTS else row[index]
@@ -187,9 +185,9 @@ class Header:
             fields[field] = "" if is_empty else re.sub(r"^'(?=[=+@-])", "", cell)
         return fields
 
-    def date_format(self, field: str, texts: Sequence[str]) -> DateFormat:
-        """The form of a column of dates; asks if its dates leave it open, or contradict an earlier answer."""
-        allowed, dates = cells.allowed_orders(texts)
+    def date_format(self, field: str, fields_of_rows: Sequence[Mapping[str, str]]) -> DateFormat:
+        """The format of a column; asks if its dates leave the order open or contradict an earlier answer."""
+        allowed, dates = cells.allowed_orders(fields.get(field, "") for fields in fields_of_rows)
         if dates and not self.order and len(allowed) == 1:
             (self.order,) = allowed
         elif dates and self.order not in allowed and "date_order" not in self.options.table.nonempty():
@@ -199,11 +197,11 @@ class Header:
         return DateFormat(self.options.latest_day, self.order or min(allowed, default="dmy"), is_utc)
 
     def ask(self, flag: tuple[str, str], *lines: str) -> None:
-        """Note a question that the flag answers."""
+        """Note a question; `flag` answers it."""
         self.questions[flag] = [f"{self.file}: {lines[0]}", *lines[1:-1], f"{lines[-1]} {REMEMBERED}"]
 
     def to_remember(self, sources: set[str]) -> TableSettings:
-        """What a later table with this header need not say; `sources` are those of this table."""
+        """The settings that later tables with this header get; `sources` are those of this table."""
         answers = TableSettings(**self.answers)
         complete = {*answers.complete, *(sources if self.options.complete else ())}
         source = "" if self.is_template else answers.source
@@ -249,7 +247,7 @@ def table_record(
     if "reply" in fields:
         reply = fields["reply"] if is_published(fields.get("reply_status", "yes")) else ""
         review["owner_reply"] = {"text": reply} if reply else None
-        if reply and review.get("text") == reply:  # some tools write the reply there, too
+        if reply and review.get("text") == reply:  # some tools repeat the reply as the text
             review["text"] = None
     if "status" in fields:
         review["verified"] = None if is_published(fields["status"]) else False
@@ -257,13 +255,13 @@ def table_record(
 
 
 def is_published(status: str) -> bool:
-    """Whether a tool shows what has this status."""
+    """Whether a tool shows reviews or replies with this status."""
     return status.lower() in FORMATS["published"]
 
 
 # ---- Encoding and quotes ----
 
-# How other encodings look if they are read as cp1252: signs inside words, capitals after small letters.
+# What text in other encodings contains when read as cp1252: signs in words, capitals after small letters.
 IMPROBABLE = re.compile("|".join(FORMATS["improbable_in_cp1252"]))
 MOST_IMPROBABLE = 0.05  # of the characters beyond ASCII
 

@@ -1,6 +1,6 @@
-"""Erasure and redaction: reviews and words stay away for good, whatever later exports say.
+"""Erasure and redaction: reviews and words stay away for good, whatever later exports contain.
 
-Lines of suppressed.txt are digests: the file is enough without the state, and names nobody. Lines of
+Lines of suppressed.txt are digests: the file works without the state, and names nobody. Lines of
 redacted.txt name a review and words. This module is pure.
 
 Sections: Digests - Suppression - Redaction
@@ -29,7 +29,7 @@ Entries = Mapping[str, Entry]  # by id; reviews of the owner's own have none
 
 
 def exact_digests(entry: Entry) -> list[str]:
-    """The digests that no other review has: of its ids, of its moment, or of a row without an id."""
+    """The digests that no other review has: of its ids, its moment, or its row if that has no id."""
     digests = [digest("id", entry.source, native_id) for native_id in entry.native.values()]
     if entry.source == "google" and entry.created.endswith("Z"):
         digests.append(digest("moment", entry.source, entry.location, entry.created))
@@ -45,7 +45,7 @@ def is_shared(author: str) -> bool:
 
 
 def lasting_digests(entry: Entry, author: str) -> list[str]:
-    """The exact digests, and that of short name and day, by which rows of tables are recognized."""
+    """The exact digests, and the digest of short name and day, which recognizes rows of tables."""
     if is_shared(author):
         return exact_digests(entry)
     kind = "day" if entry.is_row else "day in tables"
@@ -99,30 +99,30 @@ def suppressed_ids(reviews: Reviews, entries: Entries, lines: Iterable[str]) -> 
     return ids, added
 
 
-def possible_ids(text: str) -> list[str]:
-    """The ids that `text` may mean: itself, or the id in the address of a page."""
-    path = text.partition("/reviews/")[2]
-    forms = (text, path, re.split("[?#]", path)[0])
+def possible_ids(id_or_url: str) -> list[str]:
+    """The ids that may be meant: `id_or_url` itself, or the id in the address of a page."""
+    path = id_or_url.partition("/reviews/")[2]
+    forms = (id_or_url, path, re.split("[?#]", path)[0])
     return [*forms, *map(unquote, forms)]
 
 
-def find_review(reviews: Reviews, text: str) -> str:
+def find_review(reviews: Reviews, id_or_url: str) -> str:
     """The id of the review that has this id, or whose page has this address. Raises NeedsDecision."""
-    for id in possible_ids(text):
+    for id in possible_ids(id_or_url):
         if id in reviews:
             return id
-    lines = [f"No review has the id {quoted(text)}.", "Give its id, or the address of its page."]
+    lines = [f"No review has the id {quoted(id_or_url)}.", "Give its id, or the address of its page."]
     raise NeedsDecision(lines)
 
 
 def forget_review(
-    reviews: Reviews, entries: Entries, suppressed: Collection[str], text: str
+    reviews: Reviews, entries: Entries, suppressed: Collection[str], id_or_url: str
 ) -> tuple[list[str], list[str]]:
     """The lines that keep a review away, and remarks. Raises NeedsDecision."""
-    ids = possible_ids(text)
+    ids = possible_ids(id_or_url)
     if reviews.keys().isdisjoint(ids) and any(digest("forgotten", id) in suppressed for id in ids):
-        return [], [f"the review {text} was removed for good before"]
-    id = find_review(reviews, text)
+        return [], [f"the review {id_or_url} was removed for good before"]
+    id = find_review(reviews, id_or_url)
     author = reviews[id]["author"]
     remark = f"many customers are called {author}: tables are not searched for this review by name and day"
     lines = [*lasting_digests(entries.get(id) or entry_of(reviews[id]), author), digest("forgotten", id)]
@@ -135,15 +135,12 @@ def forget_author(reviews: Reviews, entries: Entries, name: str) -> tuple[list[s
     Raises NeedsDecision if several authors may be meant.
     """
     if is_shared(name):
-        lines = [
-            f"{name} is not the name of a single author.",
-            "Remove each review by its own id: --forget ID.",
-        ]
-        raise NeedsDecision(lines)
-    ids, exact = defaultdict[str, list[str]](list), author_digest(name)  # ids by digest of the author
+        advice = "Remove each review by its own id: --forget ID."
+        raise NeedsDecision([f"{name} is not the name of a single author.", advice])
+    ids, whole_name = defaultdict[str, list[str]](list), author_digest(name)  # ids by digest of the author
     for id, review in reviews.items():
         author = (entries.get(id) or entry_of(review)).author
-        if author == exact or loosely(review["author"]) == loosely(name):
+        if author == whole_name or loosely(review["author"]) == loosely(name):
             ids[author].append(id)
     spelled = {author for author in ids if any(reviews[id]["author"] == name for id in ids[author])}
     meant = spelled if len(spelled) == 1 else {*ids}
@@ -152,7 +149,7 @@ def forget_author(reviews: Reviews, entries: Entries, name: str) -> tuple[list[s
         lines = [f"Several authors are called {name}, or have similar names:", *listed(names)]
         advice = "Give the name exactly as one of them has it, or each review by its id: --forget ID."
         raise NeedsDecision([*lines, advice])
-    lines = [f"author {author}" for author in meant or [exact]]
+    lines = [f"author {author}" for author in meant or [whole_name]]
     for id in (id for author in meant for id in ids[author]):
         lines += lasting_digests(entries.get(id) or entry_of(reviews[id]), reviews[id]["author"])
     return lines, [] if ids else [f"no review of {name} is stored; future ones are kept away"]
@@ -175,9 +172,9 @@ def read_redacted(text: str) -> list[Redaction]:
     return redactions
 
 
-def redaction_of(reviews: Reviews, entries: Entries, text: str, words: str) -> Redaction:
+def redaction_of(reviews: Reviews, entries: Entries, id_or_url: str, words: str) -> Redaction:
     """The line that redacts words in a review. Raises NeedsDecision if the review does not have them."""
-    id, words = find_review(reviews, text), " ".join(words.split())
+    id, words = find_review(reviews, id_or_url), " ".join(words.split())
     review = reviews[id]
     texts = [review.get("text") or "", (review.get("owner_reply") or {}).get("text") or ""]
     if not words or all(redacted(text, words) == text for text in texts):
@@ -187,7 +184,7 @@ def redaction_of(reviews: Reviews, entries: Entries, text: str, words: str) -> R
 
 
 def words_to_redact(redactions: Sequence[Redaction], entries: Entries) -> Iterator[tuple[str, str]]:
-    """Pairs of a present id and words; a review that got another id is recognized by its digests."""
+    """Pairs of id and words; a review that has got another id is recognized by its digests."""
     words_by_digest = defaultdict[str, list[str]](list)
     for redaction in redactions:
         yield redaction.id, redaction.words
@@ -199,5 +196,5 @@ def words_to_redact(redactions: Sequence[Redaction], entries: Entries) -> Iterat
 
 
 def redacted(text: str, words: str) -> str:
-    """`text` with […] for these words, in any case and with any spaces between them."""
+    """`text` with […] in place of `words`, in any case and with any white space between them."""
     return re.sub(r"\s+".join(map(re.escape, words.split())), "[…]", text, flags=re.IGNORECASE)

@@ -1,7 +1,7 @@
 """Exports of reviews: the content of a file, a folder or an archive becomes records.
 
 This module has what all formats share, and the formats of Google; `csv_reviews.py` has CSV. Nothing is
-guessed: what a file leaves open is a question to the owner. This module is pure: it opens no file, reads no
+guessed: if a file leaves something open, the owner is asked. This module is pure: it opens no file, reads no
 clock and does not know which reviews are stored.
 
 Sections: Questions - Records - What is no export - Google - Complete pages
@@ -30,9 +30,9 @@ from reviewslib.importer.options import Options, TableSettings
 
 
 class NeedsDecision(ValueError):
-    """Nothing is imported before the owner has answered a question.
+    """A question that the owner must answer before anything is imported.
 
-    `flags` answer it; YOUR in them stands for words of the owner. `file` is the only file that it is about.
+    `flags` answer it, with YOUR in place of the owner's words. `file` is the file that it is about, if one.
     """
 
     def __init__(self, lines: Sequence[str], *flags: tuple[str, str], file: str = ""):
@@ -48,7 +48,7 @@ MOST_LISTED = 50  # lines of a question
 
 
 def listed(items: Iterable[object]) -> list[str]:
-    """The items as indented lines; of many, the number of the rest."""
+    """The items as indented lines, at most MOST_LISTED; then the number of the others."""
     lines = [f"  {item}" for item in items]
     rest = len(lines) - MOST_LISTED
     return [*lines[:MOST_LISTED], f"  and {rest} more"] if rest > 0 else lines
@@ -59,11 +59,11 @@ def listed(items: Iterable[object]) -> list[str]:
 ReviewInFile = dict[str, Json]  # as in reviews.json; a key that is absent says nothing
 ANONYMOUS = "A Google user"  # Google's own words
 ADDED_BYTES = 4 * 1024  # room for what the daemon adds: a page URL of any id, absent keys, mentioned names
-MOST_FAILED, LEAST_FAILED = 0.1, 3  # of the records of an export, unless nothing is left
+MOST_FAILED, LEAST_FAILED = 0.1, 3  # an import stops above this share and from this number of records
 
 
 class Key(NamedTuple):
-    """What names a review in an export."""
+    """What identifies a review in an export."""
 
     format: str  # "takeout", "api" or "table"
     source: str
@@ -73,7 +73,7 @@ class Key(NamedTuple):
 
     @property
     def scope(self) -> str:
-        """The location or the source of which an export may have every review."""
+        """The location, else the source, of which an export may have every review."""
         return self.location or self.source
 
 
@@ -81,7 +81,7 @@ class Key(NamedTuple):
 class Record:
     """A review as an export has it; dates are those of `cells.read_date`, empty if the export has none."""
 
-    position: Fault  # in a file, without a reason
+    position: Fault  # without a reason
     key: Key
     time: str = ""  # of the export, in UTC
     review: ReviewInFile | None = None  # None if the review exists, but cannot be imported
@@ -97,17 +97,17 @@ class Export:
     file: str
     records: list[Record] = field(default_factory=list)
     failed: list[Fault] = field(default_factory=list)  # of records that cannot be imported
-    has_unknown: bool = False  # whether a failed record does not tell which review it is
+    has_unknown: bool = False  # whether a failed record may be any review
     without_stars: list[str] = field(default_factory=list)  # authors
     notes: list[str] = field(default_factory=list)
-    covers: dict[str, str] = field(default_factory=dict)  # its time, by the scopes of which it is complete
+    covers: dict[str, str] = field(default_factory=dict)  # its time, by scopes of which it is complete
     titles: dict[str, str] = field(default_factory=dict)  # of locations
-    total: int | None = None  # of the reviews on all pages of the API
+    total: int | None = None  # number of reviews on all pages of the API
     header: str = ""  # of a table
     settings: TableSettings = TableSettings()  # of tables with this header
 
     def fail(self, position: Fault, reason: str, key: Key | None, time: str) -> None:
-        """Note a record that cannot be imported; with a native id it still tells that its review exists."""
+        """Note a record that cannot be imported; a native id still says that its review exists."""
         self.failed.append(replace(position, reason=reason))
         if key and key.native_id:
             self.records.append(Record(position, key, time))
@@ -129,8 +129,8 @@ class Export:
             raise NeedsDecision([line, *listed(self.failed), "Correct the file, or export it anew."])
         texts = (f"{review['author']}{review.get('text')}" for review in reviews)
         if damaged := sum(map(cells.looks_damaged, texts)):
-            letters = "letters look damaged (“BjÃ¸rn”) in"
-            self.notes.append(f"{self.file}: {letters} {damaged} reviews; export them anew")
+            fault = f"letters look damaged (“BjÃ¸rn”) in {damaged} reviews"
+            self.notes.append(f"{self.file}: {fault}; export them anew")
         if self.has_unknown and self.covers:
             self.notes.append(f"{self.file} removes nothing, since a faulty record may be any review")
             self.covers = {}
@@ -156,14 +156,10 @@ def refused(file: str, reason: str) -> BadData:
 
 TAKEOUT = "at takeout.google.com choose “Google Business Profile” and give the ZIP as it is"
 SPREADSHEET = "a spreadsheet; save it as “CSV UTF-8” and import that"
-PHOTOGRAPH = "a photograph"
-KINDS_BY_FIRST_BYTES = {
+KINDS_BY_FIRST_BYTES: dict[bytes | tuple[bytes, ...], str] = {
     b"\x1f\x8b": "a .tgz archive; unpack it with tar xzf and give the folder, or export as .zip",
     b"\xd0\xcf\x11\xe0": SPREADSHEET,
-    b"\xff\xd8\xff": PHOTOGRAPH,
-    b"\x89PNG": PHOTOGRAPH,
-    b"GIF8": PHOTOGRAPH,
-    b"RIFF": PHOTOGRAPH,
+    (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"RIFF"): "a photograph",
     b"%PDF": "a PDF; import what it was made from",
     b"<": "a web page; at takeout.google.com choose JSON for the reviews, and give the ZIP as it is",
 }
@@ -183,7 +179,7 @@ KINDS_BY_KEY = {  # of JSON without reviews of a business
     b'"authorAttribution"': f"from Google's Places API, whose terms forbid keeping reviews; {TAKEOUT}",
     b'"author_name"': f"from Google's Places API, whose terms forbid keeping reviews; {TAKEOUT}",
     b'"time_created"': "from Yelp's API, whose terms forbid keeping reviews; import a CSV of your own",
-    b"": f"JSON, but no export that is known; {TAKEOUT}",
+    b"": f"JSON, but not a known export; {TAKEOUT}",
 }
 
 
@@ -202,42 +198,43 @@ LOCATION_FOLDER = re.compile(r"(?:.*/)?location-([^/]+)(?:/.*)?", re.DOTALL)
 GOOGLE_KEYS = {"createTime", "starRating"}  # of a review
 PAGE_KEYS = {"reviews", "averageRating", "totalReviewCount", "nextPageToken"}
 WANTED = re.compile(r"(?:.*/)?(?:reviews[^/]*|data)\.json", re.IGNORECASE | re.DOTALL)  # files to read
-FIRST_PAGE = "reviews.json"  # of a location; the other pages have a token in their names
+FIRST_PAGE = "reviews.json"  # of a location; the names of the other pages have a token
 STAMP = re.compile(r"takeout-([0-9]{8}T[0-9]{6}Z)")
 
 
 def stamp_of(path: Path) -> str:
     """The time in the name of a Takeout, or of the folder that it was unpacked to; empty without one."""
-    for stamp in filter(None, map(STAMP.search, reversed(path.parts))):
+    for match in filter(None, map(STAMP.search, reversed(path.parts))):
         with suppress(ValueError):
-            return utc_text(datetime.strptime(stamp[1], "%Y%m%dT%H%M%SZ"))
+            return utc_text(datetime.strptime(match[1], "%Y%m%dT%H%M%SZ"))
     return ""
 
 
 def read_google(members: Iterable[Member], path: Path, options: Options) -> Export:
     """The reviews in the JSON files of a folder, an archive or a single file. Raises BadData."""
-    export, names, others = Export(str(path)), list[str](), list[Fault]()
+    export, names, skipped = Export(str(path)), list[str](), list[Fault]()
     locations = defaultdict[str, set[str]](set)  # by folder
-    titles, first_pages = dict[str, str](), set[str]()  # title by folder; folders
+    titles, first_pages = dict[str, str](), set[str]()  # by folder; folders that have a first page
     for member in members:
         names.append(str(member.path))
         if member.data is None:
             continue
         document, folder = _decoded(member, member.data), str(member.path.parent)
-        is_first = member.path.name.lower() == FIRST_PAGE
+        name = member.path.name.lower()
         if (items := _items(document)) is not None:
             locations[folder] |= _read_items(items, member, export, options) or _location_of(folder)
-            first_pages |= {folder} if is_first else set()
+            if name == FIRST_PAGE:
+                first_pages.add(folder)
             export.total = document.get("totalReviewCount", export.total)
-        elif member.path.name.lower() == "data.json" and isinstance(document, dict):
+        elif name == "data.json" and isinstance(document, dict):
             titles[folder] = one_line(str(document.get("title") or ""))
         else:  # such as the reviews that the owner wrote, in the same archive
             kind = next(kind for key, kind in KINDS_BY_KEY.items() if key in member.data)
-            others.append(Fault(member.file, (), kind))
-    export.notes += [f"skipped: {fault}" for fault in others]
+            skipped.append(Fault(member.file, (), kind))
+    export.notes += [f"skipped: {fault}" for fault in skipped]
     if not locations:
         if kind := kind_by_members(names):
-            raise BadData(others or [Fault(str(path), (), kind)])
+            raise BadData(skipped or [Fault(str(path), (), kind)])
         export.notes.append(f"{path}: a part of a Takeout without reviews; other parts may have some")
     for folder, title in titles.items():
         export.titles |= dict.fromkeys(locations[folder] | _location_of(folder), title)
@@ -260,7 +257,7 @@ def _location_of(folder: str) -> set[str]:
 
 
 def _items(document: Json) -> list[Json] | None:
-    """The reviews of a file from Google, none on an empty page; None if it is something else."""
+    """The reviews in a file of Google's, [] for a page without any; None for another document."""
     match document:
         case {"reviews": [*items]} if any(GOOGLE_KEYS & {*item} for item in items if isinstance(item, dict)):
             return items
@@ -270,7 +267,7 @@ def _items(document: Json) -> list[Json] | None:
 
 
 def _read_items(items: Sequence[Json], member: Member, export: Export, options: Options) -> set[str]:
-    """Add the reviews of a file to `export`; the locations of those from Takeout. Raises BadData."""
+    """Add the reviews of a file to `export`; returns the locations of those from Takeout. Raises BadData."""
     time, locations = utc_text(datetime.fromtimestamp(member.changed, UTC)), set[str]()
     for index, item in enumerate(items):
         position, key = Fault(member.file, ("reviews", index), ""), None
@@ -283,7 +280,8 @@ def _read_items(items: Sequence[Json], member: Member, export: Export, options: 
             export.fail(position, str(fault), key, time)
         else:
             export.records.append(record)
-            export.without_stars += [] if record.review else [_author(item)]
+            if not record.review:
+                export.without_stars.append(_author(item))
         if key and key.format == "takeout":
             locations.add(key.location)
         elif key and time > options.latest:
@@ -292,12 +290,12 @@ def _read_items(items: Sequence[Json], member: Member, export: Export, options: 
 
 
 def in_future(file: str, time: str) -> BadData:
-    """The fault of an export from the future: it would count as newer than all later ones."""
-    return refused(file, f"it is of {time}, which is in the future; set its date right, or the clock")
+    """The fault of an export from the future, which would count as newer than all later ones."""
+    return refused(file, f"it is dated {time}, in the future; correct its date or the clock")
 
 
 def google_key(item: Object) -> Key:
-    """What names a review of Takeout, or of the API if it has a `reviewId`. Raises BadRecord."""
+    """The key of a review of Takeout, or of the API if it has a `reviewId`. Raises BadRecord."""
     name, review_id = _text(item, "name"), _text(item, "reviewId")
     if not (resource := RESOURCE_NAME.fullmatch(name)):
         raise BadRecord("it has no name of the form accounts/…/locations/…/reviews/…")
@@ -314,18 +312,18 @@ def google_record(item: Object, position: Fault, key: Key, time: str, options: O
     )
     if ":" not in created:
         raise BadRecord(f"createTime is {quoted(item.get('createTime'))} and not a moment")
-    text, answer = cells.original(_text(item, "comment")), cells.original(_text(reply, "comment"))
+    text, reply_text = (cells.original(_text(holder, "comment")) for holder in (item, reply))
     rating = FORMATS["stars"].get(_text(item, "starRating").lower())
     review: ReviewInFile = {
         "author": _author(item),
         "rating": rating,
-        "text": text if text and text != answer else None,
-        "owner_reply": {"text": answer} if answer else None,
+        "text": text if text and text != reply_text else None,
+        "owner_reply": {"text": reply_text} if reply_text else None,
     }
     if options.avatars:
         review["author_avatar_url"] = _text(_member(item, "reviewer", dict), "profilePhotoUrl") or None
     content = review if rating else None
-    return Record(position, key, time, content, created, max(created, updated), replied if answer else "")
+    return Record(position, key, time, content, created, max(created, updated), replied if reply_text else "")
 
 
 def _author(item: Object) -> str:
@@ -335,7 +333,7 @@ def _author(item: Object) -> str:
 
 
 def _text(holder: Object, key: str) -> str:
-    """A member that is text, empty if it is absent or null. Raises BadRecord."""
+    """A member that must be text, empty if it is absent or null. Raises BadRecord."""
     return clean(_member(holder, key, str))
 
 
@@ -363,7 +361,7 @@ def _set_time_of_takeout(export: Export, covered: set[str], stamp: str, options:
 
 
 def complete_pages(exports: Sequence[Export]) -> None:
-    """Let the pages of the API in a command cover their locations, unless they say that others exist."""
+    """Let the API pages of a command cover their locations, unless their total says that some are missing."""
     pages = defaultdict[str, list[Record]](list)
     for record in (record for export in exports for record in export.records):
         if record.key.format == "api":

@@ -1,4 +1,4 @@
-"""Identity: which stored review a record of an export is. A review keeps its first id. This module is pure.
+"""Identity: finds the stored review of each record. A review keeps its first id. This module is pure.
 
 Sections: Digests and names - Entries of stored reviews - Register
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
 from itertools import count
@@ -72,20 +72,21 @@ DERIVED_ID = re.compile(r".*-([0-9a-f]{24})(?:-[0-9]+)?", re.DOTALL)
 
 
 def is_own(review: Object) -> bool:
-    """Whether a review has an id of the owner's, and not of an import."""
+    """Whether the owner, not an import, gave the review its id."""
     return not review["id"].startswith(f"{fold(review.get('source') or 'unknown')}-")
 
 
 def entry_of(review: Object) -> Entry:
     """An entry made from a review."""
     source = fold(review.get("source") or "unknown")
-    derived = None if is_own(review) else DERIVED_ID.fullmatch(review["id"])
+    prefix = "" if is_own(review) else f"{source}-"
+    derived = DERIVED_ID.fullmatch(review["id"]) if prefix else None
     entry = Entry(source, author=author_digest(review["author"]))
     entry.created, entry.replied = map(_read, (review["date"], (review.get("owner_reply") or {}).get("date")))
     if derived:
         entry.row, entry.text = derived[1], text_digest(review.get("text"))
     else:
-        entry.native = {"": review["id"].removeprefix("" if is_own(review) else f"{source}-")}
+        entry.native = {"": review["id"].removeprefix(prefix)}
     dates = filter(None, (entry.created, entry.replied))
     entry.seen = max(date if ":" in date else f"{date}T23:59:59Z" for date in dates)
     return entry
@@ -107,7 +108,7 @@ class Register:
     def __init__(self, entries: dict[str, Entry]):
         self.entries = entries
         self._by_native_id = dict[tuple[str, str], str]()  # by source and native id
-        self._by_moment = defaultdict[str, dict[str, None]](dict)  # of Google; ids in order
+        self._by_moment = defaultdict[str, dict[str, None]](dict)  # of Google; the keys are ids, in order
         self._by_row = defaultdict[str, dict[str, None]](dict)  # likewise
         for id in sorted(entries):
             self._index(id)
@@ -121,18 +122,14 @@ class Register:
             self._by_row[entry.row][id] = None
 
     def identify(self, records: Iterable[Record]) -> Iterator[tuple[Record, str]]:
-        """Records of Google, or of one table, with their ids; unknown ones without content are left out."""
+        """Records of Google, or of one table, with their ids; new records without content are left out."""
         rows, taken = list[Record](), set[str]()
         for record in records:
             if not record.key.native_id:
                 rows.append(record)
             elif id := self.known_id(record) or self._new_id(record):
                 self.entries[id].native.setdefault(_slot(record), record.key.native_id)
-                if record.key.format == "table" and record.review:
-                    self.entries[id].row, self.entries[id].text = _row_key(record), _text_of(record)
-                self._index(id)
-                taken.add(id)
-                yield record, id
+                yield self._assign(id, record, taken)
         yield from self._identify_rows([record for record in rows if record.review], taken)
 
     def _new_id(self, record: Record) -> str:
@@ -145,19 +142,19 @@ class Register:
 
     def known_id(self, record: Record) -> str:
         """The id of a record with a native id, empty for a new review."""
-        key, review = record.key, record.review
+        key, review, slot = record.key, record.review, _slot(record)
         if (id := self._by_native_id.get((key.source, key.native_id), "")) or not review:
             return id
         if key.format == "table":
             rows = [id for id in self._by_row[_row_key(record)] if not self.entries[id].native]
             return next((id for id in rows if self.entries[id].text == _text_of(record)), "")
-        author = {author_digest(review["author"]), author_digest(short_name(review["author"]))}
-        same = [id for id in self._by_moment[record.created] if _slot(record) not in self.entries[id].native]
-        here = [id for id in same if self.entries[id].location in ("", key.location)]
-        by_author = [id for id in same if self.entries[id].author in author]
+        authors = {author_digest(review["author"]), author_digest(short_name(review["author"]))}
+        of_moment = [id for id in self._by_moment[record.created] if slot not in self.entries[id].native]
+        of_location = [id for id in of_moment if self.entries[id].location in ("", key.location)]
+        of_author = [id for id in of_moment if self.entries[id].author in authors]
         near = (id for row in _row_keys(record) for id in self._by_row[row])
         rows = [id for id in near if self.entries[id].is_row]
-        for ids in (here, [id for id in here if id in by_author], by_author, rows):
+        for ids in (of_location, [id for id in of_location if id in of_author], of_author, rows):
             if len(ids) == 1:
                 return ids[0]
         return ""
@@ -165,38 +162,47 @@ class Register:
     def _identify_rows(self, records: Sequence[Record], taken: set[str]) -> Iterator[tuple[Record, str]]:
         """Rows without ids, as above: by day and text, else by day and order, else by text one day apart."""
         rows = {(_row_key(record), encode(record.review)): record for record in records}
-        waiting = [(key, rows[key, content]) for key, content in sorted(rows)]
-        queues = defaultdict[tuple[str, ...], deque[str]](deque)  # ids by row and text, and by row
-        for id in sorted(self.entries) if rows else ():
-            row, text = self.entries[id].row, self.entries[id].text
-            if row and id not in taken:
-                queues[row, text].append(id)
-                queues[row,].append(id)
-        for step in range(3):
-            others = list[tuple[str, Record]]()
-            for key, record in waiting:
-                names = _queues_of(key, record, step)
-                ids = (id for name in names for id in _emptied(queues[name]) if id not in taken)
+        waiting = [rows[content] for content in sorted(rows)]
+        queues = defaultdict[QueueKey, deque[str]](deque)  # of ids
+        for id, entry in sorted(self.entries.items()) if rows else ():
+            if entry.row and id not in taken:
+                queues[entry.row, entry.text].append(id)
+                queues[entry.row, None].append(id)
+        for queue_keys in MATCHING_STEPS:
+            unmatched = list[Record]()
+            for record in waiting:
+                ids = (id for key in queue_keys(record) for id in _emptied(queues[key]) if id not in taken)
                 if id := next(ids, ""):
-                    yield self._row(key, record, id, taken)
+                    yield self._assign(id, record, taken)
                 else:
-                    others.append((key, record))
-            waiting = others
-        for key, record in waiting:
-            yield self._row(key, record, self._derived_id(record.key.source, key), taken)
+                    unmatched.append(record)
+            waiting = unmatched
+        for record in waiting:
+            yield self._assign(self._derived_id(record), record, taken)
 
-    def _derived_id(self, source: str, key: str) -> str:
+    def _derived_id(self, record: Record) -> str:
         """A free id for a row without one."""
-        numbers = count(len(self._by_row[key]) + 1)
-        ids = (f"{source}-{key}-{number}" if number > 1 else f"{source}-{key}" for number in numbers)
+        source, row = record.key.source, _row_key(record)
+        numbers = count(len(self._by_row[row]) + 1)
+        ids = (f"{source}-{row}-{number}" if number > 1 else f"{source}-{row}" for number in numbers)
         return next(id for id in ids if id not in self.entries)
 
-    def _row(self, key: str, record: Record, id: str, taken: set[str]) -> tuple[Record, str]:
+    def _assign(self, id: str, record: Record, taken: set[str]) -> tuple[Record, str]:
         taken.add(id)
         entry = self.entries.setdefault(id, Entry(record.key.source))
-        entry.row, entry.text = key, _text_of(record)
+        if record.key.format == "table" and record.review:
+            entry.row, entry.text = _row_key(record), _text_of(record)
         self._index(id)
         return record, id
+
+
+QueueKey = tuple[str, str | None]  # key of a row, and digest of its text or None for any text
+# By step: the keys of the queues from which a row takes an id.
+MATCHING_STEPS: Sequence[Callable[[Record], list[QueueKey]]] = (
+    lambda record: [(_row_key(record), _text_of(record))],
+    lambda record: [(_row_key(record), None)],
+    lambda record: [(row, _text_of(record)) for row in _row_keys(record)[1:]],
+)
 
 
 def _emptied(queue: deque[str]) -> Iterator[str]:
@@ -204,16 +210,8 @@ def _emptied(queue: deque[str]) -> Iterator[str]:
         yield queue.popleft()
 
 
-def _queues_of(key: str, record: Record, step: int) -> list[tuple[str, ...]]:
-    """The names of the queues of ids that a row is compared with in a step."""
-    if step == 1:
-        return [(key,)]
-    keys = [key] if step == 0 else _row_keys(record)[1:]
-    return [(key, _text_of(record)) for key in keys]
-
-
 def _slot(record: Record) -> str:
-    """Where an entry keeps the native id: Takeout and API give different ids per location."""
+    """The key of a native id in an entry: Takeout and API give a review one id each for each location."""
     key = record.key
     return key.format if key.format == "table" else f"{key.format} {key.location}"
 

@@ -62,7 +62,7 @@ def merge(stored: Stored, exports: Sequence[Export], options: Options, contract:
 
 
 def entries_of(stored: Stored) -> dict[str, Entry]:
-    """A copy of the entries of the state by id; if the state is lost, what reviews.json tells."""
+    """A copy of the entries of the state by id; if the state is lost, entries made from reviews.json."""
     if not stored.is_lost:
         return {id: replace(entry, native={**entry.native}) for id, entry in stored.state.reviews.items()}
     return {
@@ -88,8 +88,8 @@ class Locations(NamedTuple):
     """Which locations at Google are imported."""
 
     chosen: set[str]
-    others: set[str]  # of which the exports have reviews
-    titles: dict[str, str]  # by number, of all that the owner has decided about
+    others: set[str]  # not chosen, with reviews in the exports
+    titles: dict[str, str]  # by location, of all that the owner has decided about
     notes: list[str]
 
 
@@ -99,42 +99,40 @@ def choose_locations(
     """The locations to import. Raises NeedsDecision if only the owner can tell."""
     state = stored.state
     records = [record for export in exports if not export.header for record in export.records]
-    in_exports = Counter(record.key.location for record in records)
+    exported = Counter(record.key.location for record in records)
     in_store = Counter(entries[id].location for id in entries.keys() & stored.reviews.keys())
-    titles = state.locations | {
-        location: title for export in exports for location, title in export.titles.items() if title
-    }
+    titles = defaultdict(str, state.locations)
+    titles |= {location: title for export in exports for location, title in export.titles.items() if title}
     current = {*state.chosen} or in_store.keys() - {""}
     if not current and stored.is_lost and any(entry.source == "google" for entry in entries.values()):
         register = identity.Register(dict(entries))
         current = {record.key.location for record in records if register.known_id(record)}
-    elif not current and len(in_exports) == 1:
-        current = {*in_exports}
+    elif not current and len(exported) == 1:
+        current = {*exported}
     decided = {*state.locations, *current}
     answers = [
-        {name} & ({*in_exports} | decided | ({name} if name.isdigit() else set()))
-        or {location for location, title in titles.items() if fold(title) == fold(name)}
+        {name}
+        if name in exported or name in decided or name.isdigit()
+        else {location for location, title in titles.items() if fold(title) == fold(name)}
         for name in options.location
     ]
     chosen = set[str]().union(*answers) or current
-    is_open = not answers and bool(in_exports.keys() - decided or (in_exports and not chosen))
+    is_open = not answers and bool(exported.keys() - decided or (exported and not chosen))
     if any(len(answer) != 1 for answer in answers) or (is_open and not options.drop):
         lines = (
-            f"{location} {titles.get(location, '')!r}: "
-            f"{in_exports[location]} reviews here, {in_store[location]} stored"
-            for location in sorted(in_exports.keys() | decided)
+            f"{location} {titles[location]!r}: {exported[location]} reviews here, {in_store[location]} stored"
+            for location in sorted(exported.keys() | decided)
         )
         question = "Which locations are to be imported? Each may be a business of its own:"
         advice = "Name the locations to publish with --location, by number or title. The choice is kept."
         raise NeedsDecision([question, *listed(lines), advice], ("--location", "YOUR"))
-    others = in_exports.keys() - chosen
+    others = exported.keys() - chosen
     notes = [
-        f"not imported: {in_exports[location]} reviews of location {location} {titles.get(location, '')!r}, "
-        "not chosen"
+        f"not imported: {exported[location]} reviews of location {location} {titles[location]!r}, not chosen"
         for location in sorted(others)
     ]
     decided |= chosen if is_open else chosen | others
-    named = {location: titles.get(location, "") for location in sorted(decided)}
+    named = {location: titles[location] for location in sorted(decided)}
     return Locations(chosen, others, named, notes)
 
 
@@ -147,7 +145,7 @@ class Ledger:
     """Takes fields from records, keeps erased reviews away, and removes what exports no longer have."""
 
     def __init__(self, stored: Stored, entries: dict[str, Entry], locations: Locations, options: Options):
-        self.origin, self.entries, self.locations, self.options = stored, entries, locations, options
+        self.stored, self.entries, self.locations, self.options = stored, entries, locations, options
         self.before = stored.reviews
         self.reviews = {id: dict(review) for id, review in self.before.items()}
         self.covered, self.held = dict(stored.state.covered), dict(stored.state.held)
@@ -164,14 +162,14 @@ class Ledger:
     def accepted(self, exports: Sequence[Export]) -> list[Export]:
         """The exports without other locations, and without rows of Google beside its own exports."""
         is_google = any(entry.source == "google" and not entry.is_row for entry in self.entries.values())
-        others = self.locations.others | ({"google"} if self.locations.chosen or is_google else set())
+        excluded = self.locations.others | ({"google"} if self.locations.chosen or is_google else set())
         rows = (record for export in exports if export.header for record in export.records)
-        self.left_out["rows of google in tables, left out"] = sum(row.key.scope in others for row in rows)
+        self.left_out["rows of google in tables, left out"] = sum(row.key.scope in excluded for row in rows)
         return [
             replace(
                 export,
-                records=[record for record in export.records if record.key.scope not in others],
-                covers={scope: time for scope, time in export.covers.items() if scope not in others},
+                records=[record for record in export.records if record.key.scope not in excluded],
+                covers={scope: time for scope, time in export.covers.items() if scope not in excluded},
             )
             for export in exports
         ]
@@ -180,7 +178,7 @@ class Ledger:
         """Take the fields of all records, the oldest export first, and Google's own before tables."""
         register = identity.Register(self.entries)
         google = [record for export in exports if not export.header for record in export.records]
-        # Of one review in two accounts the smaller name comes last: the order of files does not matter.
+        # Of a review in two accounts the smaller name comes last, so that the order of files does not matter.
         google.sort(key=lambda record: record.key.resource_name, reverse=True)
         google.sort(key=lambda record: (record.time, record.updated))
         for record, id in register.identify(google):
@@ -244,8 +242,8 @@ class Ledger:
     # Erasure
 
     def suppress(self) -> list[str]:
-        """Forget the reviews that suppressed.txt means; the lines to be added to it."""
-        ids, added = suppressed_ids(self.reviews, self.entries, self.origin.suppressed)
+        """Take out the reviews that suppressed.txt keeps away; returns the lines to add to that file."""
+        ids, added = suppressed_ids(self.reviews, self.entries, self.stored.suppressed)
         for id in sorted(ids):
             self.suppressed[id] = self.reviews.pop(id, {})
             self.entries.pop(id, None)
@@ -253,7 +251,7 @@ class Ledger:
 
     def redact(self) -> None:
         """Replace the words that redacted.txt names."""
-        for id, words in words_to_redact(self.origin.redactions, self.entries):
+        for id, words in words_to_redact(self.stored.redactions, self.entries):
             if review := self.reviews.get(id):
                 review["text"] = review.get("text") and redacted(review["text"], words)
                 if reply := review.get("owner_reply"):
@@ -262,7 +260,7 @@ class Ledger:
     # Presence
 
     def remove(self, exports: Sequence[Export]) -> None:
-        """Remove the reviews that complete exports no longer have, unless the brake holds them."""
+        """Remove the reviews that complete exports no longer have, unless these are too many."""
         chosen, ids = self.locations.chosen, defaultdict[str, list[str]](list)
         for id in sorted(self.reviews.keys() & self.entries.keys()):
             scope = self.entries[id].scope
@@ -272,18 +270,18 @@ class Ledger:
                 self._take_away([id])
         sources = {entry.source for entry in self.entries.values()}
         for location in sorted(ids.keys() - chosen - sources) if chosen else ():
-            reason = f"location {location} {self.origin.state.locations.get(location, '')!r} is not chosen"
+            reason = f"location {location} {self.stored.state.locations.get(location, '')!r} is not chosen"
             if not self._is_held(ids[location], ids[location], reason):
                 self._take_away(ids.pop(location))
         for time, scope in self._coverage(exports):
             self._remove_older(scope, ids[scope], time)
-        if chosen and chosen <= self.covered.keys():  # the state was lost, and with it some locations
+        if chosen and chosen <= self.covered.keys():  # for entries whose location was lost with the state
             self._remove_older("google", ids["google"], min(self.covered[location] for location in chosen))
 
     def _coverage(self, exports: Sequence[Export]) -> list[tuple[str, str]]:
         """Times of complete exports with their scopes, the oldest first.
 
-        If the brake has held an export, another part of it is a reason to try again, as is --allow-removals.
+        An export whose removals were held back is tried again with another part of it or --allow-removals.
         """
         held = {(time, scope) for scope, time in self.held.items()}
         if not self.options.allow_removals:
@@ -292,7 +290,7 @@ class Ledger:
         return sorted(held | {(time, scope) for export in exports for scope, time in export.covers.items()})
 
     def _remove_older(self, scope: str, ids: Sequence[str], time: str) -> None:
-        """Remove reviews of a scope that no export of this time or later has had, unless they are many."""
+        """Remove those of `ids` that no export of this time or later has had, unless they are too many."""
         if time <= self.covered.get(scope, ""):
             return
         present = [id for id in ids if id in self.reviews]
@@ -307,7 +305,7 @@ class Ledger:
                 self.held.pop(scope, None)
 
     def _is_held(self, gone: Sequence[str], present: Sequence[str], reason: str) -> bool:
-        """Whether the brake holds reviews because too many would be removed; the report then says so."""
+        """Whether reviews are held back since too many would be removed; the report then says so."""
         is_many = len(gone) > FEW_REMOVED and len(gone) > MOST_REMOVED * len(present)
         is_held = (is_many or 0 < len(gone) == len(present)) and not self.options.allow_removals
         if is_held:
@@ -327,14 +325,14 @@ class Ledger:
     # Results
 
     def listed(self) -> list[ReviewInFile]:
-        """The reviews in the order in which they are served; in their old order if none has changed."""
+        """The reviews in serving order; in their old order if none has changed."""
         if self.reviews == self.before:
             return list(self.before.values())
         return sorted(self.reviews.values(), key=serving_order, reverse=True)
 
     def next_state(self, exports: Sequence[Export], suppressed: int) -> State:
         """The state after this import; `suppressed` is the number of lines in suppressed.txt."""
-        options, state = self.options, self.origin.state
+        options, state = self.options, self.stored.state
         return replace(
             state,
             zone=options.zone,
@@ -394,7 +392,7 @@ def _counts(ledger: Ledger) -> Iterator[str]:
 
 def _remarks(ledger: Ledger, exports: Sequence[Export], overwritten: Sequence[str]) -> Iterator[str]:
     """What the owner may want to look at."""
-    stored, options = ledger.origin, ledger.options
+    stored, options = ledger.stored, ledger.options
     erased = [review for id, review in ledger.suppressed.items() if id in ledger.before]
     subjects = {
         "removed, since a newer complete export does not have them": described(ledger.removed.values()),
@@ -417,6 +415,6 @@ def _remarks(ledger: Ledger, exports: Sequence[Export], overwritten: Sequence[st
     if overwritten:
         shown = ledger.named(described(ledger.before[id] for id in overwritten))
         number = len(overwritten)
-        yield f"{REVIEWS_FILE} was edited; what exports say was written anew in {number} reviews: {shown}"
+        yield f"{REVIEWS_FILE} was edited; exports have overwritten fields of {number} reviews: {shown}"
         file = options.data / stored.edited_copy
-        yield f"  As it was, it is kept in {file}. Changes that last are made with --redact and --forget."
+        yield f"  The edited file is kept as {file}. To change reviews for good, use --redact and --forget."

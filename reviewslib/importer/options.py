@@ -29,7 +29,7 @@ class TableSettings:
     scale: str = ""  # the best rating
     date_order: str = ""  # "dmy" or "mdy"
     complete: Sequence[str] = ()  # sources of which these tables have every review
-    is_html: bool = False  # the texts
+    is_html: bool = False  # whether texts are HTML
 
     def nonempty(self) -> dict[str, Any]:
         """The settings that are not empty, by name."""
@@ -59,7 +59,7 @@ class Options:
     forget_settings: bool = False
     verbose: bool = False
     dry_run: bool = False
-    latest: str = "9999-12-31T00:00:00Z"  # possible time of an export, in UTC
+    latest: str = "9999-12-31T00:00:00Z"  # the latest possible time of an export, in UTC
     headers: Mapping[str, TableSettings] = field(default_factory=dict)  # of earlier tables
 
     @property
@@ -77,8 +77,7 @@ def command_line() -> argparse.ArgumentParser:
     kinds = "Google Takeout (ZIP, folder or file), saved pages of the Business Profile API, CSV"
     add("files", nargs="*", type=Path, metavar="FILE", help=kinds)
     add("--data", type=Path, metavar="DIR", help="directory of reviews.json; created if absent")
-    drop_help = "import all exports in a folder; report and skip anything else"
-    add("--drop", type=Path, metavar="DIR", help=drop_help)
+    add("--drop", type=Path, metavar="DIR", help="import all exports of a folder; report and skip the rest")
     add("--zone", help="time zone of the business, such as Europe/Berlin; default UTC; remembered")
     add("--name", type=one_line, help="the name of the business, if no export has it")
     add("--location", action="append", help="a location to import: number or title; repeatable; remembered")
@@ -87,7 +86,7 @@ def command_line() -> argparse.ArgumentParser:
     add("--allow-removals", action="store_true", help="remove reviews that were held back, however many")
     add("--forget", metavar="ID", help="remove a review for good, by its id or the address of its page")
     add("--forget-author", type=one_line, metavar="NAME", help="remove all reviews of an author for good")
-    add("--redact", nargs=2, metavar=("ID", "WORDS"), help="replace words by […] in a review for good")
+    add("--redact", nargs=2, metavar=("ID", "WORDS"), help="replace words with […] in a review for good")
     add("--short-names", action=yes_or_no, help="“Camille R.” instead of “Camille Roux”; remembered")
     add("--avatars", action=yes_or_no, help="import the addresses of customers' pictures; remembered")
     add("--source", type=one_line, help="where the reviews of a table were published; remembered")
@@ -109,7 +108,7 @@ def parse(arguments: Sequence[str] | None) -> Options:
     flags = vars(parser.parse_intermixed_args(arguments))
     for name in ("zone", "name", "location", "source", "map"):
         if "YOUR" in re.split(r"\W", str(flags.get(name, ""))):
-            parser.error(f"--{name}: replace YOUR by your own words")
+            parser.error(f"--{name}: replace YOUR with your own words")
     try:
         flags["map"] = _map(flags.get("map", []))
     except argparse.ArgumentTypeError as error:
@@ -131,7 +130,7 @@ def _fault(options: Options, *, has_data: bool) -> str:
     is_setting = any(getattr(options, name) != getattr(Options, name) for name in SETTINGS)
     zones = available_timezones() if options.zone else set()
     hint = "expected one such as Europe/Berlin" if zones else "install tzdata"
-    # `lexists` is False for any path that the system does not take.
+    # `lexists` is False for a path that the system does not accept; `Path.exists` may raise OSError.
     absent = ", ".join(repr(str(path)) for path in options.files if not os.path.lexists(path))
     faults = {
         "--template takes neither FILE nor --data": options.template and (options.files or has_data),
@@ -147,7 +146,7 @@ def _fault(options: Options, *, has_data: bool) -> str:
 
 
 def _map(values: Sequence[str]) -> dict[str, str]:
-    """Column by field. With repeated flags, a flag has one pair, whose column may have commas."""
+    """Columns by field. If --map is repeated, each flag has one pair, whose column may have commas."""
     columns: dict[str, str] = {}
     names = "|".join(FIELDS) if len(values) > 1 else r"\w+"
     for pair in (pair for value in values if value for pair in re.split(rf", *(?=(?:{names}) *=)", value)):

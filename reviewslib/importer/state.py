@@ -18,7 +18,7 @@ from reviewslib.importer.options import TableSettings
 STATE_FILE, DRAFT_FILE = "import-state.json", "import-state.draft.json"
 
 
-@dataclass(slots=True)  # there are as many as reviews
+@dataclass(slots=True)  # to save memory: there are as many as reviews
 class Entry:
     """What imports remember of a review; dates are those of `cells.read_date`, not yet in a zone."""
 
@@ -55,8 +55,8 @@ class State:
     locations: dict[str, str] = field(default_factory=dict)  # titles of all that the owner decided about
     headers: dict[str, TableSettings] = field(default_factory=dict)  # by normalized header
     covered: dict[str, str] = field(default_factory=dict)  # times of the newest complete exports, by scope
-    held: dict[str, str] = field(default_factory=dict)  # of those whose removals the brake holds, by scope
-    suppressed: int = 0  # lines of suppressed.txt
+    held: dict[str, str] = field(default_factory=dict)  # of those whose removals are held back, by scope
+    suppressed: int = 0  # number of lines of suppressed.txt
     reviews_digest: str = ""  # of reviews.json as last written
     annotated: dict[str, str] = field(default_factory=dict)  # digests of annotation and review by id
     reviews: dict[str, Entry] = field(default_factory=dict)  # by id, with those of removed reviews
@@ -67,7 +67,7 @@ class Redaction(NamedTuple):
 
     id: str
     words: str
-    digests: Sequence[str]  # of the review, in case that it gets another id
+    digests: Sequence[str]  # of the review, in case it gets another id
 
     @property
     def line(self) -> str:
@@ -112,13 +112,13 @@ class Stored(NamedTuple):
 def read_state(content: bytes | None, draft: bytes | None, reviews_digest: str) -> State:
     """The state that belongs to a reviews.json with this digest. Raises BadData.
 
-    A draft is renamed after reviews.json was replaced. After a kill in between, the draft holds.
+    A draft becomes the state file once reviews.json is replaced. After a kill in between, the draft counts.
     """
     for file, data in ((DRAFT_FILE, draft), (STATE_FILE, content)):
         try:
             document = decode(data or b"{}")
             reviews = {id: Entry(**entry) for id, entry in document.pop("reviews", {}).items()}
-            headers = {key: TableSettings(**said) for key, said in document.pop("headers", {}).items()}
+            headers = {key: TableSettings(**value) for key, value in document.pop("headers", {}).items()}
             state = State(**document, reviews=reviews, headers=headers)
         except (NotJson, TypeError, AttributeError):
             reason = "not a state of this version; delete the file, and it is made anew"

@@ -137,7 +137,7 @@ def test_an_import_deletes_annotations_of_removed_texts(
     shop.take(takeout(tmp_path / "takeout-20261102T101112Z-001.zip", items[:8]))
     ids = {takeout_id(n) for n in (0, 1, 3, 4, 5, 6, 7)}
     assert practice.file("annotations.json")["reviews"].keys() == ids
-    assert "reviews that wait to be read by the model, with reviewsd-insights: 1\n" in shop.output().out
+    assert "reviews that the model has not read: 1; run reviewsd-insights\n" in shop.output().out
     assert shop.run("--forget", takeout_id(3)) == 0
     counted = [practice.file(name) for name in ("annotations.json", "insights.json")]
     assert takeout_id(3) not in json.dumps(counted)

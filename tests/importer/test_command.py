@@ -327,9 +327,9 @@ WRONG_USAGE = {  # and what is told of it
     f"{__file__} --data x --map author=": f"--map author=: {MAP_HINT}",
     f"--drop {__file__} --data x": f"--drop {__file__}: not a directory\n",
     f"{__file__} --data x --redact y z": ONE_TASK,
-    f"{__file__} --data x --map author=YOUR": "--map: replace YOUR by your own words\n",
+    f"{__file__} --data x --map author=YOUR": "--map: replace YOUR with your own words\n",
     "--template --data x": "--template takes neither FILE nor --data\n",
-    f"{__file__} --data x --zone YOUR/ZONE": "--zone: replace YOUR by your own words\n",
+    f"{__file__} --data x --zone YOUR/ZONE": "--zone: replace YOUR with your own words\n",
 }
 
 

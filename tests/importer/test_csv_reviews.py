@@ -265,7 +265,7 @@ def test_the_questions_about_a_file_come_together_with_a_command_for_it(
     other = shop.file("b.csv", table("Customer Stars When", ["Ann", "8", "05/03/2024"]))
     assert shop.run(open_file, other) == EXIT_BAD_DATA
     copy, line = shop.output().err.splitlines()[-2:]
-    assert copy == "Copy this command, and replace YOUR by your own words:"
+    assert copy == "Copy this command, and replace YOUR with your own words:"
     program = f"sudo {sys.executable} -m reviewslib.importer.command {open_file} --data {shop.data}"
     assert line == f"{program} --date-order YOUR --scale YOUR --source YOUR"
 

@@ -66,7 +66,7 @@ REFUSED = {
     "places": (b'{"reviews": [{"name": "places/x", "authorAttribution": {}}]}', "Places"),
     "old places": (b'{"result": {"reviews": [{"author_name": "x"}]}}', "Places"),
     "yelp": (b'{"reviews": [{"id": "x", "time_created": "2026"}]}', "Yelp"),
-    "json": (b'[{"a": 1}]', "JSON, but no export that is known"),
+    "json": (b'[{"a": 1}]', "JSON, but not a known export"),
     "no json": (b'{"reviews": [', "not JSON"),
     "empty": (b"", "it is empty"),
     "gzip": (b"\x1f\x8b\x08", "a .tgz archive"),

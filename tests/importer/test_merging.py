@@ -46,8 +46,8 @@ def test_a_file_that_was_edited_is_kept_and_named(shop: Shop, edited: bytes) -> 
     (copy,) = [name for name in shop.files() if "edited" in name]
     assert shop.files()[copy] == edited
     told = shop.output().out
-    assert "reviews.json was edited; what exports say was written anew in 1 reviews: Ósk Nr2" in told
-    assert f"As it was, it is kept in {shop.data / copy}" in told
+    assert "reviews.json was edited; exports have overwritten fields of 1 reviews: Ósk Nr2" in told
+    assert f"The edited file is kept as {shop.data / copy}" in told
 
 
 def test_an_edited_file_is_named_only_once(shop: Shop, edited: bytes) -> None:
@@ -219,7 +219,7 @@ def test_an_export_of_the_future_is_refused(shop: Shop) -> None:
     pages, table = shop.page(api_item(1)), shop.csv(["Ann", "5", "2024-01-02", ""])
     for path in (archive, *(dated(file, "2100-01-01T00:00:00Z") for file in (pages, table))):
         assert shop.run(path, "--name", "B", "--source", "fb") == EXIT_BAD_DATA
-        assert "which is in the future; set its date right, or the clock" in shop.output().err
+        assert "in the future; correct its date or the clock" in shop.output().err
 
 
 # ---- Rule 4: presence ----
