@@ -122,6 +122,8 @@ class RepresentationCache:
         body_bytes = sum(len(body) for body in bodies if isinstance(body, bytes))
         entry_bytes = body_bytes + len(key[1]) + 2048  # headers, objects
         with self._lock:
+            if key in self._entries:  # another thread was faster
+                return self._entries[key]
             if self._bytes + entry_bytes > self._most_bytes:
                 self._entries, self._bytes = {}, 0
             if entry_bytes <= self._most_bytes:
