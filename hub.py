@@ -57,6 +57,7 @@ QUOTA_SHARE = 10  # a network and a domain may each have a tenth of the subscrip
 STRANGER_SECONDS, SUBSCRIBER_SECONDS = 120.0, 3600.0  # how long a request without an answer is retried
 MAX_RENEWALS = 50  # per minute, subscriber and mode
 MAX_STRANGER_CONNECTIONS = 50  # per minute and network, for requests of strangers
+MAX_COUNTED = max(MAX_RENEWALS, MAX_STRANGER_CONNECTIONS)  # events of a key in a minute
 NO_WORKER_SECONDS = 1.0  # the delay of an exchange whose network has no free worker
 RATE_LIMITED_SECONDS = 20.0  # the delay of an exchange whose network has used up its connections
 
@@ -316,7 +317,7 @@ class Schedule:
 
 
 class Rate:
-    """Counts the events of the last minute by key, up to 50. Not thread-safe.
+    """Counts the events of the last minute by key, up to MAX_COUNTED. Not thread-safe.
 
     All moments are those of one monotonic clock.
     """
@@ -325,7 +326,7 @@ class Rate:
         self._moments: dict[str, deque[float]] = {}
 
     def add(self, key: str, now: float) -> None:
-        self._moments.setdefault(key, deque(maxlen=50)).append(now)
+        self._moments.setdefault(key, deque(maxlen=MAX_COUNTED)).append(now)
 
     def take_back(self, key: str) -> None:
         """Remove the last event."""
