@@ -58,7 +58,7 @@ SHARED_SANDBOX = """
 SANDBOXES = {
     "reviewsd.service": f"""{SHARED_SANDBOX}
         DynamicUser=yes StateDirectory=reviewsd StateDirectoryMode=0700 UMask=0077 CapabilityBoundingSet=
-        AmbientCapabilities= DevicePolicy=closed PrivateMounts=yes PrivateIPC=yes RemoveIPC=yes TasksMax=128
+        AmbientCapabilities= DevicePolicy=closed PrivateMounts=yes PrivateIPC=yes RemoveIPC=yes TasksMax=256
         PrivateUsers=yes KeyringMode=private RestrictAddressFamilies=AF_INET+AF_INET6+AF_UNIX
         SocketBindDeny=any SocketBindAllow=tcp:8080 SystemCallFilter=~@privileged+@resources
         SystemCallErrorNumber=EPERM
