@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, NamedTuple
 
-LARGEST_FILE_BYTES = 64 * 1024 * 1024  # some 70,000 reviews
+LARGEST_FILE_BYTES = 64 * 1024 * 1024  # 100,000 reviews as long as those of the sample
 READ_ATTEMPTS = 5
 SETTLE_SECONDS = 0.05  # between attempts to read a file that is being written
 NOT_REGULAR = "it is not a regular file"
@@ -165,17 +165,24 @@ def locked(directory: Path, *, is_dry: bool, waits: bool = False) -> Iterator[No
     directory.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
+        _lock(directory, descriptor, waits)
+        try:
+            yield
+        finally:
+            if is_new:
+                with suppress(OSError):
+                    directory.rmdir()
+    finally:
+        os.close(descriptor)
+
+
+def _lock(directory: Path, descriptor: int, waits: bool) -> None:
+    try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
         if not directory.exists() or not os.path.samestat(os.fstat(descriptor), directory.stat()):
             raise BlockingIOError  # another import removed or recreated it
-        yield
     except BlockingIOError:
         raise OSError(None, "another import is under way", str(directory)) from None
-    finally:
-        if is_new:
-            with suppress(OSError):
-                directory.rmdir()
-        os.close(descriptor)
 
 
 def write(path: Path, content: bytes) -> None:
