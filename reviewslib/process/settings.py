@@ -119,7 +119,7 @@ class Settings:
         (60.0, 3600.0), "seconds before the second and the third try of a delivery", _delays
     )
     hub_timeout: float = _setting(10.0, "seconds that a delivery may take", _seconds)
-    hub_workers: int = _setting(16, "deliveries at the same time", _count)
+    hub_workers: int = _setting(16, "deliveries at the same time, and as many retries", _count)
     hub_max_subscriptions: int = _setting(10_000, "maximum number of subscriptions", _count)
     hub_ca_file: Path | None = _setting(None, "additional CA certificates for callbacks; for labs", Path)
     hub_allow_private: bool = _setting(
