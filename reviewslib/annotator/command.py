@@ -172,8 +172,9 @@ def progress(count: int, total: int, seconds: float) -> str:
 
 def propose_summary(data: DataDirectory, client: Client) -> None:
     """Have the model write a summary, a quotation and questions, as proposals in editorial.json."""
-    reviews = prompts.spread(data.sources().reviews, prompts.SUMMARIZED_REVIEWS)
-    results = outcomes(client, prompts.summary_prompt(), reviews, 1)
+    prompt = prompts.summary_prompt()
+    reviews = prompts.largest_spread(data.sources().reviews, prompts.SUMMARIZED_REVIEWS, prompt, client.model)
+    results = outcomes(client, prompt, reviews, 1)
     proposals = next((outcome for _, outcome in results if not isinstance(outcome, BadAnswer)), None)
     if proposals is None:
         raise Stopped("the model proposes no summary")
