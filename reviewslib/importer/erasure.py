@@ -162,13 +162,13 @@ def read_redacted(text: str) -> list[Redaction]:
     """The lines of redacted.txt: id, words and digests, with tabs between. Raises BadData."""
     redactions = []
     for number, line in enumerate(text.splitlines(), 1):
-        if line.strip() and not line.startswith("#"):
+        if line.strip() and not (line.startswith("#") and "\t" not in line):
             id, _, rest = line.partition("\t")
             words, _, digests = rest.partition("\t")
             if not id or not words.strip():
                 reason = "expected an id, a tab and words"
                 raise BadData([Fault(f"{REDACTED_FILE} line {number}", (), reason)])
-            redactions.append(Redaction(id, words, digests.split()))
+            redactions.append(Redaction(id, words.strip(), digests.split()))
     return redactions
 
 

@@ -72,7 +72,7 @@ class Redaction(NamedTuple):
     @property
     def line(self) -> str:
         """The line, with tabs between its parts."""
-        return "\t".join([self.id, self.words, " ".join(self.digests)])
+        return "\t".join(filter(None, [self.id, self.words, " ".join(self.digests)]))
 
 
 class Stored(NamedTuple):
