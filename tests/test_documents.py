@@ -4,6 +4,7 @@ The set-up commands are run by `.ci/run`, in a new environment; here are the oth
 """
 
 import json
+import math
 import re
 import shlex
 import subprocess
@@ -18,9 +19,12 @@ import reviewsd
 from reviewslib import links
 from reviewslib.annotator import command as annotator
 from reviewslib.dataset.contract import resolve
+from reviewslib.dataset.reviews import LARGEST_REVIEW_BYTES
 from reviewslib.importer import command
+from reviewslib.process import serving
 from reviewslib.process.settings import Settings, flag_name, setting_text, variable_name
 from reviewslib.web import app, snapshot
+from reviewslib.web.representations import LARGEST_BODY_BYTES
 
 FILES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 DOCUMENTS = {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in FILES}
@@ -107,6 +111,23 @@ def test_the_table_of_parameters_is_the_contract() -> None:
     parameters = [resolve(CONTRACT.document, each) for each in declared]
     rows = [parameter_row(each) for each in parameters if each["in"] == "query"]
     assert table_rows("docs/api.md", "Search parameters") == rows
+
+
+def test_the_table_of_limits_is_the_program() -> None:
+    deadlines, jobs = serving.Deadlines(), f"at a time, {serving.MAX_JOBS} including those that wait"
+    silence = f"a client that reads nothing for {deadlines.silence} seconds"
+    limits = {
+        "head of a request": f"{serving.MAX_HEAD_BYTES / 1024:g} KiB within {deadlines.head} seconds",
+        "body of a request": f"{LARGEST_BODY_BYTES / 1024:g} KiB within {deadlines.body} seconds",
+        "response": f"{deadlines.response} seconds; {silence}",
+        "connections": f"`--max-connections`, {Settings().max_connections:,} by default",
+        "searches, pages and calls of `/mcp` that are computed": f"{serving.WORKER_THREADS} {jobs}",
+        "requests to the hub": f"{serving.STORE_THREADS} {jobs}",
+        "a review in the file": f"{LARGEST_REVIEW_BYTES / 1024:g} KiB",
+        "`systemctl stop`": f"{math.ceil(serving.BEFORE_STOP_SECONDS + serving.STOP_SECONDS)} seconds",
+    }
+    rows = dict(table_rows("docs/server.md", "Limits"))
+    assert {what: text[: len(limits[what])] for what, text in rows.items()} == limits
 
 
 def setting_row(declared: Any) -> list[str]:

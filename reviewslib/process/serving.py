@@ -46,7 +46,8 @@ MAX_BODY_CHUNKS = 1000  # each costs some 50 us; clients send kilobytes in one
 WHOLE_BYTES = 64 * 1024  # larger responses are sent in parts
 PART_BYTES = 40 * 1024  # Granian holds about seven for a peer that reads nothing
 PARTS_IN_A_ROW = 16  # of one response, before the event loop serves others
-MAX_JOBS = 100  # that run or wait
+WORKER_THREADS, STORE_THREADS = 2, 1
+MAX_JOBS = 100  # that run or wait, for each kind of threads
 UNWATCHED_SECONDS = 0.05  # a job is watched for a disconnect only after this time; watching costs 50 us
 BEFORE_STOP_SECONDS = 2  # for `before_stop`, while the port is still open
 STOP_SECONDS = 2.5  # for running requests after that
@@ -249,7 +250,8 @@ class Bridge:
     def __init__(self, application: Application, store_paths: frozenset[str], deadlines: Deadlines):
         """Functions that answer requests to `store_paths` wait for the disk, on a thread of their own."""
         self._application, self._store_paths, self._deadlines = application, store_paths, deadlines
-        self._store_thread, self._worker_threads = WorkerThreads(1), WorkerThreads(2)
+        self._store_thread = WorkerThreads(STORE_THREADS)
+        self._worker_threads = WorkerThreads(WORKER_THREADS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         environ = environ_of(scope)
