@@ -13,7 +13,6 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -91,10 +90,6 @@ SILENCE = status(None)
 OUTAGE = status(None, own_fault=True)
 
 
-def signature(sent: CallbackRequest) -> str | None:
-    return sent.headers.get("X-Hub-Signature")
-
-
 def signed(secret: str, text: str) -> str:
     return "sha256=" + hmac.new(secret.encode(), text.encode(), "sha256").hexdigest()
 
@@ -109,13 +104,11 @@ def work(subject: hub.Hub) -> None:
     subject.upkeep()
 
 
-def started(subject: hub.Hub, workers: int = 16) -> list[DueRow]:
-    """The exchanges that so many workers would begin now."""
+def started(subject: hub.Hub) -> list[DueRow]:
+    """The exchanges that sixteen workers would begin now."""
     subject.look()
-    takes = [
-        partial(subject.take, lane) for lane in hub.LANES for _ in range(hub.lane_workers(lane, workers))
-    ]
-    return [exchange for take in takes if (exchange := take())]
+    lanes = [lane for lane in hub.LANES for _ in range(hub.lane_workers(lane, 16))]
+    return [exchange for lane in lanes if (exchange := subject.take(lane))]
 
 
 ACTIVE = ("active", "failing")  # the states of subscriptions that have not ended
@@ -163,8 +156,10 @@ class Bench:
         self.hub.publish(self.topics)
         self.hub.upkeep()
 
-    def restart(self) -> None:
+    def restart(self, **changes: object) -> None:
+        """A new hub over the same store, perhaps with other settings."""
         self.hub.stop(1)
+        self.settings = replace(self.settings, **changes)
         self.start()
 
     def send(self, request: CallbackRequest, check: Callable[[str], None]) -> CallbackResponse:
@@ -179,10 +174,15 @@ class Bench:
     def post(self, body: bytes, content_type: str | None = FORM) -> HubAnswer:
         return self.hub.answer(content_type, body)
 
-    def subscribe(self, **fields: str) -> None:
-        """A subscription, verified."""
-        assert self.post(form(**fields)).status == 202
-        self.work()
+    def subscribe(self, *names: str, **fields: str) -> None:
+        """Subscriptions, each verified: of hosts below .example if they are named, otherwise of s.example."""
+        for callback in [{"callback": f"https://{name}.example/"} for name in names] or [{}]:
+            assert self.post(form(**callback, **fields)).status == 202
+            self.work()
+
+    def ask(self, *names: str, **fields: str) -> set[int]:
+        """Requests of hosts below .example; the statuses of the answers."""
+        return {self.post(form(callback=f"https://{name}.example/", **fields)).status for name in names}
 
     def change(self, text: str = "two", **more: str) -> None:
         """New content, delivered as far as the callbacks let it."""
@@ -195,6 +195,17 @@ class Bench:
 
     def work(self) -> None:
         work(self.hub)
+
+    def started(self) -> list[DueRow]:
+        """The exchanges that all workers would begin now."""
+        return started(self.hub)
+
+    def begun(self, lane: str = "delivery") -> DueRow:
+        """The first exchange of a lane, which has begun."""
+        self.hub.look()
+        due = self.hub.take(lane)
+        assert due, f"no {lane} is due"
+        return due
 
     def wait(self, seconds: float) -> None:
         self.clock.now += seconds
@@ -212,6 +223,10 @@ class Bench:
     @property
     def contents(self) -> list[str]:
         return [(request.body or b"").decode() for request in self.posts]
+
+    @property
+    def signatures(self) -> list[str | None]:
+        return [request.headers.get("X-Hub-Signature") for request in self.posts]
 
     def states(self) -> list[tuple[str, int]]:
         return [(line.state, line.failures) for line in listed(self.settings.state_dir, self.clock)]
@@ -386,11 +401,7 @@ def left_alone() -> Iterator[int]:
 
 @contextmanager
 def running(
-    lab: Lab,
-    state_dir: Path,
-    text: str = "one",
-    resolve: Resolve = apart,
-    **changes: object,
+    lab: Lab, state_dir: Path, text: str = "one", resolve: Resolve = apart, **changes: object
 ) -> Iterator[hub.Hub]:
     """A hub at work, for which every name leads to the lab, by default each to an address of its own."""
     client = CallbackClient("lab/1.0", lab.ca_file, allow_private=True, resolve=resolve)
@@ -403,9 +414,11 @@ def running(
         subject.stop(10)
 
 
-def post(subject: hub.Hub, body: bytes) -> None:
-    answer = subject.answer(FORM, body)
-    assert answer.status == 202, answer
+def ask(subject: hub.Hub, *callbacks: str, **fields: str) -> None:
+    """Requests of these callbacks, all of which are accepted."""
+    for callback in callbacks:
+        answer = subject.answer(FORM, form(callback=callback, **fields))
+        assert answer.status == 202, answer
 
 
 def settled(subject: hub.Hub, **counts: int) -> Callable[[], bool]:
