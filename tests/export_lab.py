@@ -149,6 +149,20 @@ class Shop:
         """An import that succeeds."""
         assert self.run(*arguments, "--zone", ZONE) == command.EXIT_SUCCESS
 
+    def told(self, *arguments: object) -> str:
+        """The report of an import that succeeds."""
+        self.output()
+        self.take(*arguments)
+        return str(self.output().out)
+
+    def refused(self, *arguments: object) -> str:
+        """What is told of a command that is refused, and changes no file."""
+        self.output()
+        before = self.files()
+        assert self.run(*arguments) == command.EXIT_BAD_DATA
+        assert self.files() == before
+        return str(self.output().err)
+
     @property
     def document(self) -> dict[str, Any]:
         return json.loads((self.data / "reviews.json").read_bytes())  # type: ignore[no-any-return]
@@ -161,9 +175,10 @@ class Shop:
     def reviews(self) -> dict[str, dict[str, Any]]:
         return {review["id"]: review for review in self.document["reviews"]}
 
-    def takeout(self, day: int, numbers: Iterable[int], **where: str) -> Path:
-        """The Takeout of a day, with these reviews."""
-        return takeout(self.root / stamped(day), [item(number) for number in numbers], **where)
+    def takeout(self, day: int, reviews: Iterable[int | Item], **where: str) -> Path:
+        """The Takeout of a day, with these reviews, some of which are given by number."""
+        items = [item(entry) if isinstance(entry, int) else entry for entry in reviews]
+        return takeout(self.root / stamped(day), items, **where)
 
     def numbers(self) -> set[int]:
         """The numbers of the reviews of Google that are there."""
