@@ -167,14 +167,11 @@ def many_requests(path: str, body: bytes | None = None) -> Attack:
     return partial(requests, path=path, body=body, sources=WIDE_ATTACKER, clients=100, pause_seconds=0)
 
 
-@pytest.mark.parametrize(
-    ("attack", "at_once", "a_second"),
-    [
-        (many_requests("/reviews?query=#"), 20, 20),
-        (many_requests("/mcp", NEWEST_CALL), 40, 40),
-        (partial(attack_lab.slow_readers, number=MOST_A_48 + 60, sources=WIDE_ATTACKER[:4]), MOST_A_48, 0),
-    ],
-)
+@pytest.mark.parametrize(("attack", "at_once", "a_second"), [
+    (many_requests("/reviews?query=#"), 20, 20),
+    (many_requests("/mcp", NEWEST_CALL), 40, 40),
+    (partial(attack_lab.slow_readers, number=MOST_A_48 + 60, sources=WIDE_ATTACKER[:4]), MOST_A_48, 0),
+])  # fmt: skip
 def test_a_48_of_ipv6_has_limits_of_its_own(
     large_data: Path, tmp_path: Path, attack: Attack, at_once: int, a_second: int
 ) -> None:

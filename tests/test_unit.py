@@ -128,9 +128,8 @@ def test_the_second_instance_has_its_own_state_and_port() -> None:
     assert first["StateDirectoryMode"] == second["StateDirectoryMode"] == ["0700"]
     environment = dict(each.split("=", 1) for each in second["Environment"])
     assert second["SocketBindAllow"] == [f"tcp:{environment['REVIEWSD_PORT']}"] == ["tcp:8081"]
-    assert (ROOT / "docs/server.md").read_text(encoding="utf-8").count("127.0.0.1:8081") == 2, (
-        "of the proxies"
-    )
+    of_proxies = (ROOT / "docs/server.md").read_text(encoding="utf-8").count("127.0.0.1:8081")
+    assert of_proxies == 2
 
 
 @pytest.mark.parametrize("name", [*DROP_INS[1:], "deploy/Caddyfile"])
@@ -183,11 +182,12 @@ def test_the_path_unit_has_no_limit_of_triggers() -> None:
 def run_import(drop: Path, program: str) -> subprocess.CompletedProcess[str]:
     """Run the command of the unit for this directory, with another program in place of ours."""
     command = merged(IMPORT_UNITS[0])["ExecStart"][0].replace("$$", "$")
-    for shipped, ours in (
-        ("/srv/reviews-drop", str(drop)),
-        ("/opt/reviewsd/bin/reviewsd-import", program),
-        ("/bin/sh -c ", ""),
-    ):
+    replaced = {
+        "/srv/reviews-drop": str(drop),
+        "/opt/reviewsd/bin/reviewsd-import": program,
+        "/bin/sh -c ": "",
+    }
+    for shipped, ours in replaced.items():
         assert shipped in command
         command = command.replace(shipped, ours)
     arguments = ["/bin/sh", "-c", command.strip("'")]
