@@ -12,7 +12,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -253,6 +253,7 @@ class Arrival:
     target: str
     headers: dict[str, str]
     body: bytes
+    moment: float = field(default_factory=time.monotonic)
 
     @property
     def path(self) -> str:

@@ -12,11 +12,8 @@ import sqlite3
 import ssl
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from subprocess import PIPE, STDOUT
 from typing import Any
@@ -25,7 +22,7 @@ from urllib.parse import parse_qsl, urlencode
 from urllib.request import Request, urlopen
 
 import pytest
-from hub_lab import FORM, Lab, agree, answer, hang, listed, open_lab
+from hub_lab import FORM, Exchange, Lab, agree, answer, hang, listed, open_lab
 from services import ROOT, SAMPLE, Address, Response, daemon, daemon_command, fetch, free_port
 
 from reviewslib.websub.store import STORE_FILE_NAME, Store
@@ -239,7 +236,8 @@ def example(lab: Lab, directory: Path, topic: str, wait: str = "60.0") -> Iterat
     program.write_text(text.replace("WAIT_SECONDS = 60.0", f"WAIT_SECONDS = {wait}"), encoding="utf-8")
     callback = f"https://localhost:{free_port()}/websub"
     command = [sys.executable, str(program), topic, callback, str(certificate)]
-    with subprocess.Popen(command, stdout=PIPE, stderr=STDOUT, text=True) as child:
+    trust = os.environ | {"SSL_CERT_FILE": str(lab.ca_file)}
+    with subprocess.Popen(command, env=trust, stdout=PIPE, stderr=STDOUT, text=True) as child:
         try:
             yield child, callback
         finally:
@@ -263,12 +261,8 @@ def test_the_example_prints_changes_and_confirms_its_own(lab: Lab, data: Path, t
             forged = Request(callback, b"{}", {"X-Hub-Signature": "sha256=" + "0" * 64})
             with closing(sqlite3.connect(state / STORE_FILE_NAME)) as store:
                 ((own,),) = store.execute("SELECT callback FROM hub_row WHERE mode = 'active'")
-            asked = {
-                "hub.mode": "subscribe",
-                "hub.topic": topic,
-                "hub.challenge": "c",
-                "hub.lease_seconds": 9,
-            }
+            asked = {"hub.mode": "subscribe", "hub.topic": topic, "hub.challenge": "c"}
+            asked["hub.lease_seconds"] = "9"
             for request, code in ((forged, "403"), (f"{own}?{urlencode(asked)}", "404")):
                 with pytest.raises(HTTPError, match=code) as refusal:
                     urlopen(request, context=trusting)
@@ -294,58 +288,30 @@ def answered(url: str, trusting: ssl.SSLContext) -> int:
         return refusal.code
 
 
-class FakeHub(BaseHTTPRequestHandler):
-    """A topic, and a hub that has a bad day."""
-
-    def do_GET(self) -> None:
-        place = f"http://127.0.0.1:{self.server.server_port}"
-        self.answer(200, b'{"items": []}', Link=f'<{place}/hub>; rel="hub", <{place}/>; rel="self"')
-
-    def do_POST(self) -> None:
-        form = dict(parse_qsl(self.rfile.read(int(self.headers["Content-Length"])).decode()))
-        self.server.asked_at.append(time.monotonic())
-        match next(self.server.days, "fatal"):
-            case "away":
-                self.close_connection = True
-            case "silent":
-                asked = {"hub.mode": "subscribe", "hub.topic": form["hub.topic"], "hub.challenge": "c"}
-                own = form["hub.callback"]
-                self.server.refused += [
-                    answered(f"{own.rpartition('/')[0]}?{urlencode(asked)}", self.server.trusting),
-                    answered(f"{own}?{urlencode(asked | {'hub.topic': 'another'})}", self.server.trusting),
-                ]
-                self.answer(202, b"accepted")
-            case "fatal":
-                self.answer(404, b"not a topic")
-            case status, retry_after:
-                self.answer(status, b"later", Retry_After=retry_after)
-
-    def answer(self, status: int, body: bytes, **headers: str) -> None:
-        self.send_response(status)
-        for name, value in ({"Content_Length": str(len(body))} | headers).items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.mark.slow
 def test_the_example_waits_for_a_hub_that_is_busy_or_away(lab: Lab, tmp_path: Path) -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), FakeHub) as fake:
-        fake.asked_at, fake.refused = [], []
-        fake.trusting = ssl.create_default_context(cafile=lab.ca_file)
-        fake.days = iter([(429, "1"), (503, "soon"), "away", "silent", (502, "")])
-        thread = threading.Thread(target=fake.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        with example(lab, tmp_path, f"http://127.0.0.1:{fake.server_port}/", "0.2") as (child, _):
-            said = lines_of(child, 7)
-            assert child.wait(60) == 1
-        fake.shutdown()
-        thread.join()
-    assert fake.asked_at[1] - fake.asked_at[0] >= 1  # as Retry-After says
-    assert fake.refused == [404, 404]  # questions at another address, or about another topic
+    def ask_wrongly(exchange: Exchange) -> None:
+        """Questions at another address, and about another topic."""
+        form = dict(parse_qsl(lab.arrivals[-1].body.decode()))
+        own, topic = form["hub.callback"], form["hub.topic"]
+        for url, about in ((own.rpartition("/")[0], topic), (own, "another")):
+            asked = {"hub.mode": "subscribe", "hub.topic": about, "hub.challenge": "c"}
+            refused.append(answered(f"{url}?{urlencode(asked)}", trusting))
+        exchange.answer(202, b"accepted")
+
+    refused: list[int] = []
+    place, trusting = lab.url("", "localhost"), ssl.create_default_context(cafile=lab.ca_file)
+    link = f'<{place}/hub>; rel="hub", <{place}/>; rel="self"'
+    lab.on("GET", "/", answer(200, b'{"items": []}', Link=link))
+    busy = [answer(429, b"later", Retry_After="1"), answer(503, b"later", Retry_After="soon")]
+    last = [answer(502, b"later", Retry_After=""), answer(404, b"not a topic")]
+    lab.on("POST", "/hub", *busy, lambda _: None, ask_wrongly, *last)
+    with example(lab, tmp_path, f"{place}/", "0.2") as (child, _):
+        said = lines_of(child, 7)
+        assert child.wait(60) == 1
+    first, second, *_ = lab.posts("/hub")
+    assert second.moment - first.moment >= 1  # as Retry-After says
+    assert refused == [404, 404]
     assert said[2].startswith("the hub is away: ")
     assert said[:2] == ["429 later", "503 later"]
     assert said[3:] == ["202 accepted", "the hub has not asked in time", "502 later", "404 not a topic"]

@@ -82,16 +82,6 @@ def test_life_of_a_subscription(lab: Lab, tmp_path: Path) -> None:
         assert len(lab.posts()) == 1
 
 
-def test_a_hundred_subscribers_are_served(lab: Lab, tmp_path: Path) -> None:
-    with running(lab, tmp_path, timeout=20.0) as subject:
-        ask(subject, *(lab.url(f"/{number}", f"h.d{number % 50}.example") for number in range(100)))
-        lab.wait(settled(subject, active=100, pending=0))
-        subject.publish(topics("x" * 100_000))
-        lab.wait(settled(subject, active=100, pending=0, failing=0, behind=0))
-    assert sorted(int(arrival.path[1:]) for arrival in lab.posts()) == list(range(100))
-    assert {arrival.body for arrival in lab.posts()} == {b"x" * 100_000}
-
-
 # ---- Stops ----
 
 
@@ -143,13 +133,6 @@ def test_the_scheduler_survives_a_bug(lab: Lab, tmp_path: Path, caplog: pytest.L
 # ---- Newcomers ----
 
 
-def fails(host: str) -> list[str]:
-    """A name server that answers SERVFAIL for names of this domain."""
-    if host.endswith(".fails.example"):
-        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
-    return apart(host)
-
-
 @contextmanager
 def black_hole() -> Iterator[int]:
     """A port at every address of this machine where connections are neither accepted nor refused."""
@@ -161,13 +144,6 @@ def black_hole() -> Iterator[int]:
             one.setblocking(False)
             one.connect_ex(("127.0.0.1", port))
         yield port
-
-
-def test_a_domain_without_a_name_server_delays_no_newcomer(lab: Lab, tmp_path: Path) -> None:
-    with running(lab, tmp_path, resolve=fails) as subject:
-        ask(subject, *(lab.url("/", f"h{number}.fails.example") for number in range(300)))
-        ask(subject, lab.url("/honest"))
-        lab.wait(settled(subject, active=1))
 
 
 @pytest.mark.slow

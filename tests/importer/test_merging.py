@@ -86,14 +86,6 @@ def test_of_a_name_with_an_e_mail_address_the_name_is_taken(shop: Shop, name: st
 # ---- Rule 2: identity ----
 
 
-def test_a_review_has_one_id_in_takeout_and_in_the_api_whatever_its_name(shop: Shop) -> None:
-    shop.take(shop.takeout(9, range(3)))
-    renamed = {"displayName": "Somebody else"}
-    shop.take(shop.page(*(api_item(n, reviewer=renamed) for n in range(3))))
-    assert set(shop.reviews) == {takeout_id(n) for n in range(3)}
-    assert {review["author"] for review in shop.reviews.values()} == {"Somebody else"}
-
-
 def test_two_reviews_of_one_second_are_two_with_ids_of_one_format(shop: Shop) -> None:
     same = {"createTime": moment(1), "updateTime": moment(1)}
     shop.take(shop.takeout(9, [item(n, **same) for n in (1, 2)]))
@@ -396,18 +388,6 @@ def test_after_a_lost_state_the_same_export_changes_no_byte(lost: Shop) -> None:
     before = lost.files()["reviews.json"]
     lost.take(lost.takeout(9, range(5)))
     assert lost.files()["reviews.json"] == before
-
-
-def test_after_a_lost_state_a_newer_export_removes(lost: Shop) -> None:
-    lost.take(lost.takeout(16, range(1, 5)))
-    assert lost.numbers() == {1, 2, 3, 4}
-
-
-def test_a_lost_state_removes_nothing_that_is_newer_than_the_export(shop: Shop) -> None:
-    shop.take(shop.takeout(9, range(40)))
-    os.unlink(shop.data / "import-state.json")
-    shop.take(shop.takeout(20, range(1, 21)))
-    assert shop.numbers() == {*range(1, 40)}
 
 
 # ---- Rule 10: report ----
