@@ -8,13 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
-from urllib.parse import urlencode
 
 import export_lab
 import pytest
 from export_lab import ZONE, Shop, item, moment, page, stamped, takeout, takeout_files, takeout_id, written
-from hub_lab import FORM, JSON_FEED, open_lab
-from services import SAMPLE, daemon, fetch
+from services import SAMPLE
 
 from reviewslib import files
 from reviewslib.dataset.contract import shipped_contract
@@ -270,9 +268,6 @@ def test_counting_is_tried_on_a_copy_of_the_sample(shop: Shop) -> None:
         written(shop.data / name, (SAMPLE / name).read_bytes())
     counted(shop)
     assert insights(shop)["review_count"] == 160
-    before = shop.files()
-    counted(shop)
-    assert shop.files() == before
 
 
 def test_links_among_exports_are_skipped_and_named(shop: Shop) -> None:
@@ -393,25 +388,6 @@ def test_a_terminal_with_few_letters_or_none_is_no_fault(shop: Shop, stdout: str
     shell = ["bash", "-o", "pipefail", "-c", line]
     ran = subprocess.run(shell, env=few, capture_output=True, check=False)
     assert (ran.returncode, ran.stderr) == (EXIT_SUCCESS, b"")
-
-
-@pytest.mark.slow
-def test_from_a_takeout_to_a_subscriber(shop: Shop) -> None:
-    shop.take(takeout(shop.root / "a.zip", [item(1)]))
-    with open_lab(shop.root) as lab:
-        settings = ["--hub-allow-private", "--hub-ca-file", str(lab.ca_file), "--reload-interval", "0.05"]
-        with daemon(*settings, data=shop.data) as service:
-            url = f"https://127.0.0.1:{lab.port}/cb"
-            form = {"hub.mode": "subscribe", "hub.topic": service.base_url + JSON_FEED, "hub.callback": url}
-            body = urlencode(form).encode()
-            assert fetch(service, "/api/websub/hub", "POST", body, content_type=FORM).status == 202
-            lab.wait(lab.gets)
-            news = item(2, comment="Splunkunýtt")
-            shop.take(takeout(shop.root / "b.zip", [item(1), news]))
-            lab.wait(lab.posts)
-            assert "Splunkunýtt" in json.loads(lab.posts()[0].body)["items"][0]["content_text"]
-            result = fetch(service, "/api/reviews/search?query=splunku")
-            assert json.loads(result.body)["matched"] == 1
 
 
 @pytest.fixture
