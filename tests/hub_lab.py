@@ -184,9 +184,10 @@ class Bench:
         """Requests of hosts below .example; the statuses of the answers."""
         return {self.post(form(callback=f"https://{name}.example/", **fields)).status for name in names}
 
-    def change(self, text: str = "two", **more: str) -> None:
-        """New content, delivered as far as the callbacks let it."""
-        self.publish(text, **more)
+    def change(self, text: str = "two", answer: Answer | None = None) -> None:
+        """New content, delivered as far as the callbacks let it, perhaps with another answer from now on."""
+        self.on_post = answer or self.on_post
+        self.publish(text)
         self.work()
 
     def publish(self, text: str = "two", **more: str) -> None:

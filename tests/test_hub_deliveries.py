@@ -25,26 +25,33 @@ DIGEST_OF_TWO, DIGEST_OF_THREE = (topics(text)["/feed.xml"].digest[:12] for text
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
+def empty(tmp_path: Path) -> Iterator[Bench]:
+    """A hub without a subscriber."""
     made = Bench(tmp_path / "new" / "state")
     yield made
     made.hub.stop(1)
+
+
+@pytest.fixture
+def bench(empty: Bench) -> Bench:
+    """A hub with one subscriber."""
+    empty.subscribe()
+    return empty
 
 
 # ---- Delivery ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("secret", ["s", "pass word", "é" * 99 + "x", "\x00"])
-def test_a_secret_signs_the_body_until_a_renewal_drops_it(bench: Bench, secret: str) -> None:
-    bench.subscribe(secret=secret)
-    bench.change("zwölf 🙂")
-    bench.subscribe()
-    bench.change("three")
-    assert bench.signatures == [signed(secret, "zwölf 🙂"), None]
+def test_a_secret_signs_the_body_until_a_renewal_drops_it(empty: Bench, secret: str) -> None:
+    empty.subscribe(secret=secret)
+    empty.change("zwölf 🙂")
+    empty.subscribe()
+    empty.change("three")
+    assert empty.signatures == [signed(secret, "zwölf 🙂"), None]
 
 
 def test_a_renewal_extends_the_lease_and_repeats_no_content(bench: Bench) -> None:
-    bench.subscribe()
     bench.change()
     before = bench.subscription()
     assert (before.tried_at, before.outcome) == (bench.clock.now, "HTTP 204")
@@ -58,7 +65,6 @@ def test_a_renewal_extends_the_lease_and_repeats_no_content(bench: Bench) -> Non
 
 
 def test_a_change_that_was_undone_in_time_is_not_delivered(bench: Bench) -> None:
-    bench.subscribe()
     bench.publish("two")
     (due,) = bench.started()
     bench.publish("one")
@@ -73,9 +79,7 @@ def test_the_newest_of_several_changes_follows_a_slow_delivery(bench: Bench) -> 
             bench.publish(text)
         return CallbackResponse(204, "HTTP 204")
 
-    bench.subscribe()
-    bench.on_post = accept_late
-    bench.change()
+    bench.change(answer=accept_late)
     assert bench.contents == ["two", "four"]
 
 
@@ -89,7 +93,6 @@ def kill(_: CallbackRequest) -> CallbackResponse:
 
 @pytest.mark.parametrize("answer", [SILENCE, OUTAGE, status(500), kill])
 def test_content_is_sent_again_after_an_unknown_outcome(bench: Bench, answer: Answer) -> None:
-    bench.subscribe()
     bench.on_post = answer  # which may have come too late, or was lost
     with suppress(Killed):
         bench.change("two")
@@ -103,9 +106,7 @@ def test_content_is_sent_again_after_an_unknown_outcome(bench: Bench, answer: An
 @pytest.mark.parametrize("code", [None, 302, 304, 400, 404, 500])
 def test_three_failures_in_a_row_remove_and_are_told_once(bench: Bench, code: int | None) -> None:
     bench.jitter = 0.5
-    bench.subscribe()
-    bench.on_post = status(code)
-    bench.change()
+    bench.change(answer=status(code))
     for seconds, failures in ((0, 1), (65, 1), (1, 2)):
         bench.wait(seconds)
         assert bench.states() == [("failing", failures)]
@@ -136,9 +137,7 @@ def test_only_a_waiting_request_to_subscribe_replaces_the_notice(bench: Bench, m
         bench.on_post = status(204)
         return CallbackResponse(500, "HTTP 500")
 
-    bench.subscribe()
-    bench.on_post = status(500)
-    bench.change()
+    bench.change(answer=status(500))
     bench.wait(5000)
     bench.on_post = ask_meanwhile
     bench.wait(5000)
@@ -148,7 +147,6 @@ def test_only_a_waiting_request_to_subscribe_replaces_the_notice(bench: Bench, m
 
 
 def test_a_new_subscription_cancels_the_notice_of_the_removal(bench: Bench) -> None:
-    bench.subscribe()
     bench.on_post, bench.on_get = status(500), OUTAGE
     bench.change()
     bench.wait(5000)
@@ -163,9 +161,7 @@ def test_a_new_subscription_cancels_the_notice_of_the_removal(bench: Bench) -> N
 
 @pytest.mark.parametrize(("value", "seconds"), [("600", 600), ("1", 60)])
 def test_retry_after_only_delays_the_next_attempt(bench: Bench, value: str, seconds: int) -> None:
-    bench.subscribe()
-    bench.on_post = status(503, retry_after=value)
-    bench.change()
+    bench.change(answer=status(503, retry_after=value))
     bench.wait(seconds - 1)
     assert len(bench.contents) == 1
     bench.wait(60 * 0.2 + 1)
@@ -173,18 +169,14 @@ def test_retry_after_only_delays_the_next_attempt(bench: Bench, value: str, seco
 
 
 def test_410_removes_at_once_without_a_notice(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
-    bench.subscribe()
-    bench.on_post = status(410)
-    bench.change()
+    bench.change(answer=status(410))
     line = f"hub /feed.xml s.example: content {DIGEST_OF_TWO} gone, removed: HTTP 410"
     assert [(one.levelname, one.getMessage()) for one in caplog.records] == [("WARNING", line)]
     assert bench.states() == []
 
 
 def test_a_failing_callback_cannot_renew_itself_to_the_front(bench: Bench) -> None:
-    bench.subscribe()
-    bench.on_post = status(500)
-    bench.change()
+    bench.change(answer=status(500))
     bench.subscribe()
     bench.work()
     assert (bench.states(), bench.contents) == ([("failing", 1)], ["two"])
@@ -219,7 +211,6 @@ FAULTS = [(OUTAGE, "not reachable", False), (bug, "error in the hub", True)]
 def test_a_fault_of_our_own_is_no_failure_of_the_callback(
     bench: Bench, caplog: pytest.LogCaptureFixture, fault: Answer, outcome: str, is_logged: bool
 ) -> None:
-    bench.subscribe()
     bench.on_get = fault
     bench.post(form(secret="new"))
     bench.work()
@@ -227,8 +218,7 @@ def test_a_fault_of_our_own_is_no_failure_of_the_callback(
     for seconds, states in ((59, [("active", 0), ("subscribe", 0)]), (1, [("active", 0)])):
         bench.wait(seconds)
         assert bench.states() == states
-    bench.on_post = fault
-    bench.change()
+    bench.change(answer=fault)
     for _ in range(4):
         bench.wait(60)
     assert bench.signatures == [signed("new", "two")] * 5
@@ -237,7 +227,6 @@ def test_a_fault_of_our_own_is_no_failure_of_the_callback(
 
 
 def test_a_request_of_a_subscriber_survives_an_outage_of_an_hour(bench: Bench) -> None:
-    bench.subscribe()
     bench.on_get = OUTAGE
     for secret in "ab":
         bench.post(form(secret=secret))
@@ -248,12 +237,12 @@ def test_a_request_of_a_subscriber_survives_an_outage_of_an_hour(bench: Bench) -
         assert bench.states() == [("active", 0)]
 
 
-def test_a_request_of_a_stranger_does_not_survive_an_outage(bench: Bench) -> None:
-    bench.on_get = OUTAGE
-    bench.post(form())
+def test_a_request_of_a_stranger_does_not_survive_an_outage(empty: Bench) -> None:
+    empty.on_get = OUTAGE
+    empty.post(form())
     for _ in range(10):
-        bench.wait(30)
-    assert (len(bench.gets), bench.states()) == (3, [])
+        empty.wait(30)
+    assert (len(empty.gets), empty.states()) == (3, [])
 
 
 def subscribers(bench: Bench, count: int) -> list[str]:
@@ -262,30 +251,28 @@ def subscribers(bench: Bench, count: int) -> list[str]:
     return bench.hosts()
 
 
-def test_the_silence_of_three_networks_removes_no_subscription(bench: Bench) -> None:
-    hosts = subscribers(bench, 4)
-    bench.on_post = SILENCE
-    bench.change()
+def test_the_silence_of_three_networks_removes_no_subscription(empty: Bench) -> None:
+    hosts = subscribers(empty, 4)
+    empty.change(answer=SILENCE)
     for _ in range(90):
-        bench.wait(60)
-    assert bench.hosts() == hosts
-    bench.on_post = status(204)
-    bench.wait(4320)
-    assert bench.states() == [("active", 0)] * 4
+        empty.wait(60)
+    assert empty.hosts() == hosts
+    empty.on_post = status(204)
+    empty.wait(4320)
+    assert empty.states() == [("active", 0)] * 4
 
 
 @pytest.mark.parametrize("sign_of_life", [status(500), status(None, is_refused=True)])
-def test_a_silent_callback_is_removed_while_others_answer(bench: Bench, sign_of_life: Answer) -> None:
-    assert len(subscribers(bench, 5)) == 5
-    bench.on_post = lambda request: (sign_of_life if "s4" in request.url else SILENCE)(request)
-    bench.change()
+def test_a_silent_callback_is_removed_while_others_answer(empty: Bench, sign_of_life: Answer) -> None:
+    assert len(subscribers(empty, 5)) == 5
+    empty.change(answer=lambda request: (sign_of_life if "s4" in request.url else SILENCE)(request))
     for _ in range(90):
-        bench.clock.now += 60
-        bench.running_time.now += 60
-        bench.hub.upkeep()
-        for due in reversed(bench.started()):
-            bench.hub.perform(due)
-    assert "s0.example" not in bench.hosts()
+        empty.clock.now += 60
+        empty.running_time.now += 60
+        empty.hub.upkeep()
+        for due in reversed(empty.started()):
+            empty.hub.perform(due)
+    assert "s0.example" not in empty.hosts()
 
 
 @pytest.mark.parametrize(("tried", "broken_at", "now", "is_outage"), [
@@ -310,75 +297,71 @@ def test_an_outage_is_three_silent_networks_within_ten_minutes(
 # ---- Leases, topics and trouble ----------------------------------------------------------------------------
 
 
-def test_a_lease_counts_from_the_verification(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_lease_counts_from_the_verification(empty: Bench, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    bench.post(form(lease_seconds="3600"))
-    bench.wait(1000)
-    bench.wait(3599)
-    bench.on_post = status(500)
-    bench.change()
-    bench.wait(1)
-    assert (bench.states(), caplog.messages[-1]) == ([], "hub /feed.xml s.example: lease ended")
-    bench.wait(3600)  # the back-off has ended, too
-    assert bench.contents == ["two"]
-    assert bench.post(form("unsubscribe")).status == 404
-    bench.subscribe()  # starts from the content of now
-    assert bench.contents == ["two"]
+    empty.post(form(lease_seconds="3600"))
+    empty.wait(1000)
+    empty.wait(3599)
+    empty.change(answer=status(500))
+    empty.wait(1)
+    assert (empty.states(), caplog.messages[-1]) == ([], "hub /feed.xml s.example: lease ended")
+    empty.wait(3600)  # the back-off has ended, too
+    assert empty.contents == ["two"]
+    assert empty.post(form("unsubscribe")).status == 404
+    empty.subscribe()  # starts from the content of now
+    assert empty.contents == ["two"]
 
 
 @pytest.mark.parametrize("seconds_back", [4400, 10 * DAY])
 def test_a_clock_that_is_set_back_delays_no_retry(bench: Bench, seconds_back: float) -> None:
-    bench.subscribe()
-    bench.on_post = status(500)
-    bench.change()
+    bench.change(answer=status(500))
     bench.on_post = status(200)
     bench.wait(-seconds_back)  # longer than any retry
     assert bench.contents == ["two", "two"]
 
 
-def test_a_lease_that_ends_during_its_renewal_continues(bench: Bench) -> None:
+def test_a_lease_that_ends_during_its_renewal_continues(empty: Bench) -> None:
     def agree_later(request: CallbackRequest) -> CallbackResponse:
-        bench.clock.now += 2
-        bench.hub.upkeep()
+        empty.clock.now += 2
+        empty.hub.upkeep()
         return echo(request)
 
-    bench.subscribe(lease_seconds="3600")
-    bench.wait(3599)
-    bench.on_post = status(500)
-    bench.publish("two")
-    bench.post(form())
-    bench.on_get = agree_later
-    bench.hub.perform(bench.begun("renewal"))
-    bench.on_post = status(204)
-    bench.wait(100)
-    assert (bench.states(), bench.contents) == ([("active", 0)], ["two"])
+    empty.subscribe(lease_seconds="3600")
+    empty.wait(3599)
+    empty.on_post = status(500)
+    empty.publish("two")
+    empty.post(form())
+    empty.on_get = agree_later
+    empty.hub.perform(empty.begun("renewal"))
+    empty.on_post = status(204)
+    empty.wait(100)
+    assert (empty.states(), empty.contents) == ([("active", 0)], ["two"])
 
 
-def test_subscriptions_to_a_missing_topic_wait_for_it(bench: Bench) -> None:
-    bench.subscribe("s", "t")
-    bench.hub.publish({JSON_FEED: topics()[JSON_FEED]})
-    bench.work()
-    assert bench.post(form()).status == 404
-    assert bench.post(form("unsubscribe", "https://t.example/")).status == 202
-    bench.change()
-    assert [sent.url for sent in bench.posts] == ["https://s.example/"]
+def test_subscriptions_to_a_missing_topic_wait_for_it(empty: Bench) -> None:
+    empty.subscribe("s", "t")
+    empty.hub.publish({JSON_FEED: topics()[JSON_FEED]})
+    empty.work()
+    assert empty.post(form()).status == 404
+    assert empty.post(form("unsubscribe", "https://t.example/")).status == 202
+    empty.change()
+    assert [sent.url for sent in empty.posts] == ["https://s.example/"]
 
 
 def test_subscriptions_survive_a_new_base_url(bench: Bench) -> None:
-    bench.subscribe()
     bench.restart(base_url="https://new.example/r")
     bench.change()
     assert '<https://new.example/r/feed.xml>; rel="self"' in bench.posts[0].headers["Link"]
 
 
-def test_a_request_removed_during_its_verification_stays_removed(bench: Bench) -> None:
+def test_a_request_removed_during_its_verification_stays_removed(empty: Bench) -> None:
     def confirm_too_late(request: CallbackRequest) -> CallbackResponse:
-        remove_subscriptions(bench.settings.state_dir, selector("s.example"))
+        remove_subscriptions(empty.settings.state_dir, selector("s.example"))
         return echo(request)
 
-    bench.on_get = confirm_too_late
-    bench.subscribe()
-    assert bench.states() == []
+    empty.on_get = confirm_too_late
+    empty.subscribe()
+    assert empty.states() == []
 
 
 @pytest.mark.parametrize("has_successor", [False, True])
@@ -392,7 +375,6 @@ def test_a_late_result_touches_nothing_else(bench: Bench, has_successor: bool) -
                 store.execute(f"INSERT INTO hub_row VALUES ({', '.join('?' * len(values))})", values)
         return CallbackResponse(500, "HTTP 500")
 
-    bench.subscribe()
     bench.on_post = remove_meanwhile
     bench.publish("two")
     bench.hub.perform(bench.begun())
@@ -400,7 +382,6 @@ def test_a_late_result_touches_nothing_else(bench: Bench, has_successor: bool) -
 
 
 def test_requests_that_cannot_be_stored_are_503(bench: Bench) -> None:
-    bench.subscribe()
     bench.hub.stop(1)
     unavailable = HubAnswer(503, "requests cannot be stored at present", (("Retry-After", "60"),))
     assert bench.post(form()) == unavailable
@@ -409,7 +390,6 @@ def test_requests_that_cannot_be_stored_are_503(bench: Bench) -> None:
 
 
 def test_nothing_is_sent_while_the_store_is_locked(bench: Bench) -> None:
-    bench.subscribe()
     bench.publish("two")
     delivery = bench.begun()
     with closing(sqlite3.connect(bench.settings.state_dir / STORE_FILE_NAME)) as other:
@@ -428,14 +408,11 @@ def test_a_result_waits_for_a_locked_store_without_a_repetition(bench: Bench) ->
         threading.Timer(0.6, other.close).start()
         return CallbackResponse(204, "HTTP 204")
 
-    bench.subscribe()
-    bench.on_post = lock
-    bench.change()
+    bench.change(answer=lock)
     assert (bench.contents, bench.states()) == (["two"], [("active", 0)])
 
 
 def test_a_replaced_store_gets_the_content_anew(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
-    bench.subscribe()
     store = bench.settings.state_dir / STORE_FILE_NAME
     with closing(sqlite3.connect(store)) as copied, closing(sqlite3.connect(f"{store}.old")) as backup:
         copied.backup(backup)
@@ -451,24 +428,23 @@ def test_a_replaced_store_gets_the_content_anew(bench: Bench, caplog: pytest.Log
     assert "the hub's store was replaced: all its subscribers get the content anew" in caplog.messages
 
 
-def test_each_event_is_a_line_with_the_host_only(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+def test_each_event_is_a_line_with_the_host_only(empty: Bench, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     callback = "https://s.example:8443/secret-path?key=1"
-    bench.on_get = status(200)
-    bench.subscribe(callback=callback, secret="hush")
-    bench.on_get = echo
-    bench.subscribe(callback=callback, secret="hush")
-    bench.change()
-    bench.on_post = status(500)
-    bench.change("three")
-    bench.on_post = OUTAGE
-    bench.wait(5000)
-    bench.on_post = status(500)
+    empty.on_get = status(200)
+    empty.subscribe(callback=callback, secret="hush")
+    empty.on_get = echo
+    empty.subscribe(callback=callback, secret="hush")
+    empty.change()
+    empty.change("three", answer=status(500))
+    empty.on_post = OUTAGE
+    empty.wait(5000)
+    empty.on_post = status(500)
     for _ in range(2):
-        bench.wait(5000)
-    bench.subscribe(callback=callback)
-    bench.post(form("unsubscribe", callback))
-    bench.work()
+        empty.wait(5000)
+    empty.subscribe(callback=callback)
+    empty.post(form("unsubscribe", callback))
+    empty.work()
     lines = (
         "subscribe requested",
         "subscribe not confirmed: HTTP 200 without the challenge",
