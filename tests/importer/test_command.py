@@ -50,7 +50,7 @@ def test_a_takeout_becomes_a_data_set_and_a_second_import_changes_no_byte(shop: 
     items = [item(number, **REAL.get(number, ({}, {}))[0]) for number in range(63)]
     again = [entry | {"name": entry["name"].replace("/1/", "/2/")} for entry in items]
     both = takeout_files(items) | takeout_files(again, "2")
-    archive = export_lab.zipped(shop.root / stamped(90), both)
+    archive = shop.zip(stamped(90), both)
     assert "new: 63\n" in shop.told(archive)
     assert shop.document["business"] == BLANK_BUSINESS | {"name": "Bó's Bakarí"}
     for number, (_, served) in REAL.items():
@@ -194,7 +194,7 @@ def test_reviews_are_imported_even_if_the_insights_cannot_be_counted(one_review:
 
 @pytest.mark.slow
 def test_a_member_of_an_archive_that_is_too_large_is_refused(shop: Shop) -> None:
-    bomb = export_lab.zipped(shop.root / "bomb.zip", {"l/reviews.json": b" " * (LARGEST_FILE_BYTES + 1)})
+    bomb = shop.zip("bomb.zip", {"l/reviews.json": b" " * (LARGEST_FILE_BYTES + 1)})
     told = f"{bomb}:l/reviews.json: cannot be read: it is larger than 64 MiB"
     assert told in shop.refused(shop.page(item(1)), bomb, "--zone", ZONE)
 
@@ -206,14 +206,14 @@ def test_an_archive_that_is_cut_off_is_refused(shop: Shop) -> None:
 
 def test_members_with_climbing_paths_write_nothing_beside_the_data(shop: Shop) -> None:
     climbing = {"../../../l/reviews.json": page([item(2)]), "/l/reviews-x.json": page([item(3)])}
-    shop.take(export_lab.zipped(shop.root / "c.zip", takeout_files([item(1)]) | climbing))
+    shop.take(shop.zip("c.zip", takeout_files([item(1)]) | climbing))
     assert len(shop.reviews) == 3
     assert sorted(path.name for path in shop.root.iterdir() if path.is_dir()) == ["data"]
 
 
 def test_reviews_that_the_owner_wrote_are_skipped_beside_an_export(shop: Shop) -> None:
     both = takeout_files([item(1)]) | {"Maps/Reviews.json": export_lab.OWN_REVIEWS}
-    archive = export_lab.zipped(shop.root / "c.zip", both)
+    archive = shop.zip("c.zip", both)
     assert f"skipped: {archive}:Maps/Reviews.json: reviews that you wrote yourself" in shop.told(archive)
 
 
@@ -438,7 +438,7 @@ def test_a_new_location_in_a_drop_folder_is_named_and_not_imported(shop: Shop) -
     shop.take(takeout(shop.root / "first.zip", [item(1)]))
     both = takeout_files([item(1), item(2)]) | takeout_files([item(3, place="22")], place="22")
     (shop.root / "drop").mkdir()
-    archive = export_lab.zipped(shop.root / "drop" / "a.zip", both)
+    archive = shop.zip("drop/a.zip", both)
     shop.refused(archive)
     told = shop.told("--drop", archive.parent)
     assert 'not imported: 1 reviews of location 22 "Bó\'s Bakarí", not chosen\n' in told

@@ -3,19 +3,7 @@
 from pathlib import Path
 
 import pytest
-from export_lab import (
-    FOLDER,
-    OWN_REVIEWS,
-    ZONE,
-    Shop,
-    item,
-    moment,
-    page,
-    stamped,
-    takeout_files,
-    written,
-    zipped,
-)
+from export_lab import FOLDER, OWN_REVIEWS, ZONE, Shop, item, moment, page, stamped, takeout_files, zipped
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -109,7 +97,7 @@ def test_an_archive_or_a_folder_says_what_it_is(shop: Shop, name: str, kind: str
     path = shop.root / "x"
     if is_folder:
         (path / name).parent.mkdir(parents=True)
-        written(path / name, OWN_REVIEWS)
+        (path / name).write_bytes(OWN_REVIEWS)
     else:
         zipped(path, {name: OWN_REVIEWS})
     told = shop.refused(path, "--name", "B")
@@ -159,5 +147,5 @@ def test_no_content_ends_in_a_traceback(
 ) -> None:
     shop = Shop(tmp_path_factory.mktemp("bytes"))
     for content in (json_like, data, b"author,rating,date\n" + data, b"PK\x03\x04" + data):
-        path = written(shop.root / "p", content)
+        path = shop.file("p", content)
         assert shop.run(path, "--zone", ZONE, "--name", "B", "--source", "x") in (EXIT_SUCCESS, EXIT_BAD_DATA)

@@ -5,21 +5,7 @@ import time
 from typing import Any
 
 import pytest
-from export_lab import (
-    PLACE,
-    ZONE,
-    Shop,
-    api_item,
-    dated,
-    item,
-    moment,
-    page,
-    stamped,
-    takeout,
-    takeout_files,
-    takeout_id,
-    zipped,
-)
+from export_lab import PLACE, ZONE, Shop, api_item, dated, item, moment, stamped, takeout_files, takeout_id
 
 from reviewslib.importer.command import EXIT_BAD_DATA, EXIT_SUCCESS
 
@@ -176,14 +162,14 @@ def test_replies_follow_the_newest_export_and_texts_the_newest_update(shop: Shop
 
 def test_a_takeout_without_a_stamp_is_as_old_as_its_newest_moment(shop: Shop) -> None:
     shop.take(shop.takeout(9, range(5)))
-    shop.take(takeout(shop.root / "renamed.zip", [item(n) for n in range(1, 5)]))
+    shop.take(shop.takeout(0, range(1, 5), name="renamed.zip"))
     assert shop.numbers() == {0, 1, 2, 3, 4}
-    shop.take(takeout(shop.root / "renamed.zip", [item(n) for n in (1, 2, 3, 4, 20)]), "--complete")
+    shop.take(shop.takeout(0, (1, 2, 3, 4, 20), name="renamed.zip"), "--complete")
     assert shop.numbers() == {1, 2, 3, 4, 20}
 
 
 def test_an_export_of_the_future_is_refused(shop: Shop) -> None:
-    archive = takeout(shop.root / "takeout-21000101T000000Z-001.zip", [item(1)])
+    archive = shop.takeout(0, [1], name="takeout-21000101T000000Z-001.zip")
     pages, table = shop.page(api_item(1)), shop.csv(["Ann", "5", "2024-01-02", ""])
     for path in (archive, *(dated(file, "2100-01-01T00:00:00Z") for file in (pages, table))):
         told = shop.refused(path, "--name", "B", "--source", "fb")
@@ -206,8 +192,8 @@ def test_a_review_that_a_newer_takeout_no_longer_has_is_removed(shop: Shop) -> N
 def test_parts_may_come_in_any_order_and_a_review_that_returns_has_its_id(shop: Shop) -> None:
     shop.take(shop.takeout(9, range(40)))
     pages = list(takeout_files([item(n) for n in range(41)]).items())  # title and three pages
-    first = zipped(shop.root / stamped(16, 1), dict(pages[:2]))
-    rest = zipped(shop.root / stamped(16, 2), dict(pages[2:]))
+    first = shop.zip(stamped(16, 1), dict(pages[:2]))
+    rest = shop.zip(stamped(16, 2), dict(pages[2:]))
     told = shop.told(first)
     assert "20 of 40 reviews stay, although the export of 2025-01-17 does not have them" in told
     assert "; and 17 more\n" in told and "--allow-removals" in told
@@ -243,7 +229,7 @@ def test_pages_of_the_api_remove_only_if_they_are_said_to_be_complete(
 ) -> None:
     shop.take(shop.takeout(9, range(5)))
     members = {} if total is None else {"totalReviewCount": total}
-    pages = [shop.file(f"p{n}", page([api_item(n), api_item(n + 1)], **members)) for n in (1, 3)]
+    pages = [shop.page(api_item(n), api_item(n + 1), name=f"p{n}", **members) for n in (1, 3)]
     for path in pages:
         dated(path, moment(20))
     shop.take(*pages)
@@ -326,7 +312,7 @@ def test_dates_are_made_anew_in_the_zone_of_the_business_and_ids_stay(shop: Shop
 def two(shop: Shop, day: int, first: range, second: range) -> Any:
     files = takeout_files([item(n) for n in first])
     files |= takeout_files([item(n, place="22") for n in second], place="22", title="Second shop")
-    return zipped(shop.root / stamped(day), files)
+    return shop.zip(stamped(day), files)
 
 
 def test_several_locations_are_a_question_with_names_and_counts(shop: Shop) -> None:

@@ -21,16 +21,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reviewslib.websub.store import (
-    STORE_FILE_NAME,
-    Store,
-    StoreFault,
-    list_subscriptions,
-    remove_subscriptions,
-)
+from reviewslib.websub.store import Store, StoreFault, list_subscriptions, remove_subscriptions
 from reviewslib.websub.values import Row, Rows, Subscriber, domain_of, selector
 
-NOW = 1_800_000_000.0
+NOW, FILE_NAME = 1_800_000_000.0, "websub.sqlite3"
 FEED, JSON_FEED = "/feed.xml", "/api/feed.json"
 
 
@@ -219,11 +213,11 @@ def test_a_store_that_is_not_open_raises_a_fault(store: Store, tmp_path: Path) -
 def test_damage_is_logged_at_upkeep(store: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store.keep_open()
     put(store, *(subscribed(subscriber(str(number))) for number in range(500)))
-    with closing(sqlite3.connect(tmp_path / STORE_FILE_NAME)) as other:
+    with closing(sqlite3.connect(tmp_path / FILE_NAME)) as other:
         other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     with store.transaction() as transaction:
         assert transaction.expire(NOW) == []
-    with (tmp_path / STORE_FILE_NAME).open("r+b") as file:  # all pages but the first, on a failing disk
+    with (tmp_path / FILE_NAME).open("r+b") as file:  # all pages but the first, on a failing disk
         file.seek(4096)
         file.write(b"\xff" * (os.fstat(file.fileno()).st_size - 4096))
     for _ in range(3):
@@ -240,7 +234,7 @@ def test_damage_is_logged_at_upkeep(store: Store, tmp_path: Path, caplog: pytest
 
 @pytest.mark.parametrize("trouble", ["not a database", "a directory", "no directory"])
 def test_a_fault_names_an_unusable_state_directory(tmp_path: Path, trouble: str) -> None:
-    path = tmp_path / STORE_FILE_NAME
+    path = tmp_path / FILE_NAME
     match trouble:
         case "not a database":
             path.write_bytes(b"something else" * 100)
@@ -250,13 +244,13 @@ def test_a_fault_names_an_unusable_state_directory(tmp_path: Path, trouble: str)
             path.mkdir()
         case "no directory":
             (tmp_path / "file").touch()
-            path = tmp_path / "file" / STORE_FILE_NAME
+            path = tmp_path / "file" / FILE_NAME
     with pytest.raises(StoreFault, match=f"^{re.escape(str(path))}: "):
         opened(path.parent)
 
 
 def test_a_store_of_another_version_is_left_alone(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / STORE_FILE_NAME)) as other:
+    with closing(sqlite3.connect(tmp_path / FILE_NAME)) as other:
         other.execute("PRAGMA user_version = 99")
     another = "made by another version of this program (schema 99)"
     with pytest.raises(StoreFault, match=f": {re.escape(another)}$"):
@@ -293,7 +287,7 @@ def held(directory: Path) -> AbstractContextManager[object]:
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
     """Another program writes to the store."""
-    with closing(sqlite3.connect(directory / STORE_FILE_NAME)) as other:
+    with closing(sqlite3.connect(directory / FILE_NAME)) as other:
         other.execute("BEGIN EXCLUSIVE")
         yield
 
@@ -372,7 +366,7 @@ def test_a_replaced_store_takes_nothing_until_it_is_locked(tmp_path: Path) -> No
 
 
 def test_a_store_without_its_file_takes_nothing_until_a_new_one_is_made(store: Store, tmp_path: Path) -> None:
-    (tmp_path / STORE_FILE_NAME).unlink()
+    (tmp_path / FILE_NAME).unlink()
     with pytest.raises(StoreFault):
         put(store, requested(subscriber()))
     store.keep_open()
