@@ -64,12 +64,21 @@ def test_a_renewal_extends_the_lease_and_repeats_no_content(bench: Bench) -> Non
     assert bench.contents == ["two"]
 
 
-def test_a_change_that_was_undone_in_time_is_not_delivered(bench: Bench) -> None:
+@pytest.mark.parametrize("meanwhile", ["undone", "removed", "ended"])
+def test_what_is_no_longer_due_is_not_sent(
+    bench: Bench, caplog: pytest.LogCaptureFixture, meanwhile: str
+) -> None:
     bench.publish("two")
-    (due,) = bench.started()
-    bench.publish("one")
+    due = bench.begun()
+    match meanwhile:
+        case "undone":
+            bench.publish("one")
+        case "removed":
+            remove_subscriptions(bench.settings.state_dir, selector("s.example"), clock=bench.clock)
+        case "ended":
+            bench.clock.now += bench.settings.lease_seconds
     bench.hub.perform(due)
-    assert bench.contents == []
+    assert (bench.contents, caplog.messages) == ([], [])
 
 
 def test_the_newest_of_several_changes_follows_a_slow_delivery(bench: Bench) -> None:
