@@ -76,7 +76,7 @@ def query(url: str) -> dict[str, str]:
 Answer = Callable[[CallbackRequest], CallbackResponse]
 
 
-def echo(request: CallbackRequest, _: object = None) -> CallbackResponse:
+def echo(request: CallbackRequest) -> CallbackResponse:
     """A callback that agrees to everything."""
     return CallbackResponse(200, "HTTP 200", query(request.url).get("hub.challenge", "").encode())
 
@@ -138,8 +138,8 @@ def listed(state_dir: Path, clock: Callable[[], float] = time.time) -> list[Line
 class Bench:
     """A hub over one state directory, with a clock and callbacks in memory; it can be started anew."""
 
-    def __init__(self, state_dir: Path, **changes: object):
-        self.settings = settings(state_dir, **changes)
+    def __init__(self, state_dir: Path):
+        self.settings = settings(state_dir)
         self.clock, self.running_time = Clock(), Clock()
         self.networks: dict[str, str] = {}  # of hosts; all others have one of their own
         self.tried_first: list[str] = []  # networks where each exchange tries an address in vain
@@ -190,8 +190,8 @@ class Bench:
         self.publish(text)
         self.work()
 
-    def publish(self, text: str = "two", **more: str) -> None:
-        self.topics = topics(text, **more)
+    def publish(self, text: str) -> None:
+        self.topics = topics(text)
         self.hub.publish(self.topics)
 
     def work(self) -> None:
