@@ -125,9 +125,13 @@ class Shop:
     def file(self, name: str, content: bytes | str) -> Path:
         return written(self.root / name, content)
 
-    def page(self, *items: Item, name: str = "p") -> Path:
+    def page(self, *items: Item, name: str = "p", **more: Any) -> Path:
         """A page of reviews."""
-        return self.file(name, page(items))
+        return self.file(name, page(items, **more))
+
+    def zip(self, name: str, files: Mapping[str, bytes]) -> Path:
+        """An archive."""
+        return zipped(self.root / name, files)
 
     def run(self, *arguments: object) -> int:
         return command.main([*map(str, arguments), "--data", str(self.data)])
@@ -149,6 +153,20 @@ class Shop:
         """An import that succeeds."""
         assert self.run(*arguments, "--zone", ZONE) == command.EXIT_SUCCESS
 
+    def told(self, *arguments: object) -> str:
+        """The report of an import that succeeds."""
+        self.output()
+        self.take(*arguments)
+        return str(self.output().out)
+
+    def refused(self, *arguments: object) -> str:
+        """What is told of a command that is refused, and changes no file."""
+        self.output()
+        before = self.files()
+        assert self.run(*arguments) == command.EXIT_BAD_DATA
+        assert self.files() == before
+        return str(self.output().err)
+
     @property
     def document(self) -> dict[str, Any]:
         return json.loads((self.data / "reviews.json").read_bytes())  # type: ignore[no-any-return]
@@ -161,9 +179,10 @@ class Shop:
     def reviews(self) -> dict[str, dict[str, Any]]:
         return {review["id"]: review for review in self.document["reviews"]}
 
-    def takeout(self, day: int, numbers: Iterable[int], **where: str) -> Path:
-        """The Takeout of a day, with these reviews."""
-        return takeout(self.root / stamped(day), [item(number) for number in numbers], **where)
+    def takeout(self, day: int, reviews: Iterable[int | Item], name: str = "", **where: str) -> Path:
+        """The Takeout of a day, or one of another name, with these reviews, some given by number."""
+        items = [item(entry) if isinstance(entry, int) else entry for entry in reviews]
+        return takeout(self.root / (name or stamped(day)), items, **where)
 
     def numbers(self) -> set[int]:
         """The numbers of the reviews of Google that are there."""

@@ -12,8 +12,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -77,7 +76,7 @@ def query(url: str) -> dict[str, str]:
 Answer = Callable[[CallbackRequest], CallbackResponse]
 
 
-def echo(request: CallbackRequest, _: object = None) -> CallbackResponse:
+def echo(request: CallbackRequest) -> CallbackResponse:
     """A callback that agrees to everything."""
     return CallbackResponse(200, "HTTP 200", query(request.url).get("hub.challenge", "").encode())
 
@@ -89,10 +88,6 @@ def status(code: int | None, **more: Any) -> Answer:
 
 SILENCE = status(None)
 OUTAGE = status(None, own_fault=True)
-
-
-def signature(sent: CallbackRequest) -> str | None:
-    return sent.headers.get("X-Hub-Signature")
 
 
 def signed(secret: str, text: str) -> str:
@@ -109,13 +104,11 @@ def work(subject: hub.Hub) -> None:
     subject.upkeep()
 
 
-def started(subject: hub.Hub, workers: int = 16) -> list[DueRow]:
-    """The exchanges that so many workers would begin now."""
+def started(subject: hub.Hub) -> list[DueRow]:
+    """The exchanges that sixteen workers would begin now."""
     subject.look()
-    takes = [
-        partial(subject.take, lane) for lane in hub.LANES for _ in range(hub.lane_workers(lane, workers))
-    ]
-    return [exchange for take in takes if (exchange := take())]
+    lanes = [lane for lane in hub.LANES for _ in range(hub.lane_workers(lane, 16))]
+    return [exchange for lane in lanes if (exchange := subject.take(lane))]
 
 
 ACTIVE = ("active", "failing")  # the states of subscriptions that have not ended
@@ -145,8 +138,8 @@ def listed(state_dir: Path, clock: Callable[[], float] = time.time) -> list[Line
 class Bench:
     """A hub over one state directory, with a clock and callbacks in memory; it can be started anew."""
 
-    def __init__(self, state_dir: Path, **changes: object):
-        self.settings = settings(state_dir, **changes)
+    def __init__(self, state_dir: Path):
+        self.settings = settings(state_dir)
         self.clock, self.running_time = Clock(), Clock()
         self.networks: dict[str, str] = {}  # of hosts; all others have one of their own
         self.tried_first: list[str] = []  # networks where each exchange tries an address in vain
@@ -163,8 +156,10 @@ class Bench:
         self.hub.publish(self.topics)
         self.hub.upkeep()
 
-    def restart(self) -> None:
+    def restart(self, **changes: object) -> None:
+        """A new hub over the same store, perhaps with other settings."""
         self.hub.stop(1)
+        self.settings = replace(self.settings, **changes)
         self.start()
 
     def send(self, request: CallbackRequest, check: Callable[[str], None]) -> CallbackResponse:
@@ -179,22 +174,39 @@ class Bench:
     def post(self, body: bytes, content_type: str | None = FORM) -> HubAnswer:
         return self.hub.answer(content_type, body)
 
-    def subscribe(self, **fields: str) -> None:
-        """A subscription, verified."""
-        assert self.post(form(**fields)).status == 202
+    def subscribe(self, *names: str, **fields: str) -> None:
+        """Subscriptions, each verified: of hosts below .example if they are named, otherwise of s.example."""
+        for callback in [{"callback": f"https://{name}.example/"} for name in names] or [{}]:
+            assert self.post(form(**callback, **fields)).status == 202
+            self.work()
+
+    def ask(self, *names: str, **fields: str) -> set[int]:
+        """Requests of hosts below .example; the statuses of the answers."""
+        return {self.post(form(callback=f"https://{name}.example/", **fields)).status for name in names}
+
+    def change(self, text: str = "two", answer: Answer | None = None) -> None:
+        """New content, delivered as far as the callbacks let it, perhaps with another answer from now on."""
+        self.on_post = answer or self.on_post
+        self.publish(text)
         self.work()
 
-    def change(self, text: str = "two", **more: str) -> None:
-        """New content, delivered as far as the callbacks let it."""
-        self.publish(text, **more)
-        self.work()
-
-    def publish(self, text: str = "two", **more: str) -> None:
-        self.topics = topics(text, **more)
+    def publish(self, text: str) -> None:
+        self.topics = topics(text)
         self.hub.publish(self.topics)
 
     def work(self) -> None:
         work(self.hub)
+
+    def started(self) -> list[DueRow]:
+        """The exchanges that all workers would begin now."""
+        return started(self.hub)
+
+    def begun(self, lane: str = "delivery") -> DueRow:
+        """The first exchange of a lane, which has begun."""
+        self.hub.look()
+        due = self.hub.take(lane)
+        assert due, f"no {lane} is due"
+        return due
 
     def wait(self, seconds: float) -> None:
         self.clock.now += seconds
@@ -212,6 +224,10 @@ class Bench:
     @property
     def contents(self) -> list[str]:
         return [(request.body or b"").decode() for request in self.posts]
+
+    @property
+    def signatures(self) -> list[str | None]:
+        return [request.headers.get("X-Hub-Signature") for request in self.posts]
 
     def states(self) -> list[tuple[str, int]]:
         return [(line.state, line.failures) for line in listed(self.settings.state_dir, self.clock)]
@@ -238,6 +254,7 @@ class Arrival:
     target: str
     headers: dict[str, str]
     body: bytes
+    moment: float = field(default_factory=time.monotonic)
 
     @property
     def path(self) -> str:
@@ -386,11 +403,7 @@ def left_alone() -> Iterator[int]:
 
 @contextmanager
 def running(
-    lab: Lab,
-    state_dir: Path,
-    text: str = "one",
-    resolve: Resolve = apart,
-    **changes: object,
+    lab: Lab, state_dir: Path, text: str = "one", resolve: Resolve = apart, **changes: object
 ) -> Iterator[hub.Hub]:
     """A hub at work, for which every name leads to the lab, by default each to an address of its own."""
     client = CallbackClient("lab/1.0", lab.ca_file, allow_private=True, resolve=resolve)
@@ -403,9 +416,11 @@ def running(
         subject.stop(10)
 
 
-def post(subject: hub.Hub, body: bytes) -> None:
-    answer = subject.answer(FORM, body)
-    assert answer.status == 202, answer
+def ask(subject: hub.Hub, *callbacks: str, **fields: str) -> None:
+    """Requests of these callbacks, all of which are accepted."""
+    for callback in callbacks:
+        answer = subject.answer(FORM, form(callback=callback, **fields))
+        assert answer.status == 202, answer
 
 
 def settled(subject: hub.Hub, **counts: int) -> Callable[[], bool]:

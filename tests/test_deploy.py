@@ -60,18 +60,17 @@ def load(site: Site) -> Iterator[Counter[str]]:
         with closing(site.connection(source)) as connection:
             while not ended.wait(PAUSE_SECONDS):
                 number = next(numbers)
-                post = number % POST_EVERY == 0
+                method = "GET" if number % POST_EVERY else "POST"
                 try:
-                    if post:
-                        status: object = exchange(
-                            connection, "/mcp", PING, mcp_session_id=session, **JSON_TYPE
-                        )[0]
+                    if method == "POST":
+                        answer = exchange(connection, "/mcp", PING, mcp_session_id=session, **JSON_TYPE)
                     else:
-                        status = exchange(connection, f"/api/reviews/search?query=number+{number}")[0]
+                        answer = exchange(connection, f"/api/reviews/search?query=number+{number}")
+                    status: object = answer[0]
                 except (OSError, HTTPException) as error:
                     connection.close()
                     status = repr(error)
-                answers[f"{'POST' if post else 'GET'} {status}"] += 1
+                answers[f"{method} {status}"] += 1
 
     sources = [f"127.0.0.{10 + number}" for number in range(CLIENTS)]
     clients = [threading.Thread(target=ask_on, args=(source,)) for source in sources]
@@ -115,10 +114,8 @@ def test_the_health_path_is_served_to_this_machine_alone(site: Site) -> None:
 
 def test_requests_to_mcp_and_to_the_hub_have_limits_of_their_own(site: Site) -> None:
     """An address that has used up the one is told when to come back, and may still use the other."""
-    with (
-        requests(site, "/mcp", PING, clients=130, pause_seconds=0),
-        closing(site.connection(ATTACKER)) as own,
-    ):
+    attack = requests(site, "/mcp", PING, clients=130, pause_seconds=0)
+    with attack, closing(site.connection(ATTACKER)) as own:
         while (refused := exchange(own, "/mcp", PING, **JSON_TYPE))[0] != 429:
             pass
         assert refused[1]["retry-after"] == "5"
@@ -197,10 +194,8 @@ def test_caddy_takes_the_name_for_buffering_from_its_environment() -> None:
     file = ROOT / "deploy" / "Caddyfile"
     variable = re.search('Environment="(.*)=(request_buffers .*)"', file.read_text(encoding="utf-8"))
     assert variable
-    command = [program("caddy"), "adapt", "--config", str(file)]
-    done = subprocess.run(
-        command, env=os.environ | {variable[1]: variable[2]}, capture_output=True, text=True, timeout=60
-    )
+    command, environment = [program("caddy"), "adapt", "--config", str(file)], {variable[1]: variable[2]}
+    done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 or "unrecognized subdirective request_buffers" in done.stderr
 
 
@@ -212,12 +207,11 @@ def loses_posts(proxy: str) -> bool:
     return tuple(map(int, re.findall(r"[0-9]+", done.stdout)[:3])) < CADDY_REPEATS_POSTS
 
 
-@pytest.mark.parametrize(
-    ("proxy", "path", "status"), [("nginx", "/api/websub/hub", 503), ("caddy", "/healthz", 502)]
-)
-def test_requests_for_a_stopped_instance_are_told_to_retry(
-    proxy: str, path: str, status: int, tmp_path: Path
-) -> None:
+STOPPED = [("nginx", "/api/websub/hub", 503), ("caddy", "/healthz", 502)]
+
+
+@pytest.mark.parametrize(("proxy", "path", "status"), STOPPED)
+def test_a_stopped_instance_asks_for_a_retry(proxy: str, path: str, status: int, tmp_path: Path) -> None:
     with running_site(tmp_path, proxy) as site:
         site.first.stop()
         refused = site.ask(path)

@@ -13,16 +13,8 @@ from tools import missing
 
 pytestmark = pytest.mark.slow
 
-FOREIGN = (
-    "app.py",
-    "contract.py",
-    "files.py",
-    "links.py",
-    "page.py",
-    "query.py",
-    "serving.py",
-    "settings.py",
-)
+FOREIGN = ("app.py", "contract.py", "files.py", "links.py")
+FOREIGN += ("page.py", "query.py", "serving.py", "settings.py")
 SOURCES = ("pyproject.toml", "README.md", "LICENSE", "reviewsd.py", "hub.py", "mcp_rpc.py", "reviewslib")
 
 
@@ -70,12 +62,8 @@ def run(site: Path, tmp_path: Path) -> Run:
 
 def test_a_wheel_holds_the_three_doors_and_one_package(site: Path) -> None:
     installed = {path.name for path in site.iterdir()} - {*FOREIGN, "templates", "bin", "__pycache__"}
-    assert {name for name in installed if not name.endswith(".dist-info")} == {
-        "reviewsd.py",
-        "hub.py",
-        "mcp_rpc.py",
-        "reviewslib",
-    }
+    ours = {name for name in installed if not name.endswith(".dist-info")}
+    assert ours == {"reviewsd.py", "hub.py", "mcp_rpc.py", "reviewslib"}
 
 
 def test_all_commands_work_beside_foreign_modules(run: Run, site: Path) -> None:
@@ -84,9 +72,8 @@ def test_all_commands_work_beside_foreign_modules(run: Run, site: Path) -> None:
     assert page.startswith("<!doctype html>")
     assert run(sys.executable, str(site / "bin" / "reviewsd-import"), "--template").startswith("id,author,")
     assert "--key-variable" in run(sys.executable, str(site / "bin" / "reviewsd-insights"), "--help")
-    where = run(
-        sys.executable, "-c", "import reviewsd, reviewslib; print(reviewsd.__file__, reviewslib.__file__)"
-    )
+    script = "import reviewsd, reviewslib; print(reviewsd.__file__, reviewslib.__file__)"
+    where = run(sys.executable, "-c", script)
     assert all(path.startswith(str(site)) for path in where.split())
 
 

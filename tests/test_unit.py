@@ -1,6 +1,5 @@
 """The systemd unit exposes as little as it claims, and agrees with the program."""
 
-import configparser
 import re
 import subprocess
 from dataclasses import fields
@@ -32,15 +31,24 @@ def test_the_exposure_of_the_unit_is_small(name: str, most: float) -> None:
     assert float(level[1]) <= most
 
 
-def directives(section: str) -> dict[str, str]:
-    parser = configparser.ConfigParser(strict=False, interpolation=None, delimiters=("=",))
-    parser.optionxform = str  # type: ignore[assignment]  # systemd's names have capitals
-    parser.read_string(UNIT)
-    return dict(parser[section])
+def merged(*names: str) -> dict[str, list[str]]:
+    """The directives of files read in this order, commented examples included.
+
+    An assignment adds to the list of its directive, an empty one clears it (systemd.syntax(7)), and that of
+    StateDirectory= the mode as well (seen in systemd 252).
+    """
+    values: dict[str, list[str]] = {}
+    for name in names:
+        text = (ROOT / name).read_text(encoding="utf-8")
+        for directive, value in re.findall(r"(?m)^#?([A-Z][A-Za-z]+)=(.*)$", text):
+            values[directive] = [*values.get(directive, []), value] if value else []
+            if not value:
+                values.pop(f"{directive}Mode", None)
+    return values
 
 
 def test_the_unit_agrees_with_the_program() -> None:
-    service = directives("Service")
+    service = dict(re.findall(r"(?m)^([A-Z]\w+)=(.*)$", UNIT))
     assert (service["Type"], service["SyslogLevel"]) == ("notify", "err")
     never_mended = {WRONG_USAGE, reviewsd.EXIT_BAD_DATA}
     assert set(map(int, service["RestartPreventExitStatus"].split())) == never_mended
@@ -88,8 +96,7 @@ def test_a_unit_has_every_line_of_its_sandbox(name: str) -> None:
 
 def variables(name: str) -> dict[str, str]:
     """The variables that a unit or a drop-in sets, commented examples included."""
-    text = (ROOT / name).read_text(encoding="utf-8")
-    return dict(re.findall(r"(?m)^#?Environment=([A-Z_]+)=(.*)$", text))
+    return dict(setting.split("=", 1) for setting in merged(name).get("Environment", []))
 
 
 def test_every_variable_is_a_setting() -> None:
@@ -98,25 +105,11 @@ def test_every_variable_is_a_setting() -> None:
         assert set(variables(name)) <= known
 
 
-def test_the_service_units_have_no_limit_of_starts() -> None:
-    unit = directives("Unit")
-    assert (unit["StartLimitIntervalSec"], unit.get("StartLimitBurst")) == ("0", None)
-
-
-def merged(*names: str) -> dict[str, list[str]]:
-    """The directives of files read in this order, commented examples included.
-
-    An assignment adds to the list of its directive, an empty one clears it (systemd.syntax(7)), and that of
-    StateDirectory= the mode as well (seen in systemd 252).
-    """
-    values: dict[str, list[str]] = {}
-    for name in names:
-        text = (ROOT / name).read_text(encoding="utf-8")
-        for directive, value in re.findall(r"(?m)^#?([A-Z][A-Za-z]+)=(.*)$", text):
-            values[directive] = [*values.get(directive, []), value] if value else []
-            if not value:
-                values.pop(f"{directive}Mode", None)
-    return values
+@pytest.mark.parametrize("name", [FILES[0], IMPORT_UNITS[0]])
+def test_starts_of_a_service_have_no_limit(name: str) -> None:
+    """It would end the path unit for good (unit-start-limit-hit), as seen in systemd 252."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert "\nStartLimitIntervalSec=0\n" in text and "\nStartLimitBurst" not in text
 
 
 def test_the_second_instance_has_its_own_state_and_port() -> None:
@@ -126,11 +119,10 @@ def test_the_second_instance_has_its_own_state_and_port() -> None:
     first, second = merged(*FILES[:2]), merged(*FILES[:3])
     assert (first["StateDirectory"], second["StateDirectory"]) == (["reviewsd"], ["reviewsd-read"])
     assert first["StateDirectoryMode"] == second["StateDirectoryMode"] == ["0700"]
-    environment = dict(each.split("=", 1) for each in second["Environment"])
-    assert second["SocketBindAllow"] == [f"tcp:{environment['REVIEWSD_PORT']}"] == ["tcp:8081"]
-    assert (ROOT / "docs/server.md").read_text(encoding="utf-8").count("127.0.0.1:8081") == 2, (
-        "of the proxies"
-    )
+    port = dict(each.split("=", 1) for each in second["Environment"])["REVIEWSD_PORT"]
+    assert second["SocketBindAllow"] == [f"tcp:{port}"] == ["tcp:8081"]
+    of_proxies = (ROOT / "docs/server.md").read_text(encoding="utf-8").count("127.0.0.1:8081")
+    assert of_proxies == 2
 
 
 @pytest.mark.parametrize("name", [*DROP_INS[1:], "deploy/Caddyfile"])
@@ -174,20 +166,15 @@ def test_the_import_units_can_be_loaded_and_meet_in_one_directory(tmp_path: Path
     assert "--drop /srv/reviews-drop --data /srv/reviews" in merged(IMPORT_UNITS[0])["ExecStart"][0]
 
 
-def test_the_path_unit_has_no_limit_of_triggers() -> None:
-    """A limit of starts would end the path unit for good (unit-start-limit-hit), as seen in systemd 252."""
-    import_service = merged(IMPORT_UNITS[0])
-    assert import_service["StartLimitIntervalSec"] == ["0"] and "StartLimitBurst" not in import_service
-
-
 def run_import(drop: Path, program: str) -> subprocess.CompletedProcess[str]:
     """Run the command of the unit for this directory, with another program in place of ours."""
     command = merged(IMPORT_UNITS[0])["ExecStart"][0].replace("$$", "$")
-    for shipped, ours in (
-        ("/srv/reviews-drop", str(drop)),
-        ("/opt/reviewsd/bin/reviewsd-import", program),
-        ("/bin/sh -c ", ""),
-    ):
+    replaced = {
+        "/srv/reviews-drop": str(drop),
+        "/opt/reviewsd/bin/reviewsd-import": program,
+        "/bin/sh -c ": "",
+    }
+    for shipped, ours in replaced.items():
         assert shipped in command
         command = command.replace(shipped, ours)
     arguments = ["/bin/sh", "-c", command.strip("'")]

@@ -43,18 +43,15 @@ def test_another_name_of_the_token_limit_is_learnt_once() -> None:
             asked(server, error, error)
 
 
-@pytest.mark.parametrize(
-    ("response", "sentence"),
-    [
-        (fault(401, "Incorrect key: sesame"), "the server refuses the key; name its environment variable"),
-        (fault(403, "sesame"), "the server refuses the key"),
-        (fault(404, 'model "m" not found, sesame'), 'status 404: model "m" not found, [key]'),
-        (fault(402), "the quota or credit at the server is used up"),
-        (QUOTA, "the quota or credit at the server is used up"),
-        (fault(307, Location="http://127.0.0.1:1/"), "redirects to http://127.0.0.1:1/"),
-        (fault(418, "tea"), "status 418: tea"),
-    ],
-)
+@pytest.mark.parametrize(("response", "sentence"), [
+    (fault(401, "Incorrect key: sesame"), "the server refuses the key; name its environment variable"),
+    (fault(403, "sesame"), "the server refuses the key"),
+    (fault(404, 'model "m" not found, sesame'), 'status 404: model "m" not found, [key]'),
+    (fault(402), "the quota or credit at the server is used up"),
+    (QUOTA, "the quota or credit at the server is used up"),
+    (fault(307, Location="http://127.0.0.1:1/"), "redirects to http://127.0.0.1:1/"),
+    (fault(418, "tea"), "status 418: tea"),
+])  # fmt: skip
 def test_an_error_that_stops_has_its_reason_without_the_key(response: Any, sentence: str) -> None:
     with model_server() as server:
         with pytest.raises(Stopped) as error:
@@ -69,31 +66,28 @@ def number(*numbers: float, **more: Any) -> Any:
     return completion({"reviews": [{"n": n, "aspects": []} | more for n in numbers]})
 
 
-@pytest.mark.parametrize(
-    ("response", "reason"),
-    [
-        (fault(400, "the request exceeds the context"), "status 400: the request exceeds the context"),
-        (fault(500, "\x1b[2J\nx" * 99), "status 500: \x1b[2J x"),
-        (completion('{"reviews": [', "length"), "the answer was cut off"),
-        (completion(None, refusal="I cannot"), "the model refused"),
-        (completion("", "content_filter"), "the model refused"),
-        (completion("Sure! Here is"), "the answer is not JSON"),
-        (completion('{"reviews": [{"n": NaN}]}'), "the answer is"),
-        (completion("[" * 99), "the answer is not"),
-        ((200, {}, [b"<html>"]), "the answer is not JSON"),
-        ((200, {}, [b'{"error": "Unexpected endpoint"}']), "not a chat completion: Unexpected endpoint"),
-        ((200, {}, [b"[]"]), "the response is not a chat completion"),
-        ((200, {"Content-Length": "900"}, [b'{"choices": [{"mess']), "the answer is not JSON"),
-        ((200, {"Transfer-Encoding": "chunked"}, [b"5\r\n{"]), "the server closed the connection before"),
-        (number(), "omits or repeats reviews"),
-        (number(1, 1), "omits or repeats reviews"),
-        (number(2), "omits or repeats reviews"),
-        (number(1, score=1), "violates its schema at $.reviews[0]"),
-        (number(1, aspects=[{"id": "wait", "sentiment": "negative", "phrase": None}]), "violates its schema"),
-        (number(1, aspects=[{"id": "price", "sentiment": "good", "phrase": None}]), "violates its schema"),
-        (number(1, aspects=[{"id": "price", "sentiment": "neutral"}]), "violates its schema"),
-    ],
-)
+@pytest.mark.parametrize(("response", "reason"), [
+    (fault(400, "the request exceeds the context"), "status 400: the request exceeds the context"),
+    (fault(500, "\x1b[2J\nx" * 99), "status 500: \x1b[2J x"),
+    (completion('{"reviews": [', "length"), "the answer was cut off"),
+    (completion(None, refusal="I cannot"), "the model refused"),
+    (completion("", "content_filter"), "the model refused"),
+    (completion("Sure! Here is"), "the answer is not JSON"),
+    (completion('{"reviews": [{"n": NaN}]}'), "the answer is"),
+    (completion("[" * 99), "the answer is not"),
+    ((200, {}, [b"<html>"]), "the answer is not JSON"),
+    ((200, {}, [b'{"error": "Unexpected endpoint"}']), "not a chat completion: Unexpected endpoint"),
+    ((200, {}, [b"[]"]), "the response is not a chat completion"),
+    ((200, {"Content-Length": "900"}, [b'{"choices": [{"mess']), "the answer is not JSON"),
+    ((200, {"Transfer-Encoding": "chunked"}, [b"5\r\n{"]), "the server closed the connection before"),
+    (number(), "omits or repeats reviews"),
+    (number(1, 1), "omits or repeats reviews"),
+    (number(2), "omits or repeats reviews"),
+    (number(1, score=1), "violates its schema at $.reviews[0]"),
+    (number(1, aspects=[{"id": "wait", "sentiment": "negative", "phrase": None}]), "violates its schema"),
+    (number(1, aspects=[{"id": "price", "sentiment": "good", "phrase": None}]), "violates its schema"),
+    (number(1, aspects=[{"id": "price", "sentiment": "neutral"}]), "violates its schema"),
+])  # fmt: skip
 def test_an_unusable_answer_has_a_reason(response: Any, reason: str) -> None:
     with model_server() as server, pytest.raises(BadAnswer) as error:
         asked(server, response)
@@ -108,30 +102,24 @@ def test_an_absent_or_hanging_server_is_an_error_with_its_url() -> None:
         asked(server, server.hang, timeout=0.1)
 
 
-@pytest.mark.parametrize(
-    ("base", "is_taken"),
-    [
-        ("https://api.openai.com/v1", True),
-        ("http://127.0.0.1:11434/v1", True),
-        ("http://localhost/v1/", True),
-        ("http://[::1]:8080/v1", True),
-        ("http://192.168.1.5:11434/v1", False),
-        ("http://localhost.example/v1", False),
-        ("http://127.0.0.1@example.org/v1", False),
-        ("https://key@example.org/v1", False),
-        ("https://example.org/v1?key=x", False),
-        ("https://x:99999/", False),
-        ("http://[::1/", False),
-        ("file:///etc/passwd", False),
-        ("", False),
-    ],
-)
-def test_requests_go_over_https_or_stay_on_this_machine(base: str, is_taken: bool) -> None:
-    if is_taken:
-        assert request_url(base) == base.rstrip("/") + "/chat/completions"
-    else:
-        with pytest.raises(Stopped, match="expected https://HOST/v1"):
-            request_url(base)
+TAKEN = ["https://api.openai.com/v1"]
+TAKEN += ["http://127.0.0.1:11434/v1", "http://localhost/v1/", "http://[::1]:8080/v1"]
+REFUSED = [
+    *("http://192.168.1.5:11434/v1", "http://localhost.example/v1", "http://127.0.0.1@example.org/v1"),
+    *("https://key@example.org/v1", "https://example.org/v1?key=x", "https://x:99999/", "http://[::1/"),
+    *("file:///etc/passwd", ""),
+]
+
+
+@pytest.mark.parametrize("base", TAKEN)
+def test_requests_go_over_https_or_stay_on_this_machine(base: str) -> None:
+    assert request_url(base) == base.rstrip("/") + "/chat/completions"
+
+
+@pytest.mark.parametrize("base", REFUSED)
+def test_requests_go_nowhere_else(base: str) -> None:
+    with pytest.raises(Stopped, match="expected https://HOST/v1"):
+        request_url(base)
 
 
 def test_the_key_of_openai_goes_to_openai_alone() -> None:

@@ -14,6 +14,7 @@ from reviewslib.annotator.prompts import (
     MOST_ANNOTATED,
     MOST_CHARACTERS,
     annotation_prompt,
+    largest_spread,
     merged_labels,
     proposed_vocabulary,
     spread,
@@ -48,6 +49,20 @@ def test_every_review_is_sent_once_in_order_in_requests_that_fit(texts: list[str
             assert length <= MOST_CHARACTERS or len(batch) == 1
             assert list(texts_of(request).values()) == [review["text"] for review in batch]
             assert len(batch) <= MOST_ANNOTATED or prompt.name != "annotations"
+
+
+def test_the_largest_spread_fits_one_request_and_reaches_the_oldest_review() -> None:
+    texts = [f"{number} {'x' * 300}" for number in range(100)]
+    prompt = summary_prompt()
+    chosen = largest_spread(reviews(*texts), 60, prompt, "m")
+    (whole,) = prompt.batches(chosen, "m")
+    assert whole == chosen and len(chosen) > 10
+    assert len(prompt.batches(spread(reviews(*texts), len(chosen) + 1), "m")) == 2
+    assert int(chosen[-1]["text"].split()[0]) > 85, "the oldest tenth has a review"
+
+
+def test_a_review_that_fits_no_request_is_a_spread_by_itself() -> None:
+    assert len(largest_spread(reviews("x" * 9_000, "y" * 9_000), 60, summary_prompt(), "m")) == 1
 
 
 def closed_objects(schema: Any) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from export_lab import Shop, item, moment, takeout, takeout_id
+from export_lab import Shop, item, moment, takeout_id
 from model_server import ModelServer, Object, Response, completion, fault, model_server, read_well, texts_of
 from small_files import a_file, review
 
@@ -23,13 +23,9 @@ from reviewslib import files
 from reviewslib.annotator import command
 from reviewslib.process.settings import Settings
 
-WORDS = (
-    "The price is fine",
-    "Waiting was slow",
-    "Parking is hard",
-    "hana gave me a massage, at a good price",
-    "?",
-)
+Capture = pytest.CaptureFixture[str]
+WORDS = ["The price is fine", "Waiting was slow", "Parking is hard"]
+WORDS += ["hana gave me a massage, at a good price", "?"]
 PRICE = {"id": "price", "label": "Price"}
 
 
@@ -60,6 +56,14 @@ class Practice:
         """The texts that the last command sent."""
         return [text for request in self.server.requests for text in texts_of(request).values()]
 
+    def read(self, *flags: str) -> list[str]:
+        """The texts that a command sends which succeeds."""
+        assert self.run(*flags) == 0
+        return self.sent()
+
+    def annotations(self) -> dict[str, Object]:
+        return dict(self.file("annotations.json")["reviews"])
+
     def accept(self) -> None:
         """Remove `proposed_` from every key of editorial.json."""
         editorial = self.file("editorial.json")
@@ -82,18 +86,14 @@ def practice(tmp_path: Path) -> Iterator[Practice]:
 
 
 @pytest.mark.slow
-def test_an_export_becomes_a_page_with_aspects_people_and_topics(tmp_path: Path) -> None:
-    shop = Shop(tmp_path)
-    items = [item(n, comment=f"{WORDS[n % 5]}, visit {n}") for n in range(300)]
-    shop.take(takeout(tmp_path / "takeout-20261101T101112Z-001.zip", items))
+def test_an_export_becomes_a_page_with_aspects_people_and_topics(shop: Shop) -> None:
+    shop.take(shop.takeout(300, [item(n, comment=f"{WORDS[n % 5]}, visit {n}") for n in range(300)]))
     with model_server() as server:
         practice = Practice(shop.data, server)
-        assert practice.run() == 0
+        assert len(practice.read()) == 200 and not (shop.data / "annotations.json").exists()
         assert practice.file("editorial.json").keys() == {"aspects", "topics", "proposed_entities"}
-        assert len(practice.sent()) == 200 and not (shop.data / "annotations.json").exists()
         practice.accept()
-        assert practice.run() == 0
-        assert sorted(practice.sent()) == sorted(review["text"] for review in shop.document["reviews"])
+        assert sorted(practice.read()) == sorted(review["text"] for review in shop.document["reviews"])
         assert not any(word in json.dumps(server.requests) for word in ("Ósk", "google-", "Nr1"))
     snapshot = reviewsd.application_of(Settings(data=shop.data)).snapshot
     page = snapshot.fixed["/"].identity.body.decode()
@@ -110,38 +110,33 @@ def test_an_export_becomes_a_page_with_aspects_people_and_topics(tmp_path: Path)
 
 
 def test_a_later_run_reads_only_what_is_new(practice: Practice) -> None:
-    assert practice.run() == 0 and len(practice.sent()) == 30
-    assert practice.run() == 0 and practice.sent() == []
+    assert len(practice.read()) == 30
+    assert practice.read() == []
     reviews = practice.file("reviews.json")["reviews"]
     practice.edit("reviews.json", reviews=[*reviews[:-1], reviews[-1] | {"text": "New"}])
-    assert practice.run() == 0 and practice.sent() == ["New"]
+    assert practice.read() == ["New"]
     practice.edit("editorial.json", aspects=[PRICE, {"id": "good", "label": "Good"}])
-    assert practice.run() == 0 and len(practice.sent()) == len(set(practice.sent())) == 31
+    assert len(practice.read()) == len(set(practice.sent())) == 31
     practice.edit("editorial.json", aspects=[PRICE])
-    assert practice.run() == 0 and practice.sent() == []
+    assert practice.read() == []
 
 
-def test_an_import_deletes_annotations_of_removed_texts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shop, items = Shop(tmp_path, capsys.readouterr), [item(n, comment=f"The price, {n}") for n in range(9)]
-    shop.take(takeout(tmp_path / "takeout-20261101T101112Z-001.zip", items))
+def test_an_import_deletes_annotations_of_removed_texts(shop: Shop) -> None:
+    items = [item(n, comment=f"The price, {n}") for n in range(9)]
+    shop.take(shop.takeout(21, items))
     with model_server() as server:
         practice = Practice(shop.data, server)
         faq = {"question": "?", "answer": "!", "review_ids": [takeout_id(3)]}
         editorial = {"aspects": [PRICE], "pull_quote": "The price, 3", "proposed_faq": [faq]}
         practice.write("editorial.json", editorial)
-        assert practice.run() == 0
+        assert len(practice.read()) == 9
     items[2] = item(2, comment="Dear", updateTime=moment(20))
-    shop.output()
-    shop.take(takeout(tmp_path / "takeout-20261102T101112Z-001.zip", items[:8]))
-    ids = {takeout_id(n) for n in (0, 1, 3, 4, 5, 6, 7)}
-    assert practice.file("annotations.json")["reviews"].keys() == ids
-    assert "reviews that the model has not read: 1; run reviewsd-insights\n" in shop.output().out
-    assert shop.run("--forget", takeout_id(3)) == 0
+    report = shop.told(shop.takeout(22, items[:8]))
+    assert practice.annotations().keys() == {takeout_id(n) for n in (0, 1, 3, 4, 5, 6, 7)}
+    assert "reviews that the model has not read: 1; run reviewsd-insights\n" in report
+    report = shop.told("--forget", takeout_id(3))
     counted = [practice.file(name) for name in ("annotations.json", "insights.json")]
     assert takeout_id(3) not in json.dumps(counted)
-    report = shop.output().out
     assert "/pull_quote:" in report and "/proposed_faq/0/review_ids/0:" in report
 
 
@@ -164,20 +159,18 @@ def test_a_review_without_usable_answer_fails_alone_until_again(practice: Practi
     assert practice.run("--parallel", "1") == 0
     sizes = [len(texts_of(request)) for request in practice.server.requests]
     assert sizes == [12, 12, 6, 3, 3, 1, 2, 1, 1, 6, 6]
-    annotations = practice.file("annotations.json")["reviews"]
+    annotations = practice.annotations()
     assert [id for id in annotations if "failed" in annotations[id]] == ["r13"] and len(annotations) == 30
     assert "schema" in annotations["r13"]["failed"]
     assert "evil" not in json.dumps(practice.file("insights.json"))
-    assert practice.run() == 0 and practice.sent() == []
+    assert practice.read() == []
     practice.server.behaviour = read_well
-    assert practice.run("--again") == 0 and len(practice.sent()) == 1
-    assert "failed" not in json.dumps(practice.file("annotations.json"))
+    assert len(practice.read("--again")) == 1
+    assert "failed" not in json.dumps(practice.annotations())
 
 
 @pytest.mark.parametrize("editorial", [{}, {"aspects": [PRICE]}])
-def test_five_useless_answers_in_a_row_stop_the_command(
-    practice: Practice, editorial: Object, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_five_useless_answers_stop(practice: Practice, editorial: Object, capsys: Capture) -> None:
     practice.write("editorial.json", editorial)
     practice.server.behaviour = lambda request: completion("Sure!", "length")
     assert practice.run("--parallel", "1") == command.EXIT_FAILURE
@@ -186,29 +179,24 @@ def test_five_useless_answers_in_a_row_stop_the_command(
     assert reason in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "behaviour",
-    [
-        *(fault(404), fault(429, Retry_After="999")),
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("hang", "drip")),
-    ],
-)
+@pytest.mark.parametrize("behaviour", [
+    *(fault(404), fault(429, Retry_After="999")),
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("hang", "drip")),
+])  # fmt: skip
 def test_annotations_from_before_an_error_are_kept_and_counted(practice: Practice, behaviour: Any) -> None:
     error = getattr(practice.server, behaviour) if isinstance(behaviour, str) else behaviour
     practice.server.next = [read_well, error]
     assert practice.run("--parallel", "1", "--timeout", "1") == command.EXIT_FAILURE
-    assert list(practice.file("annotations.json")["reviews"]) == [f"r{n}" for n in range(29, 17, -1)]
+    assert list(practice.annotations()) == [f"r{n}" for n in range(29, 17, -1)]
     assert practice.file("insights.json")["aspects"][0]["mention_count"] == 6
-    assert practice.run() == 0 and len(practice.sent()) == 18
+    assert len(practice.read()) == 18
 
 
-@pytest.mark.parametrize(
-    ("number", "status", "version"),
-    [(signal.SIGKILL, -9, None), (signal.SIGINT, 130, 1), (signal.SIGTERM, 130, 1)],
-)
-def test_a_stopped_command_continues_where_it_was(
-    practice: Practice, number: int, status: int, version: int | None
-) -> None:
+STOPS = [(signal.SIGKILL, -9, False), (signal.SIGINT, 130, True), (signal.SIGTERM, 130, True)]
+
+
+@pytest.mark.parametrize(("number", "status", "counts"), STOPS)
+def test_a_stopped_command_continues(practice: Practice, number: int, status: int, counts: bool) -> None:
     is_asked = threading.Event()
 
     def hang(request: Object) -> Response:
@@ -224,26 +212,26 @@ def test_a_stopped_command_continues_where_it_was(
         assert is_asked.wait(30)
         process.send_signal(number)
         assert process.wait(30) == status
-    assert len(practice.file("annotations.json")["reviews"]) == 12
-    is_counted = (practice.data / "insights.json").exists()
-    assert (practice.file("insights.json")["version"] if is_counted else None) == version
-    assert practice.run() == 0 and len(practice.sent()) == 18
+    assert len(practice.annotations()) == 12
+    assert (practice.data / "insights.json").exists() is counts
+    assert not counts or practice.file("insights.json")["version"] == 1
+    assert len(practice.read()) == 18
 
 
 def test_what_changes_during_the_reading_is_not_overwritten(practice: Practice) -> None:
     def change(request: Object) -> Response:
-        reviews = practice.file("reviews.json")["reviews"]
-        reviews = [review for review in reviews if review["id"] != "r28"]
-        texts = {"r29": {"text": "New"}}
-        practice.edit("reviews.json", reviews=[review | texts.get(review["id"], {}) for review in reviews])
+        reviews = {review["id"]: review for review in practice.file("reviews.json")["reviews"]}
+        del reviews["r28"]
+        reviews["r29"]["text"] = "New"
+        practice.edit("reviews.json", reviews=[*reviews.values()])
         practice.edit("editorial.json", summary="Mine")
         return read_well(request)
 
     practice.server.next = [change]
-    assert practice.run() == 0
-    assert practice.file("annotations.json")["reviews"].keys() == {f"r{n:02}" for n in range(28)}
+    practice.read()
+    assert practice.annotations().keys() == {f"r{n:02}" for n in range(28)}
     assert practice.file("insights.json")["summary"] == "Mine"
-    assert practice.run() == 0 and practice.sent() == ["New"]
+    assert practice.read() == ["New"]
 
 
 def test_the_command_waits_for_a_running_import(practice: Practice) -> None:
@@ -253,20 +241,17 @@ def test_the_command_waits_for_a_running_import(practice: Practice) -> None:
         thread.join(0.2)
         assert thread.is_alive() and not (practice.data / "annotations.json").exists()
     thread.join(30)
-    assert len(practice.file("annotations.json")["reviews"]) == 30
+    assert len(practice.annotations()) == 30
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("annotations.json", '{"reviews": {"a": {}}}', " /reviews/a: 'text_digest' is a required"),
-        ("editorial.json", '{"aspects": 5}', " /aspects: 5 is not an array or null"),
-        ("insights.json", '{"model": "me"}', ": not counted, but editorial.json exists"),
-        ("reviews.json", "[]", ": an array is not an object"),
-    ],
-)
+@pytest.mark.parametrize(("name", "content", "message"), [
+    ("annotations.json", '{"reviews": {"a": {}}}', " /reviews/a: 'text_digest' is a required"),
+    ("editorial.json", '{"aspects": 5}', " /aspects: 5 is not an array or null"),
+    ("insights.json", '{"model": "me"}', ": not counted, but editorial.json exists"),
+    ("reviews.json", "[]", ": an array is not an object"),
+])  # fmt: skip
 def test_bad_files_are_named_before_a_request_is_sent(
-    practice: Practice, name: str, content: str, message: str, capsys: pytest.CaptureFixture[str]
+    practice: Practice, name: str, content: str, message: str, capsys: Capture
 ) -> None:
     (practice.data / name).write_text(content)
     assert practice.run() == command.EXIT_BAD_DATA
@@ -293,19 +278,19 @@ def test_a_summary_is_a_proposal_beside_the_owners_words(practice: Practice) -> 
     assert practice.file("insights.json")["summary"] == "Mine"
     assert "proposed" not in json.dumps(practice.file("insights.json"))
     practice.accept()
-    assert practice.run() == 0 and practice.sent() == []
+    assert practice.read() == []
     assert practice.file("insights.json")["summary_review_ids"] == ["r29"]
 
 
 @pytest.mark.parametrize("editorial", [{}, {"aspects": [PRICE]}])
-def test_a_dry_run_prints_the_first_request_and_sends_nothing(
-    practice: Practice, editorial: Object, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_sends_nothing(practice: Practice, editorial: Object, capsys: Capture) -> None:
     practice.write("editorial.json", editorial)
     before = sorted(practice.data.iterdir())
-    assert practice.run("--dry-run") == 0
+    assert (
+        practice.read("--dry-run") == practice.server.requests == []
+        and sorted(practice.data.iterdir()) == before
+    )
     document, _, count = capsys.readouterr().out.rpartition("\n}\n")
-    assert practice.server.requests == [] and sorted(practice.data.iterdir()) == before
     practice.run("--parallel", "1")
     requests = practice.server.requests
     assert json.loads(document + "\n}") == requests[0]

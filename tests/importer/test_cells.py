@@ -58,12 +58,7 @@ def test_a_date_is_a_day_a_moment_or_a_time_without_a_zone(text: str, how: DateF
     assert read_date(text, how) == date
 
 
-ZONED = {
-    "": "",
-    "2024-05-03": "2024-05-03",
-    TIME: f"{TIME}+02:00",
-    f"{TIME}Z": "2024-05-03T12:00:00+02:00",
-}
+ZONED = {"": "", "2024-05-03": "2024-05-03", TIME: f"{TIME}+02:00", f"{TIME}Z": "2024-05-03T12:00:00+02:00"}
 
 
 @pytest.mark.parametrize("date", ZONED)

@@ -3,19 +3,7 @@
 from pathlib import Path
 
 import pytest
-from export_lab import (
-    FOLDER,
-    OWN_REVIEWS,
-    ZONE,
-    Shop,
-    item,
-    moment,
-    page,
-    stamped,
-    takeout_files,
-    written,
-    zipped,
-)
+from export_lab import FOLDER, OWN_REVIEWS, ZONE, Shop, item, moment, page, stamped, takeout_files, zipped
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -36,14 +24,13 @@ COMMENTS = {
 }
 
 
-@pytest.mark.parametrize("comment", COMMENTS)
-def test_comments_and_replies_are_kept_as_they_were_written(shop: Shop, comment: str | None) -> None:
+@pytest.mark.parametrize(("comment", "kept"), COMMENTS.items())
+def test_a_comment_is_kept_as_it_was_written(shop: Shop, comment: str | None, kept: str | None) -> None:
+    shop.take(shop.page(item(1, comment=comment)), "--name", "B")
+    assert shop.only()["text"] == kept
     reply = {"comment": comment, "updateTime": moment(3)}
-    shop.take(written(shop.root / "a", page([item(1, comment=comment)])), "--name", "B")
-    assert shop.only()["text"] == COMMENTS[comment]
-    shop.take(written(shop.root / "b", page([item(1, comment="else", reviewReply=reply)])))
-    expected = COMMENTS[comment] and {"text": COMMENTS[comment], "date": "2025-01-04T12:15:00-08:00"}
-    assert shop.only()["owner_reply"] == expected
+    shop.take(shop.page(item(1, comment="else", reviewReply=reply)))
+    assert shop.only()["owner_reply"] == (kept and {"text": kept, "date": "2025-01-04T12:15:00-08:00"})
 
 
 STAMPS = {
@@ -85,11 +72,9 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("kind", REFUSED)
-def test_a_file_that_cannot_be_imported_is_named_with_what_it_is(shop: Shop, kind: str) -> None:
-    content, words = REFUSED[kind]
-    assert shop.run(written(shop.root / "file", content), "--zone", ZONE, "--name", "B") == EXIT_BAD_DATA
-    assert words in shop.output().err
+@pytest.mark.parametrize(("content", "told"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_imported_is_named_with_what_it_is(shop: Shop, content: bytes, told: str) -> None:
+    assert told in shop.refused(shop.file("file", content), "--zone", ZONE, "--name", "B")
     assert not shop.data.exists()
 
 
@@ -106,29 +91,25 @@ MEMBERS = {
 }
 
 
-@pytest.mark.parametrize("name", MEMBERS)
+@pytest.mark.parametrize(("name", "kind"), MEMBERS.items())
 @pytest.mark.parametrize("is_folder", [False, True])
-def test_an_archive_or_a_folder_that_is_no_export_is_named_with_what_it_is(
-    shop: Shop, name: str, is_folder: bool
-) -> None:
+def test_an_archive_or_a_folder_says_what_it_is(shop: Shop, name: str, kind: str, is_folder: bool) -> None:
     path = shop.root / "x"
     if is_folder:
         (path / name).parent.mkdir(parents=True)
-        written(path / name, OWN_REVIEWS)
+        (path / name).write_bytes(OWN_REVIEWS)
     else:
         zipped(path, {name: OWN_REVIEWS})
-    assert shop.run(path, "--name", "B") == EXIT_BAD_DATA
-    told = shop.output().err
-    assert told.startswith(str(path)) and f": {MEMBERS[name]}" in told
+    told = shop.refused(path, "--name", "B")
+    assert told.startswith(str(path)) and f": {kind}" in told
 
 
 def test_a_part_with_photographs_alone_is_no_fault(shop: Shop) -> None:
     base = f"{FOLDER}/account-1/location-11717195200126145618"
     first = zipped(shop.root / stamped(9, 1), {f"{base}/media-1.jpg": b"\xff\xd8\xff"})
     second = zipped(shop.root / stamped(9, 2), takeout_files([item(1)]))
-    assert shop.run(first, "--name", "B") == EXIT_SUCCESS
     told = f"{first}: a part of a Takeout without reviews; other parts may have some\n"
-    assert told in shop.output().out
+    assert told in shop.told(first, "--name", "B")
     shop.take(first, second)
     assert len(shop.reviews) == 1
 
@@ -142,8 +123,8 @@ def test_an_empty_page_is_no_fault(shop: Shop) -> None:
 
 def test_letters_that_look_damaged_are_told(shop: Shop) -> None:
     rows = shop.csv(*(["Ann", "5", f"2024-01-0{n}", "BjÃ¸rn"] for n in (1, 2)))
-    shop.take(rows, "--name=B", "--source=fb")
-    assert f"{rows}: letters look damaged (“BjÃ¸rn”) in 2 reviews; export them anew\n" in shop.output().out
+    told = f"{rows}: letters look damaged (“BjÃ¸rn”) in 2 reviews; export them anew\n"
+    assert told in shop.told(rows, "--name=B", "--source=fb")
 
 
 JSON_LIKE = st.recursive(
@@ -166,5 +147,5 @@ def test_no_content_ends_in_a_traceback(
 ) -> None:
     shop = Shop(tmp_path_factory.mktemp("bytes"))
     for content in (json_like, data, b"author,rating,date\n" + data, b"PK\x03\x04" + data):
-        path = written(shop.root / "p", content)
+        path = shop.file("p", content)
         assert shop.run(path, "--zone", ZONE, "--name", "B", "--source", "x") in (EXIT_SUCCESS, EXIT_BAD_DATA)

@@ -41,6 +41,7 @@ class Review:
     replied: str = ""
 
 
+Reviews = Mapping[Key, Review]
 WORDS = ("", "ONE", "TWO", "THREE", "FOUR", "FIVE")
 
 
@@ -82,9 +83,7 @@ class Rules:
     erased_authors: set[str] = field(default_factory=set)
     redacted: dict[Key, str] = field(default_factory=dict)
 
-    def take(
-        self, exported: Mapping[Key, Review], time: str, covers: Iterable[str], *, allowed: bool
-    ) -> None:
+    def take(self, exported: Reviews, time: str, covers: Iterable[str], *, allowed: bool) -> None:
         """Import an export of this time, or a part of it, that has every review of these scopes."""
         for key, new in exported.items():
             updated = new.updated if key[0] in PLACES else ""
@@ -101,10 +100,8 @@ class Rules:
                 stored.shown = replace(stored.shown, stars=new.stars, text=new.text)
             stored.seen = max(stored.seen, time)
         self.erase(key for key, stored in self.stored.items() if stored.shown.author in self.erased_authors)
-        again = {scope for scope, held in self.held.items() if allowed or held == time}
-        for scope in sorted(
-            again & ({key[0] for key in exported} | (self.held.keys() if allowed else set()))
-        ):
+        again = {scope for scope, held in self.held.items() if held == time}
+        for scope in sorted({*self.held} if allowed else again & {key[0] for key in exported}):
             self.cover(scope, self.held[scope], allowed=allowed)
         for scope in sorted(covers):
             self.cover(scope, time, allowed=allowed)
@@ -144,16 +141,9 @@ class Rules:
         self.covered, self.held = {}, {}
 
     def listed(self) -> dict[Key, tuple[str, int, str, str]]:
-        return {
-            key: (
-                stored.shown.author,
-                stored.shown.stars,
-                stored.shown.text.replace(self.redacted.get(key, "\0"), "[…]"),
-                stored.shown.reply,
-            )
-            for key, stored in self.stored.items()
-            if self.is_there(key)
-        }
+        there = {key: stored.shown for key, stored in self.stored.items() if self.is_there(key)}
+        texts = {key: shown.text.replace(self.redacted.get(key, "\0"), "[…]") for key, shown in there.items()}
+        return {key: (shown.author, shown.stars, texts[key], shown.reply) for key, shown in there.items()}
 
 
 # ---- Year ----
@@ -243,12 +233,10 @@ class Year:
         for n in range(count):
             inside = dict(pages[cuts[n] : cuts[n + 1]])
             export.paths.append(zipped(self.shop.root / f"{name}-{n + 1:03}.zip", inside))
-            items = [
-                entry["name"] for data in inside.values() for entry in json.loads(data).get("reviews", [])
-            ]
-            export.reviews.append(
-                {key: review for key, review in newest_first if as_google(key, review)["name"] in items}
-            )
+            items = [entry for data in inside.values() for entry in json.loads(data).get("reviews", [])]
+            names = {entry["name"] for entry in items}
+            reviews = {key: review for key, review in newest_first if as_google(key, review)["name"] in names}
+            export.reviews.append(reviews)
             firsts = {place for place in PLACES for path in inside if path.endswith(f"{place}/reviews.json")}
             export.first_pages.append(firsts)
         self.takeouts = [*self.takeouts[-2:], export]
@@ -283,10 +271,8 @@ class Year:
         """Some rows of Facebook, which have ids, or the owner's guestbook, which has none and is complete."""
         source = self.random.choice(TABLES)
         is_part = source == "facebook"
-        exported = {key: review for key, review in self.world.items() if key[0] == source}
-        exported = {
-            key: review for key, review in exported.items() if not is_part or self.random.random() < 0.8
-        }
+        everything = [key for key in self.world if key[0] == source]
+        exported = {key: self.world[key] for key in everything if not is_part or self.random.random() < 0.8}
         rows = [
             [f"f{key[1]}"] * is_part + [review.author, str(review.stars), review.created[:10], review.text]
             for key, review in self.random.sample(list(exported.items()), len(exported))
@@ -314,16 +300,15 @@ class Year:
             case "forget author":
                 self.command("--forget-author", author.upper())
                 self.rules.erased_authors.add(author)
-                self.rules.erase(
-                    key for key, stored in self.rules.stored.items() if stored.shown.author == author
-                )
+                stored = self.rules.stored
+                self.rules.erase(key for key in stored if stored[key].shown.author == author)
             case "redact" if "Gott" in text:
                 self.command("--redact", id, "Gott")
                 self.rules.redacted[key] = "Gott"
             case "edit":
                 self.shop.edit(id, text=f"mended {key[1]}")
-                stored = self.rules.stored[key]
-                stored.shown = replace(stored.shown, text=f"mended {key[1]}")
+                edited = self.rules.stored[key]
+                edited.shown = replace(edited.shown, text=f"mended {key[1]}")
             case "lose":
                 (self.shop.data / "import-state.json").unlink()
                 self.rules.lose()

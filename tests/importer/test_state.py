@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from export_lab import PLACE, Shop, item, moment, stamped, takeout, takeout_id
+from export_lab import PLACE, Shop, item, moment, takeout_id
 
 from reviewslib.dataset.contract import BadData
 from reviewslib.importer.options import TableSettings
@@ -59,7 +59,7 @@ def test_a_state_of_another_form_is_refused(content: bytes, name: str) -> None:
 
 def test_the_state_holds_moments_and_digests_and_no_text_or_name(shop: Shop) -> None:
     reply = {"comment": "Takk", "updateTime": moment(3)}
-    shop.take(takeout(shop.root / stamped(9), [item(1, reviewReply=reply)]))
+    shop.take(shop.takeout(9, [item(1, reviewReply=reply)]))
     content = (shop.data / STATE_FILE).read_text()
     assert "sk Nr1" not in content and "aftur" not in content and "Takk" not in content
     entry = shop.state["reviews"][takeout_id(1)]

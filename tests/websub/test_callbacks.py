@@ -18,28 +18,15 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock, call
 
 import pytest
-from hub_lab import (
-    PATIENCE_SECONDS,
-    Behaviour,
-    Exchange,
-    Lab,
-    answer,
-    hang,
-    here,
-    left_alone,
-    open_lab,
-)
+from hub_lab import PATIENCE_SECONDS, Behaviour, Exchange, Lab, answer, hang, here, left_alone, open_lab
 from services import ROOT, free_port
 from tools import NAMESPACE, needs
 
 from reviewslib.websub import callbacks
-from reviewslib.websub.callbacks import (
-    CallbackClient,
-    CallbackRequest,
-    CallbackResponse,
-)
+from reviewslib.websub.callbacks import CallbackClient, CallbackRequest, CallbackResponse
 
 
 @pytest.fixture
@@ -90,29 +77,24 @@ LATE = "no complete answer in time"
 TOO_MUCH = "answer is larger than 65536 bytes|answer is not HTTP"  # whichever bound is met first
 
 
-@pytest.mark.parametrize(
-    ("behave", "outcome"),
-    [
-        (hang, LATE),
-        (drip(b"", b"H"), LATE),
-        (drip(OK, b"A: b\r\n"), LATE),
-        (drip(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), LATE),
-        (pour(OK + b"A: ", b"b" * 1000), TOO_MUCH),
-        (pour(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), TOO_MUCH),
-        (pour(OK, b"A: b\r\n"), TOO_MUCH),
-        (pour(b"", b"\0" * 1000), TOO_MUCH),
-        (raw(b""), "connection closed or reset"),
-        (Exchange.reset, "connection closed or reset"),
-        (raw(b"SSH-2.0-OpenSSH_9.9\r\n"), "answer is not HTTP"),
-        (raw(b"HTTP/1.1 abc\r\n\r\n"), "answer is not HTTP"),
-        (raw(head(65537)), "answer is larger than 65536 bytes"),
-        (answer(300), "HTTP 300"),
-        (answer(429), "HTTP 429"),
-    ],
-)
-def test_an_exchange_fails_in_time_whatever_the_callback_does(
-    lab: Lab, behave: Behaviour, outcome: str
-) -> None:
+@pytest.mark.parametrize(("behave", "outcome"), [
+    (hang, LATE),
+    (drip(b"", b"H"), LATE),
+    (drip(OK, b"A: b\r\n"), LATE),
+    (drip(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), LATE),
+    (pour(OK + b"A: ", b"b" * 1000), TOO_MUCH),
+    (pour(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), TOO_MUCH),
+    (pour(OK, b"A: b\r\n"), TOO_MUCH),
+    (pour(b"", b"\0" * 1000), TOO_MUCH),
+    (raw(b""), "connection closed or reset"),
+    (Exchange.reset, "connection closed or reset"),
+    (raw(b"SSH-2.0-OpenSSH_9.9\r\n"), "answer is not HTTP"),
+    (raw(b"HTTP/1.1 abc\r\n\r\n"), "answer is not HTTP"),
+    (raw(head(65537)), "answer is larger than 65536 bytes"),
+    (answer(300), "HTTP 300"),
+    (answer(429), "HTTP 429"),
+])  # fmt: skip
+def test_an_exchange_fails_in_time_whatever_comes(lab: Lab, behave: Behaviour, outcome: str) -> None:
     lab.on("POST", "/cb", behave)
     response = client(lab).send(post(lab.url("/cb"), timeout_seconds=0.4 if outcome == LATE else 5.0))
     assert not response.is_success
@@ -188,57 +170,48 @@ def test_a_name_that_is_none_is_a_failure(lab: Lab, resolve: Callable[[str], Seq
     assert client(lab, resolve).send(post(lab.url("/cb"))) == CallbackResponse(None, "name not resolved")
 
 
-@pytest.mark.parametrize(
-    ("behave", "outcome", "body"),
-    [
-        (answer(200, b"x" * 44), "HTTP 200", b"x" * 44),
-        (answer(201, b"x" * 5000), "HTTP 201", b"x" * 44),
-        (answer(300, b"x"), "HTTP 300", b""),
-        (raw(OK + b"\r\nxx"), "HTTP 200", b"xx"),
-        (raw(b"HTTP/1.0 200 OK\r\n\r\nx"), "HTTP 200", b"x"),
-        (raw(b"HTTP/1.1 100 Continue\r\n\r\n" + OK + b"\r\nx"), "HTTP 200", b"x"),
-        (raw(OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nxx\r\n0\r\n\r\n"), "HTTP 200", b"xx"),
-        (raw(OK + b"Content-Encoding: gzip\r\n\r\n\x1f\x8b"), "HTTP 200", b"\x1f\x8b"),
-        (raw(OK + b"Content-Length: 100\r\n\r\nx"), "answer ended early", b""),
-        (raw(OK + b"Content-Length: 9999999999999\r\n\r\n" + b"x" * 43), "answer ended early", b""),
-        (raw(OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nx"), "answer ended early", b""),
-        (raw(OK + b"Transfer-Encoding: chunked\r\n\r\n-1" + b"f" * 20), "answer cannot be read", b""),
-        (pour(OK + b"\r\n", b"x" * 1000), "HTTP 200", b"x" * 44),
-        (pour(OK + b"Content-Length: 64000000\r\n\r\n", b"x" * 1000), "HTTP 200", b"x" * 44),
-        (drip(OK + b"\r\n", b"x"), LATE, b""),
-    ],
-)
-def test_no_more_of_an_answer_is_read_than_is_wanted(
-    lab: Lab, behave: Behaviour, outcome: str, body: bytes
-) -> None:
+@pytest.mark.parametrize(("behave", "outcome", "body"), [
+    (answer(200, b"x" * 44), "HTTP 200", b"x" * 44),
+    (answer(201, b"x" * 5000), "HTTP 201", b"x" * 44),
+    (answer(300, b"x"), "HTTP 300", b""),
+    (raw(OK + b"\r\nxx"), "HTTP 200", b"xx"),
+    (raw(b"HTTP/1.0 200 OK\r\n\r\nx"), "HTTP 200", b"x"),
+    (raw(b"HTTP/1.1 100 Continue\r\n\r\n" + OK + b"\r\nx"), "HTTP 200", b"x"),
+    (raw(OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nxx\r\n0\r\n\r\n"), "HTTP 200", b"xx"),
+    (raw(OK + b"Content-Encoding: gzip\r\n\r\n\x1f\x8b"), "HTTP 200", b"\x1f\x8b"),
+    (raw(OK + b"Content-Length: 100\r\n\r\nx"), "answer ended early", b""),
+    (raw(OK + b"Content-Length: 9999999999999\r\n\r\n" + b"x" * 43), "answer ended early", b""),
+    (raw(OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nx"), "answer ended early", b""),
+    (raw(OK + b"Transfer-Encoding: chunked\r\n\r\n-1" + b"f" * 20), "answer cannot be read", b""),
+    (pour(OK + b"\r\n", b"x" * 1000), "HTTP 200", b"x" * 44),
+    (pour(OK + b"Content-Length: 64000000\r\n\r\n", b"x" * 1000), "HTTP 200", b"x" * 44),
+    (drip(OK + b"\r\n", b"x"), LATE, b""),
+])  # fmt: skip
+def test_what_is_wanted_is_read(lab: Lab, behave: Behaviour, outcome: str, body: bytes) -> None:
     lab.on("GET", "/cb", behave)
     timeout_seconds = 0.4 if outcome == LATE else 5.0
     response = client(lab).send(CallbackRequest("GET", lab.url("/cb"), {}, None, timeout_seconds, 44))
     assert (response.outcome, response.body) == (outcome, body)
 
 
-@pytest.mark.parametrize(
-    ("suffix", "target"),
-    [("", "/"), ("?", "/?"), ("?a=b", "/?a=b"), ("//a%20b//?", "//a%20b//?"), ("/?&", "/?&")],
-)
+TARGETS = {"": "/", "?": "/?", "?a=b": "/?a=b", "//a%20b//?": "//a%20b//?", "/?&": "/?&"}
+
+
+@pytest.mark.parametrize(("suffix", "target"), TARGETS.items())
 def test_the_callback_is_asked_for_to_the_letter(lab: Lab, suffix: str, target: str) -> None:
     assert client(lab).send(post(lab.url(suffix))).is_success
     assert [arrival.target for arrival in lab.arrivals] == [target]
 
 
-def failing(error: Exception) -> Callable[..., socket.socket]:
+def failing(error: Exception) -> Mock:
     """A stand-in that raises an error."""
-
-    def fail(*_: object) -> socket.socket:
-        raise error
-
-    return fail
+    return Mock(side_effect=error)
 
 
-@pytest.mark.parametrize(
-    ("owner", "name", "fault"),
-    [(socket, "socket", OSError(24, "")), (threading.Thread, "start", RuntimeError())],
-)
+LACKS = [(socket, "socket", OSError(24, "")), (threading.Thread, "start", RuntimeError())]
+
+
+@pytest.mark.parametrize(("owner", "name", "fault"), LACKS)
 def test_running_out_of_descriptors_or_threads_is_our_own_fault(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, fault: Exception
 ) -> None:
@@ -295,61 +268,44 @@ def test_a_machine_without_a_network_blames_nobody() -> None:
 
 @pytest.mark.parametrize("own_host", ["", "reviews.example", "well.example", "unknown.example"])
 def test_a_name_server_that_fails_for_the_own_host_is_our_fault(lab: Lab, own_host: str) -> None:
-    def resolve(host: str) -> list[str]:
-        if host == "well.example":
-            return here(host)
-        if host == "unknown.example":
-            return no_such_name(host)
-        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
-
-    subject = client(lab, resolve, own_host=own_host, is_online=lambda: True)
+    broken = failing(socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"))
+    resolvers = {"well.example": here, "unknown.example": no_such_name}
+    subject = client(lab, lambda host: resolvers.get(host, broken)(host), own_host=own_host)
     assert subject.send(post(lab.url("/"))).own_fault == (own_host == "reviews.example")
 
 
 def test_a_refusal_at_one_of_two_addresses_is_an_answer(lab: Lab) -> None:
     faults = {"127.0.0.1": ConnectionRefusedError(), "127.0.0.2": OSError(errno.ENETUNREACH, "")}
 
-    def connect(address: tuple[str, int], seconds: float) -> socket.socket:
-        shares.append(round(seconds))
-        raise faults[address[0]]
-
-    shares = list[int]()
+    connect = Mock(side_effect=faults.values())
     subject = client(lab, lambda _: list(faults), connect=connect, is_online=lambda: False)
     response = subject.send(post(lab.url("/"), timeout_seconds=60.0))
     assert response == CallbackResponse(None, "connection refused", is_refused=True)
+    assert [each.args[0][0] for each in connect.mock_calls] == [*faults]
+    shares = [round(each.args[1]) for each in connect.mock_calls]
     assert shares == [30, 60], "an address gets its share of the time that is left"
 
 
 def test_each_address_is_checked_before_it_is_connected_to(lab: Lab) -> None:
-    class Refused(Exception):
-        pass
-
-    def check(network: str) -> None:
-        checked.append(network)
-        if network == "127.0.0.1":
-            raise Refused
-
-    checked: list[str] = []
-    with pytest.raises(Refused):
+    check = Mock(side_effect=[None, ZeroDivisionError])
+    with pytest.raises(ZeroDivisionError):
         client(lab, lambda _: ["127.0.0.2", "127.0.0.1"]).send(post(lab.url("/cb")), check)
-    assert (checked, lab.arrivals) == (["127.0.0.2", "127.0.0.1"], [])
+    assert check.mock_calls == [call("127.0.0.2"), call("127.0.0.1")]
+    assert lab.arrivals == []
 
 
 V4, V6 = [f"192.0.2.{n}" for n in range(1, 1001)], [f"2001:db8::{n:x}" for n in range(1, 1001)]
 
 
-@pytest.mark.parametrize(
-    ("addresses", "tried"),
-    [
-        (V4, V4[:4]),
-        (V6, V6[:4]),
-        ([*V6, *V4], [*V6[:2], *V4[:2]]),
-        ([V4[0], *V6], [V4[0], *V6[:2]]),
-        ([V4[0], V6[0], V4[1], V4[2]], [V4[0], V6[0], V4[1]]),
-        ([V4[0]] * 9 + [V4[1]], V4[:2]),
-        ([], []),
-    ],
-)
+@pytest.mark.parametrize(("addresses", "tried"), [
+    (V4, V4[:4]),
+    (V6, V6[:4]),
+    ([*V6, *V4], [*V6[:2], *V4[:2]]),
+    ([V4[0], *V6], [V4[0], *V6[:2]]),
+    ([V4[0], V6[0], V4[1], V4[2]], [V4[0], V6[0], V4[1]]),
+    ([V4[0]] * 9 + [V4[1]], V4[:2]),
+    ([], []),
+])  # fmt: skip
 def test_an_exchange_tries_four_addresses_two_of_each_family(addresses: list[str], tried: list[str]) -> None:
     assert callbacks.addresses_to_try(addresses) == tried
 
@@ -379,10 +335,9 @@ def test_nothing_is_sent_without_https(lab: Lab) -> None:
     assert client(lab).send(post("http://s.example/")) == CallbackResponse(None, "not an https URL")
 
 
-def test_a_certificate_must_match_the_name_and_a_known_authority(
-    lab: Lab, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    with open_lab(tmp_path_factory.mktemp("unknown")) as unknown:
+def test_a_certificate_must_match_the_name_and_a_known_authority(lab: Lab, tmp_path: Path) -> None:
+    (tmp_path / "unknown").mkdir()
+    with open_lab(tmp_path / "unknown") as unknown:
         for url in (lab.url("/", "s.other.example"), unknown.url("/")):
             response = client(lab).send(post(url))
             assert response == CallbackResponse(None, "certificate not valid for this host")
@@ -411,22 +366,13 @@ def test_no_spelling_of_an_inner_address_is_resolved(lab: Lab, host: str) -> Non
 
 
 def test_every_exchange_resolves_the_name_once_and_checks_it_anew(lab: Lab) -> None:
-    resolved: list[str] = []
-    connected: list[tuple[str, int]] = []
-
-    def rebind(host: str) -> list[str]:
-        resolved.append(host)
-        return ["127.0.0.1" if len(resolved) > 1 else "8.8.8.8"]
-
-    def connect(address: tuple[str, int], _: float) -> socket.socket:
-        connected.append(address)  # a public one: a test must not go there
-        raise ConnectionRefusedError
-
+    rebind = Mock(side_effect=[["8.8.8.8"], ["127.0.0.1"]])
+    connect = failing(ConnectionRefusedError())  # a test must not go to a public address
     subject = client(lab, rebind, allow_private=False, connect=connect)
     outcomes = [subject.send(post("https://s.lab.example:8443/cb")).outcome for _ in range(2)]
     assert outcomes == ["connection refused", "127.0.0.1 is not a public address"]
-    assert resolved == ["s.lab.example"] * 2
-    assert connected == [("8.8.8.8", 8443)]
+    assert rebind.mock_calls == [call("s.lab.example")] * 2
+    assert [each.args[0] for each in connect.mock_calls] == [("8.8.8.8", 8443)]
 
 
 def test_there_is_no_proxy_no_redirect_and_no_cookie(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

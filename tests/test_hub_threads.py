@@ -1,0 +1,252 @@
+"""The hub with its threads and real HTTPS callbacks, among them crowds of strangers and slow ones.
+
+Life - Stops - Newcomers - Slow callbacks - Outage - Cost
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hub_lab import Lab, agree, agree_late, apart, ask, hang, open_lab, running, settled, signed, topics
+
+from reviewslib.websub.store import Transaction, list_subscriptions
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with open_lab(tmp_path, address="") as made:
+        yield made
+
+
+# ---- Life --------------------------------------------------------------------------------------------------
+
+
+def test_life_of_a_subscription(lab: Lab, tmp_path: Path) -> None:
+    callback = lab.url("/cb?key=a%20b&bare")
+    with running(lab, tmp_path) as subject:
+        ask(subject, callback, secret="hush", lease_seconds="7200")
+        lab.wait(settled(subject, active=1, pending=0))
+        (verification,) = lab.arrivals
+        asked = "/cb?key=a%20b&bare&hub.mode=subscribe&hub.topic=https%3A%2F%2Freviews.example%2Ffeed.xml&"
+        assert verification.target.startswith(asked + "hub.challenge=")
+        assert verification.target.endswith("&hub.lease_seconds=7200")
+
+        subject.publish(topics("zwei 🙂"))
+        lab.wait(settled(subject, behind=0))
+        (notification,) = lab.posts()
+        assert (notification.target, notification.body) == ("/cb?key=a%20b&bare", "zwei 🙂".encode())
+        own = "https://reviews.example"
+        wanted = {
+            "Host": f"s.lab.example:{lab.port}",
+            "Content-Type": "application/atom+xml",
+            "Content-Length": str(len(notification.body)),
+            "Link": f'<{own}/api/websub/hub>; rel="hub", <{own}/feed.xml>; rel="self"',
+            "X-Hub-Signature": signed("hush", "zwei 🙂"),
+            "User-Agent": "lab/1.0",
+            "Connection": "close",
+        }
+        assert wanted.items() <= notification.headers.items()
+        assert not {"Cookie", "Authorization", "Transfer-Encoding"} & notification.headers.keys()
+
+        ask(subject, callback, mode="unsubscribe")
+        lab.wait(settled(subject, active=0, pending=0))
+        subject.publish(topics("three"))
+        ask(subject, lab.url("/other"))
+        lab.wait(settled(subject, active=1, pending=0))
+        assert [asked["hub.mode"] for asked in lab.gets()] == ["subscribe", "unsubscribe", "subscribe"]
+        # Specification 4.9: of an unsubscription, too.
+        assert [asked["hub.lease_seconds"] for asked in lab.gets()] == ["7200", "864000", "864000"]
+        assert len(lab.posts()) == 1
+
+
+# ---- Stops ----
+
+
+def hub_threads() -> set[str]:
+    """The hub's threads, which all end with the process."""
+    return {one.name for one in threading.enumerate() if one.name.startswith("hub-") and one.daemon}
+
+
+def test_stop_lets_the_running_delivery_finish_and_leaves_nothing(lab: Lab, tmp_path: Path) -> None:
+    lab.on("POST", "/cb", agree_late)
+    with running(lab, tmp_path) as subject:
+        ask(subject, lab.url("/cb"))
+        lab.wait(settled(subject, active=1))
+        subject.publish(topics("two"))
+        lab.wait(lab.posts)
+        stopping = threading.Thread(target=subject.stop, args=(30,))
+        stopping.start()
+        lab.wait(lambda: len(hub_threads()) == 1)
+        lab.released.set()
+        stopping.join()
+    lab.wait(lambda: not hub_threads())
+    with running(lab, tmp_path, "two") as subject:
+        ask(subject, lab.url("/other"))
+        lab.wait(settled(subject, active=2, pending=0, behind=0))
+    assert len(lab.posts()) == 1
+
+
+def test_stop_does_not_wait_longer_than_it_is_told(lab: Lab, tmp_path: Path) -> None:
+    lab.on("GET", "/cb", hang, agree_late)
+    with running(lab, tmp_path, timeout=60.0) as subject:
+        ask(subject, lab.url("/cb"))
+        lab.wait(lab.gets)
+        subject.stop(0)
+        assert not lab.released.is_set()  # the callback hangs still
+        lab.released.set()
+    with running(lab, tmp_path) as subject:
+        lab.wait(settled(subject, active=1, pending=0))
+
+
+def test_the_scheduler_survives_a_bug(lab: Lab, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with running(lab, tmp_path) as subject:
+        subject.publish({"/feed.xml": None})  # type: ignore[dict-item]
+        lab.wait(lambda: "the hub's scheduler met an unexpected error and goes on" in caplog.messages)
+        subject.publish(topics())
+        ask(subject, lab.url("/cb"))
+        lab.wait(settled(subject, active=1))
+
+
+# ---- Newcomers ----
+
+
+@contextmanager
+def black_hole() -> Iterator[int]:
+    """A port at every address of this machine where connections are neither accepted nor refused."""
+    with ExitStack() as stack:
+        server = stack.enter_context(socket.create_server(("", 0), backlog=0))
+        port = server.getsockname()[1]
+        for _ in range(8):
+            one = stack.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(("127.0.0.1", port))
+        yield port
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("domains", [20, 25])
+def test_a_thousand_black_holes_leave_room_for_newcomers(lab: Lab, tmp_path: Path, domains: int) -> None:
+    with black_hole() as port, running(lab, tmp_path, timeout=1.0) as subject:
+        holes = (f"h{number}.black{number % domains}.example:{port}" for number in range(1000))
+        ask(subject, *(f"https://{hole}/" for hole in holes))
+        ask(subject, *(lab.url("/honest", f"h.d{number}.example") for number in range(10)))
+        lab.wait(settled(subject, active=10))
+        assert subject.counts()["pending"] > 900
+
+
+def test_many_names_of_one_address_delay_nobody_else(lab: Lab, tmp_path: Path) -> None:
+    def resolve(host: str) -> list[str]:
+        return apart(host) if host.startswith("honest") else ["127.0.0.66"]
+
+    lab.on("GET", "/hang", hang)
+    with running(lab, tmp_path, resolve=resolve, timeout=60.0) as subject:
+        ask(subject, lab.url("/cb", "at-the-address.d1.example"))
+        lab.wait(settled(subject, active=1))
+        ask(subject, *(lab.url("/hang", f"h.d{number}.example") for number in range(40)))
+        lab.wait(lambda: [arrival.path for arrival in lab.arrivals].count("/hang") == 3)
+        ask(subject, lab.url("/", "honest.d10.example"))
+        subject.publish(topics("two"))
+        ask(subject, lab.url("/cb", "at-the-address.d1.example"), secret="renewed")
+        lab.wait(settled(subject, active=2, behind=0, pending=40))
+        assert [arrival.path for arrival in lab.arrivals].count("/hang") == 3
+        lab.released.set()
+
+
+# ---- Slow callbacks ----
+
+
+def subscribe_all(lab: Lab, subject: Any, urls: list[str]) -> None:
+    """Fewer at a time than the requests of a domain that wait."""
+    for start in range(0, len(urls), 40):
+        ask(subject, *urls[start : start + 40])
+        lab.wait(settled(subject, active=min(len(urls), start + 40)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("domains", [1, 20])
+@pytest.mark.parametrize("addresses", [1, 200])
+def test_slow_callbacks_delay_a_quick_one_by_one_exchange(
+    lab: Lab, tmp_path: Path, domains: int, addresses: int
+) -> None:
+    def resolve(host: str) -> list[str]:
+        number = int(host.split(".")[0][1:])
+        return [f"127.0.1.{number % addresses + 1}" if number < 200 else f"127.0.2.{number - 199}"]
+
+    def late(exchange: Any) -> None:
+        exchange.server.released.wait(1.0)
+        agree(exchange)
+
+    urls = [lab.url("/slow", f"h{number}.d{number % domains}.example") for number in range(100)]
+    quick, renews, fails = (lab.url(f"/{n}", f"h{n}.d{n % 50}.example") for n in (231, 232, 233))
+    with running(lab, tmp_path, resolve=resolve, retry_delays=(1.0, 1.0)) as subject:
+        subscribe_all(lab, subject, [*urls, quick, renews, fails])
+        lab.on("POST", "/slow", late)
+        lab.on("GET", "/slow", late)
+        lab.on("POST", "/233", lambda exchange: exchange.answer(500), agree)
+        began = time.monotonic()
+        ask(subject, *urls, renews, secret="renewed")
+        subject.publish(topics("two"))
+        lab.wait(lambda: lab.posts("/231"))
+        lab.wait(
+            lambda: [arrival.path for arrival in lab.arrivals].count("/232") == 3
+        )  # asked twice, served once
+        lab.wait(lambda: len(lab.posts("/233")) == 2)  # with the retry, after a second at least
+        behind = len(urls) - len(lab.posts("/slow"))
+        assert behind > 20, f"the slow ones have waited for {time.monotonic() - began:.1f} s"
+        lab.released.set()
+
+
+# ---- Outage ----
+
+
+def test_three_subscribers_in_different_networks_prove_an_outage(lab: Lab, tmp_path: Path) -> None:
+    with running(lab, tmp_path) as subject:
+        ask(subject, *(lab.url("/cb", f"h.d{number}.example") for number in range(3)))
+        lab.wait(settled(subject, active=3))
+
+    meet = threading.Barrier(3)
+
+    def resolve(host: str) -> list[str]:
+        meet.wait(20)
+        raise socket.gaierror(socket.EAI_AGAIN, "")
+
+    def outcomes() -> set[tuple[str, int]]:
+        return {(row.outcome, row.failures) for row in list_subscriptions(tmp_path) if row.mode == "active"}
+
+    with running(lab, tmp_path, "two", resolve=resolve):
+        lab.wait(lambda: outcomes() == {("name not resolved", 0)})
+
+
+# ---- Cost ----
+
+
+@pytest.mark.slow
+def test_an_idle_hub_reads_its_store_once_a_second(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moments = {"counts": list[float](), "due": list[float]()}
+    counted, looked = moments.values()
+    for name, method in (("counts", Transaction.counts), ("due", Transaction.due)):
+
+        def noted(*arguments: Any, name: str = name, method: Any = method) -> Any:
+            moments[name].append(time.monotonic())
+            return method(*arguments)
+
+        monkeypatch.setattr(Transaction, name, noted)
+    with running(lab, tmp_path) as subject:
+        ask(subject, *(lab.url("/", f"h{number}.d{number}.example") for number in range(40)))
+        lab.wait(lambda: len(list_subscriptions(tmp_path)) == len(lab.arrivals) == 40)
+        before = len(counted)
+        lab.wait(lambda: len(counted) == before + 1)
+        looked.clear()
+        lab.wait(lambda: len(counted) == before + 3)
+        assert len(looked) <= 3
+    assert all(later - earlier > 0.9 for earlier, later in pairwise(counted))
