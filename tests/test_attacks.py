@@ -14,6 +14,7 @@ from pathlib import Path
 import attack_lab
 import pytest
 from proxy_lab import Instance, Proxy, running_proxy
+from servers import wait_for
 from small_files import review
 from tools import needs
 
@@ -119,7 +120,7 @@ def test_the_cache_holds_a_document_once_for_each_coding(nginx: Proxy) -> None:
 def test_new_query_strings_on_a_document_write_it_once(nginx: Proxy) -> None:
     with attack_lab.requests(nginx, "/reviews.json?#", clients=4, pause_seconds=0) as statuses:
         assert statuses_of_others(nginx) == {200}
-    assert statuses[200] > 10
+        wait_for("ten answers", lambda: statuses[200] > 10)
     assert sum(size > LARGEST_BYTES for size in cached_bytes(nginx)) == 1
 
 
