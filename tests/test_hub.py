@@ -430,6 +430,22 @@ def begun(schedule: hub.Schedule, lane: str) -> list[str]:
     return [one.key for one in iter(lambda: schedule.take(lane), None)]
 
 
+LANES = {"renewal": (1, 16), "delivery": (1, 16), "retry": (1, 16), "newcomer": (1, 6), "notice": (1, 2)}
+
+
+@pytest.mark.parametrize(("lane", "sizes"), LANES.items())
+def test_a_lane_of_strangers_or_notices_is_small(lane: str, sizes: tuple[int, int]) -> None:
+    assert (hub.lane_workers(lane, 1), hub.lane_workers(lane, 16)) == sizes
+
+
+@pytest.mark.parametrize(("now", "count"), [(59.9, 50), (60, 0)])
+def test_a_rate_counts_the_last_fifty_events_of_a_minute(now: float, count: int) -> None:
+    rate = hub.Rate()
+    for _ in range(51):
+        rate.add("key", 0)
+    assert rate.count("key", now) == count
+
+
 OF_A_DOMAIN = [row("delivery", "slow", number) for number in range(20)]
 OF_A_NETWORK = [row("delivery", f"d{number}", number, "192.0.2.1") for number in range(20)]
 
