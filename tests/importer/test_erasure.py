@@ -94,7 +94,7 @@ def test_what_a_line_keeps_away_gets_the_digests_of_its_other_ids(shop: Shop) ->
 
 def test_lines_that_are_gone_are_told_once(shop: Shop) -> None:
     start(shop)
-    shop.take("--forget", takeout_id(1))
+    assert "has lost" not in shop.told("--forget", takeout_id(1))
     (shop.data / "suppressed.txt").write_text("# all gone\n")
     again = shop.takeout(9, (1, 2, 3, 4))
     assert re.search("suppressed.txt has lost [56] lines since the last import", shop.told(again))

@@ -103,6 +103,12 @@ def test_googles_own_exports_replace_rows_of_google_in_tables(shop: Shop) -> Non
     assert len(shop.reviews) == 19
 
 
+def test_rows_of_google_are_left_out_beside_its_own_first_export(shop: Shop) -> None:
+    table = shop.csv(["Eve", "1", "2026-10-01", "From a table"])
+    shop.take(shop.takeout(9, [1]), table, "--source", "google")
+    assert set(shop.reviews) == {takeout_id(1)}
+
+
 def test_rows_of_google_stay_left_out_after_a_lost_state(shop: Shop) -> None:
     shop.take(shop.takeout(9, [1]))
     (shop.data / STATE_FILE).unlink()
@@ -204,7 +210,7 @@ def test_parts_may_come_in_any_order_and_a_review_that_returns_has_its_id(shop: 
     first = shop.zip(stamped(16, 1), dict(pages[:2]))
     rest = shop.zip(stamped(16, 2), dict(pages[2:]))
     told = shop.told(first)
-    assert "20 of 40 reviews stay, although the export of 2025-01-17 does not have them" in told
+    assert "20 of 40 reviews stay, although the export of 2025-01-17 does not have them (Bó's Bakarí)" in told
     assert "; and 17 more\n" in told and "--allow-removals" in told
     shop.take(rest)
     assert shop.numbers() == {*range(41)} and "held" not in shop.state
