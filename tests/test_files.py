@@ -15,16 +15,7 @@ from typing import BinaryIO, cast
 import pytest
 
 from reviewslib import files
-from reviewslib.files import (
-    ChangesWhileRead,
-    in_archive,
-    in_folder,
-    is_archive,
-    locked,
-    opened,
-    rename,
-    write,
-)
+from reviewslib.files import ChangesWhileRead, in_archive, in_folder, locked, opened, write
 
 MOST_BYTES = 64 * 2**20
 TOO_LARGE = "it is larger than 64 MiB"
@@ -238,7 +229,7 @@ def test_an_archive_is_recognised_by_its_first_bytes(tmp_path: Path, content: by
     path = tmp_path / "a"
     path.write_bytes(content)
     with opened(path) as file:
-        assert is_archive(file) is expected
+        assert files.is_archive(file) is expected
 
 
 def test_a_new_file_has_the_mode_of_the_umask(tmp_path: Path) -> None:
@@ -301,7 +292,7 @@ def test_a_renamed_file_replaces_its_target(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "file")
     for name, content in (("file", b"old"), ("draft", b"new")):
         (tmp_path / name).write_bytes(content)
-    rename(tmp_path / "draft", tmp_path / "link")
+    files.rename(tmp_path / "draft", tmp_path / "link")
     assert ((tmp_path / "file").read_bytes(), os.listdir(tmp_path).count("draft")) == (b"new", 0)
 
 
