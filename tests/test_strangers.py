@@ -133,9 +133,7 @@ PATHS = ["/", links.SINCE_PATH, links.REVIEW_PATH, f"{links.REVIEW_LIST_PATH}?",
 PARAMETERS = ["query", "rating", "min_rating", "since", "mentions_technician", "mentions_service"]
 PARAMETERS += ["source", "offset", "page"]
 PATHS += [f"{path}?{name}=" for path in (links.SEARCH_PATH, links.REVIEW_LIST_PATH) for name in PARAMETERS]
-PATHS += [
-    f"{links.EMBED_PATH}?{name}=" for name in ("limit", "theme", "mentions_service", "mentions_technician")
-]
+PATHS += [f"{links.EMBED_PATH}?{name}=" for name in ("limit", "theme", *PARAMETERS[4:6])]
 HEADERS = ["Host", "Accept", "Accept-Encoding", "If-None-Match", "If-Modified-Since", "User-Agent"]
 HEADERS_OF_MCP = ["Origin", "Accept", "Content-Type", "Content-Encoding", "MCP-Protocol-Version"]
 HEADERS_OF_MCP += ["Mcp-Session-Id", "Mcp-Method", "Mcp-Name"]
