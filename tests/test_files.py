@@ -28,7 +28,7 @@ def refused(reason: str, path: object, kind: type[OSError] = OSError) -> Iterato
     """Holds that what is done inside fails for this reason, in an error that names this file."""
     with pytest.raises(kind) as caught:
         yield
-    assert (caught.value.strerror, caught.value.filename) == (reason, str(path))
+    assert (caught.value.errno, caught.value.strerror, caught.value.filename) == (None, reason, str(path))
 
 
 def test_only_a_regular_file_is_opened(tmp_path: Path) -> None:
