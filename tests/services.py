@@ -125,13 +125,13 @@ def started(command: list[str], base_url: str = "", **variables: str) -> Iterato
 
 
 def listening_port(process: "subprocess.Popen[str]") -> int:
-    """The port that the daemon's log names; fails with the log when it ends before."""
+    """The port that the daemon's log names, 0 for a Unix socket; fails with the log when it ends before."""
     assert process.stderr
     lines = []
     for line in process.stderr:
         lines.append(line)
-        if match := re.search(r"listens on http://127\.0\.0\.1:([0-9]+)", line):
-            return int(match[1])
+        if match := re.search(r"listens on (?:http://127\.0\.0\.1:([0-9]+)|/)", line):
+            return int(match[1] or 0)
     raise AssertionError("the daemon did not start:\n" + "".join(lines))
 
 

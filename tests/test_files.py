@@ -6,7 +6,8 @@ import os
 import re
 import stat
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from threading import Thread
 from typing import BinaryIO, cast
@@ -14,30 +15,31 @@ from typing import BinaryIO, cast
 import pytest
 
 from reviewslib import files
-from reviewslib.files import (
-    ChangesWhileRead,
-    in_archive,
-    in_folder,
-    is_archive,
-    locked,
-    opened,
-    rename,
-    write,
-)
+from reviewslib.files import ChangesWhileRead, in_archive, in_folder, locked, opened, write
+
+MOST_BYTES = 64 * 2**20
+TOO_LARGE = "it is larger than 64 MiB"
+IRREGULAR = "it is not a regular file"
+WANTED = re.compile(r"(.*/)?a\.json")
+
+
+@contextmanager
+def refused(reason: str, path: object, kind: type[OSError] = OSError) -> Iterator[None]:
+    """Holds that what is done inside fails for this reason, in an error that names this file."""
+    with pytest.raises(kind) as caught:
+        yield
+    assert (caught.value.errno, caught.value.strerror, caught.value.filename) == (None, reason, str(path))
 
 
 def test_only_a_regular_file_is_opened(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(__file__)
     os.mkfifo(tmp_path / "fifo")
-    irregular = None, "it is not a regular file"
-    for name in ("link", "fifo", "absent", "."):
-        with pytest.raises(OSError) as caught, opened(tmp_path / name):
+    for name in ("link", "fifo", "."):
+        with refused(IRREGULAR, tmp_path / name), opened(tmp_path / name):
             pass
-        told = (errno.ENOENT, "No such file or directory") if name == "absent" else irregular
-        assert (caught.value.errno, caught.value.strerror, caught.value.filename) == (
-            *told,
-            str(tmp_path / name),
-        )
+    with pytest.raises(FileNotFoundError) as caught, opened(tmp_path / "absent"):
+        pass
+    assert caught.value.filename == str(tmp_path / "absent")
 
 
 class Restless(type(Path())):  # type: ignore[misc]
@@ -79,10 +81,6 @@ def test_a_file_is_opened_in_the_open_folder_even_if_its_path_moves(tmp_path: Pa
     assert next(members).data == b"here"
 
 
-MOST_BYTES = 64 * 2**20
-TOO_LARGE = "it is larger than 64 MiB"
-
-
 def test_a_file_of_at_most_64_mib_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.touch()
@@ -90,9 +88,8 @@ def test_a_file_of_at_most_64_mib_is_read(tmp_path: Path) -> None:
         os.truncate(path, MOST_BYTES)
         assert len(files.read_whole(file, path)) == len(files.read_whole(file, path)) == MOST_BYTES
         os.truncate(path, MOST_BYTES + 1)
-        with pytest.raises(OSError) as caught:
+        with refused(TOO_LARGE, path):
             files.read_whole(file, path)
-    assert (caught.value.strerror, caught.value.filename) == (TOO_LARGE, str(path))
 
 
 class GrowingFile(io.FileIO):
@@ -107,9 +104,8 @@ class GrowingFile(io.FileIO):
 def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.touch()
-    with GrowingFile(path) as file, pytest.raises(ChangesWhileRead) as caught:
+    with GrowingFile(path) as file, refused("it changes while it is read", path, ChangesWhileRead):
         files.read_whole(cast(BinaryIO, file), path)
-    assert (caught.value.strerror, caught.value.filename) == ("it changes while it is read", str(path))
 
 
 def test_a_file_that_changes_while_it_is_read_is_read_again(tmp_path: Path) -> None:
@@ -160,16 +156,12 @@ def test_the_last_change_is_that_of_the_file_or_of_a_symlink_to_it(tmp_path: Pat
     assert (files.read_unchanging(path)[1], files.read_unchanging(link / "a")[1]) == (4e9, 5e9)
 
 
-WANTED = re.compile(r"(.*/)?a\.json")
-
-
 def test_a_folder_is_read_in_order_and_its_symlinks_are_noted(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     paths = ["a.json", *(f"{name}/a.json" for name in "bdfhjlnprtvxz")]
     for name in (*paths[::2], *paths[-1:0:-2], "b/other.json"):
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(name)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name)
     (folder / "b" / "link").symlink_to(tmp_path)
     (folder / "c").mkdir()
     (folder / "c" / "a.json").symlink_to("../a.json")
@@ -178,18 +170,17 @@ def test_a_folder_is_read_in_order_and_its_symlinks_are_noted(tmp_path: Path) ->
     assert [str(member.path) for member in members if member.data is None] == ["b/other.json"]
     matching = [member for member in members if member.data is not None]
     assert [str(member.path) for member in matching] == paths
-    assert all(member.changed == Path(member.file).stat().st_mtime for member in matching)
-    assert all((member.data or b"").decode() == str(member.path) for member in matching)
-    assert [member.file for member in matching] == [str(folder / member.path) for member in matching]
+    for path, file, changed, data in matching:
+        assert (data, file) == (str(path).encode(), str(folder / path))
+        assert changed == (folder / path).stat().st_mtime
     assert symlinks == [folder / "b" / "link", folder / "c" / "a.json"]
 
 
 def test_a_large_file_of_a_folder_is_refused_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "a.json").touch()
     os.truncate(tmp_path / "a.json", MOST_BYTES + 1)
-    with pytest.raises(OSError, match=TOO_LARGE) as caught:
+    with refused(TOO_LARGE, tmp_path / "a.json"):
         list(in_folder(tmp_path, WANTED, []))
-    assert caught.value.filename == str(tmp_path / "a.json")
 
 
 def write_archive(path: Path, **members: bytes) -> Path:
@@ -215,9 +206,8 @@ def test_a_member_of_an_archive_has_at_most_64_mib(tmp_path: Path) -> None:
     with opened(path) as file:
         members = in_archive(file, path, WANTED)
         assert len(next(members).data or b"") == MOST_BYTES
-        with pytest.raises(OSError, match=TOO_LARGE) as caught:
+        with refused(TOO_LARGE, f"{path}:d/a.json"):
             next(members)
-    assert caught.value.filename == f"{path}:d/a.json"
 
 
 @pytest.mark.parametrize(
@@ -227,10 +217,9 @@ def test_a_member_of_an_archive_has_at_most_64_mib(tmp_path: Path) -> None:
 def test_a_damaged_archive_is_reported(tmp_path: Path, start: int, end: int | None, reason: str) -> None:
     path = write_archive(tmp_path / "a.zip", b=b"12345")
     path.write_bytes(bytes(start) + path.read_bytes()[start:end])
-    with opened(path) as file, pytest.raises(OSError) as caught:
+    told = f"a damaged or encrypted archive ({reason}); download it again"
+    with opened(path) as file, refused(told, path):
         list(in_archive(file, path, WANTED))
-    assert caught.value.strerror == f"a damaged or encrypted archive ({reason}); download it again"
-    assert caught.value.filename == str(path)
 
 
 @pytest.mark.parametrize(
@@ -240,7 +229,7 @@ def test_an_archive_is_recognised_by_its_first_bytes(tmp_path: Path, content: by
     path = tmp_path / "a"
     path.write_bytes(content)
     with opened(path) as file:
-        assert is_archive(file) is expected
+        assert files.is_archive(file) is expected
 
 
 def test_a_new_file_has_the_mode_of_the_umask(tmp_path: Path) -> None:
@@ -303,7 +292,7 @@ def test_a_renamed_file_replaces_its_target(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "file")
     for name, content in (("file", b"old"), ("draft", b"new")):
         (tmp_path / name).write_bytes(content)
-    rename(tmp_path / "draft", tmp_path / "link")
+    files.rename(tmp_path / "draft", tmp_path / "link")
     assert ((tmp_path / "file").read_bytes(), os.listdir(tmp_path).count("draft")) == (b"new", 0)
 
 
@@ -311,9 +300,8 @@ def test_a_directory_has_one_writer_at_a_time(tmp_path: Path) -> None:
     new = tmp_path / "a" / "new"
     for path in (tmp_path, new):
         others = locked(path, is_dry=True)
-        with locked(path, is_dry=False), pytest.raises(OSError) as caught, others:
+        with locked(path, is_dry=False), refused("another import is under way", path), others:
             pass
-        assert (caught.value.strerror, caught.value.filename) == ("another import is under way", str(path))
         assert path.exists() is (path == tmp_path)  # a new directory that stays empty is removed
     with locked(new, is_dry=True):
         assert not new.exists()

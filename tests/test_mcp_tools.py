@@ -21,7 +21,6 @@ from mcp_sample import (
     BUSINESS,
     CALLS,
     CONTRACT,
-    DATASET,
     DECLARED,
     INSIGHTS,
     REVIEWS,
@@ -33,20 +32,17 @@ from small_files import a_file, mutations, review
 
 from reviewslib.dataset.contract import BadData
 from reviewslib.dataset.text import name_words
-from reviewslib.mcp_tools import TOOLS, Toolbox, toolbox_of
+from reviewslib.mcp_tools import TOOLS, Toolbox
 
 N8N_EXTRAS = ("action", "chatInput", "sessionId", "tool", "toolCallId")
-every_tool = pytest.mark.parametrize("tool", list(TOOLS), indirect=True)
-
-
-@pytest.fixture
-def tool(request: pytest.FixtureRequest) -> Object:
-    """The declaration of the tool with the name in `every_tool`."""
-    return declared(request.param)
-
-
-def declared(name: str) -> Object:
-    return {tool["name"]: tool for tool in toolbox_of(CONTRACT, DATASET).declarations}[name]
+NAMING = {
+    "get_review": "id",
+    "get_aspect_sentiment": "aspect",
+    "get_technician": "name",
+    "get_service": "service",
+}
+DECLARATIONS = {tool["name"]: tool for tool in DECLARED}
+every_tool = pytest.mark.parametrize("tool", DECLARED, ids=list(DECLARATIONS))
 
 
 # ---- Asking ----
@@ -126,53 +122,41 @@ def test_search_takes_the_parameters_of_the_contract_in_their_order() -> None:
     operation = CONTRACT.document["paths"]["/api/reviews/search"]["get"]
     references = [parameter["$ref"].rpartition("/")[2] for parameter in operation["parameters"]]
     parameters = [CONTRACT.document["components"]["parameters"][name] for name in references]
+    hidden = ("examples", "pattern")
     expected = {
-        parameter["name"]: {k: v for k, v in parameter["schema"].items() if k not in ("examples", "pattern")}
-        | {"description": parameter["description"]}
-        for parameter in parameters
-        if parameter["in"] == "query"
+        each["name"]: {key: value for key, value in each["schema"].items() if key not in hidden}
+        | {"description": each["description"]}
+        for each in parameters
+        if each["in"] == "query"
     }
-    schema = declared("search_reviews")["inputSchema"]
+    schema = DECLARATIONS["search_reviews"]["inputSchema"]
     assert schema["properties"] == expected
     assert list(schema["properties"]) == list(expected)
     assert "required" not in schema
 
 
 def test_the_output_schema_of_the_trend_lists_its_values() -> None:
-    trend = declared("get_sentiment_trend")["outputSchema"]["properties"]["trend"]
+    trend = DECLARATIONS["get_sentiment_trend"]["outputSchema"]["properties"]["trend"]
     assert trend == {"type": ["string", "null"], "enum": ["improving", "stable", "declining", None]}
 
 
 # ---- Arguments ----
 
-NAMING = {
-    "get_review": "id",
-    "get_aspect_sentiment": "aspect",
-    "get_technician": "name",
-    "get_service": "service",
-}
-
 
 @pytest.mark.parametrize(
     ("tool", "arguments", "fault"),
     [
-        (
-            "search_reviews",
-            {"rating": 7, "min_ratin": 4, "query": 5},
-            "rating: 7 is above the maximum of 5\nmin_ratin: unknown parameter; did you mean min_rating?\n"
-            "query: expected text",
-        ),
+        ("search_reviews", {"rating": 7, "min_ratin": 4, "query": 5},
+         "rating: 7 is above the maximum of 5\nmin_ratin: unknown parameter; did you mean min_rating?\n"
+         "query: expected text"),
         ("get_recent_reviews", {"limit": 0}, "limit: 0 is below the minimum of 1"),
         ("get_recent_reviews", {"limit": 51}, "limit: 51 is above the maximum of 50"),
         *[(tool, {}, f"{name}: is required") for tool, name in NAMING.items()],
-        (
-            "get_review",
-            {"id": "x"},
-            "id: no review has this id; search_reviews and get_recent_reviews return ids",
-        ),
+        ("get_review", {"id": "x"},
+         "id: no review has this id; search_reviews and get_recent_reviews return ids"),
         ("get_business", {"\ud800": 1}, "�: unknown parameter; none is accepted"),
     ],
-)
+)  # fmt: skip
 def test_the_fault_of_a_wrong_argument_says_what_would_be_right(
     tool: str, arguments: Object, fault: str
 ) -> None:
@@ -246,27 +230,20 @@ def test_a_search_finds_what_the_plain_definition_says(asked: Object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "sources", "called", "published", "listed"),
-    [
-        (None, [], "customer reviews", "", "none yet"),
-        (
-            "We ask.",
-            ["aol", "yelp", "yelp"],
-            "verified customer reviews",
-            ", published on Yelp and aol",
-            "yelp, aol",
-        ),
-    ],
-)
+    ("policy", "sources", "called", "listed"),
+    [(None, [], "customer reviews of B", "none yet"),
+     ("We ask.", ["aol", "yelp", "yelp"], "verified customer reviews of B, published on Yelp and aol",
+      "yelp, aol")],
+)  # fmt: skip
 def test_descriptions_say_verified_only_with_a_policy_and_name_sources(
-    policy: str | None, sources: list[str], called: str, published: str, listed: str
+    policy: str | None, sources: list[str], called: str, listed: str
 ) -> None:
     few = [review(str(number), source=source) for number, source in enumerate(sources)]
     toolbox = toolbox_with(a_file(*few, business={"name": "B", "review_policy": policy}))
     assert toolbox.title == "Reviews of B"
-    assert toolbox.instructions.startswith(f"The {called} of B{published}, and what they say together. Begin")
+    assert toolbox.instructions.startswith(f"The {called}, and what they say together. Begin")
     described = {tool["name"]: tool["description"] for tool in toolbox.declarations}["search_reviews"]
-    assert described.startswith(f"Find {called} of B by words, stars")
+    assert described.startswith(f"Find {called.partition(',')[0]} by words, stars")
     assert f"`source` ({listed})." in described
     assert structured("get_business", toolbox=toolbox)["business"]["review_policy"] == policy
 
@@ -312,11 +289,9 @@ def test_the_summary_lists_the_entries_of_the_other_tools() -> None:
 
 @pytest.mark.parametrize(
     ("tool", "argument", "kind", "entries"),
-    [
-        ("get_aspect_sentiment", "aspect", "aspects", INSIGHTS["aspects"]),
-        ("get_service", "service", "services", INSIGHTS["entities"]["services"]),
-    ],
-)
+    [("get_aspect_sentiment", "aspect", "aspects", INSIGHTS["aspects"]),
+     ("get_service", "service", "services", INSIGHTS["entities"]["services"])],
+)  # fmt: skip
 def test_an_id_and_a_label_in_any_case_name_an_aspect_or_a_service(
     tool: str, argument: str, kind: str, entries: list[Object]
 ) -> None:
@@ -337,10 +312,8 @@ def test_people_are_found_by_words_of_their_names_and_counted(name: str) -> None
     if fit:
         assert structured("get_technician", {"name": name}) == {"matched": len(fit), "technicians": fit}
     else:
-        known = "; ".join(person["label"] for person in people)
-        assert faults("get_technician", {"name": name}) == [
-            f"name: no person has this name or id. Known people: {known}"
-        ]
+        fault = f"name: no person has this name or id. Known people: {'; '.join(p['label'] for p in people)}"
+        assert faults("get_technician", {"name": name}) == [fault]
 
 
 @pytest.mark.parametrize("query", ["WAIT", "parking", "zzz", "", None])
@@ -352,18 +325,15 @@ def test_questions_are_found_by_text_in_them_and_in_their_answers(query: str | N
     assert structured("get_faq", {"query": query}) == {"matched": len(found), "faq": found} | hints
 
 
-@pytest.mark.parametrize(
-    ("tool", "name", "kind"),
-    [("get_technician", "name", "technicians"), ("get_service", "service", "services")],
-)
-def test_every_id_and_label_works_in_its_tool_and_in_the_search(tool: str, name: str, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["technicians", "services"])
+def test_every_id_and_label_works_in_its_tool_and_in_the_search(kind: str) -> None:
+    tool = f"get_{kind.removesuffix('s')}"
     for entry in INSIGHTS["entities"][kind]:
-        filters = {f"mentions_{name if kind == 'services' else 'technician'}": entry["id"]}
+        filters = {f"mentions_{kind.removesuffix('s')}": entry["id"]}
         assert structured("search_reviews", filters)["matched"] == entry["mention_count"] > 0
         for value in (entry["id"], entry["label"]):
-            assert entry in structured(tool, {name: value}).get(
-                "technicians", [structured(tool, {name: value})]
-            )
+            found = structured(tool, {NAMING[tool]: value})
+            assert entry in found.get("technicians", [found])
 
 
 # ---- Whatever loads ----
@@ -436,21 +406,21 @@ def test_every_answer_about_any_data_fits_the_declared_schema(files: Object) -> 
 
 # ---- A journey: questions of assistants to any business, and what an empty answer offers them ----
 
+WORDS = ("parking", "parking Saturday", "complaint", "Brot!", " price ", "Preis Wartezeit Parken", "don’t")
+SEARCHES: list[Object] = [
+    *[{"query": words} for words in WORDS],
+    *[{"mentions_technician": name} for name in ("Hannah", "Frau Yildiz", "Dr.")],
+    *[{"mentions_service": name} for name in ("massage", "Hochzeitstorte")],
+    *[{"source": name} for name in ("Google Maps", "Yelp", "TripAdvisor")],
+    {"max_rating": 2, "query": "rude"},
+    {"min_rating": 5, "max_rating": 1},
+    {"rating": 1, "since": "2026-06-01", "source": "yelp"},
+    {"since": "2026-06-01", "until": "2020-01-01"},
+    {"since": "2031-01-01"},
+    {"until": "1999-01-01", "query": "price"},
+]
 QUESTIONS: list[tuple[str, Object]] = [
-    *[
-        ("search_reviews", {"query": words})
-        for words in ("parking", "parking Saturday", "complaint", "Brot!")
-    ],
-    *[("search_reviews", {"query": words}) for words in (" price ", "Preis Wartezeit Parken", "don’t")],
-    *[("search_reviews", {"mentions_technician": name}) for name in ("Hannah", "Frau Yildiz", "Dr.")],
-    *[("search_reviews", {"mentions_service": name}) for name in ("massage", "Hochzeitstorte")],
-    *[("search_reviews", {"source": name}) for name in ("Google Maps", "Yelp", "TripAdvisor")],
-    ("search_reviews", {"max_rating": 2, "query": "rude"}),
-    ("search_reviews", {"min_rating": 5, "max_rating": 1}),
-    ("search_reviews", {"rating": 1, "since": "2026-06-01", "source": "yelp"}),
-    ("search_reviews", {"since": "2026-06-01", "until": "2020-01-01"}),
-    ("search_reviews", {"since": "2031-01-01"}),
-    ("search_reviews", {"until": "1999-01-01", "query": "price"}),
+    *[("search_reviews", search) for search in SEARCHES],
     ("get_aspect_sentiment", {"aspect": "price"}),
     ("get_technician", {"name": "Hannah"}),
     ("get_service", {"service": "massage"}),
@@ -490,9 +460,8 @@ def test_every_empty_answer_of_a_journey_says_what_to_try_next(name: str) -> Non
 def followed(toolbox: Toolbox, arguments: Object, hints: list[str]) -> Iterator[str]:
     """The kinds of offers in hints; checks that each offer finds as many reviews as it says."""
     text = "\n".join(hints)
-    counts = re.fullmatch(
-        r"Reviews that match if one filter is left out: (.*); without any filter: \d+\.", hints[-1]
-    )
+    offer = r"Reviews that match if one filter is left out: (.*); without any filter: \d+\."
+    counts = re.fullmatch(offer, hints[-1])
     assert counts
     for name, count in (pair.split() for pair in counts[1].split(", ")):
         fewer = {key: value for key, value in arguments.items() if key != name}

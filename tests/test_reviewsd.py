@@ -15,12 +15,19 @@ from typing import Any
 import pytest
 import trustme
 from services import ROOT, SAMPLE, daemon_command, fetch, started
+from small_files import a_file, review
 
 import reviewsd
 from reviewslib.process.settings import BadSetting, Settings, flag_name, read_settings, variable_name
 from reviewslib.web.reload import loaded_text
 
-MINIMAL = {"business": {"name": "X"}, "reviews": []}
+NO_URL = "feeds, topics and links would have no usable URL; add for example"
+
+
+def write_reviews(directory: Path, *reviews: Any, **members: Any) -> list[str]:
+    """The flags for a directory with this reviews file."""
+    (directory / "reviews.json").write_text(json.dumps(a_file(*reviews, **members)))
+    return ["--data", str(directory)]
 
 
 # ---- Parts ----
@@ -59,23 +66,17 @@ def command(
     clean = {name: text for name, text in os.environ.items() if not name.startswith("REVIEWSD_")}
     return subprocess.run(
         [*(line or daemon_command()), *arguments],
-        stdout=stdout or subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=60,
-        env=clean | environ,
-        cwd=cwd,
-    )
+        stdout=stdout or subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, timeout=60, env=clean | environ, cwd=cwd,
+    )  # fmt: skip
 
 
 def test_check_prints_a_summary_and_the_source_of_every_setting() -> None:
     done = command("--check", "--port", "81", REVIEWSD_DATA=str(SAMPLE), REVIEWSD_PROT="80", REVIEWSD_="")
     assert (done.returncode, done.stderr) == (0, "")
-    warnings = ["REVIEWSD_", "REVIEWSD_PROT"]
-    assert done.stdout.splitlines()[-2:] == [
-        f"warning: {name} is not the variable of a setting" for name in warnings
-    ]
-    assert done.stdout.splitlines()[:5] == [
+    lines, warned = done.stdout.splitlines(), ("REVIEWSD_", "REVIEWSD_PROT")
+    assert lines[-2:] == [f"warning: {name} is not the variable of a setting" for name in warned]
+    assert lines[:5] == [
         "160 reviews of Larkspur Hollow Chiropractic, 4 unverified left out",
         "  from 2022-11-09 to 2026-11-15",
         "  4.42 stars of 5 over 160 reviews: 112 x 5, 24 x 4, 10 x 3, 6 x 2, 8 x 1",
@@ -88,20 +89,18 @@ def test_check_prints_a_summary_and_the_source_of_every_setting() -> None:
 
 
 def test_check_warns_of_odd_data_and_accepts_an_empty_file(tmp_path: Path) -> None:
-    rating = {"rating_value": 4.9, "review_count": 700}
-    (tmp_path / "reviews.json").write_text(json.dumps(MINIMAL | {"aggregate_rating": rating}))
-    done = command("--check", "--data", str(tmp_path))
+    flags = write_reviews(tmp_path, aggregate_rating={"rating_value": 4.9, "review_count": 700})
+    done = command("--check", *flags)
     assert (done.returncode, done.stderr) == (0, "")
     assert "\ninsights.json is absent: only stars and dates of the reviews are counted" in done.stdout
     assert "warning: reviews.json gives an aggregate_rating of its own" in done.stdout
-    assert done.stdout.startswith("0 reviews of X\n")
+    assert done.stdout.startswith("0 reviews of Larkspur\n")
     assert "\nInsights of no date from 0 reviews\n" in done.stdout
     assert not (tmp_path / "state").exists()
 
 
 def test_absent_insights_are_information_and_told_once(tmp_path: Path) -> None:
-    (tmp_path / "reviews.json").write_text(json.dumps(MINIMAL))
-    where = ["--port", "0", "--data", str(tmp_path), "--state-dir", str(tmp_path / "state")]
+    where = ["--port", "0", *write_reviews(tmp_path), "--state-dir", str(tmp_path / "state")]
     with subprocess.Popen(daemon_command(*where), stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
         lines = list(takewhile(lambda line: "listens on" not in line, process.stderr))
@@ -112,9 +111,8 @@ def test_absent_insights_are_information_and_told_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("arguments", [["--check"], ["--get", "/reviews.json"], ["--port", "0"]])
 def test_bad_data_are_named_line_by_line_with_status_78(tmp_path: Path, arguments: list[str]) -> None:
-    bad = {"business": {}, "reviews": [{"id": "a", "author": "A", "rating": 7, "date": "2026-02-30"}]}
-    (tmp_path / "reviews.json").write_text(json.dumps(bad))
-    done = command(*arguments, "--data", str(tmp_path))
+    flags = write_reviews(tmp_path, review(rating=7, date="2026-02-30"), business={})
+    done = command(*arguments, *flags)
     assert (done.returncode, done.stdout) == (78, "")
     assert done.stderr.splitlines() == [
         "reviews.json /business: 'name' is a required property",
@@ -170,10 +168,8 @@ def test_on_windows_one_line_says_what_is_needed(module: str) -> None:
 
 
 def test_control_characters_of_the_data_are_escaped_for_the_terminal(tmp_path: Path) -> None:
-    review = {"id": "1", "author": "A", "rating": 5, "date": "2026-01-01"}
-    named = {"business": {"name": "X\nWATCHDOG=trigger\x1b[2J"}, "reviews": [review]}
-    (tmp_path / "reviews.json").write_text(json.dumps(named))
-    done = command("--check", "--data", str(tmp_path))
+    flags = write_reviews(tmp_path, review(), business={"name": "X\nWATCHDOG=trigger\x1b[2J"})
+    done = command("--check", *flags)
     assert "1 review of X\\u000aWATCHDOG=trigger\\u001b[2J\n" in done.stdout
     dataset = reviewsd.application_of(Settings(data=tmp_path)).snapshot.dataset
     assert loaded_text(dataset) == "1 review of X\\u000aWATCHDOG=trigger\\u001b[2J", "as systemd is told it"
@@ -181,11 +177,9 @@ def test_control_characters_of_the_data_are_escaped_for_the_terminal(tmp_path: P
 
 # ---- Operators' mistakes: one sentence each, and no traceback ----
 
-START, CHECK = ["--port", "0"], ["--check"]
-
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arguments", [CHECK, START])
+@pytest.mark.parametrize("arguments", [["--check"], ["--port", "0"]])
 @pytest.mark.parametrize(
     ("setting", "reason"),
     [
@@ -195,11 +189,8 @@ START, CHECK = ["--port", "0"], ["--check"]
         ("--hub-ca-file none", "No such file or directory"),
         ("--hub-ca-file fifo", "not a regular file"),
         ("--hub-ca-file file", "no certificate or crl found"),
-        (
-            "--host 0.0.0.0",
-            "feeds, topics and links would have no usable URL; add for example",
-        ),
-        ("--uds s", "feeds, topics and links would have no usable URL; add for example"),
+        ("--host 0.0.0.0", NO_URL),
+        ("--uds s", NO_URL),
     ],
 )
 def test_an_unusable_file_of_a_setting_is_status_78_at_check_and_start(
@@ -260,9 +251,8 @@ def test_directories_of_another_user_are_told_in_one_line(
     "arguments", [["--check"], ["--subscriptions"], ["--port", "x"], ["--uds", "a" * 200]]
 )
 def test_a_terminal_that_cannot_show_a_name_gets_escapes(tmp_path: Path, arguments: list[str]) -> None:
-    (tmp_path / "reviews.json").write_text(json.dumps(MINIMAL | {"business": {"name": "Zoë ☃"}}))
-    state = str(tmp_path / "Zoë \udcff")
-    more = ["--data", str(tmp_path), "--state-dir", state, "--base-url", "http://x.example"]
+    data = write_reviews(tmp_path, business={"name": "Zoë ☃"})
+    more = [*data, "--state-dir", str(tmp_path / "Zoë \udcff"), "--base-url", "http://x.example"]
     for environ in ({"PYTHONIOENCODING": "ascii:strict"}, {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}):
         done = command(*more, *arguments, **environ)
         assert "Traceback" not in done.stderr
@@ -273,9 +263,12 @@ def test_a_terminal_that_cannot_show_a_name_gets_escapes(tmp_path: Path, argumen
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["--check"], ["--get", "/reviews.json"]])
-@pytest.mark.parametrize("output", ["gone", "full", "closed"])
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [("gone", "Broken pipe"), ("full", "No space left on device"), ("closed", "Bad file descriptor")],
+)
 def test_a_closed_or_full_standard_output_is_one_line_and_status_1(
-    tmp_path: Path, arguments: list[str], output: str
+    tmp_path: Path, arguments: list[str], output: str, reason: str
 ) -> None:
     reader, gone = os.pipe()
     os.close(reader)
@@ -283,9 +276,6 @@ def test_a_closed_or_full_standard_output_is_one_line_and_status_1(
         line = ["sh", "-c", 'exec "$@" >&-', "sh", *daemon_command()] if output == "closed" else None
         stdout = {"gone": pipe, "full": full}.get(output)
         done = command("--data", str(SAMPLE), *arguments, line=line, stdout=stdout, cwd=tmp_path)
-    reason = {"gone": "Broken pipe", "full": "No space left on device", "closed": "Bad file descriptor"}[
-        output
-    ]
     assert (done.returncode, done.stderr) == (1, f"cannot write to standard output: {reason}\n")
 
 

@@ -11,27 +11,20 @@ import json
 import socket
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from page_samples import write_files
 from servers import processor_seconds
 from services import Address, daemon
-from small_files import review
+from small_files import a_file, review
 
-from reviewslib.links import (
-    EMBED_PATH,
-    HUB_PATH,
-    MCP_PATH,
-    REVIEW_LIST_PATH,
-    REVIEW_PATH,
-    SEARCH_PATH,
-    SINCE_PATH,
-)
+from reviewslib import links
 from reviewslib.mcp_tools import TOOLS
 
 pytestmark = pytest.mark.slow
 
+JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 MOST_SECONDS = 0.5  # the slowest takes 0.1 s here, and quadratic ones take seconds
 HEAD_BYTES, FORM_BYTES, BODY_BYTES = 15 * 1024, 16 * 1024, 64 * 1024 - 512
 
@@ -51,9 +44,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
         for number, text in enumerate(TEXTS)
         for copy in range(20)
     ]
-    directory: Path = tmp_path_factory.mktemp("hostile")
-    (directory / "reviews.json").write_text(json.dumps({"business": {"name": "X"}, "reviews": hostile}))
-    with daemon(data=directory) as address:
+    with daemon(data=write_files(tmp_path_factory.mktemp("hostile"), a_file(*hostile))) as address:
         yield address
 
 
@@ -61,8 +52,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
 
 UNITS = list(" ,;=&%/.-:[90\"\\\t+*'<aéßİж😀\u0344\u0301\u1112\ufb03")
 UNITS += ["a ", "a,", "a;", ";q=", "a;q=0.1,", "a=b&", "[:", "1.", '",', 'W/"']
-UNITS += ["=?", "=?base64?", "Mon, ", "%41"]
-UNITS += ["e\u0301", "a\u0327\u0301", "\u1112\u1161\u11ab"]
+UNITS += ["=?", "=?base64?", "Mon, ", "%41", "e\u0301", "a\u0327\u0301", "\u1112\u1161\u11ab"]
 
 
 def shapes(size: int) -> Iterator[str]:
@@ -101,20 +91,16 @@ def in_header(name: str, text: str) -> bytes:
 
 
 def in_header_of_mcp(name: str, text: str) -> bytes:
-    usual = {
-        "Content-Type": "application/json",
-        "MCP-Protocol-Version": "2026-07-28",
-        "Mcp-Method": "tools/call",
-    }
+    usual = {"Content-Type": JSON, "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call"}
     fields = {"Host": "a", **usual, name: cut(text, HEAD_BYTES)}
     body = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}'
-    return whole_request("POST", MCP_PATH, *map(": ".join, fields.items()), body=body)
+    return whole_request("POST", links.MCP_PATH, *map(": ".join, fields.items()), body=body)
 
 
 def in_form(name: str, text: str) -> bytes:
     fields = {"hub.mode": "subscribe", "hub.topic": "http://a/feed.xml", "hub.callback": "https://a.example/"}
     form = "&".join(f"{key}={quote(value, safe='&=')}" for key, value in (fields | {name: text}).items())
-    return posted(HUB_PATH, "application/x-www-form-urlencoded", form.encode()[:FORM_BYTES])
+    return posted(links.HUB_PATH, FORM, form.encode()[:FORM_BYTES])
 
 
 def in_message(member: str, text: str) -> bytes:
@@ -135,7 +121,7 @@ def call(tool: str, arguments: object) -> bytes:
 
 def message(members: dict[str, object]) -> bytes:
     body = json.dumps({"jsonrpc": "2.0"} | members, ensure_ascii=False).encode()
-    return posted(MCP_PATH, "application/json", body)
+    return posted(links.MCP_PATH, JSON, body)
 
 
 def posted(path: str, content_type: str, body: bytes) -> bytes:
@@ -143,11 +129,11 @@ def posted(path: str, content_type: str, body: bytes) -> bytes:
     return whole_request("POST", path, "Host: a", f"Content-Type: {content_type}", body=body)
 
 
-PATHS = ["/", SINCE_PATH, REVIEW_PATH, f"{REVIEW_LIST_PATH}?", f"{SEARCH_PATH}?"]
+PATHS = ["/", links.SINCE_PATH, links.REVIEW_PATH, f"{links.REVIEW_LIST_PATH}?", f"{links.SEARCH_PATH}?"]
 PARAMETERS = ["query", "rating", "min_rating", "since", "mentions_technician", "mentions_service"]
 PARAMETERS += ["source", "offset", "page"]
-PATHS += [f"{path}?{name}=" for path in (SEARCH_PATH, REVIEW_LIST_PATH) for name in PARAMETERS]
-PATHS += [f"{EMBED_PATH}?{name}=" for name in ("limit", "theme", "mentions_service", "mentions_technician")]
+PATHS += [f"{path}?{name}=" for path in (links.SEARCH_PATH, links.REVIEW_LIST_PATH) for name in PARAMETERS]
+PATHS += [f"{links.EMBED_PATH}?{name}=" for name in ("limit", "theme", *PARAMETERS[4:6])]
 HEADERS = ["Host", "Accept", "Accept-Encoding", "If-None-Match", "If-Modified-Since", "User-Agent"]
 HEADERS_OF_MCP = ["Origin", "Accept", "Content-Type", "Content-Encoding", "MCP-Protocol-Version"]
 HEADERS_OF_MCP += ["Mcp-Session-Id", "Mcp-Method", "Mcp-Name"]
@@ -163,7 +149,7 @@ FIELDS: dict[str, Callable[[str], bytes]] = {
     **{f"{member} of MCP": partial(in_message, member) for member in ("id", "method", "jsonrpc", "other")},
     **{" ".join(names): partial(in_argument, *names) for names in ARGUMENTS},
     "names of arguments": in_names,
-    "body of MCP": lambda text: posted(MCP_PATH, "application/json", text.encode()),
+    "body of MCP": lambda text: posted(links.MCP_PATH, JSON, text.encode()),
 }
 
 DOCUMENTS = {
@@ -205,4 +191,4 @@ def test_no_shape_of_a_field_takes_long(service: Address, field: str) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_no_json_takes_long(service: Address, document: str) -> None:
-    assert seconds_of(service, posted(MCP_PATH, "application/json", DOCUMENTS[document])) < MOST_SECONDS
+    assert seconds_of(service, posted(links.MCP_PATH, JSON, DOCUMENTS[document])) < MOST_SECONDS

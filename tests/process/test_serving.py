@@ -28,7 +28,7 @@ from typing import Any
 
 import pytest
 from page_samples import write_files
-from servers import memory_mb
+from servers import memory_mb, wait_for
 from services import (
     ROOT,
     SAMPLE,
@@ -77,9 +77,9 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
 
 
 @contextmanager
-def running(*arguments: str, limits: str = "", **environ: str) -> Iterator[tuple[Address, Process]]:
-    """The daemon on a free port, which the test stops. The shell code `limits` runs first."""
-    command = ["sh", "-c", f'{limits}exec "$@"', "sh", *daemon_command("--port", "0", *arguments)]
+def running(*arguments: str, **environ: str) -> Iterator[tuple[Address, Process]]:
+    """The daemon on a free port, which the test stops."""
+    command = daemon_command("--port", "0", *arguments)
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | environ)
     try:
         yield Address(listening_port(process), process.pid, ""), process
@@ -89,44 +89,37 @@ def running(*arguments: str, limits: str = "", **environ: str) -> Iterator[tuple
 
 
 @contextmanager
-def notified(directory: Path) -> Iterator[socket.socket]:
-    """The service manager's end of the socket `notify` in a directory."""
+def managed(
+    directory: Path, *arguments: str, **environ: str
+) -> Iterator[tuple[socket.socket, Address, Process]]:
+    """The daemon, and the service manager's end of its socket `notify` in this directory."""
+    name = str(directory / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
-        manager.bind(str(directory / "notify"))
+        manager.bind(name)
         manager.settimeout(STOP_SECONDS)
-        yield manager
+        with running(*arguments, **environ, NOTIFY_SOCKET=name) as (service, process):
+            yield manager, service, process
 
 
-STUB = """
-import asyncio, logging, sys, threading
-from reviewslib.process import listening, serving
-from reviewslib.process.service_manager import ServiceManager
-from reviewslib.web.representations import Response
+def told(manager: socket.socket) -> bytes:
+    """What the service manager is told next, beside that the daemon lives."""
+    while (message := manager.recv(4096)) == b"WATCHDOG=1":
+        pass
+    return message
 
-def response(text=""):
-    return Response(200, (("Content-Length", str(len(text))),), text.encode())
 
-class Stub:
-    def refuse(self, environ, status, detail, headers=()):
-        return Response(status, headers, detail.encode())
-"""
-SERVE = """
-port = listening.claim_port("127.0.0.1", 0)
-number = port.getsockname()[1]
-asyncio.run(serving.serve(serving.Service(
-    application=Application(), store_paths=frozenset({"/store"}), listener=port, max_connections=500,
-    access_log=True, manager=ServiceManager(), ready=lambda: print(number, flush=True),
-    hangup=lambda: None, before_stop=before_stop,
-)))
-serving.exit_at_once(0)
-"""
+def stopped(process: Process) -> int:
+    """The exit status after SIGTERM."""
+    process.send_signal(signal.SIGTERM)
+    return process.wait(STOP_SECONDS)
 
 
 @contextmanager
-def stub_service(definitions: str) -> Iterator[tuple[Address, Any]]:
-    """A process that serves an `Application`, a Stub, as defined there together with `before_stop`."""
-    command = [sys.executable, "-c", STUB + definitions + SERVE]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+def stub_service(application: str) -> Iterator[tuple[Address, Any]]:
+    """The program `stub_service.py` with one of its applications."""
+    command = [sys.executable, str(ROOT / "tests" / "stub_service.py"), application]
+    environ = os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ) as process:
         try:
             assert process.stdout
             yield Address(int(process.stdout.readline()), process.pid, ""), process
@@ -138,16 +131,25 @@ def connect(service: Address) -> socket.socket:
     return socket.create_connection(("127.0.0.1", service.port), timeout=30)
 
 
-REST_OF_HEAD = b" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
-WHOLE_GET = b"GET /reviews.json" + REST_OF_HEAD
+def head(line: str, *fields: str) -> bytes:
+    """A request head with these fields and a Host, as written but for the version and the ends of lines."""
+    return "\r\n".join((f"{line} HTTP/1.1", "Host: a", *fields, "", "")).encode("latin-1")
 
 
-def ask_without_reading(service: Address, request: bytes = WHOLE_GET) -> socket.socket:
+def closing_get(path: str) -> bytes:
+    return head(f"GET {path}", "Connection: close")
+
+
+CHUNKED, JSON = "Transfer-Encoding: chunked", "Content-Type: application/json"
+PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+
+
+def ask_without_reading(service: Address, path: str = "/reviews.json") -> socket.socket:
     """A connection with a small receive buffer that has sent a request, by default for all reviews."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     connection.connect(("127.0.0.1", service.port))
-    connection.sendall(request)
+    connection.sendall(closing_get(path))
     return connection
 
 
@@ -157,12 +159,14 @@ def exchange(service: Address, request: bytes) -> bytes:
         connection.sendall(request)
         answer = connection.recv(65536)
         connection.settimeout(0.3)
-        try:
+        with contextlib.suppress(TimeoutError):
             while chunk := connection.recv(65536):
                 answer += chunk
-        except TimeoutError:
-            pass
         return answer
+
+
+def status(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1])
 
 
 def write_reviews(directory: Path, count: int, text: str) -> None:
@@ -173,31 +177,30 @@ def write_reviews(directory: Path, count: int, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("request_head", "status"),
+    ("request_bytes", "expected"),
     [
         (b"GARBAGE\r\n\r\n", 400),
-        (b"GET /reviews.json HTTP/1.1\r\nHost: a\r\nBad Header: x\r\n\r\n", 400),
-        (b"GET /reviews.json HTTP/1.1\r\nHost: a\r\nX: a\x00b\r\n\r\n", 400),
-        (b"GET /rev\x00iews.json HTTP/1.1\r\nHost: a\r\n\r\n", 400),
-        (b"GET /api/reviews/search?query=\xff\xfe HTTP/1.1\r\nHost: a\r\n\r\n", 400),
-        (b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 431),
-        (b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 20_000 + b"\r\n\r\n", 431),
-        (b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X: y\r\n" * 1000 + b"\r\n", 431),
-        (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", 400),
-        (b"POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 40\r\n"
-         b"Content-Length: 40\r\n\r\n" b'{"jsonrpc":"2.0","id":1,"method":"ping"}', 200),
-        (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: -5\r\n\r\nhello", 400),
-        (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999999\r\n\r\nhello", 400),
-        (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\nhello", 400),
-        (b"GET http://elsewhere.example/reviews.json HTTP/1.1\r\nHost: a\r\n\r\n", 200),
-        (b"GET /reviews.json HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-         b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n", 200),
-        (b"GET /reviews.json HTTP/1.1\r\nHost: a\r\nIf-None-Match: \xff\xfe\r\n\r\n", 200),
+        (head("GET /reviews.json", "Bad Header: x"), 400),
+        (head("GET /reviews.json", "X: a\0b"), 400),
+        (head("GET /rev\0iews.json"), 400),
+        (head("GET /api/reviews/search?query=\xff\xfe"), 400),
+        (head("GET /" + "a" * 20_000), 431),
+        (head("GET /", "X: " + "a" * 20_000), 431),
+        (head("GET /", *["X: y"] * 1000), 431),
+        (head("POST /", "Content-Length: 5", "Content-Length: 6") + b"hello", 400),
+        (head("POST /mcp", JSON, "Content-Length: 40", "Content-Length: 40") + PING, 200),
+        (head("POST /", "Content-Length: -5") + b"hello", 400),
+        (head("POST /", "Content-Length: 99999999999999999999999") + b"hello", 400),
+        (head("POST /", "Transfer-Encoding: gzip") + b"hello", 400),
+        (head("GET http://elsewhere.example/reviews.json"), 200),
+        (head("GET /reviews.json", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
+              "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="), 200),
+        (head("GET /reviews.json", "If-None-Match: \xff\xfe"), 200),
     ],
 )  # fmt: skip
-def test_a_raw_request_gets_a_defined_answer(service: Address, request_head: bytes, status: int) -> None:
-    answer = exchange(service, request_head)
-    assert answer.split(b" ", 2)[1] == str(status).encode()
+def test_a_raw_request_gets_a_defined_answer(service: Address, request_bytes: bytes, expected: int) -> None:
+    answer = exchange(service, request_bytes)
+    assert status(answer) == expected
     assert b"Traceback" not in answer
 
 
@@ -206,17 +209,14 @@ def test_the_server_does_not_speak_http_2(service: Address) -> None:
 
 
 def test_a_request_with_two_lengths_ends_its_connection(service: Address) -> None:
-    smuggled = b"0\r\n\r\nGET /reviews.json HTTP/1.1\r\nHost: a\r\n\r\n"
-    head = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"
-    assert exchange(service, head + smuggled).count(b"HTTP/1.1 ") == 1
+    smuggling = head("POST /", "Content-Length: 3", CHUNKED) + b"0\r\n\r\n" + head("GET /reviews.json")
+    assert exchange(service, smuggling).count(b"HTTP/1.1 ") == 1
 
 
 def test_pipelined_requests_are_answered_in_order(service: Address) -> None:
-    paths = [b"/nothing", b"/reviews.json", b"/api/reviews/since/x", b"/nothing"]
-    requests = b"".join(b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n" % path for path in paths[:-1])
-    requests += b"GET %s%s" % (paths[-1], REST_OF_HEAD)
-    statuses = re.findall(rb"HTTP/1\.1 ([0-9]{3}) ", exchange(service, requests))
-    assert statuses == [b"404", b"200", b"400", b"404"]
+    first = [head(f"GET {path}") for path in ("/nothing", "/reviews.json", "/api/reviews/since/x")]
+    answers = exchange(service, b"".join([*first, closing_get("/nothing")]))
+    assert re.findall(rb"HTTP/1\.1 ([0-9]{3}) ", answers) == [b"404", b"200", b"400", b"404"]
 
 
 # ---- Bodies ----
@@ -225,91 +225,71 @@ def test_pipelined_requests_are_answered_in_order(service: Address) -> None:
 def test_a_body_above_the_limit_is_413(service: Address) -> None:
     assert fetch(service, "/mcp", "POST", b"x" * LARGEST_BODY_BYTES).status == 415, "its type is"
     chunk = b"4000\r\n" + b"x" * 0x4000 + b"\r\n"
-    head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
-    assert exchange(service, head + chunk * 5).split(b" ", 2)[1] == b"413"
+    assert status(exchange(service, head("POST /", CHUNKED) + chunk * 5)) == 413
 
 
-BEGUN = [
-    "POST /mcp",
-    "GET /reviews.json",
-    "OPTIONS /feed.xml",
-    "GET /mcp",
-    "POST /api/websub/hub",
-    "PUT /nothing",
-]
-
-
-@pytest.mark.parametrize("begun", BEGUN)
-@pytest.mark.parametrize("fields", ["", "Expect: 100-continue\r\n"])
+@pytest.mark.parametrize("begun", ["POST /mcp", "GET /reviews.json", "OPTIONS /feed.xml", "GET /mcp",
+                                   "POST /api/websub/hub", "PUT /nothing"])  # fmt: skip
+@pytest.mark.parametrize("fields", [[], ["Expect: 100-continue"]])
 @pytest.mark.parametrize("length", ["1000000000000", "65537", "9" * 18])
 def test_a_body_that_announces_too_much_is_413_at_once_and_never_read(
-    service: Address, begun: str, fields: str, length: str
+    service: Address, begun: str, fields: list[str], length: str
 ) -> None:
-    head = f"{begun} HTTP/1.1\r\nHost: a\r\n{fields}Content-Length: {length}\r\n\r\n"
     with connect(service) as connection:
         connection.settimeout(serving.Deadlines().body / 2)
-        connection.sendall(head.encode())
+        connection.sendall(head(begun, *fields, f"Content-Length: {length}"))
         answer = connection.makefile("rb").read()
-    assert answer.split(b" ", 2)[1] == b"413"
+    assert status(answer) == 413
     assert b"100 Continue" not in answer
 
 
-@pytest.mark.parametrize(("chunks", "status"), [(1000, b"200"), (1001, b"400"), (4000, b"400")])
+@pytest.mark.parametrize(("chunks", "expected"), [(1000, 200), (1001, 400), (4000, 400)])
 def test_a_body_of_more_than_1000_chunks_is_400_and_ends_the_connection(
-    service: Address, chunks: int, status: bytes
+    service: Address, chunks: int, expected: int
 ) -> None:
-    head = b"POST /mcp HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"
-    head += b"Content-Type: application/json\r\n\r\n"
-    body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'.rjust(chunks)
-    answer = exchange(service, head + b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n")
-    assert answer.split(b" ", 2)[1] == status
-    assert (b"connection: close" in answer.lower()) == (status == b"400")
+    body = b"".join(b"1\r\n%c\r\n" % byte for byte in PING.rjust(chunks)) + b"0\r\n\r\n"
+    answer = exchange(service, head("POST /mcp", CHUNKED, JSON) + body)
+    assert status(answer) == expected
+    assert (b"connection: close" in answer.lower()) == (expected == 400)
 
 
 def test_a_header_name_with_an_underscore_is_ignored(service: Address) -> None:
-    tag = fetch(service, "/reviews.json").headers["etag"].encode()
-    for field in (b"If_None_Match: " + tag, b"Accept_Encoding: gzip"):
-        answer = exchange(service, b"GET /reviews.json HTTP/1.1\r\nHost: a\r\n%s\r\n\r\n" % field)
-        assert answer.split(b" ", 2)[1] == b"200"
+    tag = fetch(service, "/reviews.json").headers["etag"]
+    for field in (f"If_None_Match: {tag}", "Accept_Encoding: gzip"):
+        answer = exchange(service, head("GET /reviews.json", field))
+        assert status(answer) == 200
         assert b"content-encoding" not in answer.partition(b"\r\n\r\n")[0]
 
 
-@pytest.mark.parametrize("path", [b"/", b"/api/reviews/search"])
-def test_malformed_chunks_are_400_with_an_issue(service: Address, path: bytes) -> None:
-    head = b"POST %s HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" % path
-    for body in (b"zz\r\n", b"2\r\nabcdef\r\n"):
-        answer = exchange(service, head + body)
-        assert answer.split(b" ", 2)[1] == b"400"
-        assert json.loads(answer.partition(b"\r\n\r\n")[2])["issues"][0]["parameter"] is None
+@pytest.mark.parametrize("path", ["/", "/api/reviews/search"])
+@pytest.mark.parametrize("body", [b"zz\r\n", b"2\r\nabcdef\r\n"])
+def test_malformed_chunks_are_400_with_an_issue(service: Address, path: str, body: bytes) -> None:
+    answer = exchange(service, head(f"POST {path}", CHUNKED) + body)
+    assert status(answer) == 400
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["issues"][0]["parameter"] is None
 
 
 @pytest.mark.slow
-def test_a_late_body_is_408_and_ends_the_connection(impatient: Address) -> None:
-    with ExitStack() as crowd:
-        late = [crowd.enter_context(connect(impatient)) for _ in range(4)]
-        for number, connection in enumerate(late):
-            framing = b"Content-Length: 100" if number % 2 else b"Transfer-Encoding: chunked"
-            begun = b"9\r\nonly this\r\n" if number < 2 else b""
-            connection.sendall(b"POST / HTTP/1.1\r\nHost: a\r\n" + framing + b"\r\n\r\n" + begun)
-        for connection in late:
+@pytest.mark.parametrize("framing", ["Content-Length: 100", CHUNKED])
+def test_a_late_body_is_408_and_ends_the_connection(impatient: Address, framing: str) -> None:
+    with connect(impatient) as begun, connect(impatient) as not_begun:
+        begun.sendall(head("POST /", framing) + b"9\r\nonly this\r\n")
+        not_begun.sendall(head("POST /", framing))
+        for connection in (begun, not_begun):
             answer = connection.makefile("rb").read()
-            assert answer.split(b" ", 2)[1] == b"408"
+            assert status(answer) == 408
             assert b'"status":408' in answer
 
 
 def test_a_body_of_300_megabytes_costs_no_memory(service: Address) -> None:
     fetch(service, "/reviews.json")
-    before = memory_mb(service.pid)
-    sent = 0
-    for framing in (b"Content-Length: 314572800", b"Transfer-Encoding: chunked"):
-        with connect(service) as connection:
-            connection.sendall(b"POST / HTTP/1.1\r\nHost: a\r\n" + framing + b"\r\n\r\n")
-            try:
-                for _ in range(4800):
-                    connection.sendall(b"10000\r\n" + b"x" * 65536 + b"\r\n")
-                    sent += 65536
-            except OSError:
-                pass  # the service has closed, as it should
+    before, sent = memory_mb(service.pid), 0
+    for framing in ("Content-Length: 314572800", CHUNKED):
+        with connect(service) as connection, contextlib.suppress(OSError):  # it closes, as it should
+            connection.sendall(head("POST /", framing))
+            for _ in range(4800):
+                connection.sendall(b"10000\r\n" + b"x" * 65536 + b"\r\n")
+                sent += 65536
     assert sent < 300 * 1024 * 1024
     assert memory_mb(service.pid) - before < 20
     assert fetch(service, "/reviews.json").status == 200
@@ -319,17 +299,15 @@ def test_a_body_of_300_megabytes_costs_no_memory(service: Address) -> None:
 def test_requests_with_bodies_leave_nothing_behind(service: Address) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
 
-    def post(count: int, **framing: str) -> None:
-        for _ in range(count):
-            connection.request("POST", "/mcp", b"3\r\n{}x\r\n0\r\n\r\n" if framing else b"{}x", framing)
-            assert connection.getresponse().read()
+    def post(count: int) -> None:
+        for body, fields in ((b"{}x", {}), (b"3\r\n{}x\r\n0\r\n\r\n", {"Transfer-Encoding": "chunked"})):
+            for _ in range(count):
+                connection.request("POST", "/mcp", body, fields)
+                assert connection.getresponse().read()
 
-    chunked = {"Transfer-Encoding": "chunked"}
     post(500)
-    post(500, **chunked)
     before = memory_mb(service.pid)
     post(3000)
-    post(3000, **chunked)
     connection.close()
     assert memory_mb(service.pid) - before < 3
 
@@ -337,7 +315,7 @@ def test_requests_with_bodies_leave_nothing_behind(service: Address) -> None:
 # ---- Crowds ----
 
 HALF_HEAD = b"GET /reviews.json HT"
-HALF_BODY = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx"
+HALF_BODY = head("POST /", "Content-Length: 9") + b"x"
 
 
 def allow_descriptors() -> None:
@@ -360,7 +338,7 @@ def test_connections_beyond_the_maximum_wait_for_one_to_end() -> None:
     with daemon("--max-connections", "5") as service, ExitStack() as crowd:
         first, *_ = [crowd.enter_context(connect(service)) for _ in range(5)]
         with connect(service) as waiting:
-            waiting.sendall(b"GET /robots.txt" + REST_OF_HEAD)
+            waiting.sendall(closing_get("/robots.txt"))
             waiting.settimeout(0.5)
             with pytest.raises(TimeoutError):
                 waiting.recv(1)
@@ -426,8 +404,18 @@ class Large:
     def respond(self, environ: Any) -> Response:
         return Response(200, (), [memoryview(b"head"), memoryview(b"x" * 9_000_000)])
 
-    def refuse(self, environ: Any, status: int, detail: str, headers: Any = ()) -> Response:
-        return Response(status, headers, detail.encode())
+
+def parts_sent(application: Any, receive: Any) -> list[bytes]:
+    """The parts of the body of its response to a request of this peer."""
+    parts: list[bytes] = []
+
+    async def take(message: dict[str, Any]) -> None:
+        parts.append(message.get("body", b""))
+
+    scope = {"method": "GET", "raw_path": b"/", "query_string": b"", "headers": (), "http_version": "1.1"}
+    bridge = serving.Bridge(application, frozenset(), serving.Deadlines())
+    asyncio.run(bridge(scope, receive, take))
+    return parts
 
 
 @pytest.mark.parametrize(
@@ -436,38 +424,24 @@ class Large:
 def test_a_large_response_is_sent_in_parts_and_not_to_a_peer_that_has_gone(
     receive: Any, least: int, most: int
 ) -> None:
-    parts: list[bytes] = []
-
-    async def take(message: dict[str, Any]) -> None:
-        parts.append(message.get("body", b""))
-
-    scope = {"method": "GET", "raw_path": b"/", "query_string": b"", "headers": (), "http_version": "1.1"}
-    bridge = serving.Bridge(Large(), frozenset(), serving.Deadlines())
-    asyncio.run(bridge(scope, receive, take))
+    parts = parts_sent(Large(), receive)
     assert max(map(len, parts)) <= serving.PART_BYTES
     assert least <= sum(map(len, parts)) <= most
 
 
 def test_a_large_response_of_a_worker_thread_is_sent_whole() -> None:
-    calls, sent = [], bytearray()
+    calls = []
 
-    async def receive() -> dict[
-        str, Any
-    ]:  # Granian may say that the peer has gone when an earlier wait was cancelled
+    async def receive() -> dict[str, Any]:
+        """As Granian may: the peer seems to have gone when an earlier wait was cancelled."""
         calls.append(1)
         return await (stays() if len(calls) == 1 else leaves())
-
-    async def take(message: dict[str, Any]) -> None:
-        sent.extend(message.get("body", b""))
 
     class Slow(Large):
         def respond(self, environ: Any) -> Any:
             return lambda: Large.respond(self, environ)
 
-    scope = {"method": "GET", "raw_path": b"/", "query_string": b"", "headers": (), "http_version": "1.1"}
-    bridge = serving.Bridge(Slow(), frozenset(), serving.Deadlines())
-    asyncio.run(bridge(scope, receive, take))
-    assert len(sent) == 9_000_004
+    assert sum(map(len, parts_sent(Slow(), receive))) == 9_000_004
 
 
 def test_a_fault_of_a_job_ends_its_request_and_no_worker_thread(caplog: pytest.LogCaptureFixture) -> None:
@@ -517,95 +491,37 @@ def test_worker_threads_keep_nothing_of_a_request_that_is_over() -> None:
     asyncio.run(forgotten())
 
 
-def test_worker_threads_refuse_what_their_queue_does_not_hold() -> None:
-    made: list[str] = []
-    go_on = threading.Event()
-
-    def job(name: str) -> Any:
-        return lambda: made.append(name) or (go_on.wait(30) and Response(200, (), name.encode()))
-
-    async def crowd() -> list[bytes]:
-        workers = serving.WorkerThreads(1, max_jobs=2)
-        running = asyncio.ensure_future(workers.run(job("first"), serving.Peer(stays)))
-        await asyncio.sleep(0)
-        with pytest.raises(serving.Disconnected):
-            await workers.run(job("abandoned"), serving.Peer(leaves))
-        waiting = asyncio.ensure_future(workers.run(job("second"), serving.Peer(stays)))
-        await asyncio.sleep(0)
-        with pytest.raises(serving.Refused) as caught:
-            await workers.run(job("too many"), serving.Peer(stays))
-        assert (caught.value.status, caught.value.headers) == (503, (("Retry-After", "5"),))
-        go_on.set()
-        return [bytes((await one).body) for one in (running, waiting)]  # type: ignore[arg-type]
-
-    assert asyncio.run(crowd()) == [b"first", b"second"]
-    assert made == ["first", "second"]
-
-
-BUSY = """
-made, go_on = [], threading.Event()
-
-class Application(Stub):
-    def respond(self, environ):
-        path = environ["PATH_INFO"]
-        if path == "/go-on":
-            go_on.set()
-        if path in ("/", "/state", "/go-on"):
-            return response(f"{made} {left.count}")
-        return lambda: self.make(path)
-
-    def make(self, path):
-        made.append(path)
-        if path == "/hold":
-            go_on.wait(30)
-        return response(path)
-
-class Left(logging.Handler):
-    count = 0
-
-    def emit(self, record):
-        self.count += "/abandoned 499 " in record.getMessage()
-
-left = Left()
-logging.getLogger("reviewsd.access").addHandler(left)
-before_stop = lambda seconds: None
-"""
-
-
-def wait_for(service: Address, state: bytes) -> None:
+def wait_for_state(service: Address, state: str) -> None:
     """Wait until the application has this state: the paths that it has made, and how many peers have left."""
-    while fetch(service, "/state").body != state:
-        pass
+    wait_for(state, lambda: fetch(service, "/state").body == state.encode())
 
 
 @pytest.mark.slow
 def test_prepared_responses_and_the_hub_wait_for_no_worker() -> None:
-    with stub_service(BUSY) as (service, process), ExitStack() as crowd:
-        for path in (b"/hold", b"/hold", b"/third"):
-            crowd.enter_context(ask_without_reading(service, b"GET " + path + REST_OF_HEAD))
-        wait_for(service, b"['/hold', '/hold'] 0")
+    with stub_service("Busy") as (service, process), ExitStack() as crowd:
+        for path in ("/hold", "/hold", "/third"):
+            crowd.enter_context(ask_without_reading(service, path))
+        wait_for_state(service, "['/hold', '/hold'] 0")
         assert fetch(service, "/store").body == b"/store"
-        wait_for(service, b"['/hold', '/hold', '/store'] 0")
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(STOP_SECONDS) == 0, "whatever hangs"
+        wait_for_state(service, "['/hold', '/hold', '/store'] 0")
+        assert stopped(process) == 0, "whatever hangs"
 
 
 def test_a_hundred_requests_wait_and_abandoned_ones_are_never_made() -> None:
-    with stub_service(BUSY) as (service, _), ExitStack() as crowd:
-        hold = b"GET /hold" + REST_OF_HEAD
-        holding = [crowd.enter_context(ask_without_reading(service, hold)) for _ in range(2)]
-        wait_for(service, b"['/hold', '/hold'] 0")
+    with stub_service("Busy") as (service, _), ExitStack() as crowd:
+        holding = [crowd.enter_context(ask_without_reading(service, "/hold")) for _ in range(2)]
+        wait_for_state(service, "['/hold', '/hold'] 0")
         waiting = serving.MAX_JOBS - len(holding)
         with ExitStack() as abandoned:
             for _ in range(waiting):
-                abandoned.enter_context(ask_without_reading(service, b"GET /abandoned" + REST_OF_HEAD))
+                abandoned.enter_context(ask_without_reading(service, "/abandoned"))
             refused = fetch(service, "/one-more")
             assert (refused.status, refused.headers["retry-after"]) == (503, "5")
-        wait_for(service, b"['/hold', '/hold'] %d" % waiting)
+        wait_for_state(service, f"['/hold', '/hold'] {waiting}")
         fetch(service, "/go-on")
         assert [connection.recv(15) for connection in holding] == [b"HTTP/1.1 200 OK"] * 2
         assert fetch(service, "/last").status == 200
-        wait_for(service, b"['/hold', '/hold', '/last'] %d" % waiting)
+        wait_for_state(service, f"['/hold', '/hold', '/last'] {waiting}")
 
 
 # ---- Log ----
@@ -632,29 +548,27 @@ def test_a_log_that_nobody_reads_blocks_neither_responses_nor_the_stop() -> None
             connection.request("GET", "/robots.txt?" + "x" * 1000)
             assert connection.getresponse().read()
         connection.close()
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(STOP_SECONDS) == 0
+        assert stopped(process) == 0
 
 
 def test_the_access_log_has_one_line_per_request_whatever_its_path() -> None:
     with running("--access-log") as (service, process):
         body = fetch(service, "/robots.txt?secret=1").body
         fetch(service, "/", "HEAD")
-        for raw in (b"/caf\xc3\xa9\\x0a%0a\xc2\x85\xe2\x80\xa8", b"/" + b"y" * 2000):
-            exchange(service, b"GET %s HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n" % raw)
+        for path in ("/caf\xc3\xa9\\x0a%0a\xc2\x85\xe2\x80\xa8", "/" + "y" * 2000):
+            exchange(service, closing_get(path))
         with connect(service) as abandoned:
             abandoned.sendall(HALF_BODY)
             assert fetch(service, "/nothing").status == 404  # the half body has surely been begun by now
         process.send_signal(signal.SIGTERM)
         _, log = process.communicate(timeout=STOP_SECONDS)
-    first, second, third, fourth, *rest = access_lines(log)
-    assert first == f"127.0.0.1 GET /robots.txt 200 {len(body)}"
-    assert second == "127.0.0.1 HEAD / 200 0"
-    assert third.startswith(r"127.0.0.1 GET /caf\xc3\xa9\x5cx0a%0a\xc2\x85\xe2\x80\xa8 404 ")
-    assert fourth.startswith(f"127.0.0.1 GET /{'y' * (serving.MAX_LOGGED_PATH_BYTES - 1)} 404 ")
-    nothing, half = sorted(rest)
-    assert nothing.startswith("127.0.0.1 GET /nothing 404 ")
-    assert half == "127.0.0.1 POST / 499 0"
+    lines = [line.removeprefix("127.0.0.1 ") for line in access_lines(log)]
+    assert lines[:2] == [f"GET /robots.txt 200 {len(body)}", "HEAD / 200 0"]
+    assert lines[2].startswith(r"GET /caf\xc3\xa9\x5cx0a%0a\xc2\x85\xe2\x80\xa8 404 ")
+    assert lines[3].startswith(f"GET /{'y' * (serving.MAX_LOGGED_PATH_BYTES - 1)} 404 ")
+    nothing, half = sorted(lines[4:])
+    assert nothing.startswith("GET /nothing 404 ")
+    assert half == "POST / 499 0"
 
 
 # ---- Starting and stopping ----
@@ -662,24 +576,16 @@ def test_the_access_log_has_one_line_per_request_whatever_its_path() -> None:
 
 def test_a_unix_socket_serves_and_a_stale_one_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "reviewsd.sock"
-    stale = socket.socket(socket.AF_UNIX)
-    stale.bind(str(path))
-    stale.close()
-    command = daemon_command("--uds", str(path), "--base-url", "http://reviews.example", "--access-log")
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stderr
-        while "listens on" not in (line := process.stderr.readline()):
-            assert line, "the daemon ended"
+    with socket.socket(socket.AF_UNIX) as stale:
+        stale.bind(str(path))
+    flags = ("--uds", str(path), "--base-url", "http://reviews.example", "--access-log")
+    with running(*flags) as (_, process):
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(str(path))
-            connection.sendall(b"GET /reviews.json HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            connection.sendall(closing_get("/reviews.json"))
             assert connection.makefile("rb").readline() == b"HTTP/1.1 200 OK\r\n"
         process.send_signal(signal.SIGTERM)
         _, log = process.communicate(timeout=STOP_SECONDS)
-    finally:
-        process.kill()
-        process.communicate()
     assert process.returncode == 0
     assert not path.exists()
     (line,) = access_lines(log)
@@ -696,7 +602,7 @@ def test_an_address_in_use_is_told_in_one_line_with_status_1(service: Address) -
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_daemon_with_status_0_and_no_traceback(number: signal.Signals) -> None:
     with running() as (service, process), connect(service) as idle:
-        idle.sendall(b"GET /reviews.json HTTP/1.1\r\nHost: a\r\n\r\n")
+        idle.sendall(head("GET /reviews.json"))
         idle.recv(100)
         process.send_signal(number)
         _, rest = process.communicate(timeout=STOP_SECONDS)
@@ -707,26 +613,21 @@ def test_a_signal_ends_the_daemon_with_status_0_and_no_traceback(number: signal.
 
 @pytest.mark.slow
 def test_hanging_peers_do_not_delay_the_stop() -> None:
-    pipelined = b"GET /reviews.json HTTP/1.1\r\nHost: a\r\n\r\n" * 50
     with running() as (service, process), ExitStack() as crowd:
-        for beginning in (HALF_HEAD, HALF_BODY, pipelined):
+        for beginning in (HALF_HEAD, HALF_BODY, head("GET /reviews.json") * 50):
             crowd.enter_context(connect(service)).sendall(beginning)
         assert fetch(service, "/healthz").status == 200
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(STOP_SECONDS) == 0
+        assert stopped(process) == 0
 
 
 @pytest.mark.slow
 def test_a_running_reload_does_not_delay_the_stop(tmp_path: Path) -> None:
     write_reviews(tmp_path, 10_000, "word " * 50)
-    environ = {"NOTIFY_SOCKET": str(tmp_path / "notify")}
-    flags = ("--data", str(tmp_path), "--no-hub")
-    with notified(tmp_path) as manager, running(*flags, **environ) as (_, process):
+    with managed(tmp_path, "--data", str(tmp_path), "--no-hub") as (manager, _, process):
+        assert told(manager).startswith(b"READY=1")
         process.send_signal(signal.SIGHUP)
-        while not manager.recv(4096).startswith(b"RELOADING=1"):
-            pass
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(STOP_SECONDS) == 0
+        assert told(manager).startswith(b"RELOADING=1")
+        assert stopped(process) == 0
 
 
 def test_a_running_request_is_finished_before_the_stop() -> None:
@@ -741,13 +642,12 @@ def test_a_running_request_is_finished_before_the_stop() -> None:
 
 
 def test_a_second_signal_ends_the_daemon_at_once(tmp_path: Path) -> None:
-    environ = {"NOTIFY_SOCKET": str(tmp_path / "notify")}
-    with notified(tmp_path) as manager, running(**environ) as (service, process), connect(service) as busy:
+    with managed(tmp_path) as (manager, service, process), connect(service) as busy:
         busy.sendall(HALF_BODY)
         assert fetch(service, "/healthz").status == 200
         process.send_signal(signal.SIGTERM)
-        while manager.recv(4096) != b"STOPPING=1":
-            pass
+        assert told(manager).startswith(b"READY=1")
+        assert told(manager) == b"STOPPING=1"
         process.send_signal(signal.SIGTERM)
         assert process.wait(serving.STOP_SECONDS / 2) == -signal.SIGTERM
 
@@ -766,29 +666,8 @@ def test_a_stop_flushes_the_log_and_takes_at_most_5_seconds() -> None:
     assert serving.BEFORE_STOP_SECONDS + serving.STOP_SECONDS + logs.FLUSH_SECONDS < 5
 
 
-STOPPING = """
-asked = threading.Event()
-
-class Application(Stub):
-    def respond(self, environ):
-        if environ["PATH_INFO"] == "/asked-while-it-stops":
-            asked.set()
-        if environ["PATH_INFO"] == "/stop":
-            threading.Timer(1, take_the_signal).start()  # by then the event loop is idle
-        return response()
-
-def before_stop(seconds):
-    print("stopping", asked.wait(0 if asked.is_set() else seconds), flush=True)
-
-def take_the_signal():
-    import signal
-    asked.set()
-    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
-"""
-
-
 def test_the_port_stays_open_while_before_stop_runs() -> None:
-    with stub_service(STOPPING) as (service, process):
+    with stub_service("Stopping") as (service, process):
         process.send_signal(signal.SIGTERM)
         assert fetch(service, "/asked-while-it-stops").status == 200
         assert process.wait(STOP_SECONDS) == 0
@@ -797,7 +676,7 @@ def test_the_port_stays_open_while_before_stop_runs() -> None:
 
 @pytest.mark.slow
 def test_a_signal_that_another_thread_takes_ends_an_idle_service() -> None:
-    with stub_service(STOPPING) as (service, process):
+    with stub_service("Stopping") as (service, process):
         assert fetch(service, "/stop").status == 200
         assert process.wait(STOP_SECONDS) == 0
         assert "stopping True\n" in process.stdout.read()
@@ -809,52 +688,38 @@ def test_a_signal_that_another_thread_takes_ends_an_idle_service() -> None:
 def test_the_service_manager_is_told_every_state_and_the_watchdog_fed(tmp_path: Path) -> None:
     data = Path(shutil.copytree(SAMPLE, tmp_path / "data"))
     flags = ("--data", str(data), "--reload-interval", "3600")  # so that only the signal causes a reload
-    environ = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "200000"}
-    with notified(tmp_path) as manager, running(*flags, **environ) as (_, process):
-
-        def heard(beginning: bytes) -> bytes:
-            while not (message := manager.recv(4096)).startswith(beginning):
-                assert message == b"WATCHDOG=1", message
-            return message
-
-        assert heard(b"READY=1") == (
-            b"READY=1\nSTATUS=Serving 160 reviews of Larkspur Hollow Chiropractic, 4 unverified left out"
-        )
+    with managed(tmp_path, *flags, WATCHDOG_USEC="200000") as (manager, _, process):
+        serving_status = "Serving 160 reviews of Larkspur Hollow Chiropractic, 4 unverified left out"
+        assert told(manager).decode() == f"READY=1\nSTATUS={serving_status}"
         assert manager.recv(4096) == manager.recv(4096) == b"WATCHDOG=1"
         (data / "reviews.json").write_text("[]")
         process.send_signal(signal.SIGHUP)
-        heard(b"RELOADING=1\nMONOTONIC_USEC=")
-        assert heard(b"READY=1") == b"READY=1\nSTATUS=Stale: reviews.json: an array is not an object"
+        assert told(manager).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
+        assert told(manager) == b"READY=1\nSTATUS=Stale: reviews.json: an array is not an object"
         process.send_signal(signal.SIGTERM)
-        assert heard(b"STOPPING=1") == b"STOPPING=1"
+        assert told(manager) == b"STOPPING=1"
         assert process.wait(STOP_SECONDS) == 0
 
 
 @pytest.mark.slow
 def test_the_watchdog_is_fed_while_a_crowd_has_taken_every_connection(tmp_path: Path) -> None:
-    environ = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "200000"}
     flags = ("--max-connections", "5")
-    with notified(tmp_path) as manager, running(*flags, **environ) as (service, _), ExitStack() as crowd:
+    with managed(tmp_path, *flags, WATCHDOG_USEC="200000") as (manager, service, _), ExitStack() as crowd:
         for _ in range(10):
             crowd.enter_context(connect(service))
-        while manager.recv(4096) != b"WATCHDOG=1":
-            pass
-        assert {manager.recv(4096) for _ in range(5)} == {b"WATCHDOG=1"}
+        assert told(manager).startswith(b"READY=1")
+        assert {manager.recv(4096) for _ in range(6)} == {b"WATCHDOG=1"}
 
 
 # ---- Granian: what this service relies on, so that a new release fails here and says where ----
 
-SOURCE = ast.parse(Path(serving.__file__).read_text(encoding="utf-8"))
-
 
 def test_only_documented_names_of_granian_are_used() -> None:
-    modules = [node for node in ast.walk(SOURCE) if isinstance(node, ast.ImportFrom) and node.module]
-    of_granian = [node for node in modules if node.module.split(".")[0] == "granian"]  # type: ignore[union-attr]
-    names = {alias.name for node in of_granian for alias in node.names}
+    nodes = list(ast.walk(ast.parse(Path(serving.__file__).read_text(encoding="utf-8"))))
+    imports = [each for each in nodes if isinstance(each, ast.ImportFrom)]
+    of_granian = [each for each in imports if str(each.module).split(".")[0] == "granian"]
+    names = {alias.name for each in of_granian for alias in each.names}
     assert names == {"HTTPModes", "Interfaces", "HTTP1Settings", "LogLevels", "Server"}
-    attributes = {
-        node.attr
-        for node in ast.walk(SOURCE)
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "server"
-    }
-    assert attributes == {"serve", "stop"}
+    attributes = {ast.unparse(each) for each in nodes if isinstance(each, ast.Attribute)}
+    of_the_server = {each for each in attributes if each.startswith("server.")}
+    assert of_the_server == {"server.serve", "server.stop"}

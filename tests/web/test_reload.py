@@ -20,21 +20,19 @@ from unittest.mock import Mock
 import pytest
 from servers import wait_for
 from services import Address, daemon, fetch, under_waitress
+from small_files import a_file, review
 from werkzeug.test import Client
 
 import reviewsd
 from hub import Hub
 from reviewslib.dataset.contract import BadData
-from reviewslib.links import service_urls
 from reviewslib.process.settings import Settings
 from reviewslib.web import reload
 from reviewslib.web.reload import Reloader
 
-REVIEW = {"author": "Ann", "rating": 5, "date": "2026-01-01"}
-
 
 def document(*ids: str) -> dict[str, Any]:
-    return {"business": {"name": "X"}, "reviews": [{"id": id, **REVIEW} for id in ids]}
+    return a_file(*map(review, ids))
 
 
 def replace(directory: Path, content: Any, name: str = "reviews.json") -> None:
@@ -90,18 +88,18 @@ def test_unchanged_files_are_read_again_only_after_a_hangup(reloader: Reloader) 
 
 DATA = "/reviews.json, /insights.json, /api/feed.json, /feed.xml"
 OTHERS = "/, /llms.txt, /sitemap.xml, /badge.svg"
-UNVERIFIED = document() | {"reviews": [{"id": "d", "verified": False, **REVIEW}]}
+UNVERIFIED = a_file(review(verified=False))
 
 
 @pytest.mark.parametrize(
     ("reviews", "insights", "logged"),
     [
-        (document("a"), None, ["reloaded 1 review of X; changed: nothing"]),
-        (document("a", "b"), None, [f"reloaded 2 reviews of X; changed: {DATA}, {OTHERS}"]),
+        (document("a"), None, ["reloaded 1 review of Larkspur; changed: nothing"]),
+        (document("a", "b"), None, [f"reloaded 2 reviews of Larkspur; changed: {DATA}, {OTHERS}"]),
         (UNVERIFIED, {"per_review": {"100 %s": {}}}, [
             "insights.json names 1 review(s) that are not served: 100 %s",
             "insights.json seems to belong to other reviews: most ids in it are not served",
-            f"reloaded 0 reviews of X, 1 unverified left out; changed: {DATA}, {OTHERS}",
+            f"reloaded 0 reviews of Larkspur, 1 unverified left out; changed: {DATA}, {OTHERS}",
         ]),
     ],
 )  # fmt: skip
@@ -202,22 +200,20 @@ def test_a_passing_failure_is_logged_once_and_every_poll_tries_again(
     with trouble(reloader):
         for forced in (True, False, False):
             reloader.poll(forced)
-            assert reloader.snapshot is before
-            assert reloader.error
             said.append(reloader.error)
-    assert said[0]["faults"][0] == fault
+    assert reloader.snapshot is before
+    assert said[0] and said[0]["faults"][0] == fault
     assert said[0] is said[1] is said[2]
     assert caplog.records[0].getMessage().splitlines()[0] == f"not reloaded: {fault}"
     assert len(caplog.records) == len(said[0]["faults"])
     assert ("Traceback" in caplog.text) is ("internal" in fault)
-    status = ["READY=1", f"STATUS=Stale: {fault}"]
     reloading, microseconds, *rest = told
-    assert (reloading, rest) == ("RELOADING=1", status * 3)
+    assert (reloading, rest) == ("RELOADING=1", ["READY=1", f"STATUS=Stale: {fault}"] * 3)
     assert began <= int(microseconds.removeprefix("MONOTONIC_USEC=")) <= time.monotonic_ns() // 1000
     reloader.poll()
     assert reloader.error is None
     assert reloader.snapshot is not before
-    assert told[-2:] == ["READY=1", "STATUS=Serving 1 review of X"]
+    assert told[-2:] == ["READY=1", "STATUS=Serving 1 review of Larkspur"]
 
 
 def test_after_a_change_of_its_mode_a_file_is_looked_at_again(reloader: Reloader) -> None:
@@ -236,10 +232,10 @@ def test_nothing_keeps_the_previous_data_alive(reloader: Reloader, tmp_path: Pat
     reloader.publish(reloader.snapshot)
     hub.start()
     client = Client(application)
-    handshake = {"method": "initialize", "params": {"protocolVersion": "2025-03-26"}}
-    search = {"method": "tools/call", "params": {"name": "search_reviews", "arguments": {}}}
-    wrong = {"method": "tools/call", "params": {"name": "get_service", "arguments": {"service": "x"}}}
-    for message in (handshake, search, wrong, {"method": "tools/list"}, {"method": "unknown"}):
+    calls = [{"name": "search_reviews"}, {"name": "get_service", "arguments": {"service": "x"}}]
+    messages = [{"method": "tools/call", "params": params} for params in calls]
+    messages += [{"method": "initialize", "params": {"protocolVersion": "2025-03-26"}}]
+    for message in (*messages, {"method": "tools/list"}, {"method": "unknown"}):
         assert client.post("/mcp", json={"jsonrpc": "2.0", "id": 1, **message}).status_code == 200
     for path in ("/reviews.json", "/api/reviews/search?rating=5", "/api/reviews/search?rating=x"):
         client.get(path)
@@ -254,19 +250,17 @@ def test_nothing_keeps_the_previous_data_alive(reloader: Reloader, tmp_path: Pat
 
 
 def test_a_file_that_somebody_is_writing_is_waited_for(reloader: Reloader) -> None:
-    data = reloader.directory
-    replace(data, '{"business": {"na')
-    to_be_written = [document("b"), document("b", "a")]
+    to_be_written = ['{"business": {"na', document("b", "a"), document("b")]
+    replace(reloader.directory, to_be_written.pop(0))
 
     def sleep(seconds: float) -> None:
         assert seconds == 0.05
         if to_be_written:
-            replace(data, to_be_written.pop())
+            replace(reloader.directory, to_be_written.pop(0))
 
     reloader.sleep = sleep
     reloader.poll()
-    assert reloader.error is None
-    assert (served(reloader), to_be_written) == (["b"], [])
+    assert (reloader.error, served(reloader), to_be_written) == (None, ["b"], [])
 
 
 @pytest.mark.parametrize("stays_away", [False, True])
@@ -293,11 +287,10 @@ def test_short_absences_of_a_file_do_not_add_up(reloader: Reloader) -> None:
 
 
 def test_insights_that_stay_away_are_counted_from_the_reviews(reloader: Reloader) -> None:
-    data = reloader.directory
-    replace(data, {"review_count": 7}, "insights.json")
+    replace(reloader.directory, {"review_count": 7}, "insights.json")
     reloader.poll()
     assert reloader.snapshot.dataset.insights["review_count"] == 7
-    (data / "insights.json").unlink()
+    (reloader.directory / "insights.json").unlink()
     for _ in range(3 + 1):
         reloader.poll()
     assert reloader.snapshot.dataset.insights["review_count"] == 1
@@ -306,23 +299,16 @@ def test_insights_that_stay_away_are_counted_from_the_reviews(reloader: Reloader
 # ---- Polling ----
 
 
-class FailingReloader(Reloader):
-    """A reloader whose first poll fails, and whose third ends `run`."""
-
-    def poll(self, forced: bool = False) -> None:
-        self.polls = [*getattr(self, "polls", []), forced]
-        if outcome := {1: OSError("no"), 3: SystemExit()}.get(len(self.polls)):
-            raise outcome
-
-
-def test_polls_go_on_whatever_one_of_them_raises(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    replace(tmp_path, document())
-    reloader = FailingReloader(tmp_path, service_urls("https://r.example"))
+def test_polls_go_on_whatever_one_of_them_raises(
+    reloader: Reloader, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poll = Mock(side_effect=[OSError("no"), None, SystemExit])
+    monkeypatch.setattr(reloader, "poll", poll)
     reloader.return_memory = returned = Mock()
     reloader.wake()
     with pytest.raises(SystemExit):
         reloader.run(0.01)
-    assert reloader.polls == [True, False, False], "the first was forced by `wake`"
+    assert [each.args for each in poll.call_args_list] == [(True,), (False,), (False,)], "`wake` forced it"
     assert caplog.messages == ["the data files could not be polled"]
     assert returned.call_count == 1, "for the first load"
 
@@ -330,9 +316,8 @@ def test_polls_go_on_whatever_one_of_them_raises(tmp_path: Path, caplog: pytest.
 # ---- Serving: the daemon, its thread and its signal ----
 
 
-def health(service: Address) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(fetch(service, "/healthz").body)
-    return document
+def digest_of_reviews(service: Address) -> str:
+    return str(json.loads(fetch(service, "/healthz").body)["digests"]["/reviews.json"])
 
 
 @pytest.mark.slow
@@ -355,9 +340,9 @@ def test_under_load_no_request_fails_and_no_answer_is_mixed(tmp_path: Path) -> N
         for reader in readers:
             reader.start()
         for state in range(1, 6):
-            digest = health(service)["digests"]["/reviews.json"]
+            digest = digest_of_reviews(service)
             replace(tmp_path, document(f"s{state}"))
-            wait_for("reload", lambda seen=digest: health(service)["digests"]["/reviews.json"] != seen)  # type: ignore[misc]
+            wait_for("reload", lambda seen=digest: digest_of_reviews(service) != seen)  # type: ignore[misc]
         over.set()
         for reader in readers:
             reader.join()

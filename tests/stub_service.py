@@ -1,0 +1,99 @@
+"""A program that serves an application which tests hold: `python stub_service.py Busy` or `Stopping`.
+
+It writes its port to the standard output, then what its `before_stop` finds.
+"""
+
+import asyncio
+import logging
+import signal
+import sys
+import threading
+from typing import Any
+
+from reviewslib.process import listening, serving
+from reviewslib.process.service_manager import ServiceManager
+from reviewslib.web.representations import Response
+
+
+def response(text: str = "") -> Response:
+    return Response(200, (("Content-Length", str(len(text))),), text.encode())
+
+
+class Busy(logging.Handler):
+    """Makes responses for all but a few paths on worker threads; those for /hold wait for /go-on.
+
+    The others tell which were made, and how many peers left before there was a response.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: list[str] = []
+        self.go_on, self.left_count = threading.Event(), 0
+        logging.getLogger("reviewsd.access").addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.left_count += "/abandoned 499 " in record.getMessage()
+
+    def respond(self, environ: Any) -> Any:
+        path = environ["PATH_INFO"]
+        if path == "/go-on":
+            self.go_on.set()
+        if path in ("/", "/state", "/go-on"):
+            return response(f"{self.made} {self.left_count}")
+        return lambda: self.make(path)
+
+    def make(self, path: str) -> Response:
+        self.made.append(path)
+        if path == "/hold":
+            self.go_on.wait(30)
+        return response(path)
+
+    def refuse(self, environ: Any, status: int, detail: str, headers: Any = ()) -> Response:
+        return Response(status, headers, detail.encode())
+
+    def before_stop(self, seconds: float) -> None:
+        pass
+
+
+class Stopping:
+    """Waits before it stops for a request, unless /stop was asked for, after which a thread takes SIGTERM."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+
+    def respond(self, environ: Any) -> Response:
+        if environ["PATH_INFO"] == "/asked-while-it-stops":
+            self.asked.set()
+        if environ["PATH_INFO"] == "/stop":
+            threading.Timer(1, self.take_the_signal).start()  # by then the event loop is idle
+        return response()
+
+    def take_the_signal(self) -> None:
+        self.asked.set()
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+    def before_stop(self, seconds: float) -> None:
+        print("stopping", self.asked.wait(0 if self.asked.is_set() else seconds), flush=True)
+
+
+def main() -> None:
+    application: Any = {"Busy": Busy, "Stopping": Stopping}[sys.argv[1]]()
+    listener = listening.claim_port("127.0.0.1", 0)
+    port = listener.getsockname()[1]
+    service = serving.Service(
+        application=application,
+        store_paths=frozenset({"/store"}),
+        listener=listener,
+        max_connections=500,
+        access_log=True,
+        manager=ServiceManager(),
+        ready=lambda: print(port, flush=True),
+        hangup=lambda: None,
+        before_stop=application.before_stop,
+    )
+    asyncio.run(serving.serve(service))
+    serving.exit_at_once(0)
+
+
+if __name__ == "__main__":
+    main()
