@@ -184,8 +184,8 @@ async def add_body(environ: Environ, receive: Receive, seconds: float) -> None:
 class WorkerThreads:
     """Threads with one bounded queue. `run` is called on the event loop."""
 
-    def __init__(self, count: int, max_jobs: int = MAX_JOBS):
-        self._max_jobs, self._job_count = max_jobs, 0  # of jobs that run or wait
+    def __init__(self, count: int):
+        self._job_count = 0  # of jobs that run or wait
         self._queue: SimpleQueue[tuple[Callable[[], Response], asyncio.Future[Response]]] = SimpleQueue()
         self._results: deque[tuple[asyncio.Future[Response], Response | None]] = deque()
         self._loop_is_woken = False  # so that one wake-up of the event loop takes several results
@@ -197,7 +197,7 @@ class WorkerThreads:
 
         Raises Refused when too many jobs wait, and Disconnected, also when `make` fails.
         """
-        if self._job_count >= self._max_jobs:
+        if self._job_count >= MAX_JOBS:
             raise Refused(503, "Too many requests are waiting.", (("Retry-After", "5"),))
         self._job_count += 1
         loop = asyncio.get_running_loop()
