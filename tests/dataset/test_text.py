@@ -60,18 +60,10 @@ def test_any_number_of_combining_characters_is_folded(compare: Callable[[str], s
 
 @pytest.mark.parametrize(
     ("typed", "written"),
-    [
-        ("doner", "Döner"),
-        ("Lodz, Orsted, Dang, O", "Łódź, Ørsted, Đặng, Ǿ"),
-        ("елка", "Ёлка"),
-        ("αθηνα ωδη", "Αθήνα ᾠδή"),
-        ("x", "x\u0302\u0316"),
-        ("Istanbul isi", "İstanbul ısı"),
-        ("don't 'n", "don’t ŉ"),
-        ("", "\u0301\u0316"),
-        ("a", "\u0301a"),
-    ],
-)
+    [("doner", "Döner"), ("Lodz, Orsted, Dang, O", "Łódź, Ørsted, Đặng, Ǿ"), ("елка", "Ёлка"),
+     ("αθηνα ωδη", "Αθήνα ᾠδή"), ("Istanbul isi", "İstanbul ısı"), ("don't 'n", "don’t ŉ"),
+     ("x", "x\u0302\u0316"), ("", "\u0301\u0316"), ("a", "\u0301a")],
+)  # fmt: skip
 def test_text_typed_without_marks_equals_text_with_marks(typed: str, written: str) -> None:
     assert loosely(typed) == loosely(written)
 
@@ -94,18 +86,12 @@ def test_both_comparisons_equate_apostrophes_and_the_turkish_i() -> None:
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [
-        ("Dr. Tobias Okafor", {"dr", "tobias", "okafor"}),
-        ("Okafor,Tobias", {"okafor", "tobias"}),
-        ("Marisol Vega-Lindqvist", {"marisol", "vega", "lindqvist"}),
-        ("Vega\u2010Lind\u2011Berg\u2013X", {"vega", "lind", "berg", "x"}),
-        ("Zoë O’Neill", {"zoe", "o'neill"}),
-        (" .,- ", set()),
-        ("\u0301", set()),
-    ],
-)
-def test_dots_commas_and_hyphens_end_the_words_of_a_name(name: str, words: set[str]) -> None:
-    assert name_words(name) == words == set(plain.words(name))
+    [("Dr. Tobias Okafor", "dr tobias okafor"), ("Okafor,Tobias", "okafor tobias"),
+     ("Marisol Vega-Lindqvist", "marisol vega lindqvist"), ("Zoë O’Neill", "zoe o'neill"),
+     ("Vega\u2010Lind\u2011Berg\u2013X", "vega lind berg x"), (" .,- ", ""), ("\u0301", "")],
+)  # fmt: skip
+def test_dots_commas_and_hyphens_end_the_words_of_a_name(name: str, words: str) -> None:
+    assert name_words(name) == set(words.split()) == set(plain.words(name))
 
 
 # ---- Aliases ----
