@@ -178,15 +178,6 @@ def test_the_trend_needs_enough_reviews_a_change_and_no_noise(
     assert compute_insights(reviews)["temporal"]["trend"] == trend
 
 
-def test_the_trend_follows_stars_whatever_annotations_say() -> None:
-    reviews = in_two_years([5] * 10, [4] * 10)
-    by_hand = {"per_review": {review["id"]: {"score": -1} for review in reviews[:10]}}
-    negative = [{"aspects": [praise(sentiment="negative")], "score": -1}] * 20
-    document = compute_insights(reviews, VOCABULARY | by_hand, annotated(reviews, *negative))
-    assert document["aspects"][0]["negative_count"] == 20
-    assert document["temporal"]["trend"] == "improving"
-
-
 # ---- Mentions ----
 
 
@@ -206,13 +197,6 @@ def test_only_aliases_count_once_a_review(text: str | None, aliases: list[str], 
 def test_names_in_replies_are_no_mentions() -> None:
     answered = rated(5, text="Good", owner_reply={"text": "Hana thanks you"})
     assert technician(answered, aliases=["Hana"])["mention_count"] == 0
-
-
-def test_annotations_name_people_by_label_and_all_else_by_id() -> None:
-    reviews = rated(5, text="Hana")
-    for kind in ENTITY_KINDS:
-        annotation = compute_insights(reviews, entry(kind, aliases=["Hana"]))["per_review"]["999"]
-        assert annotation[kind] == ["Hana I." if kind == "technicians" else "hana"]
 
 
 def test_an_entry_has_figures_of_its_mentions_most_mentioned_first() -> None:
@@ -549,14 +533,6 @@ def test_an_aspect_shows_a_review_that_faults_it_whatever_its_stars() -> None:
     lists = [{"aspects": [praise(sentiment="positive" if n < 5 else "negative")]} for n in range(6)]
     (price, _) = compute_insights(reviews, VOCABULARY, annotated(reviews, *lists))["aspects"]
     assert price["example_review_ids"] == ["999", "998", "997", "994"]
-
-
-def test_an_aspect_keeps_phrases_and_examples_of_the_owner() -> None:
-    reviews = rated(5, text=LONG)
-    own = {"id": "price", "label": "P", "top_phrases": ["x"], "example_review_ids": []}
-    annotations = annotated(reviews, {"aspects": [praise()]})
-    (price,) = compute_insights(reviews, VOCABULARY | {"aspects": [own]}, annotations)["aspects"]
-    assert own.items() <= price.items() and price["mention_count"] == 1
 
 
 # ---- Judgement ----
