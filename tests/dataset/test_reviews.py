@@ -134,14 +134,6 @@ def test_the_first_eight_words_are_found_in_any_order(words: str, ids: str) -> N
     assert "".join(review.id for review in reviews.in_any_order(dataset, Query(words)).reviews) == ids
 
 
-def test_people_come_from_insights_and_reviews_and_sources_from_reviews() -> None:
-    dataset = loaded(FOUR, FOUR_INSIGHTS)
-    assert set(reviews.technicians_named(dataset, "DR")) == {OKAFOR, PEOPLE[0], "Dr. Nobody Mentioned"}
-    assert reviews.technicians_named(dataset, "josé") == ["José Ćalić"]
-    assert reviews.technicians_named(dataset, "someone else") == []
-    assert dataset.sources == ("Yelp", "é", "unknown")
-
-
 # ---- Hints: what an empty answer says, over the same four reviews ----
 
 NO_PERSON = (
