@@ -3,7 +3,6 @@
 Folding - Names - Aliases - Occurrences
 """
 
-import unicodedata
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -41,21 +40,14 @@ def test_folding_of_short_and_long_texts_is_the_plain_definition(text: str) -> N
 
 
 @pytest.mark.parametrize("compare", [fold, loosely])
-@given(text=texts)
-def test_folding_ignores_how_marks_are_encoded(compare: Callable[[str], str], text: str) -> None:
-    assert compare(unicodedata.normalize("NFD", text)) == compare(text)
-
-
-@pytest.mark.parametrize("compare", [fold, loosely])
 @pytest.mark.parametrize("base", ["A", "5"])
 def test_any_number_of_combining_characters_is_folded(compare: Callable[[str], str], base: str) -> None:
     """`normalize` alone would sort these for minutes."""
     acute, grave_below, overlay = "\u0301" * 200_000, "\u0316" * 200_000, "\u0338" * 200_000
     marks = overlay + grave_below + acute
     composed = "á" + marks[:-1] if base == "A" else base + marks
-    assert compare(base + acute + grave_below + overlay) == (
-        "a" if (compare, base) == (loosely, "A") else composed
-    )
+    expected = "a" if (compare, base) == (loosely, "A") else composed
+    assert compare(base + acute + grave_below + overlay) == expected
 
 
 @pytest.mark.parametrize(
@@ -74,11 +66,6 @@ def test_text_typed_without_marks_equals_text_with_marks(typed: str, written: st
 )
 def test_marks_that_make_another_letter_are_kept(one: str, other: str) -> None:
     assert loosely(one) != loosely(other)
-
-
-def test_both_comparisons_equate_apostrophes_and_the_turkish_i() -> None:
-    assert fold("İzmir ırmak don’t ŉ") == fold("izmir irmak don't 'N")
-    assert fold("schon") != fold("Schön")
 
 
 # ---- Names ----
