@@ -134,6 +134,7 @@ def style(browser: Chrome, selector: str, name: str) -> str:
 
 
 def edge(browser: Chrome, selector: str, of: str = "top") -> float:
+    """An edge or a size of the box of the first element that `selector` finds, in pixels."""
     return float(in_page(browser, f"document.querySelector('{selector}').getBoundingClientRect().{of}"))
 
 
@@ -482,9 +483,9 @@ SITES = {
 def test_a_frame_is_readable_on_the_website_of_another_origin(
     browser: Chrome, website: Website, site: str, system: str
 ) -> None:
-    scheme, ground, parameters, style, expected = SITES[site]
+    scheme, ground, parameters, more_style, expected = SITES[site]
     frame = website.frame.replace('/embed"', f'/embed?limit=1{parameters}"')
-    frame = frame.replace('style="', f'style="{style};')
+    frame = frame.replace('style="', f'style="{more_style};')
     own = ground or (LIGHT if system == "light" else DARK)
     browser.get_log("browser")
     website.open(1200, system, scheme=scheme, ground=f"rgb{own}", frame=frame)
@@ -518,11 +519,8 @@ def test_a_frame_keeps_enough_room_for_three_reviews(browser: Chrome, website: W
 
 @pytest.mark.parametrize("width", [390, 1200])
 def test_nothing_shifts_when_badge_and_frame_load(browser: Chrome, website: Website, width: int) -> None:
-    lines = (
-        website.badge,
-        website.frame.replace('/embed"', '/embed?limit=1"'),
-    )  # fits its room with any font
-    badge, frame = (each.replace(" src=", f' src="{PIXEL}" data-src=') for each in lines)
+    short = website.frame.replace('/embed"', '/embed?limit=1"')  # fits its room with any font
+    badge, frame = (each.replace(" src=", f' src="{PIXEL}" data-src=') for each in (website.badge, short))
     website.open(width, badge=badge, frame=frame)
     before = in_page(browser, BOXES)
     assert browser.execute_async_script(LOAD) == 2, "the badge and the frame"
