@@ -17,19 +17,8 @@ from openapi_spec_validator import validate
 from small_files import CONTRACT, DOCUMENT, Object
 
 from reviewslib import links
-from reviewslib.dataset.contract import (
-    ANNOTATIONS,
-    REASONS,
-    BadData,
-    Fault,
-    FileSchema,
-    Parameter,
-    acceptance,
-    quoted,
-    read_contract,
-    resolve,
-    shipped_contract,
-)
+from reviewslib.dataset import contract
+from reviewslib.dataset.contract import BadData, Fault, FileSchema, Parameter, resolve
 from reviewslib.dataset.query import Query
 from reviewslib.dataset.reviews import FILTERS
 from reviewslib.web import app, pages
@@ -43,7 +32,7 @@ FILE_SCHEMAS: Object = small.FILE_SCHEMAS["$defs"]
 def test_the_contract_is_valid_openapi_3_1() -> None:
     assert DOCUMENT["openapi"] == "3.1.0"
     validate(DOCUMENT)
-    assert shipped_contract().document == DOCUMENT
+    assert contract.shipped_contract().document == DOCUMENT
 
 
 def parts(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Object]]:
@@ -78,7 +67,7 @@ def test_the_schemas_of_the_files_are_valid_and_all_are_used() -> None:
     declared = [small.FILE_SCHEMAS, [SCHEMAS[name] for name in shared]]
     schemas = [part for _, part in parts(declared) if isinstance(part.get("type"), (str, list))]
     passed_on = {"$ref", "items", "properties", "propertyNames", "additionalProperties", "allOf"}
-    assert set().union(*schemas) - REASONS.keys() - ANNOTATIONS == passed_on
+    assert set().union(*schemas) - contract.REASONS.keys() - contract.ANNOTATIONS == passed_on
 
 
 @pytest.mark.parametrize("name", sorted(FILE_SCHEMAS.keys() & SCHEMAS.keys()))
@@ -97,12 +86,8 @@ def test_every_example_validates(media: Object) -> None:
     Draft202012Validator(media["schema"] | {"components": DOCUMENT["components"]}).validate(example["value"])
 
 
-OPERATIONS = [
-    operation
-    for path, part in parts(DOCUMENT["paths"])
-    for method, operation in part.items()
-    if method in ("get", "post") and "operationId" in operation and len(path) == 1
-]
+METHODS = [method for path in DOCUMENT["paths"].values() for method in path.values()]
+OPERATIONS = [method for method in METHODS if "operationId" in method]
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation["operationId"])
@@ -129,7 +114,7 @@ def test_the_paths_of_the_contract_are_the_routes_of_the_service() -> None:
 
 
 def test_the_parameters_are_the_fields_of_a_query_with_its_defaults() -> None:
-    declared = {name: each.default for name, each in shipped_contract().search_parameters.items()}
+    declared = {name: each.default for name, each in small.PARAMETERS.items()}
     assert list(declared) == [field.name for field in fields(Query)]
     assert declared == {name: getattr(Query(), name) for name in declared}
     operation = DOCUMENT["paths"]["/api/reviews/search"]["get"]
@@ -139,22 +124,20 @@ def test_the_parameters_are_the_fields_of_a_query_with_its_defaults() -> None:
 
 
 def test_the_list_takes_the_filters_of_the_search_and_a_page() -> None:
-    contract = shipped_contract()
-    filters = {name: each for name, each in contract.search_parameters.items() if name not in pages.PAGING}
-    page = Parameter("page", "integer", contract.list_parameters["page"].description, 1, 1, 1_000_000)
-    assert contract.list_parameters == filters | {"page": page}
-    assert contract.embed_parameters["limit"].maximum == 10
+    filters = {name: each for name, each in small.PARAMETERS.items() if name not in pages.PAGING}
+    page = Parameter("page", "integer", CONTRACT.list_parameters["page"].description, 1, 1, 1_000_000)
+    assert CONTRACT.list_parameters == filters | {"page": page}
+    assert CONTRACT.embed_parameters["limit"].maximum == 10
 
 
 def test_bounds_and_kinds_come_from_the_document() -> None:
-    changed = json.loads(json.dumps(DOCUMENT))
-    changed["components"]["parameters"]["limit"]["schema"] |= {"maximum": 7, "default": 3}
-    parameters = read_contract(changed, small.FILE_SCHEMAS).search_parameters
-    limit = parameters["limit"]
+    schema = {"type": "integer", "minimum": 1, "maximum": 7, "default": 3}
+    changed = small.changed(DOCUMENT, ["components", "parameters", "limit", "schema"], schema)
+    limit = contract.read_contract(changed, small.FILE_SCHEMAS).search_parameters["limit"]
     assert limit == Parameter("limit", "integer", limit.description, 3, 1, 7)
     kinds = {"query": "text", "rating": "integer", "min_rating": "number", "since": "date"}
     kinds |= {"mentions_technician": "name"}
-    assert {name: parameters[name].kind for name in kinds} == kinds
+    assert {name: small.PARAMETERS[name].kind for name in kinds} == kinds
 
 
 # ---- Faults ----
@@ -169,8 +152,8 @@ def test_a_fault_is_one_line_of_file_pointer_and_reason() -> None:
 
 def test_a_value_is_shown_short_and_on_one_line() -> None:
     values = {"an array": [1], "an object": {"a": 1}, "null": None, "true": True, '"é\\n"': "é\n"}
-    assert [quoted(value) for value in values.values()] == list(values)
-    assert [quoted("x" * 78), quoted("x" * 79)] == [f'"{"x" * 78}"', f'"{"x" * 79}…']
+    assert [contract.quoted(value) for value in values.values()] == list(values)
+    assert [contract.quoted("x" * 78), contract.quoted("x" * 79)] == [f'"{"x" * 78}"', f'"{"x" * 79}…']
 
 
 def test_fifty_lines_are_shown_and_the_rest_is_counted() -> None:
@@ -223,28 +206,25 @@ def test_good_files_are_accepted_without_the_library_and_others_left_to_it(name:
     ],
 )
 def test_an_accepted_value_has_no_violation_of_the_library(schema: Object, value: Any) -> None:
-    assert not acceptance(DOCUMENT, schema)(value) or Draft202012Validator(schema).is_valid(value)
+    assert not contract.acceptance(DOCUMENT, schema)(value) or Draft202012Validator(schema).is_valid(value)
 
 
 @pytest.mark.parametrize("schema", [{"const": 5}, {"type": "integer", "format": "x"}, {"not": {}}])
 def test_a_schema_with_an_unknown_keyword_is_left_to_the_library(schema: Object) -> None:
-    assert not acceptance(DOCUMENT, schema)(5)
-    assert not acceptance(DOCUMENT, {"items": schema})([5])
-    assert not acceptance(DOCUMENT, {"properties": {"a": schema}})({"a": 5})
+    for outer, value in ((schema, 5), ({"items": schema}, [5]), ({"properties": {"a": schema}}, {"a": 5})):
+        assert not contract.acceptance(DOCUMENT, outer)(value)
 
 
 # ---- Completion ----
 
 
 def test_an_empty_insights_file_becomes_insights_that_say_nothing() -> None:
-    insights_file = shipped_contract().insights_file
+    insights_file = CONTRACT.insights_file
     nothing = insights_file.complete({})
     small.schema_validator("InsightsDocument").validate(nothing)
     assert nothing["review_count"] == 0
     assert nothing["entities"] == {"technicians": [], "services": [], "problems": [], "service_areas": []}
     assert insights_file.complete(dict.fromkeys(nothing)) == nothing
-    unknown = {"faq": [{"question": "?", "answer": "!", "review_ids": [5]}]}
-    assert list(insights_file.violations(unknown)) == [(("faq", 0, "review_ids", 0), "5 is not a string")]
 
 
 def test_completion_keeps_values_and_unknown_keys_and_replaces_nulls() -> None:

@@ -13,15 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_files import CONTRACT, PARAMETERS, Object, any_json, any_text
 
+from reviewslib.dataset import query as queries
 from reviewslib.dataset.contract import Parameter
-from reviewslib.dataset.query import (
-    BadQuery,
-    Query,
-    known_names,
-    query_from_pairs,
-    query_of_page,
-    read_arguments,
-)
+from reviewslib.dataset.query import BadQuery, Query, query_from_pairs, read_arguments
 
 NAMES = list(PARAMETERS)
 
@@ -31,18 +25,21 @@ def query_of(arguments: Object) -> Query:
     return Query(**read_arguments(PARAMETERS, arguments))
 
 
-def issues_of(question: Callable[[], Any]) -> list[tuple[str | None, str, str]]:
+Issues = list[tuple[str | None, str, str]]
+
+
+def issues_of(question: Callable[..., Any], *given: Any) -> Issues:
     with pytest.raises(BadQuery) as refusal:
-        question()
+        question(*given)
     return [(issue.parameter, issue.value, issue.message) for issue in refusal.value.issues]
 
 
-def issues_of_pairs(*pairs: tuple[str, str]) -> list[tuple[str | None, str, str]]:
-    return issues_of(lambda: query_from_pairs(PARAMETERS, pairs))
+def issues_of_pairs(*pairs: tuple[str, str]) -> Issues:
+    return issues_of(query_from_pairs, PARAMETERS, pairs)
 
 
-def issues_of_arguments(arguments: Object) -> list[tuple[str | None, str, str]]:
-    return issues_of(lambda: query_of(arguments))
+def issues_of_arguments(arguments: Object) -> Issues:
+    return issues_of(query_of, arguments)
 
 
 # ---- Correct queries ----
@@ -70,12 +67,12 @@ def test_a_correct_query_is_read(parameters: dict[str, str], query: Query) -> No
 def test_a_page_is_a_limit_and_an_offset() -> None:
     for page, offset in [("", 0), ("1", 0), ("3", 14), ("1000000", 6_999_993)]:
         pairs = [("page", page), ("query", "x")]
-        assert query_of_page(CONTRACT.list_parameters, pairs, 7) == Query("x", limit=7, offset=offset)
+        assert queries.query_of_page(CONTRACT.list_parameters, pairs, 7) == Query("x", limit=7, offset=offset)
 
 
 @pytest.mark.parametrize("page", ["0", "-1", "1.5", "x", "1000001"])
 def test_a_wrong_page_number_is_an_issue(page: str) -> None:
-    (issue,) = issues_of(lambda: query_of_page(CONTRACT.list_parameters, [("page", page)], 20))
+    (issue,) = issues_of(queries.query_of_page, CONTRACT.list_parameters, [("page", page)], 20)
     assert issue[:2] == ("page", page)
 
 
@@ -201,11 +198,10 @@ def test_a_missing_required_argument_is_an_issue() -> None:
     assert read_arguments(known, {"name": "Ann"}) == {"name": "Ann", "limit": 3}
     assert read_arguments(known, {"name": "Ann", "limit": -7}) == {"name": "Ann", "limit": -7}
     for missing in ({}, {"name": None}, {"name": ""}):
-        assert issues_of(lambda given=missing: read_arguments(known, given)) == [("name", "", "is required")]
-    assert [name for name, _, _ in issues_of(lambda: read_arguments(known, {"x": 1}))] == ["x", "name"]
-    assert issues_of(lambda: read_arguments({}, {"x": 1})) == [
-        ("x", "1", "unknown parameter; none is accepted")
-    ]
+        assert issues_of(read_arguments, known, missing) == [("name", "", "is required")]
+    assert [name for name, _, _ in issues_of(read_arguments, known, {"x": 1})] == ["x", "name"]
+    none_is_known = [("x", "1", "unknown parameter; none is accepted")]
+    assert issues_of(read_arguments, {}, {"x": 1}) == none_is_known
 
 
 # ---- Unknown names ----
@@ -215,7 +211,9 @@ def test_a_missing_required_argument_is_an_issue() -> None:
 def test_known_names_are_listed_up_to_twenty_with_similar_ones_first(count: int, rest: str) -> None:
     others = [f"Person {chr(65 + number)}" for number in range(count - 1)]
     listed = "; ".join(["Hana Ishikawa", *others][:20])
-    assert known_names("people", "hannah", [*others, "Hana Ishikawa"]) == f"Known people: {listed}{rest}"
+    assert (
+        queries.known_names("people", "hannah", [*others, "Hana Ishikawa"]) == f"Known people: {listed}{rest}"
+    )
 
 
 # ---- Any arguments ----

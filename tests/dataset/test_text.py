@@ -3,7 +3,6 @@
 Folding - Names - Aliases - Occurrences
 """
 
-import unicodedata
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -41,37 +40,22 @@ def test_folding_of_short_and_long_texts_is_the_plain_definition(text: str) -> N
 
 
 @pytest.mark.parametrize("compare", [fold, loosely])
-@given(text=texts)
-def test_folding_ignores_how_marks_are_encoded(compare: Callable[[str], str], text: str) -> None:
-    assert compare(unicodedata.normalize("NFD", text)) == compare(text)
-
-
-@pytest.mark.parametrize("compare", [fold, loosely])
 @pytest.mark.parametrize("base", ["A", "5"])
 def test_any_number_of_combining_characters_is_folded(compare: Callable[[str], str], base: str) -> None:
     """`normalize` alone would sort these for minutes."""
     acute, grave_below, overlay = "\u0301" * 200_000, "\u0316" * 200_000, "\u0338" * 200_000
     marks = overlay + grave_below + acute
     composed = "á" + marks[:-1] if base == "A" else base + marks
-    assert compare(base + acute + grave_below + overlay) == (
-        "a" if (compare, base) == (loosely, "A") else composed
-    )
+    expected = "a" if (compare, base) == (loosely, "A") else composed
+    assert compare(base + acute + grave_below + overlay) == expected
 
 
 @pytest.mark.parametrize(
     ("typed", "written"),
-    [
-        ("doner", "Döner"),
-        ("Lodz, Orsted, Dang, O", "Łódź, Ørsted, Đặng, Ǿ"),
-        ("елка", "Ёлка"),
-        ("αθηνα ωδη", "Αθήνα ᾠδή"),
-        ("x", "x\u0302\u0316"),
-        ("Istanbul isi", "İstanbul ısı"),
-        ("don't 'n", "don’t ŉ"),
-        ("", "\u0301\u0316"),
-        ("a", "\u0301a"),
-    ],
-)
+    [("doner", "Döner"), ("Lodz, Orsted, Dang, O", "Łódź, Ørsted, Đặng, Ǿ"), ("елка", "Ёлка"),
+     ("αθηνα ωδη", "Αθήνα ᾠδή"), ("Istanbul isi", "İstanbul ısı"), ("don't 'n", "don’t ŉ"),
+     ("x", "x\u0302\u0316"), ("", "\u0301\u0316"), ("a", "\u0301a")],
+)  # fmt: skip
 def test_text_typed_without_marks_equals_text_with_marks(typed: str, written: str) -> None:
     assert loosely(typed) == loosely(written)
 
@@ -84,28 +68,17 @@ def test_marks_that_make_another_letter_are_kept(one: str, other: str) -> None:
     assert loosely(one) != loosely(other)
 
 
-def test_both_comparisons_equate_apostrophes_and_the_turkish_i() -> None:
-    assert fold("İzmir ırmak don’t ŉ") == fold("izmir irmak don't 'N")
-    assert fold("schon") != fold("Schön")
-
-
 # ---- Names ----
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [
-        ("Dr. Tobias Okafor", {"dr", "tobias", "okafor"}),
-        ("Okafor,Tobias", {"okafor", "tobias"}),
-        ("Marisol Vega-Lindqvist", {"marisol", "vega", "lindqvist"}),
-        ("Vega\u2010Lind\u2011Berg\u2013X", {"vega", "lind", "berg", "x"}),
-        ("Zoë O’Neill", {"zoe", "o'neill"}),
-        (" .,- ", set()),
-        ("\u0301", set()),
-    ],
-)
-def test_dots_commas_and_hyphens_end_the_words_of_a_name(name: str, words: set[str]) -> None:
-    assert name_words(name) == words == set(plain.words(name))
+    [("Dr. Tobias Okafor", "dr tobias okafor"), ("Okafor,Tobias", "okafor tobias"),
+     ("Marisol Vega-Lindqvist", "marisol vega lindqvist"), ("Zoë O’Neill", "zoe o'neill"),
+     ("Vega\u2010Lind\u2011Berg\u2013X", "vega lind berg x"), (" .,- ", ""), ("\u0301", "")],
+)  # fmt: skip
+def test_dots_commas_and_hyphens_end_the_words_of_a_name(name: str, words: str) -> None:
+    assert name_words(name) == set(words.split()) == set(plain.words(name))
 
 
 # ---- Aliases ----

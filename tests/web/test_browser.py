@@ -12,7 +12,7 @@ import threading
 import urllib.request
 import zlib
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import AbstractContextManager, contextmanager
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
@@ -26,9 +26,11 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
-from services import SAMPLE, Address, daemon
+from services import Address, daemon
 from small_files import review
 from tools import program
+from werkzeug.serving import make_server
+from werkzeug.wrappers import Response
 
 Chrome = webdriver.Chrome
 OFFLINE = ["--headless", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
@@ -36,7 +38,7 @@ OFFLINE += ["--disable-component-update", "--no-first-run"]
 OFFLINE += ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
 pytestmark = pytest.mark.slow
 
-DATA_FILES = {"empty": (SMALLEST,), "hostile": attacking_files()}
+FILES = {"sample": DATA_SETS["sample"](), "empty": (SMALLEST,), "hostile": attacking_files()}
 
 
 @pytest.fixture(scope="module")
@@ -53,19 +55,20 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     driver.quit()
 
 
-@pytest.fixture(scope="module", params=["sample", "empty", "hostile"])
+def serving(directory: Path, *files: Any) -> AbstractContextManager[Address]:
+    """The daemon with these data files, which it finds in `directory`."""
+    return daemon(data=write_files(directory, *files))
+
+
+@pytest.fixture(scope="module", params=FILES)
 def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
-    data = SAMPLE
-    if request.param in DATA_FILES:
-        data = write_files(tmp_path_factory.mktemp(request.param), *DATA_FILES[request.param])
-    with daemon(data=data) as address:
+    with serving(tmp_path_factory.mktemp("data"), *FILES[request.param]) as address:
         yield address
 
 
 @pytest.fixture(scope="module", params=DATA_SETS)
 def data_set(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
-    files = DATA_SETS[request.param]()
-    with daemon(data=write_files(tmp_path_factory.mktemp(request.param), *files)) as address:
+    with serving(tmp_path_factory.mktemp("data"), *DATA_SETS[request.param]()) as address:
         yield address
 
 
@@ -91,18 +94,22 @@ def newest_path(service: Address) -> str:
     return str(reviews[0]["page_url"]).removeprefix(service.base_url) if reviews else "/reviews/none"
 
 
+def emulate(browser: Chrome, media: str = "", **features: str) -> None:
+    """Show pages on this medium, to a reader with these preferences."""
+    preferences = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": preferences})
+
+
 def open_page(
     browser: Chrome,
     service: Address,
     width: int = 1440,
     scheme: str = "light",
     path: str = "/",
-    forced_colors: str = "none",
+    **features: str,
 ) -> None:
     """Open a page in a viewport of this width, in a light or a dark colour scheme."""
-    features = {"prefers-color-scheme": scheme, "forced-colors": forced_colors}
-    preferences = [{"name": name, "value": value} for name, value in features.items()]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": preferences})
+    emulate(browser, prefers_color_scheme=scheme, **features)
     resize(browser, width)
     browser.get(service.base_url + (newest_path(service) if path == NEWEST else path))
     resize(browser, width)  # again, since the size of text is set only in a loaded page
@@ -121,11 +128,21 @@ def in_page(browser: Chrome, script: str) -> Any:
     return browser.execute_script(f"return {script}")
 
 
-def requested(browser: Chrome, service: Address) -> list[str]:
-    """The URLs that pages of the service have asked for since the last call."""
+def style(browser: Chrome, selector: str, name: str) -> str:
+    """The style that the first element of the page has that `selector` finds."""
+    return str(in_page(browser, f"getComputedStyle(document.querySelector('{selector}')).{name}"))
+
+
+def edge(browser: Chrome, selector: str, of: str = "top") -> float:
+    """An edge or a size of the box of the first element that `selector` finds, in pixels."""
+    return float(in_page(browser, f"document.querySelector('{selector}').getBoundingClientRect().{of}"))
+
+
+def requested(browser: Chrome, base_url: str) -> list[str]:
+    """The URLs that pages below `base_url` have asked for since the last call."""
     messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     sent = [each["params"] for each in messages if each["method"] == REQUEST]
-    return [each["request"]["url"] for each in sent if each["documentURL"].startswith(service.base_url)]
+    return [each["request"]["url"] for each in sent if each["documentURL"].startswith(base_url)]
 
 
 @pytest.mark.parametrize("path", [*PATHS, *FRAMES])
@@ -136,7 +153,7 @@ def test_a_page_loads_without_a_complaint_and_asks_no_other_host(
     open_page(browser, service, path=path)
     complaints = [each["message"] for each in browser.get_log("browser")]
     assert [each for each in complaints if "the server responded with a status of 40" not in each] == []
-    urls = requested(browser, service)
+    urls = requested(browser, service.base_url)
     assert browser.current_url in urls
     own = (service.base_url + "/", "data:image/svg+xml;base64,")  # the browser's icon of a date field
     assert all(url.startswith(own) for url in urls)
@@ -181,33 +198,25 @@ def test_large_text_on_a_narrow_screen_fits_and_breaks_no_number(
 ) -> None:
     open_page(browser, data_set, 390, path=path)
     browser.execute_script(UNFOLD)
-    found = {}
     for width, text_percent in ((320, 150), (320, 200), (360, 150), (360, 200), (390, 100)):
         resize(browser, width, text_percent)
-        size = in_page(browser, "getComputedStyle(document.documentElement).fontSize")
-        found[width, size] = browser.execute_script(BROKEN)
-    sizes = [(320, "24px"), (320, "32px"), (360, "24px"), (360, "32px"), (390, "16px")]
-    assert found == {size: [] for size in sizes}
+        assert style(browser, "html", "fontSize") == f"{16 * text_percent // 100}px"
+        assert browser.execute_script(BROKEN) == [], (width, text_percent)
 
 
 def test_the_home_page_on_a_phone_folds_what_is_for_developers(browser: Chrome, sample: Address) -> None:
     open_page(browser, sample, 390)
-    height = "document.querySelector('#developers').getBoundingClientRect().height"
-    folded = in_page(browser, height)
+    folded = edge(browser, "#developers", "height")
     browser.execute_script(UNFOLD)
-    assert folded < 300 < 3000 < in_page(browser, height)
+    assert folded < 300 < 3000 < edge(browser, "#developers", "height")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_forced_colours_leave_the_legend_its_signs(browser: Chrome, sample: Address, scheme: str) -> None:
     open_page(browser, sample, scheme=scheme, forced_colors="active")
-    style = "getComputedStyle(document.querySelector('{}')).{}"
-    signs = [
-        style.format(f".legend {each}", "backgroundColor") for each in (".fault", ".praise", ":not([class])")
-    ]
-    bars = [style.format(f".bar .{each}", "fill") for each in ("fault", "praise", "neutral")]
-    colours = [in_page(browser, each) for each in signs]
-    assert colours == [in_page(browser, each) for each in bars]
+    signs = {".fault": ".fault", ".praise": ".praise", ":not([class])": ".neutral"}
+    colours = [style(browser, f".legend {sign}", "backgroundColor") for sign in signs]
+    assert colours == [style(browser, f".bar {bar}", "fill") for bar in signs.values()]
     assert len(set(colours)) == 3
 
 
@@ -224,9 +233,7 @@ def test_the_footer_of_a_short_page_is_at_the_end_of_the_screen(
     browser: Chrome, sample: Address, width: int, path: str
 ) -> None:
     open_page(browser, sample, width, path=path)
-    bottom = "document.querySelector('footer').getBoundingClientRect().bottom"
-    end, shown = in_page(browser, f"[{bottom}, innerHeight]")
-    assert end >= shown - 1
+    assert edge(browser, "footer", "bottom") >= in_page(browser, "innerHeight") - 1
 
 
 @pytest.mark.parametrize("path", [*PATHS, *FRAMES])
@@ -259,11 +266,9 @@ def test_every_curl_line_works_as_it_is_pasted(browser: Chrome, service: Address
     browser.execute_script(UNFOLD)
     lines = in_page(browser, "[...document.querySelectorAll('.endpoints pre')].map(each => each.innerText)")
     assert len(lines) >= 8
-    environment = {**os.environ, "CURL_HOME": str(tmp_path)}
+    place: Any = {"cwd": tmp_path, "env": os.environ | {"CURL_HOME": str(tmp_path)}}
     for line in lines:
-        done = subprocess.run(
-            ["bash", "-c", line], capture_output=True, cwd=tmp_path, env=environment, timeout=60
-        )
+        done = subprocess.run(["bash", "-c", line], capture_output=True, timeout=60, **place)
         assert done.returncode == 0 and done.stdout, (line, done.stderr)
     assert [path.name for path in tmp_path.iterdir()] == [".curlrc"]
 
@@ -318,27 +323,27 @@ def test_a_printed_page_has_reviews_but_no_forms_and_endpoints(
     browser: Chrome, sample: Address, path: str, kept: str, left_out: list[str]
 ) -> None:
     open_page(browser, sample, path=path)
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": []})
-    display = "getComputedStyle(document.querySelector('{}')).display"
-    assert {in_page(browser, display.format(each)) for each in left_out} == {"none"}
-    assert in_page(browser, display.format(kept)) != "none"
+    emulate(browser, "print")
+    assert {style(browser, each, "display") for each in left_out} == {"none"}
+    assert style(browser, kept, "display") != "none"
 
 
 def test_the_form_finds_words_by_keyboard_alone_and_says_how_many(browser: Chrome, sample: Address) -> None:
     open_page(browser, sample, path="/reviews")
-    field = browser.find_element(By.ID, "query")
-    while browser.switch_to.active_element != field:
-        browser.switch_to.active_element.send_keys(Keys.TAB)
-    for keys in ("BACK", "5"):
-        browser.switch_to.active_element.send_keys(keys, Keys.TAB)
-    while browser.switch_to.active_element.tag_name != "summary":
-        browser.switch_to.active_element.send_keys(Keys.TAB)
-    browser.switch_to.active_element.send_keys(Keys.ENTER)
-    for keys in (Keys.TAB, "Dr. Tobias"):
-        browser.switch_to.active_element.send_keys(keys)
-    while browser.switch_to.active_element.tag_name != "button":
-        browser.switch_to.active_element.send_keys(Keys.TAB)
-    browser.switch_to.active_element.send_keys(Keys.ENTER)
+
+    def press(*keys: str, until: str = "*") -> None:
+        """Press keys in what has the focus, then the tab key until `until` has it."""
+        browser.switch_to.active_element.send_keys(*keys)
+        while not in_page(browser, f"document.activeElement.matches('{until}')"):
+            browser.switch_to.active_element.send_keys(Keys.TAB)
+
+    press(Keys.TAB, until="#query")
+    press("BACK", Keys.TAB)
+    press("5", Keys.TAB, until="summary")
+    press(Keys.ENTER)
+    press(Keys.TAB)
+    press("Dr. Tobias", until="button")
+    press(Keys.ENTER)
     WebDriverWait(browser, 10).until(lambda browser: "query=" in browser.current_url)
     asked = dict(parse_qsl(urlsplit(browser.current_url).query))
     assert asked == {"query": "BACK", "rating": "5", "mentions_technician": "Dr. Tobias Okafor"}
@@ -349,23 +354,18 @@ def test_the_form_finds_words_by_keyboard_alone_and_says_how_many(browser: Chrom
     assert urlsplit(browser.current_url).fragment == "results"
 
 
-def top(browser: Chrome, selector: str) -> float:
-    return float(in_page(browser, f"document.querySelector('{selector}').getBoundingClientRect().top"))
-
-
 @pytest.fixture(scope="module")
 def bare_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
     """180 reviews of one sentence, and no insights but those that are counted."""
-    reviews = [review(f"{number:03}") | {"text": "Fast, kind and fair."} for number in range(180)]
-    data = write_files(tmp_path_factory.mktemp("bare"), {"business": {"name": "Ann's"}, "reviews": reviews})
-    with daemon(data=data) as address:
+    reviews = [review(f"{number:03}", text="Fast, kind and fair.") for number in range(180)]
+    with serving(tmp_path_factory.mktemp("bare"), SMALLEST | {"reviews": reviews}) as address:
         yield address
 
 
 def test_on_a_phone_the_search_form_leaves_room_for_a_review(browser: Chrome, bare_service: Address) -> None:
     open_page(browser, bare_service, 360, path="/reviews")
-    assert top(browser, "article") < 740 and top(browser, "details") < 600
-    assert top(browser, "#rating") == top(browser, ".first button"), "one line has stars and button"
+    assert edge(browser, "article") < 740 and edge(browser, "details") < 600
+    assert edge(browser, "#rating") == edge(browser, ".first button"), "one line has stars and button"
 
 
 @pytest.mark.parametrize(("width", "largest_gap"), [(1440, 450), (820, 600), (360, 600)])
@@ -373,30 +373,27 @@ def test_without_insights_no_screen_is_half_empty(
     browser: Chrome, bare_service: Address, width: int, largest_gap: int
 ) -> None:
     open_page(browser, bare_service, width)
-    tops = [top(browser, selector) for selector in ("h1", ".lead", ".search", "main section")]
+    tops = [edge(browser, selector) for selector in ("h1", ".lead", ".search", "main section")]
     assert all(0 < lower - upper < largest_gap for upper, lower in pairwise(tops)), tops
 
 
 def test_a_home_page_without_reviews_has_no_gap_above_its_footer(browser: Chrome, tmp_path: Path) -> None:
-    with daemon(data=write_files(tmp_path, SMALLEST)) as empty:
+    with serving(tmp_path, SMALLEST) as empty:
         open_page(browser, empty)
-        end = in_page(browser, "document.querySelector('#developers').getBoundingClientRect().bottom")
-        assert end == top(browser, "footer")
+        assert edge(browser, "#developers", "bottom") == edge(browser, "footer")
 
 
 def test_words_found_are_marked_in_a_light_colour_on_paper(browser: Chrome, sample: Address) -> None:
-    colour = "getComputedStyle(document.querySelector('mark')).backgroundColor"
     open_page(browser, sample, path=SEARCH)
-    light = in_page(browser, colour)
-    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": dark})
-    assert in_page(browser, colour) == light
+    light = style(browser, "mark", "backgroundColor")
+    emulate(browser, "print", prefers_color_scheme="dark")
+    assert style(browser, "mark", "backgroundColor") == light
 
 
 # ---- Badge and frame in a page of another origin: the owner's website ----
 
 OWNER_PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Owner</title>
-<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">
+<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">{head}
 <style>html {{ color-scheme: {scheme} }} body {{ margin: 0; background: {ground} }}</style></head>
 <body><h1>Ann</h1>{badge}<p>Before.</p>{frame}<p>After.</p></body></html>"""
 PIXEL = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
@@ -409,31 +406,41 @@ LIGHT, DARK = (253, 246, 227), (34, 34, 34)
 
 
 class Website:
-    """A website of another origin, which has one page."""
+    """A website of another origin: one page with the badge and the frame that the home page gives to copy."""
 
-    def __init__(self) -> None:
-        self.page = ""
-        website = self
+    def __init__(self, browser: Chrome, badge: str, frame: str):
+        self.browser, self.badge, self.frame, self.page = browser, badge, frame, ""
+        self.server = make_server("127.0.0.1", 0, self.answer, threaded=True)
+        self.url = f"http://127.0.0.1:{self.server.port}"
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                body = website.page.encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "text/html")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+    def answer(self, *call: Any) -> Any:
+        return Response(self.page, mimetype="text/html")(*call)
 
-            def log_message(self, *_: Any) -> None:
-                pass
+    def open(self, width: int, system: str = "light", **parts: str) -> tuple[int, int]:
+        """Open it with other `parts`; the height of the frame, and the height of its content."""
+        usual = {"head": "", "scheme": "normal", "ground": "#fff", "badge": self.badge, "frame": self.frame}
+        self.page = OWNER_PAGE.format(**usual | parts)
+        open_page(self.browser, Address(0, 0, self.url), width, system)
+        with inside_frame(self.browser):
+            loaded = "document.readyState == 'complete'"
+            WebDriverWait(self.browser, 10).until(lambda browser: in_page(browser, loaded))
+            heights = in_page(self.browser, "[innerHeight, document.documentElement.offsetHeight]")
+        return heights[0], heights[1]
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/"
+
+@contextmanager
+def inside_frame(browser: Chrome) -> Iterator[None]:
+    """Scripts see the document in the frame."""
+    browser.switch_to.frame(0)
+    yield
+    browser.switch_to.default_content()
 
 
 @pytest.fixture(scope="module")
-def website() -> Iterator[Website]:
-    website = Website()
+def website(browser: Chrome, sample: Address) -> Iterator[Website]:
+    open_page(browser, sample)
+    find = "[...document.querySelectorAll('#website + .clients pre')].map(each => each.textContent)"
+    website = Website(browser, *in_page(browser, find))
     thread = threading.Thread(target=website.server.serve_forever)
     thread.start()
     yield website
@@ -471,118 +478,67 @@ SITES = {
 }
 
 
-@pytest.fixture(scope="module")
-def lines_to_copy(browser: Chrome, sample: Address) -> tuple[str, str]:
-    """The HTML of the badge and of the frame that the home page has for other websites."""
-    open_page(browser, sample)
-    find = "[...document.querySelectorAll('#website + .clients pre')].map(each => each.textContent)"
-    badge, frame = in_page(browser, find)
-    return badge, frame
-
-
-def open_website(browser: Chrome, website: Website, width: int, system: str = "light") -> tuple[int, int]:
-    """Open the website and wait for its frame; the height of the frame, and the height of its content."""
-    open_page(browser, Address(0, 0, website.url.removesuffix("/")), width, system)
-    browser.switch_to.frame(0)
-    WebDriverWait(browser, 10).until(lambda browser: in_page(browser, "document.readyState") == "complete")
-    frame_height, content_height = in_page(browser, "[innerHeight, document.documentElement.offsetHeight]")
-    browser.switch_to.default_content()
-    return frame_height, content_height
-
-
-def frame_box(browser: Chrome) -> dict[str, float]:
-    """The position and size of the frame."""
-    box: dict[str, float] = in_page(
-        browser, "document.querySelector('iframe').getBoundingClientRect().toJSON()"
-    )
-    return box
-
-
 @pytest.mark.parametrize("site", SITES)
 @pytest.mark.parametrize("system", ["light", "dark"])
 def test_a_frame_is_readable_on_the_website_of_another_origin(
-    browser: Chrome, website: Website, lines_to_copy: tuple[str, str], site: str, system: str
+    browser: Chrome, website: Website, site: str, system: str
 ) -> None:
-    scheme, ground, parameters, style, expected = SITES[site]
-    badge, frame = lines_to_copy
-    frame = frame.replace('/embed"', f'/embed?limit=1{parameters}"').replace('style="', f'style="{style};')
+    scheme, ground, parameters, more_style, expected = SITES[site]
+    frame = website.frame.replace('/embed"', f'/embed?limit=1{parameters}"')
+    frame = frame.replace('style="', f'style="{more_style};')
     own = ground or (LIGHT if system == "light" else DARK)
-    website.page = OWNER_PAGE.format(scheme=scheme, ground=f"rgb{own}", badge=badge, frame=frame)
     browser.get_log("browser")
-    open_website(browser, website, 1200, system)
-    box = frame_box(browser)
-    seen = colour_at(browser, box["x"] + 2, box["y"] + 2)
+    website.open(1200, system, scheme=scheme, ground=f"rgb{own}", frame=frame)
+    seen = colour_at(browser, edge(browser, "iframe", "x") + 2, edge(browser, "iframe") + 2)
     assert expected in (None, seen)
-    browser.switch_to.frame(0)
-    text = tuple(map(int, re.findall("[0-9]+", in_page(browser, "getComputedStyle(document.body).color"))))
-    browser.switch_to.default_content()
+    with inside_frame(browser):
+        written = in_page(browser, "getComputedStyle(document.body).color")
+    text = tuple(map(int, re.findall("[0-9]+", written)))
     darker, lighter = sorted(luminance(each) + 0.05 for each in (seen, text))
     assert lighter / darker > 7
     assert browser.get_log("browser") == []
 
 
 def test_badge_and_frame_load_nothing_but_themselves(
-    browser: Chrome, sample: Address, website: Website, lines_to_copy: tuple[str, str]
+    browser: Chrome, sample: Address, website: Website
 ) -> None:
-    badge, frame = lines_to_copy
-    website.page = OWNER_PAGE.format(scheme="normal", ground="#fff", badge=badge, frame=frame)
     browser.get_log("performance")
-    open_website(browser, website, 1200)
+    website.open(1200)
     assert in_page(browser, "document.querySelector('img').naturalWidth") == 252
-    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    urls = {message["params"]["request"]["url"] for message in messages if message["method"] == REQUEST}
     own = {f"{sample.base_url}/{path}" for path in ("badge.svg", "embed")}
-    assert urls - {website.url, "data:,"} == own
+    assert set(requested(browser, "")) - {website.url + "/", "data:,"} == own
 
 
 @pytest.mark.parametrize("width", [320, 390, 600, 820, 1200])
-def test_a_frame_keeps_enough_room_for_three_reviews(
-    browser: Chrome, website: Website, lines_to_copy: tuple[str, str], width: int
-) -> None:
-    badge, frame = lines_to_copy
-    fixed = frame.replace(
-        "frame-sizing:content-height", ""
-    )  # which would make the frame as high as its content
-    website.page = OWNER_PAGE.format(scheme="normal", ground="#fff", badge=badge, frame=fixed)
-    frame_height, content_height = open_website(browser, website, width)
+def test_a_frame_keeps_enough_room_for_three_reviews(browser: Chrome, website: Website, width: int) -> None:
+    fixed = website.frame.replace("frame-sizing:content-height", "")  # or it would be as high as its content
+    frame_height, content_height = website.open(width, frame=fixed)
     assert frame_height >= content_height
-    assert frame_box(browser)["width"] == in_page(browser, "document.documentElement.clientWidth")
+    assert edge(browser, "iframe", "width") == in_page(browser, "document.documentElement.clientWidth")
 
 
 @pytest.mark.parametrize("width", [390, 1200])
-def test_nothing_shifts_when_badge_and_frame_load(
-    browser: Chrome, website: Website, lines_to_copy: tuple[str, str], width: int
-) -> None:
-    badge, frame = (each.replace(" src=", f' src="{PIXEL}" data-src=') for each in lines_to_copy)
-    short = frame.replace('/embed"', '/embed?limit=1"')  # fits its room with any font
-    website.page = OWNER_PAGE.format(scheme="normal", ground="#fff", badge=badge, frame=short)
-    open_website(browser, website, width)
+def test_nothing_shifts_when_badge_and_frame_load(browser: Chrome, website: Website, width: int) -> None:
+    short = website.frame.replace('/embed"', '/embed?limit=1"')  # fits its room with any font
+    badge, frame = (each.replace(" src=", f' src="{PIXEL}" data-src=') for each in (website.badge, short))
+    website.open(width, badge=badge, frame=frame)
     before = in_page(browser, BOXES)
     assert browser.execute_async_script(LOAD) == 2, "the badge and the frame"
     assert in_page(browser, BOXES) == before
 
 
 def test_a_frame_whose_style_is_blocked_has_the_size_of_its_attributes(
-    browser: Chrome, sample: Address, website: Website, lines_to_copy: tuple[str, str]
+    browser: Chrome, sample: Address, website: Website
 ) -> None:
-    badge, frame = lines_to_copy
-    policy = (
-        f"<meta http-equiv=Content-Security-Policy content=\"style-src 'self'; frame-src {sample.base_url}\">"
-    )
-    page = OWNER_PAGE.format(scheme="normal", ground="#fff", badge=badge, frame=frame)
-    website.page = page.replace("<title>", f"{policy}<title>")
-    open_website(browser, website, 390)
+    policy = f"style-src 'self'; frame-src {sample.base_url}"
+    website.open(390, head=f'<meta http-equiv=Content-Security-Policy content="{policy}">')
     browser.get_log("browser")  # has complaints about the blocked style
-    box = frame_box(browser)
-    assert (box["width"] > 360, box["height"]) == (True, 904), "with the border of 2 pixels"
+    assert edge(browser, "iframe", "width") > 360
+    assert edge(browser, "iframe", "height") == 904, "with the border of 2 pixels"
 
 
 @pytest.mark.parametrize("width", [390, 1200])
-def test_a_frame_grows_with_its_content(
-    browser: Chrome, website: Website, lines_to_copy: tuple[str, str], width: int
-) -> None:
-    badge, frame = lines_to_copy
-    low = re.sub("min-height:[^;]*", "min-height:10rem", frame)
-    website.page = OWNER_PAGE.format(scheme="normal", ground="#fff", badge=badge, frame=low)
-    frame_height, content_height = open_website(browser, website, width)
+def test_a_frame_grows_with_its_content(website: Website, width: int) -> None:
+    low = re.sub("min-height:[^;]*", "min-height:10rem", website.frame)
+    frame_height, content_height = website.open(width, frame=low)
     assert frame_height == content_height > 160

@@ -14,9 +14,9 @@ import xml.etree.ElementTree as ET
 from typing import Any
 
 import pytest
-from page_samples import ROOT, SMALLEST, dataset_of, sample_dataset
+from page_samples import ROOT, sample_dataset
 from services import SAMPLE
-from small_files import CONTRACT
+from small_files import CONTRACT, a_file, loaded, review
 from werkzeug.test import Client
 
 import reviewsd
@@ -53,12 +53,11 @@ def picture_of(dataset: Any) -> ET.Element:
 def test_the_badge_says_the_rating_in_stars_and_words_that_fit(
     rating: Any, count: Any, words: str, width: str
 ) -> None:
-    given = {"rating_value": rating, "review_count": count}
-    picture = picture_of(dataset_of(SMALLEST | {"aggregate_rating": given}))
-    texts = picture.findall(f".//{SVG}text") + picture.findall(f".//{SVG}title")
-    assert [each.text for each in texts] == [words, words]
+    rated = {"aggregate_rating": {"rating_value": rating, "review_count": count}}
+    picture = picture_of(loaded(a_file(**rated)))
+    (text,), (title,) = picture.findall(f".//{SVG}text"), picture.findall(f".//{SVG}title")
+    assert (text.text, title.text, text.get("textLength")) == (words, words, width)
     assert (picture.get("width"), picture.get("height"), picture.get("role")) == ("252", "36", "img")
-    assert texts[0].get("textLength") == width
     (filled,) = picture.findall(f"./{SVG}svg/{SVG}svg")
     assert filled.get("width") == f"{24 * (rating or 0):g}"
 
@@ -76,35 +75,32 @@ def shown_ids(document: str) -> list[str]:
     return re.findall(rf'<p class="when"><a href="{URLS.review}([^"]*)"><time', document)
 
 
-def ids(reviews: list[Any], most: int) -> list[str]:
-    return [review["id"] for review in reviews][:most]
+def newest_ids(count: int, **mentions: str) -> list[str]:
+    """The ids of the newest reviews that mention these names."""
+    listed = [each for each in REVIEWS if all(name in each[kind] for kind, name in mentions.items())]
+    return [each["id"] for each in listed][:count]
 
 
-@pytest.mark.parametrize(
-    "limit, count", [("", 3), ("1", 1), ("10", 10), ("0", 3), ("11", 3), ("x", 3), ("\udcff", 3)]
-)
+LIMITS = [("", 3), ("1", 1), ("10", 10), ("0", 3), ("11", 3), ("x", 3), ("\udcff", 3)]
+
+
+@pytest.mark.parametrize(("limit", "count"), LIMITS)
 def test_the_frame_has_as_many_of_the_newest_reviews_as_limit_says(limit: str, count: int) -> None:
-    document = frame(limit=limit)
-    assert shown_ids(document) == ids(REVIEWS, count)
-    assert "Newest first, not chosen by rating." in document
-    assert f'<a href="{URLS.review_list}">All 160 reviews</a>' in document
-
-
-MASSAGES = [each for each in REVIEWS if "massage-therapy" in each["mentioned_services"]]
+    assert shown_ids(frame(limit=limit)) == newest_ids(count)
 
 
 def test_a_service_filters_the_frame_and_is_named_with_its_list() -> None:
     document = frame(mentions_service="MASSAGE therapy")
-    assert shown_ids(document) == ids(MASSAGES, 3) != ids(REVIEWS, 3)
-    assert "Reviews mentioning <bdi>Massage therapy</bdi>, newest first, not chosen by rating." in document
+    assert shown_ids(document) == newest_ids(3, mentioned_services="massage-therapy") != newest_ids(3)
     here = f"{URLS.review_list}?mentions_service=MASSAGE+therapy"
-    assert f'<a href="{here}">All {len(MASSAGES)} of them</a>' in document
+    count = len(newest_ids(999, mentioned_services="massage-therapy"))
+    assert f'<a href="{here}">All {count} of them</a>' in document
 
 
 def test_a_person_and_a_service_filter_the_frame_together() -> None:
-    of_okafor = [each for each in MASSAGES if "Dr. Tobias Okafor" in each["mentioned_technicians"]]
+    both = {"mentioned_services": "massage-therapy", "mentioned_technicians": "Dr. Tobias Okafor"}
     document = frame(mentions_service="massage-therapy", mentions_technician="okafor")
-    assert shown_ids(document) == ids(of_okafor, 3)
+    assert shown_ids(document) == newest_ids(3, **both)
     assert "mentioning <bdi>Dr. Tobias Okafor</bdi>, <bdi>Massage therapy</bdi>, newest" in document
 
 
@@ -114,8 +110,7 @@ def test_the_frame_names_at_most_three_subjects() -> None:
 
 
 def test_a_service_without_a_label_is_named_by_its_id() -> None:
-    review = {"id": "a", "author": "A", "rating": 5, "date": "2026-01-01", "mentioned_services": ["x"]}
-    document = frame(dataset_of(SMALLEST | {"reviews": [review]}), mentions_service="X")
+    document = frame(loaded(a_file(review(mentioned_services=["x"]))), mentions_service="X")
     assert "mentioning <bdi>x</bdi>, newest" in document
 
 
@@ -130,17 +125,15 @@ def test_an_unknown_subject_and_a_rating_do_not_filter_the_frame(query: dict[str
 def test_a_theme_is_one_of_three_and_a_wrong_one_counts_as_absent(theme: str) -> None:
     schemes = {"light": "light", "dark": "dark", "auto": "light dark"}
     expected = theme if theme in schemes else "light"
-    document = frame(theme=theme)
-    assert f'<html lang="en" class="{expected}">' in document
-    assert f'<meta name="color-scheme" content="{schemes[expected]}">' in document
+    head = f'<html lang="en" class="{expected}">', f'<meta name="color-scheme" content="{schemes[expected]}">'
+    assert all(each in frame(theme=theme) for each in head)
     parameters = CONTRACT.document["paths"]["/embed"]["get"]["parameters"]
     assert [*schemes] in [each.get("schema", {}).get("enum") for each in parameters]
 
 
 def test_a_long_review_is_cut_and_leads_to_the_whole_one() -> None:
-    review = {"id": "a", "author": "A", "rating": 5, "date": "2026-01-01"}
     for length, is_cut in ((280, False), (281, True)):
-        document = frame(dataset_of(SMALLEST | {"reviews": [review | {"text": "x" * length}]}))
+        document = frame(loaded(a_file(review(text="x" * length))))
         assert ("Read the whole review" in document) is is_cut
         assert ("x" * length in document) is not is_cut
 
@@ -169,10 +162,10 @@ def test_badge_and_frame_are_cacheable_conditional_and_embeddable(path: str) -> 
 
 
 (STYLE,) = re.findall("<style>(.*?)</style>", frame(), re.DOTALL)
+DIGEST = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 POLICY = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'sha256-"
-    + base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-    + "'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors *;"
+    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{DIGEST}'; img-src 'self';"
+    " connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors *;"
     " require-trusted-types-for 'script'",
     "Referrer-Policy": "strict-origin-when-cross-origin",
     "Cross-Origin-Resource-Policy": "cross-origin",

@@ -86,10 +86,17 @@ def llms(dataset: Dataset) -> str:
     return pages.llms_text(TEMPLATES, dataset, URLS).decode()
 
 
-def list_page(dataset: Dataset, **filters: Any) -> str:
-    """The first page of the reviews that pass these filters."""
-    query = Query(limit=pages.PAGE_SIZE, **filters)
+def list_page(dataset: Dataset, number: int = 1, **filters: Any) -> str:
+    """A page of the reviews that pass these filters."""
+    query = Query(limit=pages.PAGE_SIZE, offset=(number - 1) * pages.PAGE_SIZE, **filters)
     return pages.list_page(TEMPLATES, dataset, URLS, query, in_any_order(dataset, query)).decode()
+
+
+def matched(dataset: Dataset, parameters: str) -> Any:
+    """The length of the list at an address whose query a page has."""
+    pairs = parse_qsl(html.unescape(parameters))
+    query = query_of_page(CONTRACT.list_parameters, pairs, pages.PAGE_SIZE)
+    return in_any_order(dataset, query).frame["matched"]
 
 
 def wrong_list_page(dataset: Dataset, **given: str) -> str:
@@ -118,9 +125,14 @@ def pages_of_reviews(dataset: Dataset, text: str) -> list[str]:
     return [list_page(dataset), listed, wrong, review_page(dataset), frame(dataset), nowhere]
 
 
-def changed(reviews: dict[str, Any] | None = None, insights: dict[str, Any] | None = None) -> Dataset:
-    """The sample with other top-level values."""
-    return dataset_of(REVIEWS_FILE | (reviews or {}), INSIGHTS_FILE | (insights or {}))
+def sample_with(**members: Any) -> Dataset:
+    """The sample with other members of its reviews file."""
+    return dataset_of(REVIEWS_FILE | members, INSIGHTS_FILE)
+
+
+def written(*reviews: dict[str, Any], **business: Any) -> Dataset:
+    """These reviews of a business of which little is known."""
+    return dataset_of({"business": SMALLEST["business"] | business, "reviews": reviews})
 
 
 def rated(stars: float, **given: Any) -> dict[str, Any]:
@@ -131,15 +143,9 @@ def rated(stars: float, **given: Any) -> dict[str, Any]:
 
 TAME = [SAMPLE, *(dataset_of(*files_saying(text)) for text in ("word", "ann@word.example", "555"))]
 HARMLESS = set().union(*(Read(home_page(dataset)).shapes for dataset in TAME))
+TAME_PAGES = [pages_of_reviews(dataset, text) for dataset in TAME for text in ("word", "zzz", "a b")]
 HARMLESS_PAGES = [
-    set().union(
-        *(
-            Read(pages_of_reviews(dataset, text)[at]).shapes
-            for dataset in TAME
-            for text in ("word", "zzz", "a b")
-        )
-    )
-    for at in range(6)
+    set().union(*(Read(page).shapes for page in kind)) for kind in zip(*TAME_PAGES, strict=True)
 ]
 hostile_text = st.one_of(
     st.sampled_from(ATTACKS),
@@ -224,18 +230,26 @@ def test_paragraphs_keep_their_lines_and_have_a_length() -> None:
     assert [pages.paragraphs("x" * length) for length in (1000, 1001)] == ["x" * 1000, "x" * 999 + "…"]
 
 
-def test_slugs_figures_and_addresses_are_plain_and_of_sensible_length() -> None:
+def test_markdown_and_slugs_are_plain() -> None:
     assert pages.markdown("\\`*_[]<>#|a") == r"\\\`\*\_\[\]\<\>\#\|a"
-    assert pages.slug("ab " + "C" * 31 + " d") == "c" * 31 + "-reviews"
-    assert pages.slug("É!") == "reviews"
+    assert [pages.slug(text) for text in ("ab " + "C" * 31 + " d", "É!")] == [
+        "c" * 31 + "-reviews",
+        "reviews",
+    ]
+
+
+def test_figures_are_short() -> None:
     assert [pages.format_rating(rating) for rating in (4.486, 4.5, 5.0)] == ["4.49", "4.5", "5"]
     counted = [pages.count_text(count, "review") for count in (None, 1, 1204, 10**10)]
     assert counted == ["0 reviews", "1 review", "1,204 reviews", "1,000,000,000 reviews"]
-    assert [pages.mail_address(text) for text in ("a.b+c-d@e-f.g", "a@b@c")] == ["a.b+c-d@e-f.g", ""]
+
+
+def test_addresses_are_those_of_the_web_and_of_mail_and_of_sensible_length() -> None:
+    good = ["a.b+c-d@e-f.g", "a@" + "b" * 198]
+    assert [pages.mail_address(text) for text in (*good, "a@b@c", "a@" + "b" * 199)] == [*good, "", ""]
     others = ("javascript:alert(1)", "data:text/html,x", "//other.example", "https://a b", None, 7)
     assert not any(map(pages.web_url, [*others, "https://a/".ljust(501, "x")]))
     assert pages.web_url("https://a/".ljust(500, "x"))
-    assert pages.mail_address("a@" + "b" * 198) and not pages.mail_address("a@" + "b" * 199)
 
 
 def test_a_name_that_a_template_does_not_know_is_an_error() -> None:
@@ -287,14 +301,10 @@ COUNTED = re.compile(  # a bar of stars, a year, a row of people or services: th
 @pytest.mark.parametrize(("name", "least"), [("sample", 23), ("german", 20), ("bare", 5)])
 def test_every_count_links_to_a_list_of_so_many_reviews(name: str, least: int) -> None:
     dataset = dataset_of(*DATA_SETS[name]())
-    counted = [
-        (dict(parse_qsl(html.unescape(query))), int("".join(counts).replace(",", "")))
-        for query, *counts in COUNTED.findall(home_page(dataset))
-    ]
+    counted = COUNTED.findall(home_page(dataset))
     assert len(counted) >= least
-    for asked, count in counted:
-        query = query_of_page(CONTRACT.list_parameters, list(asked.items()), pages.PAGE_SIZE)
-        assert in_any_order(dataset, query).frame["matched"] == count, asked
+    for query, *counts in counted:
+        assert matched(dataset, query) == int("".join(counts).replace(",", "")), query
 
 
 def test_what_is_mentioned_most_comes_first() -> None:
@@ -314,13 +324,6 @@ def test_bars_of_aspects_share_one_axis() -> None:
     ]
     assert pages.aspects(entries[2:])[0]["width"] == 1
     assert pages.aspects([]) == []
-
-
-def test_half_stars_count_in_the_bar_below_them() -> None:
-    dataset = dataset_of(SMALLEST | {"reviews": [rated(stars) for stars in (5, 4.5, 4, 1.5)]})
-    four, one = {"min_rating": 4, "max_rating": "4.5"}, {"min_rating": 1, "max_rating": "1.5"}
-    bars = [(5, 1, {"rating": 5}), (4, 2, four), (3, 0, {}), (2, 0, {}), (1, 1, one)]
-    assert pages.distribution(dataset) == bars
 
 
 def test_the_chart_has_a_dot_a_month_and_a_line_of_averages() -> None:
@@ -358,34 +361,30 @@ def test_the_chart_spans_sixty_months_and_its_list_fifteen_years() -> None:
     assert pages.trend(given[-60:])["is_whole"]
 
 
-SPANS = {
-    "Monday, Tuesday, Wednesday": "Monday to Wednesday",
-    "Friday, Saturday": "Friday, Saturday",
-    "Monday, Wednesday, Friday": "Monday, Wednesday, Friday",
-    "Sunday, Monday, Tuesday": "Sunday, Monday, Tuesday",
-    "Sunday": "Sunday",
-}
+@pytest.mark.parametrize(
+    ("days", "span"),
+    [("Monday Tuesday Wednesday", "Monday to Wednesday"), ("Friday Saturday", "Friday, Saturday"),
+     ("Monday Wednesday Friday", "Monday, Wednesday, Friday"), ("Sunday", "Sunday"),
+     ("Sunday Monday Tuesday", "Sunday, Monday, Tuesday")],
+)  # fmt: skip
+def test_three_days_in_a_row_are_a_span(days: str, span: str) -> None:
+    assert pages.day_span(days.split()) == span
 
 
-@pytest.mark.parametrize("days, span", SPANS.items())
-def test_days_in_a_row_are_a_span(days: str, span: str) -> None:
-    assert pages.day_span(days.split(", ")) == span
-
-
-KINDS = {"Chiropractor": "MedicalBusiness", "Eye clinic": "MedicalClinic", "Family dentist": "Dentist"}
-KINDS |= {"Veterinary": "VeterinaryCare", "Restaurant": "Restaurant", "Bakery": "Bakery"}
-KINDS |= {"Hair": "HairSalon", "Plumbing": "Plumber", "Electrician": "Electrician"}
-KINDS |= {"": "LocalBusiness", "Rehair": "LocalBusiness"}
-
-
-@pytest.mark.parametrize("category, kind", KINDS.items())
+@pytest.mark.parametrize(
+    ("category", "kind"),
+    [("Chiropractor", "MedicalBusiness"), ("Eye clinic", "MedicalClinic"), ("Family dentist", "Dentist"),
+     ("Veterinary", "VeterinaryCare"), ("Restaurant", "Restaurant"), ("Bakery", "Bakery"),
+     ("Hair", "HairSalon"), ("Plumbing", "Plumber"), ("Electrician", "Electrician"),
+     ("", "LocalBusiness"), ("Rehair", "LocalBusiness")],
+)  # fmt: skip
 def test_structured_data_name_the_kind_of_business(category: str, kind: str) -> None:
     assert pages.structured_data({"name": "x", "category": category}, URLS)["@type"] == kind
 
 
 @pytest.mark.parametrize("length", [19, 20, 280, 281])
 def test_the_first_screen_has_the_beginning_of_a_written_review(length: int) -> None:
-    found = Read(home_page(dataset_of(SMALLEST | {"reviews": [rated(5, text="w" * length)]}))).text
+    found = Read(home_page(written(rated(5, text="w" * length)))).text
     assert ("The newest written review" in found) is (length >= 20)
     assert ("w" * length in found) is (length <= 280)
 
@@ -431,26 +430,24 @@ def every_text(dataset: Dataset) -> list[str]:
     """All pages, and what models and other websites get."""
     documents = [home_page(dataset), *pages_of_reviews(dataset, "zzz")]
     documents += [pages.nowhere_page(TEMPLATES, dataset, URLS, each).decode() for each in (True, False)]
-    return [*(Read(document).text for document in documents), llms(dataset)]
+    feed = json.loads(feeds.json_feed(dataset, URLS))["description"]
+    return [*(Read(document).text for document in documents), llms(dataset), feed]
 
 
 def test_reviews_are_called_verified_only_with_a_review_policy() -> None:
     where = "published on google, facebook, yelp, healthgrades and larkspurhollow.example"
-    unproven = changed({"business": {"name": "Ann's"}})
-    checked = changed({"business": {"name": "Ann's", "review_policy": "We ask <everybody>."}})
+    unproven = sample_with(business={"name": "Ann's"})
+    checked = sample_with(business={"name": "Ann's", "review_policy": "We ask <everybody>."})
     for plain, proven in zip(every_text(unproven), every_text(checked), strict=True):
         assert all(where in text.lower() and "customer reviews" in text.lower() for text in (plain, proven))
         assert "verif" not in plain.lower()
-        assert "verified customer reviews" in proven.lower() and "We ask" in proven
-    for dataset, called in ((unproven, "customer reviews"), (checked, "verified customer reviews")):
-        description = json.loads(feeds.json_feed(dataset, URLS))["description"]
-        assert description.startswith(f"The 50 newest {called} of Ann's, published on Google, ")
+        assert "verified customer reviews" in proven.lower()
+    assert all("We ask" in text for text in every_text(checked)[:-1]), "the feed has no room for the policy"
 
 
 @pytest.mark.parametrize(("language", "attribute"), [("de", ' lang="de"'), ("en", ""), (None, "")])
 def test_words_of_the_business_and_its_customers_say_their_language(language: Any, attribute: str) -> None:
-    business = {"name": "Ann's", "language": language, "review_policy": "Wir fragen."}
-    dataset = dataset_of({"business": business, "reviews": [rated(5, text="Schön")]})
+    dataset = written(rated(5, text="Schön"), language=language, review_policy="Wir fragen.")
     for document in (home_page(dataset), list_page(dataset), review_page(dataset), frame(dataset)):
         assert document.startswith('<!doctype html>\n<html lang="en"')
         assert f'<p class="customer-words" dir="auto"{attribute}>Schön</p>' in document
@@ -461,12 +458,10 @@ def test_words_of_the_business_and_its_customers_say_their_language(language: An
 
 
 def test_a_page_between_others_leads_to_both_and_to_the_ends() -> None:
-    query = Query(limit=pages.PAGE_SIZE, offset=2 * pages.PAGE_SIZE, min_rating=2)
-    found = in_any_order(SAMPLE, query)
-    document = pages.list_page(TEMPLATES, SAMPLE, URLS, query, found).decode()
-    (urls,) = re.findall('(?s)<nav class="pages".*?</nav>', document)
+    (urls,) = re.findall('(?s)<nav class="pages".*?</nav>', list_page(SAMPLE, 3, min_rating=2))
     numbers = [page or "1" for page in re.findall(r"min_rating=2(?:&amp;page=(\d+))?#results", urls)]
-    assert numbers == ["1", "2", "4", str(pages.last_page(found))]
+    last = pages.last_page(in_any_order(SAMPLE, Query(min_rating=2, limit=pages.PAGE_SIZE)))
+    assert numbers == ["1", "2", "4", str(last)]
 
 
 def test_values_of_any_characters_stay_in_the_links_of_a_list() -> None:
@@ -478,7 +473,7 @@ def test_values_of_any_characters_stay_in_the_links_of_a_list() -> None:
 
 def test_the_form_offers_names_of_at_most_200_characters() -> None:
     names = {"mentioned_technicians": ["n" * 200, "m" * 201], "mentioned_services": ["no_label"]}
-    form = list_page(dataset_of(SMALLEST | {"reviews": [rated(5, **names)]}))
+    form = list_page(written(rated(5, **names)))
     assert re.findall('<option value="([^"]+)"', form)[-3:] == ["n" * 200, "no_label", "unknown"]
     assert re.search('<option value="no_label"[^>]*>no_label</option>', form)
 
@@ -488,10 +483,7 @@ def test_every_suggestion_of_an_empty_list_finds_its_count() -> None:
     document = list_page(SAMPLE, **asked)
     ways = re.findall(r'<li><a href="[^"]*\?([^"#]*)#results">(\d+) reviews?</a> (\w+)', document)
     assert [how for _, _, how in ways].count("with") == 2, "each word once, and no mark without a letter"
-    for query, count, _ in ways:
-        pairs = parse_qsl(html.unescape(query))
-        found = in_any_order(SAMPLE, query_of_page(CONTRACT.list_parameters, pairs, pages.PAGE_SIZE))
-        assert found.frame["matched"] == int(count) > 0
+    assert all(matched(SAMPLE, query) == int(count) > 0 for query, count, _ in ways)
     assert "Similar searches" not in list_page(SAMPLE, query="zzz yyy", source="nowhere")
 
 
@@ -527,8 +519,8 @@ def test_words_are_marked_and_long_texts_are_cut_around_them(text: str, query: s
 
 
 def test_the_page_of_a_review_has_all_of_it() -> None:
-    reply = {"text": "Thanks. " * 1000, "date": None}
-    found = Read(review_page(changed({"reviews": [rated(4.5, text="Long. " * 1000, owner_reply=reply)]})))
+    reply = {"text": "Thanks. " * 1000}
+    found = Read(review_page(written(rated(4.5, text="Long. " * 1000, owner_reply=reply))))
     assert "Long. " * 999 in found.text and "Thanks. " * 999 in found.text
 
 
@@ -537,8 +529,8 @@ def test_the_page_of_a_review_has_all_of_it() -> None:
 
 def test_the_sitemap_has_pages_and_reviews_with_the_days_of_changes() -> None:
     reply = {"text": "Thanks", "date": "2026-02-01T00:00:00Z"}
-    reviews = [rated(5, id="a&b", date="2026-01-03T01:00:00Z"), rated(4, id="c", owner_reply=reply)]
-    dataset = dataset_of(SMALLEST | {"reviews": reviews})
+    silent = rated(5, id="a&b", date="2026-01-03T01:00:00Z")
+    dataset = written(silent, rated(4, id="c", owner_reply=reply))
     head = '<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
     newest = "2026-02-01"
     days = {"": newest, "reviews": newest, "reviews/a%26b": "2026-01-03", "reviews/c": newest}

@@ -22,6 +22,7 @@ from reviewslib.web.snapshot import Files, RepresentationCache, Snapshot
 NOW = 1_800_000_000.0
 MINIMAL = {"business": {"name": "X"}, "reviews": []}
 ONE = MINIMAL | {"reviews": [{"id": "a", "author": "Ann", "rating": 5, "date": "2026-01-01"}]}
+URLS = service_urls("http://reviews.example")
 PROGRAM = snapshot.load_program_files()._replace(changed=0)
 
 
@@ -79,20 +80,13 @@ def test_each_file_of_the_program_dates_the_program(package: Path, name: str, co
     os.utime(path, (0, 0))
 
 
-def built(
-    document: Any,
-    changed: float,
-    previous: Snapshot | None = None,
-    now: float = NOW,
-    insights: Any = None,
-    program: float = 0,
-) -> Snapshot:
-    """The snapshot of reviews changed then, and insights at 0 or as the first member says; None: no file."""
-    insights_changed, content = insights or (0, {})
+def built(document: Any, changed: float, previous: Snapshot | None = None, **members: Any) -> Snapshot:
+    """The snapshot of reviews changed then; `insights` are {}, changed at 0, and None is no file."""
+    insights_changed, content = members.get("insights", (0, {}))
     insights_file = None if content is None else json.dumps(content).encode()
     content_of_files = Files(json.dumps(document).encode(), changed, insights_file, insights_changed)
-    urls = service_urls("http://reviews.example")
-    return snapshot.build_snapshot(PROGRAM._replace(changed=program), content_of_files, urls, previous, now)
+    program = PROGRAM._replace(changed=members.get("program", 0))
+    return snapshot.build_snapshot(program, content_of_files, URLS, previous, NOW)
 
 
 def dates(state: Snapshot) -> dict[str, int]:
@@ -131,11 +125,10 @@ def test_a_date_is_in_whole_seconds_and_never_in_the_future() -> None:
 def test_unchanged_content_keeps_its_tag_and_date() -> None:
     before = built(ONE, 1000)
     after = built(ONE, 2000, before)
-    assert after.fixed == before.fixed
-    assert after.last_modified == before.last_modified
+    assert (after.fixed, after.last_modified) == (before.fixed, before.last_modified)
     other = built(MINIMAL, 2000, before, insights=(2000, {}))
-    for path in ("/insights.json", "/.well-known/openapi.json"):
-        assert other.fixed[path] == before.fixed[path]
+    unchanged = ("/insights.json", "/.well-known/openapi.json")
+    assert all(other.fixed[path] == before.fixed[path] for path in unchanged)
 
 
 def test_content_that_was_put_back_is_later_than_the_content_between() -> None:
