@@ -33,14 +33,13 @@ def test_a_flag_wins_over_a_variable_and_a_variable_over_the_default() -> None:
 
 SECONDS = "a number of seconds: expected for example 2 or 0.5"
 ORIGIN = "an origin: expected for example https://app.example.com, or *"
+BASE_URL = "a base URL: expected for example https://reviews.example.com"
 WRONG = {
     "port": ("a port: expected 0 to 65535", ["http", "65536", "٣", "-1", "000080"]),
-    "base_url": (
-        "a base URL: expected for example https://reviews.example.com",
-        ["reviews.example", "ftp://a.example", "https://", "https://a.example/?x", "https://a.example/#x",
-         "https://a.example:port", 'https://a.example/"', "https://a.example/<b", "https://a.example/>",
-         "https://a.example/\\", "https://a b.example", "https://bücher.example", "https://[a"],
-    ),
+    "base_url": (BASE_URL, ["reviews.example", "ftp://a.example", "https://", "https://a.example/?x",
+        "https://a.example/#x", "https://a.example:port", 'https://a.example/"', "https://a.example/<b",
+        "https://a.example/>", "https://a.example/\\", "https://a b.example", "https://bücher.example",
+        "https://[a"]),
     "reload_interval": (SECONDS, ["0.0", "-1", "0.0001", "12345678"]),
     "hub_retry_delays": (SECONDS, ["x"]),
     "hub_workers": ("a number: expected 1 or more", ["0", "1.5", "1234567890"]),
@@ -69,21 +68,16 @@ def test_an_invalid_setting_is_named_with_an_example_of_a_valid_one(
             assert str(caught.value) == f"{source}: {message}"
 
 
+LIMITS = "--hub-lease-min 3600, --hub-lease-max 2592000: the default lease must be from 3600 to 2592000"
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
-    [
-        (
-            {"hub_lease_min": "9999999"},
-            "--hub-lease-min 9999999, --hub-lease-max 2592000: the first must be at most the second",
-        ),
-        (
-            {"hub_lease_seconds": "10"},
-            "--hub-lease-seconds 10, --hub-lease-min 3600, --hub-lease-max 2592000: the default lease must be"
-            " from 3600 to 2592000",
-        ),
-        ({"hub_retry_delays": "60"}, "--hub-retry-delays 60: 2 delays are needed, for example 60,3600"),
-    ],
-)
+    [({"hub_lease_min": "9999999"},
+      "--hub-lease-min 9999999, --hub-lease-max 2592000: the first must be at most the second"),
+     ({"hub_lease_seconds": "10"}, f"--hub-lease-seconds 10, {LIMITS}"),
+     ({"hub_retry_delays": "60"}, "--hub-retry-delays 60: 2 delays are needed, for example 60,3600")],
+)  # fmt: skip
 def test_conflicting_settings_are_named_with_values_that_would_do(
     given: dict[str, str], message: str
 ) -> None:
@@ -102,23 +96,19 @@ ORIGINS = frozenset({"https://a.example", "http://localhost:3000"})
 
 @pytest.mark.parametrize(
     ("name", "text", "value"),
-    [
-        ("port", "0", 0),
-        ("port", "65535", 65535),
-        ("base_url", "https://reviews.example/shop/", "https://reviews.example/shop"),
-        ("base_url", "http://[::1]:8080/X/", "http://[::1]:8080/X"),
-        ("uds", "/run/reviewsd.sock", Path("/run/reviewsd.sock")),
-        ("reload_interval", "9999999.999", 9999999.999),
-        ("hub_retry_delays", "0.5 , 3600", (0.5, 3600)),
-        ("hub_workers", "1", 1),
-        ("hub_workers", "999999999", 999999999),
-        ("allowed_origin", "https://a.example, http://localhost:3000,", ORIGINS),
-        ("allowed_origin", "*,null,coap+tcp://a-b.c", frozenset({"*", "null", "coap+tcp://a-b.c"})),
-        ("log_level", "DEBUG", "debug"),
-        *[("no_hub", text, True) for text in ("on", "yes", "TRUE", "1")],
-        *[("no_hub", text, False) for text in ("off", "no", "false", "0", "")],
-    ],
-)
+    [("port", "0", 0), ("port", "65535", 65535),
+     ("base_url", "https://reviews.example/shop/", "https://reviews.example/shop"),
+     ("base_url", "http://[::1]:8080/X/", "http://[::1]:8080/X"),
+     ("uds", "/run/reviewsd.sock", Path("/run/reviewsd.sock")),
+     ("reload_interval", "9999999.999", 9999999.999),
+     ("hub_retry_delays", "0.5 , 3600", (0.5, 3600)),
+     ("hub_workers", "1", 1), ("hub_workers", "999999999", 999999999),
+     ("allowed_origin", "https://a.example, http://localhost:3000,", ORIGINS),
+     ("allowed_origin", "*,null,coap+tcp://a-b.c", frozenset({"*", "null", "coap+tcp://a-b.c"})),
+     ("log_level", "DEBUG", "debug"),
+     *[("no_hub", text, True) for text in ("on", "yes", "TRUE", "1")],
+     *[("no_hub", text, False) for text in ("off", "no", "false", "0", "")]],
+)  # fmt: skip
 def test_a_text_becomes_the_value_that_it_names(name: str, text: str, value: object) -> None:
     assert getattr(read_settings({}, {variable_name(name): text})[0], name) == value
 
