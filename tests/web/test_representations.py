@@ -13,29 +13,16 @@ from typing import Any
 import pytest
 
 from reviewslib.web import representations
-from reviewslib.web.representations import (
-    Representation,
-    Response,
-    accepted_types,
-    accepts_gzip,
-    date_seconds,
-    joined,
-    negotiated,
-    prefers_html,
-    prefers_json,
-    prefers_markdown,
-    represent,
-    resolved,
-    size_of,
-)
+from reviewslib.web.representations import Response, prefers_html, prefers_json, prefers_markdown, represent
 
 BODY = b"Reviews, " * 500
 DIGEST = hashlib.sha256(BODY).hexdigest()
 RFC_DATE, RFC_SECONDS = "Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777  # RFC 9110 section 5.6.7
 
 
-def asked(representation: Representation, **headers: str) -> Response:
-    return negotiated(representation, {name.replace("_", "-"): value for name, value in headers.items()}.get)
+def asked(representation: representations.Representation, **headers: str) -> Response:
+    fields = {name.replace("_", "-"): value for name, value in headers.items()}
+    return representations.negotiated(representation, fields.get)
 
 
 # ---- Bodies ----
@@ -59,7 +46,7 @@ def test_content_that_gzip_does_not_shrink_is_sent_plain() -> None:
 
 def test_a_body_in_pieces_is_represented_as_the_bytes_that_it_is_made_of() -> None:
     pieces = [memoryview(BODY[:10]), memoryview(b""), memoryview(BODY[10:])]
-    assert (size_of(pieces), joined(pieces)) == (len(BODY), BODY)
+    assert (representations.size_of(pieces), representations.joined(pieces)) == (len(BODY), BODY)
     whole, in_pieces = represent(BODY, "a/b", 1), represent(pieces, "a/b", 1)
     assert in_pieces == whole._replace(identity=whole.identity._replace(body=pieces))
 
@@ -82,23 +69,23 @@ def test_an_answer_is_typed_tagged_by_its_bytes_dated_and_cacheable() -> None:
     bare = represent(b"", "a/b", RFC_SECONDS, digest="d")
     vary = ("Vary", "Accept-Encoding")
     assert (bare.content_type, bare.digest) == ("a/b", "d")
-    assert negotiated(bare, {}.get) == Response(200, (kind, ("ETag", '"d"'), *caching[:2], vary, *cors), b"")
+    assert asked(bare) == Response(200, (kind, ("ETag", '"d"'), *caching[:2], vary, *cors), b"")
 
 
 def test_an_answer_is_a_response_or_makes_one() -> None:
     response = Response(200, (), b"")
-    assert resolved(response) is resolved(lambda: response) is response
+    assert representations.resolved(response) is representations.resolved(lambda: response) is response
 
 
 # ---- Codings and types: RFC 9110 section 12 ----
 
 
 def test_a_media_range_has_no_parameters_and_a_long_field_is_cut() -> None:
-    accepted = accepted_types("text/html; level=1;q=0.5, text/*;q=0.2, x/y;q=2, x/z;q=0")
+    accepted = representations.accepted_types("text/html; level=1;q=0.5, text/*;q=0.2, x/y;q=2, x/z;q=0")
     kinds = ("text/html", "text/plain", "x/y", "x/z", "image/png")
     assert [accepted[kind] for kind in kinds] == [0.5, 0.2, 0, 0, 0]
     for blanks, weight in ((991, 1), (992, 0)):
-        assert accepted_types(f"a/b,{' ' * blanks}c/def")["c/def"] == weight
+        assert representations.accepted_types(f"a/b,{' ' * blanks}c/def")["c/def"] == weight
 
 
 @pytest.mark.parametrize(
@@ -109,7 +96,7 @@ def test_a_media_range_has_no_parameters_and_a_long_field_is_cut() -> None:
 def test_gzip_is_sent_where_it_is_taken_and_liked_no_less_than_plain_bytes(
     field: str, is_taken: bool
 ) -> None:
-    assert accepts_gzip(field) is is_taken
+    assert representations.accepts_gzip(field) is is_taken
 
 
 @pytest.mark.parametrize(
@@ -156,7 +143,7 @@ def test_the_tag_of_either_coding_is_repeated_and_a_date_beside_it_ignored() -> 
 
 
 def test_a_date_is_read_in_every_form_and_an_absurd_one_counts_for_nothing() -> None:
-    assert {date_seconds(text) for text in (RFC_DATE, *OLD_FORMS)} == {RFC_SECONDS}
+    assert {representations.date_seconds(text) for text in (RFC_DATE, *OLD_FORMS)} == {RFC_SECONDS}
     odd = ["", "0", "1 Jan 2026 0:0 +99999999999999", f"1 Jan 2026 0:0 +{'9' * 16_000}"]
     odd += ["Sat, 99 Nov 1994 08:49:37 GMT", f"1 Jan {'9' * 20} 0:0"]
-    assert {date_seconds(text) for text in odd} == {None}
+    assert {representations.date_seconds(text) for text in odd} == {None}
