@@ -118,8 +118,7 @@ def _german_review(number: int) -> Any:
 
 def sample_files() -> Files:
     """The sample as the repository ships it."""
-    files = (SAMPLE / "reviews.json", SAMPLE / "insights.json")
-    return tuple(json.loads(file.read_text(encoding="utf-8")) for file in files)
+    return tuple(json.loads((SAMPLE / f"{name}.json").read_bytes()) for name in ("reviews", "insights"))
 
 
 DATA_SETS: dict[str, Callable[[], Files]] = {

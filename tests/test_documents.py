@@ -66,9 +66,8 @@ def test_every_console_command_prints_what_the_document_says(name: str, tmp_path
     with daemon(base_url=PLACE) as service:
         for example, printed in EXAMPLES[name]:
             here = example.replace(PLACE, f"http://127.0.0.1:{service.port}")
-            done = subprocess.run(
-                ["bash", "-c", here], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path
-            )
+            bash = ["bash", "-c", here]
+            done = subprocess.run(bash, capture_output=True, text=True, timeout=60, cwd=tmp_path)
             assert prints(printed, done.stdout), (example, done.stdout)
 
 

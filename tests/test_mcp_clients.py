@@ -103,9 +103,7 @@ def client(python_of: PythonOf, chosen: Client, service: Address) -> Iterator[tu
 
 
 @pytest.mark.parametrize("chosen", CLIENTS.values(), ids=CLIENTS)
-def test_a_client_connects_calls_every_tool_and_can_correct_itself(
-    chosen: Client, python_of: PythonOf
-) -> None:
+def test_a_client_calls_every_tool_and_corrects_itself(chosen: Client, python_of: PythonOf) -> None:
     with daemon() as service, client(python_of, chosen, service) as (greeting, call):
         assert (greeting["version"], greeting["server"]) == (chosen.version, "reviewsd")
         assert BUSINESS in greeting["instructions"]
