@@ -102,6 +102,14 @@ def test_lines_that_are_gone_are_told_once(shop: Shop) -> None:
     assert "has lost" not in shop.told(again)
 
 
+def test_a_single_line_that_is_gone_is_told(shop: Shop) -> None:
+    start(shop)
+    shop.take("--forget", takeout_id(1))
+    file = shop.data / "suppressed.txt"
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[1:]))
+    assert "suppressed.txt has lost 1 lines" in shop.told(shop.takeout(9, (1, 2, 3, 4)))
+
+
 TURKISH = ["İBRAHİM ŞAHİN", "ibrahim şahin", "Ibrahim Sahin", "IBRAHIM SAHIN"]
 
 
