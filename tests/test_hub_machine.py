@@ -67,7 +67,7 @@ class HubMachine(RuleBasedStateMachine):
         self.expectations: dict[Key, Expectation] = {}
         self.requested_with: dict[Key, str | None] = {}  # what the callback had when its request was accepted
         self.asking: set[Key] = set()  # whose request to subscribe nobody has answered
-        self.unanswered: dict[Key, list[float]] = {}  # when the callback was asked in vain
+        self.unanswered: dict[tuple[Key, str], list[float]] = {}  # when it was asked in vain, by mode
         self.owed_notices: set[Key] = set()
         self.possible_notices: set[Key] = set()  # a new request was under way
         self.meanwhile: tuple[Key, str] | None = None  # a request that comes during the next verification
@@ -131,13 +131,13 @@ class HubMachine(RuleBasedStateMachine):
             self.meanwhile = None
             self.ask((path, other), mode)
         if self.says[callback] == "nothing":
-            tries = self.unanswered.setdefault(key, [])
+            tries = self.unanswered.setdefault((key, asked["hub.mode"]), [])
             tries.append(self.clock.now)
             assert len(tries) <= 3, "nobody is asked more often"
             assert key in self.living() or tries[-1] < tries[0] + 120, "no newcomer is asked for longer"
             self.note = lambda: None
             return SILENCE
-        self.unanswered.pop(key, None)
+        self.unanswered.pop((key, asked["hub.mode"]), None)
         self.asking -= {key} if asked["hub.mode"] == "subscribe" else set()
         if self.says[callback] == "no":
             self.note = lambda: None
@@ -224,7 +224,7 @@ class HubMachine(RuleBasedStateMachine):
             is_repeated = key in self.asking  # an equal request may wait
             assert answer.status in ((429,) if self.is_full(key) and not is_repeated else (202, 429))
         if answer.status == 202:
-            self.unanswered.pop(key, None)
+            self.unanswered.pop((key, mode), None)
             if mode == "subscribe":
                 self.asking.add(key)
                 self.requested_with[key] = old.has if old else self.texts[path]
