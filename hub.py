@@ -14,7 +14,7 @@ that carries its answers. A callback's URL may be a secret: the log names only i
 Everything above *Hub* is pure: it has no socket, file, thread or clock; time is an argument.
 All moments (`now`, `..._at`) are seconds since the epoch, all durations seconds.
 
-Sections, in order: Transitions - Exchanges - Memory - Hub
+Sections, in order: Transitions - Exchanges - State in memory - Hub
 """
 
 from __future__ import annotations
@@ -61,20 +61,20 @@ MAX_COUNTED = max(MAX_RENEWALS, MAX_STRANGER_CONNECTIONS)  # events of a key in 
 NO_WORKER_SECONDS = 1.0  # the delay of an exchange whose network has no free worker
 RATE_LIMITED_SECONDS = 20.0  # the delay of an exchange whose network has used up its connections
 
-POLL_SECONDS = 1.0  # how often the hub looks for retries, and a worker tries a busy store again
-LOOKING_SHARE = 0.1  # the largest share of the scheduler's time that reading the due rows may take
+POLL_SECONDS = 1.0  # how often the hub polls the store for retries, and a worker retries a busy store
+POLL_SHARE = 0.1  # the largest share of the scheduler's time that reading the due rows may take
 
 log = logging.getLogger(__name__)
 
 
-# ---- Transitions: what may happen to a subscription, and what follows --------------------------------------
+# ---- Transitions: how events change the rows of a subscriber -----------------------------------------------
 #
 # An accepted request replaces an earlier one of its mode and changes nothing else until it is verified (REC
 # 5.1). It leaves a request of the other mode in place, since anybody may have sent either.
 
 
 class Transition(NamedTuple):
-    """The new rows of a subscriber, and a line for the log if something happened."""
+    """The new rows of a subscriber, and a line for the log; the line is empty if nothing happened."""
 
     rows: Rows
     line: str = ""
@@ -198,13 +198,13 @@ def without(rows: Rows, mode: str) -> Rows:
 
 
 def updated(rows: Rows, row: Row) -> Rows:
-    """The rows with `row` in place of its earlier version; unchanged if that is gone."""
+    """The rows with `row` in place of its earlier version; unchanged if that was replaced or deleted."""
     current = rows.get(row.mode)
     return {**rows, row.mode: row} if current and current.id == row.id else rows
 
 
 def exhausted_quota(usage: Usage, max_subscriptions: int) -> str:
-    """The quota that has no room for one more subscription, in words; "" when there is room."""
+    """The name of the quota that one more subscription would exceed; empty if there is none."""
     share = max(1, max_subscriptions // QUOTA_SHARE)
     quotas = {
         "subscriptions": (usage.total, max_subscriptions),
@@ -259,7 +259,7 @@ def notification(subscription: Row, topic: Topic, settings: HubSettings) -> Call
     return CallbackRequest("POST", subscription.subscriber.callback, headers, topic.body, settings.timeout, 0)
 
 
-# ---- Memory: what needs no row -----------------------------------------------------------------------------
+# ---- State in memory: lost at a restart --------------------------------------------------------------------
 
 # Each lane has its own workers, so that neither strangers nor failing callbacks delay working subscribers or
 # each other. The values are shares of `--hub-workers`.
@@ -484,7 +484,7 @@ class Hub:
         elif request.mode == "unsubscribe":
             raise RequestRefused(404, "hub.callback has no active subscription to hub.topic")
         with self._lock:
-            if waiting and waiting.question == request.question and not self._schedule.is_running(key):
+            if waiting and waiting.to_verify == request.to_verify and not self._schedule.is_running(key):
                 return False
             request = request._replace(turn=self._rate.count(attempts_key(request), running_time))
             if subscription:
@@ -513,11 +513,11 @@ class Hub:
                     if began_at - upkeep_at >= POLL_SECONDS:
                         upkeep_at = began_at
                         self.upkeep()
-                    self.look()
+                    self.read_due()
             except Exception:
                 log.exception("the hub's scheduler met an unexpected error and goes on")
             spent_seconds = time.monotonic() - began_at
-            self._stopping.wait(min(POLL_SECONDS, spent_seconds * (1 / LOOKING_SHARE - 1)))
+            self._stopping.wait(min(POLL_SECONDS, spent_seconds * (1 / POLL_SHARE - 1)))
             self._wake.wait(POLL_SECONDS)
 
     def upkeep(self) -> None:
@@ -532,8 +532,8 @@ class Hub:
             is_lease = row.mode == "active"
             log_event(row, "lease ended" if is_lease else f"{row.mode} not confirmed: no answer in time")
 
-    def look(self) -> None:
-        """Read what is due. Raises StoreFault."""
+    def read_due(self) -> None:
+        """Read the due rows into the schedule. Raises StoreFault."""
         with self._store.transaction() as transaction:
             now = self._clock()
             due_rows = transaction.due(self._digests(), now, now + self._longest_delay_seconds())

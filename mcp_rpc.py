@@ -90,9 +90,9 @@ def json_response(body: bytes, headers: Headers = (), status: int = HTTPStatus.O
 
 
 def event_response(response: Response) -> Response:
-    """A 200 response as a stream of one event, for clients that accept nothing else; others are unchanged.
+    """A 200 response as a stream of one event, for clients that accept nothing else.
 
-    The JSON has no line breaks.
+    Other responses are unchanged. The JSON has no line breaks.
     """
     if response.status != HTTPStatus.OK:
         return response
@@ -118,7 +118,7 @@ def success(request_id: str | int, result: Mapping[str, Json]) -> bytes:
     document = structured.encoded() if isinstance(structured, ReviewList) else structured
     content = {"content": [{"type": "text", "text": document.decode()}]}
     response = encoded({"jsonrpc": "2.0", "id": request_id, "result": content | members})
-    # A response ends with two braces: that of the result and its own.
+    # The last two bytes close the result and the response.
     return response[:-2] + b',"structuredContent":%s}}' % document
 
 
@@ -272,7 +272,7 @@ TOOL_METHODS = {"tools/list": list_tools, "tools/call": call_tool}
 # The endpoint adds `initialize`, which needs the server's name.
 INITIALIZE_METHODS: dict[str, Method] = TOOL_METHODS | {"ping": lambda toolbox, params: {}}
 STATELESS_METHODS = TOOL_METHODS | {"server/discover": discover}
-# By method [R28 server/utilities/caching].
+# Members of results by method [R28 server/utilities/caching].
 CACHING = {name: {"ttlMs": 60000, "cacheScope": "public"} for name in ("server/discover", "tools/list")}
 
 

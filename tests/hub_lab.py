@@ -106,7 +106,7 @@ def work(subject: hub.Hub) -> None:
 
 def started(subject: hub.Hub) -> list[DueRow]:
     """The exchanges that sixteen workers would begin now."""
-    subject.look()
+    subject.read_due()
     lanes = [lane for lane in hub.LANES for _ in range(hub.lane_workers(lane, 16))]
     return [exchange for lane in lanes if (exchange := subject.take(lane))]
 
@@ -203,7 +203,7 @@ class Bench:
 
     def begun(self, lane: str = "delivery") -> DueRow:
         """The first exchange of a lane, which has begun."""
-        self.hub.look()
+        self.hub.read_due()
         due = self.hub.take(lane)
         assert due, f"no {lane} is due"
         return due

@@ -357,7 +357,7 @@ def test_a_request_during_a_confirmation_is_one_of_a_subscriber(bench: Bench) ->
     bench.on_get = ask_meanwhile
     bench.subscribe()
     bench.wait(60)
-    bench.hub.look()
+    bench.hub.read_due()
     assert (bench.hub.take("newcomer"), bench.states()) == (None, [("active", 0), ("subscribe", 0)])
 
 

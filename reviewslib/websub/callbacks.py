@@ -142,7 +142,7 @@ class DeadlineSocket(ssl.SSLSocket):
 
 
 def seconds_until(deadline: float) -> float:
-    """A positive number. Raises TimeoutError when the deadline (time.monotonic()) has passed."""
+    """The time left, which is positive. Raises TimeoutError after the deadline (time.monotonic())."""
     if (seconds := deadline - time.monotonic()) > 0:
         return seconds
     raise TimeoutError
@@ -237,7 +237,7 @@ class CallbackClient:
     def send(self, request: CallbackRequest, check: CheckNetwork = lambda network: None) -> CallbackResponse:
         """Make one exchange. A failure is a response without a status, never an exception.
 
-        Only an exception of `check` ends the exchange and is raised here.
+        An exception of `check` is the only one that is passed on to the caller.
         """
         deadline = time.monotonic() + request.timeout_seconds
         try:
@@ -281,7 +281,7 @@ class CallbackClient:
         The certificate is checked against the name. Every exchange resolves and checks anew: a name that
         changes its address between two exchanges ("DNS rebinding") gains nothing.
         """
-        # Raises OSError if no descriptor is free: the resolver would say that the name does not exist.
+        # Raises OSError if no descriptor is free; the resolver would report an unknown name instead.
         socket.socket().close()
         addresses = resolve_in_time(self._resolve, host, deadline)
         for address in addresses:
@@ -298,7 +298,7 @@ class CallbackClient:
 
 
 def read_answer(answer: http.client.HTTPResponse, body_bytes: int) -> CallbackResponse:
-    """The part of an answer that is used. Raises IncompleteRead when less arrives than was announced."""
+    """Status, wanted body and Retry-After of an answer. Raises IncompleteRead if the body ends early."""
     wanted_bytes = body_bytes if 200 <= answer.status < 300 else 0
     body = answer.read(wanted_bytes) if wanted_bytes else b""
     if answer.length and len(body) < wanted_bytes:

@@ -40,7 +40,7 @@ class StoreFault(Exception):
 SCHEMA_VERSION = 1
 MAX_PENDING = 1000  # requests of strangers
 MAX_PENDING_OF_DOMAIN = 50
-SLOW_SECONDS = 2.0  # a subscription whose last exchange took longer is in the lane of retries
+SLOW_SECONDS = 2.0  # a subscription whose last exchange took longer is in the lane "retry"
 
 # The columns are the fields of `Row`. AUTOINCREMENT never reuses an id, so that the late result of a deleted
 # row does not apply to a newer row. Because of the index, a request does not scan 10,000 subscriptions.
@@ -104,7 +104,7 @@ class Transaction:
         self._execute = connection.execute
 
     def check(self) -> None:
-        """Read everything, and write without a change: only then do damage and a full disk show.
+        """Read the whole file and rewrite its version: damage and a full disk show only then.
 
         Raises StoreFault unless the schema is the one of this program and no page is damaged.
         """
@@ -151,12 +151,12 @@ class Transaction:
         )
 
     def claim(self, subscription: Row) -> None:
-        """Note that it is unknown what the callback has, before content is sent to it."""
+        """Mark the content that the callback has as unknown, before a delivery."""
         key = subscription.subscriber.path, subscription.subscriber.callback_key
         self._execute("UPDATE hub_row SET digest = '' WHERE path = ? AND callback_key = ?", key)
 
     def forget_contents(self) -> None:
-        """Note that it is unknown what any callback has."""
+        """Mark the content that every callback has as unknown."""
         self._execute("UPDATE hub_row SET digest = ''")
 
     def due(self, digests: Mapping[str, str], now: float, latest: float) -> list[DueRow]:
@@ -326,7 +326,7 @@ def connect(path: Path, busy_seconds: float = LOCK_SECONDS) -> sqlite3.Connectio
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Turn every fault of the file into a StoreFault that names the file."""
+    """Turn every error of the file into a StoreFault that names the file."""
     try:
         yield
     except BlockingIOError as error:

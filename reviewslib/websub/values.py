@@ -51,7 +51,7 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _UNRESERVED_ESCAPE = re.compile(r"%(2D|2E|5F|7E|3[0-9]|[46][1-9A-F]|[57][0-9A])", re.IGNORECASE)
 _SCHEME_AND_AUTHORITY = re.compile(r"\A[^:/?#]+://[^/?#]*")
 
-# Networks without public hosts in the ranges that `is_public` accepts otherwise: relays, protocol assignments
+# Networks without public hosts, which `is_public` excludes from larger ranges: relays, protocol assignments
 # (Teredo is one), documentation, and 6to4, which embeds any IPv4 address.
 _NOT_PUBLIC = "192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"
 _NOT_PUBLIC_NETWORKS = tuple(map(ipaddress.ip_network, _NOT_PUBLIC))
@@ -113,7 +113,7 @@ def normalized_url(url: str) -> str:
 
 # ---- Networks and domains: the keys of rate limits and quotas ----------------------------------------------
 
-# Public suffixes of two labels below which anybody can register a name, from the section of the registries in
+# Public suffixes of two labels below which anybody can register a name, from the section "ICANN domains" of
 # publicsuffix.org's list of 2023-02-09. Names below a suffix that is missing here share the limits of one
 # domain. Do not add a name that somebody can buy: its owner would get the limits of many domains.
 _SUFFIXES = frozenset(
@@ -146,7 +146,7 @@ def network_of(address: str) -> str:
 
 
 def domain_of(host: str) -> str:
-    """The last two labels of a host, or three below a public suffix like `co.uk`; an address itself."""
+    """The last two labels of a host name, three below a public suffix like `co.uk`; an address unchanged."""
     labels = host.split(".")
     if labels[-1].isdigit():
         return host
@@ -213,8 +213,8 @@ class Row(NamedTuple):
         return self.subscriber.network is None
 
     @property
-    def question(self) -> tuple[object, ...]:
-        """The part of a request that its verification depends on. Equal questions need one verification."""
+    def to_verify(self) -> tuple[object, ...]:
+        """The fields that a verification confirms. Requests in which they are equal need only one."""
         return self.subscriber, self.mode, self.secret, self.digest, self.lease_seconds
 
     def at_network(self, network: str | None) -> Row:
@@ -229,7 +229,7 @@ MAX_WAIT_SECONDS = 86400.0  # the lifetime of a request, or a notice, that could
 
 def denial(subscriber: Subscriber, reason: str, now: float) -> Row:
     """The notice that the hub refuses or has removed a subscription (REC 5.2)."""
-    moments = now, now + MAX_WAIT_SECONDS, now
+    moments = now, now + MAX_WAIT_SECONDS, now  # since, expires_at, due_at
     return Row(None, subscriber, "denied", None, "", 0, 0, *moments, 0, 0.0, outcome=reason)
 
 
@@ -248,7 +248,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class HubSettings:
-    """What the operator chooses: positive numbers, durations in seconds."""
+    """The operator's settings of the hub. All numbers are positive, durations are in seconds."""
 
     base_url: str  # without a slash at the end; base_url + path is a topic's URL
     state_dir: Path
@@ -350,7 +350,7 @@ def parse_mode(raw: str) -> str:
 
 
 def parse_lease_seconds(raw: str) -> int:
-    """A positive decimal integer (REC 5.1). Its first eleven digits are enough: no maximum is as long."""
+    """A positive decimal integer (REC 5.1), cut to eleven digits: no maximum has as many."""
     digits = raw.lstrip("0")
     if not (raw.isascii() and raw.isdecimal() and digits):
         raise ValueError("must be a positive whole number of seconds")
