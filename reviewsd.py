@@ -101,11 +101,11 @@ def hub_settings(settings: Settings, base_url: str) -> HubSettings:
 
 
 def callback_client(settings: HubSettings) -> CallbackClient:
-    """The HTTPS client for these settings. Logs a warning for settings that are for labs. Raises OSError."""
+    """The HTTPS client for these settings. Logs a warning for each setting for tests. Raises OSError."""
     if settings.allow_private:
-        log.warning("hub: PRIVATE ADDRESSES AND ALL PORTS ARE ALLOWED FOR CALLBACKS; for labs only")
+        log.warning("hub: PRIVATE ADDRESSES AND ALL PORTS ARE ALLOWED FOR CALLBACKS; for tests only")
     if settings.ca_file is not None:
-        log.warning("hub: certificates in %s are trusted for callbacks; for labs only", settings.ca_file)
+        log.warning("hub: certificates in %s are trusted for callbacks; for tests only", settings.ca_file)
     own_host = urlsplit(settings.base_url).hostname or ""
     return CallbackClient(
         settings.user_agent, settings.ca_file, allow_private=settings.allow_private, own_host=own_host
@@ -153,7 +153,7 @@ def run(settings: Settings, deadlines: serving.Deadlines | None = None) -> NoRet
 
     Raises BadData, BadSetting and listening.CannotListen before it serves.
     """
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until `serve` handles it; it must not end the process
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until `serve` handles it; the default ends the process
     listening.allow_connections(settings.max_connections)  # before anything is opened
     public_url(settings)
     check_files(settings)
@@ -245,7 +245,7 @@ def summary(dataset: Dataset) -> Iterator[str]:
 
 
 def get(settings: Settings, path: str) -> int:
-    """Print the body of a response; EXIT_FAILURE for an error. Raises BadData and BadSetting."""
+    """Print the body of a response; EXIT_FAILURE for an error status. Raises BadData and BadSetting."""
     from werkzeug.test import Client  # at the top of the module it would delay each start by milliseconds
 
     client = Client(application_of(settings))
@@ -258,7 +258,7 @@ def get(settings: Settings, path: str) -> int:
 
 
 def subscriptions(settings: Settings) -> int:
-    """List subscriptions by the hosts of their callbacks: paths may be secret. Raises StoreFault."""
+    """List the subscriptions. Shows only the hosts of callbacks: paths may be secret. Raises StoreFault."""
     rows, path = store.list_subscriptions(settings.state_dir), settings.state_dir / store.STORE_FILE_NAME
     if not rows and not path.exists():
         raise store.StoreFault(f"{path}: there is no store of subscriptions; see {flag_name('state_dir')}")
@@ -267,7 +267,7 @@ def subscriptions(settings: Settings) -> int:
 
 
 def unsubscribe(settings: Settings, host: str) -> int:
-    """Remove and print subscriptions by host; EXIT_FAILURE without any. Raises BadSetting and StoreFault."""
+    """Remove a host's subscriptions; EXIT_FAILURE if it has none. Raises BadSetting and StoreFault."""
     try:
         is_selected = selector(host)
     except ValueError as error:
@@ -300,7 +300,7 @@ def write_output(content: str | bytes) -> int:
         encoding = sys.stdout.encoding if sys.stdout else "ascii"  # sys.stdout is None if closed
         content = f"{content}\n".encode(encoding, "backslashreplace")
     try:
-        with open(1, "wb", closefd=False) as output:  # the interpreter would flush sys.stdout again
+        with open(1, "wb", closefd=False) as output:  # sys.stdout would fail a second time, at exit
             output.write(content)
         return EXIT_SUCCESS
     except OSError as error:
@@ -334,7 +334,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def command_line() -> argparse.ArgumentParser:
-    """The parser; all settings are flags."""
+    """The parser of the command line; every setting is a flag."""
     about = "Publish what customers wrote about a business: datasets, search, feeds, pages."
     precedence = "A flag wins over its environment variable, a variable over the default."
     parser = argparse.ArgumentParser("reviewsd", description=about, epilog=precedence)
@@ -343,7 +343,7 @@ def command_line() -> argparse.ArgumentParser:
     add("--check", action="store_true", help="validate data and settings, print a summary and exit")
     add("--get", metavar="PATH", help="print the response to a request, without a server, and exit")
     add("--subscriptions", action="store_true", help="list the hub's subscriptions and requests, and exit")
-    add("--unsubscribe", metavar="WHO", help="remove the subscriptions of a host or .domain, and exit")
+    add("--unsubscribe", metavar="HOST", help="remove the subscriptions of a host or .domain, and exit")
     add("--version", action="version", version=f"reviewsd {VERSION}")
     return parser
 

@@ -316,6 +316,6 @@ def test_settings_of_the_hub_for_labs_are_warned_of(tmp_path: Path, caplog: pyte
     trustme.CA().cert_pem.write_to_path(ca_file)
     reviewsd.callback_client(replace(usual, allow_private=True, ca_file=ca_file))
     assert caplog.messages == [
-        "hub: PRIVATE ADDRESSES AND ALL PORTS ARE ALLOWED FOR CALLBACKS; for labs only",
-        f"hub: certificates in {ca_file} are trusted for callbacks; for labs only",
+        "hub: PRIVATE ADDRESSES AND ALL PORTS ARE ALLOWED FOR CALLBACKS; for tests only",
+        f"hub: certificates in {ca_file} are trusted for callbacks; for tests only",
     ]

@@ -1,6 +1,6 @@
 """Operating-system resources of connections: the address, file descriptors and socket options.
 
-This module knows no server. It sends a request of its own, whose response shows that the service is ready.
+This module knows no server. It sends a request to the service, whose response shows that it is ready.
 Errors are CannotListen with a one-line message.
 """
 

@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from threading import Event
 
 FLUSH_SECONDS = 0.25  # how long a process that ends waits for its last records
-PRIORITIES = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4}  # the others are 3 (sd-daemon(3))
+PRIORITIES = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4}  # other levels are 3 (sd-daemon(3))
 
 
 class BoundedQueueHandler(QueueHandler):
@@ -48,9 +48,9 @@ class JournalFormatter(logging.Formatter):
 
 
 def start_log() -> BoundedQueueHandler:
-    """Send what is logged to standard error, if that is open."""
+    """Send log records to standard error, if it is open. Returns the handler, for `flush`."""
     status = os.fstat(sys.stderr.fileno()) if sys.stderr else None
-    # The variable is compared, since a process with redirected output inherits it, too (systemd.exec(5)).
+    # A process with redirected output inherits the variable, too, so its value is compared (systemd.exec(5)).
     in_journal = status and os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
     line = "%(levelname)s %(message)s"
     writer, handler = logging.StreamHandler(), BoundedQueueHandler()

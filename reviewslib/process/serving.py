@@ -2,7 +2,7 @@
 
 This module knows nothing of reviews. The application takes a WSGI environment and returns a Response, or a
 function that makes one, which runs on a worker thread. Everything else runs on the event loop of the main
-thread. Slow peers and crowds are the job of the proxy in front; here every bound is a constant. The module
+thread. Slow peers and overload are the job of the proxy in front; here every bound is a constant. The module
 uses only documented names of Granian, so that every new release can be installed at once.
 
 Sections: Requests - Worker threads - Bridge - Access log - Serving
@@ -47,7 +47,7 @@ WHOLE_BYTES = 64 * 1024  # larger responses are sent in parts
 PART_BYTES = 40 * 1024  # Granian holds about seven for a peer that reads nothing
 PARTS_IN_A_ROW = 16  # of one response, before the event loop serves others
 WORKER_THREADS, STORE_THREADS = 2, 1
-MAX_JOBS = 100  # that run or wait, for each kind of threads
+MAX_JOBS = 100  # that run or wait, for each group of threads
 UNWATCHED_SECONDS = 0.05  # a job is watched for a disconnect only after this time; watching costs 50 us
 BEFORE_STOP_SECONDS = 2  # for `before_stop`, while the port is still open
 STOP_SECONDS = 2.5  # for running requests after that
@@ -68,18 +68,18 @@ class Deadlines(NamedTuple):
 
     head: float = 10  # for a request head, and for an idle connection to begin one
     body: float = 10
-    response: float = 60  # for a large one
+    response: float = 60  # for a response that is sent in parts
     silence: float = 30  # until the kernel ends a connection whose peer acknowledges nothing
 
 
 class Application(Protocol):
-    """What is served."""
+    """The application that the server calls."""
 
     def respond(self, environ: Environ) -> Answer:
         """The answer to a request. Neither this nor a function that it returns raises anything."""
 
     def refuse(self, environ: Environ, status: int, detail: str, headers: Headers = ()) -> Response:
-        """The response to a request that is not handed over, for the reason `detail`."""
+        """The response to a request that is not passed to `respond`, for the reason `detail`."""
 
 
 # ---- Requests: from an ASGI scope to a WSGI environment (PEP 3333) ----
@@ -87,7 +87,7 @@ class Application(Protocol):
 
 @dataclass(eq=False)
 class Refused(Exception):
-    """A request that is not handed to the application; carries the arguments of `Application.refuse`."""
+    """A request that is not passed to the application; has the arguments of `Application.refuse`."""
 
     status: int
     detail: str
@@ -214,7 +214,7 @@ class WorkerThreads:
 
     def _work(self) -> None:
         while True:
-            self._make(*self._queue.get())  # a local variable would keep the last request and its snapshot
+            self._make(*self._queue.get())  # a local variable would keep the last request in memory
 
     def _make(self, make: Callable[[], Response], future: asyncio.Future[Response]) -> None:
         """Make a response, if the request still waits for it. On a worker thread."""
@@ -287,7 +287,7 @@ class Bridge:
 async def send_parts(body: representations.Body, peer: Peer, send: Send) -> None:
     """Send a large body.
 
-    Raises Disconnected: Granian would take all parts for a peer that has gone, while others wait.
+    Raises Disconnected. Otherwise Granian would accept all parts for a peer that has gone, while others wait.
     """
     unsent_bytes = representations.size_of(body)
     for number, part in enumerate(parts_of(body), 1):
@@ -308,7 +308,7 @@ def parts_of(body: representations.Body) -> Iterator[bytes]:
 
 # ---- Access log ----
 
-UNSAFE = re.compile(r"[^!-~]|\\")  # in a log: ends of lines and fields, escape sequences of terminals
+UNSAFE = re.compile(r"[^!-~]|\\")  # characters that end a line or a field, or control a terminal
 access_log = logging.getLogger("reviewsd.access")
 
 
@@ -400,7 +400,7 @@ def handle_signals(loop: asyncio.AbstractEventLoop, stop: Action, hangup: Action
     """Have `loop` call `hangup` at SIGHUP, and `stop` at SIGTERM or SIGINT; a second one ends the process.
 
     Each signal wakes the loop through a pipe; otherwise its handler could wait for the next event. The socket
-    that `add_signal_handler` uses for this loses signals when a crowd has filled it.
+    that `add_signal_handler` uses for this loses signals when other wake-ups have filled it.
     """
     stop_signals = (signal.SIGTERM, signal.SIGINT)
 
@@ -449,7 +449,7 @@ def embedded_server(service: Service) -> tuple[Server, Any]:
 def exit_at_once(status: int) -> NoReturn:
     """End the process after `serve`, at once.
 
-    Granian's threads outlive it, and one that runs while the interpreter shuts down would abort the process.
+    Granian's threads outlive `serve`; one that runs while the interpreter shuts down would abort the process.
     """
     for handler in logging.getLogger().handlers:
         handler.flush()

@@ -104,7 +104,7 @@ class Settings:
     base_url: str = _setting("", "public URL; default http://HOST:PORT, none for --uds or 0.0.0.0", _base_url)
     data: Path = _setting(Path("data"), "directory of reviews.json and insights.json", Path)
     state_dir: Path = _setting(Path("state"), "directory of the hub's store; systemd sets it", Path)
-    max_connections: int = _setting(1000, "connections at the same time; others wait", _count)
+    max_connections: int = _setting(1000, "concurrent connections; further ones wait", _count)
     reload_interval: float = _setting(2.0, "seconds between two polls of the data files", _seconds)
     log_level: str = _setting("info", f"log level: {', '.join(LOG_LEVELS)}", _log_level)
     access_log: bool = _setting(False, "log one line for each request, whatever the log level", _switch)
@@ -116,14 +116,14 @@ class Settings:
     hub_lease_min: int = _setting(3600, "shortest lease, in seconds", _count)
     hub_lease_max: int = _setting(2_592_000, "longest lease, in seconds", _count)
     hub_retry_delays: tuple[float, ...] = _setting(
-        (60.0, 3600.0), "seconds before the second and the third try of a delivery", _delays
+        (60.0, 3600.0), "seconds before the first and the second retry of a delivery", _delays
     )
     hub_timeout: float = _setting(10.0, "seconds that a delivery may take", _seconds)
-    hub_workers: int = _setting(16, "deliveries at the same time, and as many retries", _count)
+    hub_workers: int = _setting(16, "concurrent deliveries, and as many concurrent retries", _count)
     hub_max_subscriptions: int = _setting(10_000, "maximum number of subscriptions", _count)
-    hub_ca_file: Path | None = _setting(None, "additional CA certificates for callbacks; for labs", Path)
+    hub_ca_file: Path | None = _setting(None, "additional CA certificates for callbacks; for tests", Path)
     hub_allow_private: bool = _setting(
-        False, "allow callbacks at any address and port; for labs only", _switch
+        False, "allow callbacks at any address and port; for tests only", _switch
     )
 
     def __post_init__(self) -> None:
@@ -163,7 +163,7 @@ def unknown_variables(environ: Mapping[str, str]) -> list[str]:
 
 
 def _variable_names(name: str) -> list[str]:
-    """The environment variables of a setting, by precedence."""
+    """The environment variables of a setting, the one with the highest precedence first."""
     return [variable_name(name), *(["STATE_DIRECTORY"] if name == "state_dir" else [])]  # systemd.exec(5)
 
 
