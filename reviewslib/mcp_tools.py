@@ -19,7 +19,7 @@ from reviewslib.dataset.provenance import published_on, review_called, shown_sou
 from reviewslib.dataset.query import MOST_LISTED, BadQuery, Issue, Query, echo, known_names, read_arguments
 from reviewslib.dataset.reviews import Dataset, ReviewList
 from reviewslib.dataset.strict_json import Json, encode
-from reviewslib.dataset.text import loosely
+from reviewslib.dataset.text import loosen
 
 # ---- Schemas: parts of output schemas ----
 
@@ -72,9 +72,9 @@ def entries_of(dataset: Dataset, kind: str) -> list[dict[str, Json]]:
 
 def entry_of(dataset: Dataset, kind: str, parameter: str, value: str) -> bytes:
     """The JSON of the entry with this id or label, compared loosely. Raises BadQuery, which lists entries."""
-    entries, name = entries_of(dataset, kind), loosely(value)
+    entries, name = entries_of(dataset, kind), loosen(value)
     for entry in entries:
-        if name in (loosely(entry["id"]), loosely(entry["label"])):
+        if name in (loosen(entry["id"]), loosen(entry["label"])):
             return encode(entry)
     listing = known_names(kind, value, [f"{entry['id']} ({entry['label']})" for entry in entries])
     raise unknown(parameter, f"no {parameter} has this id or label. {listing}")
@@ -177,7 +177,7 @@ def search_reviews(dataset: Dataset, **filters: Any) -> ReviewList:
     """Find {called} of {business} by words, stars, dates, the person or service mentioned, and `source`
     ({sources}). A review must pass every filter; without filters all reviews match. Newest first; `matched`
     counts all matches, `returned` those in this answer; `offset` gets the next ones. Where nothing matches,
-    `hints` says what would. `query` finds its words only as one piece, so one word finds more. {reviews}"""
+    `hints` says what would. `query` matches its words only as a phrase, so one word finds more. {reviews}"""
     return reviews.search(dataset, Query(**filters))
 
 
@@ -239,8 +239,8 @@ def get_sentiment_trend(dataset: Dataset) -> bytes:
 def get_faq(dataset: Dataset, query: str | None) -> bytes:
     """Questions that people ask about {business}, with answers taken from its reviews; get_review takes the
     ids in `review_ids`. `matched` counts the questions returned; if none matches, `hints` lists others."""
-    text, faq = loosely(query or ""), entries_of(dataset, "faq")
-    matches = [entry for entry in faq if any(text in loosely(entry[key]) for key in ("question", "answer"))]
+    text, faq = loosen(query or ""), entries_of(dataset, "faq")
+    matches = [entry for entry in faq if any(text in loosen(entry[key]) for key in ("question", "answer"))]
     result: dict[str, Json] = {"matched": len(matches), "faq": matches}
     if not matches:
         result["hints"] = [entry["question"] for entry in faq[:MOST_LISTED]]

@@ -67,7 +67,7 @@ def folded(text: str) -> str:
     return unicodedata.normalize("NFC", text.casefold())
 
 
-def loosely(text: str) -> str:
+def loosen(text: str) -> str:
     """`text` folded, without marks after Latin and Greek letters and in ё; ł ø đ are l o d."""
     kept, loses_marks = "", True
     for character in unicodedata.normalize("NFC", text):
@@ -82,7 +82,7 @@ def loosely(text: str) -> str:
 
 def words(name: str) -> list[str]:
     """The words of a name, compared loosely; dots, commas and hyphens end words."""
-    return "".join(" " if character in ".,-‐‑‒–" else character for character in loosely(name)).split()
+    return "".join(" " if character in ".,-‐‑‒–" else character for character in loosen(name)).split()
 
 
 def has_words(name: str, value: str) -> bool:
@@ -92,20 +92,20 @@ def has_words(name: str, value: str) -> bool:
 def means_technician(value: str, name: str, insights: Object) -> bool:
     """Whether `value` has words of a name only, or is an id that the insights give to this name."""
     entries = (insights.get("entities") or {}).get("technicians") or []
-    ids = [loosely(entry["id"]) for entry in entries if entry["label"] == name]
-    return has_words(name, value) or loosely(value) in ids
+    ids = [loosen(entry["id"]) for entry in entries if entry["label"] == name]
+    return has_words(name, value) or loosen(value) in ids
 
 
 def means_service(value: str, service: str, insights: Object) -> bool:
     """Whether `value` is the id of a service or a label that the insights give it."""
     entries = (insights.get("entities") or {}).get("services") or []
     names = [service] + [entry["label"] for entry in entries if entry["id"] == service]
-    return loosely(value) in [loosely(name) for name in names]
+    return loosen(value) in [loosen(name) for name in names]
 
 
 def holds(name: str, value: str, review: Object, insights: Object) -> bool:
     if name == "query":
-        return review["text"] is not None and loosely(value) in loosely(review["text"])
+        return review["text"] is not None and loosen(value) in loosen(review["text"])
     if name == "rating":
         return bool(review["rating"] == float(value))
     if name == "min_rating":
@@ -121,7 +121,7 @@ def holds(name: str, value: str, review: Object, insights: Object) -> bool:
     if name == "mentions_service":
         return any(means_service(value, service, insights) for service in review["mentioned_services"])
     if name == "source":
-        return loosely(value) == loosely(review["source"])
+        return loosen(value) == loosen(review["source"])
     raise KeyError(name)
 
 

@@ -301,7 +301,7 @@ def test_a_batch_is_no_message_in_any_revision(version: str | None, batch: list[
 
 
 HELLO = {"protocolVersion": "2025-06-18"}
-KNOWN_TOOLS = f"; known are {', '.join(TOOLS)}"
+KNOWN_TOOLS = f"; the known ones are {', '.join(TOOLS)}"
 REFUSED: list[tuple[int, int, str, list[Any]]] = [
     (400, -32600, 'expected one JSON-RPC message: an object with "jsonrpc": "2.0"',
      [None, 5, {}, {"id": 1, "method": "ping"}, {"jsonrpc": "1.0", "id": 1, "method": "ping"}]),

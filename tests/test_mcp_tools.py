@@ -318,9 +318,9 @@ def test_people_are_found_by_words_of_their_names_and_counted(name: str) -> None
 
 @pytest.mark.parametrize("query", ["WAIT", "parking", "zzz", "", None])
 def test_questions_are_found_by_text_in_them_and_in_their_answers(query: str | None) -> None:
-    wanted = plain_definition.loosely(query or "")
+    wanted = plain_definition.loosen(query or "")
     texts = [(entry, entry["question"], entry["answer"]) for entry in INSIGHTS["faq"]]
-    found = [entry for entry, *held in texts if any(wanted in plain_definition.loosely(t) for t in held)]
+    found = [entry for entry, *held in texts if any(wanted in plain_definition.loosen(t) for t in held)]
     hints = {} if found else {"hints": [entry["question"] for entry in INSIGHTS["faq"]]}
     assert structured("get_faq", {"query": query}) == {"matched": len(found), "faq": found} | hints
 

@@ -1,4 +1,4 @@
-"""Counting of `insights.json`: from the contents of the data files, makes the contents of the files to write.
+"""Counting of `insights.json`: the contents of data files become the contents of the files to write.
 
 This module opens no file: it takes and returns contents as bytes, by file name.
 """
@@ -31,18 +31,18 @@ Contents = dict[str, bytes | None]  # of COUNTED_FILES; None for an absent file
 
 
 class Sources(NamedTuple):
-    """What insights are counted from; callers do not modify the documents."""
+    """What insights are counted from; callers must not modify the documents."""
 
     reviews: Sequence[Object]  # as served
     editorial: dict[str, Json]  # an EditorialFile as written
     annotations: dict[str, Json]  # an AnnotationsFile as written
 
 
-SOURCE_FILES = (REVIEWS_FILE, EDITORIAL_FILE, ANNOTATIONS_FILE)  # of the fields of Sources
+SOURCE_FILES = (REVIEWS_FILE, EDITORIAL_FILE, ANNOTATIONS_FILE)  # in the order of the fields of Sources
 
 
 def read_source(contract: Contract, file: str, content: bytes | None) -> Json:
-    """The field of Sources that comes from a file. Raises BadData."""
+    """The field of Sources for a file. Raises BadData."""
     if content is None and file == REVIEWS_FILE:
         raise BadData([Fault(file, (), "the file is missing")])
     schema, violations = {
@@ -118,5 +118,5 @@ def _insights_before(contract: Contract, contents: Contents) -> dict[str, Json]:
 
 
 def readable(document: Json) -> bytes:
-    """A data file in a form that people can read; keys keep their order."""
+    """The content of a data file, indented for people; keys keep their order."""
     return json.dumps(document, ensure_ascii=False, indent=1).encode() + b"\n"

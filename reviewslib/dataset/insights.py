@@ -171,7 +171,7 @@ def _count_aspect(kind: str, id: str, reviews: Reviews, per_review: PerReview) -
 
 
 def _joint(sentiments: Iterable[str]) -> str:
-    """The sentiment of several mentions in one review; positive and negative ones together are neutral."""
+    """The sentiment of several mentions in one review; neutral if some are positive and some negative."""
     different = set(sentiments) - {"neutral"}
     return different.pop() if len(different) == 1 else "neutral"
 
@@ -241,7 +241,7 @@ def _per_review(
         annotation |= {kind: [] for kind in ENTITY_KINDS}
         annotation |= _valid_lists(review, by_model.get(review["id"], {}), names)
         words = folded_words(review["text"] or "") if aliases_of_names else ""
-        for kind, name, aliases in aliases_of_names:  # `in` is faster than a search, and mostly False
+        for kind, name, aliases in aliases_of_names:  # `in` is mostly False, and faster than the pattern
             is_named = any(alias in words and pattern.search(words) for alias, pattern in aliases)
             if is_named and name not in annotation[kind]:
                 annotation[kind].append(name)
@@ -323,7 +323,7 @@ def unread_reviews(
 
 
 def left_out(reviews: Reviews, editorial: Object, annotations: Object) -> Iterator[str]:
-    """Sentences about names that have no entry and about phrases that their review does not contain."""
+    """Sentences about names without an entry, and about phrases that their review does not contain."""
     by_model, by_hand = current_annotations(reviews, annotations), _by_hand(reviews, editorial)
     unknown, misquoted = Counter[str](), Counter[str]()
     for per_review, name_keys in ((by_hand, NAME_KEYS), (by_model, dict.fromkeys(KINDS, "id"))):
@@ -413,18 +413,18 @@ def _trend(reviews: Reviews) -> str | None:
         years[months_ago // 12].append(_score(review["rating"]))
     if min(map(len, years)) < LEAST_FOR_A_TREND:
         return None
-    change = round(fmean(years[0]) - fmean(years[1]), 9)  # 0.6 - 0.5 is less than 0.1
+    change = round(fmean(years[0]) - fmean(years[1]), 9)  # unrounded, 0.6 - 0.5 is less than LEAST_CHANGE
     error = math.sqrt(sum(variance(year) / len(year) for year in years))
     if abs(change) < max(LEAST_CHANGE, round(2 * error, 9)):
         return "stable"
     return "improving" if change > 0 else "declining"
 
 
-# ---- Validation: errors in an editorial document, and what no longer fits the reviews ----
+# ---- Validation: errors in an editorial document, and references that are no longer valid ----
 
 
 def name_violations(editorial: Json) -> Violations:
-    """Names and ids that two entries of a kind share, and misplaced aliases; `editorial` has any form."""
+    """Names and ids that two entries of a kind share, and misplaced aliases; `editorial` may be any JSON."""
     first_use: dict[tuple[str, str, str], int] = {}
     for path, value in _nodes(editorial):
         match path:
@@ -477,7 +477,7 @@ def _misspelled_keys(
     others = [part["additionalProperties"] for part in parts if "additionalProperties" in part]
     for key, member in members(value):
         if isinstance(key, str) and key not in properties and (near := get_close_matches(key, properties)):
-            yield (*path, key), f"an unknown key, which nothing reads; is {quoted(near[0])} meant?"
+            yield (*path, key), f"unknown key; did you mean {quoted(near[0])}?"
         inner = items if isinstance(key, int) else properties.get(key, others)
         yield from _misspelled_keys(member, inner, schemas, (*path, key))
 
@@ -494,9 +494,9 @@ def _parts(schema: Object, schemas: dict[str, Json]) -> Iterator[Object]:
 def compare_annotations(
     reviews: Reviews, per_review: PerReview, digests: Mapping[str, str]
 ) -> tuple[dict[str, str], list[str]]:
-    """Digests of annotation and review by id, and the ids of reviews that changed since their annotation.
+    """Digests of annotations and reviews by id, and the ids of reviews that changed after their annotation.
 
-    `digests` are those of the previous call. The digest of an outdated annotation stays.
+    `digests` are those of the previous call. The digests of an outdated annotation are not updated.
     """
     current, outdated = dict[str, str](), list[str]()
     for review in reviews:

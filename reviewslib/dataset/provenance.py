@@ -24,7 +24,7 @@ def source_name(source: str) -> str:
 
 
 def sources_of(sources: Iterable[str]) -> tuple[str, ...]:
-    """The different sources of reviews in their first spelling, the most frequent source first."""
+    """The distinct sources of reviews in their first spelling, the most frequent source first."""
     counts, spellings = Counter[str](), dict[str, str]()
     for source, count in Counter(sources).items():
         counts[spellings.setdefault(fold(source), source)] += count

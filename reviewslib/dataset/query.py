@@ -18,11 +18,11 @@ from typing import Any
 
 from reviewslib.dataset.contract import Parameter
 from reviewslib.dataset.strict_json import SURROGATE, Json
-from reviewslib.dataset.text import loosely, name_words
+from reviewslib.dataset.text import loosen, name_words
 
 MOST_ISSUES = 50  # unknown parameters that one answer lists; the others are counted
 MOST_ECHOED = 200  # characters of a wrong value that its issue repeats
-LEAST_SIMILARITY = 0.8  # of a misspelt name and the right one: min_ratin is min_rating, sort is not source
+LEAST_SIMILARITY = 0.8  # of a suggested name: min_ratin suggests min_rating, sort does not suggest source
 MOST_LISTED = 20  # names in one message
 MOST_COMPARED = 200  # words of known names that a misspelt name is compared with
 
@@ -32,7 +32,7 @@ MOST_COMPARED = 200  # words of known names that a misspelt name is compared wit
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A search that has passed every check. Names and defaults are the contract's; None filters nothing."""
+    """A valid search. Names and defaults are those of the contract; None means no filter."""
 
     query: str | None = None
     rating: int | None = None
@@ -49,7 +49,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One thing that is wrong with a request; `parameter` is None where it is not about a parameter."""
+    """An error in a request; `parameter` is None if the error is not about a parameter."""
 
     parameter: str | None
     value: str
@@ -78,7 +78,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
     """The end of a message about an unknown name: the most similar one of `names`, or all of them."""
     choices = list(names)
     similar = difflib.get_close_matches(name[:MOST_ECHOED].lower(), choices, 1, LEAST_SIMILARITY)
-    listed = f"known are {', '.join(choices)}" if choices else "none is accepted"
+    listed = f"the known ones are {', '.join(choices)}" if choices else "none is accepted"
     return f"; did you mean {similar[0]}?" if similar else f"; {listed}"
 
 
@@ -90,7 +90,7 @@ def known_names(plural: str, value: str, names: Iterable[str]) -> str:
     choices = list(names)
     words = {name: name_words(name) for name in choices[:MOST_COMPARED]}
     compared = list(dict.fromkeys(word for name in words for word in sorted(words[name])))[:MOST_COMPARED]
-    longest = sorted(name_words(value[:MOST_ECHOED]), key=len)[-3:]  # these tell most
+    longest = sorted(name_words(value[:MOST_ECHOED]), key=len)[-3:]  # long words are the most specific
     similar = {match for word in longest for match in difflib.get_close_matches(word, compared)}
     choices.sort(key=lambda name: similar.isdisjoint(words.get(name, ())))
     rest = f" and {len(choices) - MOST_LISTED} more" if len(choices) > MOST_LISTED else ""
@@ -99,7 +99,7 @@ def known_names(plural: str, value: str, names: Iterable[str]) -> str:
 
 
 def echo(value: Json) -> str:
-    """A caller's value as an answer may repeat it: short, and encodable in UTF-8."""
+    """A caller's value for an error message: cut, and encodable in UTF-8."""
     try:
         text = value if isinstance(value, str) else json.dumps(value)
     except ValueError:  # the interpreter does not write integers of thousands of digits
@@ -181,7 +181,7 @@ def _read(parameters: Mapping[str, Parameter], raw_values: Mapping[str, list[Jso
 
 
 def _read_parameter(parameters: Mapping[str, Parameter], name: str, raw: list[Json]) -> Json:
-    """The value of the parameter `name`, None if it is absent; `raw` has it as often as it was sent."""
+    """The value of the parameter `name`, None if it is absent; `raw` has all values that were sent."""
     if (parameter := parameters.get(name)) is None:
         raise BadValue(f"unknown parameter{nearest(name, parameters)}")
     if len(raw) > 1:
@@ -205,7 +205,7 @@ def read_day(text: str) -> str:
     try:
         date.fromisoformat(text)
     except ValueError:
-        raise BadValue("expected a day that the calendar has") from None
+        raise BadValue("expected a day that exists") from None
     return text
 
 
@@ -218,8 +218,8 @@ def _read_text(parameter: Parameter, value: Json) -> str:
 
 
 def _read_words(parameter: Parameter, value: Json) -> str:
-    if not loosely(text := _read_text(parameter, value)):
-        raise BadValue("expected more than accents")  # every text contains the empty text that would be left
+    if not loosen(text := _read_text(parameter, value)):
+        raise BadValue("expected more than accents")  # without them the value is empty, and matches all texts
     return text
 
 

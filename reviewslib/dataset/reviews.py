@@ -1,6 +1,6 @@
-"""The dataset in memory: two JSON files become one immutable `Dataset` that answers questions.
+"""The dataset in memory: two JSON files become one immutable `Dataset`, which is searched.
 
-Each review is encoded once, when it is loaded; answers join the encoded reviews. This module opens no file
+Each review is encoded once, when it is loaded; results join the encoded reviews. This module opens no file
 and no socket, starts no thread, reads no clock and knows nothing of HTTP.
 
 Sections: Rules - Served reviews - Dataset - Filters - Lists - Hints
@@ -26,12 +26,12 @@ from reviewslib.dataset.insights import ENTITY_KINDS, compute_insights, mean, na
 from reviewslib.dataset.provenance import sources_of
 from reviewslib.dataset.query import BadQuery, BadValue, Issue, Query, echo, known_names, read_day
 from reviewslib.dataset.strict_json import Json, JsonPath, NotJson, Object, decode, encode
-from reviewslib.dataset.text import loose_value, loose_words, loosely, name_value_words, name_words
+from reviewslib.dataset.text import loose_value, loose_words, loosen, name_value_words, name_words
 from reviewslib.links import REVIEW_PATH, ServiceUrls
 
 REVIEWS_FILE = "reviews.json"
 INSIGHTS_FILE = "insights.json"
-FILLED_IN = ("address", "geo")  # objects of the business that an import writes with nulls, for the owner
+BLANK_KEYS = ("address", "geo")  # of the business; an import writes these objects with nulls to be replaced
 NO_INSIGHTS = f"{INSIGHTS_FILE} is absent: only stars and dates of the reviews are counted"
 NEWEST_REVIEWS = 50  # in the feeds and on the page
 LARGEST_REVIEW_BYTES = 64 * 1024  # of served JSON; bounds a page, and an answer of 100 reviews
@@ -135,7 +135,7 @@ def served_reviews(
 
 
 def aggregate_rating(reviews: Sequence[Object], in_file: Object) -> dict[str, Json]:
-    """The rating of all `reviews`. Figures `in_file` win, since it may count more reviews than it holds."""
+    """The rating of all `reviews`. Figures `in_file` win, since they may include reviews that it lacks."""
     ratings = [review["rating"] for review in reviews]
     stars = Counter(map(math.floor, ratings))
     computed = {
@@ -160,10 +160,10 @@ class Review:
     date: str  # as written
     day: str
     rating: float
-    loose_text: str  # by `loosely`; empty without text
+    loose_text: str  # by `loosen`; empty without text
     technicians: tuple[str, ...]  # names as written
     services: tuple[str, ...]  # ids as written
-    loose_source: str  # by `loosely`
+    loose_source: str  # by `loosen`
     json: memoryview  # a part of `Dataset.reviews_json`
     end: int  # of that part, in bytes from the start
     changed_day: str  # of the review or of its reply, whichever is later
@@ -171,7 +171,7 @@ class Review:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """Everything that is served. Immutable; plain values only."""
+    """The data that are served. Immutable; plain values only."""
 
     business: dict[str, Json]
     aggregate_rating: dict[str, Json]
@@ -180,14 +180,14 @@ class Dataset:
     reviews: tuple[Review, ...]  # newest first
     reviews_by_id: Mapping[str, Review]
     technicians: Mapping[str, frozenset[str]]  # `name_words` by name
-    technician_ids: Mapping[str, frozenset[str]]  # names by id; the ids by `loosely`
-    services: Mapping[str, frozenset[str]]  # ids by id or label; these by `loosely`
+    technician_ids: Mapping[str, frozenset[str]]  # names by id; the ids by `loosen`
+    services: Mapping[str, frozenset[str]]  # ids by id or label; these by `loosen`
     sources: tuple[str, ...]  # as written, the most frequent first
     reviews_json: bytes  # the whole document
     reviews_digest: bytes  # SHA-256 of the encoded reviews alone
     insights_json: bytes
     unverified_count: int  # reviews that are left out
-    notes: tuple[str, ...]  # for the operator; they report nothing wrong
+    notes: tuple[str, ...]  # for the operator; not warnings
     warnings: tuple[str, ...]  # for the operator
 
 
@@ -243,7 +243,7 @@ def read_file(
 ) -> tuple[dict[str, Json], list[Fault]]:
     """The completed document, which is empty if there are faults, and every fault, in document order.
 
-    A rule of `violations` is checked only where the schema holds.
+    A violation is reported only where the schema holds.
     """
     if data.count(b"{") + data.count(b"[") > MOST_CONTAINERS:
         return {}, [Fault(file, (), f"has more than {MOST_CONTAINERS:,} objects and arrays")]
@@ -252,7 +252,7 @@ def read_file(
     except NotJson as error:
         return {}, [Fault(file, path, reason) for path, reason in error.faults]
     if isinstance(document, dict) and isinstance(business := document.get("business"), dict):
-        document["business"] = business | {key: None for key in FILLED_IN if _is_blank(business.get(key))}
+        document["business"] = business | {key: None for key in BLANK_KEYS if _is_blank(business.get(key))}
     faults = [Fault(file, path, reason) for path, reason in schema.violations(document)]
     wrong_paths = {fault.path for fault in faults}
     faults += [Fault(file, path, reason) for path, reason in violations(document) if path not in wrong_paths]
@@ -272,16 +272,16 @@ def _size_faults(
 
 
 def _is_blank(value: Json) -> bool:
-    """Whether `value` is an object of nulls, such as an address that is not filled in."""
+    """Whether `value` is an object whose members are all null, such as an address to be filled in."""
     return isinstance(value, dict) and value != {} and all(member is None for member in value.values())
 
 
 def _review(review: Object, document: memoryview, start: int, size: int) -> Review:
-    day, text = sys.intern(calendar_day(review)), loosely(review["text"] or "")
+    day, text = sys.intern(calendar_day(review)), loosen(review["text"] or "")
     technicians, services = (tuple(map(sys.intern, review[f"mentioned_{kind}"])) for kind in MENTION_KINDS)
     changed_day = sys.intern(max(day, str((review["owner_reply"] or {}).get("date") or "")[:10]))
     end = start + size
-    mentions = technicians, services, sys.intern(loosely(review["source"]))
+    mentions = technicians, services, sys.intern(loosen(review["source"]))
     identity = review["id"], sys.intern(review["date"]), day
     return Review(*identity, review["rating"], text, *mentions, document[start:end], end, changed_day)
 
@@ -299,10 +299,10 @@ def _services(reviews: Iterable[Review], insights: Object) -> dict[str, frozense
 
 
 def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:
-    """The meanings of each name, from pairs of name and meaning; the names by `loosely`."""
+    """The meanings of each name, from pairs of name and meaning; the names by `loosen`."""
     meanings: dict[str, frozenset[str]] = {}
     for name, meaning in pairs:
-        meanings[loosely(name)] = meanings.get(loosely(name), frozenset()) | {meaning}
+        meanings[loosen(name)] = meanings.get(loosen(name), frozenset()) | {meaning}
     return meanings
 
 
@@ -362,7 +362,7 @@ def services_named(dataset: Dataset, value: str) -> frozenset[str]:
 
 def sources_named(dataset: Dataset, value: str) -> list[str]:
     """The source that is `value`, as written in the file; empty if there is none."""
-    return [source for source in dataset.sources if loosely(source) == loose_value(value)]
+    return [source for source in dataset.sources if loosen(source) == loose_value(value)]
 
 
 Reviews = Sequence[Review]
@@ -423,7 +423,7 @@ def count_since(reviews: Reviews, day: str) -> int:
     return bisect_left(reviews, True, key=lambda review: review.day < day)
 
 
-# ---- Lists: the answers of search and since ----
+# ---- Lists: the results of search and since ----
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,7 +454,7 @@ def search(dataset: Dataset, query: Query) -> ReviewList:
 
 
 def in_any_order(dataset: Dataset, query: Query) -> ReviewList:
-    """The result of `search` if each of the `loose_words` of `query` may stand anywhere in the text."""
+    """The result of `search`, but each of the `loose_words` of `query` may be anywhere in the text."""
     candidates = matching(dataset, replace(query, query=None))
     return _page(_with_all_words(candidates, loose_words(query.query or "")), query)
 
@@ -506,17 +506,17 @@ def since(dataset: Dataset, day: str) -> SinceList:
     return SinceList(empty[:-2], memoryview(dataset.reviews_json)[start:end], empty[-2:])
 
 
-# ---- Hints: where an empty answer leads ----
+# ---- Hints: what to search for after a search without matches ----
 
 MOST_EXAMPLES = 5  # ids of reviews in a hint
 MOST_LOOKED_AT = 500  # characters of a value
-MOST_COUNTED = 4  # words of a query, the longest ones; counting one looks at all texts
+MOST_COUNTED = 4  # words of a query, the longest ones; counting a word searches all texts
 RANGES = (("since", "after", "until"), ("min_rating", "above", "max_rating"))
-ONE_PIECE = "query finds its words only as one piece."
+PHRASE_ONLY = "query matches its words only as a phrase."
 
 
 def hints(dataset: Dataset, query: Query) -> list[str]:
-    """Sentences that say what would match, where nothing matches `query`."""
+    """Sentences that say what would match; nothing matches `query`."""
     if not dataset.reviews:
         return ["There are no reviews yet."]
     failing = _failing_one_filter(dataset, query)
@@ -528,7 +528,7 @@ def hints(dataset: Dataset, query: Query) -> list[str]:
 
 
 def _failing_one_filter(dataset: Dataset, query: Query) -> dict[str, Reviews]:
-    """By filter of `query`, which matches nothing: the reviews that fail this filter and no other."""
+    """The reviews that fail only this filter, by filter of `query`, which matches nothing."""
     passing: Reviews = dataset.reviews
     failing: dict[str, Reviews] = {}
     for name, value in filters_of(query):
@@ -569,17 +569,17 @@ def _unknown_names(dataset: Dataset, query: Query) -> Iterator[str]:
 
 
 def _word_hint(dataset: Dataset, text: str, candidates: Reviews) -> Iterator[str]:
-    """What the words of `text` find one by one; `candidates` are the reviews that pass all other filters."""
+    """A sentence about the words of `text`; `candidates` are the reviews that pass all other filters."""
     words = loose_words(text[:MOST_LOOKED_AT])
     if words and (matches := _with_all_words(candidates, words)):
         ids = ", ".join(review.id for review in matches[:MOST_EXAMPLES])
-        yield f"{ONE_PIECE} Reviews with all of them in any order: {len(matches)} ({ids})."
+        yield f"{PHRASE_ONLY} Reviews with all of them in any order: {len(matches)} ({ids})."
         return
     texts, longest = [review.loose_text for review in candidates], sorted(words, key=len)[-MOST_COUNTED:]
     counts = {word: sum(map(contains, texts, repeat(word))) for word in longest}
     if any(counts.values()):
         listed = ", ".join(f"{echo(word)} {count}" for word, count in counts.items())
-        yield f"{ONE_PIECE} Reviews with one of them: {listed}."
+        yield f"{PHRASE_ONLY} Reviews with one of them: {listed}."
     else:
         language = dataset.business.get("language")
         where = f" (their language: {language})" if language else ""

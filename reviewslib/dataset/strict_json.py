@@ -22,7 +22,7 @@ SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 cannot encode a lone one
 
 
 class NotJson(ValueError):
-    """The bytes are no usable JSON. `faults` has pairs of path and reason, in document order."""
+    """The bytes are not usable JSON. `faults` has pairs of path and reason, in document order."""
 
     def __init__(self, *faults: tuple[JsonPath, str]):
         self.faults = faults
@@ -31,7 +31,7 @@ class NotJson(ValueError):
 def decode(data: bytes, *, lone_surrogates: bool = False) -> Json:
     """The value of `data`, which is UTF-8 with or without a byte order mark. Raises NotJson.
 
-    The value can be encoded again, unless `lone_surrogates` allows them in strings.
+    The value can be encoded again, unless `lone_surrogates` allows strings to have lone surrogates.
     """
     not_finite = []
 

@@ -1,6 +1,6 @@
-"""Comparison of text: by `fold`, by `loosely`, word by word, and for mentions of a name.
+"""Comparison of text: folding, words in a text, words of a name, and mentions of an alias.
 
-No function takes longer than sorting the text would. This module knows no review.
+The time of every function grows no faster than that of sorting the text. This module knows no review.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def canonically_ordered(text: str) -> str:
 
 ALPHABETS = map(chr, (*range(0x41, 0x2B0), *range(0x370, 0x400), *range(0x1E00, 0x2000)))
 LETTERS = "".join(char for char in ALPHABETS if unicodedata.name(char, "").startswith(("LATIN", "GREEK")))
-# Letters without their marks that NFD does not give: in Unicode a stroke is no mark. Of Cyrillic letters only
-# ё is listed, which is often written without its mark; й and и are different letters.
+# Letters whose base letter NFD does not give: in Unicode a stroke is not a mark. ё is the only Cyrillic
+# letter here, since it is often written without its mark; й and и are different letters.
 LISTED_LETTERS = dict(zip("ŁØĐłøđЁё", "LODlodЕе", strict=True))
 UNMARKED = LISTED_LETTERS | {
     letter: LISTED_LETTERS.get(base, base)
@@ -54,8 +54,8 @@ MARK = "\u0300-\u036f"
 MARKED = re.compile(rf"[{''.join(UNMARKED)}{MARK}](?<![^{LETTERS}][{MARK}])[{MARK}]*")
 
 
-def loosely(text: str) -> str:
-    """`text` for comparison with what a caller typed: by `fold`, and without marks on Latin, Greek and ё.
+def loosen(text: str) -> str:
+    """`text` by `fold`, and without marks on Latin and Greek letters and ё, which callers often omit.
 
     Text that consists of marks becomes empty.
     """
@@ -64,21 +64,21 @@ def loosely(text: str) -> str:
     return fold(MARKED.sub(lambda marked: UNMARKED.get(marked[0][0], ""), composed(text)))
 
 
-loose_value = lru_cache(maxsize=16)(loosely)  # for the values of a search, which its hints compare again
+loose_value = lru_cache(maxsize=16)(loosen)  # for the values of a search, which its hints compare again
 MOST_WORDS = 8  # of a query whose words may stand anywhere in a text
 
 
 def loose_words(text: str) -> list[str]:
-    """The first MOST_WORDS different words of `text`, by `loosely`."""
-    return list(dict.fromkeys(loosely(text).split()))[:MOST_WORDS]
+    """The first MOST_WORDS different words of `text`, by `loosen`."""
+    return list(dict.fromkeys(loosen(text).split()))[:MOST_WORDS]
 
 
 MARKED_CHARACTER = re.compile(f"(?s).[{MARK}]*")
-loose_character = lru_cache(maxsize=4096)(loosely)  # texts have few different characters
+loose_character = lru_cache(maxsize=4096)(loosen)  # texts have few different characters
 
 
 def occurrences(text: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """The spans of `text` that are one of `words`, which are `loose_words`: start and end, in order.
+    """The spans (start, end) of `text` that equal one of `words`, which are `loose_words`, in order.
 
     Spans that touch or overlap are joined.
     """
@@ -86,7 +86,7 @@ def occurrences(text: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
         yield from _occurrences_in_piece(text, words)
         return
     for piece in re.finditer(r"\S+", text):
-        loose = loosely(piece[0])
+        loose = loosen(piece[0])
         if any(word in loose for word in words):
             for start, end in _occurrences_in_piece(piece[0], words):
                 yield piece.start() + start, piece.start() + end
@@ -95,7 +95,7 @@ def occurrences(text: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
 def _occurrences_in_piece(piece: str, words: Sequence[str]) -> list[tuple[int, int]]:
     """The `occurrences` in a text in ASCII or without spaces.
 
-    Other text is folded by character, to keep the positions.
+    Text beyond ASCII is folded character by character, so that positions are known.
     """
     starts: Sequence[int]  # of the character of `piece` that each character of `loose` comes from
     ends: Sequence[int]
@@ -128,8 +128,8 @@ NAME_SEPARATORS = re.compile(r"[\s.,\u2010-\u2013-]+")  # spaces, dots, commas, 
 
 
 def name_words(name: str) -> frozenset[str]:
-    """The words of a person's name, by `loosely`; hyphens, dots and commas end words, too."""
-    return frozenset(filter(None, NAME_SEPARATORS.split(loosely(name))))
+    """The words of a person's name, by `loosen`; hyphens, dots and commas end words, too."""
+    return frozenset(filter(None, NAME_SEPARATORS.split(loosen(name))))
 
 
 name_value_words = lru_cache(maxsize=16)(name_words)  # for the names in a search, as `loose_value`

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from reviewslib.dataset.contract import BadData, Fault, quoted
 from reviewslib.dataset.strict_json import Object
-from reviewslib.dataset.text import fold, loosely
+from reviewslib.dataset.text import fold, loosen
 from reviewslib.importer.cells import FORMATS
 from reviewslib.importer.exports import NeedsDecision, listed
 from reviewslib.importer.identity import author_digest, days_near, digest, entry_of, short_name
@@ -140,7 +140,7 @@ def forget_author(reviews: Reviews, entries: Entries, name: str) -> tuple[list[s
     ids, whole_name = defaultdict[str, list[str]](list), author_digest(name)  # ids by digest of the author
     for id, review in reviews.items():
         author = (entries.get(id) or entry_of(review)).author
-        if author == whole_name or loosely(review["author"]) == loosely(name):
+        if author == whole_name or loosen(review["author"]) == loosen(name):
             ids[author].append(id)
     spelled = {author for author in ids if any(reviews[id]["author"] == name for id in ids[author])}
     meant = spelled if len(spelled) == 1 else {*ids}

@@ -612,7 +612,7 @@ def test_faults_of_the_editorial_file_are_reported_together() -> None:
     assert faults == [
         "e.json /entities/technicians/0/aliases/1: 5 is not a string",
         f'e.json /{SECOND}/aliases/0: "Hana"{TAKEN}',
-        'e.json /generated_at: "2026-02-30": expected a day that the calendar has or an RFC 3339 date-time',
+        'e.json /generated_at: "2026-02-30": expected a day that exists or an RFC 3339 date-time',
     ]
 
 
@@ -657,7 +657,7 @@ def test_misspelled_keys_are_named_and_other_keys_are_the_owners() -> None:
         ("per_review", "a", "scores"): "score",
     }
     assert list(insights.misspelled_keys(editorial, CONTRACT.schemas)) == [
-        (path, f'an unknown key, which nothing reads; is "{key}" meant?') for path, key in nearest.items()
+        (path, f'unknown key; did you mean "{key}"?') for path, key in nearest.items()
     ]
     assert list(insights.misspelled_keys(WRITTEN, CONTRACT.schemas)) == []
 

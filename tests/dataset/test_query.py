@@ -81,8 +81,8 @@ def test_a_wrong_page_number_is_an_issue(page: str) -> None:
 NUMBER = "expected a number such as 4 or 4.5"
 WHOLE = "expected a whole number such as 5"
 NOT_A_DAY = "expected a date written YYYY-MM-DD"
-NO_SUCH_DAY = "expected a day that the calendar has"
-UNKNOWN = f"unknown parameter; known are {', '.join(NAMES)}"
+NO_SUCH_DAY = "expected a day that exists"
+UNKNOWN = f"unknown parameter; the known ones are {', '.join(NAMES)}"
 WRONG = [
     ("since until", "2025-02-29|2100-02-29|2025-13-01|2025-00-10|2025-04-31|0000-01-01", NO_SUCH_DAY),
     ("since until", "20250101|2025-W01-1|2025-001|2025-1-1|25-01-01|12025-01-01|-2025-01-01", NOT_A_DAY),

@@ -144,7 +144,7 @@ NO_SERVICE = (
 NO_SOURCE = (
     "No source is called “yelp.com”. Known sources: Yelp; é; unknown. Reviews with it in their text: 0."
 )
-ONE_PIECE = "query finds its words only as one piece. Reviews with"
+PHRASE_ONLY = "query matches its words only as a phrase. Reviews with"
 OTHER_WORDS = "Customers may use other words: try a synonym, or a part of a word."
 FOUR_LONGEST = "the 0, cafe 1, izmir 0, strasse 1"
 ONE_LEFT_OUT = "Reviews that match if one filter is left out: rating 1, source 1; without any filter: 4."
@@ -157,9 +157,9 @@ HINTS: list[tuple[dict[str, str], str]] = [  # a search that matches nothing, an
     ({"mentions_service": "masage"}, NO_SERVICE.format("masage", "0")),
     ({"mentions_service": "cafe"}, NO_SERVICE.format("cafe", "1 (search with query)")),
     ({"source": "yelp.com"}, NO_SOURCE),
-    ({"query": "cafe straße"}, f"{ONE_PIECE} all of them in any order: 1 (ana)."),
-    ({"query": " straße "}, f"{ONE_PIECE} all of them in any order: 1 (ana)."),
-    ({"query": "a straße to the izmir cafe", "rating": "5"}, f"{ONE_PIECE} one of them: {FOUR_LONGEST}."),
+    ({"query": "cafe straße"}, f"{PHRASE_ONLY} all of them in any order: 1 (ana)."),
+    ({"query": " straße "}, f"{PHRASE_ONLY} all of them in any order: 1 (ana)."),
+    ({"query": "a straße to the izmir cafe", "rating": "5"}, f"{PHRASE_ONLY} one of them: {FOUR_LONGEST}."),
     ({"query": "parking"}, OTHER_WORDS),
     ({"query": "     "}, OTHER_WORDS),
     ({"query": "parking izmir", "rating": "5"}, OTHER_WORDS),
@@ -316,7 +316,7 @@ def test_since_returns_every_review_of_that_day_and_later(files: tuple[Object, O
 @pytest.mark.parametrize(
     ("day", "wanted"),
     [("", "a date written YYYY-MM-DD"), ("\ud800", "a date written YYYY-MM-DD"),
-     ("2025-02-29", "a day that the calendar has")],
+     ("2025-02-29", "a day that exists")],
 )  # fmt: skip
 def test_since_refuses_a_value_that_is_no_day(day: str, wanted: str) -> None:
     with pytest.raises(BadQuery) as refusal:
@@ -549,7 +549,7 @@ def test_a_review_that_is_served_has_at_most_64_kib_of_json() -> None:
 
 A_URL = " is not an http or https URL"
 A_DATE = " is not a date written YYYY-MM-DD or an RFC 3339 date-time"
-NO_DAY = ": expected a day that the calendar has or an RFC 3339 date-time"
+NO_DAY = ": expected a day that exists or an RFC 3339 date-time"
 NO_TIME = ": expected a date written YYYY-MM-DD or an RFC 3339 date-time"
 PLAIN_ID = " is not an id: text without control characters, not . or .."
 MORNING = "2025-06-01T10"

@@ -493,7 +493,7 @@ def test_a_count_lists_mentions_and_warns_of_misspelled_keys(shop: Shop) -> None
     areas = [{"id": "i", "label": "Í", "aliases": ["í"]}, {"id": "u", "label": "Ú"}]
     editorial(shop, entities={"technicians": names, "service_areas": areas}, sumary="Good")
     assert counted(shop).splitlines() == [
-        'warning: editorial.json /sumary: an unknown key, which nothing reads; is "summary" meant?',
+        'warning: editorial.json /sumary: unknown key; did you mean "summary"?',
         *("technicians: Ósk: 2", "technicians: Bo Roe: 0", "service areas: Í: 2"),
         f"{shop.data}/insights.json: changed, 2 review(s)",
     ]
