@@ -18,7 +18,7 @@ from typing import BinaryIO, NamedTuple
 
 LARGEST_FILE_BYTES = 64 * 1024 * 1024  # 100,000 reviews as long as those of the sample
 READ_ATTEMPTS = 5
-SETTLE_SECONDS = 0.05  # between attempts to read a file that is being written
+SETTLE_SECONDS = 0.05  # the pause between two attempts to read a file that is being written
 NOT_REGULAR = "it is not a regular file"
 ZIP_SIGNATURES = (b"PK\x03\x04", b"PK\x05\x06")  # with and without members
 
@@ -193,7 +193,7 @@ def write(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     draft, is_replacement = path.with_name(f".{path.name}.draft"), path.exists()
     try:
-        draft.unlink(missing_ok=True)  # a killed process left it, or somebody placed a symlink there
+        draft.unlink(missing_ok=True)  # left by a killed process, or a planted symlink
         with open(draft, "xb") as file:
             if is_replacement:
                 os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
@@ -217,7 +217,7 @@ def rename(path: Path, target: Path) -> None:
 
 
 def _sync(directory: Path) -> None:
-    """Writes the entries of a directory to the disk, so that they survive a power failure."""
+    """Writes the entries of a directory to the disk, so that they survive a power cut."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -35,7 +35,7 @@ FIXED_PATHS = (*DATA_PATHS, LLMS_PATH, SITEMAP_PATH, ROBOTS_PATH, ICON_PATH, BAD
 
 @dataclass(frozen=True, slots=True)
 class ServiceUrls:
-    """The absolute URLs of the service, in the order of the directory at `/`. The defaults are bare paths."""
+    """The absolute URLs of the service, in the order in which `/` lists them. The defaults are the paths."""
 
     reviews: str = REVIEWS_PATH
     insights: str = INSIGHTS_PATH
@@ -73,7 +73,7 @@ class ServiceUrls:
         return f"{self.review_list}?{urlencode(filters)}" if filters else self.review_list
 
     def directory(self) -> dict[str, str]:
-        """The URLs by name, as `/` answers them to programs."""
+        """The URLs by name, as `/` returns them to programs."""
         urls = asdict(self) | {"since": self.since + "{date}", "review": self.review + "{id}"}
         del urls["icon"], urls["sitemap"]
         return {"page" if name == "home" else name: url for name, url in urls.items() if url}

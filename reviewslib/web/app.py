@@ -103,7 +103,7 @@ class HttpError(Exception):
 
 
 def error_response(application: Application, request: Request, error: HttpError) -> Response:
-    """The default error response; some routes have an error format of their own."""
+    """The error response of routes without an error format of their own."""
     title, members = HTTPStatus(error.status).phrase, error.members
     if error.status == 400 and not members:  # the contract requires issues
         members = {"issues": [asdict(Issue(None, "", error.detail))]}
@@ -221,7 +221,7 @@ def list_answer(application: Application, snapshot: Snapshot, request: Request) 
         try:
             return representations.resolved(answer)
         except BadQuery as bad:
-            body = pages.wrong_list_page(templates, dataset, urls, list_pairs(), bad)
+            body = pages.invalid_list_page(templates, dataset, urls, list_pairs(), bad)
             return uncacheable_response(400, representations.HTML_TYPE, body, headers.policy)
         except pages.BeyondLastPage as beyond:
             body = pages.beyond_page(templates, dataset, urls, beyond)
@@ -239,7 +239,7 @@ def review_answer(application: Application, snapshot: Snapshot, request: Request
     if (review := dataset.reviews_by_id.get(id)) is None and is_json:
         raise HttpError(404, f"No review has the id {echo(id)}.", (("Vary", vary),))
     if review is None:
-        return partial(nowhere_response, application, snapshot, is_review=True)
+        return partial(not_found_response, application, snapshot, is_review=True)
 
     def make() -> Content:
         page = [review.json] if is_json else pages.review_page(templates, dataset, urls, review)
@@ -249,10 +249,10 @@ def review_answer(application: Application, snapshot: Snapshot, request: Request
     return computed_answer(snapshot, request, "json" if is_json else "", make, headers)
 
 
-def nowhere_response(application: Application, snapshot: Snapshot, is_review: bool) -> Response:
+def not_found_response(application: Application, snapshot: Snapshot, is_review: bool) -> Response:
     """The 404 page, for a review or for any other path."""
     headers = (("Vary", representations.VARY_BY_TYPE), *application.program.policies[links.HOME_PATH])
-    body = pages.nowhere_page(application.program.templates, snapshot.dataset, application.urls, is_review)
+    body = pages.not_found_page(application.program.templates, snapshot.dataset, application.urls, is_review)
     return uncacheable_response(404, representations.HTML_TYPE, body, headers)
 
 
@@ -320,7 +320,7 @@ def mcp_refusal(application: Application, request: Request, error: HttpError) ->
 
 
 def hub_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
-    """The hub's response to a subscriber; the function waits for the disk."""
+    """The hub's response to a subscriber, as a function that waits for the disk."""
     if (hub := application.hub) is None:
         raise HttpError(404, HUB_ELSEWHERE)
     return lambda: text_response(*hub.answer(request.header("content-type"), request.body()))
@@ -353,7 +353,7 @@ def server_answer(application: Application, snapshot: Snapshot, request: Request
 def unknown_path_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
     """The 404 page for a client that prefers HTML. Raises HttpError 404 for others."""
     if representations.prefers_html(request.header("accept") or ""):
-        return partial(nowhere_response, application, snapshot, is_review=False)
+        return partial(not_found_response, application, snapshot, is_review=False)
     detail = f"There is nothing at {echo(request.path)}. {links.CONTRACT_PATH} lists the endpoints."
     raise HttpError(404, detail, (("Vary", representations.VARY_BY_TYPE),))
 
@@ -385,7 +385,7 @@ ROUTES: dict[str, Route] = {
     "*": Route(ALL_METHODS, server_answer),
     links.HEALTH_PATH: Route(READ_METHODS, health_answer),
     links.MCP_PATH: Route(ALL_METHODS, mcp_answer, mcp_refusal),
-    links.MCP_PATH + "/": Route(ALL_METHODS, mcp_answer, mcp_refusal),  # as some instructions spell it
+    links.MCP_PATH + "/": Route(ALL_METHODS, mcp_answer, mcp_refusal),  # some clients add the slash
     links.HUB_PATH: Route(("POST", "OPTIONS"), hub_answer, hub_refusal),
 }
 PREFIX_ROUTES = {  # by the prefix of their paths
@@ -393,14 +393,14 @@ PREFIX_ROUTES = {  # by the prefix of their paths
     links.REVIEW_PATH: Route(READ_METHODS, review_answer),
     links.EMBED_PATH + "/": Route(READ_METHODS, unknown_path_answer, embed_refusal),
 }
-NOWHERE = Route(ALL_METHODS, unknown_path_answer)
+NOT_FOUND = Route(ALL_METHODS, unknown_path_answer)
 STORE_PATHS = frozenset({links.HUB_PATH})  # their responses wait for the disk
 
 
 def route_of(path: str) -> Route:
     """The route of a path."""
     by_prefix = (route for prefix, route in PREFIX_ROUTES.items() if path.startswith(prefix))
-    return ROUTES.get(path) or next(by_prefix, NOWHERE)
+    return ROUTES.get(path) or next(by_prefix, NOT_FOUND)
 
 
 def routed_answer(application: Application, request: Request, route: Route) -> Answer:

@@ -1,6 +1,6 @@
 """Content for the owner's website: the badge (an image of the rating) and the frame (the newest reviews).
 
-Like `pages`, this module selects the content; words and markup are in templates. It must not know requests;
+Like `pages`, this module selects the content; words and markup are in templates. It must not know requests:
 their parameters arrive as values. Neither badge nor frame runs a script or loads anything from another host.
 """
 
@@ -59,8 +59,9 @@ def frame(
     mentions_service: str | None,
     mentions_technician: str | None,
 ) -> bytes:
-    """The newest reviews that mention the service and the person, or the newest of all if none does,
-    `text/html; charset=utf-8`.
+    """The newest reviews that mention the service and the person, `text/html; charset=utf-8`.
+
+    If no review does, the newest of all.
     """
     query = Query(limit=limit, mentions_technician=mentions_technician, mentions_service=mentions_service)
     matches = search(dataset, query)

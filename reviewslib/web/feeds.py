@@ -1,6 +1,6 @@
 """The feeds: the newest reviews as JSON Feed and as Atom.
 
-The feeds do not contain the time of rendering, so equal data result in equal bytes. This module must not know
+The feeds do not contain the time of rendering, so equal data give equal bytes. This module must not know
 files, the clock or HTTP.
 """
 

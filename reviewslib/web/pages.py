@@ -3,7 +3,7 @@
 This module selects and limits the content of pages. Their words and markup are the templates in `templates/`,
 their style is `page.css` there. The module must not know sockets, the clock, the HTTP server or the routes;
 URLs arrive as `ServiceUrls`. Text of the data becomes HTML only by Jinja's autoescape and by `marked`. Equal
-data result in equal bytes.
+data give equal bytes.
 
 Sections: Text - Figures - Structured data - Templates - Pages of reviews - Documents
 """
@@ -141,10 +141,10 @@ MOST_TOPICS = 6
 MOST_ENTITIES = 8
 MOST_REVIEWS = 12
 LEAST_IN_TREND = 10  # reviews
-SHORTEST_LEAD, MOST_LEAD = 20, 280  # characters of the review at the top of the home page
-TOLD_REVIEWS, MOST_TOLD = 10, 100  # the newest reviews in llms.txt, and the characters of each
+SHORTEST_LEAD, MOST_LEAD = 20, 280  # characters of the review in the header of the home page
+LLMS_REVIEWS, LLMS_LENGTH = 10, 100  # the newest reviews in llms.txt, and the characters of each
 LONG_NAME = 48  # characters; a longer name has a smaller font
-MOST_NAMED = 6  # people and services beside a review
+MOST_MENTIONS = 6  # people and services beside a review
 MOST_HOURS = 14
 MOST_AREAS = 12
 MOST_MONTHS = 60  # in the chart
@@ -172,7 +172,7 @@ def format_rating(rating: float) -> str:
 
 
 def distribution(dataset: Dataset) -> list[tuple[int, int, dict[str, Json]]]:
-    """(stars, count, filters that find these reviews; empty without reviews), best first."""
+    """(stars, count, filters that find these reviews), best first; the filters are empty without reviews."""
     counts = dataset.aggregate_rating["distribution"]
     ratings = {review.rating for review in dataset.reviews}
 
@@ -353,12 +353,12 @@ def load_templates(directory: Path) -> Environment:
     for name, file in styles.items():
         environment.globals[name] = (directory / file).read_text(encoding="utf-8")
     most = {
-        "MOST_NAMED": MOST_NAMED,
+        "MOST_MENTIONS": MOST_MENTIONS,
         "MOST_WORDS": MOST_WORDS,
         "MOST_QUOTED": MOST_QUOTED,
         "MOST_REVIEWS": MOST_REVIEWS,
     }
-    environment.globals |= most | {"MOST_LEAD": MOST_LEAD, "LONG_NAME": LONG_NAME, "MOST_TOLD": MOST_TOLD}
+    environment.globals |= most | {"MOST_LEAD": MOST_LEAD, "LONG_NAME": LONG_NAME, "LLMS_LENGTH": LLMS_LENGTH}
     for name in environment.list_templates(extensions=("html", "svg", "txt")):
         environment.get_template(name)
     return environment
@@ -389,8 +389,8 @@ def list_page(
         url=list_url(urls, values, number),
         newer=list_url(urls, values, number - 1) if number > 1 else "",
         older=list_url(urls, values, number + 1) if number < last else "",
-        looser={name: list_url(urls, _without(values, name)) for name in values},
-        ways_on=[] if matches.reviews else _ways_on(dataset, urls, query),
+        urls_without={name: list_url(urls, _without(values, name)) for name in values},
+        suggestions=[] if matches.reviews else _suggestions(dataset, urls, query),
     )
 
 
@@ -398,8 +398,8 @@ def _without(values: Mapping[str, str], name: str) -> dict[str, str]:
     return {other: value for other, value in values.items() if other != name}
 
 
-def _ways_on(dataset: Dataset, urls: ServiceUrls, query: Query) -> list[tuple[str, str, int, str]]:
-    """Searches that find reviews if `query` does not: (omitted filter or "", only word or "", count, URL)."""
+def _suggestions(dataset: Dataset, urls: ServiceUrls, query: Query) -> list[tuple[str, str, int, str]]:
+    """Searches like `query` that find reviews: (omitted filter or "", only word or "", count, URL)."""
     left_out: list[dict[str, Any]] = [{name: None} for name in filter_values(query)]
     words = [word for word in dict.fromkeys((query.query or "").split()) if loose_words(word)][:MOST_WORDS]
     alone: list[dict[str, Any]] = [{"query": word} for word in words]
@@ -417,7 +417,7 @@ def decoded(reviews: Iterable[Review]) -> list[Object]:
     return [decode(bytes(review.json)) for review in reviews]
 
 
-def wrong_list_page(
+def invalid_list_page(
     templates: Environment,
     dataset: Dataset,
     urls: ServiceUrls,
@@ -452,7 +452,7 @@ def list_url(urls: ServiceUrls, values: Mapping[str, str], number: int = 1) -> s
 def _form_page(
     templates: Environment, dataset: Dataset, urls: ServiceUrls, values: Mapping[str, str], **shown: Json
 ) -> bytes:
-    """The page of the list. `choices` of the form: labels of values, by parameter."""
+    """A page of the list; `choices` has the labels of the form's values by parameter."""
     labels, services = service_labels(dataset), chain.from_iterable(map(sorted, dataset.services.values()))
     choices = {
         "mentions_technician": {name: name for name in _offered(dataset.technicians)},
@@ -492,16 +492,16 @@ class BeyondLastPage(LookupError):
         self.query, self.last = query, last
 
 
-def nowhere_page(templates: Environment, dataset: Dataset, urls: ServiceUrls, is_review: bool) -> bytes:
+def not_found_page(templates: Environment, dataset: Dataset, urls: ServiceUrls, is_review: bool) -> bytes:
     """The page of a 404 response, about a review or about any other path, `text/html; charset=utf-8`."""
-    return rendered(templates, "nowhere.html", dataset, urls, is_review=is_review, last=0)
+    return rendered(templates, "not_found.html", dataset, urls, is_review=is_review, last=0)
 
 
 def beyond_page(templates: Environment, dataset: Dataset, urls: ServiceUrls, beyond: BeyondLastPage) -> bytes:
     """The page of a 404 response for a page after the last one of a list, `text/html; charset=utf-8`."""
     last_url = list_url(urls, filter_values(beyond.query), beyond.last)
     shown = {"is_review": False, "last": beyond.last, "last_url": last_url}
-    return rendered(templates, "nowhere.html", dataset, urls, **shown)
+    return rendered(templates, "not_found.html", dataset, urls, **shown)
 
 
 def rendered(templates: Environment, name: str, dataset: Dataset, urls: ServiceUrls, **shown: Json) -> bytes:
@@ -555,7 +555,7 @@ def _shown(dataset: Dataset, urls: ServiceUrls) -> dict[str, Json]:
         "quote": quote,
         "lead": lead,
         "reviews": [review for review in dataset.newest[:MOST_REVIEWS] if review is not lead],
-        "newest": dataset.newest[:TOLD_REVIEWS],
+        "newest": dataset.newest[:LLMS_REVIEWS],
         "questions": insights["faq"][:10],
         "newest_day": calendar_day(dataset.newest[0]) if dataset.newest else "2026-01-01",
         "slug": slug(business["name"]),
@@ -564,7 +564,7 @@ def _shown(dataset: Dataset, urls: ServiceUrls) -> dict[str, Json]:
 
 
 def lead_review(dataset: Dataset) -> Object | None:
-    """The newest review with some text, whatever its stars, for a home page without a quotation."""
+    """The newest review with some text, whatever its rating, for a home page without a quotation."""
     written = (review for review in dataset.newest if len(paragraphs(review["text"])) >= SHORTEST_LEAD)
     return next(written, None)
 

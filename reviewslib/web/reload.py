@@ -27,7 +27,7 @@ from reviewslib.web.snapshot import Snapshot, build_snapshot, file_stamps, load_
 
 log = logging.getLogger("reviewsd")
 
-ABSENT_POLLS = 3  # until a missing file counts as removed: many programs remove a file before they replace it
+ABSENT_POLLS = 3  # before a missing file counts as removed: many programs remove a file to replace it
 
 
 def ignore(*_: Any) -> None:
@@ -58,9 +58,9 @@ class Reloader:
         self.snapshot = self._load(None)
 
     def _load(self, previous: Snapshot | None) -> Snapshot:
-        """A snapshot of the present files. Raises BadData."""
+        """A snapshot of the current files. Raises BadData."""
         self._loaded_stamps: dict[str, Stamp] = {}  # of files that could be read, valid or not
-        stamps = file_stamps(self.directory)  # before reading, so that a change meanwhile causes a reload
+        stamps = file_stamps(self.directory)  # before reading, so that a change while reading causes a reload
         files = read_files(self.directory)
         self._loaded_stamps = stamps
         # The garbage collector would traverse the decoded files and stop all threads. With 10,000 reviews the
@@ -105,7 +105,7 @@ class Reloader:
             self.return_memory()
 
     def _reload(self, is_retry: bool) -> None:
-        """Serve the present files, or keep the snapshot and log the faults.
+        """Serve the current files, or keep the snapshot and log the faults.
 
         A retry reads the same files as the last reload, which failed; the same faults are not logged again.
         """
@@ -147,7 +147,7 @@ def return_free_memory() -> None:
 
 
 def loaded_text(dataset: Dataset) -> str:
-    """A summary of the loaded data in a line."""
+    """One line about the loaded data."""
     left_out = f", {dataset.unverified_count} unverified left out" if dataset.unverified_count else ""
     count = count_text(len(dataset.reviews), "review")
     return printable(f"{count} of {dataset.business['name']}{left_out}")

@@ -33,7 +33,7 @@ ATOM_TYPE = "application/atom+xml"
 XML_TYPE = "application/xml"
 ICON_TYPE = "image/svg+xml"
 LARGEST_BODY_BYTES = 64 * 1024  # of a request
-COMPRESSED_FROM_BYTES = 1024  # a smaller body fits one packet without compression
+COMPRESSED_FROM_BYTES = 1024  # a smaller body fits into one packet anyway
 COMPRESSED_TO_BYTES = 1024 * 1024  # of computed bodies, since a client waits
 FIXED_GZIP_LEVEL = 6
 COMPUTED_GZIP_LEVEL = 4  # takes 0.6 of the time of level 6 for 100 reviews; the result is 1 to 4% larger
@@ -51,7 +51,7 @@ class Response(NamedTuple):
     body: Body
 
 
-Answer = Response | Callable[[], Response]  # a function takes time, so it runs on a worker thread
+Answer = Response | Callable[[], Response]  # a slow response is a function, to be called on a worker thread
 
 
 def resolved(answer: Answer) -> Response:
@@ -162,8 +162,8 @@ def date_seconds(field: str) -> float | None:
         return None
 
 
-def held_coding(representation: Representation, chosen: Coding, get_header: GetHeader) -> Coding | None:
-    """The coding that the client has cached; None if it has none, or sends no condition."""
+def cached_coding(representation: Representation, chosen: Coding, get_header: GetHeader) -> Coding | None:
+    """The current coding that the client has cached; None if there is none or no condition is sent."""
     if field := get_header("if-none-match"):  # wins over If-Modified-Since (section 13.2.2)
         tags = parse_etags(field)
         codings = (chosen, representation.identity, representation.gzip)
@@ -177,6 +177,6 @@ def negotiated(representation: Representation, get_header: GetHeader) -> Respons
     chosen = representation.identity
     if representation.gzip and accepts_gzip(get_header("accept-encoding") or ""):
         chosen = representation.gzip
-    if held := held_coding(representation, chosen, get_header):
-        return Response(304, (("ETag", f'"{held.tag}"'), *representation.headers), b"")
+    if cached := cached_coding(representation, chosen, get_header):
+        return Response(304, (("ETag", f'"{cached.tag}"'), *representation.headers), b"")
     return Response(200, (*chosen.headers, ("ETag", f'"{chosen.tag}"'), *representation.headers), chosen.body)

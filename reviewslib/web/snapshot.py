@@ -168,12 +168,12 @@ def build_snapshot(
 def fixed_bodies(
     program: ProgramFiles, dataset: Dataset, urls: ServiceUrls, files: Files, modified: int
 ) -> Bodies:
-    """The bodies of the fixed paths; 0 is the last change of those without data. `modified` is for Atom."""
+    """The bodies of the fixed paths; the last change of those without data is 0. `modified` is for Atom."""
     latest, templates = max(files.reviews_changed, files.insights_changed), program.templates
     atom = atom_feed(dataset, urls, datetime.fromtimestamp(modified, UTC))
     contract = encode(served_contract(program.contract, dataset, urls))
     markdown = pages.llms_text(templates, dataset, urls)
-    insights_changed = latest if files.insights is None else files.insights_changed  # None: from reviews
+    insights_changed = latest if files.insights is None else files.insights_changed  # without: from reviews
     return {
         links.REVIEWS_PATH: (dataset.reviews_json, representations.JSON_TYPE, latest),
         links.INSIGHTS_PATH: (dataset.insights_json, representations.JSON_TYPE, insights_changed),
@@ -201,7 +201,7 @@ def served_contract(contract: Contract, dataset: Dataset, urls: ServiceUrls) -> 
 
 
 def last_modified(changed: float, now: float, same: bool, before: Snapshot | Representation | None) -> int:
-    """The Last-Modified of content, in seconds since the epoch; `same` if it equals that of `before`.
+    """The Last-Modified of content, in seconds since the epoch; `same` if the content is that of `before`.
 
     The date is not in the future (RFC 9110 section 8.8.2.1). It is later than that of the previous content,
     even if the file is an old copy: otherwise a client with the previous content would get a wrong 304.

@@ -99,11 +99,11 @@ def matched(dataset: Dataset, parameters: str) -> Any:
     return in_any_order(dataset, query).frame["matched"]
 
 
-def wrong_list_page(dataset: Dataset, **given: str) -> str:
+def invalid_list_page(dataset: Dataset, **given: str) -> str:
     """The form, filled in with these values, which are wrong."""
     with pytest.raises(BadQuery) as refusal:
         query_of_page(CONTRACT.list_parameters, list(given.items()), pages.PAGE_SIZE)
-    return pages.wrong_list_page(TEMPLATES, dataset, URLS, list(given.items()), refusal.value).decode()
+    return pages.invalid_list_page(TEMPLATES, dataset, URLS, list(given.items()), refusal.value).decode()
 
 
 def review_page(dataset: Dataset) -> str:
@@ -119,7 +119,7 @@ def frame(dataset: Dataset) -> str:
 def pages_of_reviews(dataset: Dataset, text: str) -> list[str]:
     """Every kind of page but the first, the form filled in with `text`."""
     listed = list_page(dataset, query=text, mentions_technician=text, mentions_service=text)
-    wrong = wrong_list_page(dataset, rating="x" + text, query=text, until=text + "x", min_rating="y" + text)
+    wrong = invalid_list_page(dataset, rating="x" + text, query=text, until=text + "x", min_rating="y" + text)
     beyond = pages.BeyondLastPage(Query(query=text, source=text), 2)
     nowhere = pages.beyond_page(TEMPLATES, dataset, URLS, beyond).decode()
     return [list_page(dataset), listed, wrong, review_page(dataset), frame(dataset), nowhere]
@@ -429,7 +429,7 @@ def test_the_policy_of_pages_allows_their_style_and_no_script() -> None:
 def every_text(dataset: Dataset) -> list[str]:
     """All pages, and what models and other websites get."""
     documents = [home_page(dataset), *pages_of_reviews(dataset, "zzz")]
-    documents += [pages.nowhere_page(TEMPLATES, dataset, URLS, each).decode() for each in (True, False)]
+    documents += [pages.not_found_page(TEMPLATES, dataset, URLS, each).decode() for each in (True, False)]
     feed = json.loads(feeds.json_feed(dataset, URLS))["description"]
     return [*(Read(document).text for document in documents), llms(dataset), feed]
 
@@ -468,7 +468,7 @@ def test_values_of_any_characters_stay_in_the_links_of_a_list() -> None:
     odd = Read(list_page(SAMPLE, query="a&b=#\N{GREEK SMALL LETTER ALPHA}?", min_rating=4.0))
     (canonical,) = [each["href"] for each in odd.all("link") if each["rel"] == "canonical"]
     assert canonical == URLS.review_list + "?query=a%26b%3D%23%CE%B1%3F&min_rating=4"
-    assert 'value="\ufffd"' in wrong_list_page(SAMPLE, query="\udcff")
+    assert 'value="\ufffd"' in invalid_list_page(SAMPLE, query="\udcff")
 
 
 def test_the_form_offers_names_of_at_most_200_characters() -> None:
