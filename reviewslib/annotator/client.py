@@ -54,7 +54,7 @@ def request_url(base: str) -> str:
 def key_for(base: str, variable: str, environment: Mapping[str, str]) -> str:
     """The key for the server at `base`, empty if it needs none. Raises Stopped if the variable has no key.
 
-    `variable` names an environment variable; without it, OPENAI_API_KEY applies to OpenAI's own host only.
+    `variable` is the name of an environment variable; if empty, OPENAI_API_KEY, for OpenAI's host only.
     """
     name = variable or (OPENAI_KEY if urlsplit(base).hostname == OPENAI_HOST else "")
     key = environment.get(name, "").strip()
@@ -69,7 +69,7 @@ REFUSED_KEY = "the server refuses the key; name its environment variable with --
 NO_CREDIT = "the quota or credit at the server is used up"
 STOPPING = {401: REFUSED_KEY, 403: REFUSED_KEY, 402: NO_CREDIT}
 UNUSABLE = {400, 413, 422, 500}  # a smaller request may succeed
-BUSY = {408, 429, 502, 503, 504, 529}  # 503 also while the model is loading
+BUSY = {408, 429, 502, 503, 504, 529}  # 503 may mean that the model is loading
 
 
 def pause_seconds(status: int, headers: Mapping[str, str], body: bytes, attempt: int) -> float:
@@ -138,7 +138,7 @@ class Client:
             attempt += 1
 
     def _exchange(self, body: bytes, seconds: float) -> tuple[int, Mapping[str, str], bytes]:
-        """Send one request: status, header fields and body of the response. Raises Stopped and BadAnswer."""
+        """Send a request. Returns status, headers and body of the response. Raises Stopped and BadAnswer."""
         request = urllib.request.Request(self._url, body, self._headers)  # noqa: S310 - see `request_url`
         try:
             with self._opener.open(request, timeout=max(seconds, 0.001)) as response:

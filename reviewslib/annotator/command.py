@@ -36,7 +36,7 @@ EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA, EXIT_STOPPED = 0, 1, 78, 130  # argpa
 
 
 def say(line: str) -> None:
-    """Print a line without control characters that a terminal would obey."""
+    """Print a line, with control characters escaped."""
     print(printable(line), flush=True)
 
 
@@ -68,7 +68,7 @@ class DataDirectory:
 
 # ---- Parallel requests ----
 
-FAILURES_IN_A_ROW = 5  # of single reviews: then the server or the model is at fault, not a review
+FAILURES_IN_A_ROW = 5  # of single reviews; as many mean that the server or the model fails, not a review
 
 
 def outcomes(
@@ -139,7 +139,7 @@ def propose_vocabulary(data: DataDirectory, client: Client) -> None:
 
 
 def annotate(data: DataDirectory, client: Client, reviews: Reviews, parallel: int) -> None:
-    """Have the model annotate reviews; the annotations of a batch are written as soon as it is answered."""
+    """Have the model annotate reviews; the annotations of each batch are written when its answer arrives."""
     editorial = data.sources().editorial
     keys = insights.entry_keys(editorial)
     source = {"vocabulary": insights.value_digest(keys), "model": client.model}
@@ -243,7 +243,7 @@ def preview(sources: Sources, model: str, unread: Reviews) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Do what the command line says. Raises BadData, Stopped, OSError and KeyboardInterrupt."""
+    """Carry out the command. Raises BadData, Stopped, OSError and KeyboardInterrupt."""
     data = DataDirectory(options.data)
     if EDITORIAL_FILE in data.count().contents:
         raise Stopped("insights.json was not counted; `reviewsd-import --count` turns it into editorial.json")

@@ -23,7 +23,7 @@ Reviews = Sequence[Object]
 
 # ---- Requests and answers ----
 
-MOST_CHARACTERS = 6_000  # in a request; servers with 4,096 tokens of context truncate longer ones silently
+MOST_CHARACTERS = 6_000  # in a request; servers with a context of 4,096 tokens silently cut longer ones
 MOST_ANNOTATED = 12  # reviews in a request: the answer has to fit into the same context
 
 
@@ -43,7 +43,7 @@ class Prompt(NamedTuple):
     reviews: Reviews = ()
 
     def request(self, model: str, limit_key: str = "max_tokens") -> dict[str, Json]:
-        """The body of the request; of each review it contains the text only."""
+        """The body of the request; it contains only the text of each review."""
         texts = [{"n": n, "text": review["text"]} for n, review in enumerate(self.reviews, 1)]
         schema = {"name": self.name, "strict": True, "schema": self.schema}
         system, user = self.instructions, encode(texts).decode()
@@ -219,7 +219,7 @@ def merged_labels(answers: Sequence[Object]) -> dict[str, list[str]]:
 
 
 def proposed_vocabulary(editorial: Object, labels: Mapping[str, Sequence[str]]) -> dict[str, Json]:
-    """New keys for an EditorialFile: missing aspects and topics, and proposals of people and services."""
+    """New keys for an EditorialFile: absent aspects and topics, and proposals of people and services."""
     vocabulary = vocabulary_of(editorial)
     new = {kind: _entries(labels[kind], vocabulary[kind]) for kind in MOST_LABELS}
     proposals = {kind: new[kind] for kind in ("aspects", "topics") if not vocabulary[kind]}

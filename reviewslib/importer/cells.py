@@ -34,7 +34,7 @@ TRANSLATED_LINE = re.compile(rf"^[ \t]*{TRANSLATED.pattern}[ \t]*$", re.MULTILIN
 
 
 def clean(text: str) -> str:
-    """`text` in NFC, its lines ended by LF, without control characters and half surrogate pairs."""
+    """`text` in NFC, with LF as line ends, without control characters and half surrogate pairs."""
     text = SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text).replace("\N{NO-BREAK SPACE}", " ")
     text = re.sub(r"[\x00-\x08\x0b-\x1f]", "", re.sub(r"\r\n?", "\n", text))
     if not unicodedata.is_normalized("NFC", text):
@@ -48,7 +48,7 @@ def one_line(text: str) -> str:
 
 
 def original(text: str) -> str:
-    """A text as it was written, without Google's translation before or after it."""
+    """A text without Google's translation before or after it."""
     if TRANSLATED.match(text):
         return (text.partition("(Original)")[2] or text).strip()
     return TRANSLATED_LINE.split(text)[0].strip()
@@ -107,7 +107,7 @@ def utc_text(moment: datetime) -> str:
 
 
 def in_zone(date: str, zone: ZoneInfo) -> str:
-    """A date of `read_date` as it is published; a time without a zone gets this zone."""
+    """A date of `read_date` in the form that is published; a time without a zone gets this zone."""
     if len(date) <= len("YYYY-MM-DD"):
         return date
     moment = datetime.fromisoformat(date)
@@ -131,7 +131,7 @@ def _moment(text: str, order: str) -> datetime:
             minutes = f"{datetime.strptime(f'{minutes} {am_or_pm}', '%I:%M %p'):%H:%M}"
         zone = {"utc": "+00:00", "gmt": "+00:00", "z": "+00:00"}.get(zone, zone)
         return datetime.fromisoformat(f"{day:%Y-%m-%d}T{minutes:0>5}{seconds or ''}{zone or ''}")
-    raise BadRecord(f"{quoted(text)} is not a date of a known form, or not in the calendar")
+    raise BadRecord(f"{quoted(text)} is not a date in a known form, or does not exist")
 
 
 def _year_month_day(folded: str, order: str) -> tuple[int, int, int]:
@@ -155,7 +155,7 @@ NUMERIC = re.compile(r"([0-9]{1,2})[/ -]([0-9]{1,2})[/ -][0-9]{2}(?:[0-9]{2})?(?
 
 
 def allowed_orders(texts: Iterable[str]) -> tuple[set[str], list[str]]:
-    """The orders, "dmy" or "mdy", in which all dates exist, and the dates that differ between them."""
+    """The orders, "dmy" or "mdy", in which all dates exist, and the dates that are ambiguous."""
     pairs = {text: (int(date[1]), int(date[2])) for text in texts if (date := NUMERIC.match(text))}
     months = {"dmy": {second for _, second in pairs.values()}, "mdy": {first for first, _ in pairs.values()}}
     orders = {order for order in months if max(months[order], default=0) <= 12}

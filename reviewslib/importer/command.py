@@ -50,7 +50,7 @@ from reviewslib.links import ServiceUrls
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA, EXIT_STOPPED = 0, 1, 78, 130  # argparse exits with 2
 Lines = list[str]  # of the report
-TOLERANCE = timedelta(days=1)  # for dates in the future
+TOLERANCE = timedelta(days=1)  # how far dates may be in the future
 
 # ---- Reading: files, and the wanted members of folders and archives ----
 
@@ -125,7 +125,7 @@ def read_stored(directory: Path, contract: Contract, *, is_import: bool) -> Stor
     reviews, insights, _ = contents = [_content(directory / name) for name in names]
     for name, content in zip(names, contents, strict=True):
         if is_import and content and any(mark in content for mark in SAMPLE):
-            reason = "a file of the sample, which is never changed; choose another directory: --data my-data"
+            reason = "a file of the sample, which no import changes; choose another directory: --data my-data"
             raise refused(str(directory / name), reason)
     document: dict[str, Json] = {}
     if reviews is not None:
@@ -171,8 +171,8 @@ def append_lines(path: Path, lines: Iterable[str]) -> None:
 def write_import(options: Options, stored: Stored, merged: Merged) -> State:
     """Write the files so that a kill leaves either the old reviews and state, or the new ones.
 
-    suppressed.txt and redacted.txt come first, since they are right for both. A draft of the state names the
-    digest of the new reviews.json, and is renamed when reviews.json has been replaced.
+    suppressed.txt and redacted.txt come first, since they are valid for both. A draft of the state has the
+    digest of the new reviews.json, and is renamed after reviews.json has been replaced.
     """
     reviews, is_changed = counting.readable(merged.document), merged.document != stored.document
     digest = file_digest(reviews) if is_changed else stored.reviews_digest
@@ -194,7 +194,7 @@ def write_import(options: Options, stored: Stored, merged: Merged) -> State:
 
 
 def run(options: Options, contract: Contract) -> Iterator[Lines]:
-    """Carry out a command: import or erase, write what the daemon would accept, and count insights.
+    """Carry out a command: import or erase, write files that the daemon accepts, and count insights.
 
     Yields the report of the import when it is written, then that of the count. Raises BadData, NeedsDecision
     and OSError.
@@ -202,7 +202,7 @@ def run(options: Options, contract: Contract) -> Iterator[Lines]:
     stored = read_stored(options.data, contract, is_import=not options.count)
     if options.count:
         if not stored.document:
-            raise refused(REVIEWS_FILE, f"there is none in {options.data}")
+            raise refused(REVIEWS_FILE, f"no such file in {options.data}")
         yield count(options, contract, stored.document, stored.state)
         return
     if options.drop and not paths_to_read(options):

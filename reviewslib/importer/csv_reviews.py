@@ -1,6 +1,6 @@
-"""Reviews in a CSV file: its encoding, its rows, which column is which, and what each row says.
+"""Reviews in a CSV file: its encoding, its rows, the meaning of its columns, and the record of each row.
 
-A header is the template's, one of a known tool (`formats.json`), or one that the owner has explained once.
+A header is that of the template, of a known tool (`formats.json`), or one that the owner has explained once.
 This module is pure. It knows no export of Google's and no stored review.
 
 Sections: Tables - Headers - Rows - Encoding and quotes
@@ -76,7 +76,7 @@ def read_csv(data: bytes, file: str, time: str, options: Options) -> Export:
             if not record.review:
                 export.without_stars.append(fields["author"])
     if "" in sources:
-        question = "nothing says where its reviews were published."
+        question = "it does not say where its reviews were published."
         header.ask(("--source", "YOUR"), question, "Name the source, such as facebook or yelp.")
     if header.questions:
         lines = [line for lines in header.questions.values() for line in lines]
@@ -88,7 +88,7 @@ def read_csv(data: bytes, file: str, time: str, options: Options) -> Export:
     return export
 
 
-# ---- Headers: which column is which ----
+# ---- Headers: the meaning of columns ----
 
 
 def normalized(name: str) -> str:
@@ -106,7 +106,7 @@ class Header:
     """
 
     def __init__(self, names: Sequence[str], rows: Sequence[Sequence[str]], file: str, options: Options):
-        """Raises NeedsDecision unless it is clear which column is which."""
+        """Raises NeedsDecision unless the meaning of the columns is clear."""
         self.names, self.normalized = names, list(map(normalized, names))
         self.file, self.options = file, options
         self.questions = dict[tuple[str, str], list[str]]()  # lines by the flag that answers them
@@ -137,7 +137,7 @@ class Header:
         return {"map": columns} if {*REQUIRED} <= columns.keys() and "" not in columns else {}
 
     def _known_tool(self) -> dict[str, Any]:
-        """The settings of the tool whose known header fits with most fields; empty if none fits."""
+        """The settings of the known tool whose header matches with the most fields; empty if none matches."""
         fitting = list[tuple[int, int, dict[str, Any]]]()
         for tool in FORMATS["header_sets"].values():
             fields = {
@@ -201,7 +201,7 @@ class Header:
         self.questions[flag] = [f"{self.file}: {lines[0]}", *lines[1:-1], f"{lines[-1]} {REMEMBERED}"]
 
     def to_remember(self, sources: set[str]) -> TableSettings:
-        """The settings that later tables with this header get; `sources` are those of this table."""
+        """The settings for later tables with this header; `sources` are those of this table."""
         answers = TableSettings(**self.answers)
         complete = {*answers.complete, *(sources if self.options.complete else ())}
         source = "" if self.is_template else answers.source
@@ -261,7 +261,7 @@ def is_published(status: str) -> bool:
 
 # ---- Encoding and quotes ----
 
-# What text in other encodings contains when read as cp1252: signs in words, capitals after small letters.
+# Found in text of other encodings that is read as cp1252: signs within words, capitals after small letters.
 IMPROBABLE = re.compile("|".join(FORMATS["improbable_in_cp1252"]))
 MOST_IMPROBABLE = 0.05  # of the characters beyond ASCII
 

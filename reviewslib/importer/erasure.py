@@ -1,7 +1,7 @@
-"""Erasure and redaction: reviews and words stay away for good, whatever later exports contain.
+"""Erasure and redaction: reviews and words are kept away for good, whatever later exports contain.
 
-Lines of suppressed.txt are digests: the file works without the state, and names nobody. Lines of
-redacted.txt name a review and words. This module is pure.
+Lines of suppressed.txt are digests: the file works without the state, and has no names. Lines of
+redacted.txt have the id of a review and words. This module is pure.
 
 Sections: Digests - Suppression - Redaction
 """
@@ -29,7 +29,7 @@ Entries = Mapping[str, Entry]  # by id; reviews of the owner's own have none
 
 
 def exact_digests(entry: Entry) -> list[str]:
-    """The digests that no other review has: of its ids, its moment, or its row if that has no id."""
+    """The digests that no other review has: of its ids and its moment, or of its row if it has no id."""
     digests = [digest("id", entry.source, native_id) for native_id in entry.native.values()]
     if entry.source == "google" and entry.created.endswith("Z"):
         digests.append(digest("moment", entry.source, entry.location, entry.created))
@@ -70,7 +70,7 @@ def read_suppressed(text: str) -> list[str]:
     """The lines of suppressed.txt without comments. Raises BadData."""
     numbered = enumerate(map(str.strip, text.splitlines()), 1)
     lines = {number: line for number, line in numbered if line and not line.startswith("#")}
-    reason = "expected 64 lower-case hexadecimal digits, or these after “author ”"
+    reason = "expected 64 lower-case hexadecimal digits, alone or after “author ”"
     wrong = [number for number, line in lines.items() if not SUPPRESSED_LINE.fullmatch(line)]
     if wrong:
         raise BadData([Fault(f"{SUPPRESSED_FILE} line {number}", (), reason) for number in wrong])
@@ -100,7 +100,7 @@ def suppressed_ids(reviews: Reviews, entries: Entries, lines: Iterable[str]) -> 
 
 
 def possible_ids(id_or_url: str) -> list[str]:
-    """The ids that may be meant: `id_or_url` itself, or the id in the address of a page."""
+    """The ids that `id_or_url` can mean: itself, or the id in the address of a page."""
     path = id_or_url.partition("/reviews/")[2]
     forms = (id_or_url, path, re.split("[?#]", path)[0])
     return [*forms, *map(unquote, forms)]
@@ -132,7 +132,7 @@ def forget_review(
 def forget_author(reviews: Reviews, entries: Entries, name: str) -> tuple[list[str], list[str]]:
     """The lines that keep away all present and future reviews of an author, and remarks.
 
-    Raises NeedsDecision if several authors may be meant.
+    Raises NeedsDecision if the name can mean several authors.
     """
     if is_shared(name):
         advice = "Remove each review by its own id: --forget ID."
@@ -184,7 +184,7 @@ def redaction_of(reviews: Reviews, entries: Entries, id_or_url: str, words: str)
 
 
 def words_to_redact(redactions: Sequence[Redaction], entries: Entries) -> Iterator[tuple[str, str]]:
-    """Pairs of id and words; a review that has got another id is recognized by its digests."""
+    """Pairs of id and words; a review whose id has changed is recognized by its digests."""
     words_by_digest = defaultdict[str, list[str]](list)
     for redaction in redactions:
         yield redaction.id, redaction.words

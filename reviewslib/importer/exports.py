@@ -4,7 +4,7 @@ This module has what all formats share, and the formats of Google; `csv_reviews.
 guessed: if a file leaves something open, the owner is asked. This module is pure: it opens no file, reads no
 clock and does not know which reviews are stored.
 
-Sections: Questions - Records - What is no export - Google - Complete pages
+Sections: Questions - Records - Other files - Google - Complete pages
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from reviewslib.importer.options import Options, TableSettings
 class NeedsDecision(ValueError):
     """A question that the owner must answer before anything is imported.
 
-    `flags` answer it, with YOUR in place of the owner's words. `file` is the file that it is about, if one.
+    `flags` answer it, with YOUR in place of the owner's words. `file` is the file in question, if it is one.
     """
 
     def __init__(self, lines: Sequence[str], *flags: tuple[str, str], file: str = ""):
@@ -54,12 +54,12 @@ def listed(items: Iterable[object]) -> list[str]:
     return [*lines[:MOST_LISTED], f"  and {rest} more"] if rest > 0 else lines
 
 
-# ---- Records: the reviews of an export, and what keeps others from being imported ----
+# ---- Records: the reviews of an export, and errors in records ----
 
-ReviewInFile = dict[str, Json]  # as in reviews.json; a key that is absent says nothing
+ReviewInFile = dict[str, Json]  # as in reviews.json; an absent key leaves the stored value unchanged
 ANONYMOUS = "A Google user"  # Google's own words
 ADDED_BYTES = 4 * 1024  # room for what the daemon adds: a page URL of any id, absent keys, mentioned names
-MOST_FAILED, LEAST_FAILED = 0.1, 3  # an import stops above this share and from this number of records
+MOST_FAILED, LEAST_FAILED = 0.1, 3  # an import stops above this share, if at least so many records failed
 
 
 class Key(NamedTuple):
@@ -97,7 +97,7 @@ class Export:
     file: str
     records: list[Record] = field(default_factory=list)
     failed: list[Fault] = field(default_factory=list)  # of records that cannot be imported
-    has_unknown: bool = False  # whether a failed record may be any review
+    has_unknown: bool = False  # whether a record failed that may belong to any review
     without_stars: list[str] = field(default_factory=list)  # authors
     notes: list[str] = field(default_factory=list)
     covers: dict[str, str] = field(default_factory=dict)  # its time, by scopes of which it is complete
@@ -107,7 +107,7 @@ class Export:
     settings: TableSettings = TableSettings()  # of tables with this header
 
     def fail(self, position: Fault, reason: str, key: Key | None, time: str) -> None:
-        """Note a record that cannot be imported; a native id still says that its review exists."""
+        """Note a record that cannot be imported; with a native id, its review still counts as existing."""
         self.failed.append(replace(position, reason=reason))
         if key and key.native_id:
             self.records.append(Record(position, key, time))
@@ -132,7 +132,7 @@ class Export:
             fault = f"letters look damaged (“BjÃ¸rn”) in {damaged} reviews"
             self.notes.append(f"{self.file}: {fault}; export them anew")
         if self.has_unknown and self.covers:
-            self.notes.append(f"{self.file} removes nothing, since a faulty record may be any review")
+            self.notes.append(f"{self.file} removes nothing, since a faulty record may belong to any review")
             self.covers = {}
 
 
@@ -148,11 +148,11 @@ def _fault_of(record: Record, review: ReviewInFile, contract: Contract) -> str:
 
 
 def refused(file: str, reason: str) -> BadData:
-    """The fault of a whole file."""
+    """An error that concerns a whole file."""
     return BadData([Fault(file, (), reason)])
 
 
-# ---- What is no export, and what to do instead ----
+# ---- Other files: what they are, and what to import instead ----
 
 TAKEOUT = "at takeout.google.com choose “Google Business Profile” and give the ZIP as it is"
 SPREADSHEET = "a spreadsheet; save it as “CSV UTF-8” and import that"
@@ -163,7 +163,7 @@ KINDS_BY_FIRST_BYTES: dict[bytes | tuple[bytes, ...], str] = {
     b"%PDF": "a PDF; import what it was made from",
     b"<": "a web page; at takeout.google.com choose JSON for the reviews, and give the ZIP as it is",
 }
-KINDS_BY_MEMBER = {  # of folders and archives without reviews; the first that fits
+KINDS_BY_MEMBER = {  # of folders and archives without reviews; the first pattern that matches a member counts
     r"xl/workbook\.xml|content\.xml": SPREADSHEET,
     r"word/document\.xml": "a text document; save its table as “CSV UTF-8” and import that",
     r"Index/.*\.iwa": "a document of Numbers or Pages; export it as CSV and import that",
@@ -172,7 +172,7 @@ KINDS_BY_MEMBER = {  # of folders and archives without reviews; the first that f
     r"(?:.*/)?location-[^/]+/.*": "",  # a part that has no reviews
     r"Takeout/.*": f"a Takeout without reviews of a business; {TAKEOUT}",
     r".*\.(?:jpe?g|png|gif|heic|webp|mp4)": "photographs without reviews",
-    r".*": f"no reviews of a business in it; {TAKEOUT}",
+    r".*": f"it has no reviews of a business; {TAKEOUT}",
 }
 KINDS_BY_KEY = {  # of JSON without reviews of a business
     b'"features"': f"reviews that you wrote yourself, in Maps; for those of your business, {TAKEOUT}",
@@ -188,7 +188,7 @@ def kind_by_members(names: Sequence[str]) -> str:
     for pattern, kind in KINDS_BY_MEMBER.items():
         if any(re.fullmatch(pattern, name, re.IGNORECASE | re.DOTALL) for name in names):
             return kind
-    return f"nothing in it; {TAKEOUT}"
+    return f"it is empty; {TAKEOUT}"
 
 
 # ---- Google: Takeout of a Business Profile, and pages of the Business Profile API v4 ----
@@ -290,7 +290,7 @@ def _read_items(items: Sequence[Json], member: Member, export: Export, options: 
 
 
 def in_future(file: str, time: str) -> BadData:
-    """The fault of an export from the future, which would count as newer than all later ones."""
+    """The error of an export from the future, which would count as newer than all later exports."""
     return refused(file, f"it is dated {time}, in the future; correct its date or the clock")
 
 
@@ -361,7 +361,7 @@ def _set_time_of_takeout(export: Export, covered: set[str], stamp: str, options:
 
 
 def complete_pages(exports: Sequence[Export]) -> None:
-    """Let the API pages of a command cover their locations, unless their total says that some are missing."""
+    """Mark the API pages of a command as complete, unless their total says that reviews are missing."""
     pages = defaultdict[str, list[Record]](list)
     for record in (record for export in exports for record in export.records):
         if record.key.format == "api":

@@ -109,7 +109,7 @@ class Register:
         self.entries = entries
         self._by_native_id = dict[tuple[str, str], str]()  # by source and native id
         self._by_moment = defaultdict[str, dict[str, None]](dict)  # of Google; the keys are ids, in order
-        self._by_row = defaultdict[str, dict[str, None]](dict)  # likewise
+        self._by_row = defaultdict[str, dict[str, None]](dict)  # the keys are ids, in order
         for id in sorted(entries):
             self._index(id)
 
@@ -160,7 +160,7 @@ class Register:
         return ""
 
     def _identify_rows(self, records: Sequence[Record], taken: set[str]) -> Iterator[tuple[Record, str]]:
-        """Rows without ids, as above: by day and text, else by day and order, else by text one day apart."""
+        """Rows without ids, matched by day and text, else by day and order, else by text one day apart."""
         rows = {(_row_key(record), encode(record.review)): record for record in records}
         waiting = [rows[content] for content in sorted(rows)]
         queues = defaultdict[QueueKey, deque[str]](deque)  # of ids
@@ -171,7 +171,7 @@ class Register:
         for queue_keys in MATCHING_STEPS:
             unmatched = list[Record]()
             for record in waiting:
-                ids = (id for key in queue_keys(record) for id in _emptied(queues[key]) if id not in taken)
+                ids = (id for key in queue_keys(record) for id in _drained(queues[key]) if id not in taken)
                 if id := next(ids, ""):
                     yield self._assign(id, record, taken)
                 else:
@@ -205,13 +205,13 @@ MATCHING_STEPS: Sequence[Callable[[Record], list[QueueKey]]] = (
 )
 
 
-def _emptied(queue: deque[str]) -> Iterator[str]:
+def _drained(queue: deque[str]) -> Iterator[str]:
     while queue:
         yield queue.popleft()
 
 
 def _slot(record: Record) -> str:
-    """The key of a native id in an entry: Takeout and API give a review one id each for each location."""
+    """The key of a native id in an entry: Takeout and the API each give a review an id per location."""
     key = record.key
     return key.format if key.format == "table" else f"{key.format} {key.location}"
 

@@ -142,7 +142,7 @@ FEW_REMOVED, MOST_REMOVED = 3, 0.1  # of the reviews of a scope
 
 
 class Ledger:
-    """Takes fields from records, keeps erased reviews away, and removes what exports no longer have."""
+    """Takes fields from records, keeps erased reviews away, and removes what complete exports lack."""
 
     def __init__(self, stored: Stored, entries: dict[str, Entry], locations: Locations, options: Options):
         self.stored, self.entries, self.locations, self.options = stored, entries, locations, options
@@ -178,7 +178,7 @@ class Ledger:
         """Take the fields of all records, the oldest export first, and Google's own before tables."""
         register = identity.Register(self.entries)
         google = [record for export in exports if not export.header for record in export.records]
-        # Of a review in two accounts the smaller name comes last, so that the order of files does not matter.
+        # A review in two accounts has two names. The smaller one comes last, whatever the order of files.
         google.sort(key=lambda record: record.key.resource_name, reverse=True)
         google.sort(key=lambda record: (record.time, record.updated))
         for record, id in register.identify(google):
@@ -242,7 +242,7 @@ class Ledger:
     # Erasure
 
     def suppress(self) -> list[str]:
-        """Take out the reviews that suppressed.txt keeps away; returns the lines to add to that file."""
+        """Drop the reviews that suppressed.txt keeps away; returns the lines to add to that file."""
         ids, added = suppressed_ids(self.reviews, self.entries, self.stored.suppressed)
         for id in sorted(ids):
             self.suppressed[id] = self.reviews.pop(id, {})
@@ -257,7 +257,7 @@ class Ledger:
                 if reply := review.get("owner_reply"):
                     review["owner_reply"] = reply | {"text": redacted(reply["text"], words)}
 
-    # Presence
+    # Removal
 
     def remove(self, exports: Sequence[Export]) -> None:
         """Remove the reviews that complete exports no longer have, unless these are too many."""
@@ -290,7 +290,7 @@ class Ledger:
         return sorted(held | {(time, scope) for export in exports for scope, time in export.covers.items()})
 
     def _remove_older(self, scope: str, ids: Sequence[str], time: str) -> None:
-        """Remove those of `ids` that no export of this time or later has had, unless they are too many."""
+        """Remove those of `ids` that no export of this time or later has, unless they are too many."""
         if time <= self.covered.get(scope, ""):
             return
         present = [id for id in ids if id in self.reviews]
@@ -305,7 +305,7 @@ class Ledger:
                 self.held.pop(scope, None)
 
     def _is_held(self, gone: Sequence[str], present: Sequence[str], reason: str) -> bool:
-        """Whether reviews are held back since too many would be removed; the report then says so."""
+        """Whether a removal is held back because it concerns too many reviews; the report then says so."""
         is_many = len(gone) > FEW_REMOVED and len(gone) > MOST_REMOVED * len(present)
         is_held = (is_many or 0 < len(gone) == len(present)) and not self.options.allow_removals
         if is_held:
@@ -353,7 +353,7 @@ class Ledger:
         return "; ".join([*names[:FEW_NAMED], f"and {rest} more"] if rest > 0 else names)
 
 
-# ---- Report: counts, then a line for each thing that the owner may want to look at ----
+# ---- Report: counts, then remarks that the owner may want to check ----
 
 CHANGED = {"rating": "stars changed", "owner_reply": "reply changed"}
 FIRST_WORDS, FEW_NAMED = 8, 3
@@ -391,7 +391,7 @@ def _counts(ledger: Ledger) -> Iterator[str]:
 
 
 def _remarks(ledger: Ledger, exports: Sequence[Export], overwritten: Sequence[str]) -> Iterator[str]:
-    """What the owner may want to look at."""
+    """Remarks that the owner may want to check."""
     stored, options = ledger.stored, ledger.options
     erased = [review for id, review in ledger.suppressed.items() if id in ledger.before]
     subjects = {
@@ -404,7 +404,7 @@ def _remarks(ledger: Ledger, exports: Sequence[Export], overwritten: Sequence[st
         if names:
             yield f"{subject}: {len(names)}: {ledger.named(names)}"
     if (lost := stored.state.suppressed - len(stored.suppressed)) > 0:
-        yield f"suppressed.txt has lost {lost} lines since the last import: what they kept away may return"
+        yield f"suppressed.txt has lost {lost} lines since the last import: erased reviews may return"
     yield from ledger.notes
     yield from (note for export in exports for note in export.notes)
     if not options.zone and any("T" in review["date"] for review in ledger.reviews.values()):

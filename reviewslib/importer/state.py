@@ -35,12 +35,12 @@ class Entry:
 
     @property
     def scope(self) -> str:
-        """The location or the source whose complete exports tell whether the review still exists."""
+        """The location or the source whose complete exports show whether the review still exists."""
         return self.location or self.source
 
     @property
     def is_row(self) -> bool:
-        """Whether only tables had it."""
+        """Whether only tables have had the review."""
         return bool(self.row) and not any(slot.startswith(("takeout", "api")) for slot in self.native)
 
 
@@ -87,7 +87,7 @@ class Stored(NamedTuple):
 
     @property
     def reviews(self) -> dict[str, ReviewInFile]:
-        """By id."""
+        """The reviews by id."""
         return {review["id"]: review for review in self.document.get("reviews", ())}
 
     @property
@@ -97,12 +97,12 @@ class Stored(NamedTuple):
 
     @property
     def is_edited(self) -> bool:
-        """Whether reviews.json is not as the last import left it."""
+        """Whether reviews.json has changed since the last import."""
         return self.state.reviews_digest not in ("", self.reviews_digest)
 
     @property
     def edited_copy(self) -> str:
-        """The name under which a reviews.json that was edited is kept."""
+        """The name of the copy that is kept of an edited reviews.json."""
         return f"{REVIEWS_FILE}.edited-{self.reviews_digest[:8]}"
 
 
@@ -112,7 +112,7 @@ class Stored(NamedTuple):
 def read_state(content: bytes | None, draft: bytes | None, reviews_digest: str) -> State:
     """The state that belongs to a reviews.json with this digest. Raises BadData.
 
-    A draft becomes the state file once reviews.json is replaced. After a kill in between, the draft counts.
+    A draft becomes the state file after reviews.json is replaced. After a kill in between, the draft counts.
     """
     for file, data in ((DRAFT_FILE, draft), (STATE_FILE, content)):
         try:

@@ -38,7 +38,7 @@ NO_DATES += f"|3#5#2024|3 May 2024 10:20 ago|3 May{' ' * 52}2024"
 def test_what_is_no_date_is_refused(text: str) -> None:
     with pytest.raises(BadRecord) as refused:
         read_date(text, DMY)
-    assert str(refused.value) == f"{quoted(text)} is not a date of a known form, or not in the calendar"
+    assert str(refused.value) == f"{quoted(text)} is not a date in a known form, or does not exist"
 
 
 TIME, MDY = "2024-05-03T10:00:00", DateFormat("2024-05-03", "mdy")

@@ -105,7 +105,7 @@ def counts(shop: Shop) -> tuple[object, ...]:
 
 
 def test_there_is_nothing_to_count_without_reviews(shop: Shop) -> None:
-    assert shop.refused("--count") == f"reviews.json: there is none in {shop.data}\nNothing was written.\n"
+    assert shop.refused("--count") == f"reviews.json: no such file in {shop.data}\nNothing was written.\n"
 
 
 def test_imports_count_again_once_insights_were_counted(one_review: Shop) -> None:
@@ -239,7 +239,7 @@ def test_a_folder_is_taken_like_an_archive_also_if_its_names_are_no_text(shop: S
 def test_no_file_of_the_sample_is_merged_with(one_review: Shop, name: str) -> None:
     sample = (SAMPLE / name.replace("editorial", "insights")).read_bytes()
     path = written(one_review.data / name, sample)
-    fault = "a file of the sample, which is never changed; choose another directory: --data my-data"
+    fault = "a file of the sample, which no import changes; choose another directory: --data my-data"
     assert one_review.refused(one_review.page(item(2))) == f"{path}: {fault}\nNothing was written.\n"
 
 

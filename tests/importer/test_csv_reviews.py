@@ -224,7 +224,7 @@ def test_a_later_table_with_an_explained_header_needs_no_flag(explained: Shop) -
 
 
 def test_the_source_of_a_table_with_the_templates_header_is_not_remembered(explained: Shop) -> None:
-    assert "nothing says where its reviews were published" in explained.refused(explained.root / "a.csv")
+    assert "it does not say where its reviews were published" in explained.refused(explained.root / "a.csv")
 
 
 def test_dates_that_contradict_the_remembered_order_are_a_question(explained: Shop) -> None:

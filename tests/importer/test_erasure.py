@@ -217,7 +217,7 @@ def test_words_that_do_not_stand_in_the_review_are_not_redacted(shop: Shop, word
     assert "does not have the words" in shop.refused("--redact", takeout_id(2), words)
 
 
-EXPECTED = "expected 64 lower-case hexadecimal digits, or these after “author ”"
+EXPECTED = "expected 64 lower-case hexadecimal digits, alone or after “author ”"
 WRONG = [
     ("suppressed.txt", "# who asked\n\nAnn\n", f"suppressed.txt line 3: {EXPECTED}\n"),
     ("redacted.txt", "# mine\nx words\n", "redacted.txt line 2: expected an id, a tab and words\n"),

@@ -86,7 +86,7 @@ MEMBERS = {
     "Takeout/G/account-1/location-2/reviews.html": "reviews as HTML; at takeout.google.com choose JSON",
     "Takeout/Drive/a.txt": "a Takeout without reviews of a business; at takeout.google.com choose",
     "holiday/photo.JPG": "photographs without reviews",
-    "a.txt": "no reviews of a business in it; at takeout.google.com choose",
+    "a.txt": "it has no reviews of a business; at takeout.google.com choose",
     "Maps/Reviews.json": "reviews that you wrote yourself, in Maps",
 }
 

@@ -266,7 +266,7 @@ def test_a_faulty_record_without_a_name_keeps_all_reviews(shop: Shop) -> None:
     shop.take(shop.takeout(9, range(40)))
     told = shop.told(shop.takeout(16, [item(1, name="x"), *range(2, 40)]))
     assert len(shop.reviews) == 40
-    assert "removes nothing, since a faulty record may be any review" in told
+    assert "removes nothing, since a faulty record may belong to any review" in told
 
 
 @pytest.mark.parametrize("characters", [61_300, 61_500])
