@@ -176,7 +176,7 @@ def get_insights_summary(dataset: Dataset) -> bytes:
 def search_reviews(dataset: Dataset, **filters: Any) -> ReviewList:
     """Find {called} of {business} by words, stars, dates, the person or service mentioned, and `source`
     ({sources}). A review must pass every filter; without filters all reviews match. Newest first; `matched`
-    counts all matches, `returned` those in this answer; `offset` gets the next ones. Where nothing matches,
+    counts all matches, `returned` those in this result; `offset` gets the next ones. Where nothing matches,
     `hints` says what would. `query` matches its words only as a phrase, so one word finds more. {reviews}"""
     return reviews.search(dataset, Query(**filters))
 
