@@ -34,7 +34,7 @@ class Lab(NamedTuple):
     seconds: int = 2  # of a run of wrk
 
     def data(self, size: int) -> Path:
-        """Generated data of `size` reviews, or for 0 a copy of the sample, to use and to change."""
+        """Generated data of `size` reviews, or a copy of the sample for 0; callers may change them."""
         directory = self.scratch / f"data-{size}"
         if size:
             make_data.write(size, directory)

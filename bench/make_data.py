@@ -1,6 +1,6 @@
-"""Data sets of any size, made of the sample: the same bytes for the same size.
+"""Data sets of any size, generated from the sample: equal sizes give equal bytes.
 
-A review is one of the sample with the words of its text in another order, its own id and a day of four
+A review is one of the sample with the words of its text in another order, an id of its own and a day of four
 years; it keeps the annotation of the insights.
 """
 

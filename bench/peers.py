@@ -1,8 +1,8 @@
-"""What a user would write instead of the daemon: a FastAPI service and a server of the official MCP SDK.
+"""Services to compare the daemon with: one in FastAPI, and one with the official MCP SDK.
 
     REVIEWS_DATA=data uvicorn peers:fastapi_app     (or peers:sdk_app)
 
-Written to be fair: texts are folded and dates parsed at load, a 304 is decided before any work, and no model
+To be fair, texts are folded and dates parsed at load, a 304 is decided before any work, and no model
 checks the answers. The SDK's server answers JSON instead of event streams and has no sessions.
 """
 

@@ -1,4 +1,4 @@
-"""What is measured: a function for each row of the design's table of budgets.
+"""The measurements: a function for each row of the table of budgets.
 
 A row measures one round on one checkout and yields figures, each with its budget, as soon as it has them.
 
@@ -39,7 +39,7 @@ TOPIC = "/feed.xml"
 
 
 class Figure(NamedTuple):
-    """A number and its budget: a lower bound, or an upper one, infinite where there is no budget."""
+    """A measured number and its budget: a lower bound, an upper bound, or none."""
 
     what: str
     value: float
@@ -176,7 +176,7 @@ def unseen(lab: Lab, peer: str, path: str, template: str, headers: dict[str, str
 
 
 def compared(request: str, rates: dict[str, float], *budgets: float) -> Iterator[Figure]:
-    """All rates, and how many times those of the others the first is, with the budgets of these."""
+    """All rates, and the ratio of the first to each of the others, with the budgets of these ratios."""
     for (name, value), budget in zip(rates.items(), (0, *budgets), strict=True):
         yield Figure(f"{request}, {name}", value, "a second")
         if budget:
@@ -199,7 +199,7 @@ def worst(lab: Lab) -> Iterator[Figure]:
             for query in COSTLY_QUERIES:
                 for offset, filters in ((0, {}), (size // 2, {}), (0, EVERY_FILTER)):
                     path = f"{SMALL_SEARCH}&{urlencode({'query': query, **filters})}"
-                    # Each offset is another query: the service keeps answers.
+                    # The service caches responses, so each request has another offset.
                     answers = [fetch(ours, f"{path}&offset={offset + number}") for number in range(5)]
                     if any(answer.status != 200 for answer in answers):
                         raise LabError(f"{path} is not answered")
@@ -211,7 +211,7 @@ def worst(lab: Lab) -> Iterator[Figure]:
 
 
 def start(lab: Lab) -> Iterator[Figure]:
-    """From spawning the process to its first answer."""
+    """The time from the start of the process to its first response."""
     with lab.daemon(lab.data(SAMPLE)) as ours:
         yield Figure("start, sample", ours.start_seconds, "s", 0.4)
     data = lab.data(10_000)
@@ -221,7 +221,7 @@ def start(lab: Lab) -> Iterator[Figure]:
 
 
 def reload(lab: Lab) -> Iterator[Figure]:
-    """From the signal to the new answer, and what callers notice meanwhile."""
+    """The time from the signal to the new content, and the latency of GETs meanwhile."""
     for size, budget in ((500, 0.15), (10_000, 1.5)):
         data = lab.data(size)
         with lab.daemon(data) as ours, probe(ours) as latencies:
@@ -245,7 +245,7 @@ PREPARED = "/robots.txt"
 
 
 def searches(lab: Lab) -> Iterator[Figure]:
-    """GETs of what is prepared beside 50 connections that ask for unseen searches, 10,000 reviews."""
+    """GETs of a prepared document beside 50 connections with unseen searches, 10,000 reviews."""
     with lab.daemon(lab.data(10_000)) as ours, ThreadPoolExecutor(1) as pool:
         load = pool.submit(rate, ours, lab.seconds + 2, template=UNSEEN_SEARCH, connections=50)
         time.sleep(1)
@@ -281,7 +281,7 @@ def slow(lab: Lab) -> Iterator[Figure]:
 
 
 def stop(lab: Lab) -> Iterator[Figure]:
-    """From SIGTERM to the end, whatever is open."""
+    """The time from SIGTERM to the end, with all kinds of open connections."""
     sent = [HALF_HEAD, HALF_BODY, b"", WHOLE_GET, WHOLE_CALL] * 180
     with lab.daemon(lab.data(SAMPLE)) as ours, connections(ours.port, sent):
         yield Figure("stop with all these connections", ours.stop(), "s", 5)
@@ -327,7 +327,7 @@ ATTACKS = {
 
 
 def attacks(lab: Lab) -> Iterator[Figure]:
-    """What others notice of one client's attack through the shipped nginx. Needs root."""
+    """The effect on others of one client's attack through the shipped nginx. Needs root."""
     yield from attack_lab.in_own_network(lambda: list(attacked(lab)))
 
 

@@ -1,4 +1,4 @@
-"""The bench: does the service keep the budgets of its design on this machine?
+"""The benchmark: compares the service on this machine with its budgets.
 
     python bench/run.py > bench/RESULTS.md       every row, in half an hour
     python bench/run.py start reload             these rows
@@ -37,7 +37,7 @@ def main() -> int:
     parser.add_argument("--against", type=Path, metavar="DIR", help="another checkout, measured in turns")
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "reviewsd-bench")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # through every `finally`: no server stays
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # runs every `finally`, which stops the servers
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # the servers inherit it
     checkouts = [ROOT, options.against.resolve()] if options.against else [ROOT]
