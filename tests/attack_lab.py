@@ -1,6 +1,6 @@
-"""What one client can do to the service through its proxy, and what others notice; `bench/` uses it, too.
+"""Attacks of one client through the proxy, and their effect on other clients; `bench/` uses it, too.
 
-An attack is a context manager that goes on while its block runs. Addresses are those of loopback.
+An attack is a context manager that runs while its block runs. All addresses are loopback addresses.
 
 Sections: Networks - Connections - Attacks - Others
 """
@@ -71,7 +71,7 @@ def in_own_network(work: Callable[[], Result]) -> Result:
 
 
 def connected(proxy: Proxy, source: str = ATTACKER) -> ssl.SSLSocket:
-    """A TLS connection from this address, with a small window, so that little is read unasked."""
+    """A TLS connection from this address, with a small window, so that the kernel reads little ahead."""
     plain = socket.socket(socket.AF_INET6 if ":" in source else socket.AF_INET)
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     plain.settimeout(30)
@@ -88,7 +88,7 @@ def connections_held(port: int) -> int:
 
 @contextmanager
 def connections(port: int, sent: Iterable[bytes]) -> Iterator[None]:
-    """One connection for each element of `sent`, which it sends. Nothing is read from any of them."""
+    """One connection for each element of `sent`; it sends that element and reads nothing."""
     with ExitStack() as stack:
         for number, content in enumerate(sent):
             one = stack.enter_context(socket.socket())
@@ -121,7 +121,7 @@ def slow_bodies(proxy: Proxy, number: int) -> Iterator[None]:
 def slow_readers(
     proxy: Proxy, number: int, sources: Sequence[str] = (ATTACKER,), field: str = "X: y"
 ) -> Iterator[Counter[int]]:
-    """Requests of a large answer, of which only the status is read; counts the statuses."""
+    """Requests of a large response, of which only the status is read; counts the statuses."""
     statuses: Counter[int] = Counter()
     with ExitStack() as held:
         for _, source in zip(range(number), cycle(sources), strict=False):
@@ -169,7 +169,7 @@ def requests(
 
 @contextmanager
 def in_another_process(attack: AbstractContextManager[object]) -> Iterator[None]:
-    """An attack that takes no time from the threads of this process."""
+    """An attack in a process of its own, so that it does not delay the threads of this process."""
     fork = multiprocessing.get_context("fork")
     begun, ended = fork.Event(), fork.Event()
 

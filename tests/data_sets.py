@@ -1,4 +1,4 @@
-"""What owners have, as five data sets that are looked at: the sample, eight bare reviews, one, none, 3,000.
+"""Five data sets of owners for the snapshots: the sample, eight bare reviews, one review, none, and 3,000.
 
 Each is the contents of `reviews.json` and, for the sample, of `insights.json`; the same in each run.
 """
@@ -25,7 +25,7 @@ Ok""".splitlines()
 
 
 def bare_file() -> Any:
-    """Eight reviews with the least that a review has, some with words; of the business only its name."""
+    """Eight reviews with the required fields only, some with a text; a business with a name only."""
     stars = (5, 5, 4, 3, 5, 1, 2, 4)
     reviews = [
         {"id": f"b{n}", "author": f"Guest {n}", "rating": stars[n], "date": f"2026-0{n + 1}-10"}
@@ -36,7 +36,7 @@ def bare_file() -> Any:
 
 
 def one_review_file() -> Any:
-    """One review, with all that a review can have."""
+    """One review with every field."""
     review = {"id": "only/1", "author": "Zoë Đorđević", "rating": 4.5, "date": "2026-03-01T23:30:00+01:00"}
     review |= {"text": "Lovely people.", "source": "google", "source_url": "https://s.example/1?a=1&b=2"}
     review |= {"owner_reply": {"text": "Thank you!", "date": "2026-03-03"}, "verified": True}

@@ -1,4 +1,4 @@
-"""Exports in the shape of real ones, with invented names: what the tests of the importer share."""
+"""Exports in the form of real ones, with invented names, for the tests of the importer."""
 
 import csv
 import io
@@ -27,7 +27,7 @@ def moment(day: int, second: int = 0, fraction: str = ".709635") -> str:
 
 
 def item(number: int, account: str = "1", place: str = PLACE, **changes: Any) -> Item:
-    """A review as Takeout has it; a change to None takes a key away."""
+    """A review as Takeout has it; a change to None removes a key."""
     known = {
         "reviewer": {"displayName": f"Ósk Nr{number}"},
         "starRating": "FIVE",
@@ -118,7 +118,7 @@ class Shop:
     """A data directory into which a test imports."""
 
     def __init__(self, root: Path, output: Callable[[], Any] = str):
-        """`output` reads what was printed since it was called last, as `out` and `err`."""
+        """`output` returns what was printed since its last call, as `out` and `err`."""
         root.mkdir(exist_ok=True)
         self.root, self.data, self.output = root, root / "data", output
 
@@ -150,7 +150,7 @@ class Shop:
             self.run(*arguments)
 
     def take(self, *arguments: object) -> None:
-        """An import that succeeds."""
+        """Run an import, which must succeed."""
         assert self.run(*arguments, "--zone", ZONE) == command.EXIT_SUCCESS
 
     def told(self, *arguments: object) -> str:
@@ -160,7 +160,7 @@ class Shop:
         return str(self.output().out)
 
     def refused(self, *arguments: object) -> str:
-        """What is told of a command that is refused, and changes no file."""
+        """The error output of a command, which must fail and change no file."""
         self.output()
         before = self.files()
         assert self.run(*arguments) == command.EXIT_BAD_DATA
@@ -185,7 +185,7 @@ class Shop:
         return takeout(self.root / (name or stamped(day)), items, **where)
 
     def numbers(self) -> set[int]:
-        """The numbers of the reviews of Google that are there."""
+        """The numbers of the stored reviews of Google."""
         return {int(review["text"].split()[-2].rstrip(".")) for review in self.reviews.values()}
 
     @staticmethod

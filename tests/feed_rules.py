@@ -1,7 +1,7 @@
-"""The rules of the two feeds, written down from their specifications as checks that yield what is wrong.
+"""The rules of the two feeds, from their specifications, as checks that yield violations.
 
 JSON Feed 1.1 (https://jsonfeed.org/version/1.1) and Atom (RFC 4287), narrowed where this service promises
-more: every id of the Atom feed is a `tag:` URI, absent is left out. What no data can change has no rule here:
+more: every id of the Atom feed is a `tag:` URI, absent values are left out. Constant parts have no rule here:
 `test_feeds.py` compares the feeds of two reviews byte by byte.
 
 Dates and addresses - JSON Feed - Atom
@@ -31,7 +31,7 @@ def is_date(text: Any) -> bool:
 
 
 def instant(text: str) -> Fraction:
-    """Seconds since some day long ago, exactly, of a date or date-time as RFC 3339 writes it."""
+    """The exact seconds since a fixed day in the past of a date or date-time of RFC 3339."""
     match = DATE_CONSTRUCT.fullmatch(text.upper() if len(text) > 10 else f"{text}T00:00:00Z")
     assert match
     day, hour, minute, second, fraction, _, sign, off_hours, off_minutes = match.groups()

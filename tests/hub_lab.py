@@ -1,4 +1,4 @@
-"""What the hub's tests share: a clock to turn, topics, forms, callbacks in memory and real HTTPS ones."""
+"""For the tests of the hub: a settable clock, topics, forms, callbacks in memory and real HTTPS callbacks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PATIENCE_SECONDS = 30.0  # how long a test waits for what has to come; if all is
 
 
 class Clock:
-    """Seconds since the epoch, when the test says so."""
+    """A clock that the test sets, in seconds since the epoch."""
 
     now = 1_800_000_000.0
 
@@ -47,7 +47,7 @@ class Clock:
 
 
 def topics(text: str = "one", **more: str) -> dict[str, Topic]:
-    """Both topics; `feed` and `json` tell their contents apart."""
+    """Both topics; `feed` and `json` are in their contents."""
     made = {}
     for path, name, subtype in ((FEED, "feed", "atom+xml"), (JSON_FEED, "json", "json")):
         body = more.get(name, text).encode()
@@ -63,7 +63,7 @@ def settings(state_dir: Path, **changes: Any) -> HubSettings:
 def form(
     mode: str = "subscribe", callback: str = "https://s.example/cb", path: str = FEED, **more: str
 ) -> bytes:
-    """A request; `secret` and `lease_seconds` get their prefix."""
+    """The form of a request; `secret` and `lease_seconds` get the prefix `hub.`."""
     fields = {"hub.mode": mode, "hub.callback": callback, "hub.topic": BASE_URL + path}
     return urlencode(fields | {f"hub.{name}": value for name, value in more.items()}).encode()
 
@@ -77,12 +77,12 @@ Answer = Callable[[CallbackRequest], CallbackResponse]
 
 
 def echo(request: CallbackRequest) -> CallbackResponse:
-    """A callback that agrees to everything."""
+    """A callback that confirms every request and accepts every delivery."""
     return CallbackResponse(200, "HTTP 200", query(request.url).get("hub.challenge", "").encode())
 
 
 def status(code: int | None, **more: Any) -> Answer:
-    """A callback that always answers the same, or with None never."""
+    """A callback that always answers with this status, or never if it is None."""
     return lambda _: CallbackResponse(code, f"HTTP {code}" if code else "not reachable", **more)
 
 
@@ -95,7 +95,7 @@ def signed(secret: str, text: str) -> str:
 
 
 def work(subject: hub.Hub) -> None:
-    """Do all that is due now and what follows at once from it, without a thread."""
+    """Perform all exchanges that are due now, and those that become due by them, without threads."""
     for _ in range(1000):
         if not (due := started(subject)):
             break
@@ -115,7 +115,7 @@ ACTIVE = ("active", "failing")  # the states of subscriptions that have not ende
 
 
 class Line(NamedTuple):
-    """What is listed of a row."""
+    """The fields of a row that `listed` returns."""
 
     state: str
     host: str
@@ -136,7 +136,7 @@ def listed(state_dir: Path, clock: Callable[[], float] = time.time) -> list[Line
 
 
 class Bench:
-    """A hub over one state directory, with a clock and callbacks in memory; it can be started anew."""
+    """A hub with a state directory, a settable clock and callbacks in memory; it can be restarted."""
 
     def __init__(self, state_dir: Path):
         self.settings = settings(state_dir)
@@ -233,7 +233,7 @@ class Bench:
         return [(line.state, line.failures) for line in listed(self.settings.state_dir, self.clock)]
 
     def hosts(self, *states: str) -> list[str]:
-        """The hosts of what is in one of these states, by default of active subscriptions."""
+        """The hosts of the rows in these states, by default of active subscriptions."""
         found = listed(self.settings.state_dir, self.clock)
         return [line.host for line in found if line.state in (states or ACTIVE)]
 
@@ -316,7 +316,7 @@ def answer(code: int, body: bytes = b"", **headers: str) -> Behaviour:
 
 
 class Lab(ThreadingHTTPServer):
-    """Subscribers on 127.0.0.1, behind a certificate of a throw-away authority."""
+    """Subscribers on 127.0.0.1, with a certificate of an authority for this test."""
 
     daemon_threads = True
     request_queue_size = 256
@@ -342,7 +342,7 @@ class Lab(ThreadingHTTPServer):
         return f"https://{host}:{self.port}{path}"
 
     def on(self, method: str, path: str, *behaviours: Behaviour) -> None:
-        """What to do, request by request; the last stays."""
+        """Set the behaviours of the next requests; the last one is used for all later requests."""
         self.behaviours[method, path] = list(behaviours)
 
     def arrive(self, arrival: Arrival) -> Behaviour:
@@ -359,7 +359,7 @@ class Lab(ThreadingHTTPServer):
         return [query(a.target) for a in self.arrivals if a.method == "GET"]
 
     def wait(self, happened: Callable[[], object]) -> None:
-        """Until it has happened; look whenever a request comes, and now and then besides."""
+        """Wait until the condition holds; check it at every request, and at intervals."""
         give_up_at = time.monotonic() + PATIENCE_SECONDS
         with self.changed:
             while not happened():
@@ -393,7 +393,7 @@ def apart(host: str) -> list[str]:
 
 @contextmanager
 def left_alone() -> Iterator[int]:
-    """A port; fails if somebody has connected to it."""
+    """A port; the test fails if anything connects to it."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
         server.setblocking(False)
@@ -405,7 +405,7 @@ def left_alone() -> Iterator[int]:
 def running(
     lab: Lab, state_dir: Path, text: str = "one", resolve: Resolve = apart, **changes: object
 ) -> Iterator[hub.Hub]:
-    """A hub at work, for which every name leads to the lab, by default each to an address of its own."""
+    """A running hub that resolves every name to the lab, by default each name to an address of its own."""
     client = CallbackClient("lab/1.0", lab.ca_file, allow_private=True, resolve=resolve)
     subject = hub.Hub(settings(state_dir, allow_private=True, **changes), client.send)
     subject.publish(topics(text))

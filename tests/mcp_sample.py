@@ -1,4 +1,4 @@
-"""The sample data as MCP's tools have it, and a call of each tool that finds something there."""
+"""The toolbox of the sample, and a call of each tool that finds something."""
 
 import json
 from typing import Any

@@ -32,7 +32,7 @@ def texts_of(request: Object) -> dict[int, str]:
 
 
 def read_well(request: Object) -> Response:
-    """Labels, a summary, or annotations: a text mentions the ids that it contains; "slow" is negative."""
+    """Answer with labels, a summary or annotations: a text mentions the ids in it, and "slow" is negative."""
     form = request["response_format"]["json_schema"]
     texts = texts_of(request)
     if form["name"] == "vocabulary":
@@ -70,12 +70,12 @@ class ModelServer:
         self.lock = threading.Lock()
 
     def hang(self, request: Object) -> Response:
-        """Nothing, until the end of the test."""
+        """Send nothing until the end of the test."""
         self.closing.wait()
         return fault(503)
 
     def drip(self, request: Object) -> Response:
-        """A blank from time to time."""
+        """Send a blank from time to time."""
         return 200, {}, (b" " for _ in iter(lambda: self.closing.wait(0.02), True))
 
     def respond(self, headers: dict[str, str], body: bytes) -> Response:

@@ -1,4 +1,4 @@
-"""Datasets that tests share: the sample, an empty one, one that attacks."""
+"""Datasets for tests: the sample, an empty one, and one whose texts attack pages."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ def sample_dataset() -> Dataset:
 SMALLEST = {"business": {"name": "Ann's Bakery"}, "reviews": []}
 
 LONG_WORD = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft" * 4
-# What runs when it is taken for HTML, in every place that a parser may be in; each would set window.attacked.
+# Scripts for every state of an HTML parser; each would set window.attacked.
 ATTACKS = (
     "<script>window.attacked=1</script>",
     "</script><script>window.attacked=1</script>",
@@ -51,7 +51,7 @@ ASPECT_COUNTS = {"positive_count": 2, "neutral_count": 0, "negative_count": 1, "
 
 
 def files_saying(*texts: str) -> tuple[Any, Any]:
-    """A business, a review of each text and insights that repeat it; elsewhere all texts together."""
+    """A business, a review of each text, and insights that repeat it; other fields have all texts joined."""
     everything = " ".join(texts)
     told = ("name", "description", "category", "telephone", "email", "price_range")
     address = dict.fromkeys(("street", "locality", "region", "postal_code", "country"), everything)
@@ -82,7 +82,7 @@ def files_saying(*texts: str) -> tuple[Any, Any]:
 
 
 def attacking_files() -> tuple[Any, Any]:
-    """Every text an attack, and the ids and addresses, too, as far as the loader lets them be."""
+    """Every text is an attack; so are ids and addresses, as far as the loader accepts them."""
     document, insights = files_saying(*ATTACKS)
     document["business"] |= {
         "url": 'https://evil.example/"><script>window.attacked=1</script>',

@@ -1,4 +1,4 @@
-"""The answers that the service has to give, defined as plainly as possible: loops over lists and no index.
+"""The required results of the service, defined as plainly as possible: loops over lists, and no index.
 
 Tests compare the service with this. It follows the design, not `reviews.py`, and shares no line with it.
 Reviews and insights are values as `json.loads` returns them.
@@ -90,14 +90,14 @@ def has_words(name: str, value: str) -> bool:
 
 
 def means_technician(value: str, name: str, insights: Object) -> bool:
-    """Whether `value` has words of a name only, or is an id that the insights give to this name."""
+    """Whether all words of `value` are in the name, or `value` is an id of this name in the insights."""
     entries = (insights.get("entities") or {}).get("technicians") or []
     ids = [loosen(entry["id"]) for entry in entries if entry["label"] == name]
     return has_words(name, value) or loosen(value) in ids
 
 
 def means_service(value: str, service: str, insights: Object) -> bool:
-    """Whether `value` is the id of a service or a label that the insights give it."""
+    """Whether `value` is the id of a service, or its label in the insights."""
     entries = (insights.get("entities") or {}).get("services") or []
     names = [service] + [entry["label"] for entry in entries if entry["id"] == service]
     return loosen(value) in [loosen(name) for name in names]
@@ -129,7 +129,7 @@ def holds(name: str, value: str, review: Object, insights: Object) -> bool:
 
 
 def search(reviews: Sequence[Object], insights: Object, asked: Mapping[str, str]) -> Object:
-    """The answer to `asked` (`name: value` as in a query string), without `hints`."""
+    """The result of a search with the parameters `asked`, without `hints`."""
     filters = {name: value for name, value in asked.items() if value and name not in ("limit", "offset")}
     limit, offset = int(float(asked.get("limit") or 20)), int(float(asked.get("offset") or 0))
     matched = [

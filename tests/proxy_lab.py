@@ -33,7 +33,7 @@ OTHER_CLIENTS = "set_real_ip_from 127.0.0.1; real_ip_header X-Test-Client;"  # t
 
 @dataclass(frozen=True)
 class Proxy:
-    """A running proxy: where it listens, whom a client trusts, and its directory with log and cache."""
+    """A running proxy: its address, the certificate for clients, and its directory with log and cache."""
 
     host: str
     port: int
@@ -109,7 +109,7 @@ def nginx_command(directory: Path, shipped: str, host: str, secure: int, plain: 
 
 
 def caddy_command(directory: Path, shipped: str, host: str, secure: int, plain: int) -> list[str]:
-    """Caddy with the shipped file, likewise."""
+    """Caddy with the shipped file."""
     certificate = f"tls {directory}/fullchain.pem {directory}/privkey.pem"
     changes = {
         "{\n\tservers {": f"{{\n\tadmin off\n\thttp_port {plain}\n\tservers {{",
@@ -162,7 +162,7 @@ def running_proxy(
 
 
 def listens(host: str, port: int) -> bool:
-    """Whether somebody accepts connections there."""
+    """Whether the address accepts connections."""
     with suppress(OSError):
         socket.create_connection((host, port), 1).close()
         return True

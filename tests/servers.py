@@ -1,6 +1,6 @@
 """Servers that the soak and the bench start, watch, stop and kill.
 
-They are known by their command lines, HTTP, signals and /proc.
+They use only command lines, HTTP, signals and /proc.
 """
 
 import http.client
@@ -20,11 +20,11 @@ SMALL_SEARCH = "/api/reviews/search?limit=1"
 
 
 class LabError(Exception):
-    """Something that a soak or a measurement needs did not happen; the text says why."""
+    """A soak or a measurement cannot continue; the text says why."""
 
 
 def wait_for(what: str, happened: Callable[[], bool]) -> None:
-    """Look again and again. Raises LabError when it does not happen within two minutes."""
+    """Poll until the condition holds. Raises LabError after two minutes."""
     deadline = time.monotonic() + 120
     while not happened():
         if time.monotonic() > deadline:
@@ -55,7 +55,7 @@ class Server(AbstractContextManager["Server"]):
         return False
 
     def check(self) -> None:
-        """Raises LabError with the end of its log when it has ended."""
+        """Raises LabError, with the end of its log, if the server has ended."""
         if (status := self.process.poll()) is not None:
             log = self._log.read_text(errors="replace")[-1500:].strip()
             raise LabError(f"{self.name} has ended with status {status}: {log}")
@@ -64,12 +64,12 @@ class Server(AbstractContextManager["Server"]):
         self.kill()
 
     def kill(self) -> None:
-        """End it as a power cut would."""
+        """Kill the server with SIGKILL."""
         self.process.kill()
         self.process.wait()
 
     def stop(self) -> float:
-        """Send SIGTERM; the seconds until it has ended. Raises LabError when that is not with status 0."""
+        """Send SIGTERM; the seconds until the server ends. Raises LabError for a status other than 0."""
         began = time.monotonic()
         self.process.terminate()
         if self.process.wait(60):

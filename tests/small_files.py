@@ -1,4 +1,4 @@
-"""Small data files for the tests of the data core, how they are changed, and what becomes of them.
+"""Small data files for the tests of `dataset`, changes of these files, and the documents made of them.
 
 Contract - Files - Datasets - Good files - Changes - Renderings
 """
@@ -47,12 +47,12 @@ SERVED_SCHEMAS = Registry[Any]().with_resource("openapi.json", DRAFT202012.creat
 
 @cache
 def schema_validator(name: str) -> Draft202012Validator:
-    """The schema library's judge of a schema of the contract that stands alone."""
+    """The validator of the schema library for a schema of the contract."""
     return Draft202012Validator(DOCUMENT | {"$ref": f"#/components/schemas/{name}"})
 
 
 def file_validator(name: str) -> Draft202012Validator:
-    """The schema library's judge of a data file, with both documents as they stand."""
+    """The validator of the schema library for a data file, with both schema documents unchanged."""
     return Draft202012Validator(FILE_SCHEMAS | {"$ref": f"#/$defs/{name}"}, registry=SERVED_SCHEMAS)
 
 

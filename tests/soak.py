@@ -1,4 +1,4 @@
-"""The soak: everything at once for ten minutes, then a look at what is left of the service.
+"""The soak test: load and disturbances for ten minutes, then checks of the service at rest.
 
     python tests/soak.py >> bench/RESULTS.md   ten minutes
     python tests/soak.py --seconds 30          a short one, as the tests run it
@@ -74,7 +74,7 @@ def random_call() -> tuple[str, int, dict[str, Any]]:
 
 
 class Soak:
-    """The daemon on one port, which may be killed, and everything that happens to it."""
+    """The daemon on one port, its callers, and the disturbances."""
 
     def __init__(self, scratch: Path, subscribers: Subscribers):
         self.answers: list[tuple[str, float]] = []  # kind and milliseconds of each that was right
@@ -95,7 +95,7 @@ class Soak:
         return server
 
     def run(self, seconds: float, disturbances: tuple[str, ...]) -> None:
-        """All callers at work while one disturbance follows the other."""
+        """Run all callers while one disturbance follows the other."""
         ended, deadline = threading.Event(), time.monotonic() + seconds
         threads = [threading.Thread(target=act, args=(ended,)) for act in (*[self._call] * 8, self._burden)]
         for thread in threads:
@@ -111,7 +111,7 @@ class Soak:
                 thread.join()
 
     def _burden(self, ended: threading.Event) -> None:
-        """Ask for much, read nothing and leave, at once or after a while."""
+        """Request large responses, read nothing, and disconnect at once or after a while."""
         while not ended.is_set():
             for kind, seconds in (("non-readers", 1), ("abandoned requests", 0)):
                 self._up.wait(60)
@@ -120,7 +120,7 @@ class Soak:
                     time.sleep(seconds)
 
     def _call(self, ended: threading.Event) -> None:
-        """Call again and again. What the end of the daemon breaks counts for nothing."""
+        """Call without a pause. Failures while the daemon ends are not counted."""
         while not ended.is_set():
             kind, right, arguments = random_call()
             self._up.wait(60)

@@ -1,4 +1,4 @@
-"""A program that serves an application which tests hold: `python stub_service.py Busy` or `Stopping`.
+"""A program that serves an application for tests: `python stub_service.py Busy` or `Stopping`.
 
 It writes its port to the standard output, then what its `before_stop` finds.
 """

@@ -57,7 +57,7 @@ class Subscribers:
         return {"path": "/api/websub/hub", "method": "POST", "body": body, "content_type": content_type}
 
     def subscribe(self, server: Server, wanted: list[tuple[str, int, str]]) -> None:
-        """Have callbacks accepted and verified, each a kind, a number and a topic. Raises BenchError."""
+        """Have callbacks accepted and verified, each a kind, a number and a topic. Raises LabError."""
         for start in range(0, len(wanted), BATCH):
             batch = wanted[start : start + BATCH]
             for each in batch:

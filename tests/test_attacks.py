@@ -1,4 +1,4 @@
-"""One client does not stop the service through the shipped proxies: others are answered, and it has a share.
+"""Behind the shipped proxies one client cannot stop the service: its share is limited, others are served.
 
 Here everything is counted; `bench/run.py attacks` measures what others notice.
 """

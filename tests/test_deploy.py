@@ -1,4 +1,4 @@
-"""The proxy files in `deploy/` do what they say: nginx and Caddy with them in front of two instances.
+"""The proxy files in `deploy/` work as documented: nginx and Caddy in front of two instances.
 
 Only names, ports, paths and certificates of the shipped files are replaced.
 """

@@ -1,4 +1,4 @@
-"""README and docs say what the program does: commands print what stands there, tables and figures agree.
+"""README and docs are true: commands print the documented output, and tables and figures agree.
 
 The set-up commands are run by `.ci/run`, in a new environment; here are the others.
 """

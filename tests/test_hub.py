@@ -1,4 +1,4 @@
-"""How the hub answers requests and verifies them, in memory with a clock to turn.
+"""How the hub answers requests and verifies them, in memory, with a settable clock.
 
 Requests - Limits - Verification - Turns
 """
@@ -32,7 +32,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 # ---- Requests ----------------------------------------------------------------------------------------------
 
 
-def test_any_2xx_verifies_a_request_whose_topic_is_repeated_as_sent(bench: Bench) -> None:
+def test_any_2xx_confirms_and_hub_topic_is_repeated_as_sent(bench: Bench) -> None:
     body = form().replace(b"feed.xml", b"%2566eed.xml")  # once decoded: %66eed.xml, that is feed.xml
     assert bench.post(body) == HubAnswer(202, "accepted; the callback will now be asked to confirm")
     assert bench.sent == []  # REC 5.1.2: the answer does not wait for the callback
@@ -76,7 +76,7 @@ def test_a_bad_request_is_refused_in_one_line(bench: Bench, body: bytes, code: i
 
 
 @pytest.mark.parametrize("content_type", [None, "application/json"])
-def test_anything_but_a_form_is_refused(bench: Bench, content_type: str | None) -> None:
+def test_a_body_that_is_not_a_form_is_refused(bench: Bench, content_type: str | None) -> None:
     refusal = HubAnswer(415, "Content-Type must be application/x-www-form-urlencoded")
     assert bench.post(form(), content_type) == refusal
 
@@ -242,7 +242,7 @@ def test_strangers_at_its_address_take_no_worker_of_a_subscriber(bench: Bench) -
 
 @pytest.fixture
 def full(bench: Bench, caplog: pytest.LogCaptureFixture) -> Bench:
-    """A hub with places for 29, of which a domain and an address may have two."""
+    """A hub with room for 29 subscriptions, of which a domain and an address may have two."""
     caplog.set_level(logging.INFO)
     bench.restart(max_subscriptions=29)
     return bench
@@ -283,7 +283,7 @@ def test_the_total_of_subscriptions_is_bounded(bench: Bench) -> None:
     ("https://s.example/cb?a=b&", ""),
     ("https://s.example/cb?a=%20b+c&hub.mode=mine&bare", "&"),
 ])  # fmt: skip
-def test_a_callback_keeps_its_own_query_to_the_letter(bench: Bench, callback: str, joint: str) -> None:
+def test_a_callback_keeps_its_own_query_unchanged(bench: Bench, callback: str, joint: str) -> None:
     bench.subscribe(callback=callback)
     bench.change()
     asked, sent = bench.sent
@@ -293,7 +293,7 @@ def test_a_callback_keeps_its_own_query_to_the_letter(bench: Bench, callback: st
     assert (asked.timeout_seconds, sent.timeout_seconds) == (5.0, 10.0)
 
 
-def test_challenges_are_random_and_plain(bench: Bench) -> None:
+def test_challenges_are_random_and_safe_in_a_url(bench: Bench) -> None:
     for _ in range(5):
         bench.subscribe()
     challenges = {asked["hub.challenge"] for asked in bench.gets}
@@ -317,7 +317,7 @@ UNCONFIRMED += [(code, "{}") for code in (404, 500, 302)]
 
 
 @pytest.mark.parametrize(("code", "body"), UNCONFIRMED)
-def test_only_the_whole_challenge_with_2xx_changes_anything(bench: Bench, code: int, body: str) -> None:
+def test_only_the_whole_challenge_with_2xx_confirms(bench: Bench, code: int, body: str) -> None:
     bench.on_get = echoing(code, body)
     bench.subscribe()
     assert bench.states() == []
@@ -426,7 +426,7 @@ def row(lane: str, domain: str, number: int = 0, network: str | None = None) -> 
 
 
 def begun(schedule: hub.Schedule, lane: str) -> list[str]:
-    """The keys of what a lane begins until nothing is left that may."""
+    """The keys of the exchanges that a lane begins until no other may begin."""
     return [one.key for one in iter(lambda: schedule.take(lane), None)]
 
 
@@ -483,7 +483,7 @@ def test_a_subscriber_has_one_exchange_at_a_time() -> None:
 
 
 def takes(bench: Bench, seconds: Callable[[str], float], then: Answer = echo) -> Answer:
-    """A callback that answers after so many seconds, by its host."""
+    """A callback that answers after the seconds of its host."""
 
     def answer(request: CallbackRequest) -> CallbackResponse:
         bench.running_time.now += seconds(request.url.split("/")[2])

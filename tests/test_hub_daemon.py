@@ -1,4 +1,4 @@
-"""The hub inside the daemon as users start it: HTTP around it, reloads, restarts, SIGKILL, a disk that fails.
+"""The hub in the real daemon: over HTTP, with reloads, restarts, SIGKILL and a failing disk.
 
 Asking - Changes - Interruptions - The example - The operator
 """
@@ -45,14 +45,14 @@ def data(tmp_path: Path) -> Path:
 
 @contextmanager
 def running(lab: Lab, data: Path, state: Path, *arguments: str, port: int = 0) -> Iterator[Address]:
-    """A daemon whose hub may call the lab, and which looks at its files often."""
+    """A daemon whose hub may call the lab, and which polls its files often."""
     labs_only = ["--hub-allow-private", "--hub-ca-file", str(lab.ca_file), "--reload-interval", "0.05"]
     with daemon(*labs_only, *arguments, data=data, state=state, port=port) as service:
         yield service
 
 
 def ask(service: Address, callback: str, path: str = "/feed.xml", **more: str) -> Response:
-    """A request to the hub; `secret` and the like get their prefix."""
+    """Send a request to the hub; `secret` and other fields get the prefix `hub.`."""
     fields = {"mode": "subscribe", "callback": callback, "topic": service.base_url + path} | more
     body = urlencode({f"hub.{name}": value for name, value in fields.items()}).encode()
     return fetch(service, HUB, "POST", body, content_type=FORM)
@@ -136,7 +136,7 @@ def test_a_subscriber_gets_what_a_reader_gets(lab: Lab, data: Path, tmp_path: Pa
             assert delivery.headers["Link"] == read.headers["link"]
 
 
-def test_the_same_bytes_are_no_news(lab: Lab, data: Path, tmp_path: Path) -> None:
+def test_equal_bytes_are_not_delivered_again(lab: Lab, data: Path, tmp_path: Path) -> None:
     with running(lab, data, tmp_path / "state") as service:
         subscribe(lab, service, tmp_path / "state")
         before = fetch(service, "/insights.json").headers["etag"]
@@ -162,7 +162,7 @@ def killed(lab: Lab, data: Path, state: Path, port: int = 0) -> Iterator[Address
 
 
 @pytest.mark.slow
-def test_a_killed_service_goes_on_where_it_was(lab: Lab, data: Path, tmp_path: Path) -> None:
+def test_a_killed_service_continues_after_its_restart(lab: Lab, data: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
     lab.on("GET", "/cb", hang, agree)
     lab.on("POST", "/cb", hang, agree)
@@ -229,7 +229,7 @@ Example = subprocess.Popen[str]
 
 @contextmanager
 def example(lab: Lab, directory: Path, topic: str, wait: str = "60.0") -> Iterator[tuple[Example, str]]:
-    """The example, and the callback that it is given. It may wait for less long than it usually does."""
+    """The running example and its callback; `wait` replaces its pause in seconds."""
     certificate, program = directory / "subscriber.pem", directory / "subscriber.py"
     lab.ca.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(str(certificate))
     text = (ROOT / "examples" / "subscriber.py").read_text(encoding="utf-8")

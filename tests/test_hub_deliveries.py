@@ -1,4 +1,4 @@
-"""How the hub delivers, in memory with a clock to turn.
+"""How the hub delivers, in memory, with a settable clock.
 
 Delivery - Faults of our own - Leases, topics and trouble
 """
@@ -65,7 +65,7 @@ def test_a_renewal_extends_the_lease_and_repeats_no_content(bench: Bench) -> Non
 
 
 @pytest.mark.parametrize("meanwhile", ["undone", "removed", "ended"])
-def test_what_is_no_longer_due_is_not_sent(
+def test_an_exchange_that_is_no_longer_due_is_not_made(
     bench: Bench, caplog: pytest.LogCaptureFixture, meanwhile: str
 ) -> None:
     bench.publish("two")
@@ -113,7 +113,7 @@ def test_content_is_sent_again_after_an_unknown_outcome(bench: Bench, answer: An
 
 
 @pytest.mark.parametrize("code", [None, 302, 304, 400, 404, 500])
-def test_three_failures_in_a_row_remove_and_are_told_once(bench: Bench, code: int | None) -> None:
+def test_three_failures_in_a_row_remove_and_one_notice_is_sent(bench: Bench, code: int | None) -> None:
     bench.jitter = 0.5
     bench.change(answer=status(code))
     for seconds, failures in ((0, 1), (65, 1), (1, 2)):

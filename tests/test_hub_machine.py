@@ -1,6 +1,6 @@
-"""Whatever happens in whatever order: everybody has the newest content in the end, the removed hear nothing.
+"""After any events in any order, all subscribers get the newest content, and removed ones get nothing.
 
-A stateful property over the transitions and the store, with a clock and callbacks of ours, against a model of
+A stateful property of transitions and store, with a clock and callbacks of the test, against a model of
 what a subscriber may expect, which knows nothing of digests, rows or lanes.
 """
 
@@ -313,7 +313,7 @@ def machine() -> Iterator[HubMachine]:
     made.teardown()
 
 
-def test_a_success_between_failures_counts_them_anew(machine: HubMachine) -> None:
+def test_a_success_resets_the_count_of_failures(machine: HubMachine) -> None:
     for text in "12":
         machine.change(lab.FEED, text)
         for code, state in ((500, ("failing", 2)), (204, ("active", 0))):

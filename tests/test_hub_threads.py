@@ -29,7 +29,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 # ---- Life --------------------------------------------------------------------------------------------------
 
 
-def test_life_of_a_subscription(lab: Lab, tmp_path: Path) -> None:
+def test_a_subscription_is_confirmed_served_and_ended(lab: Lab, tmp_path: Path) -> None:
     callback = lab.url("/cb?key=a%20b&bare")
     with running(lab, tmp_path) as subject:
         ask(subject, callback, secret="hush", lease_seconds="7200")

@@ -1,4 +1,4 @@
-"""Installed from a wheel the three commands work beside foreign modules of any name, from any directory."""
+"""The three commands of an installed wheel work in any directory, beside foreign modules of any name."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ SOURCES = ("pyproject.toml", "README.md", "LICENSE", "reviewsd.py", "hub.py", "m
 
 
 def put_foreign_files(directory: Path) -> None:
-    """Modules that end whoever imports them, and templates of somebody else."""
+    """Write modules that end the program that imports them, and foreign templates."""
     for name in FOREIGN:
         (directory / name).write_text("raise SystemExit(f'{__file__} was imported')")
     (directory / "templates").mkdir(exist_ok=True)

@@ -72,7 +72,7 @@ def claims(version: Any = STATELESS) -> Object:
 
 
 def send_stateless(method: str, params: Object | None = None, **changes: str | None) -> Response:
-    """A proper stateless request but for `changes` of headers; None leaves one out."""
+    """Send a correct stateless request, with `changes` of headers; None leaves a header out."""
     params = {"_meta": claims()} | (params or {})
     mirrored = {"mcp_protocol_version": STATELESS, "mcp_method": method, "mcp_name": params.get("name")}
     return send(request(method, params), **(mirrored | changes))
@@ -452,7 +452,7 @@ LISTING = endpoint("https://app.example:443", "vscode-webview://panel")
 
 
 def cors(response: Response) -> list[str | None]:
-    """Which page may read the response, and which of its headers."""
+    """The values of the headers that say which pages may read the response, and which headers."""
     return [header(response, f"Access-Control-{name}") for name in ("Allow-Origin", "Expose-Headers")]
 
 

@@ -1,4 +1,4 @@
-"""The declarations of tools suit every client, and the answers of tools fit their declarations.
+"""The declarations of tools are valid for every client, and the results of tools match them.
 
 The plain definition says what a search finds. The reading of arguments is tested with the queries.
 
@@ -458,7 +458,7 @@ def test_every_empty_answer_of_a_journey_says_what_to_try_next(name: str) -> Non
 
 
 def followed(toolbox: Toolbox, arguments: Object, hints: list[str]) -> Iterator[str]:
-    """The kinds of offers in hints; checks that each offer finds as many reviews as it says."""
+    """The kinds of suggestions in hints; checks that each finds as many reviews as it says."""
     text = "\n".join(hints)
     offer = r"Reviews that match if one filter is left out: (.*); without any filter: \d+\."
     counts = re.fullmatch(offer, hints[-1])

@@ -1,4 +1,4 @@
-"""What the documents tell others to copy works as it stands there."""
+"""Programs in the documents work when they are copied."""
 
 import re
 import subprocess
@@ -26,7 +26,7 @@ def blocks(document: str, kind: str) -> list[str]:
 
 
 def run(document: str, service: Address, directory: Path) -> str:
-    """What the only program of a document prints, run against a service."""
+    """The output of the only program in a document, run against a service."""
     (program,) = blocks(document, "python")
     here = re.sub(
         "https://reviews.example.com|http://127.0.0.1:8080", f"http://127.0.0.1:{service.port}", program

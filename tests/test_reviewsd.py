@@ -1,4 +1,4 @@
-"""The command line and what it puts together: base URL, settings of the hub, commands.
+"""The command line: base URL, settings of the hub, commands.
 
 Parts - Commands - Operators' mistakes
 """
@@ -307,7 +307,7 @@ def test_a_service_without_standard_streams_starts_and_says_nothing(tmp_path: Pa
     assert command("--port", "x", line=line, cwd=tmp_path).returncode == 78
 
 
-def test_settings_of_the_hub_for_labs_are_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_settings_for_tests_are_logged_as_warnings(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     usual = reviewsd.hub_settings(Settings(), "https://r.example")
     reviewsd.callback_client(usual)
     assert caplog.messages == []

@@ -1,7 +1,7 @@
 """Whatever 64 KiB a stranger sends, and whatever customers wrote, no request takes long.
 
 Every field of a request, a line each, is filled with every hostile shape, and the processor time of the whole
-process is held below a bound. It is the one timed assertion of the tests: nothing else tells whether time
+process is limited. It is the only timed assertion of the tests: nothing else shows whether time
 grows faster than the length of a request.
 
 Reviews - Shapes - Fields - Claims

@@ -182,7 +182,7 @@ def run_import(drop: Path, program: str) -> subprocess.CompletedProcess[str]:
 
 
 def import_command(directory: Path, script: str) -> str:
-    """A program that stands for `reviewsd-import`, and a drop folder with a file beside it."""
+    """A program in place of `reviewsd-import`, and a drop folder with a file beside it."""
     (directory / "drop").mkdir()
     (directory / "drop" / "a").touch()
     importer = directory / "importer"

@@ -1,7 +1,7 @@
 """Programs and rights that some tests need; programs can be installed, rights cannot.
 
 Without one a test is skipped with the reason. In CI, where `.ci/run` has installed every program, it fails,
-unless what is missing stands in RIGHTS. `conftest.py` holds every skip against that list.
+unless RIGHTS lists what is missing. `conftest.py` compares every skip with that list.
 
 Sections: Programs - Rights - Control groups
 """
@@ -33,7 +33,7 @@ def program(name: str) -> str:
 
 
 def missing(reason: str) -> None:
-    """Skip the test for want of something; fail it in CI."""
+    """Skip the test because something is missing; fail it in CI."""
     if IN_CI:
         pytest.fail(reason)
     pytest.skip(reason)

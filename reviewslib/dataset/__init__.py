@@ -1,1 +1,1 @@
-"""Reviews and insights as values: what files may hold, and what callers may ask of them."""
+"""Reviews and insights as values: the rules of data files, and search."""

@@ -1,1 +1,1 @@
-"""What is served over HTTP: pages, feeds and other documents, and the routes to them."""
+"""Everything that is served over HTTP: pages, feeds and other documents, and their routes."""

@@ -19,7 +19,7 @@ TOMORROW = format_datetime(datetime.now(UTC) + timedelta(days=1), usegmt=True)
 
 
 def asked(server: ModelServer, *first: Any, key: str = "", timeout: float = 60) -> tuple[Any, list[float]]:
-    """What a client gets from a server that answers with `first` before it reads well, and its pauses."""
+    """The answer that a client gets from a server that first sends `first`, and the client's pauses."""
     server.next, server.requests, pauses = list(first), [], list[float]()
     return Client(server.url, "m", key, timeout, pauses.append).ask(PROMPT), pauses
 
@@ -88,7 +88,7 @@ def number(*numbers: float, **more: Any) -> Any:
     (number(1, aspects=[{"id": "price", "sentiment": "good", "phrase": None}]), "violates its schema"),
     (number(1, aspects=[{"id": "price", "sentiment": "neutral"}]), "violates its schema"),
 ])  # fmt: skip
-def test_an_unusable_answer_has_a_reason(response: Any, reason: str) -> None:
+def test_an_unusable_answer_is_an_error_with_a_reason(response: Any, reason: str) -> None:
     with model_server() as server, pytest.raises(BadAnswer) as error:
         asked(server, response)
     assert reason in str(error.value) and len(str(error.value)) < 300

@@ -33,7 +33,7 @@ def reviews(*texts: str | None) -> list[Object]:
 
 
 def answered(prompt: Any, answer: Object) -> Any:
-    """What an answer means."""
+    """The parsed answer."""
     _, _, pieces = completion(answer)
     return prompt.answer(b"".join(pieces))
 
@@ -76,7 +76,7 @@ def closed_objects(schema: Any) -> bool:
     return (is_closed or not keys) and schema.get("enum") != [] and all(map(closed_objects, schema.values()))
 
 
-def test_strict_servers_accept_a_request_which_has_only_texts() -> None:
+def test_a_request_fits_strict_servers_and_has_only_texts() -> None:
     for prompt in (annotation_prompt(EDITORIAL), vocabulary_prompt({}), summary_prompt()):
         request = prompt._replace(reviews=reviews("Fine", "Good")).request("m")
         assert set(request) == {"model", "messages", "response_format", "stream", "max_tokens"}

@@ -57,7 +57,7 @@ class Practice:
         return [text for request in self.server.requests for text in texts_of(request).values()]
 
     def read(self, *flags: str) -> list[str]:
-        """The texts that a command sends which succeeds."""
+        """The texts that a successful command sends."""
         assert self.run(*flags) == 0
         return self.sent()
 
@@ -170,7 +170,7 @@ def test_a_review_without_usable_answer_fails_alone_until_again(practice: Practi
 
 
 @pytest.mark.parametrize("editorial", [{}, {"aspects": [PRICE]}])
-def test_five_useless_answers_stop(practice: Practice, editorial: Object, capsys: Capture) -> None:
+def test_five_unusable_answers_stop(practice: Practice, editorial: Object, capsys: Capture) -> None:
     practice.write("editorial.json", editorial)
     practice.server.behaviour = lambda request: completion("Sure!", "length")
     assert practice.run("--parallel", "1") == command.EXIT_FAILURE
@@ -218,7 +218,7 @@ def test_a_stopped_command_continues(practice: Practice, number: int, status: in
     assert len(practice.read()) == 18
 
 
-def test_what_changes_during_the_reading_is_not_overwritten(practice: Practice) -> None:
+def test_changes_while_the_model_reads_are_not_overwritten(practice: Practice) -> None:
     def change(request: Object) -> Response:
         reviews = {review["id"]: review for review in practice.file("reviews.json")["reviews"]}
         del reviews["r28"]

@@ -1,4 +1,4 @@
-"""The contract is a valid, complete document, and what the program takes from it is what it says.
+"""The contract is a valid and complete document, and the program uses its values.
 
 The document - Parameters - Faults - Form - Completion
 """
@@ -36,7 +36,7 @@ def test_the_contract_is_valid_openapi_3_1() -> None:
 
 
 def parts(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Object]]:
-    """Every object of a document but those inside examples, with its place."""
+    """Every object of a document except those in examples, with its path."""
     if isinstance(value, dict):
         yield path, value
     for key, member in small.members_of(value):

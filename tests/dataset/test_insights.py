@@ -1,4 +1,4 @@
-"""Counted insights are what their definitions say, and nothing that a person wrote is lost.
+"""Counted insights follow their definitions, and nothing that the owner wrote is lost.
 
 The sample - Figures - Months and trend - Mentions - Examples - Merging - Annotations - Phrases - Judgement
 """
@@ -129,7 +129,7 @@ def test_the_stars_decide_what_is_positive(stars: float, kind: str) -> None:
     assert compute_insights(rated(stars), by_hand)["overall_sentiment"] == {"score": -1} | shares
 
 
-def test_means_are_of_exact_sums_and_never_minus_zero() -> None:
+def test_means_use_exact_sums_and_are_never_minus_zero() -> None:
     by_hand = {"per_review": {"999": {"score": 0.1}, "998": {"score": 0.2}, "997": {"score": -0.304}}}
     score = compute_insights(rated(5, 5, 1), by_hand)["overall_sentiment"]["score"]
     assert json.dumps(score) == "0.0"
@@ -149,7 +149,7 @@ def test_every_month_between_the_first_and_the_last_is_there_across_years() -> N
 
 
 def in_two_years(late: Sequence[float], early: Sequence[float]) -> list[Any]:
-    """Reviews in the twelve months up to October 2026, one of them in it, and in the twelve before."""
+    """Reviews of the year up to October 2026, the newest in that month, and of the year before."""
     dates = ["2026-10-31", *["2025-11-01"] * (len(late) - 1), *["2025-10-31", "2024-11-01"] * len(early)]
     ratings = [*late, *early]
     dated = zip(ratings, dates[: len(ratings)], strict=True)
@@ -229,7 +229,7 @@ SHORT = LONG[:-1]
         ([(5, LONG), (1, SHORT)], "01"),
     ],
 )
-def test_examples_are_the_newest_that_tell_something_and_a_negative_one(
+def test_examples_are_the_newest_long_reviews_and_a_negative_one(
     mentions: list[tuple[float, str]], chosen: str
 ) -> None:
     reviews = rated(*(stars for stars, _ in mentions))
@@ -310,7 +310,7 @@ EDITORIALS = st.fixed_dictionaries(
 
 
 @given(editorial=EDITORIALS, texts=st.lists(st.none() | st.sampled_from(["x", "Y Z", "1石"]), max_size=3))
-def test_what_is_counted_has_the_form_of_the_file_and_no_aliases(editorial: Object, texts: list[Any]) -> None:
+def test_counted_insights_fit_their_schema_and_have_no_aliases(editorial: Object, texts: list[Any]) -> None:
     reviews = verified(*(small.review("abc"[n], text=text) for n, text in enumerate(texts)))
     before = json.dumps([reviews, editorial])
     document = compute_insights(reviews, editorial)
@@ -527,7 +527,7 @@ def test_phrases_are_the_most_frequent_and_one_of_the_minority(mentions: str, ph
     assert price.get("top_phrases") == (list(phrases) if mentions else None)
 
 
-def test_an_aspect_shows_a_review_that_faults_it_whatever_its_stars() -> None:
+def test_an_aspect_shows_a_review_that_criticizes_it_whatever_its_stars() -> None:
     reviews = rated(*[5] * 6, text=LONG)
     lists = [{"aspects": [praise(sentiment="positive" if n < 5 else "negative")]} for n in range(6)]
     (price, _) = compute_insights(reviews, VOCABULARY, annotated(reviews, *lists))["aspects"]
@@ -555,7 +555,7 @@ TAKEN = f" already belongs to /{FIRST}"
         ("aliases", None, "aliases", None),
     ],
 )
-def test_what_stands_for_two_entries_and_aliases_elsewhere_are_faults(
+def test_names_of_two_entries_and_misplaced_aliases_are_faults(
     path: str, value: Any, fault_path: str, reason: str | None
 ) -> None:
     editorial = small.changed(TWO, small.steps(path), value)
@@ -565,7 +565,7 @@ def test_what_stands_for_two_entries_and_aliases_elsewhere_are_faults(
     assert list(insights.name_violations(TWO)) == []
 
 
-def test_a_name_may_stand_for_two_kinds_and_be_listed_twice() -> None:
+def test_a_name_may_be_of_two_kinds_and_be_listed_twice() -> None:
     entries = [{"id": "a", "label": "A", "aliases": ["x", "X"]}]
     both = {"entities": {"services": entries, "problems": [*entries, {"id": "b", "label": "A"}]}}
     assert list(insights.name_violations(both)) == []
@@ -573,7 +573,7 @@ def test_a_name_may_stand_for_two_kinds_and_be_listed_twice() -> None:
 
 @given(value=small.any_json)
 @example(value=[5])
-def test_a_document_of_any_form_is_judged(value: Any) -> None:
+def test_any_json_document_can_be_validated(value: Any) -> None:
     for path in ("entities", "entities/technicians", f"{FIRST}/aliases", f"{FIRST}/id"):
         list(insights.name_violations(small.changed(TWO, small.steps(path), value)))
     list(insights.name_violations(value))
@@ -616,7 +616,7 @@ def test_faults_of_the_editorial_file_are_reported_together() -> None:
     ]
 
 
-def test_ids_that_are_gone_and_phrases_that_stand_nowhere_are_told() -> None:
+def test_unknown_ids_and_phrases_of_no_review_are_reported() -> None:
     reviews = rated(5, text="A \u201cnew\u201d door,\nvery  GOOD")
     editorial = entry(aliases=["x"], example_review_ids=["999", "y"], top_phrases=["very good", "bad"]) | {
         "pull_quote": "\u201cVery good\u201d",

@@ -1,4 +1,4 @@
-"""What is said of where reviews come from is what the file says, and no more."""
+"""Sources of reviews are named as in the file, and reviews are called verified only with a policy."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Parameters become a query, or one issue for each thing that is wrong with them.
+"""Parameters become a query, or one issue for each error in them.
 
 Correct queries - Wrong values - Several issues - Arguments - Unknown names - Any arguments
 """
@@ -21,7 +21,7 @@ NAMES = list(PARAMETERS)
 
 
 def query_of(arguments: Object) -> Query:
-    """What the tool makes of its arguments."""
+    """The query that a tool makes of its arguments."""
     return Query(**read_arguments(PARAMETERS, arguments))
 
 
@@ -59,7 +59,7 @@ CORRECT: list[tuple[dict[str, str], Query]] = [
 
 
 @pytest.mark.parametrize(("parameters", "query"), CORRECT)
-def test_a_correct_query_is_read(parameters: dict[str, str], query: Query) -> None:
+def test_a_valid_query_is_parsed(parameters: dict[str, str], query: Query) -> None:
     assert query_from_pairs(PARAMETERS, list(parameters.items())) == query
     assert query_of(parameters) == query
 

@@ -1,4 +1,4 @@
-"""Two files become a dataset that answers as the design says, or faults with file, place and reason.
+"""Two files become a dataset that is searched as the design says, or faults with file, path and reason.
 
 Expected answers are in small tables and come from `plain_definition.py`.
 
@@ -43,7 +43,7 @@ def matching_ids(dataset: Dataset, **parameters: str) -> list[str]:
 
 
 def lines_against(reviews_file: bytes, insights_file: bytes | None = None) -> list[str]:
-    """What the operator is told about bad files."""
+    """The lines that the operator gets about bad files."""
     with pytest.raises(BadData) as refusal:
         reviews.load(small.CONTRACT, reviews_file, insights_file, small.URLS)
     return refusal.value.lines()
@@ -247,7 +247,7 @@ def file_pairs(draw: st.DrawFn) -> tuple[Object, Object]:
 
 
 def in_other_words(values: list[str]) -> st.SearchStrategy[str]:
-    """One of `values`, its letters in any case and their accents encoded in either way."""
+    """One of `values`, in any case, with composed or decomposed accents."""
     forms = (str, str.upper, str.lower, str.swapcase, partial(normalize, "NFC"), partial(normalize, "NFD"))
     return st.sampled_from([form(value) for value in values for form in forms])
 
@@ -627,7 +627,7 @@ def test_faults_of_schemas_and_rules_in_both_files_come_in_order() -> None:
 
 
 def outcome(reviews_file: bytes, insights_file: bytes) -> str:
-    """What becomes of two files, after checking that it is well-formed."""
+    """The well-formed result of loading two files: a dataset or faults."""
     try:
         dataset = reviews.load(small.CONTRACT, reviews_file, insights_file, small.URLS)
     except BadData as refusal:

@@ -1,4 +1,4 @@
-"""The sample in `data/` is a real selection of reviews, and its insights agree with them and with themselves.
+"""The sample in `data/` is a realistic selection of reviews, and its insights are consistent with them.
 
 What the program counts, every figure and every id or name that `insights.json` has, is judged in
 `test_insights.py`.

@@ -1,4 +1,4 @@
-"""JSON comes in as RFC 8259 defines it or is refused with place and reason, and goes out compact.
+"""JSON is decoded as RFC 8259 defines it or refused with path and reason, and encoded compactly.
 
 Reading - Bounds - Writing
 """
@@ -53,20 +53,20 @@ NO_OBJECTS = {"array": [{"id": "a"}], "null": None, "number": 5, "string": "revi
 
 
 def faults_of(data: bytes, **let_in: bool) -> list[str]:
-    """Each fault of `data` as "/place reason", or "reason" of the whole."""
+    """Each fault of `data` as "/path reason", or "reason" for the whole document."""
     with pytest.raises(NotJson) as refusal:
         decode(data, **let_in)
     places = ["".join(f"/{step}" for step in path) for path, _ in refusal.value.faults]
     return [f"{place} {why}".strip() for place, (_, why) in zip(places, refusal.value.faults, strict=True)]
 
 
-def test_the_corpus_holds_every_file_of_the_tables_and_no_other() -> None:
+def test_the_corpus_has_every_file_of_the_tables_and_no_other() -> None:
     assert len(REFUSED) > 30
     assert {path.stem for path in CORPUS} == REFUSED.keys() | NO_OBJECTS.keys()
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
-def test_a_broken_document_is_refused_with_every_place_and_reason(path: Path) -> None:
+def test_a_broken_document_is_refused_with_every_path_and_reason(path: Path) -> None:
     if path.stem in NO_OBJECTS:
         assert decode(path.read_bytes()) == NO_OBJECTS[path.stem]
         return

@@ -1,4 +1,4 @@
-"""What a cell says is read in the forms that people and tools write, and is never guessed."""
+"""Cells are read in the forms that people and tools write, and are never guessed."""
 
 import time
 from zoneinfo import ZoneInfo
@@ -35,7 +35,7 @@ NO_DATES += f"|3#5#2024|3 May 2024 10:20 ago|3 May{' ' * 52}2024"
 
 
 @pytest.mark.parametrize("text", NO_DATES.split("|"))
-def test_what_is_no_date_is_refused(text: str) -> None:
+def test_text_that_is_not_a_date_is_refused(text: str) -> None:
     with pytest.raises(BadRecord) as refused:
         read_date(text, DMY)
     assert str(refused.value) == f"{quoted(text)} is not a date in a known form, or does not exist"
@@ -127,6 +127,6 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("text", "scale", "reason"), REFUSED)
-def test_what_is_no_rating_is_refused_stars_are_never_invented(text: str, scale: int, reason: str) -> None:
+def test_text_that_is_not_a_rating_is_refused(text: str, scale: int, reason: str) -> None:
     with pytest.raises(BadRecord, match=f'^"{text}" {reason}$'):
         read_stars(text, scale)

@@ -1,4 +1,4 @@
-"""An owner's export becomes what is served; importing again changes only what has changed."""
+"""An owner's export becomes served data; a second import changes only what has changed in the export."""
 
 import json
 import os
@@ -100,7 +100,7 @@ def one_review(shop: Shop) -> Shop:
 
 
 def counts(shop: Shop) -> tuple[object, ...]:
-    """What insights.json says of itself."""
+    """The version, the number of reviews and the summary of insights.json."""
     return tuple(insights(shop)[name] for name in ("version", "review_count", "summary"))
 
 
@@ -346,7 +346,7 @@ def test_a_machine_without_zones_needs_their_data(shop: Shop) -> None:
     assert told.endswith(f"error: --zone {ZONE}: unknown time zone; install tzdata\n")
 
 
-def test_what_cannot_be_written_is_status_1(shop: Shop) -> None:
+def test_an_error_while_writing_is_status_1(shop: Shop) -> None:
     pages = shop.page(item(1))
     (shop.data / ".reviews.json.draft").mkdir(parents=True)
     assert shop.run(pages, "--name", "B", "--zone", ZONE) == EXIT_FAILURE == 1

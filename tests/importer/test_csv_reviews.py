@@ -344,7 +344,7 @@ WESTERN = "Très bien, “çà et là” – 5 € l’été|Größe ändert Üb
 
 
 @pytest.mark.parametrize("text", [*WESTERN.split("|"), 19 * "é " + "\x81"])
-def test_what_western_languages_write_in_cp1252_is_taken(text: str) -> None:
+def test_text_of_western_languages_in_cp1252_is_imported(text: str) -> None:
     content = f'author,rating,date,text\nAnn,5,2024-01-01,"{text}"\n'
     (record,) = read(content.encode("latin-1" if "\x81" in text else "cp1252"), source="fb").records
     assert record.review and record.review["text"] == text.replace("\x81", "\ufffd")

@@ -57,7 +57,7 @@ def test_a_forgotten_review_stays_away_in_tables_by_name_and_day(shop: Shop, row
 
 
 def forget_row(shop: Shop, text: str, *rows: list[str]) -> set[str]:
-    """Forget the row with this text, lose the state, import the rows again; the texts that are left."""
+    """The remaining texts after the row with this text is forgotten, the state lost and the rows imported."""
     words = [shop.csv(*rows), "--source", "fb", "--name", "B"]
     shop.take(*words)
     shop.take("--forget", next(id for id, review in shop.reviews.items() if review["text"] == text))
@@ -92,7 +92,7 @@ def test_what_a_line_keeps_away_gets_the_digests_of_its_other_ids(shop: Shop) ->
     assert "Rosé" not in after and "author " in after
 
 
-def test_lines_that_are_gone_are_told_once(shop: Shop) -> None:
+def test_lost_lines_are_reported_once(shop: Shop) -> None:
     start(shop)
     assert "has lost" not in shop.told("--forget", takeout_id(1))
     (shop.data / "suppressed.txt").write_text("# all gone\n")
@@ -102,7 +102,7 @@ def test_lines_that_are_gone_are_told_once(shop: Shop) -> None:
     assert "has lost" not in shop.told(again)
 
 
-def test_a_single_line_that_is_gone_is_told(shop: Shop) -> None:
+def test_a_single_lost_line_is_reported(shop: Shop) -> None:
     start(shop)
     shop.take("--forget", takeout_id(1))
     file = shop.data / "suppressed.txt"

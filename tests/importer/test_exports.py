@@ -1,4 +1,4 @@
-"""Exports are told by content and become records; what they leave open stops the import."""
+"""Exports are recognized by their content and become records; open questions stop the import."""
 
 from pathlib import Path
 
@@ -73,7 +73,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("content", "told"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_imported_is_named_with_what_it_is(shop: Shop, content: bytes, told: str) -> None:
+def test_a_file_that_is_no_export_is_named_with_its_kind(shop: Shop, content: bytes, told: str) -> None:
     assert told in shop.refused(shop.file("file", content), "--zone", ZONE, "--name", "B")
     assert not shop.data.exists()
 
@@ -93,7 +93,9 @@ MEMBERS = {
 
 @pytest.mark.parametrize(("name", "kind"), MEMBERS.items())
 @pytest.mark.parametrize("is_folder", [False, True])
-def test_an_archive_or_a_folder_says_what_it_is(shop: Shop, name: str, kind: str, is_folder: bool) -> None:
+def test_an_archive_or_folder_is_named_with_its_kind(
+    shop: Shop, name: str, kind: str, is_folder: bool
+) -> None:
     path = shop.root / "x"
     if is_folder:
         (path / name).parent.mkdir(parents=True)
@@ -121,7 +123,7 @@ def test_an_empty_page_is_no_fault(shop: Shop) -> None:
     assert len(shop.reviews) == 2
 
 
-def test_letters_that_look_damaged_are_told(shop: Shop) -> None:
+def test_damaged_letters_are_reported(shop: Shop) -> None:
     rows = shop.csv(*(["Ann", "5", f"2024-01-0{n}", "BjÃ¸rn"] for n in (1, 2)))
     told = f"{rows}: letters look damaged (“BjÃ¸rn”) in 2 reviews; export them anew\n"
     assert told in shop.told(rows, "--name=B", "--source=fb")

@@ -109,7 +109,7 @@ class Rules:
             self.cover("google", min(self.covered[place] for place in PLACES), allowed=allowed)
 
     def cover(self, scope: str, time: str, *, allowed: bool) -> None:
-        """Remove what no export of this time or later has had, unless that is too much."""
+        """Remove the reviews that no export of this time or later has, unless they are too many."""
         if time <= self.covered.get(scope, ""):
             return
         there = [key for key in self.stored if self.is_there(key) and self.scope(key) == scope]

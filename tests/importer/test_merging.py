@@ -396,7 +396,7 @@ def test_after_a_lost_state_the_same_export_changes_no_byte(lost: Shop) -> None:
 
 @pytest.fixture
 def changes(shop: Shop) -> Any:
-    """A Takeout of 60 imported reviews: five are gone, two are changed, and one has no stars."""
+    """A Takeout after one of 60 reviews: it lacks five, two have changed, and one has no stars."""
     shop.take(shop.takeout(9, range(60)))
     edited = item(5, comment="Nýtt", starRating="ONE", updateTime=moment(12))
     without_stars = item(7, starRating="STAR_RATING_UNSPECIFIED")
@@ -419,7 +419,7 @@ def test_the_report_names_all_reviews_if_asked_to(shop: Shop, changes: Any) -> N
     assert "; and " not in told and told.count("Kom aftur, í ") == 5
 
 
-def test_zone_and_settings_are_forgotten_and_said_anew(shop: Shop) -> None:
+def test_forget_settings_forgets_all_but_the_zone(shop: Shop) -> None:
     shop.take(shop.page(item(1)), "--name", "B", "--short-names")
     assert shop.run("--forget-settings") == EXIT_SUCCESS
     assert (shop.state.get("short_names"), shop.state["zone"], shop.state["chosen"]) == (None, ZONE, [PLACE])

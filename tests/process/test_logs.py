@@ -16,7 +16,7 @@ from reviewslib.process.logs import BoundedQueueHandler, JournalFormatter, Queue
 
 
 class Stalling(StringIO):
-    """A stream whose writer waits until it may go on."""
+    """A stream that blocks its writer until the test releases it."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -13,7 +13,7 @@ from reviewslib.process.service_manager import ServiceManager
 def manager(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[socket.socket]:
-    """The end of systemd, which is named in the environment."""
+    """The socket of systemd, which NOTIFY_SOCKET names."""
     name = str(tmp_path / "notify") if request.param == "path" else f"@{tmp_path}"
     monkeypatch.setenv("NOTIFY_SOCKET", name)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:

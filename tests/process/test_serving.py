@@ -92,7 +92,7 @@ def running(*arguments: str, **environ: str) -> Iterator[tuple[Address, Process]
 def managed(
     directory: Path, *arguments: str, **environ: str
 ) -> Iterator[tuple[socket.socket, Address, Process]]:
-    """The daemon, and the service manager's end of its socket `notify` in this directory."""
+    """The service manager's socket `notify` in this directory, and the daemon that notifies it."""
     name = str(directory / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(name)
@@ -102,7 +102,7 @@ def managed(
 
 
 def told(manager: socket.socket) -> bytes:
-    """What the service manager is told next, beside that the daemon lives."""
+    """The next notification of the service manager that is not one of the watchdog."""
     while (message := manager.recv(4096)) == b"WATCHDOG=1":
         pass
     return message
@@ -132,7 +132,7 @@ def connect(service: Address) -> socket.socket:
 
 
 def head(line: str, *fields: str) -> bytes:
-    """A request head with these fields and a Host, as written but for the version and the ends of lines."""
+    """A request head with these fields and a Host; the version and line ends are added."""
     return "\r\n".join((f"{line} HTTP/1.1", "Host: a", *fields, "", "")).encode("latin-1")
 
 
@@ -702,7 +702,7 @@ def test_the_service_manager_is_told_every_state_and_the_watchdog_fed(tmp_path: 
 
 
 @pytest.mark.slow
-def test_the_watchdog_is_fed_while_a_crowd_has_taken_every_connection(tmp_path: Path) -> None:
+def test_the_watchdog_is_fed_while_every_connection_is_taken(tmp_path: Path) -> None:
     flags = ("--max-connections", "5")
     with managed(tmp_path, *flags, WATCHDOG_USEC="200000") as (manager, service, _), ExitStack() as crowd:
         for _ in range(10):

@@ -159,11 +159,11 @@ def test_the_state_directory_of_systemd_is_the_default() -> None:
     ("value", "text"),
     [(True, "on"), (False, "off"), ((60.0, 0.5), "60,0.5"), (frozenset("ba"), "a,b"), (None, ""), (2.0, "2")],
 )
-def test_a_value_is_shown_as_an_operator_writes_it(value: object, text: str) -> None:
+def test_a_setting_is_shown_in_the_form_that_is_parsed(value: object, text: str) -> None:
     assert setting_text(value) == text
 
 
-def test_every_default_is_what_its_own_text_reads_as() -> None:
+def test_the_text_of_a_default_is_parsed_as_the_default() -> None:
     settings, _ = read_settings({}, {})
     texts = {name: setting_text(getattr(settings, name)) for name in Settings.__slots__}
     assert read_settings({name: text or None for name, text in texts.items()}, {})[0] == settings

@@ -124,17 +124,17 @@ def resize(browser: Chrome, width: int, text_percent: int = 100) -> None:
 
 
 def in_page(browser: Chrome, script: str) -> Any:
-    """What a script finds in the page."""
+    """The result of a script in the page."""
     return browser.execute_script(f"return {script}")
 
 
 def style(browser: Chrome, selector: str, name: str) -> str:
-    """The style that the first element of the page has that `selector` finds."""
+    """A computed style of the first element that matches `selector`."""
     return str(in_page(browser, f"getComputedStyle(document.querySelector('{selector}')).{name}"))
 
 
 def edge(browser: Chrome, selector: str, of: str = "top") -> float:
-    """An edge or a size of the box of the first element that `selector` finds, in pixels."""
+    """An edge or a size of the first element that matches `selector`, in pixels."""
     return float(in_page(browser, f"document.querySelector('{selector}').getBoundingClientRect().{of}"))
 
 
@@ -332,7 +332,7 @@ def test_the_form_finds_words_by_keyboard_alone_and_says_how_many(browser: Chrom
     open_page(browser, sample, path="/reviews")
 
     def press(*keys: str, until: str = "*") -> None:
-        """Press keys in what has the focus, then the tab key until `until` has it."""
+        """Press keys in the focused element, then the tab key until `until` has the focus."""
         browser.switch_to.active_element.send_keys(*keys)
         while not in_page(browser, f"document.activeElement.matches('{until}')"):
             browser.switch_to.active_element.send_keys(Keys.TAB)
@@ -459,7 +459,7 @@ def colour_at(browser: Chrome, x: float, y: float) -> tuple[int, ...]:
 
 
 def luminance(colour: tuple[int, ...]) -> float:
-    """That of WCAG 2."""
+    """The relative luminance of WCAG 2."""
     parts = [part / 255 for part in colour]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

@@ -1,4 +1,4 @@
-"""Both feeds tell of the newest reviews as JSON Feed 1.1 and RFC 4287 have it, whatever customers wrote.
+"""Both feeds have the newest reviews as JSON Feed 1.1 and RFC 4287 require, whatever customers wrote.
 
 What the two specifications demand is written down rule by rule in `feed_rules.py`; whole feeds are among the
 snapshots of `test_snapshots.py`.
@@ -166,7 +166,7 @@ def check_dates(written: str, reply: str | None) -> None:
 
 
 @pytest.mark.parametrize(("earlier", "later"), SAME_DAY_OR_NEAR)
-def test_of_two_dates_the_later_instant_is_updated(earlier: str, later: str) -> None:
+def test_updated_is_the_later_instant_of_two_dates(earlier: str, later: str) -> None:
     assert instant(earlier) < instant(later)
     check_dates(earlier, later)
     check_dates(later, earlier)

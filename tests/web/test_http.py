@@ -1,4 +1,4 @@
-"""HTTP as DESIGN section 4 promises it, spoken over real sockets to both servers that run the application.
+"""HTTP over real sockets, with both servers that run the application.
 
 Documents - Conditional requests - Methods and CORS - Errors - MCP - The contract - The root
 """
@@ -32,7 +32,7 @@ CONTRACT: dict[str, Any] = json.loads((ROOT / "reviewslib" / "openapi.json").rea
 
 
 def validator(schema: dict[str, Any]) -> Draft202012Validator:
-    """The judge of a schema that may name components of the contract."""
+    """The validator of a schema that may refer to components of the contract."""
     return Draft202012Validator(schema | {"components": CONTRACT["components"]})
 
 
@@ -307,7 +307,7 @@ def test_a_400_fits_its_declared_schema_which_requires_issues(service: Address, 
 
 
 def is_part(part: Any, whole: Any) -> bool:
-    """Whether `whole` is `part` with more in its objects and arrays, and any text for `…` and after."""
+    """Whether `whole` is `part` with more members and items; `…` in `part` stands for any further text."""
     if isinstance(part, dict) and isinstance(whole, dict):
         return all(key in whole and is_part(part[key], whole[key]) for key in part)
     if isinstance(part, list) and isinstance(whole, list):
@@ -445,7 +445,7 @@ def test_the_root_is_a_page_unless_json_or_markdown_is_preferred(
     assert kind != MARKDOWN or answer.body == fetch(service, "/llms.txt").body
 
 
-def test_the_root_lists_where_everything_is(service: Address) -> None:
+def test_the_root_lists_the_urls_of_all_endpoints(service: Address) -> None:
     links = json.loads(fetch(service, "/", Accept="application/json").body)
     for url in links.values():
         assert url.startswith(BASE_URL)

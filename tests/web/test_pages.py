@@ -1,4 +1,4 @@
-"""The pages and the texts for models: no text of the data is markup, and every figure is one of the data.
+"""Pages and texts for models: text of the data never becomes markup, and every figure is from the data.
 
 What they look like is in `test_snapshots.py` and `test_browser.py`; here is what holds for any data.
 
@@ -117,7 +117,7 @@ def frame(dataset: Dataset) -> str:
 
 
 def pages_of_reviews(dataset: Dataset, text: str) -> list[str]:
-    """Every kind of page but the first, the form filled in with `text`."""
+    """Every kind of page except the home page, with `text` in the form."""
     listed = list_page(dataset, query=text, mentions_technician=text, mentions_service=text)
     wrong = invalid_list_page(dataset, rating="x" + text, query=text, until=text + "x", min_rating="y" + text)
     beyond = pages.BeyondLastPage(Query(query=text, source=text), 2)
@@ -238,7 +238,7 @@ def test_markdown_and_slugs_are_plain() -> None:
     ]
 
 
-def test_figures_are_short() -> None:
+def test_figures_are_formatted_briefly() -> None:
     assert [pages.format_rating(rating) for rating in (4.486, 4.5, 5.0)] == ["4.49", "4.5", "5"]
     counted = [pages.count_text(count, "review") for count in (None, 1, 1204, 10**10)]
     assert counted == ["0 reviews", "1 review", "1,204 reviews", "1,000,000,000 reviews"]
@@ -427,7 +427,7 @@ def test_the_policy_of_pages_allows_their_style_and_no_script() -> None:
 
 
 def every_text(dataset: Dataset) -> list[str]:
-    """All pages, and what models and other websites get."""
+    """All pages, and the texts for models and other websites."""
     documents = [home_page(dataset), *pages_of_reviews(dataset, "zzz")]
     documents += [pages.not_found_page(TEMPLATES, dataset, URLS, each).decode() for each in (True, False)]
     feed = json.loads(feeds.json_feed(dataset, URLS))["description"]
@@ -446,7 +446,7 @@ def test_reviews_are_called_verified_only_with_a_review_policy() -> None:
 
 
 @pytest.mark.parametrize(("language", "attribute"), [("de", ' lang="de"'), ("en", ""), (None, "")])
-def test_words_of_the_business_and_its_customers_say_their_language(language: Any, attribute: str) -> None:
+def test_texts_of_the_business_and_its_customers_have_their_language(language: Any, attribute: str) -> None:
     dataset = written(rated(5, text="Schön"), language=language, review_policy="Wir fragen.")
     for document in (home_page(dataset), list_page(dataset), review_page(dataset), frame(dataset)):
         assert document.startswith('<!doctype html>\n<html lang="en"')
@@ -557,7 +557,7 @@ def test_every_endpoint_has_a_curl_line_that_a_shell_reads_as_it_is_meant() -> N
     assert all(f"<{url}" in told for url in urls - {strange.llms})
 
 
-def test_robots_may_read_everything_but_what_answers_posts() -> None:
+def test_robots_may_read_everything_but_endpoints_for_post() -> None:
     text = b"User-agent: *\nDisallow: /mcp\nDisallow: /api/websub/hub\nAllow: /\n"
     text += b"Sitemap: https://reviews.example/sitemap.xml\n"
     assert pages.robots_text(URLS) == text
@@ -571,5 +571,5 @@ def test_pages_do_not_mention_a_hub_that_is_turned_off() -> None:
     assert not any(re.search(rb"websub|hub\.", text) for text in (*texts, pages.robots_text(quiet)))
 
 
-def test_the_icon_is_a_picture_that_stands_alone() -> None:
+def test_the_icon_is_a_picture_that_needs_no_other_file() -> None:
     assert ET.fromstring(pages.favicon(TEMPLATES)).tag == "{http://www.w3.org/2000/svg}svg"

@@ -61,7 +61,7 @@ def reloader(tmp_path: Path, told: list[str]) -> Reloader:
 
 
 class Policies(dict[str, Any]):
-    """Security headers of a program that calls back while a snapshot is made of them."""
+    """Security headers that call a function of the test while a snapshot is built."""
 
     def __init__(self, reloader: Reloader, called: Callable[[], object]):
         super().__init__(reloader.program.policies)

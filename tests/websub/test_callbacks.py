@@ -53,7 +53,7 @@ def raw(data: bytes) -> Behaviour:
 
 
 def endless(pause_seconds: float, start: bytes, more: bytes) -> Behaviour:
-    """Bytes that never end: each in time, all together not, or too many."""
+    """Endless bytes: each in time, but too slow together, or too many."""
 
     def behave(exchange: Exchange) -> None:
         exchange.wfile.write(start)
@@ -94,7 +94,7 @@ TOO_MUCH = "answer is larger than 65536 bytes|answer is not HTTP"  # whichever b
     (answer(300), "HTTP 300"),
     (answer(429), "HTTP 429"),
 ])  # fmt: skip
-def test_an_exchange_fails_in_time_whatever_comes(lab: Lab, behave: Behaviour, outcome: str) -> None:
+def test_an_exchange_with_any_bad_answer_fails_in_time(lab: Lab, behave: Behaviour, outcome: str) -> None:
     lab.on("POST", "/cb", behave)
     response = client(lab).send(post(lab.url("/cb"), timeout_seconds=0.4 if outcome == LATE else 5.0))
     assert not response.is_success
@@ -166,7 +166,7 @@ def no_such_name(_: str) -> list[str]:
 
 
 @pytest.mark.parametrize("resolve", [no_such_name, lambda _: [], lambda _: ("a" * 64).encode("idna")])
-def test_a_name_that_is_none_is_a_failure(lab: Lab, resolve: Callable[[str], Sequence[str]]) -> None:
+def test_an_invalid_host_name_is_a_failure(lab: Lab, resolve: Callable[[str], Sequence[str]]) -> None:
     assert client(lab, resolve).send(post(lab.url("/cb"))) == CallbackResponse(None, "name not resolved")
 
 
@@ -187,7 +187,7 @@ def test_a_name_that_is_none_is_a_failure(lab: Lab, resolve: Callable[[str], Seq
     (pour(OK + b"Content-Length: 64000000\r\n\r\n", b"x" * 1000), "HTTP 200", b"x" * 44),
     (drip(OK + b"\r\n", b"x"), LATE, b""),
 ])  # fmt: skip
-def test_what_is_wanted_is_read(lab: Lab, behave: Behaviour, outcome: str, body: bytes) -> None:
+def test_only_the_wanted_bytes_are_read(lab: Lab, behave: Behaviour, outcome: str, body: bytes) -> None:
     lab.on("GET", "/cb", behave)
     timeout_seconds = 0.4 if outcome == LATE else 5.0
     response = client(lab).send(CallbackRequest("GET", lab.url("/cb"), {}, None, timeout_seconds, 44))
@@ -198,7 +198,7 @@ TARGETS = {"": "/", "?": "/?", "?a=b": "/?a=b", "//a%20b//?": "//a%20b//?", "/?&
 
 
 @pytest.mark.parametrize(("suffix", "target"), TARGETS.items())
-def test_the_callback_is_asked_for_to_the_letter(lab: Lab, suffix: str, target: str) -> None:
+def test_the_path_and_query_of_a_callback_are_sent_unchanged(lab: Lab, suffix: str, target: str) -> None:
     assert client(lab).send(post(lab.url(suffix))).is_success
     assert [arrival.target for arrival in lab.arrivals] == [target]
 
@@ -359,7 +359,7 @@ def test_a_name_with_an_inner_address_is_never_contacted(lab: Lab, addresses: st
     "host", ["localhost", "127.1", "2130706433", "0x7f.1", "0", "[::1]", "[::ffff:7f00:1]", "①②⑦.0.0.1"]
 )
 def test_no_spelling_of_an_inner_address_is_resolved(lab: Lab, host: str) -> None:
-    """Past the checks at the door, as if a row had come into the store some other way."""
+    """The client checks it, too, in case the row was not checked when it was stored."""
     with left_alone() as port:
         subject = client(lab, callbacks.system_resolve, allow_private=False)
         assert subject.send(post(f"https://{host}:{port}/cb")).status is None

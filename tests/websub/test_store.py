@@ -1,4 +1,4 @@
-"""The store of the hub: what it keeps, in which order it is due, and what it says when the disk fails.
+"""The store of the hub: its rows, the order in which they are due, and its errors when the disk fails.
 
 Rows - What is due - Trouble - Opening - Coming and going - For the operator
 """
@@ -280,7 +280,7 @@ Trouble = Callable[[Path], AbstractContextManager[object]]
 
 
 def held(directory: Path) -> AbstractContextManager[object]:
-    """Another hub has the directory."""
+    """Another hub locks the directory."""
     return closing(opened(directory))
 
 
@@ -294,7 +294,7 @@ def locked(directory: Path) -> Iterator[None]:
 
 @contextmanager
 def away(directory: Path) -> Iterator[None]:
-    """The directory is elsewhere for a while."""
+    """The directory is missing for a while."""
     directory.rename(f"{directory}.away")
     yield
     Path(f"{directory}.away").rename(directory)
@@ -302,7 +302,7 @@ def away(directory: Path) -> Iterator[None]:
 
 @contextmanager
 def full(_: Path) -> Iterator[None]:
-    """No file of this process can grow."""
+    """Files of this process cannot grow."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
     try:

@@ -1,4 +1,4 @@
-"""Callback URLs, networks and domains: which strangers may name, and what counts as one of them.
+"""Callback URLs, networks and domains: which callback URLs are accepted, and how they are grouped.
 
 Callback URLs - Networks and domains
 """
@@ -40,7 +40,7 @@ def test_anything_else_is_refused_without_asking_the_network(url: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["https://127.0.0.1:80/", "https://[fe80::AB]:8443/", "https://localhost:1/"])
-def test_a_lab_may_allow_private_places_and_every_port(url: str) -> None:
+def test_private_addresses_and_all_ports_can_be_allowed_for_tests(url: str) -> None:
     assert parse_callback(url, allow_private=True).url == url
 
 
@@ -126,7 +126,7 @@ def test_a_domain_is_two_labels_or_three_below_a_public_suffix(host: str, domain
     ("[2001:DB8::1]", ["2001:db8::1"]),
     ("t.example", []),
 ])  # fmt: skip
-def test_an_operator_means_a_host_or_a_domain(who: str, hosts: list[str]) -> None:
+def test_a_selector_selects_a_host_or_a_domain(who: str, hosts: list[str]) -> None:
     is_meant = selector(who)
     subscribers = [
         Subscriber("/", f"https://{host}/", f"https://{host}/", host, domain_of(host), "192.0.2.1", "")
@@ -139,6 +139,6 @@ NOBODY = ["", ".", "https://s.example/", "192.0.2.0/24", "a b", "*.example", "a.
 
 
 @pytest.mark.parametrize("who", NOBODY)
-def test_anybody_else_cannot_be_meant(who: str) -> None:
+def test_text_that_is_no_host_or_domain_is_refused(who: str) -> None:
     with pytest.raises(ValueError, match="neither a host"):
         selector(who)
