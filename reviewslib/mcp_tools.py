@@ -16,7 +16,7 @@ from reviewslib.dataset import reviews
 from reviewslib.dataset.contract import Contract, Parameter, Schema, resolve
 from reviewslib.dataset.insights import ENTITY_KINDS
 from reviewslib.dataset.provenance import published_on, review_called, shown_sources
-from reviewslib.dataset.query import MOST_LISTED, BadQuery, Issue, Query, echo, known_names, read_arguments
+from reviewslib.dataset.query import MAX_LISTED, BadQuery, Issue, Query, echo, known_names, read_arguments
 from reviewslib.dataset.reviews import Dataset, ReviewList
 from reviewslib.dataset.strict_json import Json, encode
 from reviewslib.dataset.text import loosen
@@ -105,7 +105,7 @@ NAME = Parameter("name", "name", NAME_WORDS, required=True)
 FAQ_WORDS = "Only entries whose question or answer contains this text, in any case. Absent: all."
 Function = Callable[..., bytes | ReviewList]
 NOUNS = {"faq": "questions", "monthly": "months"}  # plural nouns for kinds that are not called by one
-MOST_EXAMPLES = 3  # labels in a description
+MAX_EXAMPLES = 3  # labels in a description
 
 
 class Tool(NamedTuple):
@@ -243,7 +243,7 @@ def get_faq(dataset: Dataset, query: str | None) -> bytes:
     matches = [entry for entry in faq if any(text in loosen(entry[key]) for key in ("question", "answer"))]
     result: dict[str, Json] = {"matched": len(matches), "faq": matches}
     if not matches:
-        result["hints"] = [entry["question"] for entry in faq[:MOST_LISTED]]
+        result["hints"] = [entry["question"] for entry in faq[:MAX_LISTED]]
     return encode(result)
 
 
@@ -362,7 +362,7 @@ def toolbox_of(contract: Contract, dataset: Dataset) -> Toolbox:
     }
     for kind in ("aspects", "technicians", "services"):
         labels = [echo(" ".join(entry["label"].split())) for entry in entries_of(dataset, kind)]
-        words[kind] = " or ".join(labels[:MOST_EXAMPLES])
+        words[kind] = " or ".join(labels[:MAX_EXAMPLES])
     parameters = {tool.name: {item.name: item for item in tool.parameters} for tool in TOOLS.values()}
     parameters["search_reviews"] = dict(contract.search_parameters)
     tools = [tool for tool in TOOLS.values() if tool.has_data(dataset)]

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 SEND_TIMEOUT = {"send_timeout": "60s"}  # a busy machine needs more than the shipped 10 s for 300 slow readers
 LARGEST_BYTES = 5_000_000  # more than the sockets on the way of an answer take
-MOST_A_CLIENT, MOST_A_48 = 100, 300  # requests at the same time
+MAX_PER_CLIENT, MAX_PER_48 = 100, 300  # requests at the same time
 IDLE = 2 * 32 + 1  # connections that two workers of nginx keep to the service, and one in use
 CODINGS = ("gzip", "identity", "gzip, br", "GZIP", "gzip;q=0", "br", "deflate, gzip;q=0.5", "x")
 DOCUMENTS = ("/reviews.json", "/insights.json", "/feed.xml", "/api/feed.json", "/.well-known/openapi.json")
@@ -66,7 +66,7 @@ def test_a_slow_body_holds_no_connection_of_the_service(
 
 def test_nginx_limits_the_slow_readers_of_one_client(nginx: Proxy, instance: Instance) -> None:
     with attack_lab.slow_readers(nginx, 256) as statuses:
-        assert statuses == {200: MOST_A_CLIENT, 429: 256 - MOST_A_CLIENT}
+        assert statuses == {200: MAX_PER_CLIENT, 429: 256 - MAX_PER_CLIENT}
         assert statuses_of_others(nginx) == {200}
         assert attack_lab.connections_held(instance.port) <= IDLE
 
@@ -80,7 +80,7 @@ def test_a_client_is_an_address_of_ipv4_or_a_64_of_ipv6(
     nginx: Proxy, clients: tuple[str, str], is_one: bool
 ) -> None:
     field = f"X-Test-Client: {clients[0]}"
-    with attack_lab.slow_readers(nginx, MOST_A_CLIENT, ["127.0.0.1"], field):
+    with attack_lab.slow_readers(nginx, MAX_PER_CLIENT, ["127.0.0.1"], field):
         assert nginx.ask("/badge.svg", x_test_client=clients[1])[0] == (429 if is_one else 200)
 
 
@@ -163,7 +163,7 @@ def many_requests(path: str, body: bytes | None = None) -> Attack:
 @pytest.mark.parametrize(("attack", "at_once", "a_second"), [
     (many_requests("/reviews?query=#"), 20, 20),
     (many_requests("/mcp", attack_lab.NEWEST_CALL), 40, 40),
-    (partial(attack_lab.slow_readers, number=360, sources=attack_lab.WIDE_ATTACKER[:4]), MOST_A_48, 0),
+    (partial(attack_lab.slow_readers, number=360, sources=attack_lab.WIDE_ATTACKER[:4]), MAX_PER_48, 0),
 ])  # fmt: skip
 def test_a_48_of_ipv6_has_limits_of_its_own(
     large_data: Path, tmp_path: Path, attack: Attack, at_once: int, a_second: int

@@ -31,13 +31,13 @@ DOCUMENTS = {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for f
 README = DOCUMENTS["README.md"]
 PLACE = "http://127.0.0.1:8080"  # where the documents expect the service
 CONTRACT = snapshot.load_program_files().contract
-LARGEST_README_BYTES, MOST_README_LINES, LONGEST_README_LINE = 10_000, 200, 200
+LARGEST_README_BYTES, MAX_README_LINES, LONGEST_README_LINE = 10_000, 200, 200
 
 
 def test_the_readme_is_short() -> None:
     lines = README.splitlines()
     assert len(README.encode()) <= LARGEST_README_BYTES
-    assert len(lines) <= MOST_README_LINES
+    assert len(lines) <= MAX_README_LINES
     assert max(map(len, lines)) <= LONGEST_README_LINE
 
 

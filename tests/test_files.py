@@ -17,7 +17,7 @@ import pytest
 from reviewslib import files
 from reviewslib.files import ChangesWhileRead, in_archive, in_folder, locked, opened, write
 
-MOST_BYTES = 64 * 2**20
+MAX_BYTES = 64 * 2**20
 TOO_LARGE = "it is larger than 64 MiB"
 IRREGULAR = "it is not a regular file"
 WANTED = re.compile(r"(.*/)?a\.json")
@@ -85,9 +85,9 @@ def test_a_file_of_at_most_64_mib_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.touch()
     with opened(path) as file:
-        os.truncate(path, MOST_BYTES)
-        assert len(files.read_whole(file, path)) == len(files.read_whole(file, path)) == MOST_BYTES
-        os.truncate(path, MOST_BYTES + 1)
+        os.truncate(path, MAX_BYTES)
+        assert len(files.read_whole(file, path)) == len(files.read_whole(file, path)) == MAX_BYTES
+        os.truncate(path, MAX_BYTES + 1)
         with refused(TOO_LARGE, path):
             files.read_whole(file, path)
 
@@ -111,7 +111,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None
 def test_a_file_that_changes_while_it_is_read_is_read_again(tmp_path: Path) -> None:
     path, slept = tmp_path / "a", list[float]()
     path.touch()
-    os.truncate(path, MOST_BYTES)  # so that the other thread changes the file while it is read
+    os.truncate(path, MAX_BYTES)  # so that the other thread changes the file while it is read
 
     def keep_changing() -> None:
         while not slept:
@@ -178,7 +178,7 @@ def test_a_folder_is_read_in_order_and_its_symlinks_are_noted(tmp_path: Path) ->
 
 def test_a_large_file_of_a_folder_is_refused_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "a.json").touch()
-    os.truncate(tmp_path / "a.json", MOST_BYTES + 1)
+    os.truncate(tmp_path / "a.json", MAX_BYTES + 1)
     with refused(TOO_LARGE, tmp_path / "a.json"):
         list(in_folder(tmp_path, WANTED, []))
 
@@ -202,10 +202,10 @@ def test_an_archive_is_read_with_the_content_of_matching_members(tmp_path: Path)
 
 
 def test_a_member_of_an_archive_has_at_most_64_mib(tmp_path: Path) -> None:
-    path = write_archive(tmp_path / "a.zip", b=bytes(MOST_BYTES), d=bytes(MOST_BYTES + 1))
+    path = write_archive(tmp_path / "a.zip", b=bytes(MAX_BYTES), d=bytes(MAX_BYTES + 1))
     with opened(path) as file:
         members = in_archive(file, path, WANTED)
-        assert len(next(members).data or b"") == MOST_BYTES
+        assert len(next(members).data or b"") == MAX_BYTES
         with refused(TOO_LARGE, f"{path}:d/a.json"):
             next(members)
 

@@ -23,8 +23,8 @@ Reviews = Sequence[Object]
 
 # ---- Requests and answers ----
 
-MOST_CHARACTERS = 6_000  # in a request; servers with a context of 4,096 tokens silently cut longer ones
-MOST_ANNOTATED = 12  # reviews in a request: the answer has to fit into the same context
+MAX_CHARACTERS = 6_000  # in a request; servers with a context of 4,096 tokens silently cut longer ones
+MAX_ANNOTATED = 12  # reviews in a request: the answer has to fit into the same context
 
 
 class BadAnswer(ValueError):
@@ -62,12 +62,12 @@ class Prompt(NamedTuple):
     def batches(self, reviews: Reviews, model: str) -> list[Reviews]:
         """Split reviews into batches that fit one request; an oversized review is a batch of its own."""
         batches, room = list[list[Object]](), 0
-        most = MOST_ANNOTATED if self.tokens_per_review else len(reviews)
+        limit = MAX_ANNOTATED if self.tokens_per_review else len(reviews)
         for review in reviews:
             size = len(encode(encode({"n": len(reviews), "text": review["text"]}).decode()).decode())
-            if not batches or size > room or len(batches[-1]) == most:
+            if not batches or size > room or len(batches[-1]) == limit:
                 batches.append([])
-                room = MOST_CHARACTERS - self.characters(model)
+                room = MAX_CHARACTERS - self.characters(model)
             batches[-1].append(review)
             room -= size
         return list(batches)
@@ -108,16 +108,16 @@ def error_message(response: bytes) -> str:
     return " ".join(str(text).split())[:200]
 
 
-def spread(reviews: Reviews, most: int) -> list[Object]:
-    """At most `most` of the reviews with words, evenly spaced."""
+def spread(reviews: Reviews, limit: int) -> list[Object]:
+    """At most `limit` of the reviews with words, evenly spaced."""
     texts = [review for review in reviews if (review["text"] or "").strip()]
-    count = min(most, len(texts))
+    count = min(limit, len(texts))
     return [texts[n * len(texts) // count] for n in range(count)]
 
 
-def largest_spread(reviews: Reviews, most: int, prompt: Prompt, model: str) -> list[Object]:
-    """The largest spread of at most `most` reviews that fits one request, or a single review."""
-    spreads = (spread(reviews, count) for count in range(most, 0, -1))
+def largest_spread(reviews: Reviews, limit: int, prompt: Prompt, model: str) -> list[Object]:
+    """The largest spread of at most `limit` reviews that fits one request, or a single review."""
+    spreads = (spread(reviews, count) for count in range(limit, 0, -1))
     return next((chosen for chosen in spreads if len(prompt.batches(chosen, model)) < 2), spread(reviews, 1))
 
 
@@ -187,7 +187,7 @@ def _annotations(reviews: Reviews, answer: Object) -> dict[str, dict[str, Json]]
 # ---- Vocabulary: what reviews can mention ----
 
 SURVEYED_REVIEWS = 200
-MOST_LABELS = {"aspects": 10, "topics": 10, "technicians": 30, "services": 30}
+MAX_LABELS = {"aspects": 10, "topics": 10, "technicians": 30, "services": 30}
 LONGEST_LABEL = 60  # characters
 SURVEY = f"""{DATA}List what these customers write about, in short labels in the language of the reviews:
 `aspects`: at most ten sides of the business that customers judge, such as prices or waiting time;
@@ -200,14 +200,14 @@ Where one of these labels of other reviews fits, use it: """
 def vocabulary_prompt(labels: Mapping[str, Sequence[str]]) -> Prompt:
     """Asks for labels of each kind; `labels` come from earlier answers."""
     earlier = {kind: labels.get(kind, ()) for kind in ("aspects", "topics")}
-    schema = _object(**{kind: _list(TEXT) for kind in MOST_LABELS})
+    schema = _object(**{kind: _list(TEXT) for kind in MAX_LABELS})
     return Prompt("vocabulary", SURVEY + encode(earlier).decode(), schema, lambda _, answer: answer, 800)
 
 
 def merged_labels(answers: Sequence[Object]) -> dict[str, list[str]]:
     """The most frequent labels of each kind, in their first spelling."""
     merged = {}
-    for kind, most in MOST_LABELS.items():
+    for kind, most in MAX_LABELS.items():
         counts, spellings = Counter[str](), dict[str, str]()
         for answer in answers:
             labels = {folded_words(label): " ".join(label.split()) for label in answer[kind]}
@@ -221,7 +221,7 @@ def merged_labels(answers: Sequence[Object]) -> dict[str, list[str]]:
 def proposed_vocabulary(editorial: Object, labels: Mapping[str, Sequence[str]]) -> dict[str, Json]:
     """New keys for an EditorialFile: absent aspects and topics, and proposals of people and services."""
     vocabulary = vocabulary_of(editorial)
-    new = {kind: _entries(labels[kind], vocabulary[kind]) for kind in MOST_LABELS}
+    new = {kind: _entries(labels[kind], vocabulary[kind]) for kind in MAX_LABELS}
     proposals = {kind: new[kind] for kind in ("aspects", "topics") if not vocabulary[kind]}
     entities = {kind: new[kind] for kind in ("technicians", "services") if new[kind]}
     return proposals | ({"proposed_entities": entities} if entities else {})
@@ -237,7 +237,7 @@ def _entries(labels: Sequence[str], listed: Sequence[Object]) -> list[dict[str, 
 
 # ---- Summary ----
 
-SUMMARIZED_REVIEWS, MOST_QUESTIONS = 60, 8
+SUMMARIZED_REVIEWS, MAX_QUESTIONS = 60, 8
 SUMMARIZE = f"""{DATA}In the language of the reviews, and only from what they say, good and bad alike, write
 `summary`: a paragraph of at most 120 words;
 `quotation`: one telling sentence, copied letter by letter from one review;
@@ -272,6 +272,6 @@ def _summary(reviews: Reviews, answer: Object) -> dict[str, Json]:
         "proposed_summary": summary["text"].strip() if basis(summary) else "",
         "proposed_summary_review_ids": basis(summary),
         "proposed_pull_quote": quote if quoted.intersection(basis(quotation)) else "",
-        "proposed_faq": [entry for entry in faq if all(entry.values())][:MOST_QUESTIONS],
+        "proposed_faq": [entry for entry in faq if all(entry.values())][:MAX_QUESTIONS],
     }
     return {key: proposal for key, proposal in proposals.items() if proposal}

@@ -52,10 +52,10 @@ class BadData(ValueError):
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
-    def lines(self, most: int = 50) -> list[str]:
-        """One line for each fault, at most `most`, then one line with the number of the others."""
-        rest = len(self.faults) - most
-        shown = [str(fault) for fault in self.faults[:most]]
+    def lines(self, limit: int = 50) -> list[str]:
+        """One line for each fault, at most `limit`, then one line with the number of the others."""
+        rest = len(self.faults) - limit
+        shown = [str(fault) for fault in self.faults[:limit]]
         return [*shown, f"and {rest} more fault{'s' if rest > 1 else ''}"] if rest > 0 else shown
 
 
@@ -282,9 +282,9 @@ CHECKS: dict[str, tuple[type | tuple[type, ...], Callable[[Any, Any], bool]]] = 
     "type": (object, lambda value, types: type(value) in types),
     "enum": (object, lambda value, allowed: isinstance(value, str | None) and value in allowed),
     "minimum": ((int, float), lambda value, least: value >= least),
-    "maximum": ((int, float), lambda value, most: value <= most),
+    "maximum": ((int, float), lambda value, greatest: value <= greatest),
     "minLength": (str, lambda value, least: len(value) >= least),
-    "maxLength": (str, lambda value, most: len(value) <= most),
+    "maxLength": (str, lambda value, greatest: len(value) <= greatest),
     "pattern": (str, lambda value, pattern: pattern.search(value) is not None),
     "items": (list, lambda value, accepts: all(map(accepts, value))),
     "required": (dict, lambda value, names: all(name in value for name in names)),

@@ -178,7 +178,7 @@ def _joint(sentiments: Iterable[str]) -> str:
 
 # ---- Phrases and examples ----
 
-MOST_PHRASES = MOST_EXAMPLES = 4
+MAX_PHRASES = MAX_EXAMPLES = 4
 SHORTEST_EXAMPLE = 40  # characters
 
 
@@ -200,7 +200,7 @@ def _top_phrases(phrases: Sequence[tuple[str, str]], order: Sequence[str]) -> li
         (newest[folded] for folded in counts),
         key=lambda pair: (order.index(pair[1]), -counts[folded_words(pair[0])]),
     )
-    chosen = ranked[:MOST_PHRASES]
+    chosen = ranked[:MAX_PHRASES]
     minority = [pair for pair in ranked if pair[1] == order[-1]]
     if minority and minority[0] not in chosen:
         chosen[-1] = minority[0]
@@ -209,9 +209,9 @@ def _top_phrases(phrases: Sequence[tuple[str, str]], order: Sequence[str]) -> li
 
 def _examples(mentions: Reviews, negative: Reviews) -> list[str]:
     """Ids of the newest mentions that are not short, with one of `negative` if there is any."""
-    chosen = [review for review in mentions if len(review["text"] or "") >= SHORTEST_EXAMPLE][:MOST_EXAMPLES]
+    chosen = [review for review in mentions if len(review["text"] or "") >= SHORTEST_EXAMPLE][:MAX_EXAMPLES]
     if negative and not any(review in chosen for review in negative):
-        chosen = [*chosen[: MOST_EXAMPLES - 1], negative[0]]
+        chosen = [*chosen[: MAX_EXAMPLES - 1], negative[0]]
     return [review["id"] for review in chosen]
 
 
@@ -396,8 +396,8 @@ def _monthly(reviews: Reviews, per_review: PerReview) -> list[dict[str, Json]]:
     ]
 
 
-LEAST_FOR_A_TREND = 10  # reviews in each of two years
-LEAST_CHANGE = 0.1  # of the score
+MIN_TREND_REVIEWS = 10  # reviews in each of two years
+MIN_CHANGE = 0.1  # of the score
 
 
 def _trend(reviews: Reviews) -> str | None:
@@ -411,11 +411,11 @@ def _trend(reviews: Reviews) -> str | None:
         if (months_ago := _month(reviews[0]) - _month(review)) >= 24:
             break
         years[months_ago // 12].append(_score(review["rating"]))
-    if min(map(len, years)) < LEAST_FOR_A_TREND:
+    if min(map(len, years)) < MIN_TREND_REVIEWS:
         return None
-    change = round(fmean(years[0]) - fmean(years[1]), 9)  # unrounded, 0.6 - 0.5 is less than LEAST_CHANGE
+    change = round(fmean(years[0]) - fmean(years[1]), 9)  # unrounded, 0.6 - 0.5 is less than MIN_CHANGE
     error = math.sqrt(sum(variance(year) / len(year) for year in years))
-    if abs(change) < max(LEAST_CHANGE, round(2 * error, 9)):
+    if abs(change) < max(MIN_CHANGE, round(2 * error, 9)):
         return "stable"
     return "improving" if change > 0 else "declining"
 

@@ -14,7 +14,7 @@ from reviewslib.dataset.text import fold
 UNKNOWN_SOURCE = "unknown"
 SOURCE_NAMES = ("Facebook", "Google", "Healthgrades", "TripAdvisor", "Trustpilot", "Yelp")
 NAMES_BY_SOURCE = {fold(name): name for name in SOURCE_NAMES}
-MOST_SOURCES = 8  # in a list
+MAX_SOURCES = 8  # in a list
 LONGEST_SOURCE = 80  # characters of a source in a list
 
 
@@ -33,7 +33,7 @@ def sources_of(sources: Iterable[str]) -> tuple[str, ...]:
 
 def shown_sources(sources: Sequence[str]) -> list[str]:
     """The sources for a list, as in the file; long ones are left out."""
-    return [source for source in sources if len(source) <= LONGEST_SOURCE][:MOST_SOURCES]
+    return [source for source in sources if len(source) <= LONGEST_SOURCE][:MAX_SOURCES]
 
 
 def published_on(sources: Sequence[str]) -> str:

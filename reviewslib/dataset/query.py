@@ -20,11 +20,11 @@ from reviewslib.dataset.contract import Parameter
 from reviewslib.dataset.strict_json import SURROGATE, Json
 from reviewslib.dataset.text import loosen, name_words
 
-MOST_ISSUES = 50  # unknown parameters that one answer lists; the others are counted
-MOST_ECHOED = 200  # characters of a wrong value that its issue repeats
-LEAST_SIMILARITY = 0.8  # of a suggested name: min_ratin suggests min_rating, sort does not suggest source
-MOST_LISTED = 20  # names in one message
-MOST_COMPARED = 200  # words of known names that a misspelt name is compared with
+MAX_ISSUES = 50  # unknown parameters that one answer lists; the others are counted
+MAX_ECHOED = 200  # characters of a wrong value that its issue repeats
+MIN_SIMILARITY = 0.8  # of a suggested name: min_ratin suggests min_rating, sort does not suggest source
+MAX_LISTED = 20  # names in one message
+MAX_COMPARED = 200  # words of known names that a misspelt name is compared with
 
 
 # ---- Query: a search, or what is wrong with it ----
@@ -77,7 +77,7 @@ class BadValue(ValueError):
 def nearest(name: str, names: Iterable[str]) -> str:
     """The end of a message about an unknown name: the most similar one of `names`, or all of them."""
     choices = list(names)
-    similar = difflib.get_close_matches(name[:MOST_ECHOED].lower(), choices, 1, LEAST_SIMILARITY)
+    similar = difflib.get_close_matches(name[:MAX_ECHOED].lower(), choices, 1, MIN_SIMILARITY)
     listed = f"the known ones are {', '.join(choices)}" if choices else "none is accepted"
     return f"; did you mean {similar[0]}?" if similar else f"; {listed}"
 
@@ -88,13 +88,13 @@ def known_names(plural: str, value: str, names: Iterable[str]) -> str:
     `plural` says what they name, such as "services".
     """
     choices = list(names)
-    words = {name: name_words(name) for name in choices[:MOST_COMPARED]}
-    compared = list(dict.fromkeys(word for name in words for word in sorted(words[name])))[:MOST_COMPARED]
-    longest = sorted(name_words(value[:MOST_ECHOED]), key=len)[-3:]  # long words are the most specific
+    words = {name: name_words(name) for name in choices[:MAX_COMPARED]}
+    compared = list(dict.fromkeys(word for name in words for word in sorted(words[name])))[:MAX_COMPARED]
+    longest = sorted(name_words(value[:MAX_ECHOED]), key=len)[-3:]  # long words are the most specific
     similar = {match for word in longest for match in difflib.get_close_matches(word, compared)}
     choices.sort(key=lambda name: similar.isdisjoint(words.get(name, ())))
-    rest = f" and {len(choices) - MOST_LISTED} more" if len(choices) > MOST_LISTED else ""
-    listed = "; ".join(map(echo, choices[:MOST_LISTED])) + rest
+    rest = f" and {len(choices) - MAX_LISTED} more" if len(choices) > MAX_LISTED else ""
+    listed = "; ".join(map(echo, choices[:MAX_LISTED])) + rest
     return f"Known {plural}: {listed}" if choices else f"No {plural} are known"
 
 
@@ -105,7 +105,7 @@ def echo(value: Json) -> str:
     except ValueError:  # the interpreter does not write integers of thousands of digits
         text = "a number of thousands of digits"
     text = SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
-    return text if len(text) <= MOST_ECHOED else text[:MOST_ECHOED] + "…"
+    return text if len(text) <= MAX_ECHOED else text[:MAX_ECHOED] + "…"
 
 
 # ---- Reading: from names and values to a query or to arguments ----
@@ -161,7 +161,7 @@ def _read(parameters: Mapping[str, Parameter], raw_values: Mapping[str, list[Jso
     issues: list[Issue] = []
     unlisted_count = 0
     for name, raw in raw_values.items():
-        if name not in parameters and len(issues) >= MOST_ISSUES:
+        if name not in parameters and len(issues) >= MAX_ISSUES:
             unlisted_count += 1
             continue
         try:

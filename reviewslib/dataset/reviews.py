@@ -35,7 +35,7 @@ BLANK_KEYS = ("address", "geo")  # of the business; an import writes these objec
 NO_INSIGHTS = f"{INSIGHTS_FILE} is absent: only stars and dates of the reviews are counted"
 NEWEST_REVIEWS = 50  # in the feeds and on the page
 LARGEST_REVIEW_BYTES = 64 * 1024  # of served JSON; bounds a page, and an answer of 100 reviews
-MOST_CONTAINERS = 2_000_000  # objects and arrays in a file; ten times as many need more than a gigabyte
+MAX_CONTAINERS = 2_000_000  # objects and arrays in a file; ten times as many need more than a gigabyte
 
 
 # ---- Rules: what a schema cannot check ----
@@ -245,8 +245,8 @@ def read_file(
 
     A violation is reported only where the schema holds.
     """
-    if data.count(b"{") + data.count(b"[") > MOST_CONTAINERS:
-        return {}, [Fault(file, (), f"has more than {MOST_CONTAINERS:,} objects and arrays")]
+    if data.count(b"{") + data.count(b"[") > MAX_CONTAINERS:
+        return {}, [Fault(file, (), f"has more than {MAX_CONTAINERS:,} objects and arrays")]
     try:
         document = decode(data)
     except NotJson as error:
@@ -508,9 +508,9 @@ def since(dataset: Dataset, day: str) -> SinceList:
 
 # ---- Hints: what to search for after a search without matches ----
 
-MOST_EXAMPLES = 5  # ids of reviews in a hint
-MOST_LOOKED_AT = 500  # characters of a value
-MOST_COUNTED = 4  # words of a query, the longest ones; counting a word searches all texts
+MAX_EXAMPLES = 5  # ids of reviews in a hint
+MAX_COMPARED_LENGTH = 500  # characters of a value
+MAX_COUNTED_WORDS = 4  # words of a query, the longest ones; counting a word searches all texts
 RANGES = (("since", "after", "until"), ("min_rating", "above", "max_rating"))
 PHRASE_ONLY = "query matches its words only as a phrase."
 
@@ -558,7 +558,7 @@ def _unknown_names(dataset: Dataset, query: Query) -> Iterator[str]:
         ("mentions_service", "service", "services", services_named, services),
         ("source", "source", "sources", sources_named, dataset.sources),
     ):
-        value = (getattr(query, parameter) or "")[:MOST_LOOKED_AT]
+        value = (getattr(query, parameter) or "")[:MAX_COMPARED_LENGTH]
         if value and not lookup(dataset, value):
             choices, count = (
                 known_names(plural, value, names),
@@ -570,12 +570,12 @@ def _unknown_names(dataset: Dataset, query: Query) -> Iterator[str]:
 
 def _word_hint(dataset: Dataset, text: str, candidates: Reviews) -> Iterator[str]:
     """A sentence about the words of `text`; `candidates` are the reviews that pass all other filters."""
-    words = loose_words(text[:MOST_LOOKED_AT])
+    words = loose_words(text[:MAX_COMPARED_LENGTH])
     if words and (matches := _with_all_words(candidates, words)):
-        ids = ", ".join(review.id for review in matches[:MOST_EXAMPLES])
+        ids = ", ".join(review.id for review in matches[:MAX_EXAMPLES])
         yield f"{PHRASE_ONLY} Reviews with all of them in any order: {len(matches)} ({ids})."
         return
-    texts, longest = [review.loose_text for review in candidates], sorted(words, key=len)[-MOST_COUNTED:]
+    texts, longest = [review.loose_text for review in candidates], sorted(words, key=len)[-MAX_COUNTED_WORDS:]
     counts = {word: sum(map(contains, texts, repeat(word))) for word in longest}
     if any(counts.values()):
         listed = ", ".join(f"{echo(word)} {count}" for word, count in counts.items())

@@ -16,8 +16,8 @@ Json = Any  # a value as json.loads returns it
 Object = Mapping[str, Json]  # read only
 JsonPath = tuple[str | int, ...]  # keys and indexes from the root; () is the whole document
 
-MOST_NESTED = 64  # levels of arrays and objects; many more would exhaust the stack of the encoder
-TOO_DEEP = f"not usable: arrays or objects are nested more than {MOST_NESTED} levels deep"
+MAX_NESTED = 64  # levels of arrays and objects; many more would exhaust the stack of the encoder
+TOO_DEEP = f"not usable: arrays or objects are nested more than {MAX_NESTED} levels deep"
 SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 cannot encode a lone one
 
 
@@ -71,7 +71,7 @@ def members(value: Json) -> Iterable[tuple[str | int, Json]]:
 
 def _is_too_deep(document: Json) -> bool:
     layer, depth = [document], 0
-    while layer and depth < MOST_NESTED:
+    while layer and depth < MAX_NESTED:
         layer, depth = [member for value in layer for _, member in members(value)], depth + 1
     return any(isinstance(value, (dict, list)) for value in layer)
 

@@ -65,12 +65,12 @@ def loosen(text: str) -> str:
 
 
 loose_value = lru_cache(maxsize=16)(loosen)  # for the values of a search, which its hints compare again
-MOST_WORDS = 8  # of a query whose words may stand anywhere in a text
+MAX_WORDS = 8  # of a query whose words may stand anywhere in a text
 
 
 def loose_words(text: str) -> list[str]:
-    """The first MOST_WORDS different words of `text`, by `loosen`."""
-    return list(dict.fromkeys(loosen(text).split()))[:MOST_WORDS]
+    """The first MAX_WORDS different words of `text`, by `loosen`."""
+    return list(dict.fromkeys(loosen(text).split()))[:MAX_WORDS]
 
 
 MARKED_CHARACTER = re.compile(f"(?s).[{MARK}]*")

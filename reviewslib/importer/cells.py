@@ -176,7 +176,7 @@ def read_stars(text: str, scale: int) -> float | None:
 
     `scale` is the best rating, 0 if unknown. Raises BadRecord and UnknownScale.
     """
-    most, folded = scale or 5, fold(text)
+    best, folded = scale or 5, fold(text)
     if word := FORMATS["stars"].get(folded):
         return int(word)
     drawn = DRAWN.fullmatch(text.replace("\N{VARIATION SELECTOR-16}", "").replace("⭐", "★"))
@@ -186,12 +186,12 @@ def read_stars(text: str, scale: int) -> float | None:
         raise BadRecord(f"{quoted(text)} is not a number of stars")
     bound = "100" if number[2] == "%" else number[3]
     value = float(number[1].replace(",", "."))
-    if value > most or (bound and int(bound) != most):
-        raise BadRecord(f"{quoted(text)} is not a rating of 1 to {most}") if scale else UnknownScale(text)
+    if value > best or (bound and int(bound) != best):
+        raise BadRecord(f"{quoted(text)} is not a rating of 1 to {best}") if scale else UnknownScale(text)
     if value == 0:
         return None
-    if most != 5:
-        value = max(1.0, math.floor(value * 10 / most + 0.5) / 2)
+    if best != 5:
+        value = max(1.0, math.floor(value * 10 / best + 0.5) / 2)
     if value < 1:
         raise BadRecord(f"{quoted(text)} is less than one star")
     return int(value) if value.is_integer() else value

@@ -263,7 +263,7 @@ def is_published(status: str) -> bool:
 
 # Found in text of other encodings that is read as cp1252: signs within words, capitals after small letters.
 IMPROBABLE = re.compile("|".join(FORMATS["improbable_in_cp1252"]))
-MOST_IMPROBABLE = 0.05  # of the characters beyond ASCII
+MAX_IMPROBABLE_SHARE = 0.05  # of the characters beyond ASCII
 
 
 def _csv_text(data: bytes, export: Export) -> str:
@@ -273,7 +273,7 @@ def _csv_text(data: bytes, export: Export) -> str:
     except UnicodeError:
         text = data.decode("cp1252", "replace")
     improbable = [match.start() for match in IMPROBABLE.finditer(text)]
-    if len(improbable) > MOST_IMPROBABLE * sum(not character.isascii() for character in text):
+    if len(improbable) > MAX_IMPROBABLE_SHARE * sum(not character.isascii() for character in text):
         excerpt = one_line(text[max(0, improbable[0] - 10) : improbable[0] + 10])
         reason = f"not UTF-8, and its letters look damaged (“{excerpt}”); save it as “CSV UTF-8”"
         raise refused(export.file, reason)

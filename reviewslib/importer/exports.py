@@ -44,14 +44,14 @@ class NeedsDecision(ValueError):
         return [*self.args]
 
 
-MOST_LISTED = 50  # lines of a question
+MAX_LISTED = 50  # lines of a question
 
 
 def listed(items: Iterable[object]) -> list[str]:
-    """The items as indented lines, at most MOST_LISTED; then the number of the others."""
+    """The items as indented lines, at most MAX_LISTED; then the number of the others."""
     lines = [f"  {item}" for item in items]
-    rest = len(lines) - MOST_LISTED
-    return [*lines[:MOST_LISTED], f"  and {rest} more"] if rest > 0 else lines
+    rest = len(lines) - MAX_LISTED
+    return [*lines[:MAX_LISTED], f"  and {rest} more"] if rest > 0 else lines
 
 
 # ---- Records: the reviews of an export, and errors in records ----
@@ -59,7 +59,7 @@ def listed(items: Iterable[object]) -> list[str]:
 ReviewInFile = dict[str, Json]  # as in reviews.json; an absent key leaves the stored value unchanged
 ANONYMOUS = "A Google user"  # Google's own words
 ADDED_BYTES = 4 * 1024  # room for what the daemon adds: a page URL of any id, absent keys, mentioned names
-MOST_FAILED, LEAST_FAILED = 0.1, 3  # an import stops above this share, if at least so many records failed
+MAX_FAILED_SHARE, MIN_FAILED = 0.1, 3  # an import stops above this share, if at least so many records failed
 
 
 class Key(NamedTuple):
@@ -124,7 +124,7 @@ class Export:
                 self.records.append(record)
         reviews = [record.review for record in self.records if record.review]
         failed, total = len(self.failed), len(reviews) + len(self.failed)
-        if failed > MOST_FAILED * total and (failed >= LEAST_FAILED or not reviews):
+        if failed > MAX_FAILED_SHARE * total and (failed >= MIN_FAILED or not reviews):
             line = f"{self.file}: {failed} of {total} records are faulty, more than a tenth:"
             raise NeedsDecision([line, *listed(self.failed), "Correct the file, or export it anew."])
         texts = (f"{review['author']}{review.get('text')}" for review in reviews)

@@ -138,7 +138,7 @@ def choose_locations(
 
 # ---- Ledger: the stored reviews and their entries, while records are merged into them ----
 
-FEW_REMOVED, MOST_REMOVED = 3, 0.1  # of the reviews of a scope
+FEW_REMOVED, MAX_REMOVED_SHARE = 3, 0.1  # of the reviews of a scope
 
 
 class Ledger:
@@ -306,7 +306,7 @@ class Ledger:
 
     def _is_held(self, gone: Sequence[str], present: Sequence[str], reason: str) -> bool:
         """Whether a removal is held back because it concerns too many reviews; the report then says so."""
-        is_many = len(gone) > FEW_REMOVED and len(gone) > MOST_REMOVED * len(present)
+        is_many = len(gone) > FEW_REMOVED and len(gone) > MAX_REMOVED_SHARE * len(present)
         is_held = (is_many or 0 < len(gone) == len(present)) and not self.options.allow_removals
         if is_held:
             names = self.named(described(self.reviews[id] for id in gone))

@@ -85,11 +85,11 @@ class Request:
 
     def body(self) -> bytes:
         """The body. Raises HttpError 413 if it is too large, since not all servers check this."""
-        most_bytes = representations.LARGEST_BODY_BYTES
+        max_bytes = representations.LARGEST_BODY_BYTES
         try:
-            return get_input_stream(self.environ, max_content_length=most_bytes).read()
+            return get_input_stream(self.environ, max_content_length=max_bytes).read()
         except RequestEntityTooLarge:
-            raise HttpError(413, f"The body is larger than {most_bytes} bytes.") from None
+            raise HttpError(413, f"The body is larger than {max_bytes} bytes.") from None
 
 
 @dataclass(eq=False)

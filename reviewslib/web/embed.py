@@ -27,7 +27,7 @@ BADGE_HEADERS: Headers = (ANY_SITE,)
 # The `color-scheme` of the frame by theme. If it differs from that of the surrounding page, the browser gives
 # the frame an opaque background, so its text is readable in any case.
 COLOR_SCHEMES = {"light": "light", "dark": "dark", "auto": "light dark"}
-MOST_SUBJECTS = 3  # people and services that are named above the reviews
+MAX_SUBJECTS = 3  # people and services that are named above the reviews
 
 # ---- Badge ----
 
@@ -77,7 +77,7 @@ def frame(
         schemes=COLOR_SCHEMES,
         reviews=decoded(matches.reviews),
         matched=matches.frame["matched"],
-        subjects=_subjects(dataset, query)[:MOST_SUBJECTS],
+        subjects=_subjects(dataset, query)[:MAX_SUBJECTS],
         matching_url=list_url(urls, filter_values(query)),
     )
 

@@ -48,48 +48,48 @@ from reviewslib.dataset.reviews import (
     service_labels,
 )
 from reviewslib.dataset.strict_json import SURROGATE, Json, Object, decode
-from reviewslib.dataset.text import MOST_WORDS, loose_words, occurrences
+from reviewslib.dataset.text import MAX_WORDS, loose_words, occurrences
 from reviewslib.links import ServiceUrls
 from reviewslib.web.feeds import review_content, review_title
 
 # ---- Text: values of the data, cut so that every page stays small ----
 
-MOST_NAME = 80  # characters of a name or a label
-MOST_LINE = 200  # of a question, a quotation or a line of an address
-MOST_QUOTED = 280  # of a review on another website
-MOST_TEXT = 1000  # of a review, a reply, an answer or a summary
-MOST_URL = 500  # a longer URL is not linked
+MAX_NAME = 80  # characters of a name or a label
+MAX_LINE = 200  # of a question, a quotation or a line of an address
+MAX_QUOTED = 280  # of a review on another website
+MAX_TEXT = 1000  # of a review, a reply, an answer or a summary
+MAX_URL = 500  # a longer URL is not linked
 LONGEST_WORD = 30  # characters; a longer word is cut anywhere
-MOST_MARKED = 100  # characters of a word to highlight; the time grows with word length times text length
+MAX_MARKED = 100  # characters of a word to highlight; the time grows with word length times text length
 FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")  # not allowed in HTML
 # Bidirectional controls. They can affect text after an inline element, but not after a block (UAX 9, 3.3.2).
 DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
-def one_line(value: Json, most: int = MOST_NAME) -> str:
-    """`value` as one line of at most `most` characters; None becomes ""."""
+def one_line(value: Json, most: int = MAX_NAME) -> str:
+    """`value` as one line of at most `limit` characters; None becomes ""."""
     return _shortened(DIRECTIONS.sub("", " ".join(FORBIDDEN.sub(" ", str(value or "")).split())), most)
 
 
-def paragraphs(value: Json, most: int | None = MOST_TEXT) -> str:
-    """`value` as text of several lines, at most `most` characters unless that is None; for block elements."""
+def paragraphs(value: Json, most: int | None = MAX_TEXT) -> str:
+    """`value` as text of several lines, for block elements; at most `limit` characters unless it is None."""
     return _shortened(str(value or "").replace("\r\n", "\n").replace("\r", "\n").strip(), most)
 
 
 def marked(value: Json, words: Sequence[str]) -> Markup:
     """`value` as HTML of several lines, with each occurrence of `words` in a `mark` element.
 
-    `words` are those of `loose_words`; words of more than MOST_MARKED characters are not marked. A text of
-    more than MOST_TEXT is cut at its end; at its beginning too, so that the first occurrence is shown.
+    `words` are those of `loose_words`; words of more than MAX_MARKED characters are not marked. A text of
+    more than MAX_TEXT is cut at its end; at its beginning too, so that the first occurrence is shown.
     """
     text, start = FORBIDDEN.sub("", paragraphs(value, None)), 0
-    spans = occurrences(text, [word for word in words if len(word) <= MOST_MARKED])
+    spans = occurrences(text, [word for word in words if len(word) <= MAX_MARKED])
     begin, end = next(spans, (len(text), 0))
-    if end >= MOST_TEXT < len(text):
-        start = begin - MOST_TEXT // 4
+    if end >= MAX_TEXT < len(text):
+        start = begin - MAX_TEXT // 4
         start = max(start, text.find(" ", start, begin) + 1)  # at a word
-    shown = _shortened(text[start:], MOST_TEXT)
-    whole = len(shown) - 1 if len(text) - start > MOST_TEXT else len(shown)  # without the ellipsis
+    shown = _shortened(text[start:], MAX_TEXT)
+    whole = len(shown) - 1 if len(text) - start > MAX_TEXT else len(shown)  # without the ellipsis
     pieces, at = ["…" if start else ""], 0
     while begin < start + whole:
         mark = slice(begin - start, min(end - start, whole))
@@ -98,13 +98,13 @@ def marked(value: Json, words: Sequence[str]) -> Markup:
     return Markup("").join([*pieces, shown[at:]])
 
 
-def _shortened(text: str, most: int | None) -> str:
-    """At most `most` characters of `text`, cut between words, or inside a word that is long."""
-    if most is None or len(text) <= most:
+def _shortened(text: str, limit: int | None) -> str:
+    """At most `limit` characters of `text`, cut between words, or inside a word that is long."""
+    if limit is None or len(text) <= limit:
         return text
-    kept = text[: most - 1]
+    kept = text[: limit - 1]
     *_, last = re.split(r"\s", kept)  # may be the beginning of a word
-    if not text[most - 1].isspace() and len(last) <= LONGEST_WORD:
+    if not text[limit - 1].isspace() and len(last) <= LONGEST_WORD:
         kept = kept.removesuffix(last)
     return kept.rstrip() + "…"
 
@@ -115,13 +115,13 @@ def markdown(text: str) -> str:
 
 
 def web_url(value: Json) -> str:
-    """`value` if it is an http or https URL of at most MOST_URL characters, else ""."""
-    return value if isinstance(value, str) and len(value) <= MOST_URL and WEB_URL.fullmatch(value) else ""
+    """`value` if it is an http or https URL of at most MAX_URL characters, else ""."""
+    return value if isinstance(value, str) and len(value) <= MAX_URL and WEB_URL.fullmatch(value) else ""
 
 
 def mail_address(value: Json) -> str:
     """`value` if it is a plain mail address, else ""."""
-    return text if re.fullmatch(r"[\w.+-]+@[\w.-]+", text := one_line(value, MOST_LINE)) else ""
+    return text if re.fullmatch(r"[\w.+-]+@[\w.-]+", text := one_line(value, MAX_LINE)) else ""
 
 
 def day_span(days: Sequence[str]) -> str:
@@ -137,20 +137,20 @@ def slug(name: str) -> str:
 
 # ---- Figures: counts and ratings, the most mentioned entries, the trend ----
 
-MOST_TOPICS = 6
-MOST_ENTITIES = 8
-MOST_REVIEWS = 12
-LEAST_IN_TREND = 10  # reviews
-SHORTEST_LEAD, MOST_LEAD = 20, 280  # characters of the review in the header of the home page
+MAX_TOPICS = 6
+MAX_ENTITIES = 8
+MAX_REVIEWS = 12
+MIN_TREND_REVIEWS = 10  # reviews
+SHORTEST_LEAD, MAX_LEAD = 20, 280  # characters of the review in the header of the home page
 LLMS_REVIEWS, LLMS_LENGTH = 10, 100  # the newest reviews in llms.txt, and the characters of each
 LONG_NAME = 48  # characters; a longer name has a smaller font
-MOST_MENTIONS = 6  # people and services beside a review
-MOST_HOURS = 14
-MOST_AREAS = 12
-MOST_MONTHS = 60  # in the chart
-MOST_YEARS = 15  # below the chart; one more entry sums up earlier years
-MOST_CHOICES = 60  # of people or services in the form
-MOST_IN_SITEMAP = 49_990  # reviews; a sitemap has at most 50,000 URLs
+MAX_MENTIONS = 6  # people and services beside a review
+MAX_HOURS = 14
+MAX_AREAS = 12
+MAX_MONTHS = 60  # in the chart
+MAX_YEARS = 15  # below the chart; one more entry sums up earlier years
+MAX_CHOICES = 60  # of people or services in the form
+MAX_SITEMAP_REVIEWS = 49_990  # reviews; a sitemap has at most 50,000 URLs
 PAGE_SIZE = 20  # reviews in a page of the list
 PAGING = ("limit", "offset")  # parameters of a query that are not filters
 
@@ -187,10 +187,10 @@ def distribution(dataset: Dataset) -> list[tuple[int, int, dict[str, Json]]]:
     return [(star, capped(counts[str(star)]), filters(star)) for star in (5, 4, 3, 2, 1)]
 
 
-def by_mentions(entries: Iterable[Object], most: int) -> list[Object]:
-    """At most `most` entries, those with the most mentions first; entries with 0 mentions are left out."""
+def by_mentions(entries: Iterable[Object], limit: int) -> list[Object]:
+    """At most `limit` entries, those with the most mentions first; entries with 0 mentions are left out."""
     mentioned = (entry for entry in entries if entry["mention_count"] != 0)
-    return sorted(mentioned, key=lambda entry: -capped(entry["mention_count"]))[:most]
+    return sorted(mentioned, key=lambda entry: -capped(entry["mention_count"]))[:limit]
 
 
 def aspects(entries: Iterable[Object]) -> list[dict[str, Json]]:
@@ -227,22 +227,22 @@ def trend(monthly: Iterable[Object]) -> dict[str, Json]:
     `is_whole`: the chart has all months.
     """
     every_month = _rated_months(monthly)
-    earliest = every_month[-1].number - MOST_MONTHS + 1 if every_month else 0
-    months = [month for month in every_month if month.number >= earliest][-MOST_MONTHS:]
-    if len(months) < 3 or sum(month.reviews for month in months) < LEAST_IN_TREND:
+    earliest = every_month[-1].number - MAX_MONTHS + 1 if every_month else 0
+    months = [month for month in every_month if month.number >= earliest][-MAX_MONTHS:]
+    if len(months) < 3 or sum(month.reviews for month in months) < MIN_TREND_REVIEWS:
         return {}
-    first, last, most = months[0].number, months[-1].number, max(month.reviews for month in months)
+    first, last, highest = months[0].number, months[-1].number, max(month.reviews for month in months)
     lowest = min(4, math.floor(min(month.average for month in months)))
     width, height = max(1, last - first), 5 - lowest
     x = [(month.number - first) / width for month in months]
     y = [(5 - month.average) / height for month in months]
-    radius = [2 + 3 * math.sqrt(month.reviews / most) for month in months]
+    radius = [2 + 3 * math.sqrt(month.reviews / highest) for month in months]
     recent = [[near for near in every_month if 0 <= month.number - near.number < 12] for month in months]
     every_year = [
         (year, list(group)) for year, group in groupby(every_month, lambda month: month.number // 12)
     ]
-    years = every_year[-MOST_YEARS:]
-    before = list(chain.from_iterable(group for _, group in every_year[:-MOST_YEARS]))
+    years = every_year[-MAX_YEARS:]
+    before = list(chain.from_iterable(group for _, group in every_year[:-MAX_YEARS]))
     return {
         "levels": [(stars, (5 - stars) / height) for stars in range(lowest, 6)],
         "januaries": [(at // 12, (at - first) / width) for at in range(first, last + 1) if at % 12 == 0],
@@ -312,8 +312,8 @@ def structured_data(business: Object, urls: ServiceUrls) -> dict[str, Json]:
             addressCountry=one_line(address.get("country")),
         ),
         geo=_thing("GeoCoordinates", **(business.get("geo") or {})),
-        areaServed=[one_line(area) for area in (business.get("service_areas") or ())[:MOST_AREAS]],
-        openingHoursSpecification=[_opening(entry) for entry in (business.get("hours") or ())[:MOST_HOURS]],
+        areaServed=[one_line(area) for area in (business.get("service_areas") or ())[:MAX_AREAS]],
+        openingHoursSpecification=[_opening(entry) for entry in (business.get("hours") or ())[:MAX_HOURS]],
     )
 
 
@@ -348,17 +348,17 @@ def load_templates(directory: Path) -> Environment:
     filters = (*values, count_text, format_rating, review_title, source_name)
     environment.filters |= {function.__name__: function for function in filters}
     environment.filters["shell"] = shlex.quote
-    environment.globals |= {"MOST_NAME": MOST_NAME, "MOST_LINE": MOST_LINE, "MOST_TEXT": MOST_TEXT}
+    environment.globals |= {"MAX_NAME": MAX_NAME, "MAX_LINE": MAX_LINE, "MAX_TEXT": MAX_TEXT}
     styles = {"style": "page.css", "embed_style": "embed.css"}
     for name, file in styles.items():
         environment.globals[name] = (directory / file).read_text(encoding="utf-8")
-    most = {
-        "MOST_MENTIONS": MOST_MENTIONS,
-        "MOST_WORDS": MOST_WORDS,
-        "MOST_QUOTED": MOST_QUOTED,
-        "MOST_REVIEWS": MOST_REVIEWS,
+    limits = {
+        "MAX_MENTIONS": MAX_MENTIONS,
+        "MAX_WORDS": MAX_WORDS,
+        "MAX_QUOTED": MAX_QUOTED,
+        "MAX_REVIEWS": MAX_REVIEWS,
     }
-    environment.globals |= most | {"MOST_LEAD": MOST_LEAD, "LONG_NAME": LONG_NAME, "LLMS_LENGTH": LLMS_LENGTH}
+    environment.globals |= limits | {"MAX_LEAD": MAX_LEAD, "LONG_NAME": LONG_NAME, "LLMS_LENGTH": LLMS_LENGTH}
     for name in environment.list_templates(extensions=("html", "svg", "txt")):
         environment.get_template(name)
     return environment
@@ -401,7 +401,7 @@ def _without(values: Mapping[str, str], name: str) -> dict[str, str]:
 def _suggestions(dataset: Dataset, urls: ServiceUrls, query: Query) -> list[tuple[str, str, int, str]]:
     """Searches like `query` that find reviews: (omitted filter or "", only word or "", count, URL)."""
     left_out: list[dict[str, Any]] = [{name: None} for name in filter_values(query)]
-    words = [word for word in dict.fromkeys((query.query or "").split()) if loose_words(word)][:MOST_WORDS]
+    words = [word for word in dict.fromkeys((query.query or "").split()) if loose_words(word)][:MAX_WORDS]
     alone: list[dict[str, Any]] = [{"query": word} for word in words]
     ways = []
     for change in left_out + alone:
@@ -464,7 +464,7 @@ def _form_page(
 
 
 def _offered(names: Iterable[str]) -> Iterable[str]:
-    return islice((name for name in names if len(name) <= MOST_LINE), MOST_CHOICES)
+    return islice((name for name in names if len(name) <= MAX_LINE), MAX_CHOICES)
 
 
 def review_page(templates: Environment, dataset: Dataset, urls: ServiceUrls, review: Review) -> bytes:
@@ -481,7 +481,7 @@ def review_page(templates: Environment, dataset: Dataset, urls: ServiceUrls, rev
         older=older,
         distribution=distribution(dataset),
         title=review_title(shown),
-        description=one_line(review_content(shown), MOST_LINE),
+        description=one_line(review_content(shown), MAX_LINE),
     )
 
 
@@ -539,22 +539,22 @@ def llms_text(templates: Environment, dataset: Dataset, urls: ServiceUrls) -> by
 def _shown(dataset: Dataset, urls: ServiceUrls) -> dict[str, Json]:
     """The variables of the home page and llms.txt."""
     business, insights = dataset.business, dataset.insights
-    entities = {kind: by_mentions(insights["entities"][kind], MOST_ENTITIES) for kind in ENTITY_KINDS}
-    quote = one_line(insights.get("pull_quote"), MOST_LINE).strip(QUOTATION_MARKS)
+    entities = {kind: by_mentions(insights["entities"][kind], MAX_ENTITIES) for kind in ENTITY_KINDS}
+    quote = one_line(insights.get("pull_quote"), MAX_LINE).strip(QUOTATION_MARKS)
     lead = None if quote else lead_review(dataset)
     return {
-        "hours": (business.get("hours") or ())[:MOST_HOURS],
-        "areas": (business.get("service_areas") or ())[:MOST_AREAS],
+        "hours": (business.get("hours") or ())[:MAX_HOURS],
+        "areas": (business.get("service_areas") or ())[:MAX_AREAS],
         "distribution": distribution(dataset),
         "insights": insights,
         "is_read_by_model": bool(language_models(insights)),
         "aspects": aspects(insights["aspects"]),
-        "topics": by_mentions(insights["topics"], MOST_TOPICS),
+        "topics": by_mentions(insights["topics"], MAX_TOPICS),
         "trend": trend(insights["temporal"]["monthly"]),
         **entities,
         "quote": quote,
         "lead": lead,
-        "reviews": [review for review in dataset.newest[:MOST_REVIEWS] if review is not lead],
+        "reviews": [review for review in dataset.newest[:MAX_REVIEWS] if review is not lead],
         "newest": dataset.newest[:LLMS_REVIEWS],
         "questions": insights["faq"][:10],
         "newest_day": calendar_day(dataset.newest[0]) if dataset.newest else "2026-01-01",
@@ -569,10 +569,10 @@ def lead_review(dataset: Dataset) -> Object | None:
     return next(written, None)
 
 
-def sitemap(dataset: Dataset, urls: ServiceUrls, most: int = MOST_IN_SITEMAP) -> bytes:
+def sitemap(dataset: Dataset, urls: ServiceUrls, limit: int = MAX_SITEMAP_REVIEWS) -> bytes:
     """The URLs of the pages with the days of their last changes (sitemaps.org), `application/xml`."""
     newest = max((review.changed_day for review in dataset.reviews), default="")
-    listed = dataset.reviews[:most]
+    listed = dataset.reviews[:limit]
     pages = [(urls.review_page(review.id), review.changed_day) for review in listed]
     entries = [(urls.home, newest), (urls.review_list, newest), *pages]
     head = '<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'

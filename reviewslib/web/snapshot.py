@@ -103,8 +103,8 @@ Bodies = dict[str, tuple[bytes, str, float]]  # by path: content, media type, la
 class RepresentationCache:
     """A cache of computed representations, emptied when it exceeds its bound. Thread-safe."""
 
-    def __init__(self, most_bytes: int = 8 * 1024 * 1024):
-        self._most_bytes = most_bytes
+    def __init__(self, max_bytes: int = 8 * 1024 * 1024):
+        self._max_bytes = max_bytes
         self._bytes = 0
         self._entries: dict[ComputedKey, Representation] = {}
         self._lock = threading.Lock()  # for writers
@@ -124,9 +124,9 @@ class RepresentationCache:
         with self._lock:
             if key in self._entries:  # another thread was faster
                 return self._entries[key]
-            if self._bytes + entry_bytes > self._most_bytes:
+            if self._bytes + entry_bytes > self._max_bytes:
                 self._entries, self._bytes = {}, 0
-            if entry_bytes <= self._most_bytes:
+            if entry_bytes <= self._max_bytes:
                 self._entries[key] = representation
                 self._bytes += entry_bytes
         return representation

@@ -11,8 +11,8 @@ from model_server import Object, completion, texts_of
 from small_files import CONTRACT
 
 from reviewslib.annotator.prompts import (
-    MOST_ANNOTATED,
-    MOST_CHARACTERS,
+    MAX_ANNOTATED,
+    MAX_CHARACTERS,
     annotation_prompt,
     largest_spread,
     merged_labels,
@@ -46,9 +46,9 @@ def test_every_review_is_sent_once_in_order_in_requests_that_fit(texts: list[str
         for batch in batches:
             request = prompt._replace(reviews=batch).request("m")
             length = len(json.dumps(request, ensure_ascii=False, separators=(",", ":")))
-            assert length <= MOST_CHARACTERS or len(batch) == 1
+            assert length <= MAX_CHARACTERS or len(batch) == 1
             assert list(texts_of(request).values()) == [review["text"] for review in batch]
-            assert len(batch) <= MOST_ANNOTATED or prompt.name != "annotations"
+            assert len(batch) <= MAX_ANNOTATED or prompt.name != "annotations"
 
 
 def test_the_largest_spread_fits_one_request_and_reaches_the_oldest_review() -> None:

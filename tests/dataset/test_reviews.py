@@ -529,7 +529,7 @@ def test_opening_hours_without_english_day_names_are_a_warning() -> None:
 
 @pytest.mark.parametrize("container", [b"{}", b"[]"])
 def test_a_file_of_millions_of_objects_is_refused_before_it_is_parsed(container: bytes) -> None:
-    most = reviews.MOST_CONTAINERS
+    most = reviews.MAX_CONTAINERS
     for count, reason in ((most + 1, "has more than 2,000,000 objects and arrays"), (most, "not JSON at")):
         assert lines_against(container * count)[0].startswith(f"reviews.json: {reason}")
 

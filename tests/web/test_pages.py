@@ -537,7 +537,7 @@ def test_the_sitemap_has_pages_and_reviews_with_the_days_of_changes() -> None:
     entries = [f"<url><loc>{URLS.home}{path}</loc><lastmod>{days[path]}</lastmod></url>\n" for path in days]
     bare = [f"<url><loc>{URLS.home}{path}</loc></url>\n" for path in ("", "reviews")]
     assert pages.sitemap(dataset, URLS).decode() == head + "".join(entries) + "</urlset>\n"
-    assert pages.sitemap(dataset, URLS, most=1).decode() == head + "".join(entries[:3]) + "</urlset>\n"
+    assert pages.sitemap(dataset, URLS, limit=1).decode() == head + "".join(entries[:3]) + "</urlset>\n"
     assert pages.sitemap(dataset_of(SMALLEST), URLS).decode() == head + "".join(bare) + "</urlset>\n"
 
 

@@ -165,9 +165,9 @@ def test_an_answer_is_made_once_and_kept_under_its_path_query_and_coding() -> No
     assert cache.get(("/a", "q", False)) is None
 
 
-def kept(most_bytes: int, answer: Any) -> list[list[int]]:
+def kept(max_bytes: int, answer: Any) -> list[list[int]]:
     """The numbers of the cached responses, after each of four responses of one size was cached."""
-    cache, found = RepresentationCache(most_bytes), []
+    cache, found = RepresentationCache(max_bytes), []
     keys = [("/", f"q={number}", False) for number in range(4)]
     for key in keys:
         cache.get_or_make(key, lambda: answer)
