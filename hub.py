@@ -509,7 +509,7 @@ class Hub:
             self._wake.clear()
             began_at = time.monotonic()
             try:
-                with suppress(StoreFault):  # which the store logs
+                with suppress(StoreFault):  # the store has logged it
                     if began_at - upkeep_at >= POLL_SECONDS:
                         upkeep_at = began_at
                         self.upkeep()

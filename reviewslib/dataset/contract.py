@@ -82,8 +82,8 @@ class Contract:
     document: dict[str, Json]  # of openapi.json
     schemas: dict[str, Json]  # of served data in `components`, of files in `$defs`
     search_parameters: Mapping[str, Parameter]  # by name, in the order of the document
-    list_parameters: Mapping[str, Parameter]  # of the page `/reviews`, likewise
-    embed_parameters: Mapping[str, Parameter]  # of the frame `/embed`, likewise
+    list_parameters: Mapping[str, Parameter]  # of the page `/reviews`, in the same form
+    embed_parameters: Mapping[str, Parameter]  # of the frame `/embed`, in the same form
     reviews_file: FileSchema
     insights_file: FileSchema
     editorial_file: FileSchema

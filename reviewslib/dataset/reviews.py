@@ -34,7 +34,7 @@ INSIGHTS_FILE = "insights.json"
 BLANK_KEYS = ("address", "geo")  # of the business; an import writes these objects with nulls to be replaced
 NO_INSIGHTS = f"{INSIGHTS_FILE} is absent: only stars and dates of the reviews are counted"
 NEWEST_REVIEWS = 50  # in the feeds and on the page
-LARGEST_REVIEW_BYTES = 64 * 1024  # of served JSON; bounds a page, and an answer of 100 reviews
+LARGEST_REVIEW_BYTES = 64 * 1024  # of served JSON; bounds pages, and search results of 100 reviews
 MAX_CONTAINERS = 2_000_000  # objects and arrays in a file; ten times as many need more than a gigabyte
 
 

@@ -38,7 +38,7 @@ class Files(NamedTuple):
     reviews: bytes
     reviews_changed: float
     insights: bytes | None  # None if the file is absent
-    insights_changed: float  # of the directory if the file is absent, since it may have been removed
+    insights_changed: float  # if the file is absent, that of the directory, which a removal changes
 
 
 def read_files(directory: Path) -> Files:

@@ -89,13 +89,13 @@ FAULTS: dict[type[Exception], str] = {
     OSError: "not reachable",
     http.client.HTTPException: "answer is not HTTP",
     ValueError: "answer cannot be read",
-    OverflowError: "answer cannot be read",  # of a chunk size, in http.client
+    OverflowError: "answer cannot be read",  # http.client raises it for the size of a chunk
 }
 
 
 # ---- Connections: checked addresses only, and one deadline over everything ---------------------------------
 
-MAX_ADDRESSES = 4  # that an exchange tries
+MAX_ADDRESSES = 4  # of a host, that an exchange tries
 OWN_NAME_TIMEOUT_SECONDS = 5.0
 
 # Two addresses of a root name server. Nothing is ever sent to them.

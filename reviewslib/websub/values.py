@@ -295,7 +295,7 @@ def read_subscription_request(
         "hub.topic": str,
     }
     values: dict[str, Any] = {"hub.lease_seconds": settings.lease_seconds, "hub.secret": None}
-    if form.get("hub.mode") != ["unsubscribe"]:  # which ignores lease and secret (REC 5.1)
+    if form.get("hub.mode") != ["unsubscribe"]:  # lease and secret are ignored there (REC 5.1)
         parsers |= {"hub.lease_seconds": parse_lease_seconds, "hub.secret": parse_secret}
     issues = []
     for name, parse in parsers.items():
