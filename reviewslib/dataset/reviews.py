@@ -522,7 +522,8 @@ def hints(dataset: Dataset, query: Query) -> list[str]:
     failing = _failing_one_filter(dataset, query)
     counts = ", ".join(f"{name} {len(reviews)}" for name, reviews in failing.items())
     left_out = f"Reviews that match if one filter is left out: {counts}; without any filter: "
-    words = _word_hint(dataset, query.query, failing["query"]) if query.query else ()
+    candidates = failing.get("query")  # without any, the other filters are at fault, and not the words
+    words = _word_hint(dataset, query.query or "", candidates) if candidates else ()
     names = _unknown_names(dataset, query)
     return [*_empty_ranges(dataset, query), *names, *words, f"{left_out}{len(dataset.reviews)}."]
 
@@ -573,7 +574,9 @@ def _word_hint(dataset: Dataset, text: str, candidates: Reviews) -> Iterator[str
     words = loose_words(text[:MOST_LOOKED_AT])
     if words and (matches := _with_all_words(candidates, words)):
         ids = ", ".join(review.id for review in matches[:MOST_EXAMPLES])
-        yield f"{ONE_PIECE} Reviews with all of them in any order: {len(matches)} ({ids})."
+        is_all = set(loose_value(text).split()) == set(words)
+        which = "all of them" if is_all else f"the first {len(words)} of them"
+        yield f"{ONE_PIECE} Reviews with {which} in any order: {len(matches)} ({ids})."
         return
     texts, longest = [review.loose_text for review in candidates], sorted(words, key=len)[-MOST_COUNTED:]
     counts = {word: sum(map(contains, texts, repeat(word))) for word in longest}

@@ -146,6 +146,7 @@ NO_SOURCE = (
 )
 ONE_PIECE = "query finds its words only as one piece. Reviews with"
 OTHER_WORDS = "Customers may use other words: try a synonym, or a part of a word."
+FIRST_EIGHT = "the first 8 of them in any order: 1 (ana)."
 FOUR_LONGEST = "the 0, cafe 1, izmir 0, strasse 1"
 ONE_LEFT_OUT = "Reviews that match if one filter is left out: rating 1, source 1; without any filter: 4."
 HINTS: list[tuple[dict[str, str], str]] = [  # a search that matches nothing, and its first hint
@@ -157,9 +158,11 @@ HINTS: list[tuple[dict[str, str], str]] = [  # a search that matches nothing, an
     ({"mentions_service": "masage"}, NO_SERVICE.format("masage", "0")),
     ({"mentions_service": "cafe"}, NO_SERVICE.format("cafe", "1 (search with query)")),
     ({"source": "yelp.com"}, NO_SOURCE),
+    ({"source": "yelp.com", "query": "straße"}, NO_SOURCE),
     ({"query": "cafe straße"}, f"{ONE_PIECE} all of them in any order: 1 (ana)."),
     ({"query": " straße "}, f"{ONE_PIECE} all of them in any order: 1 (ana)."),
     ({"query": "a straße to the izmir cafe", "rating": "5"}, f"{ONE_PIECE} one of them: {FOUR_LONGEST}."),
+    ({"query": "cafe straße zum a c e f s parking"}, f"{ONE_PIECE} {FIRST_EIGHT}"),
     ({"query": "parking"}, OTHER_WORDS),
     ({"query": "     "}, OTHER_WORDS),
     ({"query": "parking izmir", "rating": "5"}, OTHER_WORDS),
