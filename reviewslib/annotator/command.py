@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import queue
+import re
 import signal
 import sys
 import threading
@@ -210,7 +211,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("--data", type=Path, required=True, help="the directory of reviews.json")
     add("--url", required=True, help="the server, such as http://127.0.0.1:11434/v1")
-    add("--model", required=True, help="the model, as the server calls it")
+    add("--model", type=name, required=True, help="the model, as the server calls it")
     add("--key-variable", default="", metavar="NAME", help="environment variable that holds the server's key")
     add("--parallel", type=positive, default=2, help="requests at once (default: 2)")
     add("--timeout", type=positive, default=600, help="seconds for an answer and its retries (default: 600)")
@@ -223,10 +224,17 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def positive(text: str) -> int:
-    """An integer of at least 1. Raises ValueError."""
-    if not (text.isascii() and text.isdecimal() and int(text)):
+    """An integer of at least 1 with at most nine digits. Raises ValueError."""
+    if not re.fullmatch("[1-9][0-9]{0,8}", text):
         raise ValueError
     return int(text)
+
+
+def name(text: str) -> str:
+    """A name, which pages show. Raises ValueError if it is empty or has control characters."""
+    if not text.strip() or not text.isprintable():
+        raise ValueError
+    return text
 
 
 def preview(sources: Sources, model: str, unread: Reviews) -> None:

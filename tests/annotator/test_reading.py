@@ -303,7 +303,10 @@ def test_progress_says_how_many_are_read_and_left() -> None:
     assert command.progress(300, 300, 0) == "300 read, 0 left, 18000 a minute, 0 min left"
 
 
-@pytest.mark.parametrize("flags", [["--parallel", "0"], ["--limit", "-1"], ["--timeout", "1.5"], ["--model"]])
+@pytest.mark.parametrize("flags", [
+    *(["--parallel", "0"], ["--limit", "-1"], ["--timeout", "1.5"], ["--timeout", "9" * 10]),
+    *(["--model"], ["--model", " "], ["--model", "m\n"]),
+])  # fmt: skip
 def test_wrong_options_are_refused(practice: Practice, flags: list[str]) -> None:
     with pytest.raises(SystemExit) as exit:
         practice.run(*flags)
