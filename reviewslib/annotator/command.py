@@ -9,6 +9,7 @@ Sections: Data directory - Parallel requests - Tasks - Command line
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import queue
@@ -280,6 +281,8 @@ def run(options: argparse.Namespace) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a closed stream is None
+        sys.stdout.reconfigure(errors="backslashreplace")
     options = parse(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

@@ -3,6 +3,7 @@
 From export to page - Errors and stops - Options
 """
 
+import io
 import json
 import signal
 import subprocess
@@ -256,6 +257,15 @@ def test_bad_files_are_named_before_a_request_is_sent(
     (practice.data / name).write_text(content)
     assert practice.run() == command.EXIT_BAD_DATA
     assert capsys.readouterr().err.startswith(name + message) and practice.sent() == []
+
+
+def test_a_terminal_without_some_letters_gets_escapes(
+    practice: Practice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    practice.edit("editorial.json", per_review={"r01": {"topics": ["ß"]}})
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), "ascii"))
+    assert practice.run() == 0
+    assert b'topics: "\\xdf" has no entry' in sys.stdout.buffer.getvalue()
 
 
 # ---- Options ----
