@@ -27,8 +27,9 @@ def asked(server: ModelServer, *first: Any, key: str = "", timeout: float = 60) 
 def test_a_busy_server_is_asked_again_after_its_retry_after() -> None:
     with model_server() as server:
         long_ago = fault(503, Retry_After="Wed, 21 Oct 2015 07:28:00 GMT")
-        responses = [fault(429, Retry_After="7"), long_ago, fault(503, Retry_After="0"), fault(502)]
-        assert asked(server, *responses, fault(503, "Loading model")) == (READ, [7, 1, 1, 8, 16])
+        responses = [fault(429, Retry_After="7"), long_ago, fault(503, Retry_After="0")]
+        responses += [fault(status) for status in (408, 502, 503, 504, 529)]
+        assert asked(server, *responses, timeout=99) == (READ, [7, 1, 1, 8, 16, 32, 60, 60])
         for wanted in ("61", "999999999", TOMORROW):
             with pytest.raises(Stopped, match=r"busy \(status 429\)"):
                 asked(server, fault(429, Retry_After=wanted))
@@ -69,6 +70,7 @@ def number(*numbers: float, **more: Any) -> Any:
 
 @pytest.mark.parametrize(("response", "reason"), [
     (fault(400, "the request exceeds the context"), "status 400: the request exceeds the context"),
+    *[(fault(status, "large"), f"status {status}: large") for status in (413, 422)],
     (fault(500, "\x1b[2J\nx" * 99), "status 500: \x1b[2J x"),
     (completion('{"reviews": [', "length"), "the answer was cut off"),
     (completion(None, refusal="I cannot"), "the model refused"),
@@ -78,6 +80,7 @@ def number(*numbers: float, **more: Any) -> Any:
     (completion("[" * 99), "the answer cannot be read: not JSON"),
     ((200, {}, [b"<html>"]), "the answer cannot be read: not JSON"),
     ((200, {}, [b'{"error": "Unexpected endpoint"}']), "not a chat completion: Unexpected endpoint"),
+    ((200, {}, [b" " * 2**22, b"{}"]), "the answer cannot be read: not JSON"),
     ((200, {}, [b"[]"]), "the response is not a chat completion"),
     ((200, {"Content-Length": "900"}, [b'{"choices": [{"mess']), "the answer cannot be read: not JSON"),
     ((200, {"Transfer-Encoding": "chunked"}, [b"5\r\n{"]), "the server closed the connection before"),
