@@ -316,6 +316,17 @@ def test_progress_says_how_many_are_read_and_left() -> None:
     assert command.progress(300, 300, 0) == "300 read, 0 left, 18000 a minute, 0 min left"
 
 
+def test_a_terminal_shows_progress_on_one_line(
+    practice: Practice, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    practice.read("--parallel", "1")
+    blank, *lines, end = capsys.readouterr().out.split("\r\x1b[K")
+    assert [line.partition(" left, ")[0] for line in lines] == ["12 read, 18", "24 read, 6", "30 read, 0"]
+    assert (blank, end) == ("", "The insights are counted.\n")
+    assert not any(" 0 a minute" in line for line in lines)
+
+
 @pytest.mark.parametrize("flags", [
     *(["--parallel", "0"], ["--limit", "-1"], ["--timeout", "1.5"], ["--timeout", "9" * 10]),
     *(["--model"], ["--model", " "], ["--model", "m\n"]),
