@@ -178,11 +178,11 @@ def propose_summary(data: DataDirectory, client: Client) -> None:
     reviews = prompts.largest_spread(data.sources().reviews, prompts.SUMMARIZED_REVIEWS, prompt, client.model)
     results = outcomes(client, prompt, reviews, 1)
     proposals = next((outcome for _, outcome in results if not isinstance(outcome, BadAnswer)), None)
-    if proposals is None:
+    if not proposals:
         raise Stopped("the model proposes no summary")
     with data.locked():
         files.write(data.path / EDITORIAL_FILE, readable(data.sources().editorial | proposals))
-    say(f"{EDITORIAL_FILE} has {', '.join(proposals) or 'no proposals'}.")
+    say(f"{EDITORIAL_FILE} has {', '.join(proposals)}.")
     say("Remove `proposed_` from the keys that you want to publish.")
 
 

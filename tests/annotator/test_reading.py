@@ -180,7 +180,9 @@ def test_five_useless_answers_stop(practice: Practice, editorial: Object, capsys
     assert practice.run("--parallel", "1") == command.EXIT_FAILURE
     assert len(practice.server.requests) < 15
     reason = "5 reviews in a row got no usable answer; of the last: the answer was cut off"
-    assert reason in capsys.readouterr().err
+    printed = capsys.readouterr()
+    assert reason in printed.err
+    assert ("No usable answer for 5 review(s): r29, r28, r27, …. " in printed.out) is bool(editorial)
 
 
 @pytest.mark.parametrize("behaviour", [
@@ -293,6 +295,14 @@ def test_a_summary_is_a_proposal_beside_the_owners_words(practice: Practice) -> 
     practice.accept()
     assert practice.read() == []
     assert practice.file("insights.json")["summary_review_ids"] == ["r29"]
+
+
+def test_a_summary_that_rests_on_no_review_is_none(practice: Practice, capsys: Capture) -> None:
+    practice.read()
+    part: Object = {"text": "Fine", "reviews": []}
+    practice.server.next = [completion({"summary": part, "quotation": part, "questions": []})]
+    assert practice.run("--summary") == command.EXIT_FAILURE
+    assert "the model proposes no summary" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("editorial", [{}, {"aspects": [PRICE]}])
