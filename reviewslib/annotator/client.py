@@ -85,7 +85,7 @@ def pause_seconds(status: int, headers: Mapping[str, str], body: bytes, attempt:
     retry_after = headers.get("Retry-After", "")
     if re.fullmatch("[0-9]{1,9}", retry_after):
         return float(retry_after)
-    with suppress(ValueError, TypeError):  # not a date, or a date without a zone
+    with suppress(ValueError, TypeError, OverflowError):  # no date, no zone, or a year of many digits
         return (parsedate_to_datetime(retry_after) - datetime.now(UTC)).total_seconds()
     return min(LONGEST_PAUSE_SECONDS, 2.0**attempt)
 
