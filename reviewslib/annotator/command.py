@@ -122,13 +122,14 @@ def propose_vocabulary(data: DataDirectory, client: Client) -> None:
     """Have the model propose what reviews can mention, and write it into editorial.json."""
     reviews: Reviews = prompts.spread(data.sources().reviews, prompts.SURVEYED_REVIEWS)
     say(f"{EDITORIAL_FILE} lists no aspects: {client.model} reads {len(reviews)} reviews to propose some.")
-    answers = list[Json]()
+    answers, total, start = list[Json](), len(reviews), time.monotonic()
     while reviews:
         prompt = prompts.vocabulary_prompt(prompts.merged_labels(answers))
         batch, *_ = prompt.batches(reviews, client.model)
         results = [outcome for _, outcome in outcomes(client, prompt, batch, 1)]
         answers += [outcome for outcome in results if not isinstance(outcome, BadAnswer)]
         reviews = reviews[len(batch) :]
+        say(progress(total - len(reviews), total, time.monotonic() - start))
     labels = prompts.merged_labels(answers)
     if not labels["aspects"]:
         raise Stopped("the model proposes no aspects; list some in editorial.json")

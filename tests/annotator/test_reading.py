@@ -276,10 +276,11 @@ def test_a_terminal_without_some_letters_gets_escapes(
 # ---- Options ----
 
 
-def test_people_wait_for_the_owner_even_with_yes(practice: Practice) -> None:
+def test_people_wait_for_the_owner_even_with_yes(practice: Practice, capsys: Capture) -> None:
     practice.write("editorial.json", {"own": 1})
     assert practice.run("--yes", "--limit", "5") == 0
     assert [len(texts_of(request)) for request in practice.server.requests] == [30, 5]
+    assert "\n30 read, 0 left, " in capsys.readouterr().out
     insights = practice.file("insights.json")
     assert [entry["label"] for entry in insights["aspects"]] == ["Price", "Waiting"] and insights["own"] == 1
     assert not any(insights["entities"].values()) and "Hana" not in json.dumps(insights)
