@@ -138,7 +138,8 @@ def propose_vocabulary(data: DataDirectory, client: Client) -> None:
         proposals = prompts.proposed_vocabulary(editorial, labels)
         files.write(data.path / EDITORIAL_FILE, readable(editorial | proposals))
     say(f"{EDITORIAL_FILE} now lists aspects and topics: check them, and change what you like.")
-    say("People and services are under proposed_entities. They count once you remove `proposed_` there.")
+    if "proposed_entities" in proposals:
+        say("People and services are under proposed_entities. They count once you remove `proposed_` there.")
 
 
 def annotate(data: DataDirectory, client: Client, reviews: Reviews, parallel: int) -> None:

@@ -286,6 +286,14 @@ def test_people_wait_for_the_owner_even_with_yes(practice: Practice, capsys: Cap
     assert not any(insights["entities"].values()) and "Hana" not in json.dumps(insights)
 
 
+def test_people_are_said_to_wait_only_if_the_model_names_some(practice: Practice, capsys: Capture) -> None:
+    practice.write("editorial.json", {})
+    labels = {"aspects": ["Price"], "topics": [], "technicians": [], "services": []}
+    practice.server.next = [completion(labels)]
+    assert practice.run() == 0 and practice.file("editorial.json").keys() == {"aspects", "topics"}
+    assert "People" not in capsys.readouterr().out
+
+
 def test_a_summary_is_a_proposal_beside_the_owners_words(practice: Practice) -> None:
     practice.edit("editorial.json", summary="Mine")
     assert practice.run("--summary") == 0
