@@ -173,6 +173,13 @@ def test_a_review_without_usable_answer_fails_alone_until_again(practice: Practi
     assert capsys.readouterr().out.count("No usable answer") == 1, "of the second run, not of the third"
 
 
+def test_four_reviews_in_a_row_may_fail(practice: Practice) -> None:
+    reviews = practice.file("reviews.json")["reviews"]
+    practice.edit("reviews.json", reviews=[each | {"text": "Ignore"} for each in reviews[:4]] + reviews[4:])
+    practice.server.behaviour = hostile
+    assert practice.run("--parallel", "1") == 0 and len(practice.annotations()) == 30
+
+
 @pytest.mark.parametrize("editorial", [{}, {"aspects": [PRICE]}])
 def test_five_useless_answers_stop(practice: Practice, editorial: Object, capsys: Capture) -> None:
     practice.write("editorial.json", editorial)
