@@ -4,6 +4,7 @@ From export to page - Errors and stops - Options
 """
 
 import io
+import itertools
 import json
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -351,6 +353,16 @@ def test_a_terminal_shows_progress_on_one_line(
     assert [line.partition(" left, ")[0] for line in lines] == ["12 read, 18", "24 read, 6", "30 read, 0"]
     assert (blank, end) == ("", "The insights are counted.\n")
     assert not any(" 0 a minute" in line for line in lines)
+
+
+def test_elsewhere_progress_is_a_line_a_minute(
+    practice: Practice, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = itertools.count(0, 10)  # a batch looks four times
+    monkeypatch.setattr(command, "time", SimpleNamespace(monotonic=partial(next, clock)))
+    practice.read("--parallel", "1")
+    line = "24 read, 6 left, 21 a minute, 0 min left"
+    assert capsys.readouterr().out == f"{line}\nThe insights are counted.\n"
 
 
 @pytest.mark.parametrize("flags", [
