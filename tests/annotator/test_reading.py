@@ -373,3 +373,14 @@ def test_wrong_options_are_refused(practice: Practice, flags: list[str]) -> None
     with pytest.raises(SystemExit) as exit:
         practice.run(*flags)
     assert exit.value.code == 2
+
+
+def test_data_server_and_model_have_no_default(capsys: Capture) -> None:
+    with pytest.raises(SystemExit):
+        command.parse([])
+    assert "required: --data, --url, --model\n" in capsys.readouterr().err
+
+
+def test_without_options_two_requests_wait_ten_minutes() -> None:
+    options = command.parse(["--data", "d", "--url", "u", "--model", "m"])
+    assert (options.parallel, options.timeout, options.limit) == (2, 600, None)

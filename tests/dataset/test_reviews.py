@@ -148,7 +148,7 @@ ONE_PIECE = "query finds its words only as one piece. Reviews with"
 OTHER_WORDS = "Customers may use other words: try a synonym, or a part of a word."
 FIRST_EIGHT = "the first 8 of them in any order: 1 (ana)."
 FOUR_LONGEST = "the 0, cafe 1, izmir 0, strasse 1"
-ONE_LEFT_OUT = "Reviews that match if one filter is left out: rating 1, source 1; without any filter: 4."
+ONE_LEFT_OUT = "Reviews that match if one filter is left out: {}; without any filter: 4."
 HINTS: list[tuple[dict[str, str], str]] = [  # a search that matches nothing, and its first hint
     ({"since": "2025-03-02", "until": "2025-03-01"}, "since is after until: swap the two values."),
     ({"min_rating": "4.5", "max_rating": "4"}, "min_rating is above max_rating: swap the two values."),
@@ -166,7 +166,8 @@ HINTS: list[tuple[dict[str, str], str]] = [  # a search that matches nothing, an
     ({"query": "parking"}, OTHER_WORDS),
     ({"query": "     "}, OTHER_WORDS),
     ({"query": "parking izmir", "rating": "5"}, OTHER_WORDS),
-    ({"rating": "5", "source": "é"}, ONE_LEFT_OUT),
+    ({"rating": "5", "source": "é"}, ONE_LEFT_OUT.format("rating 1, source 1")),
+    ({"since": "2025-01-15", "until": "2025-01-15"}, ONE_LEFT_OUT.format("since 1, until 3")),
 ]
 
 
