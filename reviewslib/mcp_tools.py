@@ -334,7 +334,7 @@ class Toolbox(NamedTuple):
         if not TOOLS[name].has_data(self.dataset):
             missing = ", ".join(NOUNS.get(kind, kind) for kind in TOOLS[name].kinds)
             names = ", ".join(str(declaration["name"]) for declaration in self.declarations)
-            return error_result(f"{name} has no data: there are no {missing}. Call {names}.")
+            return error_result(f"{name} has no data: the insights have no {missing}. Call {names}.")
         try:
             tool_arguments = {key: value for key, value in arguments.items() if key not in N8N_EXTRAS}
             values = read_arguments(self.parameters[name], tool_arguments)

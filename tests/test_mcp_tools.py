@@ -368,7 +368,7 @@ def test_a_tool_without_data_is_not_listed_and_says_why(file: Object, absent: se
             Draft202012Validator(tool["outputSchema"]).validate(structured(tool["name"], arguments, toolbox))
     for name in absent:
         (content,) = toolbox.call(name, {})["content"]
-        assert content["text"].startswith(f"{name} has no data: there are no ")
+        assert content["text"].startswith(f"{name} has no data: the insights have no ")
         assert content["text"].endswith(f". Call {', '.join(listed)}.")
 
 

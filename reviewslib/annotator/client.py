@@ -23,6 +23,7 @@ from reviewslib.dataset.strict_json import Json, encode
 
 OPENAI_HOST, OPENAI_KEY = "api.openai.com", "OPENAI_API_KEY"
 LARGEST_ANSWER_BYTES = 4 * 1024 * 1024
+SHORTEST_PAUSE_SECONDS = 1.0  # a Retry-After may be 0, or a date in the past
 LONGEST_PAUSE_SECONDS = 60.0  # if a busy server sends no Retry-After
 Sleep = Callable[[float], None]
 
@@ -84,8 +85,8 @@ def pause_seconds(status: int, headers: Mapping[str, str], body: bytes, attempt:
     retry_after = headers.get("Retry-After", "")
     if re.fullmatch("[0-9]{1,9}", retry_after):
         return float(retry_after)
-    with suppress(ValueError, TypeError):  # not a date, or a date without a zone
-        return max(0.0, (parsedate_to_datetime(retry_after) - datetime.now(UTC)).total_seconds())
+    with suppress(ValueError, TypeError, OverflowError):  # no date, no zone, or a year of many digits
+        return (parsedate_to_datetime(retry_after) - datetime.now(UTC)).total_seconds()
     return min(LONGEST_PAUSE_SECONDS, 2.0**attempt)
 
 
@@ -131,7 +132,7 @@ class Client:
             if status == 400 and other_key and limit_key == "max_tokens":
                 self._limit_key = other_key[0]
                 continue
-            pause = pause_seconds(status, headers, answer, attempt)
+            pause = max(SHORTEST_PAUSE_SECONDS, pause_seconds(status, headers, answer, attempt))
             if time.monotonic() + pause >= deadline:
                 raise Stopped(f"the server is busy (status {status}) for {pause:.0f} s more")
             self._sleep(pause)
@@ -148,7 +149,7 @@ class Client:
                 return response.status, response.headers, answer
         except TimeoutError:
             raise Stopped(self.timeout_message) from None
-        except urllib.error.URLError as error:
-            raise Stopped(f"no server answers at {self._url}: {error.reason}") from None
+        except (urllib.error.URLError, http.client.InvalidURL, ValueError) as error:  # no usable address
+            raise Stopped(f"no server answers at {self._url}: {getattr(error, 'reason', error)}") from None
         except (OSError, http.client.HTTPException):
             raise BadAnswer("the server closed the connection before its answer was complete") from None

@@ -9,9 +9,11 @@ Sections: Data directory - Parallel requests - Tasks - Command line
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import queue
+import re
 import signal
 import sys
 import threading
@@ -120,13 +122,14 @@ def propose_vocabulary(data: DataDirectory, client: Client) -> None:
     """Have the model propose what reviews can mention, and write it into editorial.json."""
     reviews: Reviews = prompts.spread(data.sources().reviews, prompts.SURVEYED_REVIEWS)
     say(f"{EDITORIAL_FILE} lists no aspects: {client.model} reads {len(reviews)} reviews to propose some.")
-    answers = list[Json]()
+    answers, total, start = list[Json](), len(reviews), time.monotonic()
     while reviews:
         prompt = prompts.vocabulary_prompt(prompts.merged_labels(answers))
         batch, *_ = prompt.batches(reviews, client.model)
         results = [outcome for _, outcome in outcomes(client, prompt, batch, 1)]
         answers += [outcome for outcome in results if not isinstance(outcome, BadAnswer)]
         reviews = reviews[len(batch) :]
+        say(progress(total - len(reviews), total, time.monotonic() - start))
     labels = prompts.merged_labels(answers)
     if not labels["aspects"]:
         raise Stopped("the model proposes no aspects; list some in editorial.json")
@@ -135,7 +138,8 @@ def propose_vocabulary(data: DataDirectory, client: Client) -> None:
         proposals = prompts.proposed_vocabulary(editorial, labels)
         files.write(data.path / EDITORIAL_FILE, readable(editorial | proposals))
     say(f"{EDITORIAL_FILE} now lists aspects and topics: check them, and change what you like.")
-    say("People and services are under proposed_entities. They count once you remove `proposed_` there.")
+    if "proposed_entities" in proposals:
+        say("People and services are under proposed_entities. They count once you remove `proposed_` there.")
 
 
 def annotate(data: DataDirectory, client: Client, reviews: Reviews, parallel: int) -> None:
@@ -176,11 +180,11 @@ def propose_summary(data: DataDirectory, client: Client) -> None:
     reviews = prompts.largest_spread(data.sources().reviews, prompts.SUMMARIZED_REVIEWS, prompt, client.model)
     results = outcomes(client, prompt, reviews, 1)
     proposals = next((outcome for _, outcome in results if not isinstance(outcome, BadAnswer)), None)
-    if proposals is None:
+    if not proposals:
         raise Stopped("the model proposes no summary")
     with data.locked():
         files.write(data.path / EDITORIAL_FILE, readable(data.sources().editorial | proposals))
-    say(f"{EDITORIAL_FILE} has {', '.join(proposals) or 'no proposals'}.")
+    say(f"{EDITORIAL_FILE} has {', '.join(proposals)}.")
     say("Remove `proposed_` from the keys that you want to publish.")
 
 
@@ -210,7 +214,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("--data", type=Path, required=True, help="the directory of reviews.json")
     add("--url", required=True, help="the server, such as http://127.0.0.1:11434/v1")
-    add("--model", required=True, help="the model, as the server calls it")
+    add("--model", type=name, required=True, help="the model, as the server calls it")
     add("--key-variable", default="", metavar="NAME", help="environment variable that holds the server's key")
     add("--parallel", type=positive, default=2, help="requests at once (default: 2)")
     add("--timeout", type=positive, default=600, help="seconds for an answer and its retries (default: 600)")
@@ -223,10 +227,17 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def positive(text: str) -> int:
-    """An integer of at least 1. Raises ValueError."""
-    if not (text.isascii() and text.isdecimal() and int(text)):
+    """An integer of at least 1 with at most nine digits. Raises ValueError."""
+    if not re.fullmatch("[1-9][0-9]{0,8}", text):
         raise ValueError
     return int(text)
+
+
+def name(text: str) -> str:
+    """A name, which pages show. Raises ValueError if it is empty or has control characters."""
+    if not text.strip() or not text.isprintable():
+        raise ValueError
+    return text
 
 
 def preview(sources: Sources, model: str, unread: Reviews) -> None:
@@ -272,6 +283,8 @@ def run(options: argparse.Namespace) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a closed stream is None
+        sys.stdout.reconfigure(errors="backslashreplace")
     options = parse(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

@@ -95,17 +95,17 @@ def _decoded(data: bytes) -> Json:
     try:
         return decode(data)
     except NotJson as error:
-        raise BadAnswer(f"the answer is {error.faults[0][1]}") from None
+        raise BadAnswer(f"the answer cannot be read: {error.faults[0][1]}") from None
 
 
 def error_message(response: bytes) -> str:
-    """The error message in a response body, or the body itself: one line of at most 200 characters."""
+    """The error message in a response body, else the body itself: one line of at most 200 characters."""
     text: Json = response.decode(errors="replace")
     with suppress(NotJson, AttributeError):
         document = decode(response)
         error = document.get("error") or document
         text = error if isinstance(error, str) else error.get("message") or text
-    return " ".join(str(text).split())[:200]
+    return " ".join(str(text).split())[:200] or "(no message)"
 
 
 def spread(reviews: Reviews, limit: int) -> list[Object]:

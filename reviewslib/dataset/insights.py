@@ -66,10 +66,11 @@ def compute_insights(
     owned, by_model = editorial or {}, current_annotations(reviews, annotations or {})
     vocabulary, by_hand = vocabulary_of(owned), _by_hand(reviews, owned)
     per_review = _per_review(reviews, vocabulary, by_model, by_hand)
+    read = {id: by_model[id] for id in by_model if not by_model[id].get("failed")}
     covered = {kind for annotation in by_hand.values() for kind in KINDS if annotation.get(kind) is not None}
-    covered.update(*_used_vocabularies(annotations or {}, by_model).values())
+    covered.update(*_used_vocabularies(annotations or {}, read).values())
     counted = {kind: _entries(kind, vocabulary[kind], covered, reviews, per_review) for kind in KINDS}
-    models = sorted({annotation["model"] for annotation in by_model.values()})
+    models = sorted({annotation["model"] for annotation in read.values()})
     score = mean([annotation["score"] for annotation in per_review.values()])
     document = {
         "model": MODEL + (READ_BY + ", ".join(models) if models else ""),

@@ -14,7 +14,7 @@ import sys
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from itertools import accumulate, chain, repeat
 from operator import contains
@@ -405,11 +405,12 @@ FILTERS: dict[str, Callable[[Dataset, Reviews, Any], Reviews]] = {
 }
 
 
-def matching(dataset: Dataset, query: Query) -> Reviews:
-    """The reviews that pass every filter of `query`, newest first."""
+def matching(dataset: Dataset, query: Query, without: str = "") -> Reviews:
+    """The reviews that pass every filter of `query`, except the filter `without`, newest first."""
     matches: Reviews = dataset.reviews
     for name, value in filters_of(query):
-        matches = FILTERS[name](dataset, matches, value)
+        if name != without:
+            matches = FILTERS[name](dataset, matches, value)
     return matches
 
 
@@ -455,7 +456,7 @@ def search(dataset: Dataset, query: Query) -> ReviewList:
 
 def in_any_order(dataset: Dataset, query: Query) -> ReviewList:
     """The result of `search`, but each of the `loose_words` of `query` may be anywhere in the text."""
-    candidates = matching(dataset, replace(query, query=None))
+    candidates = matching(dataset, query, without="query")
     return _page(_with_all_words(candidates, loose_words(query.query or "")), query)
 
 
@@ -519,25 +520,13 @@ def hints(dataset: Dataset, query: Query) -> list[str]:
     """Sentences that say what would match; nothing matches `query`."""
     if not dataset.reviews:
         return ["There are no reviews yet."]
-    failing = _failing_one_filter(dataset, query)
-    counts = ", ".join(f"{name} {len(reviews)}" for name, reviews in failing.items())
+    matches = {name: matching(dataset, query, without=name) for name, _ in filters_of(query)}
+    counts = ", ".join(f"{name} {len(reviews)}" for name, reviews in matches.items())
     left_out = f"Reviews that match if one filter is left out: {counts}; without any filter: "
-    words = _word_hint(dataset, query.query, failing["query"]) if query.query else ()
+    candidates = matches.get("query")  # without any, the other filters are at fault, and not the words
+    words = _word_hint(dataset, query.query or "", candidates) if candidates else ()
     names = _unknown_names(dataset, query)
     return [*_empty_ranges(dataset, query), *names, *words, f"{left_out}{len(dataset.reviews)}."]
-
-
-def _failing_one_filter(dataset: Dataset, query: Query) -> dict[str, Reviews]:
-    """The reviews that fail only this filter, by filter of `query`, which matches nothing."""
-    passing: Reviews = dataset.reviews
-    failing: dict[str, Reviews] = {}
-    for name, value in filters_of(query):
-        failing = {other: FILTERS[name](dataset, reviews, value) for other, reviews in failing.items()}
-        passed = FILTERS[name](dataset, passing, value)
-        passed_ids = {review.id for review in passed}
-        failing[name] = [review for review in passing if review.id not in passed_ids]
-        passing = passed
-    return failing
 
 
 def _empty_ranges(dataset: Dataset, query: Query) -> Iterator[str]:
@@ -560,12 +549,9 @@ def _unknown_names(dataset: Dataset, query: Query) -> Iterator[str]:
     ):
         value = (getattr(query, parameter) or "")[:MAX_COMPARED_LENGTH]
         if value and not lookup(dataset, value):
-            choices, count = (
-                known_names(plural, value, names),
-                len(_with_text(dataset, dataset.reviews, value)),
-            )
+            count = len(_with_text(dataset, dataset.reviews, value))
             in_texts = f"Reviews with it in their text: {count}" + (" (search with query)" if count else "")
-            yield f"No {noun} is called “{echo(value)}”. {choices}. {in_texts}."
+            yield f"No {noun} is called “{echo(value)}”. {known_names(plural, value, names)}. {in_texts}."
 
 
 def _word_hint(dataset: Dataset, text: str, candidates: Reviews) -> Iterator[str]:
@@ -573,7 +559,9 @@ def _word_hint(dataset: Dataset, text: str, candidates: Reviews) -> Iterator[str
     words = loose_words(text[:MAX_COMPARED_LENGTH])
     if words and (matches := _with_all_words(candidates, words)):
         ids = ", ".join(review.id for review in matches[:MAX_EXAMPLES])
-        yield f"{PHRASE_ONLY} Reviews with all of them in any order: {len(matches)} ({ids})."
+        is_all = set(loose_value(text).split()) == set(words)
+        which = "all of them" if is_all else f"the first {len(words)} of them"
+        yield f"{PHRASE_ONLY} Reviews with {which} in any order: {len(matches)} ({ids})."
         return
     texts, longest = [review.loose_text for review in candidates], sorted(words, key=len)[-MAX_COUNTED_WORDS:]
     counts = {word: sum(map(contains, texts, repeat(word))) for word in longest}

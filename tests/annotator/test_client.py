@@ -27,8 +27,10 @@ def asked(server: ModelServer, *first: Any, key: str = "", timeout: float = 60) 
 def test_a_busy_server_is_asked_again_after_its_retry_after() -> None:
     with model_server() as server:
         long_ago = fault(503, Retry_After="Wed, 21 Oct 2015 07:28:00 GMT")
-        responses = [fault(429, Retry_After="7"), long_ago, fault(503, "Loading model"), fault(502)]
-        assert asked(server, *responses) == (READ, [7, 0, 4, 8])
+        responses = [fault(429, Retry_After="7"), long_ago, fault(503, Retry_After="0")]
+        responses.append(fault(408, Retry_After="Wed, 21 Oct 29999999915 07:28:00 GMT"))
+        responses += [fault(status) for status in (502, 503, 504, 529)]
+        assert asked(server, *responses, timeout=99) == (READ, [7, 1, 1, 8, 16, 32, 60, 60])
         for wanted in ("61", "999999999", TOMORROW):
             with pytest.raises(Stopped, match=r"busy \(status 429\)"):
                 asked(server, fault(429, Retry_After=wanted))
@@ -51,6 +53,7 @@ def test_another_name_of_the_token_limit_is_learnt_once() -> None:
     (QUOTA, "the quota or credit at the server is used up"),
     (fault(307, Location="http://127.0.0.1:1/"), "redirects to http://127.0.0.1:1/"),
     (fault(418, "tea"), "status 418: tea"),
+    ((204, {}, []), "status 204: (no message)"),
 ])  # fmt: skip
 def test_an_error_that_stops_has_its_reason_without_the_key(response: Any, sentence: str) -> None:
     with model_server() as server:
@@ -68,17 +71,19 @@ def number(*numbers: float, **more: Any) -> Any:
 
 @pytest.mark.parametrize(("response", "reason"), [
     (fault(400, "the request exceeds the context"), "status 400: the request exceeds the context"),
+    *[(fault(status, "large"), f"status {status}: large") for status in (413, 422)],
     (fault(500, "\x1b[2J\nx" * 99), "status 500: \x1b[2J x"),
     (completion('{"reviews": [', "length"), "the answer was cut off"),
     (completion(None, refusal="I cannot"), "the model refused"),
     (completion("", "content_filter"), "the model refused"),
-    (completion("Sure! Here is"), "the answer is not JSON"),
-    (completion('{"reviews": [{"n": NaN}]}'), "the answer is"),
-    (completion("[" * 99), "the answer is not"),
-    ((200, {}, [b"<html>"]), "the answer is not JSON"),
+    (completion("Sure! Here is"), "the answer cannot be read: not JSON"),
+    (completion('{"reviews": [{"n": NaN}]}'), "the answer cannot be read: nan is not a number that JSON has"),
+    (completion("[" * 99), "the answer cannot be read: not JSON"),
+    ((200, {}, [b"<html>"]), "the answer cannot be read: not JSON"),
     ((200, {}, [b'{"error": "Unexpected endpoint"}']), "not a chat completion: Unexpected endpoint"),
+    ((200, {}, [b" " * 2**22, b"{}"]), "the answer cannot be read: not JSON"),
     ((200, {}, [b"[]"]), "the response is not a chat completion"),
-    ((200, {"Content-Length": "900"}, [b'{"choices": [{"mess']), "the answer is not JSON"),
+    ((200, {"Content-Length": "900"}, [b'{"choices": [{"mess']), "the answer cannot be read: not JSON"),
     ((200, {"Transfer-Encoding": "chunked"}, [b"5\r\n{"]), "the server closed the connection before"),
     (number(), "omits or repeats reviews"),
     (number(1, 1), "omits or repeats reviews"),
@@ -98,6 +103,9 @@ def test_an_absent_or_hanging_server_is_an_error_with_its_url() -> None:
     port = free_port()
     with pytest.raises(Stopped, match=f"no server answers at http://127.0.0.1:{port}/v1/chat/completions: "):
         Client(f"http://127.0.0.1:{port}/v1/", "m", "", 60).ask(PROMPT)
+    for base in ("https://a..example", "http://127.0.0.1:1/v 1", "http://127.0.0.1:1/ü"):
+        with pytest.raises(Stopped, match=f"no server answers at {base}/chat/completions: "):
+            Client(base, "m", "", 60).ask(PROMPT)
     with model_server() as server, pytest.raises(Stopped, match=r"no answer within 0\.1 s"):
         asked(server, server.hang, timeout=0.1)
 

@@ -403,6 +403,7 @@ def test_an_entry_without_aliases_has_figures_once_somebody_looked_for_it() -> N
         return [entry.get("mention_count") for entries in lists for entry in entries]
 
     assert counts(editorial) == [None, None, None, None]
+    assert counts(editorial, annotated(reviews, *[{"failed": "no answer"}] * 2)) == [None] * 4
     lists = {"aspects": [praise()]}, {"failed": "no answer"}
     annotations = annotated(reviews, *lists, keys=["aspects/price", "topics/desk"])
     assert counts(editorial, annotations) == [1, None, 0, None]
@@ -428,7 +429,7 @@ def test_an_annotation_counts_while_its_review_has_the_text_read() -> None:
 def test_insights_name_the_model_that_read_reviews() -> None:
     document = compute_insights(REVIEWS, VOCABULARY, ANNOTATIONS)
     assert document["model"] == f"{MODEL}; reviews read by m" and insights.language_models(document) == "m"
-    unread = compute_insights(REVIEWS, VOCABULARY)
+    unread = compute_insights(REVIEWS, VOCABULARY, annotated(REVIEWS, *[{"failed": "no answer"}] * 2))
     assert insights.language_models(unread) == insights.language_models({}) == ""
 
 

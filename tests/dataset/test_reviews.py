@@ -146,8 +146,9 @@ NO_SOURCE = (
 )
 PHRASE_ONLY = "query matches its words only as a phrase. Reviews with"
 OTHER_WORDS = "Customers may use other words: try a synonym, or a part of a word."
+FIRST_EIGHT = "the first 8 of them in any order: 1 (ana)."
 FOUR_LONGEST = "the 0, cafe 1, izmir 0, strasse 1"
-ONE_LEFT_OUT = "Reviews that match if one filter is left out: rating 1, source 1; without any filter: 4."
+ONE_LEFT_OUT = "Reviews that match if one filter is left out: {}; without any filter: 4."
 HINTS: list[tuple[dict[str, str], str]] = [  # a search that matches nothing, and its first hint
     ({"since": "2025-03-02", "until": "2025-03-01"}, "since is after until: swap the two values."),
     ({"min_rating": "4.5", "max_rating": "4"}, "min_rating is above max_rating: swap the two values."),
@@ -157,13 +158,16 @@ HINTS: list[tuple[dict[str, str], str]] = [  # a search that matches nothing, an
     ({"mentions_service": "masage"}, NO_SERVICE.format("masage", "0")),
     ({"mentions_service": "cafe"}, NO_SERVICE.format("cafe", "1 (search with query)")),
     ({"source": "yelp.com"}, NO_SOURCE),
+    ({"source": "yelp.com", "query": "straße"}, NO_SOURCE),
     ({"query": "cafe straße"}, f"{PHRASE_ONLY} all of them in any order: 1 (ana)."),
     ({"query": " straße "}, f"{PHRASE_ONLY} all of them in any order: 1 (ana)."),
     ({"query": "a straße to the izmir cafe", "rating": "5"}, f"{PHRASE_ONLY} one of them: {FOUR_LONGEST}."),
+    ({"query": "cafe straße zum a c e f s parking"}, f"{PHRASE_ONLY} {FIRST_EIGHT}"),
     ({"query": "parking"}, OTHER_WORDS),
     ({"query": "     "}, OTHER_WORDS),
     ({"query": "parking izmir", "rating": "5"}, OTHER_WORDS),
-    ({"rating": "5", "source": "é"}, ONE_LEFT_OUT),
+    ({"rating": "5", "source": "é"}, ONE_LEFT_OUT.format("rating 1, source 1")),
+    ({"since": "2025-01-15", "until": "2025-01-15"}, ONE_LEFT_OUT.format("since 1, until 3")),
 ]
 
 
