@@ -20,7 +20,8 @@ from tools import needs
 
 pytestmark = pytest.mark.slow
 
-SEND_TIMEOUT = {"send_timeout": "60s"}  # a busy machine needs more than the shipped 10 s for 300 slow readers
+PATIENT = dict.fromkeys(("send_timeout", "client_header_timeout"), "60s")
+"""Timeouts of nginx, instead of the shipped 10 s: on a busy machine, clients of the tests are slower."""
 LARGEST_BYTES = 5_000_000  # more than the sockets on the way of an answer take
 MOST_A_CLIENT, MOST_A_48 = 100, 300  # requests at the same time
 IDLE = 2 * 32 + 1  # connections that two workers of nginx keep to the service, and one in use
@@ -47,7 +48,7 @@ def instance(large_data: Path) -> Iterator[Instance]:
 
 @pytest.fixture
 def nginx(instance: Instance, tmp_path: Path) -> Iterator[Proxy]:
-    with running_proxy(tmp_path, "nginx", [instance.port], **SEND_TIMEOUT) as proxy:
+    with running_proxy(tmp_path, "nginx", [instance.port], **PATIENT) as proxy:
         yield proxy
 
 
@@ -146,7 +147,7 @@ def attack_of_a_48(data: Path, directory: Path, attack: Attack) -> tuple[Counter
     instance = Instance("--no-hub", data=data)
     instance.start()
     try:
-        with running_proxy(directory, "nginx", [instance.port], "[::1]", **SEND_TIMEOUT) as proxy:
+        with running_proxy(directory, "nginx", [instance.port], "[::1]", **PATIENT) as proxy:
             began = time.monotonic()
             with attack(proxy) as statuses:
                 assert statuses_of_others(proxy, attack_lab.WIDE_OTHERS) == {200}
