@@ -125,6 +125,11 @@ def test_new_query_strings_on_a_document_write_it_once(nginx: Proxy) -> None:
     assert sum(size > LARGEST_BYTES for size in cached_bytes(nginx)) == 1
 
 
+def test_large_responses_for_ever_new_addresses_are_not_cached(nginx: Proxy) -> None:
+    assert len(nginx.ask("/api/reviews/since/2000-01-01")[2]) > LARGEST_BYTES
+    assert not cached_bytes(nginx)
+
+
 @pytest.mark.parametrize(
     ("path", "body", "at_once", "a_second"),
     [("/reviews?query=#", None, 10, 10), ("/mcp", attack_lab.NEWEST_CALL, 20, 20)],
