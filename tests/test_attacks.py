@@ -132,8 +132,9 @@ def test_large_responses_for_ever_new_addresses_are_not_cached(nginx: Proxy) -> 
 
 @pytest.mark.parametrize(
     ("path", "body", "at_once", "a_second"),
-    [("/reviews?query=#", None, 10, 10), ("/mcp", attack_lab.NEWEST_CALL, 20, 20)],
-)
+    [("/reviews?query=#", None, 10, 10), ("/api/reviews/since/9999-12-31?#", None, 10, 10),
+     ("/mcp", attack_lab.NEWEST_CALL, 20, 20)],
+)  # fmt: skip
 def test_one_client_has_few_pages_and_calls_made(
     nginx: Proxy, path: str, body: bytes | None, at_once: int, a_second: int
 ) -> None:
