@@ -28,7 +28,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SAMPLE = ROOT / "data"
 STOP_SECONDS = 30
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-_PORTS = itertools.count(10_000 + WORKER * 2_000)  # below those of outgoing connections (ip(7))
+# Below the ports of outgoing connections (ip(7)); the process id keeps two runs of the tests apart.
+_PORTS = itertools.count(10_000 + WORKER * 2_000 + os.getpid() % 1_000)
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,13 +95,14 @@ def tune_listener(address: Any, silence_seconds: float) -> None:
                     duplicate.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, timeout_ms)
 
 
-async def wait_until_ready(address: Any, running: asyncio.Task[None]) -> None:
-    """Wait for the first response. Raises CannotListen if none comes."""
-    deadline = asyncio.get_running_loop().time() + START_SECONDS
-    while not running.done() and asyncio.get_running_loop().time() < deadline:
-        with suppress(OSError):
-            return await ask(address)
-        await asyncio.sleep(0.01)
+async def wait_until_ready(address: Any, running: asyncio.Task[None], seconds: float = START_SECONDS) -> None:
+    """Wait for the first response of the server `running`. Raises CannotListen if none comes."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while not running.done():
+                with suppress(OSError):
+                    return await ask(address)
+                await asyncio.sleep(0.01)
     reason = str(running.exception()) if running.done() else "no request is answered"
     raise CannotListen(f"cannot listen on {address}: {reason.splitlines()[0]}")  # a backtrace may follow
 

@@ -58,6 +58,8 @@ def _count(text: str) -> int:
 
 
 def _delays(text: str) -> tuple[float, ...]:
+    if text.count(",") != 1:
+        raise BadSetting(f"{text!r} is not two delays: expected for example 60,3600")
     return tuple(_seconds(part.strip()) for part in text.split(","))
 
 
@@ -127,28 +129,17 @@ class Settings:
     )
 
     def __post_init__(self) -> None:
-        """Raise BadSetting for settings that conflict; the error names all that are involved."""
-        shortest, longest = self.hub_lease_min, self.hub_lease_max
-        is_within = shortest <= self.hub_lease_seconds <= longest
-        within = f"the default lease must be from {shortest} to {longest}"
-        for is_wrong, names, rule in (
-            (shortest > longest, "hub_lease_min hub_lease_max", "the first must be at most the second"),
-            (not is_within, "hub_lease_seconds hub_lease_min hub_lease_max", within),
-            (len(self.hub_retry_delays) != 2, "hub_retry_delays", "2 delays are needed, for example 60,3600"),
-        ):
-            if is_wrong:
-                flags = [f"{flag_name(name)} {setting_text(getattr(self, name))}" for name in names.split()]
-                raise BadSetting(f"{', '.join(flags)}: {rule}")
+        """Raise BadSetting for settings that conflict."""
+        leases = ("hub_lease_min", "hub_lease_seconds", "hub_lease_max")
+        seconds = [getattr(self, name) for name in leases]
+        if seconds != sorted(seconds):
+            flags = [f"{flag_name(name)} {value}" for name, value in zip(leases, seconds, strict=True)]
+            raise BadSetting(f"{', '.join(flags)}: none may be more than the next one")
 
 
 def flag_name(name: str) -> str:
     """The command line flag of a setting."""
     return "--" + name.replace("_", "-")
-
-
-def opposite_flag_name(name: str) -> str:
-    """The flag that turns a switch off, such as --no-access-log or --hub."""
-    return flag_name(name.removeprefix("no_") if name.startswith("no_") else f"no_{name}")
 
 
 def variable_name(name: str) -> str:
@@ -185,19 +176,13 @@ def setting_text(value: Any) -> str:
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add a flag for each setting, and for each switch a second flag that turns it off.
-
-    The help of a flag has the default and the variable.
-    """
+    """Add a flag for each setting, whose help has the default and the variable."""
     for setting in fields(Settings):
         description, parse = setting.metadata["description"], setting.metadata["parse"]
         flag, variables = flag_name(setting.name), " or ".join(_variable_names(setting.name))
         default = f"default {setting_text(setting.default)}, " if setting.default else ""
         arguments = FLAG_ARGUMENTS.get(parse, {"metavar": "X"})
         parser.add_argument(flag, help=f"{description} ({default}{variables})", **arguments)
-        if parse is _switch:
-            opposite, help = opposite_flag_name(setting.name), f"the opposite of {flag}"
-            parser.add_argument(opposite, dest=setting.name, action="store_const", const="off", help=help)
 
 
 def read_settings(flags: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[Settings, dict[str, str]]:

@@ -1,5 +1,6 @@
 """Addresses and descriptors are claimed before the service starts, and a failure names its cause."""
 
+import asyncio
 import socket
 import subprocess
 from contextlib import ExitStack
@@ -71,3 +72,15 @@ def test_too_few_descriptors_are_one_line_and_status_1(limit: int) -> None:
     assert done.returncode == 1
     needed = f"1000 connections need 1064 open files, and the limit is {limit}"
     assert done.stderr == f"{needed}; raise it, or lower --max-connections\n"
+
+
+def test_a_server_that_answers_no_request_is_one_line() -> None:
+    async def wait(address: object) -> None:
+        running: asyncio.Task[None] = asyncio.ensure_future(asyncio.sleep(30))
+        await listening.wait_until_ready(address, running, seconds=0.1)
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = silent.getsockname()
+        with pytest.raises(listening.CannotListen) as caught:
+            asyncio.run(wait(address))
+    assert str(caught.value) == f"cannot listen on {address}: no request is answered"
