@@ -111,28 +111,28 @@ def started(subject: hub.Hub) -> list[DueRow]:
     return [exchange for lane in lanes if (exchange := subject.take(lane))]
 
 
-ACTIVE = ("active", "failing")  # the states of subscriptions that have not ended
-
-
 class Line(NamedTuple):
     """What is listed of a row."""
 
-    state: str
+    state: str  # "failing" of a subscription that has failed, otherwise the mode of the row
     host: str
     path: str
     failures: int
 
 
-def listed(state_dir: Path, clock: Callable[[], float] = time.time) -> list[Line]:
+def listed(state_dir: Path) -> list[Line]:
     """Subscriptions, then pending requests, without failures of the latter."""
     lines = []
     for row in list_subscriptions(state_dir):
-        state, failures = row.mode, 0
-        if row.mode == "active":
-            is_ended, failures = row.expires_at <= clock(), row.failures
-            state = "ended" if is_ended else "failing" if failures else "active"
+        failures = row.failures if row.mode == "active" else 0
+        state = "failing" if failures else row.mode
         lines.append(Line(state, row.subscriber.host, row.subscriber.path, failures))
     return lines
+
+
+def states(state_dir: Path) -> list[tuple[str, int]]:
+    """The state and the failures of what is listed."""
+    return [(line.state, line.failures) for line in listed(state_dir)]
 
 
 class Bench:
@@ -190,8 +190,8 @@ class Bench:
         self.publish(text)
         self.work()
 
-    def publish(self, text: str) -> None:
-        self.topics = topics(text)
+    def publish(self, text: str, **more: str) -> None:
+        self.topics = topics(text, **more)
         self.hub.publish(self.topics)
 
     def work(self) -> None:
@@ -230,12 +230,12 @@ class Bench:
         return [request.headers.get("X-Hub-Signature") for request in self.posts]
 
     def states(self) -> list[tuple[str, int]]:
-        return [(line.state, line.failures) for line in listed(self.settings.state_dir, self.clock)]
+        return states(self.settings.state_dir)
 
     def hosts(self, *states: str) -> list[str]:
-        """The hosts of what is in one of these states, by default of active subscriptions."""
-        found = listed(self.settings.state_dir, self.clock)
-        return [line.host for line in found if line.state in (states or ACTIVE)]
+        """The hosts of what is in one of these states, by default of subscriptions."""
+        wanted = states or ("active", "failing")
+        return [line.host for line in listed(self.settings.state_dir) if line.state in wanted]
 
     def subscription(self) -> Row:
         """The only one."""
