@@ -23,7 +23,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 from hub_lab import FORM, Exchange, Lab, agree, answer, hang, listed, open_lab
-from services import ROOT, SAMPLE, Address, Response, daemon, daemon_command, fetch, free_port
+from services import ROOT, SAMPLE, Address, Response, daemon, fetch, free_port, run_daemon
 
 from reviewslib.websub.store import STORE_FILE_NAME, Store
 
@@ -323,8 +323,7 @@ def test_the_example_waits_for_a_hub_that_is_busy_or_away(lab: Lab, tmp_path: Pa
 
 
 def test_the_example_says_how_it_is_used() -> None:
-    command = [sys.executable, f"{ROOT}/examples/subscriber.py", "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = run_daemon("--help", line=[sys.executable, f"{ROOT}/examples/subscriber.py"])
     assert done.returncode == 1
     assert "TOPIC CALLBACK CERTIFICATE" in done.stderr
 
@@ -334,14 +333,14 @@ def test_the_example_says_how_it_is_used() -> None:
 
 def test_the_operator_sees_hosts_and_states_and_never_callbacks(lab: Lab, data: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
-    command = daemon_command("--subscriptions", "--state-dir", str(state))
-    empty = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    listing = ("--subscriptions", "--state-dir", str(state))
+    empty = run_daemon(*listing)
     nowhere = f"{state}/websub.sqlite3: there is no store of subscriptions; see --state-dir\n"
     assert (empty.returncode, empty.stdout, empty.stderr) == (1, "", nowhere)
     assert not state.exists()
     with running(lab, data, state) as service:
         subscribe(lab, service, state, secret="do-not-tell")
-        shown = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
+        shown = run_daemon(*listing).stdout
     assert shown.startswith("active      localhost /feed.xml since 20")
     assert shown.count("\n") == 1
     for secret in ("/cb", "do-not-tell", hashlib.sha256(b"do-not-tell").hexdigest()):
@@ -353,8 +352,7 @@ def test_a_subscriber_that_the_operator_removes_gets_a_notice(lab: Lab, data: Pa
     state = tmp_path / "state"
 
     def remove(who: str) -> tuple[int, str, str]:
-        command = daemon_command("--unsubscribe", who, "--state-dir", str(state))
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        done = run_daemon("--unsubscribe", who, "--state-dir", str(state))
         return done.returncode, done.stdout, done.stderr
 
     code, _, fault = remove("localhost")
