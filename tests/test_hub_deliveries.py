@@ -246,14 +246,6 @@ def test_a_request_of_a_subscriber_survives_an_outage_of_an_hour(bench: Bench) -
         assert bench.states() == [("active", 0)]
 
 
-def test_a_request_of_a_stranger_does_not_survive_an_outage(empty: Bench) -> None:
-    empty.on_get = OUTAGE
-    empty.post(form())
-    for _ in range(10):
-        empty.wait(30)
-    assert (len(empty.gets), empty.states()) == (3, [])
-
-
 def subscribers(bench: Bench, count: int) -> list[str]:
     """Hosts of subscribers, each in a network of its own."""
     bench.subscribe(*(f"s{number}" for number in range(count)))
@@ -305,21 +297,6 @@ def test_an_outage_is_three_silent_networks_within_ten_minutes(
 
 
 # ---- Leases, topics and trouble ----------------------------------------------------------------------------
-
-
-def test_a_lease_counts_from_the_verification(empty: Bench, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
-    empty.post(form(lease_seconds="3600"))
-    empty.wait(1000)
-    empty.wait(3599)
-    empty.change(answer=status(500))
-    empty.wait(1)
-    assert (empty.states(), caplog.messages[-1]) == ([], "hub /feed.xml s.example: lease ended")
-    empty.wait(3600)  # the back-off has ended, too
-    assert empty.contents == ["two"]
-    assert empty.post(form("unsubscribe")).status == 404
-    empty.subscribe()  # starts from the content of now
-    assert empty.contents == ["two"]
 
 
 @pytest.mark.parametrize("seconds_back", [4400, 10 * DAY])
@@ -455,6 +432,8 @@ def test_each_event_is_a_line_with_the_host_only(empty: Bench, caplog: pytest.Lo
     empty.subscribe(callback=callback)
     empty.post(form("unsubscribe", callback))
     empty.work()
+    empty.subscribe(callback=callback, lease_seconds="3600")
+    empty.wait(3600)
     lines = (
         "subscribe requested",
         "subscribe not confirmed: HTTP 200 without the challenge",
@@ -468,6 +447,7 @@ def test_each_event_is_a_line_with_the_host_only(empty: Bench, caplog: pytest.Lo
         "denied notice: HTTP 200",
         *("subscribe requested", "subscribe confirmed: HTTP 200"),
         *("unsubscribe requested", "unsubscribe confirmed: HTTP 200"),
+        *("subscribe requested", "subscribe confirmed: HTTP 200", "lease ended"),
     )
     assert caplog.messages == [f"hub /feed.xml s.example: {line}" for line in lines]
     assert {record.name for record in caplog.records} == {"hub"}
