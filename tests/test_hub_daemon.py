@@ -136,20 +136,6 @@ def test_a_subscriber_gets_what_a_reader_gets(lab: Lab, data: Path, tmp_path: Pa
             assert delivery.headers["Link"] == read.headers["link"]
 
 
-def test_the_same_bytes_are_no_news(lab: Lab, data: Path, tmp_path: Path) -> None:
-    with running(lab, data, tmp_path / "state") as service:
-        subscribe(lab, service, tmp_path / "state")
-        before = fetch(service, "/insights.json").headers["etag"]
-        insights = json.loads((data / "insights.json").read_text(encoding="utf-8"))
-        (data / "insights.json").write_text(json.dumps(insights | {"model": "another"}), encoding="utf-8")
-        os.utime(data / "reviews.json")
-        lab.wait(lambda: fetch(service, "/insights.json").headers["etag"] != before)
-        add_review(data, "news")
-        lab.wait(lab.posts)
-        lab.wait(lambda: counts(service)["behind"] == 0)
-    assert [b"news" in post.body for post in lab.posts()] == [True]
-
-
 # ---- Interruptions ----
 
 

@@ -18,7 +18,7 @@ from services import ROOT, SAMPLE, daemon_command, fetch, run_daemon, started
 from small_files import a_file, review
 
 import reviewsd
-from reviewslib.process.settings import BadSetting, Settings, flag_name, read_settings, variable_name
+from reviewslib.process.settings import Settings, flag_name, read_settings, variable_name
 from reviewslib.web.reload import loaded_text
 
 NO_URL = "feeds, topics and links would have no usable URL; add for example"
@@ -45,11 +45,6 @@ def test_the_hub_gets_its_settings() -> None:
     hub = reviewsd.hub_settings(chosen, "https://r.example")
     assert (hub.lease_min, hub.retry_delays, hub.workers) == (7, (1.0, 2.0), 3)
     assert (hub.base_url, hub.state_dir) == ("https://r.example", Path("/s"))
-
-
-def test_settings_of_the_hub_that_contradict_each_other_are_refused() -> None:
-    with pytest.raises(BadSetting, match="--hub-lease-min 10, --hub-lease-max 5: the first must"):
-        reviewsd.hub_settings(Settings(hub_lease_min=10, hub_lease_max=5), "https://r.example")
 
 
 # ---- Commands ----
