@@ -399,22 +399,6 @@ def test_a_result_waits_for_a_locked_store_without_a_repetition(bench: Bench) ->
     assert (bench.contents, bench.states()) == (["two"], [("active", 0)])
 
 
-def test_a_replaced_store_gets_the_content_anew(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
-    store = bench.settings.state_dir / STORE_FILE_NAME
-    with closing(sqlite3.connect(store)) as copied, closing(sqlite3.connect(f"{store}.old")) as backup:
-        copied.backup(backup)
-    bench.change("two")
-    for suffix in ("-wal", "-shm"):
-        Path(f"{store}{suffix}").unlink()
-    Path(f"{store}.old").rename(store)
-    bench.publish("one")  # which the backup says that it has
-    assert bench.post(form()).status == 503
-    bench.hub.upkeep()
-    bench.work()
-    assert bench.contents == ["two", "one"]
-    assert "the hub's store was replaced: all its subscribers get the content anew" in caplog.messages
-
-
 def test_each_event_is_a_line_with_the_host_only(empty: Bench, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     callback = "https://s.example:8443/secret-path?key=1"
