@@ -358,6 +358,10 @@ class Lab(ThreadingHTTPServer):
     def gets(self) -> list[dict[str, str]]:
         return [query(a.target) for a in self.arrivals if a.method == "GET"]
 
+    def count(self, path: str) -> int:
+        """How many requests came to this path."""
+        return [arrival.path for arrival in self.arrivals].count(path)
+
     def wait(self, happened: Callable[[], object]) -> None:
         """Until it has happened; look whenever a request comes, and now and then besides."""
         give_up_at = time.monotonic() + PATIENCE_SECONDS
