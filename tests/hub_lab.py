@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
@@ -109,30 +109,6 @@ def started(subject: hub.Hub) -> list[DueRow]:
     subject.look()
     lanes = [lane for lane in hub.LANES for _ in range(hub.lane_workers(lane, 16))]
     return [exchange for lane in lanes if (exchange := subject.take(lane))]
-
-
-class Line(NamedTuple):
-    """What is listed of a row."""
-
-    state: str  # "failing" of a subscription that has failed, otherwise the mode of the row
-    host: str
-    path: str
-    failures: int
-
-
-def listed(state_dir: Path) -> list[Line]:
-    """Subscriptions, then pending requests, without failures of the latter."""
-    lines = []
-    for row in list_subscriptions(state_dir):
-        failures = row.failures if row.mode == "active" else 0
-        state = "failing" if failures else row.mode
-        lines.append(Line(state, row.subscriber.host, row.subscriber.path, failures))
-    return lines
-
-
-def states(state_dir: Path) -> list[tuple[str, int]]:
-    """The state and the failures of what is listed."""
-    return [(line.state, line.failures) for line in listed(state_dir)]
 
 
 class Bench:
@@ -229,17 +205,21 @@ class Bench:
     def signatures(self) -> list[str | None]:
         return [request.headers.get("X-Hub-Signature") for request in self.posts]
 
-    def states(self) -> list[tuple[str, int]]:
-        return states(self.settings.state_dir)
+    def rows(self, mode: str = "active") -> list[Row]:
+        """The subscriptions, or the requests of a mode."""
+        return [row for row in list_subscriptions(self.settings.state_dir) if row.mode == mode]
 
-    def hosts(self, *states: str) -> list[str]:
-        """The hosts of what is in one of these states, by default of subscriptions."""
-        wanted = states or ("active", "failing")
-        return [line.host for line in listed(self.settings.state_dir) if line.state in wanted]
+    def states(self) -> list[tuple[str, int]]:
+        """The mode of each row, and the failures of each subscription."""
+        rows = list_subscriptions(self.settings.state_dir)
+        return [(row.mode, row.failures if row.mode == "active" else 0) for row in rows]
+
+    def hosts(self, mode: str = "active") -> list[str]:
+        return [row.subscriber.host for row in self.rows(mode)]
 
     def subscription(self) -> Row:
         """The only one."""
-        (row,) = (row for row in list_subscriptions(self.settings.state_dir) if row.mode == "active")
+        (row,) = self.rows()
         return row
 
 

@@ -22,10 +22,10 @@ from urllib.parse import parse_qsl, urlencode
 from urllib.request import Request, urlopen
 
 import pytest
-from hub_lab import FORM, Exchange, Lab, agree, answer, hang, listed, open_lab
+from hub_lab import FORM, Exchange, Lab, agree, answer, hang, open_lab
 from services import ROOT, SAMPLE, Address, Response, daemon, fetch, free_port, run_daemon
 
-from reviewslib.websub.store import STORE_FILE_NAME, Store
+from reviewslib.websub.store import STORE_FILE_NAME, Store, list_subscriptions
 
 HUB = "/api/websub/hub"
 ACCEPTED = "accepted; the callback will now be asked to confirm"
@@ -67,7 +67,7 @@ def subscribe(lab: Lab, service: Address, state: Path, path: str = "/feed.xml", 
 
 def active(state: Path) -> int:
     """The subscriptions in the store, which the daemon counts once a second."""
-    return [line.state for line in listed(state)].count("active")
+    return [row.mode for row in list_subscriptions(state)].count("active")
 
 
 def health(service: Address) -> dict[str, Any]:

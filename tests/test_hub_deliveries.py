@@ -118,11 +118,11 @@ def test_three_failures_in_a_row_remove_and_are_told_once(bench: Bench, code: in
     bench.change(answer=status(code))
     for seconds, failures in ((0, 1), (65, 1), (1, 2)):
         bench.wait(seconds)
-        assert bench.states() == [("failing", failures)]
+        assert bench.states() == [("active", failures)]
     bench.restart()
     bench.change("three")  # new content does not shorten the wait
     bench.wait(3959)
-    assert bench.states() == [("failing", 2)]
+    assert bench.states() == [("active", 2)]
     bench.on_get = status(code)  # the answer to a notice does not matter
     bench.wait(1)
     assert bench.states() == []
@@ -136,7 +136,7 @@ def test_three_failures_in_a_row_remove_and_are_told_once(bench: Bench, code: in
     bench.on_get = echo
     bench.subscribe()
     bench.change("four")
-    assert bench.states() == [("failing", 1)]
+    assert bench.states() == [("active", 1)]
 
 
 @pytest.mark.parametrize(("mode", "told"), [("subscribe", "subscribe"), ("unsubscribe", "denied")])
@@ -188,7 +188,7 @@ def test_a_failing_callback_cannot_renew_itself_to_the_front(bench: Bench) -> No
     bench.change(answer=status(500))
     bench.subscribe()
     bench.work()
-    assert (bench.states(), bench.contents) == ([("failing", 1)], ["two"])
+    assert (bench.states(), bench.contents) == ([("active", 1)], ["two"])
     for _ in range(2):
         bench.wait(5000)
         bench.subscribe()
