@@ -94,23 +94,6 @@ def signed(secret: str, text: str) -> str:
     return "sha256=" + hmac.new(secret.encode(), text.encode(), "sha256").hexdigest()
 
 
-def work(subject: hub.Hub) -> None:
-    """Do all that is due now and what follows at once from it, without a thread."""
-    for _ in range(1000):
-        if not (due := started(subject)):
-            break
-        for exchange in due:
-            subject.perform(exchange)
-    subject.upkeep()
-
-
-def started(subject: hub.Hub) -> list[DueRow]:
-    """The exchanges that sixteen workers would begin now."""
-    subject.look()
-    lanes = [lane for lane in hub.LANES for _ in range(hub.lane_workers(lane, 16))]
-    return [exchange for lane in lanes if (exchange := subject.take(lane))]
-
-
 class Bench:
     """A hub over one state directory, with a clock and callbacks in memory; it can be started anew."""
 
@@ -171,11 +154,19 @@ class Bench:
         self.hub.publish(self.topics)
 
     def work(self) -> None:
-        work(self.hub)
+        """Do all that is due now and what follows at once from it, without a thread."""
+        for _ in range(1000):
+            if not (due := self.started()):
+                break
+            for exchange in due:
+                self.hub.perform(exchange)
+        self.hub.upkeep()
 
     def started(self) -> list[DueRow]:
-        """The exchanges that all workers would begin now."""
-        return started(self.hub)
+        """The exchanges that sixteen workers would begin now."""
+        self.hub.look()
+        lanes = [lane for lane in hub.LANES for _ in range(hub.lane_workers(lane, 16))]
+        return [exchange for lane in lanes if (exchange := self.hub.take(lane))]
 
     def begun(self, lane: str = "delivery") -> DueRow:
         """The first exchange of a lane, which has begun."""
