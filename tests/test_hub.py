@@ -433,6 +433,14 @@ def test_a_lane_of_strangers_or_notices_is_small(lane: str, sizes: tuple[int, in
     assert (hub.lane_workers(lane, 1), hub.lane_workers(lane, 16)) == sizes
 
 
+@pytest.mark.parametrize(("now", "count"), [(59.9, 50), (60, 0)])
+def test_a_rate_counts_the_last_fifty_events_of_a_minute(now: float, count: int) -> None:
+    rate = hub.Rate()
+    for _ in range(51):
+        rate.add("key", 0)
+    assert rate.count("key", now) == count
+
+
 OF_A_DOMAIN = [row("delivery", "d", number) for number in range(20)]
 OF_A_NETWORK = [row("delivery", f"d{number}", number, "192.0.2.1") for number in range(20)]
 OF_STRANGERS = [row("newcomer", "d", number) for number in range(20)]
