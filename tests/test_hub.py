@@ -444,18 +444,19 @@ def test_a_rate_counts_the_last_fifty_events_of_a_minute(now: float, count: int)
 OF_A_DOMAIN = [row("delivery", "d", number) for number in range(20)]
 OF_A_NETWORK = [row("delivery", f"d{number}", number, "192.0.2.1") for number in range(20)]
 OF_STRANGERS = [row("newcomer", "d", number) for number in range(20)]
-QUARTER, OF_THREE_EIGHTHS = {1: 1, 7: 1, 8: 2, 16: 4, 64: 4}, {1: 1, 8: 1, 16: 3, 64: 4}
+QUARTER = {1: 1, 7: 1, 8: 2, 16: 4, 64: 4}  # the limit by the number of workers
+HALF_OF_THREE_EIGHTHS = {1: 1, 8: 1, 16: 3, 64: 4}
+LIMITS = [(OF_A_DOMAIN, QUARTER), (OF_A_NETWORK, QUARTER), (OF_STRANGERS, HALF_OF_THREE_EIGHTHS)]
 
 
-@pytest.mark.parametrize(("rows", "limits"), [
-    (OF_A_DOMAIN, QUARTER), (OF_A_NETWORK, QUARTER), (OF_STRANGERS, OF_THREE_EIGHTHS),
-])  # fmt: skip
-def test_a_domain_or_network_has_four_workers_at_most(rows: list[DueRow], limits: dict[int, int]) -> None:
-    lane = rows[0].lane
-    for workers, limit in limits.items():
-        schedule = hub.Schedule(workers)
-        schedule.refill([*rows, row(lane, "other")])
-        assert begun(schedule, lane) == [*(one.key for one in rows[:limit]), f"{lane} other 0"], workers
+@pytest.mark.parametrize(
+    ("rows", "workers", "limit"),
+    [(rows, workers, limit) for rows, limits in LIMITS for workers, limit in limits.items()],
+)
+def test_a_domain_or_network_has_four_workers_at_most(rows: list[DueRow], workers: int, limit: int) -> None:
+    lane, schedule = rows[0].lane, hub.Schedule(workers)
+    schedule.refill([*rows, row(lane, "other")])
+    assert begun(schedule, lane) == [*(one.key for one in rows[:limit]), f"{lane} other 0"]
 
 
 def test_a_subscriber_has_one_exchange_at_a_time() -> None:
