@@ -235,6 +235,7 @@ def test_requests_of_strangers_at_its_address_delay_no_subscriber(bench: Bench) 
 
 @pytest.mark.parametrize(("most", "names", "code", "words"), [
     (29, "a.s b.s c.s", 429, "subscriptions of this domain"),
+    (9, "a.s b.s", 429, "subscriptions of this domain"),
     (3, "a b c d", 503, "subscriptions"),
 ])  # fmt: skip
 def test_a_full_quota_refuses_newcomers_and_renews(
