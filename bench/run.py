@@ -4,8 +4,8 @@
     python bench/run.py start reload             these rows
     python bench/run.py start --against ../old   these rows, of two checkouts in turns
 
-Rows and budgets stand in rows.py. A round of a row starts its servers anew. Needs Linux, wrk, nginx, caddy,
-openssl and, once, PyPI, and a Python with what the service and its tests depend on.
+Rows and budgets stand in rows.py. A round of a row starts its servers anew. Needs Linux, wrk, nginx, caddy
+and, once, PyPI, and a Python with what the service and its tests depend on.
 """
 
 import argparse

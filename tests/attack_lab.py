@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
-from http.client import HTTPException
+from http.client import HTTPException, HTTPSConnection
 from itertools import count, cycle
 from pathlib import Path
 from typing import TypeVar
@@ -131,6 +131,13 @@ def slow_readers(
         yield statuses
 
 
+def status_of(connection: HTTPSConnection, path: str, body: bytes | None) -> int:
+    """The status of one request, 0 without an answer."""
+    with suppress(OSError, HTTPException):
+        return exchange(connection, path, body, **(JSON_TYPE if body else {}))[0]
+    return 0
+
+
 @contextmanager
 def requests(
     proxy: Proxy,
@@ -140,7 +147,7 @@ def requests(
     clients: int = 50,
     pause_seconds: float = 0.3,
 ) -> Iterator[Counter[int]]:
-    """Requests without end, by many clients at once; counts the statuses.
+    """Requests without end, by many clients at once; counts the statuses, 0 for no answer.
 
     `#` in the path is another number each time. Of several sources, each request is from the next one.
     """
@@ -149,12 +156,13 @@ def requests(
 
     def ask_on() -> None:
         while not ended.is_set():
-            with suppress(OSError, HTTPException), closing(proxy.connection(next(addresses))) as connection:
+            with closing(proxy.connection(next(addresses))) as connection:
                 stays = True
                 while stays:
                     target = path.replace("#", str(next(numbers)))
-                    statuses[exchange(connection, target, body, **(JSON_TYPE if body else {}))[0]] += 1
-                    stays = not ended.wait(pause_seconds) and len(sources) == 1
+                    status = status_of(connection, target, body)
+                    statuses[status] += 1
+                    stays = not ended.wait(pause_seconds) and status > 0 and len(sources) == 1
 
     threads = [threading.Thread(target=ask_on) for _ in range(clients)]
     for thread in threads:
@@ -208,9 +216,8 @@ def others(proxy: Proxy, seconds: float = 0, sources: Sequence[str] = OTHERS) ->
             turn = len(answers)
             path = paths[turn % len(paths)].replace("#", str(time.monotonic_ns()))
             client, body = clients[turn // len(paths) % len(clients)], NEWEST_CALL if path == "/mcp" else None
-            began, status = time.perf_counter(), 0
-            with suppress(OSError, HTTPException):
-                status = exchange(client, path, body, **(JSON_TYPE if body else {}))[0]
+            began = time.perf_counter()
+            status = status_of(client, path, body)
             answers.append((status, (time.perf_counter() - began) * 1000))
             time.sleep(0.005)
     return answers

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
@@ -94,47 +94,6 @@ def signed(secret: str, text: str) -> str:
     return "sha256=" + hmac.new(secret.encode(), text.encode(), "sha256").hexdigest()
 
 
-def work(subject: hub.Hub) -> None:
-    """Perform all exchanges that are due now, and those that become due by them, without threads."""
-    for _ in range(1000):
-        if not (due := started(subject)):
-            break
-        for exchange in due:
-            subject.perform(exchange)
-    subject.upkeep()
-
-
-def started(subject: hub.Hub) -> list[DueRow]:
-    """The exchanges that sixteen workers would begin now."""
-    subject.read_due()
-    lanes = [lane for lane in hub.LANES for _ in range(hub.lane_workers(lane, 16))]
-    return [exchange for lane in lanes if (exchange := subject.take(lane))]
-
-
-ACTIVE = ("active", "failing")  # the states of subscriptions that have not ended
-
-
-class Line(NamedTuple):
-    """The fields of a row that `listed` returns."""
-
-    state: str
-    host: str
-    path: str
-    failures: int
-
-
-def listed(state_dir: Path, clock: Callable[[], float] = time.time) -> list[Line]:
-    """Subscriptions, then pending requests, without failures of the latter."""
-    lines = []
-    for row in list_subscriptions(state_dir):
-        state, failures = row.mode, 0
-        if row.mode == "active":
-            is_ended, failures = row.expires_at <= clock(), row.failures
-            state = "ended" if is_ended else "failing" if failures else "active"
-        lines.append(Line(state, row.subscriber.host, row.subscriber.path, failures))
-    return lines
-
-
 class Bench:
     """A hub with a state directory, a settable clock and callbacks in memory; it can be restarted."""
 
@@ -190,16 +149,24 @@ class Bench:
         self.publish(text)
         self.work()
 
-    def publish(self, text: str) -> None:
-        self.topics = topics(text)
+    def publish(self, text: str, **more: str) -> None:
+        self.topics = topics(text, **more)
         self.hub.publish(self.topics)
 
     def work(self) -> None:
-        work(self.hub)
+        """Do all that is due now and what follows at once from it, without a thread."""
+        for _ in range(1000):
+            if not (due := self.started()):
+                break
+            for exchange in due:
+                self.hub.perform(exchange)
+        self.hub.upkeep()
 
     def started(self) -> list[DueRow]:
-        """The exchanges that all workers would begin now."""
-        return started(self.hub)
+        """The exchanges that sixteen workers would begin now."""
+        self.hub.read_due()
+        lanes = [lane for lane in hub.LANES for _ in range(hub.lane_workers(lane, 16))]
+        return [exchange for lane in lanes if (exchange := self.hub.take(lane))]
 
     def begun(self, lane: str = "delivery") -> DueRow:
         """The first exchange of a lane, which has begun."""
@@ -229,17 +196,21 @@ class Bench:
     def signatures(self) -> list[str | None]:
         return [request.headers.get("X-Hub-Signature") for request in self.posts]
 
-    def states(self) -> list[tuple[str, int]]:
-        return [(line.state, line.failures) for line in listed(self.settings.state_dir, self.clock)]
+    def rows(self, mode: str = "active") -> list[Row]:
+        """The subscriptions, or the requests of a mode."""
+        return [row for row in list_subscriptions(self.settings.state_dir) if row.mode == mode]
 
-    def hosts(self, *states: str) -> list[str]:
-        """The hosts of the rows in these states, by default of active subscriptions."""
-        found = listed(self.settings.state_dir, self.clock)
-        return [line.host for line in found if line.state in (states or ACTIVE)]
+    def states(self) -> list[tuple[str, int]]:
+        """The mode of each row, and the failures of each subscription."""
+        rows = list_subscriptions(self.settings.state_dir)
+        return [(row.mode, row.failures if row.mode == "active" else 0) for row in rows]
+
+    def hosts(self, mode: str = "active") -> list[str]:
+        return [row.subscriber.host for row in self.rows(mode)]
 
     def subscription(self) -> Row:
         """The only one."""
-        (row,) = (row for row in list_subscriptions(self.settings.state_dir) if row.mode == "active")
+        (row,) = self.rows()
         return row
 
 
@@ -357,6 +328,10 @@ class Lab(ThreadingHTTPServer):
 
     def gets(self) -> list[dict[str, str]]:
         return [query(a.target) for a in self.arrivals if a.method == "GET"]
+
+    def count(self, path: str) -> int:
+        """How many requests came to this path."""
+        return [arrival.path for arrival in self.arrivals].count(path)
 
     def wait(self, happened: Callable[[], object]) -> None:
         """Wait until the condition holds; check it at every request, and at intervals."""

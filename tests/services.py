@@ -7,17 +7,18 @@ import http.client
 import itertools
 import os
 import re
-import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import PIPE
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import waitress
 
@@ -27,6 +28,7 @@ from reviewslib.process.settings import Settings
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLE = ROOT / "data"
 STOP_SECONDS = 30
+Process = subprocess.Popen[str]
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 # Below the ports of outgoing connections (ip(7)); the process id keeps two runs of the tests apart.
 _PORTS = itertools.count(10_000 + WORKER * 2_000 + os.getpid() % 1_000)
@@ -85,6 +87,19 @@ def daemon_command(*arguments: str) -> list[str]:
     return [sys.executable, str(ROOT / "reviewsd.py"), *arguments]
 
 
+def environment(**variables: str) -> dict[str, str]:
+    """Our environment with these variables, and without settings of the daemon."""
+    return {name: text for name, text in os.environ.items() if not name.startswith("REVIEWSD_")} | variables
+
+
+def run_daemon(
+    *arguments: str, line: Sequence[str] = (), cwd: Path | None = None, stdout: Any = PIPE, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """The daemon, or the command `line`, with arguments, to its end."""
+    command, environ = [*(line or daemon_command()), *arguments], environment(**variables)
+    return subprocess.run(command, stdout=stdout, stderr=PIPE, text=True, timeout=60, env=environ, cwd=cwd)
+
+
 @contextmanager
 def daemon(
     *arguments: str, data: Path = SAMPLE, base_url: str = "", port: int = 0, state: Path | None = None
@@ -93,39 +108,37 @@ def daemon(
 
     Stopped with SIGTERM, which must end it with status 0.
     """
-    if state is None:
-        with TemporaryDirectory() as passing:
-            with daemon(*arguments, data=data, base_url=base_url, port=port, state=Path(passing)) as address:
-                yield address
-            return
     named = ["--base-url", base_url] if base_url else []
-    where = ["--port", str(port), "--data", str(data), "--state-dir", str(state)]
-    with started(daemon_command(*where, *named, *arguments), base_url) as address:
-        yield address
+    with TemporaryDirectory() as passing:
+        where = ["--port", str(port), "--data", str(data), "--state-dir", str(state or passing)]
+        with started(daemon_command(*where, *named, *arguments), base_url) as address:
+            yield address
 
 
 @contextmanager
 def started(command: list[str], base_url: str = "", **variables: str) -> Iterator[Address]:
     """A server that logs where it listens. Stopped with SIGTERM, which must end it with status 0."""
-    environment = {name: text for name, text in os.environ.items() if not name.startswith("REVIEWSD_")}
-    environment |= variables
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
-    try:
-        port = listening_port(process)
+    with running(command, base_url, **variables) as (address, process):
         log = threading.Thread(target=process.stderr.read if process.stderr else list, daemon=True)
         log.start()  # a full pipe would stop the daemon
-        yield Address(port, process.pid, base_url or f"http://127.0.0.1:{port}")
-        process.send_signal(signal.SIGTERM)
+        yield address
+        process.terminate()
         assert process.wait(STOP_SECONDS) == 0
         log.join()
-    finally:
-        process.kill()
-        process.wait()
-        if process.stderr:
-            process.stderr.close()
 
 
-def listening_port(process: "subprocess.Popen[str]") -> int:
+@contextmanager
+def running(command: list[str], base_url: str = "", **variables: str) -> Iterator[tuple[Address, Process]]:
+    """A server that logs where it listens; the rest of its log is not read. Killed at the end."""
+    with subprocess.Popen(command, stderr=PIPE, text=True, env=environment(**variables)) as process:
+        try:
+            port = listening_port(process)
+            yield Address(port, process.pid, base_url or f"http://127.0.0.1:{port}"), process
+        finally:
+            process.kill()
+
+
+def listening_port(process: Process) -> int:
     """The port that the daemon's log names, 0 for a Unix socket; fails with the log when it ends before."""
     assert process.stderr
     lines = []

@@ -8,7 +8,7 @@ are replaced, by good ones and by bad ones, the daemon is stopped or killed and 
 between the hub and its subscribers goes away for a while. The exit status is 1 when an answer was not as
 expected, memory or descriptors have grown, or a living subscriber does not have the newest content.
 
-Needs openssl, `unshare` and `ip`: everything runs in a network of its own, in which addresses can be taken
+Needs `unshare` and `ip`: everything runs in a network of its own, in which addresses can be taken
 away. Where the system does not allow that, the network stays.
 """
 

@@ -1,6 +1,6 @@
 """A program that serves an application for tests: `python stub_service.py Busy` or `Stopping`.
 
-It writes its port to the standard output, then what its `before_stop` finds.
+It logs where it listens, and then what its `before_stop` finds.
 """
 
 import asyncio
@@ -73,7 +73,7 @@ class Stopping:
         signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
 
     def before_stop(self, seconds: float) -> None:
-        print("stopping", self.asked.wait(0 if self.asked.is_set() else seconds), flush=True)
+        print("stopping", self.asked.wait(0 if self.asked.is_set() else seconds), file=sys.stderr, flush=True)
 
 
 def main() -> None:
@@ -87,7 +87,7 @@ def main() -> None:
         max_connections=500,
         access_log=True,
         manager=ServiceManager(),
-        ready=lambda: print(port, flush=True),
+        ready=lambda: print(f"listens on http://127.0.0.1:{port}", file=sys.stderr, flush=True),
         hangup=lambda: None,
         before_stop=application.before_stop,
     )

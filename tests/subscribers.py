@@ -8,7 +8,6 @@ import asyncio
 import random
 import re
 import ssl
-import subprocess
 import threading
 from collections import Counter
 from contextlib import suppress
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+import trustme
 from servers import HOST, Server, wait_for
 from services import fetch, free_port
 
@@ -33,16 +33,14 @@ class Subscribers:
 
     def __init__(self, scratch: Path, network: str = "127.0.0."):
         self._hosts = [f"{network}{number}" for number in range(1, 1 + HOSTS)]
-        self._files = certificate, key = scratch / "subscribers.pem", scratch / "subscribers.key"
-        self.flags = ("--hub-allow-private", "--hub-ca-file", str(certificate))
+        self._tls, authority = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), trustme.CA()
+        authority.issue_cert(*self._hosts).configure_cert(self._tls)
+        authority.cert_pem.write_to_path(str(scratch / "subscribers.pem"))
+        self.flags = ("--hub-allow-private", "--hub-ca-file", str(scratch / "subscribers.pem"))
         self.newest: dict[str, bytes] = {}
         self.events: Counter[str] = Counter()
         self._refused: set[str] = set()  # paths of flaky callbacks that take the next delivery
         self._port, self._listening = free_port(), threading.Event()
-        names = "subjectAltName=" + ",".join(f"IP:{host}" for host in self._hosts)
-        options = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=bench -addext"
-        command = ["openssl", *options.split(), names, "-out", str(certificate), "-keyout", str(key)]
-        subprocess.run(command, check=True, capture_output=True)
         threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True).start()
         self._listening.wait()
 
@@ -69,10 +67,8 @@ class Subscribers:
     async def _serve(self) -> None:
         # A killed hub breaks its connections.
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(*self._files)
         where = {"host": self._hosts, "port": self._port, "backlog": 1024}
-        server = await asyncio.start_server(self._exchange, **where, ssl=context)
+        server = await asyncio.start_server(self._exchange, **where, ssl=self._tls)
         self._listening.set()
         await server.serve_forever()
 

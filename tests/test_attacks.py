@@ -3,7 +3,6 @@
 Here everything is counted; `bench/run.py attacks` measures what others notice.
 """
 
-import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -13,9 +12,11 @@ from pathlib import Path
 
 import attack_lab
 import pytest
-from proxy_lab import Instance, Proxy, running_proxy
+from page_samples import write_files
+from proxy_lab import Proxy, running_proxy
 from servers import wait_for
-from small_files import review
+from services import Address, daemon
+from small_files import a_file, review
 from tools import needs
 
 pytestmark = pytest.mark.slow
@@ -32,23 +33,19 @@ DOCUMENTS += ("/llms.txt", "/sitemap.xml", "/robots.txt", "/favicon.ico", "/badg
 
 @pytest.fixture(scope="module")
 def large_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory: Path = tmp_path_factory.mktemp("large")
     reviews = [review(id=str(number), text="so good " * 400) for number in range(LARGEST_BYTES // 3200)]
-    (directory / "reviews.json").write_text(json.dumps({"business": {"name": "X"}, "reviews": reviews}))
-    return directory
+    return write_files(tmp_path_factory.mktemp("large"), a_file(*reviews))
 
 
 @pytest.fixture(scope="module")
-def instance(large_data: Path) -> Iterator[Instance]:
-    running = Instance("--no-hub", data=large_data)
-    running.start()
-    yield running
-    running.stop()
+def service(large_data: Path) -> Iterator[Address]:
+    with daemon("--no-hub", data=large_data) as running:
+        yield running
 
 
 @pytest.fixture
-def nginx(instance: Instance, tmp_path: Path) -> Iterator[Proxy]:
-    with running_proxy(tmp_path, "nginx", [instance.port], **PATIENT) as proxy:
+def nginx(service: Address, tmp_path: Path) -> Iterator[Proxy]:
+    with running_proxy(tmp_path, "nginx", [service.port], **PATIENT) as proxy:
         yield proxy
 
 
@@ -57,19 +54,17 @@ def statuses_of_others(proxy: Proxy, sources: list[str] = attack_lab.OTHERS) -> 
 
 
 @pytest.mark.parametrize("name", ["nginx", "caddy"])
-def test_a_slow_body_holds_no_connection_of_the_service(
-    instance: Instance, name: str, tmp_path: Path
-) -> None:
-    with running_proxy(tmp_path, name, [instance.port]) as proxy, attack_lab.slow_bodies(proxy, 200):
+def test_a_slow_body_holds_no_connection_of_the_service(service: Address, name: str, tmp_path: Path) -> None:
+    with running_proxy(tmp_path, name, [service.port]) as proxy, attack_lab.slow_bodies(proxy, 200):
         assert statuses_of_others(proxy) == {200}
-        assert attack_lab.connections_held(instance.port) <= IDLE
+        assert attack_lab.connections_held(service.port) <= IDLE
 
 
-def test_nginx_limits_the_slow_readers_of_one_client(nginx: Proxy, instance: Instance) -> None:
+def test_nginx_limits_the_slow_readers_of_one_client(nginx: Proxy, service: Address) -> None:
     with attack_lab.slow_readers(nginx, 256) as statuses:
         assert statuses == {200: MAX_PER_CLIENT, 429: 256 - MAX_PER_CLIENT}
         assert statuses_of_others(nginx) == {200}
-        assert attack_lab.connections_held(instance.port) <= IDLE
+        assert attack_lab.connections_held(service.port) <= IDLE
 
 
 @pytest.mark.parametrize(
@@ -85,21 +80,21 @@ def test_a_client_is_an_address_of_ipv4_or_a_64_of_ipv6(
         assert nginx.ask("/badge.svg", x_test_client=clients[1])[0] == (429 if is_one else 200)
 
 
-def test_caddy_ends_slow_readers_and_serves_others_meanwhile(instance: Instance, tmp_path: Path) -> None:
+def test_caddy_ends_slow_readers_and_serves_others_meanwhile(service: Address, tmp_path: Path) -> None:
     with (
-        running_proxy(tmp_path, "caddy", [instance.port], write="2s") as proxy,
+        running_proxy(tmp_path, "caddy", [service.port], write="2s") as proxy,
         attack_lab.slow_readers(proxy, 100) as statuses,
     ):
         assert statuses == {200: 100}
         assert statuses_of_others(proxy) == {200}
         deadline = time.monotonic() + 30
-        while attack_lab.connections_held(instance.port) > IDLE and time.monotonic() < deadline:
+        while attack_lab.connections_held(service.port) > IDLE and time.monotonic() < deadline:
             time.sleep(0.1)
-        assert attack_lab.connections_held(instance.port) <= IDLE
+        assert attack_lab.connections_held(service.port) <= IDLE
 
 
-def test_caddy_speaks_no_http_2_whose_streams_it_would_not_end(instance: Instance, tmp_path: Path) -> None:
-    with running_proxy(tmp_path, "caddy", [instance.port]) as proxy:
+def test_caddy_speaks_no_http_2_whose_streams_it_would_not_end(service: Address, tmp_path: Path) -> None:
+    with running_proxy(tmp_path, "caddy", [service.port]) as proxy:
         proxy.context.set_alpn_protocols(["h2", "http/1.1"])
         with attack_lab.connected(proxy) as connection:
             assert connection.selected_alpn_protocol() == "http/1.1"
@@ -150,16 +145,14 @@ Attack = Callable[[Proxy], AbstractContextManager[Counter[int]]]
 
 def attack_of_a_48(data: Path, directory: Path, attack: Attack) -> tuple[Counter[int], float]:
     """Statuses and seconds of an attack, beside which others of other /48s were answered."""
-    instance = Instance("--no-hub", data=data)
-    instance.start()
-    try:
-        with running_proxy(directory, "nginx", [instance.port], "[::1]", **PATIENT) as proxy:
-            began = time.monotonic()
-            with attack(proxy) as statuses:
-                assert statuses_of_others(proxy, attack_lab.WIDE_OTHERS) == {200}
-            return statuses, time.monotonic() - began
-    finally:
-        instance.stop()
+    with (
+        daemon("--no-hub", data=data) as service,
+        running_proxy(directory, "nginx", [service.port], "[::1]", **PATIENT) as proxy,
+    ):
+        began = time.monotonic()
+        with attack(proxy) as statuses:
+            assert statuses_of_others(proxy, attack_lab.WIDE_OTHERS) == {200}
+        return statuses, time.monotonic() - began
 
 
 def many_requests(path: str, body: bytes | None = None) -> Attack:

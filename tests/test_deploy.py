@@ -8,11 +8,9 @@ import os
 import re
 import shlex
 import subprocess
-import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from http.client import HTTPException
+from contextlib import ExitStack, closing
 from itertools import count
 from pathlib import Path
 
@@ -35,7 +33,6 @@ INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": PARAM
 PING = json.dumps({"jsonrpc": "2.0", "id": 2, "method": "ping"}).encode()
 CLIENTS = 16
 PAUSE_SECONDS = 0.13  # between two requests of a client, which keeps the limit of its address
-POST_EVERY = 20  # requests
 CADDY_REPEATS_POSTS = (2, 11, 4)
 OFFSETS = count()
 
@@ -44,44 +41,6 @@ OFFSETS = count()
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with running_site(tmp_path_factory.mktemp("site"), "nginx") as running:
         yield running
-
-
-def new_session(site: Site) -> str:
-    return site.ask("/mcp", json.dumps(INITIALIZE).encode(), **JSON_TYPE)[1]["mcp-session-id"]
-
-
-@contextmanager
-def load(site: Site) -> Iterator[Counter[str]]:
-    """Requests from a few clients all the while; the count of answers by method and status."""
-    answers: Counter[str] = Counter()
-    ended, numbers, session = threading.Event(), count(), new_session(site)
-
-    def ask_on(source: str) -> None:
-        with closing(site.connection(source)) as connection:
-            while not ended.wait(PAUSE_SECONDS):
-                number = next(numbers)
-                method = "GET" if number % POST_EVERY else "POST"
-                try:
-                    if method == "POST":
-                        answer = exchange(connection, "/mcp", PING, mcp_session_id=session, **JSON_TYPE)
-                    else:
-                        answer = exchange(connection, f"/api/reviews/search?query=number+{number}")
-                    status: object = answer[0]
-                except (OSError, HTTPException) as error:
-                    connection.close()
-                    status = repr(error)
-                answers[f"{method} {status}"] += 1
-
-    sources = [f"127.0.0.{10 + number}" for number in range(CLIENTS)]
-    clients = [threading.Thread(target=ask_on, args=(source,)) for source in sources]
-    for client in clients:
-        client.start()
-    try:
-        yield answers
-    finally:
-        ended.set()
-        for client in clients:
-            client.join()
 
 
 def test_reads_come_from_the_cache_and_are_revalidated_by_tag(site: Site) -> None:
@@ -93,7 +52,7 @@ def test_reads_come_from_the_cache_and_are_revalidated_by_tag(site: Site) -> Non
 
 
 def test_a_session_of_one_instance_is_good_at_the_other(site: Site) -> None:
-    session = new_session(site)
+    session = site.ask("/mcp", json.dumps(INITIALIZE).encode(), **JSON_TYPE)[1]["mcp-session-id"]
     for _ in range(4):  # in turns
         status, _, body = site.ask("/mcp", PING, mcp_session_id=session, **JSON_TYPE)
         assert (status, json.loads(body)) == (200, {"jsonrpc": "2.0", "id": 2, "result": {}})
@@ -183,11 +142,20 @@ def test_a_body_may_have_64_kib(proxy: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("proxy", COMMANDS)
 def test_restarts_in_turns_lose_nothing(proxy: str, tmp_path: Path) -> None:
     with running_site(tmp_path, proxy) as site:
-        with load(site) as answers:
+        with ExitStack() as clients:
+
+            def statuses(path: str, number: int, body: bytes | None = None) -> Counter[int]:
+                """Those of a client with an address of its own that keeps within its limit."""
+                client = requests(site, path, body, [f"127.0.0.{10 + number}"], 1, PAUSE_SECONDS)
+                return clients.enter_context(client)
+
+            calls = statuses("/mcp", 0, PING)
+            searches = [statuses(f"{links.SEARCH_PATH}?query={n}+#", n) for n in range(1, CLIENTS)]
             for instance in (site.first, site.second, site.first, site.second):
                 instance.stop()
                 instance.start()
-        assert set(answers) - ({"POST 502"} if loses_posts(proxy) else set()) == {"GET 200", "POST 200"}
+        assert [set(each) for each in searches] == [{200}] * len(searches)
+        assert set(calls) - ({502} if loses_posts(proxy) else set()) == {200}
 
 
 def test_caddy_takes_the_name_for_buffering_from_its_environment() -> None:

@@ -14,7 +14,20 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hub_lab import BASE_URL, FEED, JSON_FEED, SILENCE, Answer, Bench, echo, form, query, signed, status
+from hub_lab import (
+    BASE_URL,
+    FEED,
+    JSON_FEED,
+    OUTAGE,
+    SILENCE,
+    Answer,
+    Bench,
+    echo,
+    form,
+    query,
+    signed,
+    status,
+)
 
 import hub
 from reviewslib.websub.callbacks import CallbackRequest, CallbackResponse
@@ -220,63 +233,42 @@ def test_requests_of_strangers_at_its_address_delay_no_subscriber(bench: Bench) 
     assert bench.subscription().secret == b"renewed"
 
 
-def test_strangers_at_its_address_take_no_worker_of_a_subscriber(bench: Bench) -> None:
-    names = [f"n{number}" for number in range(6)]
-    bench.networks = {f"{name}.example": "203.0.113.7" for name in ["s", *names]}
-    bench.subscribe()
-    meanwhile: list[int] = []
-
-    def hang_while_content_is_delivered(request: CallbackRequest) -> CallbackResponse:
-        if not meanwhile:  # the first of the strangers, all of whom have begun
-            bench.publish("two")
-            meanwhile.append(len(bench.posts))
-            bench.hub.perform(bench.begun())
-            meanwhile.append(len(bench.posts))
-        return CallbackResponse(404, "HTTP 404")
-
-    bench.on_get = hang_while_content_is_delivered
-    bench.ask(*names)
-    bench.work()
-    assert meanwhile == [0, 1]
+@pytest.mark.parametrize(("most", "names", "code", "words"), [
+    (29, "a.s b.s c.s", 429, "subscriptions of this domain"),
+    (9, "a.s b.s", 429, "subscriptions of this domain"),
+    (3, "a b c d", 503, "subscriptions"),
+])  # fmt: skip
+def test_a_full_quota_refuses_newcomers_and_renews(
+    bench: Bench, most: int, names: str, code: int, words: str
+) -> None:
+    bench.restart(max_subscriptions=most)
+    *subscribed, refused = names.split()
+    bench.subscribe(*subscribed)
+    refusal = f"there are too many {words}; try again later"
+    request = form(callback=f"https://{refused}.example/")
+    assert bench.post(request) == HubAnswer(code, refusal, (("Retry-After", "3600"),))
+    bench.subscribe(*subscribed)
+    assert bench.hosts() == [f"{name}.example" for name in subscribed]
 
 
-@pytest.fixture
-def full(bench: Bench, caplog: pytest.LogCaptureFixture) -> Bench:
-    """A hub with room for 29 subscriptions, of which a domain and an address may have two."""
+def test_a_full_quota_of_an_address_is_told_in_a_notice(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO)
     bench.restart(max_subscriptions=29)
-    return bench
-
-
-def test_a_domain_may_have_and_renew_a_tenth_of_all(full: Bench) -> None:
-    full.subscribe("a.s", "b.s")
-    refusal = "there are too many subscriptions of this domain; try again later"
-    third = form(callback="https://c.s.example/")
-    assert full.post(third) == HubAnswer(429, refusal, (("Retry-After", "3600"),))
-    full.subscribe("a.s")
-    assert full.hosts() == ["a.s.example", "b.s.example"]
-
-
-def test_an_address_may_have_and_renew_a_tenth_of_all(full: Bench, caplog: pytest.LogCaptureFixture) -> None:
-    full.networks = dict.fromkeys(("a.example", "b.example", "c.example"), "192.0.2.1")
-    full.subscribe("a", "b", "c")  # whose addresses nobody knows before they are asked
-    told = [asked["hub.reason"] for asked in full.gets if asked["hub.mode"] == "denied"]
+    bench.networks = dict.fromkeys(("a.example", "b.example", "c.example"), "192.0.2.1")
+    bench.subscribe("a", "b", "c")  # whose addresses nobody knows before they are asked
+    told = [asked["hub.reason"] for asked in bench.gets if asked["hub.mode"] == "denied"]
     assert told == ["there are too many subscriptions of this address"]
     line = "subscribe confirmed: HTTP 200, denied: too many subscriptions of this address"
     assert f"hub /feed.xml c.example: {line}" in caplog.messages
-    full.subscribe("a")
-    assert full.hosts() == ["a.example", "b.example"]
-
-
-def test_the_total_of_subscriptions_is_bounded(bench: Bench) -> None:
-    bench.restart(max_subscriptions=3)
-    bench.subscribe("a", "b", "c")
-    refusal = "there are too many subscriptions; try again later"
-    refused = bench.post(form(callback="https://d.example/"))
-    assert refused == HubAnswer(503, refusal, (("Retry-After", "3600"),))
+    bench.subscribe("a")
+    assert bench.hosts() == ["a.example", "b.example"]
 
 
 # ---- Verification ------------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize(("callback", "joint"), [
     ("https://s.example", "?"),
     ("https://s.example/cb?", ""),
@@ -382,8 +374,12 @@ def test_spellings_of_a_callback_are_one_subscription(bench: Bench) -> None:
     assert [sent.url for sent in bench.posts] == ["https://S.EXAMPLE/~ann/%2f"]
 
 
-@pytest.mark.parametrize(("is_subscriber", "pause"), [(False, 30), (True, 60)])
-@pytest.mark.parametrize("silence", [SILENCE, status(None, is_refused=True)])
+REFUSED = status(None, is_refused=True)
+
+
+@pytest.mark.parametrize(("silence", "is_subscriber", "pause"), [
+    (SILENCE, True, 60), (REFUSED, True, 60), (SILENCE, False, 30), (REFUSED, False, 30), (OUTAGE, False, 30),
+])  # fmt: skip
 def test_a_request_that_gets_no_http_answer_is_tried_three_times(
     bench: Bench, silence: Answer, is_subscriber: bool, pause: int
 ) -> None:
@@ -446,30 +442,22 @@ def test_a_rate_counts_the_last_fifty_events_of_a_minute(now: float, count: int)
     assert rate.count("key", now) == count
 
 
-OF_A_DOMAIN = [row("delivery", "slow", number) for number in range(20)]
+OF_A_DOMAIN = [row("delivery", "d", number) for number in range(20)]
 OF_A_NETWORK = [row("delivery", f"d{number}", number, "192.0.2.1") for number in range(20)]
+OF_STRANGERS = [row("newcomer", "d", number) for number in range(20)]
+QUARTER = {1: 1, 7: 1, 8: 2, 16: 4, 64: 4}  # the limit by the number of workers
+HALF_OF_THREE_EIGHTHS = {1: 1, 8: 1, 16: 3, 64: 4}
+LIMITS = [(OF_A_DOMAIN, QUARTER), (OF_A_NETWORK, QUARTER), (OF_STRANGERS, HALF_OF_THREE_EIGHTHS)]
 
 
-@pytest.mark.parametrize("rows", [OF_A_DOMAIN, OF_A_NETWORK])
-@pytest.mark.parametrize(("workers", "limit"), [(1, 1), (7, 1), (8, 2), (16, 4), (64, 4)])
-def test_a_domain_or_network_has_four_workers_at_most(workers: int, limit: int, rows: list[DueRow]) -> None:
-    schedule = hub.Schedule(workers)
-    schedule.refill([*rows, row("delivery", "quick")])
-    assert begun(schedule, "delivery") == [*(one.key for one in rows[:limit]), "delivery quick 0"]
-
-
-@pytest.mark.parametrize(("workers", "expected"), [(1, 1), (8, 1), (16, 3), (64, 4)])
-def test_strangers_of_a_domain_have_at_most_half_of_their_lane(workers: int, expected: int) -> None:
-    schedule = hub.Schedule(workers)
-    schedule.refill(row("newcomer", "d", number) for number in range(20))
-    assert len(begun(schedule, "newcomer")) == expected
-
-
-def test_several_names_of_one_network_share_its_workers() -> None:
-    schedule = hub.Schedule(16)
-    schedule.refill(row("newcomer", f"d{number}", number) for number in range(5))
-    taken = [schedule.take("newcomer") for _ in range(5)]
-    assert [schedule.assign_network(one, "192.0.2.1") for one in taken if one] == [True] * 3 + [False] * 2
+@pytest.mark.parametrize(
+    ("rows", "workers", "limit"),
+    [(rows, workers, limit) for rows, limits in LIMITS for workers, limit in limits.items()],
+)
+def test_a_domain_or_network_has_four_workers_at_most(rows: list[DueRow], workers: int, limit: int) -> None:
+    lane, schedule = rows[0].lane, hub.Schedule(workers)
+    schedule.refill([*rows, row(lane, "other")])
+    assert begun(schedule, lane) == [*(one.key for one in rows[:limit]), f"{lane} other 0"]
 
 
 def test_a_subscriber_has_one_exchange_at_a_time() -> None:

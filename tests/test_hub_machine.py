@@ -9,10 +9,9 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit
 
 import hub_lab as lab
 import pytest
@@ -20,23 +19,25 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-import hub
-from reviewslib.websub.callbacks import CallbackRequest, CallbackResponse, CheckNetwork
+from reviewslib.websub.callbacks import CallbackRequest, CallbackResponse
 
 ANN, WWW_ANN, BOB = CALLBACKS = ["https://ann.example/", "https://www.ann.example/", "https://bob.example/"]
-NETWORKS = {ANN: "192.0.2.1", WWW_ANN: "192.0.2.1", BOB: "192.0.2.2"}
+NETWORKS = {"ann.example": "192.0.2.1", "www.ann.example": "192.0.2.1", "bob.example": "192.0.2.2"}
 SHARE = 2  # of the places, for a domain and for a network
 Key = tuple[str, str]  # (path, callback)
 KEYS = st.sampled_from([(lab.FEED, ANN), (lab.FEED, BOB), (lab.JSON_FEED, ANN), (lab.JSON_FEED, WWW_ANN)])
 MODES, TEXTS = st.sampled_from(["subscribe", "unsubscribe"]), st.sampled_from("0123")
-SILENCE = CallbackResponse(None, "not reachable")
-OUTAGE = replace(SILENCE, own_fault=True)
-ANSWERS = st.sampled_from([204, 204, 500, 302, 410, SILENCE, OUTAGE])
+ANSWERS = st.sampled_from([*map(lab.status, (204, 204, 500, 302, 410)), lab.SILENCE, lab.OUTAGE])
 
 
 def topic_path(request: CallbackRequest) -> str:
     """The topic of a delivery."""
     return lab.FEED if "feed.xml" in request.headers["Link"] else lab.JSON_FEED
+
+
+def network(key: Key) -> str:
+    """Where the callback is."""
+    return NETWORKS[key[1].split("/")[2]]
 
 
 class Killed(BaseException):
@@ -60,10 +61,12 @@ class HubMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.directory = tempfile.TemporaryDirectory()
-        self.clock = lab.Clock()
+        self.bench = lab.Bench(Path(self.directory.name))
+        self.bench.networks = NETWORKS
+        self.bench.on_get, self.bench.on_post = self.exchanged(self.on_get), self.exchanged(self.on_post)
         self.texts = {lab.FEED: "0", lab.JSON_FEED: "0"}
         self.says: dict[str, Literal["yes", "no", "nothing"]] = dict.fromkeys(CALLBACKS, "yes")
-        self.answers: dict[str, int | CallbackResponse] = dict.fromkeys(CALLBACKS, 204)
+        self.answers: dict[str, lab.Answer] = dict.fromkeys(CALLBACKS, lab.status(204))
         self.expectations: dict[Key, Expectation] = {}
         self.requested_with: dict[Key, str | None] = {}  # what the callback had when its request was accepted
         self.asking: set[Key] = set()  # whose request to subscribe nobody has answered
@@ -72,50 +75,40 @@ class HubMachine(RuleBasedStateMachine):
         self.possible_notices: set[Key] = set()  # a new request was under way
         self.meanwhile: tuple[Key, str] | None = None  # a request that comes during the next verification
         self.kill_at: str | None = None
-        self.start()
+        self.bench.restart(max_subscriptions=10 * SHARE)
+        self.change(lab.FEED, "0")
 
-    # The hub
-
-    def start(self) -> None:
-        state_dir = Path(self.directory.name)
-        settings = lab.settings(state_dir, max_subscriptions=10 * SHARE)
-        self.hub = hub.Hub(settings, self.send, clock=self.clock, running_time=self.clock)
-        self.publish()
-        self.hub.upkeep()
-
-    def publish(self) -> None:
-        self.hub.publish(lab.topics(feed=self.texts[lab.FEED], json=self.texts[lab.JSON_FEED]))
+    @property
+    def now(self) -> float:
+        return self.bench.clock.now
 
     def work(self) -> None:
-        try:
-            lab.work(self.hub)
-        except Killed:
-            self.restart()
+        self.time_passes(0)
 
     # The callbacks, and what the model makes of each exchange
 
-    def send(self, request: CallbackRequest, check: CheckNetwork) -> CallbackResponse:
-        try:
-            return self.exchange(request, check)
-        except AssertionError as broken:
-            raise BrokenPromise(broken) from broken
+    def exchanged(self, answer: lab.Answer) -> lab.Answer:
+        """A callback that answers, unless the hub is killed meanwhile."""
 
-    def exchange(self, request: CallbackRequest, check: CheckNetwork) -> CallbackResponse:
-        callback = request.url.partition("?")[0]
-        if request.method == "POST":
-            self.forget_content((topic_path(request), callback))
-        if self.kill_at == "before the exchange":
+        def exchange(request: CallbackRequest) -> CallbackResponse:
+            try:
+                if request.method == "POST":
+                    self.forget_content((topic_path(request), request.url))
+                self.perhaps_killed("before the exchange")
+                response = answer(request)
+            except AssertionError as broken:
+                raise BrokenPromise(broken) from broken
+            self.perhaps_killed("before the record")
+            self.note()
+            return response
+
+        return exchange
+
+    def perhaps_killed(self, when: str) -> None:
+        if self.kill_at == when:
             self.kill_at = None
+            self.unanswered.clear()  # the hub may not know of the last attempt
             raise Killed
-        check(NETWORKS[callback])
-        reply = self.on_get(request) if request.method == "GET" else self.on_post(request)
-        reply = replace(reply, network=NETWORKS[callback])
-        if self.kill_at == "before the record":
-            self.kill_at = None
-            self.unanswered.clear()  # the hub does not know of this attempt
-            raise Killed
-        self.note()
-        return reply
 
     def on_get(self, request: CallbackRequest) -> CallbackResponse:
         asked = lab.query(request.url)
@@ -132,11 +125,11 @@ class HubMachine(RuleBasedStateMachine):
             self.ask((path, other), mode)
         if self.says[callback] == "nothing":
             tries = self.unanswered.setdefault((key, asked["hub.mode"]), [])
-            tries.append(self.clock.now)
+            tries.append(self.now)
             assert len(tries) <= 3, "nobody is asked more often"
             assert key in self.living() or tries[-1] < tries[0] + 120, "no newcomer is asked for longer"
             self.note = lambda: None
-            return SILENCE
+            return lab.SILENCE(request)
         self.unanswered.pop((key, asked["hub.mode"]), None)
         self.asking -= {key} if asked["hub.mode"] == "subscribe" else set()
         if self.says[callback] == "no":
@@ -165,25 +158,26 @@ class HubMachine(RuleBasedStateMachine):
         if not old and self.is_full(key):
             self.owed_notices.add(key)
             return
-        ends_at = self.clock.now + float(asked["hub.lease_seconds"])
+        ends_at = self.now + float(asked["hub.lease_seconds"])
         has, failures = (old.has, old.failures) if old else (had, 0)
         self.expectations[key] = Expectation(ends_at, has, failures)
 
     def is_full(self, key: Key) -> bool:
         """Whether others have the share of this subscriber's domain, which here is that of its network."""
-        return [NETWORKS[callback] for _, callback in self.living()].count(NETWORKS[key[1]]) >= SHARE
+        return self.taken()[network(key)] >= SHARE
+
+    def taken(self) -> Counter[str]:
+        """The subscriptions of each network."""
+        return Counter(map(network, self.living()))
 
     def on_post(self, request: CallbackRequest) -> CallbackResponse:
         key, text = (topic_path(request), request.url), (request.body or b"").decode()
         assert text == self.texts[key[0]], "what is sent is the newest"
-        answer = self.answers[request.url]
-        if not isinstance(answer, int):
-            self.note = lambda: None if answer.own_fault else self.tried(key, text, 0)
-            return answer
-        self.note = lambda: self.tried(key, text, answer)
-        return CallbackResponse(answer, f"HTTP {answer}")
+        answer = self.answers[request.url](request)
+        self.note = lambda: None if answer.own_fault else self.tried(key, text, answer.status)
+        return answer
 
-    def tried(self, key: Key, text: str, code: int) -> None:
+    def tried(self, key: Key, text: str, code: int | None) -> None:
         expectation = self.expectations[key]
         if code == 204:
             expectation.has, expectation.failures = text, 0
@@ -195,7 +189,7 @@ class HubMachine(RuleBasedStateMachine):
             (self.possible_notices if key in self.asking else self.owed_notices).add(key)
 
     def living(self) -> dict[Key, Expectation]:
-        return {key: what for key, what in self.expectations.items() if what.ends_at > self.clock.now}
+        return {key: what for key, what in self.expectations.items() if what.ends_at > self.now}
 
     # What may happen
 
@@ -215,7 +209,7 @@ class HubMachine(RuleBasedStateMachine):
 
     def ask(self, key: Key, mode: str, lease: str = "864000") -> None:
         path, callback = key
-        answer = self.hub.answer(lab.FORM, lab.form(mode, callback=callback, path=path, lease_seconds=lease))
+        answer = self.bench.post(lab.form(mode, callback, path, lease_seconds=lease))
         if old := self.living().get(key):
             assert answer.status == 202, "no limit concerns who is subscribed"
         elif mode == "unsubscribe":
@@ -232,35 +226,36 @@ class HubMachine(RuleBasedStateMachine):
     @rule(path=st.sampled_from([lab.FEED, lab.JSON_FEED]), text=TEXTS)
     def change(self, path: str, text: str) -> None:
         self.texts[path] = text
-        self.publish()
+        self.bench.publish("", feed=self.texts[lab.FEED], json=self.texts[lab.JSON_FEED])
 
     @rule(callback=st.sampled_from(CALLBACKS), says=st.sampled_from(["yes", "no", "nothing"]))
     def make_up_its_mind(self, callback: str, says: Literal["yes", "no", "nothing"]) -> None:
         self.says[callback] = says
 
     @rule(callback=st.sampled_from(CALLBACKS), answer=ANSWERS)
-    def break_or_mend(self, callback: str, answer: int | CallbackResponse) -> None:
+    def break_or_mend(self, callback: str, answer: lab.Answer) -> None:
         self.answers[callback] = answer
         self.work()
 
     @rule(key=KEYS, times=st.integers(1, 3), text=TEXTS, code=st.sampled_from([204, 500]))
     def fail_in_a_row(self, key: Key, times: int, text: str, code: int) -> None:
         path, callback = key
-        self.answers[callback] = 500
+        self.answers[callback] = lab.status(500)
         self.change(path, text)
         for _ in range(times):
             self.time_passes(4320)
-        self.answers[callback] = code
+        self.answers[callback] = lab.status(code)
 
     @rule(seconds=st.sampled_from([0, 0, 30, 59, 72, 3600, 4320, 86400]))
     def time_passes(self, seconds: int) -> None:
-        self.clock.now += seconds
-        self.work()
+        try:
+            self.bench.wait(seconds)
+        except Killed:
+            self.restart()
 
     @rule()
     def restart(self) -> None:
-        self.hub.stop(1)
-        self.start()
+        self.bench.restart()
 
     @precondition(lambda self: self.kill_at is None)
     @rule(when=st.sampled_from(["before the exchange", "before the record"]))
@@ -269,29 +264,24 @@ class HubMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_hub_knows_whom_it_serves_and_how_often_they_failed(self) -> None:
-        listed = lab.listed(Path(self.directory.name), self.clock)
-        stored = {(path, host): failures for state, host, path, failures in listed if state in lab.ACTIVE}
-        living = self.living().items()
-        assert stored == {(path, urlsplit(url).hostname): one.failures for (path, url), one in living}
+        rows = self.bench.rows()
+        stored = {(row.subscriber.path, row.subscriber.callback): row.failures for row in rows}
+        assert stored == {key: expectation.failures for key, expectation in self.living().items()}
 
     @invariant()
     def nobody_has_more_than_a_share(self) -> None:
-        taken = Counter(NETWORKS[callback] for _, callback in self.living())
-        assert not taken or max(taken.values()) <= SHARE
-
-    def states(self) -> list[tuple[str, int]]:
-        return [(line.state, line.failures) for line in lab.listed(Path(self.directory.name), self.clock)]
+        assert max(self.taken().values(), default=0) <= SHARE
 
     def teardown(self) -> None:
         self.kill_at = self.meanwhile = None
-        self.answers = dict.fromkeys(CALLBACKS, 204)
+        self.answers = dict.fromkeys(CALLBACKS, lab.status(204))
         for _ in range(3):
             self.time_passes(4320)
         behind = {key for key, what in self.living().items() if what.has != self.texts[key[0]]}
         assert not behind, "an active subscription with a living callback has the newest content"
         assert not self.owed_notices, "whoever was removed has been told, or asked about a new request"
         self.the_hub_knows_whom_it_serves_and_how_often_they_failed()
-        self.hub.stop(1)
+        self.bench.hub.stop(1)
         self.directory.cleanup()
 
 
@@ -316,19 +306,19 @@ def machine() -> Iterator[HubMachine]:
 def test_a_success_resets_the_count_of_failures(machine: HubMachine) -> None:
     for text in "12":
         machine.change(lab.FEED, text)
-        for code, state in ((500, ("failing", 2)), (204, ("active", 0))):
-            machine.break_or_mend(ANN, code)
+        for code, state in ((500, ("active", 2)), (204, ("active", 0))):
+            machine.break_or_mend(ANN, lab.status(code))
             machine.time_passes(4320)
-            assert machine.states() == [state]
+            assert machine.bench.states() == [state]
 
 
 def test_requests_of_both_modes_are_kept_and_the_newer_wins(machine: HubMachine) -> None:
     machine.unsubscribe(KEY)
     machine.subscribe(KEY, "864000", at_once=False)
-    assert sorted(state for state, _ in machine.states()) == ["active", "subscribe", "unsubscribe"]
+    assert sorted(state for state, _ in machine.bench.states()) == ["active", "subscribe", "unsubscribe"]
     machine.work()
-    assert machine.states() == [("active", 0)]
+    assert machine.bench.states() == [("active", 0)]
     machine.subscribe(KEY, "864000", at_once=False)
     machine.unsubscribe(KEY)
     machine.work()
-    assert machine.states() == []
+    assert machine.bench.states() == []

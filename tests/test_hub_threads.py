@@ -151,12 +151,12 @@ def test_many_names_of_one_address_delay_nobody_else(lab: Lab, tmp_path: Path) -
         ask(subject, lab.url("/cb", "at-the-address.d1.example"))
         lab.wait(settled(subject, active=1))
         ask(subject, *(lab.url("/hang", f"h.d{number}.example") for number in range(40)))
-        lab.wait(lambda: [arrival.path for arrival in lab.arrivals].count("/hang") == 3)
+        lab.wait(lambda: lab.count("/hang") == 3)
         ask(subject, lab.url("/", "honest.d10.example"))
         subject.publish(topics("two"))
         ask(subject, lab.url("/cb", "at-the-address.d1.example"), secret="renewed")
         lab.wait(settled(subject, active=2, behind=0, pending=40))
-        assert [arrival.path for arrival in lab.arrivals].count("/hang") == 3
+        assert lab.count("/hang") == 3
         lab.released.set()
 
 
@@ -195,9 +195,7 @@ def test_slow_callbacks_delay_a_quick_one_by_one_exchange(
         ask(subject, *urls, renews, secret="renewed")
         subject.publish(topics("two"))
         lab.wait(lambda: lab.posts("/231"))
-        lab.wait(
-            lambda: [arrival.path for arrival in lab.arrivals].count("/232") == 3
-        )  # asked twice, served once
+        lab.wait(lambda: lab.count("/232") == 3)  # asked twice, served once
         lab.wait(lambda: len(lab.posts("/233")) == 2)  # with the retry, after a second at least
         behind = len(urls) - len(lab.posts("/slow"))
         assert behind > 20, f"the slow ones have waited for {time.monotonic() - began:.1f} s"

@@ -4,8 +4,8 @@ import re
 import subprocess
 import sys
 from html import unescape
-from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from page_samples import sample_dataset, write_files
@@ -55,31 +55,14 @@ def test_the_mirror_has_every_edit_and_deletion_and_downloads_it_once(tmp_path: 
             assert (mirror / "reviews.json").stat().st_mtime_ns == changed, number
 
 
-class Elements(HTMLParser):
-    """The names of the elements of a text, and what stands between them."""
-
-    def __init__(self, text: str):
-        super().__init__()
-        self.names: list[str] = []
-        self.texts: list[str] = []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.names.append(tag)
-
-    def handle_data(self, data: str) -> None:
-        self.texts.append(data)
-
-
 def test_the_program_for_websites_prints_three_reviews_as_html(tmp_path: Path) -> None:
     texts = ['<script>1</script> & "x" \'', "{rating}", None]
     reviews = [review(f"{9 - at}", text=text, author=f"<b>{at}") for at, text in enumerate(texts)]
     data = write_files(tmp_path, a_file(*reviews, review("0")))
     with daemon(data=data) as service:
-        found = Elements(run("your-website.md", service, tmp_path))
-    assert found.names == ["blockquote", "p", "footer", "a"] * 3
-    shown = "".join(found.texts)
+        page = ElementTree.fromstring(f"<page>{run('your-website.md', service, tmp_path)}</page>")
+    assert [element.tag for element in page.iter()] == ["page", *["blockquote", "p", "footer", "a"] * 3]
+    shown = "".join(page.itertext())
     assert all(text in shown for text in texts if text)
     assert shown.count("5 of 5 stars, <b>") == shown.count("2025-06-01") == 3
 

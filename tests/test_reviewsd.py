@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import trustme
-from services import ROOT, SAMPLE, daemon_command, fetch, started
+from services import ROOT, SAMPLE, daemon_command, fetch, run_daemon, started
 from small_files import a_file, review
 
 import reviewsd
@@ -50,24 +50,8 @@ def test_the_hub_gets_its_settings() -> None:
 # ---- Commands ----
 
 
-def command(
-    *arguments: str,
-    line: list[str] | None = None,
-    cwd: Path | None = None,
-    stdout: Any = None,
-    **environ: str,
-) -> "subprocess.CompletedProcess[str]":
-    """The daemon, or the command `line`, with arguments, to its end."""
-    clean = {name: text for name, text in os.environ.items() if not name.startswith("REVIEWSD_")}
-    return subprocess.run(
-        [*(line or daemon_command()), *arguments],
-        stdout=stdout or subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, timeout=60, env=clean | environ, cwd=cwd,
-    )  # fmt: skip
-
-
 def test_check_prints_a_summary_and_the_source_of_every_setting() -> None:
-    done = command("--check", "--port", "81", REVIEWSD_DATA=str(SAMPLE), REVIEWSD_PROT="80", REVIEWSD_="")
+    done = run_daemon("--check", "--port", "81", REVIEWSD_DATA=str(SAMPLE), REVIEWSD_PROT="80", REVIEWSD_="")
     assert (done.returncode, done.stderr) == (0, "")
     lines, warned = done.stdout.splitlines(), ("REVIEWSD_", "REVIEWSD_PROT")
     assert lines[-2:] == [f"warning: {name} is not the variable of a setting" for name in warned]
@@ -85,7 +69,7 @@ def test_check_prints_a_summary_and_the_source_of_every_setting() -> None:
 
 def test_check_warns_of_odd_data_and_accepts_an_empty_file(tmp_path: Path) -> None:
     flags = write_reviews(tmp_path, aggregate_rating={"rating_value": 4.9, "review_count": 700})
-    done = command("--check", *flags)
+    done = run_daemon("--check", *flags)
     assert (done.returncode, done.stderr) == (0, "")
     assert "\ninsights.json is absent: only stars and dates of the reviews are counted" in done.stdout
     assert "warning: reviews.json gives an aggregate_rating of its own" in done.stdout
@@ -107,7 +91,7 @@ def test_absent_insights_are_information_and_told_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("arguments", [["--check"], ["--get", "/reviews.json"], ["--port", "0"]])
 def test_bad_data_are_named_line_by_line_with_status_78(tmp_path: Path, arguments: list[str]) -> None:
     flags = write_reviews(tmp_path, review(rating=7, date="2026-02-30"), business={})
-    done = command(*arguments, *flags)
+    done = run_daemon(*arguments, *flags)
     assert (done.returncode, done.stdout) == (78, "")
     assert done.stderr.splitlines() == [
         "reviews.json /business: 'name' is a required property",
@@ -117,21 +101,21 @@ def test_bad_data_are_named_line_by_line_with_status_78(tmp_path: Path, argument
 
 
 def test_a_bad_variable_is_status_78_and_a_bad_flag_is_usage() -> None:
-    done = command("--check", REVIEWSD_PORT="x")
+    done = run_daemon("--check", REVIEWSD_PORT="x")
     assert (done.returncode, done.stderr) == (78, "REVIEWSD_PORT: 'x' is not a port: expected 0 to 65535\n")
-    assert command("--no-such-flag").returncode == 2
+    assert run_daemon("--no-such-flag").returncode == 2
 
 
 def test_get_prints_one_answer_without_a_server() -> None:
-    found = command("--get", "/api/reviews/search?query=back&limit=1", "--data", str(SAMPLE))
+    found = run_daemon("--get", "/api/reviews/search?query=back&limit=1", "--data", str(SAMPLE))
     assert (found.returncode, found.stderr) == (0, "")
     assert json.loads(found.stdout)["returned"] == 1
-    assert command("--get", "/nothing", "--data", str(SAMPLE)).returncode == 1
+    assert run_daemon("--get", "/nothing", "--data", str(SAMPLE)).returncode == 1
 
 
 def test_version_is_printed_and_help_names_every_setting_with_its_variable() -> None:
-    assert command("--version").stdout == f"reviewsd {reviewsd.VERSION}\n"
-    printed = command("--help").stdout
+    assert run_daemon("--version").stdout == f"reviewsd {reviewsd.VERSION}\n"
+    printed = run_daemon("--help").stdout
     for name in read_settings({}, {})[1]:
         assert flag_name(name) in printed
         assert variable_name(name) in printed
@@ -156,14 +140,14 @@ def test_without_what_only_linux_has_the_service_serves_and_stops(tmp_path: Path
 @pytest.mark.parametrize("module", ["reviewsd", "reviewslib.importer.command"])
 def test_on_windows_one_line_says_what_is_needed(module: str) -> None:
     pretend = f"import sys; sys.platform = 'win32'; import {module}"
-    done = command(line=[sys.executable, "-c", pretend], cwd=ROOT)
+    done = run_daemon(line=[sys.executable, "-c", pretend], cwd=ROOT)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "WSL" in done.stderr
 
 
 def test_control_characters_of_the_data_are_escaped_for_the_terminal(tmp_path: Path) -> None:
     flags = write_reviews(tmp_path, review(), business={"name": "X\nWATCHDOG=trigger\x1b[2J"})
-    done = command("--check", *flags)
+    done = run_daemon("--check", *flags)
     assert "1 review of X\\u000aWATCHDOG=trigger\\u001b[2J\n" in done.stdout
     dataset = reviewsd.application_of(Settings(data=tmp_path)).snapshot.dataset
     assert loaded_text(dataset) == "1 review of X\\u000aWATCHDOG=trigger\\u001b[2J", "as systemd is told it"
@@ -194,7 +178,7 @@ def test_an_unusable_file_of_a_setting_is_status_78_at_check_and_start(
     (tmp_path / "nowhere").symlink_to("absent")
     os.mkfifo(tmp_path / "fifo")
     before = sorted(tmp_path.rglob("*"))
-    done = command(*arguments, "--data", str(SAMPLE), *setting.split(), cwd=tmp_path)
+    done = run_daemon(*arguments, "--data", str(SAMPLE), *setting.split(), cwd=tmp_path)
     assert (done.returncode, done.stdout) == (78, "")
     (line,) = done.stderr.splitlines()
     assert reason in line
@@ -205,7 +189,7 @@ def test_an_unusable_file_of_a_setting_is_status_78_at_check_and_start(
 def test_a_check_leaves_no_trace_and_without_a_hub_ignores_the_state(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for arguments in ("--state-dir new/state", "--state-dir file --no-hub --hub-ca-file none"):
-        done = command("--check", "--data", str(SAMPLE), *arguments.split(), cwd=tmp_path)
+        done = run_daemon("--check", "--data", str(SAMPLE), *arguments.split(), cwd=tmp_path)
         assert (done.returncode, done.stderr) == (0, "")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
@@ -235,7 +219,7 @@ def test_directories_of_another_user_are_told_in_one_line(
     tmp_path.chmod(0o755)
     (tmp_path / "theirs").mkdir(mode=0)
     line = [sys.executable, "-c", ANOTHER_USER, "--state-dir", "theirs"]
-    done = command("--port", "0", *arguments, line=line, cwd=tmp_path, PYTHONPATH=str(ROOT))
+    done = run_daemon("--port", "0", *arguments, line=line, cwd=tmp_path, PYTHONPATH=str(ROOT))
     assert (done.returncode, "Traceback" in done.stderr) == (status, False)
     assert reason in done.stderr
 
@@ -248,7 +232,7 @@ def test_a_terminal_that_cannot_show_a_name_gets_escapes(tmp_path: Path, argumen
     data = write_reviews(tmp_path, business={"name": "Zoë ☃"})
     more = [*data, "--state-dir", str(tmp_path / "Zoë \udcff"), "--base-url", "http://x.example"]
     for environ in ({"PYTHONIOENCODING": "ascii:strict"}, {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}):
-        done = command(*more, *arguments, **environ)
+        done = run_daemon(*more, *arguments, **environ)
         assert "Traceback" not in done.stderr
         if arguments == ["--check"]:
             assert done.returncode == 0
@@ -268,14 +252,14 @@ def test_a_closed_or_full_standard_output_is_one_line_and_status_1(
     os.close(reader)
     with open(gone, "wb") as pipe, open("/dev/full", "wb") as full:
         line = ["sh", "-c", 'exec "$@" >&-', "sh", *daemon_command()] if output == "closed" else None
-        stdout = {"gone": pipe, "full": full}.get(output)
-        done = command("--data", str(SAMPLE), *arguments, line=line, stdout=stdout, cwd=tmp_path)
+        stdout = {"gone": pipe, "full": full}.get(output, subprocess.PIPE)
+        done = run_daemon("--data", str(SAMPLE), *arguments, line=line, stdout=stdout, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (1, f"cannot write to standard output: {reason}\n")
 
 
 @pytest.mark.parametrize("path", ["http://[", "\udcff"])
 def test_an_invalid_path_is_told_in_one_line(path: str) -> None:
-    done = command("--get", path, "--data", str(SAMPLE))
+    done = run_daemon("--get", path, "--data", str(SAMPLE))
     assert (done.returncode, len(done.stderr.splitlines())) == (78, 1)
 
 
@@ -299,7 +283,7 @@ def test_errors_at_exit_have_the_level_of_errors_in_the_journal(
 
 def test_a_service_without_standard_streams_starts_and_says_nothing(tmp_path: Path) -> None:
     line = ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *daemon_command()]
-    assert command("--port", "x", line=line, cwd=tmp_path).returncode == 78
+    assert run_daemon("--port", "x", line=line, cwd=tmp_path).returncode == 78
 
 
 def test_settings_for_tests_are_logged_as_warnings(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def report() -> str:
-    for name in ("openssl", "unshare", "ip"):
+    for name in ("unshare", "ip"):
         program(name)
     command = [sys.executable, str(SOAK), "--seconds", str(SECONDS)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=10 * SECONDS)

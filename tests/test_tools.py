@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).resolve().parent
-LACKING = "tools.RIGHTS['another user'] = tools.RIGHTS['another user']._replace(is_granted=lambda: False)"
+LACKING = "tools.RIGHTS['a right'] = tools.Right(lambda: False, next(iter(tools.RIGHTS.values())).reason)"
 SKIPS = {
-    "right": f"def test_it():\n    {LACKING}\n    tools.needs('another user')",
+    "right": f"def test_it():\n    {LACKING}\n    tools.needs('a right')",
     "program": "def test_it():\n    tools.program('reviewsd-no-such-program')",
     "call": "def test_it():\n    pytest.skip('no time')",
     "mark": "@pytest.mark.skipif(True, reason='no time')\ndef test_it():\n    pass",

@@ -3,14 +3,14 @@
 Without one a test is skipped with the reason. In CI, where `.ci/run` has installed every program, it fails,
 unless RIGHTS lists what is missing. `conftest.py` compares every skip with that list.
 
-Sections: Programs - Rights - Control groups
+Sections: Programs - Rights
 """
 
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -51,25 +51,19 @@ class Right(NamedTuple):
 
 def needs(name: str) -> None:
     """Skip the test unless the right of this name is granted."""
-    if not is_granted(name):
+    if not RIGHTS[name].is_granted():
         pytest.skip(RIGHTS[name].reason)
 
 
 @cache
-def is_granted(name: str) -> bool:
-    """Whether this machine grants the right of this name."""
-    return RIGHTS[name].is_granted()
-
-
-def succeeds(*command: str, user: int | None = None) -> bool:
-    """Whether a command can be run, as another user if one is given, and ends with status 0."""
+def succeeds(*command: str) -> bool:
+    """Whether a command can be run and ends with status 0."""
     with suppress(OSError):
-        return subprocess.run(command, user=user, capture_output=True).returncode == 0
+        return subprocess.run(command, capture_output=True).returncode == 0
     return False
 
 
 NAMESPACE = ("unshare", "--user", "--map-root-user", "--net")  # begins a command, which has no network
-NOBODY = 65534
 
 
 def booted_command(directory: Path, *arguments: str) -> list[str]:
@@ -82,6 +76,7 @@ def booted_command(directory: Path, *arguments: str) -> list[str]:
     return ["unshare", "--mount", "sh", "-c", f'mount --bind / {directory} && exec "$@"', "sh", *container]
 
 
+@cache
 def can_boot() -> bool:
     """Whether a container of this machine's system can be run."""
     with TemporaryDirectory() as directory:
@@ -89,41 +84,9 @@ def can_boot() -> bool:
 
 
 RIGHTS = {
-    "another user": Right(lambda: succeeds("true", user=NOBODY), "processes of another user are not allowed"),
     "a network namespace": Right(lambda: succeeds(*NAMESPACE, "true"), "network namespaces are not allowed"),
     "a network of a thread": Right(
         lambda: succeeds("unshare", "--net", "true"), "network namespaces are only for root here"
     ),
-    "a booted system": Right(lambda: can_boot(), "a system cannot be booted here"),
-    "a control group": Right(lambda: can_group(), "control groups that limit memory are not allowed"),
+    "a booted system": Right(can_boot, "a system cannot be booted here"),
 }
-
-
-# ---- Control groups: version 2, or 1 where the memory controller is there (cgroups(7)) ----
-
-GROUPS = Path("/sys/fs/cgroup")
-OF_VERSION_1 = (GROUPS / "memory").is_dir()
-MEMORY_LIMITS = (
-    ("memory.limit_in_bytes", "memory.kmem.tcp.limit_in_bytes") if OF_VERSION_1 else ("memory.max",)
-)
-"""The second of version 1 has buffers of TCP counted, which version 2 counts with the rest."""
-
-
-@contextmanager
-def memory_group(limit_bytes: int) -> Iterator[Path]:
-    """The directory of a new control group, in which no process may be left at its end. Raises OSError."""
-    group = (GROUPS / "memory" if OF_VERSION_1 else GROUPS) / f"reviewsd-test-{os.getpid()}"
-    group.mkdir()
-    try:
-        for name in MEMORY_LIMITS:
-            (group / name).write_text(str(limit_bytes))
-        yield group
-    finally:
-        group.rmdir()
-
-
-def can_group() -> bool:
-    """Whether a memory group can be made and a process put into it."""
-    with suppress(OSError), memory_group(2**30) as group:
-        return succeeds("sh", "-c", f"echo $$ > {group}/cgroup.procs")
-    return False

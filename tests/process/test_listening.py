@@ -2,12 +2,11 @@
 
 import asyncio
 import socket
-import subprocess
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from services import daemon_command, fetch, started
+from services import daemon_command, fetch, run_daemon, started
 
 from reviewslib.process import listening
 
@@ -68,7 +67,7 @@ def test_the_limit_of_open_files_is_raised_to_what_connections_need() -> None:
 
 @pytest.mark.parametrize("limit", [12, 1063])
 def test_too_few_descriptors_are_one_line_and_status_1(limit: int) -> None:
-    done = subprocess.run(limited(f"-n {limit}"), capture_output=True, text=True, timeout=60)
+    done = run_daemon(line=limited(f"-n {limit}"))
     assert done.returncode == 1
     needed = f"1000 connections need 1064 open files, and the limit is {limit}"
     assert done.stderr == f"{needed}; raise it, or lower --max-connections\n"

@@ -71,17 +71,6 @@ def store(tmp_path: Path) -> Iterator[Store]:
 # ---- Rows --------------------------------------------------------------------------------------------------
 
 
-def test_saved_rows_are_read_with_their_ids(store: Store) -> None:
-    ann = subscriber("ann")
-    put(store, subscribed(ann), requested(ann))
-    saved = {"active": subscribed(ann, id=1), "subscribe": requested(ann, id=2)}
-    assert get(store, ann) == saved
-    changed = {**saved, "active": subscribed(ann, id=1, failures=1, digest="new")}
-    with store.transaction() as transaction:
-        transaction.save(saved, changed)
-    assert (get(store, ann), get(store, subscriber("bob"))) == (changed, {})
-
-
 def test_the_id_of_a_replaced_or_deleted_row_is_never_used_again(store: Store) -> None:
     ann = subscriber("ann")
     put(store, requested(ann), requested(ann, "unsubscribe"), requested(ann))
@@ -176,13 +165,6 @@ def test_due_rows_are_in_the_order_of_seconds_failures_turn_and_time(orders: lis
             keys = [due.key for due in transaction.due({FEED: "new"}, NOW, NOW)]
     in_order = sorted(rows, key=lambda row: (int(row.took), row.failures > 0, row.turn, row.due_at))
     assert keys == [row.subscriber.key for row in in_order]
-
-
-def test_a_renewal_of_a_slow_subscriber_comes_after_those_of_quick_ones(store: Store) -> None:
-    slow, quick = subscriber("slow"), subscriber("quick")
-    put(store, requested(slow, took=1.9), requested(quick, failures=1))
-    with store.transaction() as transaction:
-        assert [due.key for due in transaction.due({}, NOW, NOW)] == [quick.key, slow.key]
 
 
 # ---- Trouble -----------------------------------------------------------------------------------------------
@@ -342,7 +324,9 @@ def test_a_store_in_trouble_says_so_once_until_it_works(
     assert end == "the hub can store requests again"
 
 
-def test_a_replaced_store_takes_nothing_until_it_is_locked(tmp_path: Path) -> None:
+def test_a_replaced_store_takes_nothing_until_it_is_locked(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     state_dir, other_dir = tmp_path / "state", tmp_path / "other"
     state_dir.mkdir()
     with closing(Store(state_dir)) as store:
@@ -359,6 +343,7 @@ def test_a_replaced_store_takes_nothing_until_it_is_locked(tmp_path: Path) -> No
         store.keep_open()
         assert get(store, subscriber()) == {}
         # Its digests may be older than the last delivery.
+        assert "the hub's store was replaced: all its subscribers get the content anew" in caplog.messages
         assert get(store, subscriber("b"))["active"] == subscribed(subscriber("b"), id=1, digest="")
         with pytest.raises(StoreFault, match="another hub"):
             opened(state_dir)
