@@ -12,7 +12,7 @@ from typing import Any
 
 from reviewslib.process import listening, serving
 from reviewslib.process.service_manager import ServiceManager
-from reviewslib.web.representations import Response
+from reviewslib.web.representations import Request, Response
 
 
 def response(text: str = "") -> Response:
@@ -34,8 +34,8 @@ class Busy(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         self.left_count += "/abandoned 499 " in record.getMessage()
 
-    def respond(self, environ: Any) -> Any:
-        path = environ["PATH_INFO"]
+    def respond(self, request: Request) -> Any:
+        path = request.path
         if path == "/go-on":
             self.go_on.set()
         if path in ("/", "/state", "/go-on"):
@@ -48,7 +48,7 @@ class Busy(logging.Handler):
             self.go_on.wait(30)
         return response(path)
 
-    def refuse(self, environ: Any, status: int, detail: str, headers: Any = ()) -> Response:
+    def refuse(self, request: Request, status: int, detail: str, headers: Any = ()) -> Response:
         return Response(status, headers, detail.encode())
 
     def before_stop(self, seconds: float) -> None:
@@ -61,10 +61,10 @@ class Stopping:
     def __init__(self) -> None:
         self.asked = threading.Event()
 
-    def respond(self, environ: Any) -> Response:
-        if environ["PATH_INFO"] == "/asked-while-it-stops":
+    def respond(self, request: Request) -> Response:
+        if request.path == "/asked-while-it-stops":
             self.asked.set()
-        if environ["PATH_INFO"] == "/stop":
+        if request.path == "/stop":
             threading.Timer(1, self.take_the_signal).start()  # by then the event loop is idle
         return response()
 

@@ -1,7 +1,7 @@
 """The HTTP server: Granian's embedded server, and a bridge from ASGI to the application.
 
-This module knows nothing of reviews. The application takes a WSGI environment and returns a Response, or a
-function that makes one, which runs on a worker thread. Everything else runs on the event loop of the main
+This module knows nothing of reviews. The application takes a Request and returns a Response, or a function
+that makes one, which runs on a worker thread. Everything else runs on the event loop of the main
 thread. Slow peers and overload are the job of the proxy in front; here every bound is a constant. The module
 uses only documented names of Granian, so that every new release can be installed at once.
 
@@ -11,7 +11,6 @@ Sections: Requests - Worker threads - Bridge - Access log - Serving
 from __future__ import annotations
 
 import asyncio
-import io
 import logging
 import os
 import re
@@ -21,9 +20,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from queue import SimpleQueue
 from typing import Any, NamedTuple, NoReturn, Protocol
 from urllib.parse import unquote_to_bytes
@@ -31,7 +30,7 @@ from urllib.parse import unquote_to_bytes
 from reviewslib.process.listening import CannotListen, Listener, tune_listener, wait_until_ready
 from reviewslib.process.service_manager import ServiceManager
 from reviewslib.web import representations
-from reviewslib.web.representations import LARGEST_BODY_BYTES, Answer, Environ, Headers, Response
+from reviewslib.web.representations import LARGEST_BODY_BYTES, Answer, Headers, Request, Response
 
 # Granian's allocator reads this when it is loaded; without it, freed memory is not given back (jemalloc(3)).
 os.environ.setdefault("_RJEM_MALLOC_CONF", "background_thread:true,dirty_decay_ms:500,muzzy_decay_ms:0")
@@ -48,7 +47,7 @@ PART_BYTES = 40 * 1024  # Granian holds about seven for a peer that reads nothin
 PARTS_IN_A_ROW = 16  # of one response, before the event loop serves others
 WORKER_THREADS, STORE_THREADS = 2, 1
 MAX_JOBS = 100  # that run or wait, for each group of threads
-UNWATCHED_SECONDS = 0.05  # a job is watched for a disconnect only after this time; watching costs 50 us
+UNWATCHED_SECONDS = 0.05  # at most, until a job is watched for a disconnect; watching costs 50 us
 BEFORE_STOP_SECONDS = 2  # for `before_stop`, while the port is still open
 STOP_SECONDS = 2.5  # for running requests after that
 BACKLOG = 4096  # connections that the kernel has accepted and Granian has not
@@ -75,14 +74,14 @@ class Deadlines(NamedTuple):
 class Application(Protocol):
     """The application that the server calls."""
 
-    def respond(self, environ: Environ) -> Answer:
+    def respond(self, request: Request) -> Answer:
         """The answer to a request. Neither this nor a function that it returns raises anything."""
 
-    def refuse(self, environ: Environ, status: int, detail: str, headers: Headers = ()) -> Response:
+    def refuse(self, request: Request, status: int, detail: str, headers: Headers = ()) -> Response:
         """The response to a request that is not passed to `respond`, for the reason `detail`."""
 
 
-# ---- Requests: from an ASGI scope to a WSGI environment (PEP 3333) ----
+# ---- Requests: what ASGI tells of them ----
 
 
 @dataclass(eq=False)
@@ -98,27 +97,15 @@ class Disconnected(Exception):
     """The peer has closed the connection."""
 
 
-def environ_of(scope: Scope) -> Environ:
-    """The WSGI environment of a request; a header given twice is joined by commas (RFC 9110 section 5.3).
-
-    A name with an underscore is left out: in WSGI it could not be told from one with a hyphen.
-    """
-    environ: Environ = {
-        "REQUEST_METHOD": scope["method"],
-        "PATH_INFO": unquote_to_bytes(scope["raw_path"]).decode("latin-1"),
-        "QUERY_STRING": scope["query_string"].decode("latin-1"),
-        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
-        "wsgi.input": io.BytesIO(),
-        "wsgi.input_terminated": True,  # the input ends with the body, whatever its framing
-    }
-    for name, raw in scope["headers"]:
-        if b"_" in name:
-            continue
-        key = name.decode("latin-1").upper().replace("-", "_")
-        key = key if name in (b"content-type", b"content-length") else f"HTTP_{key}"
-        value = raw.decode("latin-1")
-        environ[key] = f"{environ[key]}, {value}" if key in environ else value
-    return environ
+def request_of(scope: Scope) -> Request:
+    """A request without its body; a header given twice is joined by commas (RFC 9110 section 5.3)."""
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in scope["headers"]:
+        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    path = unquote_to_bytes(scope["raw_path"]).decode("utf-8", "surrogateescape")
+    query_string = scope["query_string"].decode("latin-1")
+    return Request(scope["method"], path, query_string, headers.get, http_version=scope["http_version"])
 
 
 class Peer:
@@ -141,8 +128,9 @@ class Peer:
             pass
 
     def cancel_at_disconnect(self, future: asyncio.Future[Any]) -> None:
-        """Cancel `future` when the peer closes the connection."""
-        self.disconnect().add_done_callback(lambda _: future.cancel())
+        """Cancel `future` when the peer closes the connection; it may be asked again."""
+        if not self._disconnect:
+            self.disconnect().add_done_callback(lambda _: future.cancel())
 
     def close(self) -> None:
         """Stop waiting for the disconnect."""
@@ -150,18 +138,16 @@ class Peer:
             self._disconnect.cancel()
 
 
-async def add_body(environ: Environ, receive: Receive, seconds: float) -> None:
-    """Receive the body into `environ`, unless it is announced as too large.
-
-    Raises Refused and Disconnected.
-    """
-    announced = environ.get("CONTENT_LENGTH", "").rpartition(",")[2].strip()  # an equal value may be repeated
+async def received_body(request: Request, receive: Receive, seconds: float) -> bytes:
+    """The body, unless it is announced as too large. Raises Refused and Disconnected."""
+    # An equal value may be repeated.
+    announced = (request.header("content-length") or "").rpartition(",")[2].strip()
     body, size, has_more, chunk_count = bytearray(), int(announced[:18] or 0), True, 0
     try:
         async with asyncio.timeout(seconds):
             while has_more and size <= LARGEST_BODY_BYTES and chunk_count <= MAX_BODY_CHUNKS:
                 message = await receive()
-                if message["type"] == "http.disconnect" and "HTTP_TRANSFER_ENCODING" in environ:
+                if message["type"] == "http.disconnect" and request.header("transfer-encoding"):
                     raise Refused(400, "The body is incomplete or its framing is wrong.")
                 if message["type"] == "http.disconnect":
                     raise Disconnected
@@ -175,7 +161,7 @@ async def add_body(environ: Environ, receive: Receive, seconds: float) -> None:
         raise Refused(413, f"The body is larger than {LARGEST_BODY_BYTES} bytes.")
     if chunk_count > MAX_BODY_CHUNKS:
         raise Refused(400, f"The body has more than {MAX_BODY_CHUNKS} chunks.")
-    environ |= {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
+    return bytes(body)
 
 
 # ---- Worker threads: for work that would block the event loop ----
@@ -185,7 +171,8 @@ class WorkerThreads:
     """Threads with one bounded queue. `run` is called on the event loop."""
 
     def __init__(self, count: int):
-        self._job_count = 0  # of jobs that run or wait
+        self._jobs: dict[asyncio.Future[Response], Peer] = {}  # that run or wait
+        self._watch: asyncio.TimerHandle | None = None  # one for all jobs; one for each would cost a tenth
         self._queue: SimpleQueue[tuple[Callable[[], Response], asyncio.Future[Response]]] = SimpleQueue()
         self._results: deque[tuple[asyncio.Future[Response], Response | None]] = deque()
         self._loop_is_woken = False  # so that one wake-up of the event loop takes several results
@@ -197,20 +184,25 @@ class WorkerThreads:
 
         Raises Refused when too many jobs wait, and Disconnected, also when `make` fails.
         """
-        if self._job_count >= MAX_JOBS:
+        if len(self._jobs) >= MAX_JOBS:
             raise Refused(503, "Too many requests are waiting.", (("Retry-After", "5"),))
-        self._job_count += 1
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Response] = loop.create_future()
+        self._jobs[future] = peer
         self._queue.put((make, future))
-        watch = loop.call_later(UNWATCHED_SECONDS, peer.cancel_at_disconnect, future)
+        self._watch = self._watch or loop.call_later(UNWATCHED_SECONDS, self._watch_peers, loop)
         try:
             return await future
         except asyncio.CancelledError:
             raise Disconnected from None
         finally:
-            watch.cancel()
-            self._job_count -= 1
+            del self._jobs[future]
+
+    def _watch_peers(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Have jobs cancelled whose peers disconnect; again after a while, as long as there are jobs."""
+        for future, peer in self._jobs.items():
+            peer.cancel_at_disconnect(future)
+        self._watch = loop.call_later(UNWATCHED_SECONDS, self._watch_peers, loop) if self._jobs else None
 
     def _work(self) -> None:
         while True:
@@ -254,27 +246,30 @@ class Bridge:
         self._worker_threads = WorkerThreads(WORKER_THREADS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        environ = environ_of(scope)
-        # If this returns before the response is complete, Granian closes the connection.
-        with closing(Peer(receive)) as peer, suppress(Disconnected, TimeoutError):
-            try:
-                response = await self._response(environ, peer)
-            except Refused as refused:
-                response = self._application.refuse(environ, refused.status, refused.detail, refused.headers)
+        request, peer = request_of(scope), Peer(receive)
+        try:
+            response = await self._response(request, peer)
             await self._send(response, peer, send)
+        except Refused as refused:
+            response = self._application.refuse(request, refused.status, refused.detail, refused.headers)
+            await self._send(response, peer, send)
+        except (Disconnected, TimeoutError):
+            return  # before the response is complete, so Granian closes the connection
+        finally:
+            peer.close()
 
-    async def _response(self, environ: Environ, peer: Peer) -> Response:
-        if "CONTENT_LENGTH" in environ or "HTTP_TRANSFER_ENCODING" in environ:  # RFC 9112 section 6.3
-            await add_body(environ, peer.receive, self._deadlines.body)
-        answer = self._application.respond(environ)
+    async def _response(self, request: Request, peer: Peer) -> Response:
+        if request.header("content-length") or request.header("transfer-encoding"):  # RFC 9112 section 6.3
+            body = await received_body(request, peer.receive, self._deadlines.body)
+            request = request._replace(body=body)
+        answer = self._application.respond(request)
         if isinstance(answer, Response):
             return answer
-        waits_for_disk = environ["PATH_INFO"] in self._store_paths
+        waits_for_disk = request.path in self._store_paths
         return await (self._store_thread if waits_for_disk else self._worker_threads).run(answer, peer)
 
     async def _send(self, response: Response, peer: Peer, send: Send) -> None:
-        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
-        headers.append((b"server", b"reviewsd"))
+        headers = field_lines(response.headers)
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         if representations.size_of(response.body) > WHOLE_BYTES:
             async with asyncio.timeout(self._deadlines.response):
@@ -282,6 +277,13 @@ class Bridge:
         else:
             whole = representations.joined(response.body)
             await send({"type": "http.response.body", "body": whole, "more_body": False})
+
+
+@lru_cache(maxsize=256)
+def field_lines(headers: Headers) -> list[tuple[bytes, bytes]]:
+    """The names and values of header fields as ASGI wants them."""
+    lines = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+    return [*lines, (b"server", b"reviewsd")]
 
 
 async def send_parts(body: representations.Body, peer: Peer, send: Send) -> None:
@@ -343,7 +345,7 @@ def with_access_log(application: AsgiApp) -> AsgiApp:
 
 # ---- Serving ----
 
-PROBE = {"REQUEST_METHOD": "HEAD", "PATH_INFO": "/", "SERVER_PROTOCOL": "HTTP/1.1", "HTTP_HOST": "localhost"}
+PROBE = Request("HEAD", "/", "", {"host": "localhost"}.get)
 
 
 class Service(NamedTuple):

@@ -33,7 +33,7 @@ from reviewslib.dataset.strict_json import encode
 from reviewslib.mcp_tools import Toolbox
 from reviewslib.web import embed, pages, representations
 from reviewslib.web.reload import Reloader, utc_text
-from reviewslib.web.representations import Answer, Body, Environ, GetHeader, Headers, Response, negotiated
+from reviewslib.web.representations import Answer, Body, GetHeader, Headers, Request, Response, negotiated
 from reviewslib.web.snapshot import DIRECTORY, MARKDOWN, Snapshot
 
 VERSION = "1.0.0"
@@ -61,35 +61,29 @@ def is_host(text: str) -> bool:
     return match is not None
 
 
-class Request:
-    """A request in a WSGI environment, whose strings are bytes decoded as latin-1 (PEP 3333)."""
+def request_of(environ: dict[str, Any]) -> Request:
+    """A request of WSGI (PEP 3333), without its body; strings have a character for each byte."""
 
-    def __init__(self, environ: Environ):
-        self.method: str = environ["REQUEST_METHOD"]
-        # Bytes that are not UTF-8 become lone surrogates, which no id or path contains.
-        self.path = environ.get("PATH_INFO", "").encode("latin-1").decode("utf-8", "surrogateescape")
-        self.query_string: str = environ.get("QUERY_STRING", "")
-        self.environ = environ
-
-    def header(self, name: str) -> str | None:
-        """The value of a header by its lower-case name; None if absent."""
+    def header(name: str) -> str | None:
         key = name.upper().replace("-", "_")
-        is_unprefixed = key in ("CONTENT_TYPE", "CONTENT_LENGTH")  # in WSGI
-        value: str | None = self.environ.get(key if is_unprefixed else f"HTTP_{key}")
+        is_unprefixed = key in ("CONTENT_TYPE", "CONTENT_LENGTH")
+        value: str | None = environ.get(key if is_unprefixed else f"HTTP_{key}")
         return value
 
-    def query_pairs(self) -> list[tuple[str, str]]:
-        """The decoded names and values of the query string."""
-        text = self.query_string.encode("latin-1").decode("utf-8", "surrogateescape")
-        return parse_qsl(text, keep_blank_values=True, errors="surrogateescape")
+    path = utf8_text(environ.get("PATH_INFO", ""))
+    http_version = environ["SERVER_PROTOCOL"].removeprefix("HTTP/")
+    query_string = environ.get("QUERY_STRING", "")
+    return Request(environ["REQUEST_METHOD"], path, query_string, header, http_version=http_version)
 
-    def body(self) -> bytes:
-        """The body. Raises HttpError 413 if it is too large, since not all servers check this."""
-        max_bytes = representations.LARGEST_BODY_BYTES
-        try:
-            return get_input_stream(self.environ, max_content_length=max_bytes).read()
-        except RequestEntityTooLarge:
-            raise HttpError(413, f"The body is larger than {max_bytes} bytes.") from None
+
+def utf8_text(latin: str) -> str:
+    """The text in UTF-8 whose bytes are the characters of `latin`; other bytes become lone surrogates."""
+    return latin.encode("latin-1").decode("utf-8", "surrogateescape")
+
+
+def query_pairs(request: Request) -> list[tuple[str, str]]:
+    """The decoded names and values of the query string."""
+    return parse_qsl(utf8_text(request.query_string), keep_blank_values=True, errors="surrogateescape")
 
 
 @dataclass(eq=False)
@@ -185,7 +179,7 @@ def search_answer(application: Application, snapshot: Snapshot, request: Request
     parameters = application.program.contract.search_parameters
 
     def make() -> Content:
-        query = query_from_pairs(parameters, request.query_pairs())
+        query = query_from_pairs(parameters, query_pairs(request))
         return Content(search(snapshot.dataset, query).encoded())
 
     return computed_answer(snapshot, request, request.query_string, make)
@@ -208,7 +202,7 @@ def list_answer(application: Application, snapshot: Snapshot, request: Request) 
     parameters, headers = application.program.contract.list_parameters, page_content_headers(application)
 
     def list_pairs() -> list[tuple[str, str]]:
-        return [(name, value) for name, value in request.query_pairs() if name in parameters]
+        return [(name, value) for name, value in query_pairs(request) if name in parameters]
 
     def make() -> Content:
         query = query_of_page(parameters, list_pairs(), pages.PAGE_SIZE)
@@ -261,7 +255,7 @@ def embed_answer(application: Application, snapshot: Snapshot, request: Request)
     templates, dataset, urls = application.program.templates, snapshot.dataset, application.urls
 
     def make() -> Content:
-        values = forgiving_values(application.program.contract.embed_parameters, request.query_pairs())
+        values = forgiving_values(application.program.contract.embed_parameters, query_pairs(request))
         return Content(embed.frame(templates, dataset, urls, **values))
 
     headers = ContentHeaders(representations.HTML_TYPE, application.program.policies[links.EMBED_PATH])
@@ -306,11 +300,7 @@ def health_answer(application: Application, snapshot: Snapshot, request: Request
 def mcp_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
     """The response of the MCP endpoint, which checks methods and origins itself."""
 
-    def make() -> Response:
-        body = request.body() if request.method == "POST" else b""
-        return application.mcp.handle(request.method, request.header, body, snapshot.toolbox)
-
-    return make
+    return lambda: application.mcp.handle(request.method, request.header, request.body, snapshot.toolbox)
 
 
 def mcp_refusal(application: Application, request: Request, error: HttpError) -> Response:
@@ -323,7 +313,7 @@ def hub_answer(application: Application, snapshot: Snapshot, request: Request) -
     """The hub's response to a subscriber, as a function that waits for the disk."""
     if (hub := application.hub) is None:
         raise HttpError(404, HUB_ELSEWHERE)
-    return lambda: text_response(*hub.answer(request.header("content-type"), request.body()))
+    return lambda: text_response(*hub.answer(request.header("content-type"), request.body))
 
 
 def hub_refusal(application: Application, request: Request, error: HttpError) -> Response:
@@ -347,7 +337,7 @@ def server_answer(application: Application, snapshot: Snapshot, request: Request
     """The response to `OPTIONS *` (RFC 9110 section 9.3.7). Raises HttpError 405 for other methods."""
     if request.method == "OPTIONS":
         return options_response(", ".join(SERVER_METHODS))
-    raise HttpError(405, f"{echo(request.method)} is not allowed; allowed: OPTIONS.", (("Allow", "OPTIONS"),))
+    raise not_allowed(request, "OPTIONS")
 
 
 def unknown_path_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
@@ -406,12 +396,16 @@ def route_of(path: str) -> Route:
 def routed_answer(application: Application, request: Request, route: Route) -> Answer:
     """The answer of the handler. Raises HttpError 400 for a bad `Host`, 404 and 405."""
     check_host(request)
-    allow = ", ".join(route.methods)
     if route.methods and request.method not in route.methods:
-        raise HttpError(405, f"{echo(request.method)} is not allowed; allowed: {allow}.", (("Allow", allow),))
+        raise not_allowed(request, ", ".join(route.methods))
     if route.methods and request.method == "OPTIONS":
-        return options_response(allow)
+        return options_response(", ".join(route.methods))
     return route.handler(application, application.snapshot, request)
+
+
+def not_allowed(request: Request, allow: str) -> HttpError:
+    """The error for a method that is not one of `allow`."""
+    return HttpError(405, f"{echo(request.method)} is not allowed; allowed: {allow}.", (("Allow", allow),))
 
 
 def bad_query_error(bad: BadQuery) -> HttpError:
@@ -424,7 +418,7 @@ def bad_query_error(bad: BadQuery) -> HttpError:
 def check_host(request: Request) -> None:
     """Raises HttpError 400 for a bad `Host`, or if it is missing in HTTP/1.1 (RFC 9112 section 3.2)."""
     host = request.header("host") or ""  # ASGI servers may send an empty one for an absent one
-    if is_host(host) or (not host and request.environ.get("SERVER_PROTOCOL") != "HTTP/1.1"):
+    if is_host(host) or (not host and request.http_version != "1.1"):
         return
     detail = "The Host header is repeated or not a host." if host else "The request has no Host header."
     raise HttpError(400, detail, members={"issues": [asdict(Issue(None, echo(host), detail))]})
@@ -493,15 +487,19 @@ class Application:
         """The current snapshot; a request takes it once."""
         return self.reloader.snapshot
 
-    def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Answer a WSGI server."""
-        response = representations.resolved(self.respond(environ))
+        request, max_bytes = request_of(environ), representations.LARGEST_BODY_BYTES
+        try:
+            body = get_input_stream(environ, max_content_length=max_bytes).read()
+            response = representations.resolved(self.respond(request._replace(body=body)))
+        except RequestEntityTooLarge:
+            response = self.refuse(request, 413, f"The body is larger than {max_bytes} bytes.")
         start_response(f"{response.status} {HTTPStatus(response.status).phrase}", list(response.headers))
         return [representations.joined(response.body)]
 
-    def respond(self, environ: Environ) -> Answer:
-        """The answer to the request of a WSGI environment. Raises nothing."""
-        request = Request(environ)
+    def respond(self, request: Request) -> Answer:
+        """The answer to a request. Raises nothing."""
         route = route_of(request.path)
         answer = self._guarded(request, route, lambda: routed_answer(self, request, route))
         if isinstance(answer, Response):
@@ -509,9 +507,9 @@ class Application:
         make = partial(self._guarded, request, route, answer)
         return lambda: complete(request, representations.resolved(make()))
 
-    def refuse(self, environ: Environ, status: int, detail: str, headers: Headers = ()) -> Response:
+    def refuse(self, request: Request, status: int, detail: str, headers: Headers = ()) -> Response:
         """The response to a request that the server refuses before `respond`."""
-        request, error = Request(environ), HttpError(status, detail, headers)
+        error = HttpError(status, detail, headers)
         return complete(request, route_of(request.path).refuse(self, request, error))
 
     def _guarded(self, request: Request, route: Route, make: Callable[[], Answer]) -> Answer:

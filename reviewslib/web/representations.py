@@ -11,18 +11,17 @@ import gzip
 import hashlib
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from werkzeug.datastructures import MIMEAccept
+from werkzeug.datastructures import ETags, MIMEAccept
 from werkzeug.http import http_date, parse_accept_header, parse_date, parse_etags
 
-# ---- Representations and responses ----
+# ---- Requests, representations and responses ----
 
 Headers = tuple[tuple[str, str], ...]
 # The value of a request header by its lower-case name: latin-1, stripped (RFC 9110 section 5.5), repeated
 # headers joined by ", "; None if absent.
 GetHeader = Callable[[str], str | None]
-Environ = dict[str, Any]  # of WSGI (PEP 3333)
 Body = bytes | list[memoryview]  # a list has slices of documents, which are not copied
 
 JSON_TYPE = "application/json"
@@ -41,6 +40,17 @@ VARY_BY_CODING, VARY_BY_TYPE = "Accept-Encoding", "Accept, Accept-Encoding"  # v
 CACHEABLE = ("Cache-Control", "public, max-age=60")
 EXPOSED_HEADERS = "ETag, Last-Modified, Link, Retry-After"  # to web pages of other origins
 CORS = (("Access-Control-Allow-Origin", "*"), ("Access-Control-Expose-Headers", EXPOSED_HEADERS))
+
+
+class Request(NamedTuple):
+    """A request of a client."""
+
+    method: str
+    path: str  # decoded; bytes that are not UTF-8 are lone surrogates, which no id and no path contains
+    query_string: str  # as sent, a character for each byte
+    header: GetHeader
+    body: bytes = b""
+    http_version: str = "1.1"
 
 
 class Response(NamedTuple):
@@ -153,6 +163,12 @@ def prefers_markdown(accept: str) -> bool:
     return is_named and weight > 0 and weight >= accepted["text/html"]
 
 
+@lru_cache(maxsize=256)
+def entity_tags(if_none_match: str) -> ETags:
+    """The entity tags of `If-None-Match` (section 13.1.2)."""
+    return parse_etags(if_none_match)
+
+
 def date_seconds(field: str) -> float | None:
     """A date in seconds since the epoch; None if it is invalid, and so is ignored (section 13.1.3)."""
     try:
@@ -165,9 +181,11 @@ def date_seconds(field: str) -> float | None:
 def cached_coding(representation: Representation, chosen: Coding, get_header: GetHeader) -> Coding | None:
     """The current coding that the client has cached; None if there is none or no condition is sent."""
     if field := get_header("if-none-match"):  # wins over If-Modified-Since (section 13.2.2)
-        tags = parse_etags(field)
-        codings = (chosen, representation.identity, representation.gzip)
-        return next((coding for coding in codings if coding and tags.contains_weak(coding.tag)), None)
+        tags = entity_tags(field)
+        for coding in (chosen, representation.identity, representation.gzip):
+            if coding and tags.contains_weak(coding.tag):
+                return coding
+        return None
     seconds = date_seconds(get_header("if-modified-since") or "")
     return chosen if seconds is not None and representation.last_modified <= seconds else None
 

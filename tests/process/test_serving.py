@@ -45,7 +45,7 @@ from services import (
 from small_files import a_file, review
 
 from reviewslib.process import logs, serving
-from reviewslib.web.representations import LARGEST_BODY_BYTES, Response
+from reviewslib.web.representations import LARGEST_BODY_BYTES, Request, Response
 
 
 @pytest.fixture(scope="module")
@@ -381,7 +381,7 @@ async def leaves() -> dict[str, Any]:
 class Large:
     """An application whose body has nine megabytes."""
 
-    def respond(self, environ: Any) -> Response:
+    def respond(self, request: Request) -> Response:
         return Response(200, (), [memoryview(b"head"), memoryview(b"x" * 9_000_000)])
 
 
@@ -418,8 +418,8 @@ def test_a_large_response_of_a_worker_thread_is_sent_whole() -> None:
         return await (stays() if len(calls) == 1 else leaves())
 
     class Slow(Large):
-        def respond(self, environ: Any) -> Any:
-            return lambda: Large.respond(self, environ)
+        def respond(self, request: Request) -> Any:
+            return lambda: Large.respond(self, request)
 
     assert sum(map(len, parts_sent(Slow(), receive))) == 9_000_004
 
