@@ -191,7 +191,8 @@ EVERY_FILTER |= {"mentions_technician": "Dr.", "mentions_service": "massage-ther
 def worst(lab: Lab) -> Iterator[Figure]:
     """The searches with the highest median of five: of those that match, and of those whose answer has hints.
 
-    Each is asked for one review, which is cheap to send.
+    Each is asked for one review, which is cheap to send, and then once more: what the second, cached response
+    takes is the way there and back, and is subtracted.
     """
     for size, budget_ms, empty_budget_ms in ((500, 1, 2), (10_000, 5, 25)):
         highest: defaultdict[bool, float] = defaultdict(float)  # milliseconds, by whether nothing matches
@@ -199,12 +200,12 @@ def worst(lab: Lab) -> Iterator[Figure]:
             for query in COSTLY_QUERIES:
                 for offset, filters in ((0, {}), (size // 2, {}), (0, EVERY_FILTER)):
                     path = f"{SMALL_SEARCH}&{urlencode({'query': query, **filters})}"
-                    # The service caches responses, so each request has another offset.
-                    answers = [fetch(ours, f"{path}&offset={offset + number}") for number in range(5)]
-                    if any(answer.status != 200 for answer in answers):
+                    unseen = [f"{path}&offset={offset + number}" for number in range(5)]
+                    pairs = [(fetch(ours, one), fetch(ours, one)) for one in unseen]
+                    if any(first.status != 200 for first, _ in pairs):
                         raise LabError(f"{path} is not answered")
-                    is_empty = answers[0].body.startswith(b'{"matched":0,')
-                    milliseconds = median(answer.seconds for answer in answers) * 1000
+                    is_empty = pairs[0][0].body.startswith(b'{"matched":0,')
+                    milliseconds = median(first.seconds - again.seconds for first, again in pairs) * 1000
                     highest[is_empty] = max(highest[is_empty], milliseconds)
         yield Figure(f"worst search, {size}", highest[False], "ms", budget_ms)
         yield Figure(f"worst empty search, {size}", highest[True], "ms", empty_budget_ms)
