@@ -113,13 +113,14 @@ def success(request_id: str | int, result: Mapping[str, Json]) -> bytes:
     """
     members = dict(result)
     structured: bytes | ReviewList | None = members.pop("structuredContent", None)
+    response = encoded({"jsonrpc": "2.0", "id": request_id, "result": members})
     if structured is None:
-        return encoded({"jsonrpc": "2.0", "id": request_id, "result": members})
+        return response
     document = structured.encoded() if isinstance(structured, ReviewList) else structured
-    content = {"content": [{"type": "text", "text": document.decode()}]}
-    response = encoded({"jsonrpc": "2.0", "id": request_id, "result": content | members})
-    # The last two bytes close the result and the response.
-    return response[:-2] + b',"structuredContent":%s}}' % document
+    # Compact JSON has no control characters, so these are the only ones that a JSON string must escape.
+    text = document.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+    content = b',"content":[{"type":"text","text":"%s"}],"structuredContent":%s}}' % (text, document)
+    return response[: -len("}}")] + content
 
 
 def failure(request_id: Json, error: RpcError) -> bytes:

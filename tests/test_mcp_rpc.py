@@ -135,16 +135,21 @@ def test_requests_are_served_before_the_client_says_that_it_is_initialized(versi
     assert result(send(request("ping"), mcp_protocol_version=version)) == {}
 
 
-@pytest.mark.parametrize("tool", CALLS)
-def test_a_call_is_answered_by_its_tool(tool: str) -> None:
-    structured = TOOLBOX.call(tool, CALLS[tool])["structuredContent"]
+@pytest.mark.parametrize(("tool", "arguments"), [*CALLS.items(), ("search_reviews", {"limit": 100})])
+def test_a_call_is_answered_by_its_tool_twice(tool: str, arguments: Object) -> None:
+    structured = TOOLBOX.call(tool, arguments)["structuredContent"]
     text = (structured if isinstance(structured, bytes) else structured.encoded()).decode()
     content = [{"type": "text", "text": text}]  # for clients that do not read the structured content
     expected = {"content": content, "isError": False, "structuredContent": json.loads(text)}
-    assert result(send(call(tool, CALLS[tool]))) == expected
-    assert result(send(call(tool, {"no such": 1}))) == TOOLBOX.call(tool, {"no such": 1})
+    assert result(send(call(tool, arguments))) == expected
+
+
+def test_arguments_may_be_absent_and_wrong_ones_are_a_result() -> None:
+    wrong = {"no such": 1}
+    assert result(send(call("get_business", wrong))) == TOOLBOX.call("get_business", wrong)
     for nothing in ({}, {"arguments": None}):
-        assert send(request("tools/call", {"name": tool} | nothing)) == send(call(tool, {}))
+        answered = send(request("tools/call", {"name": "get_business"} | nothing))
+        assert answered == send(call("get_business", {}))
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """The declarations of tools are valid for every client, and the results of tools match them.
 
-The plain definition says what a search finds. The reading of arguments is tested with the queries.
+The reading of arguments is tested with the queries.
 
-Asking - Declarations - Arguments - Search - Answers - Whatever loads - A journey
+Asking - Declarations - Arguments - Answers - Whatever loads - A journey
 """
 
 import json
@@ -140,6 +140,25 @@ def test_the_output_schema_of_the_trend_lists_its_values() -> None:
     assert trend == {"type": ["string", "null"], "enum": ["improving", "stable", "declining", None]}
 
 
+@pytest.mark.parametrize(
+    ("policy", "sources", "called", "listed"),
+    [(None, [], "customer reviews of B", "none yet"),
+     ("We ask.", ["aol", "yelp", "yelp"], "verified customer reviews of B, published on Yelp and aol",
+      "yelp, aol")],
+)  # fmt: skip
+def test_descriptions_say_verified_only_with_a_policy_and_name_sources(
+    policy: str | None, sources: list[str], called: str, listed: str
+) -> None:
+    few = [review(str(number), source=source) for number, source in enumerate(sources)]
+    toolbox = toolbox_with(a_file(*few, business={"name": "B", "review_policy": policy}))
+    assert toolbox.title == "Reviews of B"
+    assert toolbox.instructions.startswith(f"The {called}, and what they say together. Begin")
+    described = {tool["name"]: tool["description"] for tool in toolbox.declarations}["search_reviews"]
+    assert described.startswith(f"Find {called.partition(',')[0]} by words, stars")
+    assert f"`source` ({listed})." in described
+    assert structured("get_business", toolbox=toolbox)["business"]["review_policy"] == policy
+
+
 # ---- Arguments ----
 
 
@@ -211,7 +230,7 @@ def test_arguments_that_fit_the_input_schema_are_accepted(tool: Object, data: st
             assert missing or no_day or no_word or f"{name}: no " in line
 
 
-# ---- Search ----
+# ---- Answers ----
 
 
 @pytest.mark.parametrize(
@@ -219,36 +238,11 @@ def test_arguments_that_fit_the_input_schema_are_accepted(tool: Object, data: st
     [
         {"query": "BACK", "rating": 5, "offset": 3},
         {"min_rating": "4.5", "since": "2025-01-01", "until": "2026-06-30", "limit": 100},
-        {"source": "nowhere"},
     ],
 )
 def test_a_search_finds_what_the_plain_definition_says(asked: Object) -> None:
     plain = {name: str(value) for name, value in asked.items()}
-    answer = structured("search_reviews", asked)
-    assert (answer.pop("hints", []) == []) == (answer["matched"] > 0)
-    assert answer == plain_definition.search(REVIEWS, INSIGHTS, plain)
-
-
-@pytest.mark.parametrize(
-    ("policy", "sources", "called", "listed"),
-    [(None, [], "customer reviews of B", "none yet"),
-     ("We ask.", ["aol", "yelp", "yelp"], "verified customer reviews of B, published on Yelp and aol",
-      "yelp, aol")],
-)  # fmt: skip
-def test_descriptions_say_verified_only_with_a_policy_and_name_sources(
-    policy: str | None, sources: list[str], called: str, listed: str
-) -> None:
-    few = [review(str(number), source=source) for number, source in enumerate(sources)]
-    toolbox = toolbox_with(a_file(*few, business={"name": "B", "review_policy": policy}))
-    assert toolbox.title == "Reviews of B"
-    assert toolbox.instructions.startswith(f"The {called}, and what they say together. Begin")
-    described = {tool["name"]: tool["description"] for tool in toolbox.declarations}["search_reviews"]
-    assert described.startswith(f"Find {called.partition(',')[0]} by words, stars")
-    assert f"`source` ({listed})." in described
-    assert structured("get_business", toolbox=toolbox)["business"]["review_policy"] == policy
-
-
-# ---- Answers ----
+    assert structured("search_reviews", asked) == plain_definition.search(REVIEWS, INSIGHTS, plain)
 
 
 def test_business_topics_and_trend_are_those_of_the_data() -> None:

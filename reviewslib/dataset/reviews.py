@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import accumulate, chain, repeat
-from operator import contains
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -180,8 +179,7 @@ class Dataset:
     reviews: tuple[Review, ...]  # newest first
     reviews_by_id: Mapping[str, Review]
     technicians: Mapping[str, frozenset[str]]  # `name_words` by name
-    technician_ids: Mapping[str, frozenset[str]]  # names by id; the ids by `loosen`
-    services: Mapping[str, frozenset[str]]  # ids by id or label; these by `loosen`
+    services: tuple[str, ...]  # ids as written: those of the insights, then others that reviews mention
     sources: tuple[str, ...]  # as written, the most frequent first
     reviews_json: bytes  # the whole document
     reviews_digest: bytes  # SHA-256 of the encoded reviews alone
@@ -223,11 +221,8 @@ def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None, u
         newest=tuple(served[:NEWEST_REVIEWS]),
         reviews=reviews,
         reviews_by_id={review.id: review for review in reviews},
-        technicians=_technicians(reviews, insights),
-        technician_ids=_by_name(
-            (entry["id"], entry["label"]) for entry in insights["entities"]["technicians"]
-        ),
-        services=_services(reviews, insights),
+        technicians={name: name_words(name) for name in _names("technicians", "label", reviews, insights)},
+        services=_names("services", "id", reviews, insights),
         sources=sources_of(review["source"] for review in served),
         reviews_json=reviews_json,
         reviews_digest=sha256(memoryview(reviews_json)[first:]).digest(),
@@ -286,24 +281,10 @@ def _review(review: Object, document: memoryview, start: int, size: int) -> Revi
     return Review(*identity, review["rating"], text, *mentions, document[start:end], end, changed_day)
 
 
-def _technicians(reviews: Iterable[Review], insights: Object) -> dict[str, frozenset[str]]:
-    listed = [entry["label"] for entry in insights["entities"]["technicians"]]
-    mentioned = [name for review in reviews for name in review.technicians]
-    return {name: name_words(name) for name in dict.fromkeys(listed + mentioned)}
-
-
-def _services(reviews: Iterable[Review], insights: Object) -> dict[str, frozenset[str]]:
-    labels = [(entry["label"], entry["id"]) for entry in insights["entities"]["services"]]
-    mentioned = dict.fromkeys(service for review in reviews for service in review.services)
-    return _by_name(labels + [(service, service) for service in mentioned])
-
-
-def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:
-    """The meanings of each name, from pairs of name and meaning; the names by `loosen`."""
-    meanings: dict[str, frozenset[str]] = {}
-    for name, meaning in pairs:
-        meanings[loosen(name)] = meanings.get(loosen(name), frozenset()) | {meaning}
-    return meanings
+def _names(kind: str, key: str, reviews: Iterable[Review], insights: Object) -> tuple[str, ...]:
+    """The different names of a kind of MENTION_KINDS: `key` of its entries, then what reviews mention."""
+    listed = (entry[key] for entry in insights["entities"][kind])
+    return tuple(dict.fromkeys(chain(listed, *(getattr(review, kind) for review in reviews))))
 
 
 def _warnings(business: Object, insights: Object, rating: Object, reviews: Sequence[Object]) -> Iterator[str]:
@@ -349,15 +330,16 @@ def service_labels(dataset: Dataset) -> dict[str, str]:
 
 def technicians_named(dataset: Dataset, value: str) -> list[str]:
     """The names of technicians that have all the words of `value`, or whose id is `value`."""
-    words_of_value, names_of_id = name_value_words(value), dataset.technician_ids.get(loose_value(value), ())
-    return [
-        name for name, words in dataset.technicians.items() if words_of_value <= words or name in names_of_id
-    ]
+    words_of_value, id, entries = name_value_words(value), loose_value(value), dataset.insights["entities"]
+    with_id = {entry["label"] for entry in entries["technicians"] if loosen(entry["id"]) == id}
+    return [name for name, words in dataset.technicians.items() if words_of_value <= words or name in with_id]
 
 
-def services_named(dataset: Dataset, value: str) -> frozenset[str]:
+def services_named(dataset: Dataset, value: str) -> set[str]:
     """The ids of services whose id or label is `value`."""
-    return dataset.services.get(loose_value(value), frozenset())
+    name, entries = loose_value(value), dataset.insights["entities"]["services"]
+    labelled = {entry["id"] for entry in entries if loosen(entry["label"]) == name}
+    return labelled.union(id for id in dataset.services if loosen(id) == name)
 
 
 def sources_named(dataset: Dataset, value: str) -> list[str]:
@@ -383,9 +365,11 @@ def _published_at(dataset: Dataset, reviews: Reviews, value: str) -> Reviews:
     return [review for review in reviews if review.loose_source == source]
 
 
-def _with_text(dataset: Dataset, reviews: Reviews, value: str) -> Reviews:
-    text = loose_value(value)
-    return [review for review in reviews if text in review.loose_text]
+def _with_all(reviews: Reviews, parts: Iterable[str]) -> Reviews:
+    """The reviews whose text contains all `parts`, which are by `loosen`."""
+    for part in parts:
+        reviews = [review for review in reviews if part in review.loose_text]
+    return reviews
 
 
 # By parameter. A filter takes and returns reviews newest first. The most expensive one comes last, when few
@@ -401,7 +385,7 @@ FILTERS: dict[str, Callable[[Dataset, Reviews, Any], Reviews]] = {
     "mentions_technician": _mentioning_technician,
     "mentions_service": _mentioning_service,
     "source": _published_at,
-    "query": _with_text,
+    "query": lambda dataset, reviews, text: _with_all(reviews, [loose_value(text)]),
 }
 
 
@@ -457,14 +441,7 @@ def search(dataset: Dataset, query: Query) -> ReviewList:
 def in_any_order(dataset: Dataset, query: Query) -> ReviewList:
     """The result of `search`, but each of the `loose_words` of `query` may be anywhere in the text."""
     candidates = matching(dataset, query, without="query")
-    return _page(_with_all_words(candidates, loose_words(query.query or "")), query)
-
-
-def _with_all_words(reviews: Reviews, words: Iterable[str]) -> Reviews:
-    """The reviews that have all `words`, which are `loose_words`, anywhere in the text."""
-    for word in words:
-        reviews = [review for review in reviews if word in review.loose_text]
-    return reviews
+    return _page(_with_all(candidates, loose_words(query.query or "")), query)
 
 
 def _page(matches: Reviews, query: Query) -> ReviewList:
@@ -540,8 +517,8 @@ def _empty_ranges(dataset: Dataset, query: Query) -> Iterator[str]:
 
 
 def _unknown_names(dataset: Dataset, query: Query) -> Iterator[str]:
-    labels, ids = service_labels(dataset), chain.from_iterable(map(sorted, dataset.services.values()))
-    services = [f"{id} ({labels[id]})" if id in labels else id for id in dict.fromkeys(ids)]
+    labels = service_labels(dataset)
+    services = [f"{id} ({labels[id]})" if id in labels else id for id in dataset.services]
     for parameter, noun, plural, lookup, names in (
         ("mentions_technician", "person", "people", technicians_named, dataset.technicians),
         ("mentions_service", "service", "services", services_named, services),
@@ -549,7 +526,7 @@ def _unknown_names(dataset: Dataset, query: Query) -> Iterator[str]:
     ):
         value = (getattr(query, parameter) or "")[:MAX_COMPARED_LENGTH]
         if value and not lookup(dataset, value):
-            count = len(_with_text(dataset, dataset.reviews, value))
+            count = len(_with_all(dataset.reviews, [loose_value(value)]))
             in_texts = f"Reviews with it in their text: {count}" + (" (search with query)" if count else "")
             yield f"No {noun} is called “{echo(value)}”. {known_names(plural, value, names)}. {in_texts}."
 
@@ -557,16 +534,15 @@ def _unknown_names(dataset: Dataset, query: Query) -> Iterator[str]:
 def _word_hint(dataset: Dataset, text: str, candidates: Reviews) -> Iterator[str]:
     """A sentence about the words of `text`; `candidates` are the reviews that pass all other filters."""
     words = loose_words(text[:MAX_COMPARED_LENGTH])
-    if words and (matches := _with_all_words(candidates, words)):
+    longest = sorted(words, key=len)[-MAX_COUNTED_WORDS:]
+    found = {word: _with_all(candidates, [word]) for word in longest}
+    if matches := _with_all(min(found.values(), key=len, default=()), words):
         ids = ", ".join(review.id for review in matches[:MAX_EXAMPLES])
         is_all = set(loose_value(text).split()) == set(words)
         which = "all of them" if is_all else f"the first {len(words)} of them"
         yield f"{PHRASE_ONLY} Reviews with {which} in any order: {len(matches)} ({ids})."
-        return
-    texts, longest = [review.loose_text for review in candidates], sorted(words, key=len)[-MAX_COUNTED_WORDS:]
-    counts = {word: sum(map(contains, texts, repeat(word))) for word in longest}
-    if any(counts.values()):
-        listed = ", ".join(f"{echo(word)} {count}" for word, count in counts.items())
+    elif any(found.values()):
+        listed = ", ".join(f"{echo(word)} {len(reviews)}" for word, reviews in found.items())
         yield f"{PHRASE_ONLY} Reviews with one of them: {listed}."
     else:
         language = dataset.business.get("language")

@@ -453,10 +453,10 @@ def _form_page(
     templates: Environment, dataset: Dataset, urls: ServiceUrls, values: Mapping[str, str], **shown: Json
 ) -> bytes:
     """A page of the list; `choices` has the labels of the form's values by parameter."""
-    labels, services = service_labels(dataset), chain.from_iterable(map(sorted, dataset.services.values()))
+    labels = service_labels(dataset)
     choices = {
         "mentions_technician": {name: name for name in _offered(dataset.technicians)},
-        "mentions_service": {id: labels.get(id, id) for id in _offered(services)},
+        "mentions_service": {id: labels.get(id, id) for id in _offered(dataset.services)},
         "source": {source: source_name(source) for source in _offered(dataset.sources)},
     }
     shown |= {"values": values, "choices": choices, "distribution": distribution(dataset)}
