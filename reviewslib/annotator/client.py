@@ -92,7 +92,7 @@ class Client:
     def __init__(
         self, base: str, model: str, key: str, timeout: int, sleep: Callable[[float], None] = time.sleep
     ):
-        """`timeout` is in seconds and bounds one answer, retries and pauses included. Raises Stopped."""
+        """`timeout` is in seconds: `ask` refuses longer pauses, callers wait no longer. Raises Stopped."""
         self.model, self.timeout, self._key, self._sleep = model, timeout, key, sleep
         no_proxy = [urllib.request.ProxyHandler({})] if host_of(base) in THIS_MACHINE else []
         self._opener = urllib.request.build_opener(_AnyStatus, *no_proxy)

@@ -101,8 +101,8 @@ def outcomes(
 ) -> Iterator[tuple[Reviews, Any]]:
     """Pairs of a batch of reviews and its parsed answer, or of a single review and its BadAnswer.
 
-    A batch without a usable answer is halved. Raises Stopped. The threads are daemon threads, so that a
-    server that hangs delays neither Ctrl-C nor the exit of the program.
+    A batch without a usable answer is halved. Raises Stopped, also if no answer arrives within the timeout of
+    the client. The threads are daemon threads, so that a hanging server delays neither Ctrl-C nor the exit.
     """
     batches, running, failures = deque(prompt.batches(reviews, client.model)), 0, 0
     results = queue.SimpleQueue[tuple[Reviews, Any]]()

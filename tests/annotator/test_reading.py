@@ -286,17 +286,27 @@ def test_a_terminal_without_some_letters_gets_escapes(
 
 
 def test_people_wait_for_the_owner_even_with_yes(practice: Practice) -> None:
-    practice.write("editorial.json", {"own": 1})
+    practice.write("editorial.json", {"own": 1, "topics": [PRICE]})
     assert practice.run("--yes", "--limit", "5") == 0
     assert [len(texts_of(request)) for request in practice.server.requests] == [30, 5]
     insights = practice.file("insights.json")
-    assert [entry["label"] for entry in insights["aspects"]] == ["Price", "Waiting"] and insights["own"] == 1
+    assert [entry["label"] for entry in insights["aspects"]] == ["Price", "Waiting"]
+    assert insights["own"] == 1
+    assert practice.file("editorial.json")["topics"] == [PRICE], "the owner's list stays"
     assert not any(insights["entities"].values()) and "Hana" not in json.dumps(insights)
 
 
+def test_a_vocabulary_without_people_proposes_no_entities(practice: Practice) -> None:
+    practice.write("editorial.json", {})
+    labels = {"aspects": ["Price"], "topics": [], "technicians": [], "services": []}
+    practice.server.next = [completion(labels)]
+    assert practice.run() == 0 and practice.file("editorial.json").keys() == {"aspects", "topics"}
+
+
 def test_a_summary_is_a_proposal_beside_the_owners_words(practice: Practice) -> None:
-    practice.edit("editorial.json", summary="Mine")
+    practice.edit("editorial.json", summary="Mine", proposed_summary="Old")
     assert practice.run("--summary") == 0
+    assert practice.file("editorial.json")["proposed_summary"] != "Old"
     proposals = {"proposed_summary", "proposed_summary_review_ids", "proposed_pull_quote", "proposed_faq"}
     assert practice.file("editorial.json").keys() == {"aspects", "own", "summary"} | proposals
     assert practice.file("insights.json")["summary"] == "Mine"
