@@ -39,9 +39,9 @@ def read_well(request: Object) -> Response:
         labels = {"aspects": ["Price", "Waiting"], "topics": ["Parking"]}
         return completion(labels | {"technicians": ["Hana"], "services": ["Massage"]})
     if form["name"] == "summary":
-        part = {"text": texts[1], "reviews": [1, 99]}
         questions = [{"question": "Is it cheap?", "answer": "Yes.", "reviews": [1]}]
-        return completion({"summary": part, "quotation": part, "questions": questions})
+        summary = {"summary": texts[1], "reviews": [1, 99], "quotation": texts[1]}
+        return completion(summary | {"questions": questions})
     kinds = form["schema"]["properties"]["reviews"]["items"]["properties"]
     mentions = {kind: kinds[kind]["items"] for kind in kinds if kind != "n"}
     aspects = mentions.pop("aspects")["properties"]["id"]["enum"]

@@ -7,25 +7,16 @@ client follows no redirect, and no message of this module contains the key. It k
 from __future__ import annotations
 
 import http.client
-import ipaddress
 import re
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from urllib.parse import urlsplit
 
-from reviewslib.annotator.prompts import BadAnswer, Prompt, error_message
+from reviewslib.annotator.prompts import BadAnswer, Prompt, Reviews, error_message
 from reviewslib.dataset.strict_json import Json, encode
 
-OPENAI_HOST, OPENAI_KEY = "api.openai.com", "OPENAI_API_KEY"
 LARGEST_ANSWER_BYTES = 4 * 1024 * 1024
-SHORTEST_PAUSE_SECONDS = 1.0  # a Retry-After may be 0, or a date in the past
-LONGEST_PAUSE_SECONDS = 60.0  # if a busy server sends no Retry-After
-Sleep = Callable[[float], None]
 
 
 class Stopped(Exception):
@@ -34,22 +25,17 @@ class Stopped(Exception):
 
 # ---- Address and key ----
 
-
-def is_this_machine(host: str) -> bool:
-    """Whether requests to the host stay on this machine."""
-    with suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return host == "localhost"
+BASE_URL = re.compile(r"(https?)://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]+)?(/[a-z0-9._~/-]*)?")
+THIS_MACHINE = ("localhost", "127.0.0.1", "[::1]")
+OPENAI_HOST, OPENAI_KEY = "api.openai.com", "OPENAI_API_KEY"
 
 
-def request_url(base: str) -> str:
-    """The URL of the requests to a server. Raises Stopped unless it is https or on this machine."""
-    with suppress(ValueError):
-        url = urlsplit(base)
-        is_secure = url.scheme == "https" or (url.scheme == "http" and is_this_machine(url.hostname or ""))
-        if is_secure and url.hostname and url.port != 0 and not (url.username or url.query or url.fragment):
-            return f"{base.rstrip('/')}/chat/completions"
-    raise Stopped(f"--url {base}: expected https://HOST/v1, or http://127.0.0.1:PORT/v1 on this machine")
+def host_of(base: str) -> str:
+    """The host of the URL of a server. Raises Stopped unless it is https or on this machine."""
+    url = BASE_URL.fullmatch(base.lower())
+    if not url or (url[1] == "http" and url[2] not in THIS_MACHINE):
+        raise Stopped(f"--url {base}: expected https://HOST/v1, or http://127.0.0.1:PORT/v1 on this machine")
+    return url[2]
 
 
 def key_for(base: str, variable: str, environment: Mapping[str, str]) -> str:
@@ -57,7 +43,7 @@ def key_for(base: str, variable: str, environment: Mapping[str, str]) -> str:
 
     `variable` is the name of an environment variable; if empty, OPENAI_API_KEY, for OpenAI's host only.
     """
-    name = variable or (OPENAI_KEY if urlsplit(base).hostname == OPENAI_HOST else "")
+    name = variable or (OPENAI_KEY if host_of(base) == OPENAI_HOST else "")
     key = environment.get(name, "").strip()
     if name and not re.fullmatch("[!-~]+", key):
         raise Stopped(f"the environment variable {name} contains no key")
@@ -71,6 +57,7 @@ NO_CREDIT = "the quota or credit at the server is used up"
 STOPPING = {401: REFUSED_KEY, 403: REFUSED_KEY, 402: NO_CREDIT}
 UNUSABLE = {400, 413, 422, 500}  # a smaller request may succeed
 BUSY = {408, 429, 502, 503, 504, 529}  # 503 may mean that the model is loading
+LONGEST_PAUSE_SECONDS = 60  # if a busy server sends no Retry-After
 
 
 def pause_seconds(status: int, headers: Mapping[str, str], body: bytes, attempt: int) -> float:
@@ -83,11 +70,8 @@ def pause_seconds(status: int, headers: Mapping[str, str], body: bytes, attempt:
         reason = f"redirects to {headers['Location']}" if "Location" in headers else error_message(body)
         raise Stopped(f"the server answers with status {status}: {reason}")
     retry_after = headers.get("Retry-After", "")
-    if re.fullmatch("[0-9]{1,9}", retry_after):
-        return float(retry_after)
-    with suppress(ValueError, TypeError, OverflowError):  # no date, no zone, or a year of many digits
-        return (parsedate_to_datetime(retry_after) - datetime.now(UTC)).total_seconds()
-    return min(LONGEST_PAUSE_SECONDS, 2.0**attempt)
+    is_number = re.fullmatch("[0-9]{1,9}", retry_after)  # it may be a date
+    return max(1, int(retry_after)) if is_number else min(LONGEST_PAUSE_SECONDS, 2**attempt)
 
 
 # ---- Client ----
@@ -105,51 +89,46 @@ class _AnyStatus(urllib.request.HTTPErrorProcessor):
 class Client:
     """Sends prompts to one model at one server; safe to use from several threads."""
 
-    def __init__(self, base: str, model: str, key: str, timeout: float, sleep: Sleep = time.sleep):
-        """`timeout` is in seconds and bounds one answer, retries and pauses included. Raises Stopped."""
-        self.model, self._key, self.timeout = model, key, timeout
-        self.timeout_message = f"no answer within {timeout:g} s; raise --timeout if the server is slow"
-        self._url, self._sleep = request_url(base), sleep
-        self._headers = {"Content-Type": "application/json", "User-Agent": "reviewsd-insights"}
-        if key:
-            self._headers["Authorization"] = f"Bearer {key}"
-        is_local = is_this_machine(urlsplit(base).hostname or "")
-        no_proxy = [urllib.request.ProxyHandler({})] if is_local else []
+    def __init__(
+        self, base: str, model: str, key: str, timeout: int, sleep: Callable[[float], None] = time.sleep
+    ):
+        """`timeout` is in seconds: `ask` refuses longer pauses, callers wait no longer. Raises Stopped."""
+        self.model, self.timeout, self._key, self._sleep = model, timeout, key, sleep
+        no_proxy = [urllib.request.ProxyHandler({})] if host_of(base) in THIS_MACHINE else []
         self._opener = urllib.request.build_opener(_AnyStatus, *no_proxy)
-        self._limit_key = "max_tokens"
+        self._url, self._limit_key = f"{base.rstrip('/')}/chat/completions", "max_tokens"
 
-    def ask(self, prompt: Prompt) -> Json:
+    def ask(self, prompt: Prompt, reviews: Reviews) -> Json:
         """The parsed answer to a prompt. Raises Stopped, and BadAnswer if a smaller request may succeed."""
-        deadline = time.monotonic() + self.timeout
         attempt = 0
         while True:
-            limit_key = self._limit_key
-            body = encode(prompt.request(self.model, limit_key))
-            status, headers, answer = self._exchange(body, deadline - time.monotonic())
+            request = prompt.request(reviews, self.model, self._limit_key)
+            status, headers, body = self._exchange(encode(request))
             if status == 200:
-                return prompt.answer(answer)
-            other_key = re.search(r"\bmax_(?!tokens)\w*tokens\b", error_message(answer))
-            if status == 400 and other_key and limit_key == "max_tokens":
+                return prompt.answer(reviews, body)
+            other_key = re.search(r"\bmax_(?!tokens)\w*tokens\b", error_message(body))
+            if status == 400 and other_key and "max_tokens" in request:
                 self._limit_key = other_key[0]
                 continue
-            pause = max(SHORTEST_PAUSE_SECONDS, pause_seconds(status, headers, answer, attempt))
-            if time.monotonic() + pause >= deadline:
-                raise Stopped(f"the server is busy (status {status}) for {pause:.0f} s more")
+            pause = pause_seconds(status, headers, body, attempt)
+            if pause >= self.timeout:
+                raise Stopped(f"the server is busy (status {status}) for {pause} s more")
             self._sleep(pause)
             attempt += 1
 
-    def _exchange(self, body: bytes, seconds: float) -> tuple[int, Mapping[str, str], bytes]:
+    def _exchange(self, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
         """Send a request. Returns status, headers and body of the response. Raises Stopped and BadAnswer."""
-        request = urllib.request.Request(self._url, body, self._headers)  # noqa: S310 - see `request_url`
+        headers = {"Content-Type": "application/json", "User-Agent": "reviewsd-insights"}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        request = urllib.request.Request(self._url, body, headers)  # noqa: S310 - see `host_of`
         try:
-            with self._opener.open(request, timeout=max(seconds, 0.001)) as response:
+            with self._opener.open(request) as response:
                 answer: bytes = response.read(LARGEST_ANSWER_BYTES)
-                if self._key:  # some servers repeat it in error messages
-                    answer = answer.replace(self._key.encode(), b"[key]")
-                return response.status, response.headers, answer
-        except TimeoutError:
-            raise Stopped(self.timeout_message) from None
-        except (urllib.error.URLError, http.client.InvalidURL, ValueError) as error:  # no usable address
+        except (urllib.error.URLError, ValueError) as error:  # ValueError: a host that is no name
             raise Stopped(f"no server answers at {self._url}: {getattr(error, 'reason', error)}") from None
         except (OSError, http.client.HTTPException):
             raise BadAnswer("the server closed the connection before its answer was complete") from None
+        if self._key:  # some servers repeat it in error messages
+            answer = answer.replace(self._key.encode(), b"[key]")
+        return response.status, response.headers, answer

@@ -6,25 +6,24 @@ into prompts as JSON data. This module is pure: it opens no connection and no fi
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 from jsonschema import Draft202012Validator
 
 from reviewslib.dataset.contract import Schema
-from reviewslib.dataset.insights import SENTIMENTS, phrase_of, vocabulary_of
+from reviewslib.dataset.insights import SENTIMENTS, phrase_of, text_digest, vocabulary_of
 from reviewslib.dataset.strict_json import Json, NotJson, Object, decode, encode
-from reviewslib.dataset.text import fold, folded_words
+from reviewslib.dataset.text import folded_words
 
 Reviews = Sequence[Object]
 
 # ---- Requests and answers ----
 
-MAX_CHARACTERS = 6_000  # in a request; servers with a context of 4,096 tokens silently cut longer ones
-MAX_ANNOTATED = 12  # reviews in a request: the answer has to fit into the same context
+# Request and answer share a context, often of 4,096 tokens; servers silently cut a longer request.
+MAX_CHARACTERS, MAX_ANSWER_TOKENS = 6_000, 2_400
 
 
 class BadAnswer(ValueError):
@@ -32,7 +31,7 @@ class BadAnswer(ValueError):
 
 
 class Prompt(NamedTuple):
-    """A task for the model over reviews, which are numbered from 1."""
+    """A task for the model over a batch of reviews, which are numbered from 1."""
 
     name: str
     instructions: str
@@ -40,11 +39,10 @@ class Prompt(NamedTuple):
     parse: Callable[[Reviews, Json], Json]  # converts a valid answer; raises BadAnswer
     tokens: int  # the limit of an answer, before `tokens_per_review` is added
     tokens_per_review: int = 0
-    reviews: Reviews = ()
 
-    def request(self, model: str, limit_key: str = "max_tokens") -> dict[str, Json]:
+    def request(self, reviews: Reviews, model: str, limit_key: str = "max_tokens") -> dict[str, Json]:
         """The body of the request; it contains only the text of each review."""
-        texts = [{"n": n, "text": review["text"]} for n, review in enumerate(self.reviews, 1)]
+        texts = [{"n": n, "text": review["text"]} for n, review in enumerate(reviews, 1)]
         schema = {"name": self.name, "strict": True, "schema": self.schema}
         system, user = self.instructions, encode(texts).decode()
         return {
@@ -52,50 +50,44 @@ class Prompt(NamedTuple):
             "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
             "response_format": {"type": "json_schema", "json_schema": schema},
             "stream": False,
-            limit_key: self.tokens + self.tokens_per_review * len(self.reviews),
+            limit_key: self.tokens + self.tokens_per_review * len(reviews),
         }
 
-    def characters(self, model: str) -> int:
-        """The length of the request body."""
-        return len(encode(self.request(model)).decode())
-
-    def batches(self, reviews: Reviews, model: str) -> list[Reviews]:
-        """Split reviews into batches that fit one request; an oversized review is a batch of its own."""
-        batches, room = list[list[Object]](), 0
-        limit = MAX_ANNOTATED if self.tokens_per_review else len(reviews)
+    def batches(self, reviews: Reviews, model: str) -> Iterator[Reviews]:
+        """Split reviews into batches that fit; a review that is too long is a batch of its own."""
+        batch = list[Object]()
         for review in reviews:
-            size = len(encode(encode({"n": len(reviews), "text": review["text"]}).decode()).decode())
-            if not batches or size > room or len(batches[-1]) == limit:
-                batches.append([])
-                room = MAX_CHARACTERS - self.characters(model)
-            batches[-1].append(review)
-            room -= size
-        return list(batches)
+            request = self.request([*batch, review], model)
+            too_long = characters(request) > MAX_CHARACTERS or request["max_tokens"] > MAX_ANSWER_TOKENS
+            if batch and too_long:
+                yield batch
+                batch = []
+            batch.append(review)
+        if batch:
+            yield batch
 
-    def answer(self, response: bytes) -> Json:
+    def answer(self, reviews: Reviews, response: bytes) -> Json:
         """Parse the body of a response with status 200. Raises BadAnswer."""
-        completion = _decoded(response)
         try:
-            choice = completion["choices"][0]
+            choice = decode(response)["choices"][0]
             message, reason = choice["message"], choice.get("finish_reason")
-            content, refusal = message["content"] or "", message.get("refusal")
-        except (KeyError, IndexError, TypeError, AttributeError):
+            if reason == "length":
+                raise BadAnswer("the answer was cut off")
+            if reason == "content_filter" or message.get("refusal"):
+                raise BadAnswer("the model refused to answer")
+            answer = decode(str(message["content"]).encode())
+        except NotJson as error:
+            raise BadAnswer(f"the answer cannot be read: {error.faults[0][1]}") from None
+        except (LookupError, TypeError, AttributeError):
             raise BadAnswer(f"the response is not a chat completion: {error_message(response)}") from None
-        if reason == "length":
-            raise BadAnswer("the answer was cut off")
-        if reason == "content_filter" or refusal:
-            raise BadAnswer("the model refused to answer")
-        answer = _decoded(str(content).encode())
-        for error in Draft202012Validator(self.schema).iter_errors(answer):
-            raise BadAnswer(f"the answer violates its schema at {error.json_path}")
-        return self.parse(self.reviews, answer)
+        for violation in Draft202012Validator(self.schema).iter_errors(answer):
+            raise BadAnswer(f"the answer violates its schema at {violation.json_path}")
+        return self.parse(reviews, answer)
 
 
-def _decoded(data: bytes) -> Json:
-    try:
-        return decode(data)
-    except NotJson as error:
-        raise BadAnswer(f"the answer cannot be read: {error.faults[0][1]}") from None
+def characters(request: Json) -> int:
+    """The length of a request body."""
+    return len(encode(request).decode())
 
 
 def error_message(response: bytes) -> str:
@@ -106,19 +98,6 @@ def error_message(response: bytes) -> str:
         error = document.get("error") or document
         text = error if isinstance(error, str) else error.get("message") or text
     return " ".join(str(text).split())[:200] or "(no message)"
-
-
-def spread(reviews: Reviews, limit: int) -> list[Object]:
-    """At most `limit` of the reviews with words, evenly spaced."""
-    texts = [review for review in reviews if (review["text"] or "").strip()]
-    count = min(limit, len(texts))
-    return [texts[n * len(texts) // count] for n in range(count)]
-
-
-def largest_spread(reviews: Reviews, limit: int, prompt: Prompt, model: str) -> list[Object]:
-    """The largest spread of at most `limit` reviews that fits one request, or a single review."""
-    spreads = (spread(reviews, count) for count in range(limit, 0, -1))
-    return next((chosen for chosen in spreads if len(prompt.batches(chosen, model)) < 2), spread(reviews, 1))
 
 
 DATA = """The user's message is a JSON array of customer reviews of one business, numbered by `n`. Strangers
@@ -160,17 +139,14 @@ def annotation_prompt(editorial: Object) -> Prompt:
         if entries:
             members[kind] = _list(mention)
             lines.append(f"\n{kind}:")
-        lines += [f"- {entry['id']}: {', '.join(_names(entry))}" for entry in entries]
+        for entry in entries:
+            lines.append(f"- {entry['id']}: {', '.join([entry['label'], *(entry.get('aliases') or ())])}")
     schema = _object(reviews=_list(_object(**members)))
     return Prompt("annotations", "\n".join(lines), schema, _annotations, 200, 180)
 
 
-def _names(entry: Object) -> list[str]:
-    return [entry["label"], *(entry.get("aliases") or ())]
-
-
 def _annotations(reviews: Reviews, answer: Object) -> dict[str, dict[str, Json]]:
-    """The lists of each annotation by review id; phrases that are not verbatim become null."""
+    """The lists of each annotation by review id; phrases that are long or not verbatim become null."""
     if sorted(annotation["n"] for annotation in answer["reviews"]) != list(range(1, len(reviews) + 1)):
         raise BadAnswer("the answer omits or repeats reviews")
     annotations = {}
@@ -184,10 +160,10 @@ def _annotations(reviews: Reviews, answer: Object) -> dict[str, dict[str, Json]]
     return annotations
 
 
-# ---- Vocabulary: what reviews can mention ----
+# ---- Proposals: a vocabulary, and a summary ----
 
-SURVEYED_REVIEWS = 200
-MAX_LABELS = {"aspects": 10, "topics": 10, "technicians": 30, "services": 30}
+MAX_READ_FOR_PROPOSALS = 200  # reviews
+MAX_ENTRIES = {"aspects": 10, "topics": 10, "technicians": 30, "services": 30}
 LONGEST_LABEL = 60  # characters
 SURVEY = f"""{DATA}List what these customers write about, in short labels in the language of the reviews:
 `aspects`: at most ten sides of the business that customers judge, such as prices or waiting time;
@@ -197,81 +173,64 @@ SURVEY = f"""{DATA}List what these customers write about, in short labels in the
 Where one of these labels of other reviews fits, use it: """
 
 
-def vocabulary_prompt(labels: Mapping[str, Sequence[str]]) -> Prompt:
-    """Asks for labels of each kind; `labels` come from earlier answers."""
-    earlier = {kind: labels.get(kind, ()) for kind in ("aspects", "topics")}
-    schema = _object(**{kind: _list(TEXT) for kind in MAX_LABELS})
-    return Prompt("vocabulary", SURVEY + encode(earlier).decode(), schema, lambda _, answer: answer, 800)
+def spread(reviews: Reviews) -> list[Object]:
+    """Some of the reviews with words, in an order that follows neither dates nor stars."""
+    worded = (review for review in reviews if (review["text"] or "").strip())
+    return sorted(worded, key=text_digest)[:MAX_READ_FOR_PROPOSALS]
 
 
-def merged_labels(answers: Sequence[Object]) -> dict[str, list[str]]:
-    """The most frequent labels of each kind, in their first spelling."""
-    merged = {}
-    for kind, most in MAX_LABELS.items():
-        counts, spellings = Counter[str](), dict[str, str]()
-        for answer in answers:
-            labels = {folded_words(label): " ".join(label.split()) for label in answer[kind]}
-            usable = [key for key in labels if labels[key].isprintable() and 0 < len(key) <= LONGEST_LABEL]
-            counts.update(usable)
-            spellings = labels | spellings
-        merged[kind] = [spellings[key] for key, _ in counts.most_common(most)]
-    return merged
+def vocabulary_prompt(vocabulary: Mapping[str, Sequence[Object]]) -> Prompt:
+    """Asks for labels of each kind; `vocabulary` is `merged_vocabulary` of the answers so far."""
+    labels = {kind: [entry["label"] for entry in vocabulary[kind]] for kind in ("aspects", "topics")}
+    schema = _object(**{kind: _list(TEXT) for kind in MAX_ENTRIES})
+    return Prompt("vocabulary", SURVEY + encode(labels).decode(), schema, lambda _, answer: answer, 800)
 
 
-def proposed_vocabulary(editorial: Object, labels: Mapping[str, Sequence[str]]) -> dict[str, Json]:
-    """New keys for an EditorialFile: absent aspects and topics, and proposals of people and services."""
-    vocabulary = vocabulary_of(editorial)
-    new = {kind: _entries(labels[kind], vocabulary[kind]) for kind in MAX_LABELS}
-    proposals = {kind: new[kind] for kind in ("aspects", "topics") if not vocabulary[kind]}
-    entities = {kind: new[kind] for kind in ("technicians", "services") if new[kind]}
-    return proposals | ({"proposed_entities": entities} if entities else {})
+def merged_vocabulary(answers: Sequence[Object]) -> dict[str, list[dict[str, str]]]:
+    """Entries of the most frequent labels of each kind, in their first spelling."""
+    vocabulary = {}
+    for kind, most in MAX_ENTRIES.items():
+        labels = [" ".join(label.split()) for answer in answers for label in answer[kind]]
+        usable = [label for label in labels if label.isprintable() and 0 < len(label) <= LONGEST_LABEL]
+        spellings = {folded_words(label): label for label in reversed(usable)}
+        names = [name for name, _ in Counter(map(folded_words, usable)).most_common(most)]
+        vocabulary[kind] = [{"id": name.replace(" ", "-"), "label": spellings[name]} for name in names]
+    return vocabulary
 
 
-def _entries(labels: Sequence[str], listed: Sequence[Object]) -> list[dict[str, Json]]:
-    """Entries for the labels that no listed entry has; ids are derived from labels."""
-    names = {folded_words(name) for entry in listed for name in _names(entry)}
-    ids = {label: re.sub(r"\W+", "-", fold(label)).strip("-") or label for label in labels}
-    new = [{"id": ids[label], "label": label} for label in labels if folded_words(label) not in names]
-    return list({entry["id"]: entry for entry in new}.values())
-
-
-# ---- Summary ----
-
-SUMMARIZED_REVIEWS, MAX_QUESTIONS = 60, 8
+MAX_QUESTIONS = 8
 SUMMARIZE = f"""{DATA}In the language of the reviews, and only from what they say, good and bad alike, write
 `summary`: a paragraph of at most 120 words;
 `quotation`: one telling sentence, copied letter by letter from one review;
 `questions`: at most eight questions of people who do not know the business, with answers.
-Give with each the numbers `n` of the reviews on which it rests."""
+`reviews` are the numbers `n` of the reviews on which the summary or an answer rests."""
 
 
 def summary_prompt() -> Prompt:
     """Asks for a summary, a quotation and questions; the parsed answer has keys of an EditorialFile."""
     numbers = _list(NUMBER)
-    quotation = _object(text=TEXT, reviews=numbers)
     questions = _list(_object(question=TEXT, answer=TEXT, reviews=numbers))
-    schema = _object(summary=_object(text=TEXT, reviews=numbers), quotation=quotation, questions=questions)
+    schema = _object(summary=TEXT, reviews=numbers, quotation=TEXT, questions=questions)
     return Prompt("summary", SUMMARIZE, schema, _summary, 2_000)
 
 
 def _summary(reviews: Reviews, answer: Object) -> dict[str, Json]:
-    """Proposals for the owner; those without a review, and quotations that are not verbatim, are dropped."""
+    """Proposals for the owner, without those that rest on no review."""
 
-    def basis(part: Object) -> list[str]:
+    def ids(part: Object) -> list[str]:
         numbers = dict.fromkeys(int(n) for n in part["reviews"] if 1 <= n <= len(reviews))
         return [reviews[n - 1]["id"] for n in numbers]
 
-    summary, quotation = answer["summary"], answer["quotation"]
-    quote = quotation["text"].strip()
-    quoted = {review["id"] for review in reviews if quote in review["text"]}
+    quotation = answer["quotation"].strip()
+    is_verbatim = any(quotation in review["text"] for review in reviews)
     faq = [
-        {"question": part["question"].strip(), "answer": part["answer"].strip(), "review_ids": basis(part)}
+        {"question": part["question"].strip(), "answer": part["answer"].strip(), "review_ids": ids(part)}
         for part in answer["questions"]
     ]
     proposals = {
-        "proposed_summary": summary["text"].strip() if basis(summary) else "",
-        "proposed_summary_review_ids": basis(summary),
-        "proposed_pull_quote": quote if quoted.intersection(basis(quotation)) else "",
+        "proposed_summary": answer["summary"].strip() if ids(answer) else "",
+        "proposed_summary_review_ids": ids(answer),
+        "proposed_pull_quote": quotation if is_verbatim else "",
         "proposed_faq": [entry for entry in faq if all(entry.values())][:MAX_QUESTIONS],
     }
     return {key: proposal for key, proposal in proposals.items() if proposal}

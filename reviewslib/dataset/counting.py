@@ -90,8 +90,12 @@ def count(contract: Contract, contents: Contents, now: datetime) -> Count:
         lines.append(f"warning: {Fault(EDITORIAL_FILE, path, reason)}")
     lines += [f"warning: {sentence}" for sentence in insights.left_out(*sources)]
     if contents[ANNOTATIONS_FILE] is not None:
-        current = insights.merged_annotations(reviews, annotations, {})
+        current = insights.without_outdated(reviews, annotations)
         new |= {ANNOTATIONS_FILE: encode(current)} if current != annotations else {}
+        failed = {id: said["failed"] for id, said in current["reviews"].items() if said.get("failed")}
+        for id, reason in list(failed.items())[:1]:
+            lines.append(f"reviews without a usable answer: {len(failed)}, of them {id}: {reason}")
+            lines.append("reviewsd-insights --again asks for these again")
         if unread := insights.unread_reviews(*sources):
             lines.append(f"reviews that the model has not read: {len(unread)}; run reviewsd-insights")
     document = insights.refresh_insights(before, insights.compute_insights(*sources), now)

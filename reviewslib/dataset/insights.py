@@ -290,17 +290,32 @@ def _used_vocabularies(annotations: Object, current: PerReview) -> dict[str, Seq
     return {digest: vocabularies[digest] for digest in vocabularies if digest in used}
 
 
-def merged_annotations(reviews: Reviews, annotations: Object, new: Object) -> dict[str, Json]:
-    """Two AnnotationsFiles as one, without annotations that are not current, so that no erased text stays.
+def without_outdated(reviews: Reviews, annotations: Object) -> dict[str, Json]:
+    """An AnnotationsFile without annotations that are not current, so that no erased text stays."""
+    current = current_annotations(reviews, annotations)
+    return {**annotations, "vocabularies": _used_vocabularies(annotations, current), "reviews": current}
+
+
+def extended_annotations(
+    annotations: Object, batch: Reviews, lists: PerReview, editorial: Object, model: str
+) -> dict[str, Json]:
+    """An AnnotationsFile with what a model said of a batch of reviews: lists by id, or why it `failed`.
 
     A failed annotation keeps the lists of the previous one.
     """
-    old, added = current_annotations(reviews, annotations), current_annotations(reviews, new)
-    failed = {id: old.get(id, {}) for id in added if added[id].get("failed")}
-    current = old | {id: {**failed.get(id, {}), **added[id]} for id in added}
-    vocabularies = {**(annotations.get("vocabularies") or {}), **(new.get("vocabularies") or {})}
-    used = _used_vocabularies({"vocabularies": vocabularies}, current)
-    return {**annotations, "vocabularies": used, "reviews": current}
+    previous, keys = current_annotations(batch, annotations), entry_keys(editorial)
+    source = {"vocabulary": value_digest(keys), "model": model}
+    new = {}
+    for review in batch:
+        said = lists[review["id"]]
+        kept = previous.get(review["id"], {}) if "failed" in said else {}
+        new[review["id"]] = {**kept, "text_digest": text_digest(review), **source, **said}
+    vocabularies = {**(annotations.get("vocabularies") or {}), source["vocabulary"]: keys}
+    return {
+        **annotations,
+        "vocabularies": vocabularies,
+        "reviews": {**(annotations.get("reviews") or {}), **new},
+    }
 
 
 def unread_reviews(

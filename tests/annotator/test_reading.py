@@ -166,13 +166,13 @@ def test_a_review_without_usable_answer_fails_alone_until_again(practice: Practi
     assert [id for id in annotations if "failed" in annotations[id]] == ["r13"] and len(annotations) == 30
     assert "schema" in annotations["r13"]["failed"]
     assert "evil" not in json.dumps(practice.file("insights.json"))
-    report = "No usable answer for 1 review(s): r13. --again asks for these again.\n"
+    report = "reviews without a usable answer: 1, of them r13: the answer violates its schema"
     assert report in capsys.readouterr().out
     assert practice.read() == []
     practice.server.behaviour = read_well
     assert len(practice.read("--again")) == 1
     assert "failed" not in json.dumps(practice.annotations())
-    assert capsys.readouterr().out.count("No usable answer") == 1, "of the second run, not of the third"
+    assert capsys.readouterr().out.count("a usable answer") == 1, "of the second run, not of the third"
 
 
 def test_four_reviews_in_a_row_may_fail(practice: Practice) -> None:
@@ -191,7 +191,7 @@ def test_five_unusable_answers_stop(practice: Practice, editorial: Object, capsy
     reason = "5 reviews in a row got no usable answer; of the last: the answer was cut off"
     printed = capsys.readouterr()
     assert reason in printed.err
-    assert ("No usable answer for 5 review(s): r29, r28, r27, …. " in printed.out) is bool(editorial)
+    assert ("usable answer: 5, of them r29: the answer was" in printed.out) is bool(editorial)
 
 
 @pytest.mark.parametrize("behaviour", [
@@ -285,40 +285,40 @@ def test_a_terminal_without_some_letters_gets_escapes(
 # ---- Options ----
 
 
-def test_people_wait_for_the_owner_even_with_yes(practice: Practice, capsys: Capture) -> None:
-    practice.write("editorial.json", {"own": 1})
+def test_people_wait_for_the_owner_even_with_yes(practice: Practice) -> None:
+    practice.write("editorial.json", {"own": 1, "topics": [PRICE]})
     assert practice.run("--yes", "--limit", "5") == 0
     assert [len(texts_of(request)) for request in practice.server.requests] == [30, 5]
-    assert "\n30 read, 0 left, " in capsys.readouterr().out
     insights = practice.file("insights.json")
-    assert [entry["label"] for entry in insights["aspects"]] == ["Price", "Waiting"] and insights["own"] == 1
+    assert [entry["label"] for entry in insights["aspects"]] == ["Price", "Waiting"]
+    assert insights["own"] == 1
+    assert practice.file("editorial.json")["topics"] == [PRICE], "the owner's list stays"
     assert not any(insights["entities"].values()) and "Hana" not in json.dumps(insights)
 
 
-def test_people_are_said_to_wait_only_if_the_model_names_some(practice: Practice, capsys: Capture) -> None:
+def test_a_vocabulary_without_people_proposes_no_entities(practice: Practice) -> None:
     practice.write("editorial.json", {})
     labels = {"aspects": ["Price"], "topics": [], "technicians": [], "services": []}
     practice.server.next = [completion(labels)]
     assert practice.run() == 0 and practice.file("editorial.json").keys() == {"aspects", "topics"}
-    assert "People" not in capsys.readouterr().out
 
 
 def test_a_summary_is_a_proposal_beside_the_owners_words(practice: Practice) -> None:
-    practice.edit("editorial.json", summary="Mine")
+    practice.edit("editorial.json", summary="Mine", proposed_summary="Old")
     assert practice.run("--summary") == 0
+    assert practice.file("editorial.json")["proposed_summary"] != "Old"
     proposals = {"proposed_summary", "proposed_summary_review_ids", "proposed_pull_quote", "proposed_faq"}
     assert practice.file("editorial.json").keys() == {"aspects", "own", "summary"} | proposals
     assert practice.file("insights.json")["summary"] == "Mine"
     assert "proposed" not in json.dumps(practice.file("insights.json"))
     practice.accept()
     assert practice.read() == []
-    assert practice.file("insights.json")["summary_review_ids"] == ["r29"]
+    assert len(practice.file("insights.json")["summary_review_ids"]) == 1
 
 
 def test_a_summary_that_rests_on_no_review_is_none(practice: Practice, capsys: Capture) -> None:
     practice.read()
-    part: Object = {"text": "Fine", "reviews": []}
-    practice.server.next = [completion({"summary": part, "quotation": part, "questions": []})]
+    practice.server.next = [completion({"summary": "Fine", "reviews": [], "quotation": "", "questions": []})]
     assert practice.run("--summary") == command.EXIT_FAILURE
     assert "the model proposes no summary" in capsys.readouterr().err
 
@@ -339,11 +339,6 @@ def test_a_dry_run_sends_nothing(practice: Practice, editorial: Object, capsys: 
     assert count == f"{len(requests)} requests, {characters} characters, for 30 reviews. Nothing was sent.\n"
 
 
-def test_progress_says_how_many_are_read_and_left() -> None:
-    assert command.progress(30, 300, 90) == "30 read, 270 left, 20 a minute, 14 min left"
-    assert command.progress(300, 300, 0) == "300 read, 0 left, 18000 a minute, 0 min left"
-
-
 def test_a_terminal_shows_progress_on_one_line(
     practice: Practice, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -358,16 +353,15 @@ def test_a_terminal_shows_progress_on_one_line(
 def test_elsewhere_progress_is_a_line_a_minute(
     practice: Practice, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = itertools.count(0, 10)  # a batch looks four times
+    clock = itertools.count(0, 30)  # a batch looks once
     monkeypatch.setattr(command, "time", SimpleNamespace(monotonic=partial(next, clock)))
     practice.read("--parallel", "1")
-    line = "24 read, 6 left, 21 a minute, 0 min left"
+    line = "24 read, 6 left, 24 a minute, 0 min left"
     assert capsys.readouterr().out == f"{line}\nThe insights are counted.\n"
 
 
 @pytest.mark.parametrize("flags", [
-    *(["--parallel", "0"], ["--limit", "-1"], ["--timeout", "1.5"], ["--timeout", "9" * 10]),
-    *(["--model"], ["--model", " "], ["--model", "m\n"]),
+    *(["--parallel", "0"], ["--limit", "-1"], ["--timeout", "1.5"], ["--timeout", "9" * 10], ["--model"]),
 ])  # fmt: skip
 def test_wrong_options_are_refused(practice: Practice, flags: list[str]) -> None:
     with pytest.raises(SystemExit) as exit:

@@ -433,25 +433,24 @@ def test_insights_name_the_model_that_read_reviews() -> None:
     assert insights.language_models(unread) == insights.language_models({}) == ""
 
 
-NEWER = {"text_digest": CURRENT["text_digest"], "vocabulary": "v", "model": "n"}
-FAILED = NEWER | {"failed": "cut off"}
+@pytest.mark.parametrize(("reviews", "ids"), [(EDITED, ["998"]), ([], [])])
+def test_outdated_annotations_leave_nothing_behind(reviews: list[Any], ids: list[str]) -> None:
+    document = insights.without_outdated(reviews, ANNOTATIONS)
+    used = {"v": insights.entry_keys(VOCABULARY)} if ids else {}
+    assert document == {"vocabularies": used, "reviews": dict.fromkeys(ids, CURRENT)}
 
 
-@pytest.mark.parametrize(
-    ("reviews", "new", "merged"),
-    [
-        (EDITED, {}, {"998": CURRENT}),
-        ([], {}, {}),
-        (EDITED, {"998": FAILED}, {"998": CURRENT | FAILED}),
-        (EDITED, {"998": NEWER, "999": NEWER | {"text_digest": ""}}, {"998": NEWER}),
-    ],
-)
-def test_merged_annotations_are_current_and_failures_keep_lists(
-    reviews: list[Any], new: Object, merged: Object
-) -> None:
-    vocabularies = {"v": insights.entry_keys(VOCABULARY)} if merged else {}
-    document = insights.merged_annotations(reviews, ANNOTATIONS, {"reviews": new})
-    assert document == {"vocabularies": vocabularies, "reviews": merged}
+@pytest.mark.parametrize(("said", "keeps"), [({"failed": "cut off"}, True), ({"topics": ["desk"]}, False)])
+def test_a_failed_annotation_keeps_the_lists_of_the_text(said: Object, keeps: bool) -> None:
+    lists = dict.fromkeys(["998", "999"], said)
+    document = insights.extended_annotations(ANNOTATIONS, EDITED, lists, VOCABULARY, "n")
+    new = document["reviews"]["998"]
+    assert new == (CURRENT if keeps else {}) | said | {
+        key: new[key] for key in CURRENT.keys() - {"aspects", "technicians", "score"}
+    }
+    assert new["model"] == "n" and "aspects" not in document["reviews"]["999"], "its text is another"
+    assert document["vocabularies"][new["vocabulary"]] == insights.entry_keys(VOCABULARY)
+    assert insights.unread_reviews(EDITED, VOCABULARY, document) == []
 
 
 @pytest.mark.parametrize(
