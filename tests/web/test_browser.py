@@ -225,13 +225,6 @@ def test_forced_colours_give_stars_the_colour_of_text(browser: Chrome, sample: A
     assert style(browser, ".rating-panel .stars", "color") == style(browser, ".score", "color")
 
 
-def test_the_home_page_searches_the_reviews(browser: Chrome, sample: Address) -> None:
-    open_page(browser, sample, 390)
-    browser.find_element(By.ID, "query").send_keys("NECK back", Keys.ENTER)
-    WebDriverWait(browser, 10).until(lambda browser: "query=NECK+back" in browser.current_url)
-    assert re.fullmatch("[1-9][0-9]* of 160 reviews match", browser.find_element(By.ID, "results-h").text)
-
-
 @pytest.mark.parametrize("path", ["/reviews?query=zzz", "/reviews/none", "/nothing"])
 @pytest.mark.parametrize("width", [320, 1440])
 def test_the_footer_of_a_short_page_is_at_the_end_of_the_screen(
