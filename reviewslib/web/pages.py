@@ -67,12 +67,12 @@ DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
 def one_line(value: Json, most: int = MAX_NAME) -> str:
-    """`value` as one line of at most `limit` characters; None becomes ""."""
+    """`value` as one line of at most `most` characters; None becomes ""."""
     return _shortened(DIRECTIONS.sub("", " ".join(FORBIDDEN.sub(" ", str(value or "")).split())), most)
 
 
 def paragraphs(value: Json, most: int | None = MAX_TEXT) -> str:
-    """`value` as text of several lines, for block elements; at most `limit` characters unless it is None."""
+    """`value` as text of several lines, for block elements; at most `most` characters unless that is None."""
     return _shortened(str(value or "").replace("\r\n", "\n").replace("\r", "\n").strip(), most)
 
 
