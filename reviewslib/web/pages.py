@@ -67,12 +67,12 @@ DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
 def one_line(value: Json, most: int = MAX_NAME) -> str:
-    """`value` as one line of at most `limit` characters; None becomes ""."""
+    """`value` as one line of at most `most` characters; None becomes ""."""
     return _shortened(DIRECTIONS.sub("", " ".join(FORBIDDEN.sub(" ", str(value or "")).split())), most)
 
 
 def paragraphs(value: Json, most: int | None = MAX_TEXT) -> str:
-    """`value` as text of several lines, for block elements; at most `limit` characters unless it is None."""
+    """`value` as text of several lines, for block elements; at most `most` characters unless that is None."""
     return _shortened(str(value or "").replace("\r\n", "\n").replace("\r", "\n").strip(), most)
 
 
@@ -138,6 +138,7 @@ def slug(name: str) -> str:
 # ---- Figures: counts and ratings, the most mentioned entries, the trend ----
 
 MAX_TOPICS = 6
+MAX_QUESTIONS = 10
 MAX_ENTITIES = 8
 MAX_REVIEWS = 12
 MIN_TREND_REVIEWS = 10  # reviews
@@ -540,6 +541,8 @@ def _shown(dataset: Dataset, urls: ServiceUrls) -> dict[str, Json]:
     """The variables of the home page and llms.txt."""
     business, insights = dataset.business, dataset.insights
     entities = {kind: by_mentions(insights["entities"][kind], MAX_ENTITIES) for kind in ENTITY_KINDS}
+    mentioned = {kind: insights[kind] for kind in ("aspects", "topics")} | insights["entities"]
+    totals = {kind: sum(entry["mention_count"] != 0 for entry in mentioned[kind]) for kind in mentioned}
     quote = one_line(insights.get("pull_quote"), MAX_LINE).strip(QUOTATION_MARKS)
     lead = None if quote else lead_review(dataset)
     return {
@@ -552,11 +555,12 @@ def _shown(dataset: Dataset, urls: ServiceUrls) -> dict[str, Json]:
         "topics": by_mentions(insights["topics"], MAX_TOPICS),
         "trend": trend(insights["temporal"]["monthly"]),
         **entities,
+        "totals": totals | {"questions": len(insights["faq"])},
         "quote": quote,
         "lead": lead,
         "reviews": [review for review in dataset.newest[:MAX_REVIEWS] if review is not lead],
         "newest": dataset.newest[:LLMS_REVIEWS],
-        "questions": insights["faq"][:10],
+        "questions": insights["faq"][:MAX_QUESTIONS],
         "newest_day": calendar_day(dataset.newest[0]) if dataset.newest else "2026-01-01",
         "slug": slug(business["name"]),
         "structured_data": structured_data(business, urls),

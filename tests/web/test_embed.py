@@ -89,14 +89,6 @@ def test_the_frame_has_as_many_of_the_newest_reviews_as_limit_says(limit: str, c
     assert shown_ids(frame(limit=limit)) == newest_ids(count)
 
 
-def test_a_service_filters_the_frame_and_is_named_with_its_list() -> None:
-    document = frame(mentions_service="MASSAGE therapy")
-    assert shown_ids(document) == newest_ids(3, mentioned_services="massage-therapy") != newest_ids(3)
-    here = f"{URLS.review_list}?mentions_service=MASSAGE+therapy"
-    count = len(newest_ids(999, mentioned_services="massage-therapy"))
-    assert f'<a href="{here}">All {count} of them</a>' in document
-
-
 def test_a_person_and_a_service_filter_the_frame_together() -> None:
     both = {"mentioned_services": "massage-therapy", "mentioned_technicians": "Dr. Tobias Okafor"}
     document = frame(mentions_service="massage-therapy", mentions_technician="okafor")

@@ -22,7 +22,7 @@ STORED = Path(__file__).with_name("snapshots")
 PATHS = {
     "home.html": "/",
     "list.html": "/reviews",
-    "page-2.html": "/reviews?rating=4&page=2",
+    "page-3.html": "/reviews?min_rating=4&page=3",
     "beyond.html": "/reviews?page=99",
     "filtered.html": "/reviews?query=back+WAIT&min_rating=2&since=2024-01-01",
     "unmatched.html": "/reviews?query=zzz&rating=1&mentions_service=massage-therapy",
@@ -45,7 +45,7 @@ ELSEWHERE = ("half-stars.html", "only-review.html", "feed.json")
 FILES = {
     "sample": " ".join(file for file in PATHS if file not in ELSEWHERE),
     "bare": "home.html list.html embed.html feed.json feed.xml llms.txt",
-    "one": "home.html list.html half-stars.html only-review.html badge.svg feed.json feed.xml",
+    "one": "home.html list.html half-stars.html only-review.html embed.html badge.svg feed.json feed.xml",
     "none": "home.html list.html missing.html embed.html badge.svg feed.json llms.txt",
     "german": "home.html list.html llms.txt",
 }
