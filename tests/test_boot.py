@@ -48,32 +48,34 @@ def commands_of(drop_in: str) -> str:
 
 SCRIPT = f"""#!/bin/bash
 exec > /out/log 2>&1; set -x
+trap 'journalctl -u reviewsd -u reviewsd-import --no-pager' EXIT
 sudo() {{ "$@"; }}
-ask() {{ curl -sSki --resolve {DOMAIN}:443:127.0.0.1 https://{DOMAIN}/api/reviews/search?limit=1; }}
+curl() {{ command curl -sS --retry 9 --retry-connrefused "$@"; }}  # a reload of nginx takes a moment
+ask() {{ curl -ki --resolve {DOMAIN}:443:127.0.0.1 https://{DOMAIN}/api/reviews/search?limit=1 -o /out/$1; }}
 property() {{ systemctl show -P $1 reviewsd; }}
 mkdir -p /opt/reviewsd && cp -r /out/bin /opt/reviewsd
 mkdir -p /etc/letsencrypt/live/{DOMAIN} && cp /out/*.pem /etc/letsencrypt/live/{DOMAIN}
 systemctl start nginx
 cd /clone
 {shell_block("README.md", "umask 022")}
-ask > /out/proxied
+ask proxied
 grep -E '^\\s*worker_[rc]' /etc/nginx/nginx.conf > /out/nginx_connections
 stat -Lc '%a' /var/lib/reviewsd > /out/state_mode
 cat /proc/$(property MainPID)/status > /out/process
 
 process=$(property MainPID)
 systemctl reload reviewsd && test $process = $(property MainPID) && echo yes > /out/reloaded
-kill -KILL $process
+systemctl kill --signal=KILL reviewsd
 for _ in $(seq 100); do test "$(property NRestarts)" = 1 && break; sleep 0.1; done
-systemctl start reviewsd && ask > /out/restarted
+systemctl start reviewsd && ask restarted
 
 {commands_of("read-instance.conf")}
-curl -sS http://127.0.0.1:8081/healthz > /out/second
+curl http://127.0.0.1:8081/healthz > /out/second
 systemctl clean reviewsd-read; systemctl stop reviewsd-read; systemctl clean reviewsd-read
 test -d /var/lib/reviewsd && echo yes > /out/state_kept
 
 {commands_of("unix-socket.conf")}
-ask > /out/by_socket
+ask by_socket
 stat -c '%a %G' /run/reviewsd /run/reviewsd/http.sock > /out/socket
 
 rm /srv/reviews/*.json
@@ -84,14 +86,13 @@ install -m 600 -o nobody /out/{EXPORT} /srv/reviews-drop
 for _ in $(seq 300); do test -e /srv/reviews/reviews.json && break; sleep 0.1; done
 systemctl start reviewsd-import  # returns when it is done
 systemctl restart reviewsd
-curl -sS --unix-socket /run/reviewsd/http.sock http://localhost/reviews.json > /out/imported
+curl --unix-socket /run/reviewsd/http.sock http://localhost/reviews.json > /out/imported
 stat -c '%U %a' /srv/reviews/*.json > /out/modes
 systemctl is-active reviewsd-import.timer > /out/timer
 
 echo '{{' > /srv/reviews/reviews.json
 systemctl restart reviewsd
 property SubState > /out/after_bad_data
-journalctl -u reviewsd -u reviewsd-import --no-pager
 touch /out/end
 """
 
