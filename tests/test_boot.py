@@ -88,7 +88,7 @@ systemctl start reviewsd-import  # returns when it is done
 systemctl restart reviewsd
 curl --unix-socket /run/reviewsd/http.sock http://localhost/reviews.json > /out/imported
 stat -c '%U %a' /srv/reviews/*.json > /out/modes
-systemctl is-active reviewsd-import.timer > /out/timer
+systemctl is-enabled reviewsd reviewsd-import.path reviewsd-import.timer > /out/enabled
 
 echo '{{' > /srv/reviews/reviews.json
 systemctl restart reviewsd
@@ -174,4 +174,7 @@ def test_what_an_import_under_its_unit_wrote_is_served_by_the_daemon(booted: Pat
     """The export belongs to another user, and nobody else may read it."""
     assert len(json.loads(fact(booted, "imported"))["reviews"]) == 4
     assert set(fact(booted, "modes").splitlines()) == {"root 644"}
-    assert fact(booted, "timer") == "active\n"
+
+
+def test_the_units_start_with_the_system(booted: Path) -> None:
+    assert fact(booted, "enabled") == 3 * "enabled\n"

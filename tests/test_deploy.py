@@ -73,9 +73,9 @@ def test_requests_to_mcp_and_to_the_hub_have_limits_of_their_own(site: Site) -> 
     """An address that has used up the one is told when to come back, and may still use the other."""
     attack = requests(site, "/mcp", PING, clients=130, pause_seconds=0)
     with attack, closing(site.connection(ATTACKER)) as own:
-        while (refused := exchange(own, "/mcp", PING, **JSON_TYPE))[0] != 429:
+        while (answer := exchange(own, "/mcp", PING, **JSON_TYPE))[0] == 200:
             pass
-        assert refused[1]["retry-after"] == "5"
+        assert (answer[0], answer[1]["retry-after"]) == (429, "5")
         assert exchange(own, links.HUB_PATH, b"hub.mode=none", content_type=FORM_TYPE)[0] == 400
 
 
