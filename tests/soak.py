@@ -37,6 +37,7 @@ from proxy_lab import JSON_TYPE
 from servers import LabError, Server, daemon_server, memory_mb, wait_for
 from services import SAMPLE, fetch, free_port
 from subscribers import Subscribers
+from tools import NAMESPACE, succeeds
 
 TOPICS = ("/feed.xml", "/api/feed.json", "/reviews.json")
 LIVING = [(kind, number, TOPICS[number % 3]) for kind in ("steady", "slow", "flaky") for number in range(6)]
@@ -45,7 +46,6 @@ CALM = ("good file", "good file", "bad file", "SIGHUP")
 WILD = ("good file", "bad file", "SIGHUP", "SIGKILL", "SIGTERM", "lost network")
 CALM_SHARE = 0.3  # of the time, twice: without what is WILD alone
 NON_READERS = [WHOLE_GET, WHOLE_CALL] * 40  # as many as are served without a refusal for anybody
-NAMESPACE = ["unshare", "--user", "--map-root-user", "--net"]  # begins a command
 OWN_NETWORK = "198.51.100."  # for documentation (RFC 5737)
 LOST_SECONDS = 4  # longer than all tries that the hub makes of a subscriber that is down
 WORDS = ("back", "pain", "neck", "great", "massage", "wait", "the", "Tobias", "zzz", "é", "")
@@ -192,9 +192,8 @@ def address(verb: str) -> None:
 
 def enter_own_network() -> None:
     """Begin again in a network of its own; returns only where the system does not allow that."""
-    with suppress(OSError):
-        if not subprocess.run([*NAMESPACE, "ip", "-V"], capture_output=True).returncode:
-            os.execvp(NAMESPACE[0], [*NAMESPACE, sys.executable, *sys.argv, "--own-network"])
+    if succeeds(*NAMESPACE, "ip", "-V"):
+        os.execvp(NAMESPACE[0], [*NAMESPACE, sys.executable, *sys.argv, "--own-network"])
 
 
 def main() -> int:
@@ -225,6 +224,8 @@ def main() -> int:
             soak.server.kill()
     if after[0] > before[0] + 16 or after[1] > before[1] + 8:
         soak.unexpected.append("memory or descriptors have grown")
+    missing = {*wild, "non-readers", "abandoned requests"} - soak.events.keys()
+    soak.unexpected += [f"{event} never happened" for event in missing]
     if not subscribers.events["denials"]:
         soak.unexpected.append("the dead subscriber was never removed")
     print(f"## Soak\n\nBy `python tests/soak.py` on {date.today()}: {seconds:.0f} seconds.\n")

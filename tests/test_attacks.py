@@ -67,9 +67,14 @@ def test_nginx_limits_the_slow_readers_of_one_client(nginx: Proxy, service: Addr
         assert attack_lab.connections_held(service.port) <= IDLE
 
 
+def test_clients_of_ipv4_have_no_common_limit(nginx: Proxy) -> None:
+    with attack_lab.slow_readers(nginx, MAX_PER_48 + 20, attack_lab.OTHERS) as statuses:
+        assert statuses == {200: MAX_PER_48 + 20}
+
+
 @pytest.mark.parametrize(
     ("clients", "is_one"),
-    [(("2001:db8:1:2::1", "2001:db8:1:2:ffff::9"), True), (("2001:db8:1:3::1", "2001:db8:1:4::1"), False),
+    [(("2001:db8:a:a0a::a", "2001:db8:a:a0a:ffff::9"), True), (("2001:db8:1:3::1", "2001:db8:1:4::1"), False),
      (("192.0.2.1", "192.0.2.1"), True), (("192.0.2.1", "192.0.2.2"), False)],
 )  # fmt: skip
 def test_a_client_is_an_address_of_ipv4_or_a_64_of_ipv6(

@@ -1,80 +1,180 @@
-"""The units do their work in a booted system: this machine's own, with everything written to memory.
+"""The documents' commands install a working service in a booted system, and its units do their work.
 
-`systemd-nspawn` boots it with a network of its own, and with the program and the Python that the tests run.
+`systemd-nspawn` boots this machine's own system with a network of its own, this checkout and the Python of
+the tests. Everything is written to memory. Commands that download something are left out.
 """
 
 import json
+import re
 import subprocess
 import sys
 import sysconfig
 from pathlib import Path
 
 import pytest
+import trustme
 from export_lab import item, takeout
 from services import ROOT
 from tools import booted_command, needs, program
 
 pytestmark = pytest.mark.slow
 
+DOMAIN = "reviews.example.org"
+EXPORT = "takeout-20261101T101112Z-001.zip"
 MODULES = {"reviewsd": "reviewsd", "reviewsd-import": "reviewslib.importer.command"}
 LAUNCHER = """#!/bin/sh
 LD_LIBRARY_PATH=/python/lib PYTHONPATH=/clone:/site exec /python/bin/python3 -m %s "$@"
 """
-SCRIPT = """#!/bin/sh
-exec > /out/log 2>&1; set -x; umask 022
-install -D -m 644 -t /etc/systemd/system /clone/reviewsd.service /clone/deploy/reviewsd-import.*
-mkdir -p /opt/reviewsd /srv/reviews /srv/reviews-drop && cp -r /out/bin /opt/reviewsd
-systemctl daemon-reload
-/opt/reviewsd/bin/reviewsd-import /out/takeout-20261101T101112Z-001.zip --data /srv/reviews --zone UTC
+
+
+def shell_block(document: str, first_line: str) -> str:
+    """The commands of a document from this line on, without those that download or build something."""
+    text = (
+        (ROOT / document)
+        .read_text(encoding="utf-8")
+        .partition(f"```sh\n{first_line}\n")[2]
+        .partition("```")[0]
+    )
+    assert text
+    commands = [line for line in text.splitlines() if not re.search(r"\b(apt|venv|certbot) ", line)]
+    return "\n".join([first_line, *commands]).replace("YOUR.DOMAIN", DOMAIN)
+
+
+def commands_of(drop_in: str) -> str:
+    """The commands in the first lines of a drop-in."""
+    text = (ROOT / "deploy" / drop_in).read_text(encoding="utf-8")
+    return "\n".join(re.findall(r"(?m)^#   (.*)$", text))
+
+
+SCRIPT = f"""#!/bin/bash
+exec > /out/log 2>&1; set -x
+trap 'journalctl -u reviewsd -u reviewsd-import --no-pager' EXIT
+sudo() {{ "$@"; }}
+curl() {{ command curl -sS --retry 9 --retry-connrefused "$@"; }}  # a reload of nginx takes a moment
+ask() {{ curl -ki --resolve {DOMAIN}:443:127.0.0.1 https://{DOMAIN}/api/reviews/search?limit=1 -o /out/$1; }}
+property() {{ systemctl show -P $1 reviewsd; }}
+mkdir -p /opt/reviewsd && cp -r /out/bin /opt/reviewsd
+mkdir -p /etc/letsencrypt/live/{DOMAIN} && cp /out/*.pem /etc/letsencrypt/live/{DOMAIN}
+systemctl start nginx
+cd /clone
+{shell_block("README.md", "umask 022")}
+ask proxied
+grep -E '^\\s*worker_[rc]' /etc/nginx/nginx.conf > /out/nginx_connections
+stat -Lc '%a' /var/lib/reviewsd > /out/state_mode
+cat /proc/$(property MainPID)/status > /out/process
+
+process=$(property MainPID)
+systemctl reload reviewsd && test $process = $(property MainPID) && echo yes > /out/reloaded
+systemctl kill --signal=KILL reviewsd
+for _ in $(seq 100); do test "$(property NRestarts)" = 1 && break; sleep 0.1; done
+systemctl start reviewsd && ask restarted
+
+{commands_of("read-instance.conf")}
+curl http://127.0.0.1:8081/healthz > /out/second
+systemctl clean reviewsd-read; systemctl stop reviewsd-read; systemctl clean reviewsd-read
+test -d /var/lib/reviewsd && echo yes > /out/state_kept
+
+{commands_of("unix-socket.conf")}
+ask by_socket
+stat -c '%a %G' /run/reviewsd /run/reviewsd/http.sock > /out/socket
+
+rm /srv/reviews/*.json
+{shell_block("docs/your-reviews.md", "sudo mkdir -p /srv/reviews-drop")}
+/opt/reviewsd/bin/reviewsd-import /out/{EXPORT} --data /srv/reviews --zone UTC
 rm /srv/reviews/reviews.json  # the import makes it anew, with a mode of its own
-systemctl start reviewsd-import.path
-install -m 600 -o nobody /out/takeout-20261101T101112Z-001.zip /srv/reviews-drop
+install -m 600 -o nobody /out/{EXPORT} /srv/reviews-drop
 for _ in $(seq 300); do test -e /srv/reviews/reviews.json && break; sleep 0.1; done
 systemctl start reviewsd-import  # returns when it is done
-systemctl start reviewsd
-curl -sS http://127.0.0.1:8080/reviews.json > /out/served
+systemctl restart reviewsd
+curl --unix-socket /run/reviewsd/http.sock http://localhost/reviews.json > /out/imported
 stat -c '%U %a' /srv/reviews/*.json > /out/modes
-cat /proc/$(systemctl show -P MainPID reviewsd)/status > /out/process
-journalctl -u reviewsd -u reviewsd-import --no-pager
-stat -Lc %a /var/lib/reviewsd > /out/state
+systemctl is-enabled reviewsd reviewsd-import.path reviewsd-import.timer > /out/enabled
+
+echo '{{' > /srv/reviews/reviews.json
+systemctl restart reviewsd
+property SubState > /out/after_bad_data
+touch /out/end
 """
 
 
 @pytest.fixture(scope="module")
 def booted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of what the script wrote in the booted system."""
-    for name in ("systemd-nspawn", "curl"):
+    """The directory of what the script wrote in the booted system, a file for each fact."""
+    for name in ("systemd-nspawn", "curl", "nginx"):
         program(name)
     needs("a booted system")
     out = tmp_path_factory.mktemp("booted")
-    takeout(out / "takeout-20261101T101112Z-001.zip", [item(number) for number in range(4)])
-    (out / "script").write_text(SCRIPT)
-    (out / "script").chmod(0o755)
+    certificate = trustme.CA().issue_cert(DOMAIN)
+    certificate.cert_chain_pems[0].write_to_path(out / "fullchain.pem")
+    certificate.private_key_pem.write_to_path(out / "privkey.pem")
+    takeout(out / EXPORT, [item(number) for number in range(4)])
     (out / "bin").mkdir()
-    for name, module in MODULES.items():
-        (out / "bin" / name).write_text(LAUNCHER % module)
-        (out / "bin" / name).chmod(0o755)
+    scripts = {"script": SCRIPT} | {f"bin/{name}": LAUNCHER % module for name, module in MODULES.items()}
+    for name, content in scripts.items():
+        (out / name).write_text(content)
+        (out / name).chmod(0o755)
     site = sysconfig.get_paths()["purelib"]
     places = {sys.base_prefix: "/python", site: "/site", str(ROOT): "/clone"}
     binds = [f"--bind-ro={here}:{there}" for here, there in places.items()] + [f"--bind={out}:/out"]
     directory = tmp_path_factory.mktemp("root")
     command = booted_command(directory, *binds, "--boot", "systemd.run=/out/script")
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
-    assert (out / "state").exists(), done
+    assert (out / "end").exists(), done
     return out
 
 
-def test_what_an_import_under_its_unit_wrote_is_served_by_the_daemon(booted: Path) -> None:
-    """The export belongs to another user, and nobody else may read it."""
-    served = (booted / "served").read_text()
-    assert served and len(json.loads(served)["reviews"]) == 4, (booted / "log").read_text()
-    assert set((booted / "modes").read_text().splitlines()) == {"root 644"}
+def fact(booted: Path, name: str) -> str:
+    """What the script wrote; fails with its log if that is nothing."""
+    file = booted / name
+    text = file.read_text() if file.exists() else ""
+    assert text, (booted / "log").read_text()
+    return text
+
+
+@pytest.mark.parametrize("name", ["proxied", "restarted", "by_socket"])
+def test_the_service_answers_through_nginx(booted: Path, name: str) -> None:
+    """As the README installs it, after a crash, and over the Unix socket."""
+    head, _, body = fact(booted, name).partition("\n\n")
+    assert head.startswith("HTTP/1.1 200 ") and "X-Cache: " in head
+    assert json.loads(body)["reviews"][0]["page_url"].startswith(f"https://{DOMAIN}/")
+
+
+def test_nginx_has_the_connections_that_the_readme_gives_it(booted: Path) -> None:
+    lines = list(map(str.strip, fact(booted, "nginx_connections").splitlines()))
+    assert lines == ["worker_rlimit_nofile 32768;", "worker_connections 16384;"]
 
 
 def test_the_daemon_runs_without_privileges(booted: Path) -> None:
-    lines = (booted / "process").read_text().splitlines()
+    lines = fact(booted, "process").splitlines()
     process = {name: value.split() for name, _, value in (line.partition(":") for line in lines)}
     assert process["Uid"][0] != "0"
     limits = {"Umask": "0077", "CapBnd": "0" * 16, "NoNewPrivs": "1", "Seccomp": "2"}
     assert {name: process[name][0] for name in limits} == limits
-    assert (booted / "state").read_text() == "700\n"
+    assert fact(booted, "state_mode") == "700\n"
+
+
+def test_a_reload_keeps_the_process(booted: Path) -> None:
+    assert fact(booted, "reloaded")
+
+
+def test_bad_data_do_not_restart_the_service_again_and_again(booted: Path) -> None:
+    assert fact(booted, "after_bad_data") == "failed\n"
+
+
+def test_a_second_instance_has_no_hub_and_a_state_of_its_own(booted: Path) -> None:
+    assert json.loads(fact(booted, "second"))["subscriptions"] is None
+    assert fact(booted, "state_kept")
+
+
+def test_only_the_proxy_may_use_the_socket(booted: Path) -> None:
+    assert fact(booted, "socket") == "750 www-data\n660 www-data\n"
+
+
+def test_what_an_import_under_its_unit_wrote_is_served_by_the_daemon(booted: Path) -> None:
+    """The export belongs to another user, and nobody else may read it."""
+    assert len(json.loads(fact(booted, "imported"))["reviews"]) == 4
+    assert set(fact(booted, "modes").splitlines()) == {"root 644"}
+
+
+def test_the_units_start_with_the_system(booted: Path) -> None:
+    assert fact(booted, "enabled") == 3 * "enabled\n"

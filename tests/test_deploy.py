@@ -6,7 +6,6 @@ Only names, ports, paths and certificates of the shipped files are replaced.
 import json
 import os
 import re
-import shlex
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -24,7 +23,6 @@ from reviewslib import links
 
 pytestmark = pytest.mark.slow
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 SHIPPED = (ROOT / "deploy" / "nginx.conf").read_text(encoding="utf-8")
 FORM_TYPE = "application/x-www-form-urlencoded"
 CLIENT = {"name": "test", "version": "1"}
@@ -75,9 +73,9 @@ def test_requests_to_mcp_and_to_the_hub_have_limits_of_their_own(site: Site) -> 
     """An address that has used up the one is told when to come back, and may still use the other."""
     attack = requests(site, "/mcp", PING, clients=130, pause_seconds=0)
     with attack, closing(site.connection(ATTACKER)) as own:
-        while (refused := exchange(own, "/mcp", PING, **JSON_TYPE))[0] != 429:
+        while (answer := exchange(own, "/mcp", PING, **JSON_TYPE))[0] == 200:
             pass
-        assert refused[1]["retry-after"] == "5"
+        assert (answer[0], answer[1]["retry-after"]) == (429, "5")
         assert exchange(own, links.HUB_PATH, b"hub.mode=none", content_type=FORM_TYPE)[0] == 400
 
 
@@ -107,19 +105,6 @@ def test_a_coding_is_sent_to_those_who_take_it(site: Site, wanted: str, coding: 
     path = f"{links.SEARCH_PATH}?limit=9&query=a&offset={next(OFFSETS)}"
     answers = [site.ask(path, accept_encoding=each) for each in (wanted, "gzip", "identity")]
     assert [answer[1].get("content-encoding") for answer in answers] == [coding, "gzip", None]
-
-
-def test_nginx_has_the_connections_that_the_readme_gives_it(tmp_path: Path) -> None:
-    """The command of the README, on the file that Debian ships."""
-    program("nginx")
-    script = re.search(r"(?m)^sudo sed -i (.*) /etc/nginx/nginx.conf$", README)
-    assert script
-    shipped, changed = Path("/etc/nginx/nginx.conf"), tmp_path / "nginx.conf"
-    changed.write_text(shipped.read_text())
-    for _ in range(2):  # who updates runs it again
-        subprocess.run(["sed", "-i", *shlex.split(script[1]), str(changed)], check=True, timeout=60)
-    directives = re.findall(r"(?m)^\s*(worker_[rc].*)", changed.read_text())
-    assert directives == ["worker_rlimit_nofile 32768;", "worker_connections 16384;"]
 
 
 def test_the_table_of_rates_is_that_of_nginx() -> None:

@@ -20,7 +20,6 @@ import pytest
 from mcp_sample import BUSINESS, CALLS, TOOLBOX, Object
 from page_samples import URLS
 from services import Address, daemon
-from tools import missing
 
 from mcp_rpc import success
 
@@ -48,7 +47,7 @@ def python_of(request: pytest.FixtureRequest) -> PythonOf:
             done = subprocess.run([*pip, requirement], capture_output=True, text=True, timeout=300)
             if done.returncode != 0:
                 reason = (done.stderr.splitlines() or ["pip said nothing"])[-1]
-                missing(f"cannot install {requirement}: {reason}")
+                pytest.skip(f"cannot install {requirement}: {reason}")
             stamp.write_text(requirement)
         return home / "bin" / "python"
 

@@ -1,7 +1,7 @@
 """Programs and rights that some tests need; programs can be installed, rights cannot.
 
-Without one a test is skipped with the reason. In CI, where `.ci/run` has installed every program, it fails,
-unless RIGHTS lists what is missing. `conftest.py` compares every skip with that list.
+Without one a test is skipped with the reason. In CI, where `.ci/run` has installed every program, a skip is a
+failure (`conftest.py`), unless RIGHTS has its reason.
 
 Sections: Programs - Rights
 """
@@ -25,18 +25,11 @@ IN_CI = os.environ.get("CI") == "true"
 
 
 def program(name: str) -> str:
-    """The path of a program; skips the test, or fails it in CI, when there is none."""
+    """The path of a program; skips the test when there is none."""
     found = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
     if not found:
-        missing(f"{name} is not installed; on Debian `.ci/run` installs it")
-    return found or ""
-
-
-def missing(reason: str) -> None:
-    """Skip the test because something is missing; fail it in CI."""
-    if IN_CI:
-        pytest.fail(reason)
-    pytest.skip(reason)
+        pytest.skip(f"{name} is not installed; on Debian `.ci/run` installs it")
+    return found
 
 
 # ---- Rights: the only reasons for which CI may skip a test ----
