@@ -166,12 +166,12 @@ class Bench:
         """The exchanges that sixteen workers would begin now."""
         self.hub.read_due()
         lanes = [lane for lane in hub.LANES for _ in range(hub.lane_workers(lane, 16))]
-        return [exchange for lane in lanes if (exchange := self.hub.take(lane))]
+        return [exchange for lane in lanes if (exchange := self.hub.schedule.take(lane))]
 
     def begun(self, lane: str = "delivery") -> DueRow:
         """The first exchange of a lane, which has begun."""
         self.hub.read_due()
-        due = self.hub.take(lane)
+        due = self.hub.schedule.take(lane)
         assert due, f"no {lane} is due"
         return due
 
@@ -206,7 +206,7 @@ class Bench:
         return [(row.mode, row.failures if row.mode == "active" else 0) for row in rows]
 
     def hosts(self, mode: str = "active") -> list[str]:
-        return [row.subscriber.host for row in self.rows(mode)]
+        return [row.host for row in self.rows(mode)]
 
     def subscription(self) -> Row:
         """The only one."""
