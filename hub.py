@@ -11,7 +11,7 @@ A *stranger* is a callback that has not confirmed a subscription yet. Anybody ca
 This module must not know how the content of a topic is made (topics arrive as values), nor the HTTP server
 that carries its answers. A callback's URL may be a secret: the log names only its host.
 
-Everything above *Hub* is pure: it has no socket, file, thread or clock; time is an argument.
+Everything above *State in memory* is pure, and nothing above *Hub* has a clock: time is an argument.
 All moments (`now`, `..._at`) are seconds since the epoch, all durations seconds.
 
 Sections, in order: Transitions - Exchanges - State in memory - Hub
@@ -53,7 +53,8 @@ MAX_FAILURES = 3  # in a row; failed deliveries then remove a subscription, fail
 RETRY_JITTER = 0.2  # a delay grows by up to this share, so that callbacks that failed together spread out
 MAX_RETRY_AFTER_SECONDS = 3600.0
 OWN_FAULT_SECONDS = 60.0  # the delay after a fault of this machine
-OUTAGE_NETWORKS, OUTAGE_SECONDS = 3, 600.0  # so many that are silent for so long are an outage of our own
+OUTAGE_NETWORKS = 3  # so many networks without a sign of life of anybody are an outage of our own
+OUTAGE_SECONDS = 600.0  # for so long a silent network counts
 QUOTA_SHARE = 10  # a network and a domain may each have a tenth of the subscriptions
 
 STRANGER_SECONDS, SUBSCRIBER_SECONDS = 120.0, 3600.0  # how long a request without an answer is retried
@@ -375,6 +376,8 @@ class Hub:
         self._settings, self._send = settings, send
         self._clock, self._running_time, self._jitter = clock, running_time, jitter
         self._store = Store(settings.state_dir)
+        longest_retry_seconds = max(settings.retry_delays) * (1 + RETRY_JITTER)
+        self._longest_delay_seconds = max(MAX_RETRY_AFTER_SECONDS, longest_retry_seconds)
         self._counts: dict[str, int] = {}
         self._topics: Mapping[str, Topic] = {}
         self._lock = threading.Lock()  # protects the two attributes on the next lines
@@ -507,14 +510,11 @@ class Hub:
         """Read the due rows into the schedule. Raises StoreFault."""
         with self._store.transaction() as transaction:
             now = self._clock()
-            self.schedule.refill(transaction.due(self._digests(), now, now + self._longest_delay_seconds()))
+            self.schedule.refill(transaction.due(self._digests(), now, now + self._longest_delay_seconds))
 
     def _digests(self) -> dict[str, str]:
         """The digest of each topic, by its path."""
         return {path: topic.digest for path, topic in self._topics.items()}
-
-    def _longest_delay_seconds(self) -> float:
-        return max(MAX_RETRY_AFTER_SECONDS, max(self._settings.retry_delays) * (1 + RETRY_JITTER))
 
     # The workers' threads.
 
@@ -539,7 +539,7 @@ class Hub:
         now = self._clock()
         with self._store.transaction() as transaction:
             row = transaction.row(due)
-            if not row or row.expires_at <= now or now < row.due_at <= now + self._longest_delay_seconds():
+            if not row or row.expires_at <= now or now < row.due_at <= now + self._longest_delay_seconds:
                 return
             topic = self._topics.get(row.path)
             if row.mode == "active":

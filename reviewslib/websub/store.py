@@ -220,7 +220,7 @@ class Store:
 
     def __init__(self, state_dir: Path):
         """Touches no disk; `keep_open` opens the file."""
-        self.trouble: str | None = NOT_OPEN  # why nothing can be stored; all else is in the log
+        self.trouble: str | None = NOT_OPEN  # why nothing can be stored
         self._path = state_dir / STORE_FILE_NAME
         self._held = ExitStack()
         self._connection: sqlite3.Connection | None = None
