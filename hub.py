@@ -510,7 +510,8 @@ class Hub:
         """Read the due rows into the schedule. Raises StoreFault."""
         with self._store.transaction() as transaction:
             now = self._clock()
-            self.schedule.refill(transaction.due(self._digests(), now, now + self._longest_delay_seconds))
+            due_rows = transaction.due(self._digests(), now, now + self._longest_delay_seconds)
+        self.schedule.refill(due_rows)
 
     def _digests(self) -> dict[str, str]:
         """The digest of each topic, by its path."""

@@ -11,7 +11,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -25,7 +25,7 @@ import hub
 import reviewsd
 from reviewslib.process.settings import Settings
 from reviewslib.websub.callbacks import CallbackClient, CallbackRequest, CallbackResponse, Resolve
-from reviewslib.websub.store import DueRow, list_subscriptions
+from reviewslib.websub.store import DueRow, StoreFault, list_subscriptions
 from reviewslib.websub.values import HubAnswer, HubSettings, Row, Topic
 
 BASE_URL = "https://reviews.example"
@@ -392,15 +392,18 @@ def running(
 
 
 def ask(subject: hub.Hub, *callbacks: str, **fields: str) -> None:
-    """Requests of these callbacks, all of which are accepted."""
+    """Requests of these callbacks, all of which are accepted, at a second attempt if the store is busy."""
     for callback in callbacks:
-        answer = subject.answer(FORM, form(callback=callback, **fields))
+        body, give_up_at = form(callback=callback, **fields), time.monotonic() + PATIENCE_SECONDS
+        while (answer := subject.answer(FORM, body)).status == 503 and time.monotonic() < give_up_at:
+            pass
         assert answer.status == 202, answer
 
 
 def settled(subject: hub.Hub, **counts: int) -> Callable[[], bool]:
     def holds() -> bool:
-        subject.upkeep()
+        with suppress(StoreFault):  # a busy store is counted at the next attempt
+            subject.upkeep()
         return counts.items() <= subject.counts().items()
 
     return holds
