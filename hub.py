@@ -11,7 +11,7 @@ A *stranger* is a callback that has not confirmed a subscription yet. Anybody ca
 This module must not know how the content of a topic is made (topics arrive as values), nor the HTTP server
 that carries its answers. A callback's URL may be a secret: the log names only its host.
 
-Everything above *Hub* is pure: it has no socket, file, thread or clock; time is an argument.
+Everything above *State in memory* is pure, and nothing above *Hub* has a clock: time is an argument.
 All moments (`now`, `..._at`) are seconds since the epoch, all durations seconds.
 
 Sections, in order: Transitions - Exchanges - State in memory - Hub
@@ -31,13 +31,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
-from typing import NamedTuple
+from typing import TypeAlias
 from urllib.parse import quote, urlencode
 
 from reviewslib.links import topic_link_header
 from reviewslib.websub.callbacks import CallbackRequest, CallbackResponse, CheckNetwork
 from reviewslib.websub.store import DueRow, Store, StoreFault, Transaction, Usage
 from reviewslib.websub.values import (
+    REQUEST_MODES,
     HubAnswer,
     HubSettings,
     RequestRefused,
@@ -52,12 +53,13 @@ MAX_FAILURES = 3  # in a row; failed deliveries then remove a subscription, fail
 RETRY_JITTER = 0.2  # a delay grows by up to this share, so that callbacks that failed together spread out
 MAX_RETRY_AFTER_SECONDS = 3600.0
 OWN_FAULT_SECONDS = 60.0  # the delay after a fault of this machine
+OUTAGE_NETWORKS = 3  # so many networks without a sign of life of anybody are an outage of our own
+OUTAGE_SECONDS = 600.0  # for so long a silent network counts
 QUOTA_SHARE = 10  # a network and a domain may each have a tenth of the subscriptions
 
 STRANGER_SECONDS, SUBSCRIBER_SECONDS = 120.0, 3600.0  # how long a request without an answer is retried
 MAX_RENEWALS = 50  # per minute, subscriber and mode
 MAX_STRANGER_CONNECTIONS = 50  # per minute and network, for requests of strangers
-MAX_COUNTED = max(MAX_RENEWALS, MAX_STRANGER_CONNECTIONS)  # events of a key in a minute
 NO_WORKER_SECONDS = 1.0  # the delay of an exchange whose network has no free worker
 RATE_LIMITED_SECONDS = 20.0  # the delay of an exchange whose network has used up its connections
 
@@ -73,110 +75,99 @@ log = logging.getLogger(__name__)
 # 5.1). It leaves a request of the other mode in place, since anybody may have sent either.
 
 
-class Transition(NamedTuple):
-    """The new rows of a subscriber, and a line for the log; the line is empty if nothing happened."""
-
-    rows: Rows
-    line: str = ""
-    level: int = logging.INFO
+Transition: TypeAlias = tuple[Rows, str]  # new rows, and a line for the log: empty if nothing happened
 
 
 def apply_verification(
-    rows: Rows,
-    request: Row,
-    response: CallbackResponse,
-    is_confirmed: bool,
-    sent_at: float,
-    usage: Usage,
-    max_subscriptions: int,
+    rows: Rows, request: Row, response: CallbackResponse, sent_at: float, retry_seconds: float
 ) -> Transition:
-    """The rows after the last attempt to verify `request`, or to send it if it is a notice.
-
-    A lease begins when the verification was sent (REC 5.3). A renewal keeps the digest, so that no content is
-    repeated and no change is skipped. It also keeps failures, backoff and turn, so that a bad callback cannot
-    improve its position.
-    """
-    subscription = rows.get("active")
-    if subscription:
-        subscription = subscription._replace(took=response.seconds)
-        rows = {**rows, "active": subscription}
-    waiting = rows.get(request.mode)
-    # A newer request may have replaced this one. A confirmation of the older request still counts.
-    if not waiting or (waiting.id != request.id and not is_confirmed):
-        return Transition(rows)
+    """The rows after an attempt that did not confirm `request`, or to send it if it is a notice."""
+    if not has(rows, request):
+        return rows, ""  # a newer request has replaced it
+    if response.status is None and (retried := next_attempt(request, response, sent_at, retry_seconds)):
+        return {**rows, request.mode: retried}, ""
+    others = {mode: row for mode, row in rows.items() if mode != request.mode}
     if request.mode == "denied":
-        return Transition(without(rows, "denied"), f"denied notice: {response.outcome}")
-    if not is_confirmed:
-        reason = f"{response.outcome} without the challenge" if response.is_success else response.outcome
-        return Transition(without(rows, request.mode), f"{request.mode} not confirmed: {reason}")
-
-    line = f"{request.mode} confirmed: {response.outcome}"
-    newer = {mode: row for mode, row in rows.items() if row.is_request and (row.id or 0) > (request.id or 0)}
-    if request.mode == "unsubscribe":
-        return Transition(newer, line)
-    # The callback has confirmed: its newer requests are no longer those of a stranger.
-    newer = {mode: row.at_network(response.network) for mode, row in newer.items()}
-    request = request.at_network(response.network)
-    if not subscription:
-        if quota := exhausted_quota(usage, max_subscriptions):
-            notice = denial(request.subscriber, f"there are too many {quota}", sent_at)
-            return Transition({**newer, "denied": notice}, f"{line}, denied: too many {quota}")
-        subscription = request._replace(id=None, mode="active", since=sent_at, due_at=sent_at, failures=0)
-        subscription = subscription._replace(turn=usage.of_domain, took=response.seconds)
-    renewed = subscription._replace(
-        subscriber=request.subscriber,
-        secret=request.secret,
-        lease_seconds=request.lease_seconds,
-        expires_at=sent_at + request.lease_seconds,
-    )
-    return Transition({"active": renewed, **newer}, line)
+        return others, f"denied notice: {response.outcome}"
+    reason = f"{response.outcome} without the challenge" if response.is_success else response.outcome
+    return others, f"{request.mode} not confirmed: {reason}"
 
 
 def next_attempt(
-    request: Row, is_own_fault: bool, sent_at: float, retry_delays: Sequence[float]
+    request: Row, response: CallbackResponse, sent_at: float, retry_seconds: float
 ) -> Row | None:
     """The request with the time of its next attempt, after an attempt without an answer; None after the last.
 
     A fault of this machine does not count as a failure of a confirmed subscriber.
     """
-    is_excused, delay_seconds = is_own_fault and not request.is_of_stranger, own_fault_seconds(retry_delays)
+    is_excused = response.own_fault and not request.is_of_stranger
     failures = request.failures if is_excused else request.failures + 1
     if failures == MAX_FAILURES or (request.mode == "denied" and not is_excused):
         return None
-    lifetime_seconds = SUBSCRIBER_SECONDS
+    delay_seconds, lifetime_seconds = retry_seconds, SUBSCRIBER_SECONDS
     if request.is_of_stranger:
-        lifetime_seconds, delay_seconds = STRANGER_SECONDS, delay_seconds / 2
+        delay_seconds, lifetime_seconds = retry_seconds / 2, STRANGER_SECONDS
     expires_at = min(request.expires_at, sent_at + lifetime_seconds)
     return request._replace(failures=failures, due_at=sent_at + delay_seconds, expires_at=expires_at)
 
 
-def apply_delivery(
-    rows: Rows,
-    subscription: Row,
-    digest: str,
-    response: CallbackResponse,
-    now: float,
-    retry_delays: Sequence[float],
-    jitter: float,
+def apply_confirmation(
+    rows: Rows, request: Row, response: CallbackResponse, sent_at: float, usage: Usage, quota: str
 ) -> Transition:
-    """The rows after an attempt to deliver the content with this digest (REC 7). The jitter is 0 to 1.
+    """The rows after a callback confirmed `request`, also if a newer one has replaced it.
+
+    A lease begins when the verification was sent (REC 5.3). A renewal keeps the digest, so that no content is
+    repeated and no change is skipped. It also keeps failures, backoff and turn, so that a bad callback cannot
+    improve its position. `quota` is the one that a new subscription would exceed, or empty.
+    """
+    if request.mode not in rows:
+        return rows, ""  # the operator has removed it
+    line = f"{request.mode} confirmed: {response.outcome}"
+    request = request._replace(network=response.network)
+    newer = {mode: row for mode, row in rows.items() if mode in REQUEST_MODES and row.id > request.id}
+    if request.mode == "unsubscribe":
+        return newer, line
+    # These requests are no longer those of a stranger.
+    newer = {mode: row._replace(network=response.network) for mode, row in newer.items()}
+    subscription = rows.get("active")
+    if not subscription:
+        if quota:
+            notice = denial(request, f"there are too many {quota}", sent_at)
+            return {**newer, "denied": notice}, f"{line}, denied: too many {quota}"
+        subscription = request._replace(id=0, mode="active", since=sent_at, due_at=sent_at, failures=0)
+        subscription = subscription._replace(turn=usage.of_domain, took=response.seconds)
+    renewed = subscription._replace(
+        callback=request.callback,
+        topic_url=request.topic_url,
+        network=request.network,
+        secret=request.secret,
+        lease_seconds=request.lease_seconds,
+        expires_at=sent_at + request.lease_seconds,
+    )
+    return {"active": renewed, **newer}, line
+
+
+def apply_delivery(
+    rows: Rows, sent: Row, response: CallbackResponse, now: float, retry_delays: Sequence[float]
+) -> Transition:
+    """The rows after an attempt to deliver the content whose digest `sent` has (REC 7).
 
     A later change of the content does not shorten a backoff.
     """
-    current = rows.get("active")
-    if current is None or current.id != subscription.id:
-        return Transition(rows)  # the subscription ended during the delivery
+    if not has(rows, sent):
+        return rows, ""  # the subscription ended during the delivery
+    current = rows["active"]
     attempted = current._replace(tried_at=now, outcome=response.outcome, took=response.seconds)
-    content = f"content {digest[:12]}"
+    others = {mode: row for mode, row in rows.items() if mode != "active"}
+    content = f"content {sent.digest[:12]}"
     if response.own_fault:
         postponed = attempted._replace(due_at=now + own_fault_seconds(retry_delays))
-        return Transition({**rows, "active": postponed}, f"{content} postponed: {response.outcome}")
+        return {**rows, "active": postponed}, f"{content} postponed: {response.outcome}"
     if response.is_success:
-        delivered = attempted._replace(digest=digest, failures=0, due_at=now)
-        return Transition({**rows, "active": delivered}, f"{content} delivered: {response.outcome}")
+        delivered = attempted._replace(digest=sent.digest, failures=0, due_at=now)
+        return {**rows, "active": delivered}, f"{content} delivered: {response.outcome}"
     if response.status == 410:
-        line = f"{content} refused, removed: {response.outcome}"
-        return Transition(without(rows, "active"), line, logging.WARNING)
+        return others, f"{content} refused, removed: {response.outcome}"
 
     failures = current.failures + 1
     line = f"delivery failed, {failures} of {MAX_FAILURES}"
@@ -184,23 +175,17 @@ def apply_delivery(
         # REC 7 keeps the subscription until its lease ends, but REC 5.2 permits denying it at any time. No
         # notice is needed if a request to subscribe waits: its verification reaches the callback.
         reason = f"{MAX_FAILURES} deliveries in a row failed; subscribe again to resume"
-        waiting = {mode: row for mode, row in rows.items() if mode == "subscribe"}
-        remaining = waiting or {"denied": denial(current.subscriber, reason, now)}
-        return Transition(remaining, f"{line}, removed: {response.outcome}", logging.WARNING)
-    delay_seconds = retry_delays[current.failures] * (1 + RETRY_JITTER * jitter)
-    due_at = now + max(delay_seconds, retry_after_seconds(response, now))
-    failed = attempted._replace(failures=failures, due_at=due_at)
-    return Transition({**rows, "active": failed}, f"{line}: {response.outcome}")
+        subscribe = {mode: row for mode, row in others.items() if mode == "subscribe"}
+        remaining = subscribe or {"denied": denial(current, reason, now)}
+        return remaining, f"{line}, removed: {response.outcome}"
+    delay_seconds = max(retry_delays[current.failures], retry_after_seconds(response.retry_after, now))
+    failed = attempted._replace(failures=failures, due_at=now + delay_seconds)
+    return {**rows, "active": failed}, f"{line}: {response.outcome}"
 
 
-def without(rows: Rows, mode: str) -> Rows:
-    return {other: row for other, row in rows.items() if other != mode}
-
-
-def updated(rows: Rows, row: Row) -> Rows:
-    """The rows with `row` in place of its earlier version; unchanged if that was replaced or deleted."""
-    current = rows.get(row.mode)
-    return {**rows, row.mode: row} if current and current.id == row.id else rows
+def has(rows: Rows, row: Row) -> bool:
+    """Whether the row, or a later version of it, is among the rows: not replaced and not deleted."""
+    return row.mode in rows and rows[row.mode].id == row.id
 
 
 def exhausted_quota(usage: Usage, max_subscriptions: int) -> str:
@@ -219,10 +204,9 @@ def own_fault_seconds(retry_delays: Sequence[float]) -> float:
     return min(OWN_FAULT_SECONDS, retry_delays[0])
 
 
-def retry_after_seconds(response: CallbackResponse, now: float) -> float:
+def retry_after_seconds(value: str | None, now: float) -> float:
     """The delay that Retry-After asks for (RFC 9110 section 10.2.3: seconds or a date); 0 if malformed."""
-    value = response.retry_after
-    if value is None or response.status not in (429, 503):
+    if value is None:
         return 0.0
     try:
         in_seconds = value.isascii() and value.isdecimal()
@@ -237,14 +221,14 @@ def retry_after_seconds(response: CallbackResponse, now: float) -> float:
 
 def verification(request: Row, challenge: str, timeout_seconds: float) -> CallbackRequest:
     """The GET that verifies a request (REC 5.3), or that announces a removal (REC 5.2)."""
-    parameters = {"hub.mode": request.mode, "hub.topic": request.subscriber.topic_url}
+    parameters = {"hub.mode": request.mode, "hub.topic": request.topic_url}
     if request.mode == "denied":
         parameters["hub.reason"] = request.outcome
     else:
         parameters["hub.challenge"] = challenge
         parameters["hub.lease_seconds"] = str(request.lease_seconds)
     # REC 5.1.1: the callback's own query stays exactly as it is.
-    callback = request.subscriber.callback
+    callback = request.callback
     separator = "?" if "?" not in callback else "" if callback.endswith(("?", "&")) else "&"
     url = callback + separator + urlencode(parameters, quote_via=quote)
     # One byte more than the challenge, so that an answer that only begins with it is recognized.
@@ -256,14 +240,14 @@ def notification(subscription: Row, topic: Topic, settings: HubSettings) -> Call
     headers = {"Content-Type": topic.content_type, "Link": topic_link_header(settings.base_url, topic.path)}
     if subscription.secret is not None:
         headers["X-Hub-Signature"] = "sha256=" + hmac.digest(subscription.secret, topic.body, "sha256").hex()
-    return CallbackRequest("POST", subscription.subscriber.callback, headers, topic.body, settings.timeout, 0)
+    return CallbackRequest("POST", subscription.callback, headers, topic.body, settings.timeout, 0)
 
 
 # ---- State in memory: lost at a restart --------------------------------------------------------------------
 
 # Each lane has its own workers, so that neither strangers nor failing callbacks delay working subscribers or
 # each other. The values are shares of `--hub-workers`.
-LANES = {"renewal": 1, "notice": 1 / 8, "newcomer": 3 / 8, "retry": 1, "delivery": 1}
+LANES = {"renewal": 1, "notice": 1 / 8, "newcomer": 3 / 8, "retry": 1 / 4, "delivery": 1}
 MAX_WORKERS_OF_NETWORK = 4
 
 
@@ -277,35 +261,56 @@ def max_workers(lane: str, workers: int) -> int:
 
 
 class Schedule:
-    """The due rows by lane, and the running exchanges. Not thread-safe."""
+    """The due rows by lane, and the running exchanges. Thread-safe."""
 
     def __init__(self, workers: int):
         self._limits = {lane: max_workers(lane, workers) for lane in LANES}
         self._due: dict[str, list[DueRow]] = {lane: [] for lane in LANES}
         self._running: dict[str, DueRow] = {}  # by the subscriber's key
+        self._is_closed = False
+        self._lock = threading.Lock()
+        self._work_added = {lane: threading.Condition(self._lock) for lane in LANES}
 
-    def refill(self, rows: Iterable[DueRow]) -> dict[str, int]:
-        """Replace the due rows, given in the order of turns. Returns their number by lane."""
-        self._due = {lane: [] for lane in LANES}
+    def refill(self, rows: Iterable[DueRow]) -> None:
+        """Replace the due rows, given in the order of turns."""
+        by_lane: dict[str, list[DueRow]] = {lane: [] for lane in LANES}
         for due in rows:
-            self._due[due.lane].append(due)
-        return {lane: len(due_rows) for lane, due_rows in self._due.items()}
+            by_lane[due.lane].append(due)
+        with self._lock:
+            self._due = by_lane
+            for lane, work_added in self._work_added.items():
+                work_added.notify(len(by_lane[lane]))
 
-    def take(self, lane: str) -> DueRow | None:
-        """Begin the lane's first exchange whose domain, network and subscriber are below their limits."""
-        counts = Counter(key for due in self._running.values() if due.lane == lane for key in due.limit_keys)
-        busy = {key for key, count in counts.items() if count >= self._limits[lane]}
-        for index, due in enumerate(self._due[lane]):
-            if due.key not in self._running and busy.isdisjoint(due.limit_keys):
-                self._running[due.key] = due
-                return self._due[lane].pop(index)
+    def close(self) -> None:
+        """Let nobody wait any longer."""
+        with self._lock:
+            self._is_closed = True
+            for work_added in self._work_added.values():
+                work_added.notify_all()
+
+    def take(self, lane: str, *, wait: bool = False) -> DueRow | None:
+        """Begin the lane's first exchange whose domain, network and subscriber are below their limits.
+
+        If there is none, wait until there may be one, and return None.
+        """
+        with self._lock:
+            running = [due for due in self._running.values() if due.lane == lane]
+            counts = Counter(key for due in running for key in due.limit_keys)
+            busy = {key for key, count in counts.items() if count >= self._limits[lane]}
+            for index, due in enumerate(self._due[lane]):
+                if due.key not in self._running and busy.isdisjoint(due.limit_keys):
+                    self._running[due.key] = due
+                    return self._due[lane].pop(index)
+            if wait and not self._is_closed:
+                self._work_added[lane].wait()
         return None
 
     def assign_network(self, due: DueRow, network: str) -> bool:
         """Record the network of a running exchange; False if this network has too many workers now."""
-        self._running[due.key] = due._replace(network=network)
-        running = [(other.lane, other.network) for other in self._running.values()]
-        return running.count((due.lane, network)) <= self._limits[due.lane]
+        with self._lock:
+            self._running[due.key] = due._replace(network=network)
+            running = [(other.lane, other.network) for other in self._running.values()]
+            return running.count((due.lane, network)) <= self._limits[due.lane]
 
     def is_running(self, key: str) -> bool:
         """Whether an exchange with this subscriber runs."""
@@ -313,61 +318,34 @@ class Schedule:
 
     def finish(self, due: DueRow) -> None:
         """End a running exchange."""
-        self._running.pop(due.key, None)
+        with self._lock:
+            self._running.pop(due.key, None)
 
 
 class Rate:
-    """Counts the events of the last minute by key, up to MAX_COUNTED. Not thread-safe.
+    """Counts the events of the last minute by key. Not thread-safe.
 
     All moments are those of one monotonic clock.
     """
 
     def __init__(self) -> None:
-        self._moments: dict[str, deque[float]] = {}
+        self._events: deque[tuple[float, str, int]] = deque()
+        self._counts: Counter[str] = Counter()
 
-    def add(self, key: str, now: float) -> None:
-        self._moments.setdefault(key, deque(maxlen=MAX_COUNTED)).append(now)
-
-    def take_back(self, key: str) -> None:
-        """Remove the last event."""
-        if moments := self._moments.get(key):
-            moments.pop()
+    def add(self, key: str, now: float, limit: float = math.inf, amount: int = 1) -> bool:
+        """Count an event unless the key has reached the limit. An amount of -1 takes an event back."""
+        if is_below := self.count(key, now) < limit:
+            self._events.append((now, key, amount))
+            self._counts[key] += amount
+        return is_below
 
     def count(self, key: str, now: float) -> int:
-        moments = self._moments.get(key, deque())
-        while moments and moments[0] <= now - 60:
-            moments.popleft()
-        return len(moments)
-
-    def prune(self, now: float) -> None:
-        """Drop the keys without events."""
-        self._moments = {key: moments for key, moments in self._moments.items() if self.count(key, now)}
-
-
-class OutageDetector:
-    """Tells an outage of our own network from dead callbacks. Not thread-safe.
-
-    It is an outage if confirmed subscribers in several networks were tried, and no callback has given a sign
-    of life since. All moments are those of one monotonic clock.
-    """
-
-    MIN_NETWORKS = 3
-    WINDOW_SECONDS = 600.0
-
-    def __init__(self) -> None:
-        self._tried_at: dict[str, float] = {}  # by network, since the last sign of life
-        self._alive_at = -math.inf
-
-    def record_attempt(self, network: str, now: float) -> None:
-        self._tried_at[network] = now
-
-    def record_sign_of_life(self, now: float) -> None:
-        self._tried_at, self._alive_at = {}, now
-
-    def is_outage(self, began_at: float, now: float) -> bool:
-        """Whether our own network caused the failure of an exchange that began at `began_at`."""
-        network_count = sum(tried_at > now - self.WINDOW_SECONDS for tried_at in self._tried_at.values())
-        return network_count >= self.MIN_NETWORKS and self._alive_at < began_at
+        while self._events and self._events[0][0] <= now - 60:
+            _, old_key, amount = self._events.popleft()
+            self._counts[old_key] -= amount
+            if not self._counts[old_key]:
+                del self._counts[old_key]
+        return self._counts[key]
 
 
 # ---- Hub: the interface for the service, and the threads ---------------------------------------------------
@@ -394,17 +372,17 @@ class Hub:
         jitter: Callable[[], float] = random.random,
     ):
         """`send` is the method of a `CallbackClient`. Does not open the store."""
-        self._settings = settings
-        self._clock = clock
-        self._running_time = running_time
-        self._jitter = jitter
-        self._send = send
+        self.schedule = Schedule(settings.workers)
+        self._settings, self._send = settings, send
+        self._clock, self._running_time, self._jitter = clock, running_time, jitter
         self._store = Store(settings.state_dir)
+        longest_retry_seconds = max(settings.retry_delays) * (1 + RETRY_JITTER)
+        self._longest_delay_seconds = max(MAX_RETRY_AFTER_SECONDS, longest_retry_seconds)
         self._counts: dict[str, int] = {}
         self._topics: Mapping[str, Topic] = {}
-        self._lock = threading.Lock()  # protects the three attributes on the next line
-        self._schedule, self._rate, self._outages = Schedule(settings.workers), Rate(), OutageDetector()
-        self._work_added = {lane: threading.Condition(self._lock) for lane in LANES}
+        self._lock = threading.Lock()  # protects the two attributes on the next lines
+        self._rate = Rate()
+        self._silent: dict[str, float] = {}  # when networks were tried, since the last sign of life
         self._stopping = threading.Event()
         self._wake = threading.Event()  # for the scheduler: something may be due
         self._threads = [threading.Thread(target=self._run, name="hub-scheduler", daemon=True)] + [
@@ -438,9 +416,7 @@ class Hub:
         deadline = time.monotonic() + timeout_seconds
         self._stopping.set()
         self._wake.set()
-        with self._lock:
-            for work_added in self._work_added.values():
-                work_added.notify_all()
+        self.schedule.close()
         for thread in self._threads:
             if thread.is_alive():
                 thread.join(max(0.0, deadline - time.monotonic()))
@@ -476,23 +452,23 @@ class Hub:
 
     def _accept(self, request: Row, transaction: Transaction, now: float) -> bool:
         """Store a request unless an equal one waits. Returns whether it did. Raises RequestRefused."""
-        rows, running_time = transaction.rows_of(request.subscriber, now), self._running_time()
-        subscription, waiting, key = rows.get("active"), rows.get(request.mode), request.subscriber.key
+        rows, running_time = transaction.rows_of(request, now), self._running_time()
+        subscription, waiting = rows.get("active"), rows.get(request.mode)
         if subscription:
-            request = request.at_network(subscription.subscriber.network)
-            request = request._replace(digest=subscription.digest, took=subscription.took)
+            request = request._replace(network=subscription.network, digest=subscription.digest)
+            request = request._replace(took=subscription.took)
         elif request.mode == "unsubscribe":
             raise RequestRefused(404, "hub.callback has no active subscription to hub.topic")
+        is_waiting = waiting and waiting.to_verify == request.to_verify
+        if is_waiting and not self.schedule.is_running(request.key):
+            return False
         with self._lock:
-            if waiting and waiting.to_verify == request.to_verify and not self._schedule.is_running(key):
-                return False
             request = request._replace(turn=self._rate.count(attempts_key(request), running_time))
-            if subscription:
-                if self._rate.count(f"{request.mode} {key}", running_time) >= MAX_RENEWALS:
-                    raise too_many("requests of this subscriber", 429, 60)
-                self._rate.add(f"{request.mode} {key}", running_time)
+            key = f"{request.mode} {request.key}"
+            if subscription and not self._rate.add(key, running_time, MAX_RENEWALS):
+                raise too_many("requests of this subscriber", 429, 60)
         if not subscription:
-            usage = transaction.usage(request.subscriber, now)
+            usage = transaction.usage(request.domain, None, now)
             if quota := exhausted_quota(usage, self._settings.max_subscriptions):
                 raise too_many(quota, 503 if quota == "subscriptions" else 429, 3600)
             if not transaction.make_room(request):
@@ -523,8 +499,6 @@ class Hub:
     def upkeep(self) -> None:
         """The work of every second: check the store, delete what has expired, count. Raises StoreFault."""
         self._store.keep_open()
-        with self._lock:
-            self._rate.prune(self._running_time())
         with self._store.transaction() as transaction:
             expired = transaction.expire(self._clock())
             self._counts = transaction.counts(self._digests())
@@ -536,35 +510,22 @@ class Hub:
         """Read the due rows into the schedule. Raises StoreFault."""
         with self._store.transaction() as transaction:
             now = self._clock()
-            due_rows = transaction.due(self._digests(), now, now + self._longest_delay_seconds())
-        with self._lock:
-            for lane, count in self._schedule.refill(due_rows).items():
-                self._work_added[lane].notify(count)
+            due_rows = transaction.due(self._digests(), now, now + self._longest_delay_seconds)
+        self.schedule.refill(due_rows)
 
     def _digests(self) -> dict[str, str]:
         """The digest of each topic, by its path."""
         return {path: topic.digest for path, topic in self._topics.items()}
 
-    def _longest_delay_seconds(self) -> float:
-        return max(MAX_RETRY_AFTER_SECONDS, max(self._settings.retry_delays) * (1 + RETRY_JITTER))
-
     # The workers' threads.
 
     def _work(self, lane: str) -> None:
         while not self._stopping.is_set():
-            if due := self.take(lane, wait=True):
+            if due := self.schedule.take(lane, wait=True):
                 self.perform(due)
 
-    def take(self, lane: str, *, wait: bool = False) -> DueRow | None:
-        """Begin the next exchange of a lane, to be made by `perform`; None if there is none."""
-        with self._lock:
-            due = self._schedule.take(lane)
-            if not due and wait and not self._stopping.is_set():
-                self._work_added[lane].wait()
-        return due
-
     def perform(self, due: DueRow) -> None:
-        """Make an exchange, if it is still due, and store the result."""
+        """Make an exchange that the schedule began, if it is still due, and store the result."""
         try:
             with suppress(StoreFault):  # raised only before the exchange, so the row stays due
                 self._perform(due)
@@ -573,16 +534,15 @@ class Hub:
             # The row counts as running during this pause: otherwise it would be due again at once.
             self._stopping.wait(own_fault_seconds(self._settings.retry_delays))
         finally:
-            with self._lock:
-                self._schedule.finish(due)
+            self.schedule.finish(due)
 
     def _perform(self, due: DueRow) -> None:
         now = self._clock()
         with self._store.transaction() as transaction:
             row = transaction.row(due)
-            if not row or row.expires_at <= now or now < row.due_at <= now + self._longest_delay_seconds():
+            if not row or row.expires_at <= now or now < row.due_at <= now + self._longest_delay_seconds:
                 return
-            topic = self._topics.get(row.subscriber.path)
+            topic = self._topics.get(row.path)
             if row.mode == "active":
                 if not topic or topic.digest == row.digest:
                     return
@@ -600,34 +560,31 @@ class Hub:
         if not response:
             return
         is_confirmed = response.is_success and response.body == challenge.encode("ascii")  # REC 5.3.1
-        retry = None
-        if response.status is None:
-            retry = next_attempt(request, response.own_fault, sent_at, self._settings.retry_delays)
 
         def decide(transaction: Transaction, rows: Rows) -> Transition:
-            if retry:
-                return Transition(updated(rows, retry))
-            usage = transaction.usage(request.subscriber._replace(network=response.network), sent_at)
-            limit = self._settings.max_subscriptions
-            return apply_verification(rows, request, response, is_confirmed, sent_at, usage, limit)
+            if subscription := rows.get("active"):
+                rows = {**rows, "active": subscription._replace(took=response.seconds)}
+            if not is_confirmed:
+                retry_seconds = own_fault_seconds(self._settings.retry_delays)
+                return apply_verification(rows, request, response, sent_at, retry_seconds)
+            usage = transaction.usage(request.domain, response.network, sent_at)
+            quota = exhausted_quota(usage, self._settings.max_subscriptions)
+            return apply_confirmation(rows, request, response, sent_at, usage, quota)
 
         rows = self._record(request, sent_at, decide)
         if rows and "active" in rows and is_confirmed and request.is_of_stranger:
             with self._lock:
-                self._rate.take_back(response.network)
+                self._rate.add(response.network, self._running_time(), amount=-1)
         self._wake.set()
 
     def _deliver(self, due: DueRow, subscription: Row, topic: Topic) -> None:
-        sent_at = self._clock()
+        sent_at, sent = self._clock(), subscription._replace(digest=topic.digest)
         response = self._exchange(due, subscription, notification(subscription, topic, self._settings))
         if not response:
             return
-        now, delays, jitter = self._clock(), self._settings.retry_delays, self._jitter()
-
-        def decide(_: Transaction, rows: Rows) -> Transition:
-            return apply_delivery(rows, subscription, topic.digest, response, now, delays, jitter)
-
-        self._record(subscription, sent_at, decide)
+        now, growth = self._clock(), 1 + RETRY_JITTER * self._jitter()
+        delays = [seconds * growth for seconds in self._settings.retry_delays]
+        self._record(sent, sent_at, lambda _, rows: apply_delivery(rows, sent, response, now, delays))
         if not response.is_success or self._topics.get(topic.path) is not topic:
             self._wake.set()
 
@@ -636,13 +593,14 @@ class Hub:
         began_at = self._running_time()
         if due.network is not None:
             with self._lock:
-                self._outages.record_attempt(due.network, began_at)
+                self._silent[due.network] = began_at
         try:
             response = self._send(request, lambda network: self._admit(due, network))
         except Postponed as postponed:
             # `row` was read before the claim, so it restores the digest.
-            postponed_row = row._replace(due_at=self._clock() + postponed.seconds)
-            self._record(row, self._clock(), lambda _, rows: Transition(updated(rows, postponed_row)))
+            now = self._clock()
+            later = {row.mode: row._replace(due_at=now + postponed.seconds)}
+            self._record(row, now, lambda _, rows: ({**rows, **later} if has(rows, row) else rows, ""))
             return None
         except Exception:
             log.exception("an exchange with a callback failed unexpectedly")
@@ -650,21 +608,19 @@ class Hub:
         now = self._running_time()
         with self._lock:
             if response.is_sign_of_life:
-                self._outages.record_sign_of_life(now)
-            elif self._outages.is_outage(began_at, now):
+                self._silent.clear()
+            elif sum(moment > now - OUTAGE_SECONDS for moment in self._silent.values()) >= OUTAGE_NETWORKS:
                 response = replace(response, own_fault=True)
         return replace(response, seconds=now - began_at)
 
     def _admit(self, due: DueRow, network: str) -> None:
         """Count a connection that an exchange is about to make. Raises Postponed."""
-        now = self._running_time()
-        with self._lock:
-            if not self._schedule.assign_network(due, network):
-                raise Postponed(NO_WORKER_SECONDS)
-            if due.lane == "newcomer":
-                if self._rate.count(network, now) >= MAX_STRANGER_CONNECTIONS:
+        if not self.schedule.assign_network(due, network):
+            raise Postponed(NO_WORKER_SECONDS)
+        if due.lane == "newcomer":
+            with self._lock:
+                if not self._rate.add(network, self._running_time(), MAX_STRANGER_CONNECTIONS):
                     raise Postponed(RATE_LIMITED_SECONDS)
-                self._rate.add(network, now)
 
     def _record(
         self, row: Row, sent_at: float, decide: Callable[[Transaction, Rows], Transition]
@@ -677,15 +633,16 @@ class Hub:
         while True:
             try:
                 with self._store.transaction() as transaction:
-                    before = transaction.rows_of(row.subscriber, sent_at)
-                    rows, line, level = decide(transaction, before)
+                    before = transaction.rows_of(row, sent_at)
+                    rows, line = decide(transaction, before)
                     transaction.save(before, rows)
                 break
             except StoreFault:
                 if self._stopping.wait(POLL_SECONDS):
                     return None
         if line:
-            log_event(row, line, level)
+            is_removed = row.mode == "active" and "active" not in rows
+            log_event(row, line, logging.WARNING if is_removed else logging.INFO)
         return rows
 
 
@@ -695,8 +652,8 @@ def too_many(subject: str, status: int, retry_after_seconds: int) -> RequestRefu
 
 def attempts_key(request: Row) -> str:
     """The key under which attempts are counted: a domain's strangers and its subscribers count separately."""
-    return f"{'stranger' if request.is_of_stranger else 'subscriber'} {request.subscriber.domain}"
+    return f"{'stranger' if request.is_of_stranger else 'subscriber'} {request.domain}"
 
 
 def log_event(row: Row, line: str, level: int = logging.INFO) -> None:
-    log.log(level, "hub %s %s: %s", row.subscriber.path, row.subscriber.host, line)
+    log.log(level, "hub %s %s: %s", row.path, row.host, line)

@@ -273,20 +273,19 @@ def unsubscribe(settings: Settings, host: str) -> int:
     except ValueError as error:
         raise BadSetting(f"--unsubscribe {error}") from None
     removed = store.remove_subscriptions(settings.state_dir, is_selected)
-    lines = [f"removed {subscriber.host} {subscriber.path}" for subscriber in removed]
+    lines = [f"removed {row.host} {row.path}" for row in removed]
     write_output("\n".join(lines) or f"no subscription of {host}")
     return EXIT_SUCCESS if removed else EXIT_FAILURE
 
 
 def listing_text(row: Row, now: float) -> str:
     """State, callback host, topic, times and last outcome of a subscription or request."""
-    subscriber, network = row.subscriber, row.subscriber.network
     state = row.mode
     if row.mode == "active":
         state = "ended" if row.expires_at <= now else "failing" if row.failures else "active"
-    parts = [f"{state:11} {subscriber.host} {subscriber.path} since {utc_text(row.since)}"]
-    if network and network != subscriber.host:
-        parts.append(f"at {network}")
+    parts = [f"{state:11} {row.host} {row.path} since {utc_text(row.since)}"]
+    if row.network and row.network != row.host:
+        parts.append(f"at {row.network}")
     if row.mode == "active":
         parts.append(f"until {utc_text(row.expires_at)}")
         parts += [f"{row.failures} failed"] if row.failures else []

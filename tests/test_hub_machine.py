@@ -265,7 +265,7 @@ class HubMachine(RuleBasedStateMachine):
     @invariant()
     def the_hub_knows_whom_it_serves_and_how_often_they_failed(self) -> None:
         rows = self.bench.rows()
-        stored = {(row.subscriber.path, row.subscriber.callback): row.failures for row in rows}
+        stored = {(row.path, row.callback): row.failures for row in rows}
         assert stored == {key: expectation.failures for key, expectation in self.living().items()}
 
     @invariant()

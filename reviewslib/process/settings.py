@@ -121,7 +121,7 @@ class Settings:
         (60.0, 3600.0), "seconds before the first and the second retry of a delivery", _delays
     )
     hub_timeout: float = _setting(10.0, "seconds that a delivery may take", _seconds)
-    hub_workers: int = _setting(16, "concurrent deliveries, and as many concurrent retries", _count)
+    hub_workers: int = _setting(16, "concurrent deliveries, and a quarter as many retries", _count)
     hub_max_subscriptions: int = _setting(10_000, "maximum number of subscriptions", _count)
     hub_ca_file: Path | None = _setting(None, "additional CA certificates for callbacks; for tests", Path)
     hub_allow_private: bool = _setting(

@@ -20,11 +20,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from reviewslib.websub.values import Row, Rows, Subscriber, denial
+from reviewslib.websub.values import Row, Rows, denial
 
 STORE_FILE_NAME = "websub.sqlite3"
+NOT_OPEN = "not open"
 LOCK_SECONDS = 0.25  # the longest wait for other threads, and then for other processes
 OPERATOR_SECONDS = 10.0  # the longest wait of a command for the daemon
 
@@ -47,11 +48,11 @@ SLOW_SECONDS = 2.0  # a subscription whose last exchange took longer is in the l
 SCHEMA = f"""
 BEGIN IMMEDIATE;
 CREATE TABLE hub_row (
-  id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL, callback_key TEXT NOT NULL,
-  callback TEXT NOT NULL, host TEXT NOT NULL, domain TEXT NOT NULL, network TEXT, topic_url TEXT NOT NULL,
-  mode TEXT NOT NULL, secret BLOB, digest TEXT NOT NULL, lease_seconds INTEGER NOT NULL,
-  turn INTEGER NOT NULL, since REAL NOT NULL, expires_at REAL NOT NULL, due_at REAL NOT NULL,
-  failures INTEGER NOT NULL, took REAL NOT NULL, tried_at REAL, outcome TEXT NOT NULL,
+  path TEXT NOT NULL, callback_key TEXT NOT NULL, callback TEXT NOT NULL, host TEXT NOT NULL,
+  domain TEXT NOT NULL, topic_url TEXT NOT NULL, mode TEXT NOT NULL, secret BLOB,
+  lease_seconds INTEGER NOT NULL, since REAL NOT NULL, expires_at REAL NOT NULL, due_at REAL NOT NULL,
+  digest TEXT NOT NULL, network TEXT, turn INTEGER NOT NULL, failures INTEGER NOT NULL, took REAL NOT NULL,
+  tried_at REAL, outcome TEXT NOT NULL, id INTEGER PRIMARY KEY AUTOINCREMENT,
   UNIQUE (path, callback_key, mode));
 CREATE INDEX request_domain ON hub_row (domain) WHERE mode <> 'active';
 PRAGMA user_version = {SCHEMA_VERSION};
@@ -118,14 +119,14 @@ class Transaction:
 
     def rows(self, where: str = "", *values: object) -> Iterator[Row]:
         """The rows for which an SQL clause holds, read one by one."""
-        return map(row_of, self._execute(f"SELECT * FROM hub_row {where}", values))  # noqa: S608 - our clauses
+        return map(Row._make, self._execute(f"SELECT * FROM hub_row {where}", values))  # noqa: S608 - ours
 
     def row(self, due: DueRow) -> Row | None:
         """The present state of a row that was due; None if it is gone."""
         return next(self.rows("WHERE id = ?", due.row_id), None)
 
-    def rows_of(self, subscriber: Subscriber, now: float) -> Rows:
-        """The rows of a subscriber, without an expired subscription."""
+    def rows_of(self, subscriber: Row, now: float) -> Rows:
+        """All rows of the subscriber of a row, without an expired subscription."""
         where = "WHERE path = ? AND callback_key = ? AND (mode <> 'active' OR expires_at > ?)"
         return {row.mode: row for row in self.rows(where, subscriber.path, subscriber.callback_key, now)}
 
@@ -136,7 +137,7 @@ class Transaction:
                 self.delete(row)
         for mode, row in after.items():
             if row != before.get(mode):
-                values = (row.id, *row.subscriber, *row[2:])
+                values = (*row[:-1], row.id or None)  # SQLite assigns an id
                 markers = ", ".join("?" * len(values))
                 self._execute(f"INSERT OR REPLACE INTO hub_row VALUES ({markers})", values)  # noqa: S608
 
@@ -146,14 +147,13 @@ class Transaction:
     def expire(self, now: float) -> list[Row]:
         """Delete expired rows, and return them."""
         self._execute("PRAGMA shrink_memory")  # so that everything is read from the file, and damage shows
-        return list(
-            map(row_of, self._execute("DELETE FROM hub_row WHERE expires_at <= ? RETURNING *", (now,)))
-        )
+        expired = self._execute("DELETE FROM hub_row WHERE expires_at <= ? RETURNING *", (now,))
+        return list(map(Row._make, expired))
 
     def claim(self, subscription: Row) -> None:
         """Mark the content that the callback has as unknown, before a delivery."""
-        key = subscription.subscriber.path, subscription.subscriber.callback_key
-        self._execute("UPDATE hub_row SET digest = '' WHERE path = ? AND callback_key = ?", key)
+        subscriber = subscription.path, subscription.callback_key
+        self._execute("UPDATE hub_row SET digest = '' WHERE path = ? AND callback_key = ?", subscriber)
 
     def forget_contents(self) -> None:
         """Mark the content that every callback has as unknown."""
@@ -164,12 +164,12 @@ class Transaction:
         values = {"digests": json.dumps(digests), "now": now, "latest": latest, "slow_seconds": SLOW_SECONDS}
         return [DueRow(*row[:5]) for row in self._execute(DUE, values)]
 
-    def usage(self, subscriber: Subscriber, now: float) -> Usage:
-        """The active subscriptions, in all and of the subscriber's domain and network."""
+    def usage(self, domain: str, network: str | None, now: float) -> Usage:
+        """The active subscriptions, in all and of a domain and a network."""
         statement = """
             SELECT count(*), count(*) FILTER (WHERE domain = ?), count(*) FILTER (WHERE network = ?)
             FROM hub_row WHERE mode = 'active' AND expires_at > ?"""
-        return Usage(*self._execute(statement, (subscriber.domain, subscriber.network, now)).fetchone())
+        return Usage(*self._execute(statement, (domain, network, now)).fetchone())
 
     def make_room(self, request: Row) -> bool:
         """Evict another request of a stranger if there is no room; False if none can be evicted.
@@ -177,7 +177,7 @@ class Transaction:
         A domain that has its share loses its oldest request. Otherwise the request with the highest turn is
         evicted, or one that has failed.
         """
-        values = {"domain": request.subscriber.domain, "turn": request.turn, "key": request.subscriber.key}
+        values = {"domain": request.domain, "turn": request.turn, "key": request.key}
         others = "FROM hub_row WHERE mode <> 'active' AND network IS NULL AND path || callback_key <> :key"
         counts = f"SELECT count(*), count(*) FILTER (WHERE domain = :domain) {others}"
         waiting, of_domain = self._execute(counts, values).fetchone()
@@ -193,7 +193,7 @@ class Transaction:
     def move_back(self, request: Row) -> None:
         """Move the domain's other requests of the same kind, strangers' or subscribers', back by a turn."""
         same_kind = "mode <> 'active' AND mode <> 'denied' AND domain = ? AND (network IS NULL) = ?"
-        values = request.subscriber.domain, request.is_of_stranger
+        values = request.domain, request.is_of_stranger
         self._execute(f"UPDATE hub_row SET turn = turn + 1 WHERE {same_kind}", values)  # noqa: S608
 
     def counts(self, digests: Mapping[str, str]) -> dict[str, int]:
@@ -208,10 +208,6 @@ class Transaction:
         return dict(zip(("active", "pending", "failing", "behind"), row, strict=True))
 
 
-def row_of(columns: tuple[Any, ...]) -> Row:
-    return Row(columns[0], Subscriber._make(columns[1:8]), *columns[8:])
-
-
 # ---- Store -------------------------------------------------------------------------------------------------
 
 
@@ -224,8 +220,7 @@ class Store:
 
     def __init__(self, state_dir: Path):
         """Touches no disk; `keep_open` opens the file."""
-        self.trouble: str | None = "not open"  # why nothing can be stored
-        self._logged_trouble: str | None = None  # the trouble that was logged last
+        self.trouble: str | None = NOT_OPEN  # why nothing can be stored
         self._path = state_dir / STORE_FILE_NAME
         self._held = ExitStack()
         self._connection: sqlite3.Connection | None = None
@@ -251,12 +246,11 @@ class Store:
             self._report(str(fault))
 
     def _report(self, trouble: str | None) -> None:
-        self.trouble = trouble
-        if trouble and trouble != self._logged_trouble:
+        before, self.trouble = self.trouble, trouble
+        if trouble and trouble != before:
             log.error("the hub cannot store requests: %s", trouble)
-        elif self._logged_trouble and not trouble:
+        elif before not in (None, NOT_OPEN) and not trouble:
             log.warning("the hub can store requests again")
-        self._logged_trouble = trouble
 
     def open(self) -> None:
         """Lock the directory and connect. Raises StoreFault if it is unusable, or used by another hub."""
@@ -306,7 +300,7 @@ class Store:
         """Later transactions raise StoreFault."""
         with self._lock:
             self._release()
-        self.trouble = "not open"
+        self.trouble = NOT_OPEN
 
     def _release(self) -> None:
         self._connection = None
@@ -372,11 +366,11 @@ def list_subscriptions(state_dir: Path) -> list[Row]:
 
 
 def remove_subscriptions(
-    state_dir: Path, is_selected: Callable[[Subscriber], bool], *, clock: Callable[[], float] = time.time
-) -> list[Subscriber]:
-    """Remove the matching subscriptions and requests, and leave a notice for each subscription.
+    state_dir: Path, is_selected: Callable[[str], bool], *, clock: Callable[[], float] = time.time
+) -> list[Row]:
+    """Remove the subscriptions and requests of the selected hosts, and leave a notice for each subscription.
 
-    Returns their subscribers. The daemon may be running; it delivers the notices. Raises StoreFault.
+    Returns a row of each subscriber. The daemon may be running; it delivers the notices. Raises StoreFault.
     """
     path, now = state_dir / STORE_FILE_NAME, clock()
     with naming(path):
@@ -386,10 +380,10 @@ def remove_subscriptions(
             transaction(connection, durable=True) as writer,
         ):
             writer.check()
-            removed = [row for row in writer.rows("WHERE mode <> 'denied'") if is_selected(row.subscriber)]
+            removed = [row for row in writer.rows("WHERE mode <> 'denied'") if is_selected(row.host)]
             for row in removed:
                 writer.delete(row)
                 if row.mode == "active" and row.expires_at > now:
-                    notice = denial(row.subscriber, "removed by the operator of the hub", now)
+                    notice = denial(row, "removed by the operator of the hub", now)
                     writer.save({}, {"denied": notice})
-    return list({row.subscriber.key: row.subscriber for row in removed}.values())
+    return list({row.key: row for row in removed}.values())

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qs
 
+REQUEST_MODES = ("subscribe", "unsubscribe")
 FORM_TYPE = "application/x-www-form-urlencoded"
 MAX_CALLBACK_CHARACTERS = 2048
 MAX_FORM_BYTES = 16 * 1024
@@ -153,73 +154,60 @@ def domain_of(host: str) -> str:
     return ".".join(labels[-3:] if ".".join(labels[-2:]) in _SUFFIXES else labels[-2:])
 
 
-def selector(host_or_domain: str) -> Callable[[Subscriber], bool]:
-    """A predicate for subscribers of a host, or of a `.domain` and all hosts below. Raises ValueError."""
+def selector(host_or_domain: str) -> Callable[[str], bool]:
+    """A predicate for a host, or for a `.domain` and all hosts below. Raises ValueError."""
     name = host_or_domain.lower().strip("[]")
     if not re.fullmatch(r"\.?[\w:-]+(\.[\w-]+)*", name, re.ASCII):
         raise ValueError(f"{host_or_domain!r} is neither a host nor a .domain")
     if name.startswith("."):
-        return lambda subscriber: f".{subscriber.host}".endswith(name)
-    return lambda subscriber: subscriber.host == name
+        return lambda host: f".{host}".endswith(name)
+    return lambda host: host == name
 
 
 # ---- Rows --------------------------------------------------------------------------------------------------
 
 
-class Subscriber(NamedTuple):
-    """A callback and a topic. These two together identify a subscription (REC 5.1)."""
+class Row(NamedTuple):
+    """A subscription (mode "active"), a request that waits for its verification, or a denied notice.
+
+    A callback and a topic together are a subscriber (REC 5.1), which has at most one row of each mode. A
+    newer request replaces the earlier one of its mode, and has a larger id.
+    """
 
     path: str  # of the topic: "/feed.xml"
     callback_key: str  # the normalized URL
     callback: str  # as sent
     host: str  # of the callback
     domain: str
-    network: str | None  # where the callback confirmed last; None for a stranger
     topic_url: str  # as sent, and as sent back in hub.topic (REC 5.3)
-
-    @property
-    def key(self) -> str:
-        return self.path + self.callback_key
-
-
-class Row(NamedTuple):
-    """A subscription (mode "active"), a request that waits for its verification, or a denied notice.
-
-    A subscriber has at most one row of each mode. A newer request replaces the earlier one of its mode, and
-    has a larger id.
-    """
-
-    id: int | None  # assigned by the store, never reused
-    subscriber: Subscriber
     mode: str  # "active", "subscribe", "unsubscribe" or "denied"
     secret: bytes | None
-    digest: str  # of the content that the callback has; "" if that is unknown
     lease_seconds: int
-    turn: int  # rows with smaller numbers come first
     since: float
     expires_at: float
     due_at: float  # not before this moment
-    failures: int  # in a row
-    took: float  # seconds, of the subscriber's last exchange
+    digest: str = ""  # of the content that the callback has; "" if that is unknown
+    network: str | None = None  # where the callback confirmed last; None for a stranger
+    turn: int = 0  # rows with smaller numbers come first
+    failures: int = 0  # in a row
+    took: float = 0.0  # seconds, of the subscriber's last exchange
     tried_at: float | None = None  # the last delivery
     outcome: str = ""  # of the last delivery; the reason of a denied notice
+    id: int = 0  # assigned by the store, never reused; 0 before
 
     @property
-    def is_request(self) -> bool:
-        return self.mode in ("subscribe", "unsubscribe")
+    def key(self) -> str:
+        """The subscriber."""
+        return self.path + self.callback_key
 
     @property
     def is_of_stranger(self) -> bool:
-        return self.subscriber.network is None
+        return self.network is None
 
     @property
     def to_verify(self) -> tuple[object, ...]:
         """The fields that a verification confirms. Requests in which they are equal need only one."""
-        return self.subscriber, self.mode, self.secret, self.digest, self.lease_seconds
-
-    def at_network(self, network: str | None) -> Row:
-        """The row as one of a subscriber that has confirmed at this network."""
-        return self._replace(subscriber=self.subscriber._replace(network=network))
+        return self.callback, self.topic_url, self.network, self.secret, self.digest, self.lease_seconds
 
 
 Rows: TypeAlias = Mapping[str, Row]  # of one subscriber, by mode
@@ -227,10 +215,10 @@ Rows: TypeAlias = Mapping[str, Row]  # of one subscriber, by mode
 MAX_WAIT_SECONDS = 86400.0  # the lifetime of a request, or a notice, that could not be sent
 
 
-def denial(subscriber: Subscriber, reason: str, now: float) -> Row:
-    """The notice that the hub refuses or has removed a subscription (REC 5.2)."""
-    moments = now, now + MAX_WAIT_SECONDS, now  # since, expires_at, due_at
-    return Row(None, subscriber, "denied", None, "", 0, 0, *moments, 0, 0.0, outcome=reason)
+def denial(row: Row, reason: str, now: float) -> Row:
+    """The notice to a subscriber that the hub refuses or has removed its subscription (REC 5.2)."""
+    notice = row._replace(id=0, mode="denied", secret=None, failures=0, outcome=reason)
+    return notice._replace(since=now, expires_at=now + MAX_WAIT_SECONDS, due_at=now)
 
 
 # ---- Settings, topics and answers --------------------------------------------------------------------------
@@ -319,11 +307,10 @@ def read_subscription_request(
     if issues:
         raise RequestRefused(status, "; ".join(issues))
     callback: Callback = values["hub.callback"]
-    subscriber = Subscriber(path, *callback, None, values["hub.topic"])
     lease_seconds = min(max(values["hub.lease_seconds"], settings.lease_min), settings.lease_max)
+    asked = values["hub.topic"], values["hub.mode"], values["hub.secret"], lease_seconds
     moments, digest = (now, now + MAX_WAIT_SECONDS, now), topic.digest if topic else ""
-    mode, secret = values["hub.mode"], values["hub.secret"]
-    return Row(None, subscriber, mode, secret, digest, lease_seconds, 0, *moments, 0, 0.0)
+    return Row(path, *callback, *asked, *moments, digest)
 
 
 def read_form(content_type: str | None, body: bytes) -> dict[str, list[str]]:
@@ -344,7 +331,7 @@ def read_form(content_type: str | None, body: bytes) -> dict[str, list[str]]:
 def parse_mode(raw: str) -> str:
     if raw == "publish":
         raise ValueError("publish is not needed: this hub notices changes of its topics by itself")
-    if raw not in ("subscribe", "unsubscribe"):
+    if raw not in REQUEST_MODES:
         raise ValueError("must be subscribe or unsubscribe")
     return raw
 

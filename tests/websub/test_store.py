@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reviewslib.websub.store import Store, StoreFault, list_subscriptions, remove_subscriptions
-from reviewslib.websub.values import Row, Rows, Subscriber, domain_of, selector
+from reviewslib.websub.values import Row, Rows, domain_of, selector
 
 NOW, FILE_NAME = 1_800_000_000.0, "websub.sqlite3"
 FEED, JSON_FEED = "/feed.xml", "/api/feed.json"
@@ -30,17 +30,19 @@ FEED, JSON_FEED = "/feed.xml", "/api/feed.json"
 
 def subscriber(
     name: str = "a", host: str = "s.example", path: str = FEED, network: str | None = "192.0.2.1"
-) -> Subscriber:
+) -> Row:
+    """A request of a subscriber."""
     url = f"https://{host}/{name}"
-    return Subscriber(path, url, url, host, domain_of(host), network, f"https://reviews.example{path}")
+    asked = f"https://reviews.example{path}", "subscribe", b"\x00secret", 3600
+    return Row(path, url, url, host, domain_of(host), *asked, NOW, NOW + 60, NOW, "old", network)
 
 
-def requested(of: Subscriber, mode: str = "subscribe", **more: Any) -> Row:
-    return Row(None, of, mode, b"\x00secret", "old", 3600, 0, NOW, NOW + 60, NOW, 0, 0.0)._replace(**more)
+def requested(of: Row, mode: str = "subscribe", **more: Any) -> Row:
+    return of._replace(mode=mode, **more)
 
 
-def subscribed(of: Subscriber, **more: Any) -> Row:
-    row = Row(None, of, "active", None, "old", 3600, 0, NOW, NOW + 60, NOW, 0, 0.1, NOW, "HTTP 200")
+def subscribed(of: Row, **more: Any) -> Row:
+    row = of._replace(mode="active", secret=None, took=0.1, tried_at=NOW, outcome="HTTP 200")
     return row._replace(**more)
 
 
@@ -50,7 +52,7 @@ def put(store: Store, *rows: Row) -> None:
             transaction.save({}, {row.mode: row})
 
 
-def get(store: Store, of: Subscriber, now: float = NOW) -> Rows:
+def get(store: Store, of: Row, now: float = NOW) -> Rows:
     with store.transaction() as transaction:
         return transaction.rows_of(of, now)
 
@@ -117,8 +119,8 @@ def test_counts_concern_subscriptions_to_published_topics(store: Store) -> None:
         requested(subscriber("f"), "denied"),
     )
     with store.transaction() as transaction:
-        assert transaction.usage(subscriber("x"), NOW) == (3, 2, 2)
-        assert transaction.usage(subscriber("x", "t.example", network=None), NOW) == (3, 1, 0)
+        assert transaction.usage("s.example", "192.0.2.1", NOW) == (3, 2, 2)
+        assert transaction.usage("t.example", None, NOW) == (3, 1, 0)
         transaction.expire(NOW)
         assert transaction.counts({FEED: "new"}) == {"active": 3, "pending": 1, "failing": 1, "behind": 1}
 
@@ -164,7 +166,7 @@ def test_due_rows_are_in_the_order_of_seconds_failures_turn_and_time(orders: lis
         with store.transaction() as transaction:
             keys = [due.key for due in transaction.due({FEED: "new"}, NOW, NOW)]
     in_order = sorted(rows, key=lambda row: (int(row.took), row.failures > 0, row.turn, row.due_at))
-    assert keys == [row.subscriber.key for row in in_order]
+    assert keys == [row.key for row in in_order]
 
 
 # ---- Trouble -----------------------------------------------------------------------------------------------
@@ -373,7 +375,7 @@ def test_listing_is_by_topic_and_host_and_changes_nothing(store: Store, tmp_path
         subscribed(subscriber(host="a.example", path=JSON_FEED)),
     )
     rows = list_subscriptions(tmp_path)
-    listed = [(row.mode, row.subscriber.path, row.subscriber.host[0]) for row in rows]
+    listed = [(row.mode, row.path, row.host[0]) for row in rows]
     active = [("active", JSON_FEED, "a"), ("active", FEED, "a"), ("active", FEED, "b")]
     assert listed == [*active, ("denied", FEED, "a"), ("subscribe", FEED, "c")]
     store.close()
@@ -395,7 +397,7 @@ def test_the_operator_removes_selected_rows_beside_an_open_store(store: Store, t
     assert [row.callback[-1] for row in removed] == ["a", "d", "b"]
     with store.transaction() as transaction:
         rows = list(transaction.rows("ORDER BY id"))
-    left = [(row.subscriber.callback[-1], row.mode, row.outcome) for row in rows]
+    left = [(row.callback[-1], row.mode, row.outcome) for row in rows]
     notice = ("a", "denied", "removed by the operator of the hub")
     assert left == [("c", "active", "HTTP 200"), ("c", "unsubscribe", ""), notice]
     assert remove_subscriptions(tmp_path, selector("s.example"), clock=lambda: NOW) == []

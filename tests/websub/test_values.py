@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from reviewslib.websub.values import Subscriber, domain_of, is_public, network_of, parse_callback, selector
+from reviewslib.websub.values import domain_of, is_public, network_of, parse_callback, selector
 
 CORPUS = Path(__file__).parent / "callback_urls"  # one URL a line
 
@@ -127,12 +127,7 @@ def test_a_domain_is_two_labels_or_three_below_a_public_suffix(host: str, domain
     ("t.example", []),
 ])  # fmt: skip
 def test_a_selector_selects_a_host_or_a_domain(who: str, hosts: list[str]) -> None:
-    is_meant = selector(who)
-    subscribers = [
-        Subscriber("/", f"https://{host}/", f"https://{host}/", host, domain_of(host), "192.0.2.1", "")
-        for host in ("s.example", "a.s.example", "xs.example", "2001:db8::1")
-    ]
-    assert [one.host for one in subscribers if is_meant(one)] == hosts
+    assert list(filter(selector(who), ("s.example", "a.s.example", "xs.example", "2001:db8::1"))) == hosts
 
 
 NOBODY = ["", ".", "https://s.example/", "192.0.2.0/24", "a b", "*.example", "a..b", "é"]
