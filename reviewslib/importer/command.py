@@ -207,6 +207,7 @@ def run(options: Options, contract: Contract) -> Iterator[Lines]:
     stored, lines = _erase(options, stored)
     exports, skipped = read_exports(options, contract)
     merged = merge(stored, exports, options, contract)
+    exports.clear()  # their records would take memory beside the check below
     lines += [*merged.report, *skipped]
     if is_changed := merged.document != stored.document:
         warnings = load(contract, counting.readable(merged.document), stored.insights, ServiceUrls()).warnings

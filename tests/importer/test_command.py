@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import export_lab
 import pytest
 from export_lab import ZONE, Shop, item, moment, page, stamped, takeout, takeout_files, takeout_id, written
 from hub_lab import FORM, JSON_FEED, open_lab
-from services import SAMPLE, daemon, fetch
+from services import ROOT, SAMPLE, daemon, fetch
 
 from reviewslib import files
 from reviewslib.dataset.contract import shipped_contract
@@ -420,6 +421,31 @@ def test_a_drop_folder_is_imported_and_what_is_no_export_is_named(shop: Shop, dr
     names = ["desktop.ini", "holiday", "strange.csv", part, "too faulty.csv"]
     assert [line.removeprefix(f"skipped: {drop}/").partition(":")[0] for line in skipped] == names
     assert f"skipped: {drop}/strange.csv: the header is unknown; import it once by hand" in skipped
+
+
+UNIT = (ROOT / "deploy/reviewsd-import.service").read_text(encoding="utf-8")
+EXPLAINED = "author=who,rating=mark,date=day,text=-,reply=-,status=-"
+
+
+def test_the_units_own_command_needs_no_flag_after_the_first_time(shop: Shop, drop: Path) -> None:
+    house = written(drop / "house.csv", "Who;Mark;Day\nAnn;9;05/13/24\n")
+    shop.take(drop / stamped(60))
+    shop.take(house, "--map", EXPLAINED, "--source", "book", "--scale", "10")
+    takeout(drop / stamped(66), [item(n) for n in range(2, 22)])
+    written(house, "Who;Mark;Day\nAnn;9;05/13/24\nBo;8;05/06/24\n")
+    match = re.search(r"reviewsd-import (--drop \S+ --data \S+) ", UNIT)
+    assert match
+    line = match[1].replace("/srv/reviews-drop", str(drop)).replace("/srv/reviews", str(shop.data))
+    assert command.main(line.split()) == EXIT_SUCCESS
+    assert {takeout_id(n) for n in range(2, 22)} == {id for id in shop.reviews if id.startswith("google-")}
+    house_reviews = [review for review in shop.reviews.values() if review["source"] == "book"]
+    assert {(review["rating"], review["date"]) for review in house_reviews} == {
+        (4.5, "2024-05-13"),
+        (4, "2024-05-06"),
+    }
+    before = shop.files()
+    assert command.main(line.split()) == EXIT_SUCCESS
+    assert shop.files() == before
 
 
 def test_few_faults_in_one_file_of_a_drop_folder_do_not_add_up(shop: Shop, drop: Path) -> None:
