@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -18,7 +17,7 @@ from zoneinfo import ZoneInfo
 
 from reviewslib.dataset.contract import quoted
 from reviewslib.dataset.strict_json import SURROGATE, decode
-from reviewslib.dataset.text import canonically_ordered, fold
+from reviewslib.dataset.text import composed, fold
 
 FORMATS = decode((resources.files(__package__) / "formats.json").read_bytes())
 
@@ -36,10 +35,7 @@ TRANSLATED_LINE = re.compile(rf"^[ \t]*{TRANSLATED.pattern}[ \t]*$", re.MULTILIN
 def clean(text: str) -> str:
     """`text` in NFC, with LF as line ends, without control characters and half surrogate pairs."""
     text = SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text).replace("\N{NO-BREAK SPACE}", " ")
-    text = re.sub(r"[\x00-\x08\x0b-\x1f]", "", re.sub(r"\r\n?", "\n", text))
-    if not unicodedata.is_normalized("NFC", text):
-        text = unicodedata.normalize("NFC", canonically_ordered(text))
-    return text.strip()
+    return composed(re.sub(r"[\x00-\x08\x0b-\x1f]", "", re.sub(r"\r\n?", "\n", text))).strip()
 
 
 def one_line(text: str) -> str:

@@ -27,25 +27,25 @@ from zoneinfo import available_timezones
 from reviewslib import files
 from reviewslib.dataset import counting
 from reviewslib.dataset.contract import BadData, Contract, printable, shipped_contract
-from reviewslib.dataset.insights import ENTITY_KINDS, compare_annotations
-from reviewslib.dataset.reviews import INSIGHTS_FILE, REVIEWS_FILE, load, served_reviews
+from reviewslib.dataset.insights import ENTITY_KINDS
+from reviewslib.dataset.reviews import INSIGHTS_FILE, REVIEWS_FILE, load
 from reviewslib.dataset.strict_json import Json, decode
 from reviewslib.importer import erasure
 from reviewslib.importer.cells import utc_text
 from reviewslib.importer.csv_reviews import read_csv
 from reviewslib.importer.erasure import REDACTED_FILE, SUPPRESSED_FILE
 from reviewslib.importer.exports import (
-    KINDS_BY_FIRST_BYTES,
     WANTED,
     Export,
     NeedsDecision,
     complete_pages,
+    kind_of,
     read_google,
     refused,
 )
-from reviewslib.importer.merging import Merged, entries_of, merge
+from reviewslib.importer.merging import Merged, Stored, entries_of, merge
 from reviewslib.importer.options import TEMPLATE, Options, parse
-from reviewslib.importer.state import DRAFT_FILE, STATE_FILE, State, Stored, encoded_state, read_state
+from reviewslib.importer.state import DRAFT_FILE, STATE_FILE, State, encoded_state, read_state
 from reviewslib.links import ServiceUrls
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA, EXIT_STOPPED = 0, 1, 78, 130  # argparse exits with 2
@@ -61,7 +61,7 @@ def read_exports(options: Options, contract: Contract) -> tuple[list[Export], Li
     for path in dict.fromkeys(paths_to_read(options)):
         try:
             export = _read_export(path, options)
-            export.check(contract)
+            export.check(contract, options.latest)
             exports.append(export)
         except (BadData, NeedsDecision) as fault:
             if not options.drop:
@@ -105,9 +105,8 @@ def _read_export(path: Path, options: Options) -> Export:
     content = data.removeprefix(b"\xef\xbb\xbf").lstrip()
     if content.startswith((b"{", b"[")):
         return read_google([files.Member(PurePosixPath(path), str(path), changed, data)], path, options)
-    for first, kind in KINDS_BY_FIRST_BYTES.items():
-        if content.startswith(first):
-            raise refused(str(path), kind)
+    if kind := kind_of("first_bytes", lambda mark: content.startswith(mark.encode("latin-1"))):
+        raise refused(str(path), kind)
     return read_csv(data, str(path), utc_text(datetime.fromtimestamp(changed, UTC)), options)
 
 
@@ -168,26 +167,22 @@ def append_lines(path: Path, lines: Iterable[str]) -> None:
         files.write(path, "".join(f"{line}\n" for line in (*before, *added)).encode())
 
 
-def write_import(options: Options, stored: Stored, merged: Merged) -> State:
+def write_import(options: Options, stored: Stored, merged: Merged) -> None:
     """Write the files so that a kill leaves either the old reviews and state, or the new ones.
 
     suppressed.txt and redacted.txt come first, since they are valid for both. A draft of the state has the
     digest of the new reviews.json, and is renamed after reviews.json has been replaced.
     """
     reviews, is_changed = counting.readable(merged.document), merged.document != stored.document
-    digest = file_digest(reviews) if is_changed else stored.reviews_digest
-    state, directory = replace(merged.state, reviews_digest=digest), options.data
-    if options.dry_run:
-        return state
-    append_lines(directory / SUPPRESSED_FILE, [*stored.suppressed, *merged.suppressed])
+    digest, directory = file_digest(reviews) if is_changed else stored.reviews_digest, options.data
+    append_lines(directory / SUPPRESSED_FILE, merged.suppressed)
     append_lines(directory / REDACTED_FILE, [redaction.line for redaction in stored.redactions])
     if merged.overwritten:
         files.write(directory / stored.edited_copy, (directory / REVIEWS_FILE).read_bytes())
-    files.write(directory / DRAFT_FILE, encoded_state(state))
+    files.write(directory / DRAFT_FILE, encoded_state(replace(merged.state, reviews_digest=digest)))
     if is_changed:
         files.write(directory / REVIEWS_FILE, reviews)
     files.rename(directory / DRAFT_FILE, directory / STATE_FILE)
-    return state
 
 
 # ---- Import ----
@@ -203,31 +198,30 @@ def run(options: Options, contract: Contract) -> Iterator[Lines]:
     if options.count:
         if not stored.document:
             raise refused(REVIEWS_FILE, f"no such file in {options.data}")
-        yield count(options, contract, stored.document, stored.state)
+        yield count(options, contract, stored.document)
         return
     if options.drop and not paths_to_read(options):
         yield [f"{options.drop} is empty"]
         return
-    if options.forget_settings:
-        state = replace(stored.state, short_names=False, avatars=False, chosen=[], locations={}, headers={})
-        stored = stored._replace(state=state)
     options = completed_options(options, stored.state)
     stored, lines = _erase(options, stored)
     exports, skipped = read_exports(options, contract)
     merged = merge(stored, exports, options, contract)
+    exports.clear()  # their records would take memory beside the check below
     lines += [*merged.report, *skipped]
     if is_changed := merged.document != stored.document:
         warnings = load(contract, counting.readable(merged.document), stored.insights, ServiceUrls()).warnings
         lines += [f"warning: {warning}" for warning in warnings]
-    state = write_import(options, stored, merged)
-    yield [*lines, _outcome(options, REVIEWS_FILE, merged.document["reviews"], is_changed=is_changed)]
+    if not options.dry_run:
+        write_import(options, stored, merged)
+    yield [*lines, _outcome(options, REVIEWS_FILE, len(merged.document["reviews"]), is_changed=is_changed)]
     if counting.is_wanted({name: _content(options.data / name) for name in counting.COUNTED_FILES}):
-        yield count(options, contract, merged.document, state)
+        yield count(options, contract, merged.document)
 
 
-def _outcome(options: Options, file: str, reviews: Sequence[Json], *, is_changed: bool) -> str:
+def _outcome(options: Options, file: str, number: int, *, is_changed: bool) -> str:
     """The last line of a report."""
-    return f"{options.data / file}: {'changed' if is_changed else 'unchanged'}, {len(reviews)} review(s)"
+    return f"{options.data / file}: {'changed' if is_changed else 'unchanged'}, {number} review(s)"
 
 
 def completed_options(options: Options, state: State) -> Options:
@@ -249,36 +243,27 @@ def _erase(options: Options, stored: Stored) -> tuple[Stored, Lines]:
     """The stored files with the lines that --forget and --redact add, and remarks."""
     reviews, entries = stored.reviews, entries_of(stored)
     if options.redact:
-        id_or_url, words = options.redact
-        redacted = {(redaction.id, redaction.words) for redaction in stored.redactions}
-        if any((id, " ".join(words.split())) in redacted for id in erasure.possible_ids(id_or_url)):
-            return stored, ["these words of the review were redacted before"]
-        redaction = erasure.redaction_of(reviews, entries, id_or_url, words)
+        redaction = erasure.redaction_of(reviews, entries, *options.redact)
         return stored._replace(redactions=[*stored.redactions, redaction]), []
     if options.forget:
-        lines, remarks = erasure.forget_review(reviews, entries, stored.suppressed, options.forget)
+        lines, remarks = erasure.forget_review(reviews, entries, options.forget)
     elif options.forget_author:
         lines, remarks = erasure.forget_author(reviews, entries, options.forget_author)
     else:
         return stored, []
     copies = sorted(options.data.glob(f"{REVIEWS_FILE}.edited-*"))
     remarks += [f"{copy} may still have the removed reviews; delete it if so" for copy in copies]
-    return stored._replace(suppressed=list(dict.fromkeys([*stored.suppressed, *lines]))), remarks
+    return stored._replace(suppressed=[*stored.suppressed, *lines]), remarks
 
 
 # ---- Insights ----
 
 
-def count(options: Options, contract: Contract, document: dict[str, Json], state: State) -> Lines:
+def count(options: Options, contract: Contract, document: dict[str, Json]) -> Lines:
     """Make insights.json from `document`, the content of reviews.json, and the other files."""
     contents = {name: _content(options.data / name) for name in counting.COUNTED_FILES}
     contents[REVIEWS_FILE] = counting.readable(document)
     new, insights, lines = counting.count(contract, contents, datetime.now(UTC))
-    by_hand = decode((contents | new)[counting.EDITORIAL_FILE] or b"{}")
-    reviews = served_reviews(contract.reviews_file.complete(document)["reviews"], {})
-    annotated, changed = compare_annotations(reviews, by_hand.get("per_review") or {}, state.annotated)
-    lines += [f"warning: {id} has changed since its per_review was written" for id in changed]
-    new[STATE_FILE] = encoded_state(replace(state, annotated=annotated))
     for name, content in new.items() if not options.dry_run else ():
         files.write(options.data / name, content)
     if options.count:
@@ -286,7 +271,8 @@ def count(options: Options, contract: Contract, document: dict[str, Json], state
             counts = [(entity["label"], entity.get("mention_count")) for entity in insights["entities"][kind]]
             title = kind.replace("_", " ")
             lines += [f"{title}: {label}: {number}" for label, number in counts if number is not None]
-    return [*lines, _outcome(options, INSIGHTS_FILE, reviews, is_changed=INSIGHTS_FILE in new)]
+    number = insights["review_count"]
+    return [*lines, _outcome(options, INSIGHTS_FILE, number, is_changed=INSIGHTS_FILE in new)]
 
 
 # ---- Command line ----
@@ -343,9 +329,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_STOPPED
     except OSError as error:
         print_lines([f"cannot write {error.filename or 'the output'}: {error.strerror}"], sys.stderr)
-        return EXIT_FAILURE
-    except MemoryError:
-        print_lines(["too little memory for these files; nothing was lost"], sys.stderr)
         return EXIT_FAILURE
 
 

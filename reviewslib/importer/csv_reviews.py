@@ -25,11 +25,9 @@ from reviewslib.importer import cells
 from reviewslib.importer.cells import FORMATS, BadRecord, DateFormat, clean, one_line
 from reviewslib.importer.exports import (
     Export,
-    Key,
     NeedsDecision,
     Record,
     ReviewInFile,
-    in_future,
     listed,
     refused,
 )
@@ -44,37 +42,32 @@ DAMAGED_ID = re.compile(r"[0-9]+(?:[.,][0-9]+)?E\+[0-9]+|#{3,}", re.IGNORECASE)
 def read_csv(data: bytes, file: str, time: str, options: Options) -> Export:
     """The reviews in a CSV file; `time` is that of the export. Raises BadData and NeedsDecision."""
     export = Export(file)
-    if time > options.latest:
-        raise in_future(file, time)
     (_, names), *rows = _rows(_csv_text(data, export), file)
     if sum(map(bool, names)) < len(REQUIRED):
         raise refused(file, f"not a known export, and not a table; it begins with {quoted(names[0])}")
     header = Header([one_line(name) for name in names], [row for _, row in rows], file, options)
+    settings = header.settings
     fields_of_rows = [header.fields(row) if len(row) == len(names) else {} for _, row in rows]
     formats = {field: header.date_format(field, fields_of_rows) for field in DATES}
-    sources = {header.settings.source} if not rows else set[str]()
+    sources = set[str]() if rows else {settings.source}
     for (line, row), fields in zip(rows, fields_of_rows, strict=True):
-        position, key = Fault(f"{file} line {line}", (), ""), None
-        if DAMAGED_ID.fullmatch(fields.get("id", "")):
-            reason = f"a spreadsheet has damaged the id {quoted(fields['id'])}; export it anew"
-            raise refused(position.file, reason)
+        source = fold(fields.get("source") or settings.source)
+        record = Record(Fault(f"{file} line {line}", (), ""), time, "table", source, fields.get("id", ""))
+        sources |= {source} if fields else set()
+        if DAMAGED_ID.fullmatch(record.native_id):
+            reason = f"a spreadsheet has damaged the id {quoted(record.native_id)}; export it anew"
+            raise refused(record.position.file, reason)
         try:
             if not fields:
                 raise BadRecord(f"the row has {len(row)} cells and the header {len(names)}")
-            source = fold(fields.get("source") or header.settings.source)
-            sources.add(source)
-            key = Key("table", source, fields.get("id", ""))
-            record = table_record(fields, position, key, time, formats, header.settings)
+            _read_row(record, fields, formats, settings)
+            export.add(record, fields["author"])
         except BadRecord as fault:
-            export.fail(position, str(fault), key, time)
+            export.fail(record, str(fault))
         except cells.UnknownScale as rating:
             question = f"the scale of the rating {quoted(str(rating))} is not known."
             advice = "Give the best rating: 5 (higher ratings are then faulty), 10 or 100."
             header.ask(("--scale", "YOUR"), question, advice)
-        else:
-            export.records.append(record)
-            if not record.review:
-                export.without_stars.append(fields["author"])
     if "" in sources:
         question = "it does not say where its reviews were published."
         header.ask(("--source", "YOUR"), question, "Name the source, such as facebook or yelp.")
@@ -226,17 +219,12 @@ def plain_text(markup: str) -> str:
     return html.unescape(re.sub(r"<[^<>]*>", "", re.sub(r"(?i)<br ?/?>|</p>", "\n", markup)))
 
 
-def table_record(
-    fields: Mapping[str, str],
-    position: Fault,
-    key: Key,
-    time: str,
-    formats: Mapping[str, DateFormat],
-    settings: TableSettings,
-) -> Record:
-    """The record of a row; without content if the row has no stars. Raises BadRecord and UnknownScale."""
-    created, replied = (cells.read_date(fields.get(name, ""), formats[name]) for name in DATES)
-    for value, reason in ((fields["author"], "no author"), (created, "no date")):
+def _read_row(
+    record: Record, fields: Mapping[str, str], formats: Mapping[str, DateFormat], settings: TableSettings
+) -> None:
+    """Fill in dates and content; a row without stars has no content. Raises BadRecord and UnknownScale."""
+    record.created, record.replied = (cells.read_date(fields.get(name, ""), formats[name]) for name in DATES)
+    for value, reason in ((fields["author"], "no author"), (record.created, "no date")):
         if not value:
             raise BadRecord(reason)
     rating = cells.read_stars(fields["rating"], int(settings.scale or 0))
@@ -250,8 +238,8 @@ def table_record(
         if reply and review.get("text") == reply:  # some tools repeat the reply as the text
             review["text"] = None
     if "status" in fields:
-        review["verified"] = None if is_published(fields["status"]) else False
-    return Record(position, key, time, review if rating else None, created, replied=replied)
+        review["verified"] = is_published(fields["status"])
+    record.review = review if rating else None
 
 
 def is_published(status: str) -> bool:

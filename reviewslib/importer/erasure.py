@@ -10,16 +10,25 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from reviewslib.dataset.contract import BadData, Fault, quoted
-from reviewslib.dataset.strict_json import Object
+from reviewslib.dataset.strict_json import Json, Object
 from reviewslib.dataset.text import fold, loosen
-from reviewslib.importer.cells import FORMATS
-from reviewslib.importer.exports import NeedsDecision, listed
-from reviewslib.importer.identity import author_digest, days_near, digest, entry_of, short_name
-from reviewslib.importer.state import Entry, Redaction
+from reviewslib.importer.exports import NeedsDecision, listed, refused
+from reviewslib.importer.identity import (
+    NEAR,
+    author_digest,
+    digest,
+    entry_of,
+    exact_keys,
+    is_shared,
+    shifted,
+    short_name,
+)
+from reviewslib.importer.state import Entry
 
 SUPPRESSED_FILE, REDACTED_FILE = "suppressed.txt", "redacted.txt"
 Reviews = Mapping[str, Object]  # by id
@@ -29,35 +38,27 @@ Entries = Mapping[str, Entry]  # by id; reviews of the owner's own have none
 
 
 def exact_digests(entry: Entry) -> list[str]:
-    """The digests that no other review has: of its ids and its moment, or of its row if it has no id."""
-    digests = [digest("id", entry.source, native_id) for native_id in entry.native.values()]
-    if entry.source == "google" and entry.created.endswith("Z"):
-        digests.append(digest("moment", entry.source, entry.location, entry.created))
-        digests.append(digest("moment and author", entry.source, entry.created, entry.author))
-    if entry.is_row and not entry.native:
-        digests.append(digest("row", entry.row, entry.text))
-    return digests
+    """The digests that no other review has."""
+    return [digest(*key) for key in exact_keys(entry)]
 
 
-def is_shared(author: str) -> bool:
-    """Whether many customers have this name, such as “A Google user”."""
-    return fold(author) in FORMATS["shared_names"]
+def _day_digest(kind: str, author: str, entry: Entry, days: int = 0) -> str:
+    """The digest of short name and day, or of a day that is so many days later."""
+    return digest(kind, short_name(fold(author)), shifted(entry.created, days))
 
 
 def lasting_digests(entry: Entry, author: str) -> list[str]:
-    """The exact digests, and the digest of short name and day, which recognizes rows of tables."""
-    if is_shared(author):
-        return exact_digests(entry)
-    kind = "day" if entry.is_row else "day in tables"
-    return [*exact_digests(entry), digest(kind, short_name(fold(author)), entry.created[:10])]
+    """The exact digests, and that of name and day: of a review of Google, it is valid in tables only."""
+    kind = "day" if entry.row else "day in tables"
+    return exact_digests(entry) + ([] if is_shared(author) else [_day_digest(kind, author, entry)])
 
 
 def _matching_digests(entry: Entry, author: str) -> list[str]:
     """All lines that keep this review away; `author` is empty if the review is not stored."""
     digests = [*exact_digests(entry), f"author {entry.author}"]
     if author and not is_shared(author):
-        kinds, name = ["day", "day in tables"] if entry.is_row else ["day"], short_name(fold(author))
-        digests += [digest(kind, name, day) for kind in kinds for day in days_near(entry.created)]
+        kinds = ("day", "day in tables") if entry.row else ("day",)
+        digests += [_day_digest(kind, author, entry, days) for kind in kinds for days in (0, *NEAR)]
     return digests
 
 
@@ -82,50 +83,38 @@ def suppressed_ids(reviews: Reviews, entries: Entries, lines: Iterable[str]) -> 
 
     The added lines are the exact digests of these reviews, which may keep further reviews away.
     """
-    ids, added, all_lines = set[str](), list[str](), set(lines)
-    if not all_lines:
-        return ids, added
-    waiting = dict[str, tuple[Entry, list[str]]]()
-    for id in sorted(entries.keys() | reviews.keys()):
-        entry = entries.get(id) or entry_of(reviews[id])
-        author = reviews[id]["author"] if id in reviews else ""
-        waiting[id] = entry, _matching_digests(entry, author)
-    while matching := [id for id, (_, digests) in waiting.items() if not all_lines.isdisjoint(digests)]:
+    ids, all_lines = set[str](), dict.fromkeys(lines)
+    waiting = {
+        id: entries.get(id) or entry_of(reviews[id])
+        for id in sorted({*entries, *reviews} if all_lines else ())
+    }
+    digests = {
+        id: _matching_digests(entry, reviews[id]["author"] if id in reviews else "")
+        for id, entry in waiting.items()
+    }
+    while matching := [id for id in waiting if not all_lines.keys().isdisjoint(digests[id])]:
         for id in matching:
-            entry, _ = waiting.pop(id)
-            added += [line for line in exact_digests(entry) if line not in all_lines]
-            all_lines |= {*added}
+            all_lines |= dict.fromkeys(exact_digests(waiting.pop(id)))
             ids.add(id)
-    return ids, added
-
-
-def possible_ids(id_or_url: str) -> list[str]:
-    """The ids that `id_or_url` can mean: itself, or the id in the address of a page."""
-    path = id_or_url.partition("/reviews/")[2]
-    forms = (id_or_url, path, re.split("[?#]", path)[0])
-    return [*forms, *map(unquote, forms)]
+    return ids, [*all_lines]
 
 
 def find_review(reviews: Reviews, id_or_url: str) -> str:
     """The id of the review that has this id, or whose page has this address. Raises NeedsDecision."""
-    for id in possible_ids(id_or_url):
+    of_page = unquote(re.split("[?#]", id_or_url.rpartition("/reviews/")[2])[0])
+    for id in (id_or_url, of_page):
         if id in reviews:
             return id
     lines = [f"No review has the id {quoted(id_or_url)}.", "Give its id, or the address of its page."]
     raise NeedsDecision(lines)
 
 
-def forget_review(
-    reviews: Reviews, entries: Entries, suppressed: Collection[str], id_or_url: str
-) -> tuple[list[str], list[str]]:
+def forget_review(reviews: Reviews, entries: Entries, id_or_url: str) -> tuple[list[str], list[str]]:
     """The lines that keep a review away, and remarks. Raises NeedsDecision."""
-    ids = possible_ids(id_or_url)
-    if reviews.keys().isdisjoint(ids) and any(digest("forgotten", id) in suppressed for id in ids):
-        return [], [f"the review {id_or_url} was removed for good before"]
     id = find_review(reviews, id_or_url)
     author = reviews[id]["author"]
     remark = f"many customers are called {author}: tables are not searched for this review by name and day"
-    lines = [*lasting_digests(entries.get(id) or entry_of(reviews[id]), author), digest("forgotten", id)]
+    lines = lasting_digests(entries.get(id) or entry_of(reviews[id]), author)
     return lines, [remark] if is_shared(author) else []
 
 
@@ -158,16 +147,27 @@ def forget_author(reviews: Reviews, entries: Entries, name: str) -> tuple[list[s
 # ---- Redaction ----
 
 
+class Redaction(NamedTuple):
+    """A line of redacted.txt."""
+
+    id: str
+    words: str
+    digests: Sequence[str]  # of the review, in case it gets another id
+
+    @property
+    def line(self) -> str:
+        """The line, with tabs between its parts."""
+        return "\t".join(filter(None, [self.id, self.words, " ".join(self.digests)]))
+
+
 def read_redacted(text: str) -> list[Redaction]:
     """The lines of redacted.txt: id, words and digests, with tabs between. Raises BadData."""
     redactions = []
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not (line.startswith("#") and "\t" not in line):
-            id, _, rest = line.partition("\t")
-            words, _, digests = rest.partition("\t")
+            id, words, digests = (*line.split("\t", 2), "", "")[:3]
             if not id or not words.strip():
-                reason = "expected an id, a tab and words"
-                raise BadData([Fault(f"{REDACTED_FILE} line {number}", (), reason)])
+                raise refused(f"{REDACTED_FILE} line {number}", "expected an id, a tab and words")
             redactions.append(Redaction(id, words.strip(), digests.split()))
     return redactions
 
@@ -175,26 +175,32 @@ def read_redacted(text: str) -> list[Redaction]:
 def redaction_of(reviews: Reviews, entries: Entries, id_or_url: str, words: str) -> Redaction:
     """The line that redacts words in a review. Raises NeedsDecision if the review does not have them."""
     id, words = find_review(reviews, id_or_url), " ".join(words.split())
-    review = reviews[id]
-    texts = [review.get("text") or "", (review.get("owner_reply") or {}).get("text") or ""]
-    if not words or all(redacted(text, words) == text for text in texts):
+    if not words or without_words(reviews[id], words) == reviews[id]:
         fault = f"The review {id} does not have the words {quoted(words)}."
         raise NeedsDecision([fault, "Give them as the review has them."])
     return Redaction(id, words, exact_digests(entries[id]) if id in entries else [])
 
 
-def words_to_redact(redactions: Sequence[Redaction], entries: Entries) -> Iterator[tuple[str, str]]:
-    """Pairs of id and words; a review whose id has changed is recognized by its digests."""
-    words_by_digest = defaultdict[str, list[str]](list)
+def redacted(
+    reviews: Reviews, entries: Entries, redactions: Sequence[Redaction]
+) -> dict[str, dict[str, Json]]:
+    """The reviews with words to redact, without these words; digests find a review that has another id."""
+    words_by_mark = defaultdict[str, list[str]](list)
     for redaction in redactions:
-        yield redaction.id, redaction.words
-        for line in redaction.digests:
-            words_by_digest[line].append(redaction.words)
-    for id, entry in entries.items() if words_by_digest else ():
-        for line in exact_digests(entry):
-            yield from ((id, words) for words in words_by_digest.get(line, ()))
+        for mark in (redaction.id, *redaction.digests):
+            words_by_mark[mark].append(redaction.words)
+    found = dict[str, dict[str, Json]]()
+    for id, review in reviews.items() if redactions else ():
+        for mark in (id, *(exact_digests(entries[id]) if id in entries else ())):
+            for words in words_by_mark.get(mark, ()):
+                found[id] = without_words(found.get(id, review), words)
+    return found
 
 
-def redacted(text: str, words: str) -> str:
-    """`text` with […] in place of `words`, in any case and with any white space between them."""
-    return re.sub(r"\s+".join(map(re.escape, words.split())), "[…]", text, flags=re.IGNORECASE)
+def without_words(review: Object, words: str) -> dict[str, Json]:
+    """A review with […] in place of `words`, in any case and with any white space between them."""
+    pattern = re.compile(r"\s+".join(map(re.escape, words.split())), re.IGNORECASE)
+    redacted = {**review, "text": review.get("text") and pattern.sub("[…]", review["text"])}
+    if reply := review.get("owner_reply"):
+        redacted["owner_reply"] = reply | {"text": pattern.sub("[…]", reply["text"])}
+    return redacted

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, NamedTuple
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 from reviewslib.dataset.contract import BadData, Contract, Fault, quoted
 from reviewslib.dataset.reviews import LARGEST_REVIEW_BYTES, review_violations
@@ -57,37 +57,30 @@ def listed(items: Iterable[object]) -> list[str]:
 # ---- Records: the reviews of an export, and errors in records ----
 
 ReviewInFile = dict[str, Json]  # as in reviews.json; an absent key leaves the stored value unchanged
-ANONYMOUS = "A Google user"  # Google's own words
 ADDED_BYTES = 4 * 1024  # room for what the daemon adds: a page URL of any id, absent keys, mentioned names
 MAX_FAILED_SHARE, MIN_FAILED = 0.1, 3  # an import stops above this share, if at least so many records failed
 
 
-class Key(NamedTuple):
-    """What identifies a review in an export."""
+@dataclass(slots=True)
+class Record:
+    """A review as an export has it; dates are those of `cells.read_date`, empty if the export has none."""
 
+    position: Fault  # without a reason
+    time: str  # of the export, in UTC
     format: str  # "takeout", "api" or "table"
     source: str
     native_id: str = ""  # empty if the export has none
     location: str = ""  # at Google
     resource_name: str = ""  # at Google
+    review: ReviewInFile | None = None  # None if the review exists, but cannot be imported
+    created: str = ""
+    updated: str = ""
+    replied: str = ""
 
     @property
     def scope(self) -> str:
         """The location, else the source, of which an export may have every review."""
         return self.location or self.source
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A review as an export has it; dates are those of `cells.read_date`, empty if the export has none."""
-
-    position: Fault  # without a reason
-    key: Key
-    time: str = ""  # of the export, in UTC
-    review: ReviewInFile | None = None  # None if the review exists, but cannot be imported
-    created: str = ""
-    updated: str = ""
-    replied: str = ""
 
 
 @dataclass
@@ -102,24 +95,39 @@ class Export:
     notes: list[str] = field(default_factory=list)
     covers: dict[str, str] = field(default_factory=dict)  # its time, by scopes of which it is complete
     titles: dict[str, str] = field(default_factory=dict)  # of locations
-    total: int | None = None  # number of reviews on all pages of the API
+    totals: dict[str, int] = field(default_factory=dict)  # of all pages of the API, by location
     header: str = ""  # of a table
     settings: TableSettings = TableSettings()  # of tables with this header
 
-    def fail(self, position: Fault, reason: str, key: Key | None, time: str) -> None:
+    def add(self, record: Record, author: str) -> None:
+        """Add a record; one without stars is imported no further, but its review exists."""
+        self.records.append(record)
+        if not record.review:
+            self.without_stars.append(author)
+
+    def fail(self, record: Record, reason: str) -> None:
         """Note a record that cannot be imported; with a native id, its review still counts as existing."""
-        self.failed.append(replace(position, reason=reason))
-        if key and key.native_id:
-            self.records.append(Record(position, key, time))
+        self.failed.append(replace(record.position, reason=reason))
+        record.review = None
+        if record.native_id:
+            self.records.append(record)
         else:
             self.has_unknown = True
 
-    def check(self, contract: Contract) -> None:
-        """Turn records that the daemon would not serve into faults. Raises NeedsDecision for many faults."""
+    def check(self, contract: Contract, latest: str) -> None:
+        """Turn records that the daemon would not serve into faults.
+
+        Raises NeedsDecision for many faults, and BadData if the export is later than `latest`: it would count
+        as newer than all later exports.
+        """
+        if (
+            time := max((*self.covers.values(), *(record.time for record in self.records)), default="")
+        ) > latest:
+            raise refused(self.file, f"it is dated {time}, in the future; correct its date or the clock")
         records, self.records = self.records, []
         for record in records:
             if reason := record.review and _fault_of(record, record.review, contract):
-                self.fail(record.position, reason, record.key, record.time)
+                self.fail(record, reason)
             else:
                 self.records.append(record)
         reviews = [record.review for record in self.records if record.review]
@@ -138,8 +146,8 @@ class Export:
 
 def _fault_of(record: Record, review: ReviewInFile, contract: Contract) -> str:
     """Why the daemon would not serve a review; empty if it would."""
-    id = f"{record.key.source}-{record.key.native_id or 24 * '0'}"
-    required = {"id": id, "date": record.created[:10], "source": record.key.source}
+    id = f"{record.source}-{record.native_id or 24 * '0'}"
+    required = {"id": id, "date": record.created[:10], "source": record.source}
     document = {"business": {"name": "-"}, "reviews": [required | review]}
     for path, reason in (*contract.reviews_file.violations(document), *review_violations(document)):
         return f"{'/'.join(map(str, path[2:]))}: {reason}"
@@ -154,45 +162,19 @@ def refused(file: str, reason: str) -> BadData:
 
 # ---- Other files: what they are, and what to import instead ----
 
-TAKEOUT = "at takeout.google.com choose “Google Business Profile” and give the ZIP as it is"
-SPREADSHEET = "a spreadsheet; save it as “CSV UTF-8” and import that"
-KINDS_BY_FIRST_BYTES: dict[bytes | tuple[bytes, ...], str] = {
-    b"\x1f\x8b": "a .tgz archive; unpack it with tar xzf and give the folder, or export as .zip",
-    b"\xd0\xcf\x11\xe0": SPREADSHEET,
-    (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"RIFF"): "a photograph",
-    b"%PDF": "a PDF; import what it was made from",
-    b"<": "a web page; at takeout.google.com choose JSON for the reviews, and give the ZIP as it is",
-}
-KINDS_BY_MEMBER = {  # of folders and archives without reviews; the first pattern that matches a member counts
-    r"xl/workbook\.xml|content\.xml": SPREADSHEET,
-    r"word/document\.xml": "a text document; save its table as “CSV UTF-8” and import that",
-    r"Index/.*\.iwa": "a document of Numbers or Pages; export it as CSV and import that",
-    r".*\.(?:zip|tgz)": "a ZIP of ZIPs; unpack it and give the ZIPs that are inside",
-    r"(?:.*/)?reviews[^/]*\.html?": "reviews as HTML; at takeout.google.com choose JSON for them",
-    r"(?:.*/)?location-[^/]+/.*": "",  # a part that has no reviews
-    r"Takeout/.*": f"a Takeout without reviews of a business; {TAKEOUT}",
-    r".*\.(?:jpe?g|png|gif|heic|webp|mp4)": "photographs without reviews",
-    r".*": f"it has no reviews of a business; {TAKEOUT}",
-}
-KINDS_BY_KEY = {  # of JSON without reviews of a business
-    b'"features"': f"reviews that you wrote yourself, in Maps; for those of your business, {TAKEOUT}",
-    b'"authorAttribution"': f"from Google's Places API, whose terms forbid keeping reviews; {TAKEOUT}",
-    b'"author_name"': f"from Google's Places API, whose terms forbid keeping reviews; {TAKEOUT}",
-    b'"time_created"': "from Yelp's API, whose terms forbid keeping reviews; import a CSV of your own",
-    b"": f"JSON, but not a known export; {TAKEOUT}",
-}
 
+def kind_of(part: str, is_there: Callable[[str], bool]) -> str:
+    """What a file is that is no export, by the first mark that is there; empty if no mark is there.
 
-def kind_by_members(names: Sequence[str]) -> str:
-    """What a folder or an archive without reviews is; empty for a part of a Takeout."""
-    for pattern, kind in KINDS_BY_MEMBER.items():
-        if any(re.fullmatch(pattern, name, re.IGNORECASE | re.DOTALL) for name in names):
-            return kind
-    return f"it is empty; {TAKEOUT}"
+    The marks are in `formats.json`; `part` is "first_bytes", "members" (patterns of paths) or "json_keys".
+    """
+    kinds = ((mark, kind) for mark, kind in FORMATS["other_files"][part].items() if is_there(mark))
+    return next((str(kind).format(**FORMATS["advice"]) for _, kind in kinds), "")
 
 
 # ---- Google: Takeout of a Business Profile, and pages of the Business Profile API v4 ----
 
+ANONYMOUS = "A Google user"  # Google's own words
 RESOURCE_NAME = re.compile(r"(?:accounts/[^/]+/)?locations/([^/]+)/reviews/([^/]+)")
 LOCATION_FOLDER = re.compile(r"(?:.*/)?location-([^/]+)(?:/.*)?", re.DOTALL)
 GOOGLE_KEYS = {"createTime", "starRating"}  # of a review
@@ -213,46 +195,58 @@ def stamp_of(path: Path) -> str:
 def read_google(members: Iterable[Member], path: Path, options: Options) -> Export:
     """The reviews in the JSON files of a folder, an archive or a single file. Raises BadData."""
     export, names, skipped = Export(str(path)), list[str](), list[Fault]()
-    locations = defaultdict[str, set[str]](set)  # by folder
-    titles, first_pages = dict[str, str](), set[str]()  # by folder; folders that have a first page
+    locations = defaultdict[PurePosixPath, set[str]](set)  # by folder
+    titles, covered = dict[PurePosixPath, str](), set[PurePosixPath]()  # by folder; folders with a first page
     for member in members:
         names.append(str(member.path))
         if member.data is None:
             continue
-        document, folder = _decoded(member, member.data), str(member.path.parent)
-        name = member.path.name.lower()
+        document, folder, name = (
+            _decoded(member.file, member.data),
+            member.path.parent,
+            member.path.name.lower(),
+        )
         if (items := _items(document)) is not None:
-            locations[folder] |= _read_items(items, member, export, options) or _location_of(folder)
-            if name == FIRST_PAGE:
-                first_pages.add(folder)
-            export.total = document.get("totalReviewCount", export.total)
+            records = [_add_item(export, item, index, member, options) for index, item in enumerate(items)]
+            of_records = {record.location for record in records if record.location}
+            if isinstance(total := document.get("totalReviewCount"), int):
+                export.totals |= dict.fromkeys(of_records, total)
+            locations[folder] |= of_records or _location_of(folder)
+            covered |= {folder} if name == FIRST_PAGE else set()
         elif name == "data.json" and isinstance(document, dict):
             titles[folder] = one_line(str(document.get("title") or ""))
         else:  # such as the reviews that the owner wrote, in the same archive
-            kind = next(kind for key, kind in KINDS_BY_KEY.items() if key in member.data)
-            skipped.append(Fault(member.file, (), kind))
+            text = member.data.decode(errors="replace")
+            skipped.append(Fault(member.file, (), kind_of("json_keys", text.__contains__)))
     export.notes += [f"skipped: {fault}" for fault in skipped]
     if not locations:
-        if kind := kind_by_members(names):
+        if kind := kind_of(
+            "members", lambda pattern: any(re.fullmatch(pattern, name) for name in names or [""])
+        ):
             raise BadData(skipped or [Fault(str(path), (), kind)])
         export.notes.append(f"{path}: a part of a Takeout without reviews; other parts may have some")
     for folder, title in titles.items():
         export.titles |= dict.fromkeys(locations[folder] | _location_of(folder), title)
-    covered = set[str]().union(*(locations[folder] for folder in first_pages))
-    _set_time_of_takeout(export, covered, stamp_of(path), options)
+    takeout = [record for record in export.records if record.format == "takeout"]
+    stamp = stamp_of(path)
+    time = stamp or max((max(record.updated, record.replied) for record in takeout), default="")
+    for record in takeout:
+        record.time = time
+    if stamp or options.complete:
+        export.covers = dict.fromkeys(set[str]().union(*(locations[folder] for folder in covered)), time)
     return export
 
 
-def _decoded(member: Member, data: bytes) -> Json:
+def _decoded(file: str, data: bytes) -> Json:
     try:
         return decode(data, lone_surrogates=True)
     except NotJson as error:
-        raise BadData([Fault(member.file, path, reason) for path, reason in error.faults]) from None
+        raise BadData([Fault(file, path, reason) for path, reason in error.faults]) from None
 
 
-def _location_of(folder: str) -> set[str]:
+def _location_of(folder: PurePosixPath) -> set[str]:
     """The location to which a folder of a Takeout belongs, if any."""
-    match = LOCATION_FOLDER.fullmatch(folder)
+    match = LOCATION_FOLDER.fullmatch(str(folder))
     return {match[1]} if match else set()
 
 
@@ -266,45 +260,32 @@ def _items(document: Json) -> list[Json] | None:
     return None
 
 
-def _read_items(items: Sequence[Json], member: Member, export: Export, options: Options) -> set[str]:
-    """Add the reviews of a file to `export`; returns the locations of those from Takeout. Raises BadData."""
-    time, locations = utc_text(datetime.fromtimestamp(member.changed, UTC)), set[str]()
-    for index, item in enumerate(items):
-        position, key = Fault(member.file, ("reviews", index), ""), None
-        try:
-            if not isinstance(item, dict):
-                raise BadRecord(f"it is {quoted(item)} and not an object")
-            key = google_key(item)
-            record = google_record(item, position, key, time, options)
-        except BadRecord as fault:
-            export.fail(position, str(fault), key, time)
-        else:
-            export.records.append(record)
-            if not record.review:
-                export.without_stars.append(_author(item))
-        if key and key.format == "takeout":
-            locations.add(key.location)
-        elif key and time > options.latest:
-            raise in_future(member.file, time)
-    return locations
+def _add_item(export: Export, item: Json, index: int, member: Member, options: Options) -> Record:
+    """Add a review of Takeout or of the API to an export."""
+    time = utc_text(datetime.fromtimestamp(member.changed, UTC))
+    record = Record(Fault(member.file, ("reviews", index), ""), time, "takeout", "google")
+    try:
+        if not isinstance(item, dict):
+            raise BadRecord(f"it is {quoted(item)} and not an object")
+        _identify(record, item)
+        _read_review(record, item, options)
+        export.add(record, _author(item))
+    except BadRecord as fault:
+        export.fail(record, str(fault))
+    return record
 
 
-def in_future(file: str, time: str) -> BadData:
-    """The error of an export from the future, which would count as newer than all later exports."""
-    return refused(file, f"it is dated {time}, in the future; correct its date or the clock")
-
-
-def google_key(item: Object) -> Key:
-    """The key of a review of Takeout, or of the API if it has a `reviewId`. Raises BadRecord."""
-    name, review_id = _text(item, "name"), _text(item, "reviewId")
-    if not (resource := RESOURCE_NAME.fullmatch(name)):
+def _identify(record: Record, item: Object) -> None:
+    """Fill in ids; only reviews of the API have a `reviewId`. Raises BadRecord."""
+    record.resource_name, review_id = _text(item, "name"), _text(item, "reviewId")
+    if not (resource := RESOURCE_NAME.fullmatch(record.resource_name)):
         raise BadRecord("it has no name of the form accounts/…/locations/…/reviews/…")
-    location, id_in_name = resource.groups()
-    return Key("api" if review_id else "takeout", "google", review_id or id_in_name, location, name)
+    record.location, id_in_name = resource.groups()
+    record.native_id, record.format = review_id or id_in_name, "api" if review_id else "takeout"
 
 
-def google_record(item: Object, position: Fault, key: Key, time: str, options: Options) -> Record:
-    """A review of Takeout or of the API; without content if it has no stars. Raises BadRecord."""
+def _read_review(record: Record, item: Object, options: Options) -> None:
+    """Fill in dates and content; a review without stars has no content. Raises BadRecord."""
     reply, dates = _member(item, "reviewReply", dict), DateFormat(options.latest_day, is_utc=True)
     created, updated, replied = (
         cells.read_date(_text(holder, name), dates)
@@ -322,8 +303,8 @@ def google_record(item: Object, position: Fault, key: Key, time: str, options: O
     }
     if options.avatars:
         review["author_avatar_url"] = _text(_member(item, "reviewer", dict), "profilePhotoUrl") or None
-    content = review if rating else None
-    return Record(position, key, time, content, created, max(created, updated), replied if reply_text else "")
+    record.created, record.updated = created, max(created, updated)
+    record.replied, record.review = replied if reply_text else "", review if rating else None
 
 
 def _author(item: Object) -> str:
@@ -344,34 +325,21 @@ def _member(holder: Object, key: str, kind: type) -> Any:
     return value or kind()
 
 
-def _set_time_of_takeout(export: Export, covered: set[str], stamp: str, options: Options) -> None:
-    """Give records of Takeout the time of the export, which covers these locations. Raises BadData."""
-    if stamp > options.latest:
-        raise in_future(export.file, stamp)
-    takeout = [record for record in export.records if record.key.format == "takeout"]
-    time = stamp or max((max(record.updated, record.replied) for record in takeout), default="")
-    export.records = [
-        replace(record, time=time) if record.key.format == "takeout" else record for record in export.records
-    ]
-    if stamp or options.complete:
-        export.covers = dict.fromkeys(covered, time)
-
-
 # ---- Complete pages: those of the API in a command with --complete ----
 
 
 def complete_pages(exports: Sequence[Export]) -> None:
-    """Mark the API pages of a command as complete, unless their total says that reviews are missing."""
-    pages = defaultdict[str, list[Record]](list)
-    for record in (record for export in exports for record in export.records):
-        if record.key.format == "api":
-            pages[record.key.location].append(record)
-    totals = [export.total for export in exports if isinstance(export.total, int)]
+    """Let the API pages of a command cover their locations, unless they are fewer than their total."""
+    pages = defaultdict[str, list[Record]](list)  # by location
+    for record in (record for export in exports for record in export.records if record.format == "api"):
+        pages[record.location].append(record)
     for location, records in pages.items():
-        number = len({record.key.native_id for record in records})
-        time = min(record.time for record in records)
-        if (total := max(totals, default=number)) != number:
+        number = len({record.native_id for record in records})
+        total = max((export.totals.get(location, 0) for export in exports), default=0) or number
+        if total != number:
             reason = f"they have {number} of {total} reviews"
             exports[0].notes.append(f"the pages of location {location} remove nothing: {reason}")
         elif not any(export.has_unknown for export in exports):
-            exports[0].covers[location] = max(time, exports[0].covers.get(location, ""))
+            exports[0].covers[location] = max(
+                min(record.time for record in records), exports[0].covers.get(location, "")
+            )

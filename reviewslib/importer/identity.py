@@ -1,13 +1,13 @@
 """Identity: finds the stored review of each record. A review keeps its first id. This module is pure.
 
-Sections: Digests and names - Entries of stored reviews - Register
+Sections: Digests and names - Entries of stored reviews - Keys - Register
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
@@ -37,56 +37,60 @@ def author_digest(author: str) -> str:
     return digest("author", fold(author))
 
 
+def is_shared(author: str) -> bool:
+    """Whether many customers have this name, such as “A Google user”."""
+    return fold(author) in FORMATS["shared_names"]
+
+
 def short_name(author: str) -> str:
     """First name and initial, such as “Camille R.” for “Camille Roux”."""
     first, *others = author.split() or [""]
-    return f"{first} {others[-1][0]}." if others and fold(author) not in FORMATS["shared_names"] else author
+    return f"{first} {others[-1][0]}." if others and not is_shared(author) else author
 
 
-def _address(word: str) -> list[str]:
-    """The parts of an e-mail address such as “<bob@example.com>”; empty for another word."""
-    parts = word.strip("<>()[],;:").split("@")
-    return parts if len(parts) == 2 and parts[0] and "." in parts[1][1:-1] else []
+ADDRESS = re.compile(r"[<(\[]*([^@]+)@[^@.][^@]*\.[^@]+")
 
 
 def without_address(author: str) -> str:
     """The name without an e-mail address; if there is no other word, the part of the address before the @."""
     words = author.split()
-    return " ".join(word for word in words if not _address(word)) or _address(words[0])[0]
+    others = [word for word in words if not ADDRESS.fullmatch(word)]
+    return " ".join(others) or ADDRESS.sub(r"\1", words[0])
 
 
-def row_key(source: str, author: str, day: str) -> str:
-    """What identifies a row without an id."""
-    return digest(source, fold(author), day)[:24]
+NEAR = (-1, 1)  # days: tools date a review in different zones
 
 
-def days_near(day: str) -> list[str]:
-    """A day, the day before and the day after: tools date a review in different zones."""
-    center = date.fromisoformat(day[:10])
-    return [(center + timedelta(days=days)).isoformat() for days in (0, -1, 1)]
+def shifted(day: str, days: int) -> str:
+    """The day that is so many days after a day or a moment."""
+    return day[:10] if not days else (date.fromisoformat(day[:10]) + timedelta(days=days)).isoformat()
 
 
 # ---- Entries of stored reviews, if the state has none ----
 
-DERIVED_ID = re.compile(r".*-([0-9a-f]{24})(?:-[0-9]+)?", re.DOTALL)
+DERIVED_ID = re.compile(r"([0-9a-f]{24})(?:-[0-9]+)?")
+
+
+def source_of(review: Object) -> str:
+    """Where a stored review was published."""
+    return fold(review.get("source") or "unknown")
 
 
 def is_own(review: Object) -> bool:
     """Whether the owner, not an import, gave the review its id."""
-    return not review["id"].startswith(f"{fold(review.get('source') or 'unknown')}-")
+    return not review["id"].startswith(f"{source_of(review)}-")
 
 
 def entry_of(review: Object) -> Entry:
     """An entry made from a review."""
-    source = fold(review.get("source") or "unknown")
-    prefix = "" if is_own(review) else f"{source}-"
-    derived = DERIVED_ID.fullmatch(review["id"]) if prefix else None
+    source = source_of(review)
+    native_id = review["id"] if is_own(review) else review["id"].removeprefix(f"{source}-")
     entry = Entry(source, author=author_digest(review["author"]))
     entry.created, entry.replied = map(_read, (review["date"], (review.get("owner_reply") or {}).get("date")))
-    if derived:
+    if derived := DERIVED_ID.fullmatch(native_id):
         entry.row, entry.text = derived[1], text_digest(review.get("text"))
     else:
-        entry.native = {"": review["id"].removeprefix(prefix)}
+        entry.native = {"": native_id}
     dates = filter(None, (entry.created, entry.replied))
     entry.seen = max(date if ":" in date else f"{date}T23:59:59Z" for date in dates)
     return entry
@@ -99,6 +103,45 @@ def _read(text: str | None) -> str:
     return (text or "")[:10]
 
 
+# ---- Keys: by which a review is recognized ----
+
+Key = tuple[str, ...]  # a kind of key, and what identifies the review
+
+
+def exact_keys(entry: Entry) -> list[Key]:
+    """The keys that no other review has: its ids and its moment, or its row and text if it has no id."""
+    keys: list[Key] = [("id", entry.source, native_id) for native_id in entry.native.values()]
+    if entry.source == "google" and entry.created.endswith("Z"):
+        keys.append(("moment", entry.location, entry.created))
+        keys.append(("moment and author", entry.created, entry.author))
+    if entry.row and not entry.native:
+        keys.append(("row", entry.row, entry.text))
+    return keys
+
+
+def _keys(entry: Entry) -> list[Key]:
+    """All keys by which a record finds an entry."""
+    keys: list[Key] = [("row", entry.row), ("row", entry.row, entry.text)] if entry.row else []
+    return [*exact_keys(entry), *keys]
+
+
+def _row_key(record: Record, days: int = 0) -> str:
+    """The key of a row, or of one that is dated so many days later."""
+    author = (record.review or {})["author"]
+    return digest(record.source, fold(author), shifted(record.created, days))[:24]
+
+
+def _text_of(record: Record) -> str:
+    return text_digest((record.review or {}).get("text"))
+
+
+# By step: the keys by which a row without an id takes a review that no other row of its table has taken.
+MATCHING_STEPS: Sequence[Callable[[Record], list[Key]]] = (
+    lambda record: [("row", _row_key(record), _text_of(record))],
+    lambda record: [("row", _row_key(record))],
+    lambda record: [("row", _row_key(record, days), _text_of(record)) for days in NEAR],
+)
+
 # ---- Register: finds the entry of a record ----
 
 
@@ -107,124 +150,77 @@ class Register:
 
     def __init__(self, entries: dict[str, Entry]):
         self.entries = entries
-        self._by_native_id = dict[tuple[str, str], str]()  # by source and native id
-        self._by_moment = defaultdict[str, dict[str, None]](dict)  # of Google; the keys are ids, in order
-        self._by_row = defaultdict[str, dict[str, None]](dict)  # the keys are ids, in order
+        self._ids = defaultdict[Key, dict[str, None]](dict)  # of the entries that have or had a key, in order
         for id in sorted(entries):
             self._index(id)
 
     def _index(self, id: str) -> None:
-        entry = self.entries[id]
-        self._by_native_id |= {(entry.source, native_id): id for native_id in entry.native.values()}
-        if entry.source == "google" and entry.created.endswith("Z"):
-            self._by_moment[entry.created][id] = None
-        if entry.row:
-            self._by_row[entry.row][id] = None
+        for key in _keys(self.entries[id]):
+            self._ids[key][id] = None
 
     def identify(self, records: Iterable[Record]) -> Iterator[tuple[Record, str]]:
         """Records of Google, or of one table, with their ids; new records without content are left out."""
         rows, taken = list[Record](), set[str]()
         for record in records:
-            if not record.key.native_id:
-                rows.append(record)
-            elif id := self.known_id(record) or self._new_id(record):
-                self.entries[id].native.setdefault(_slot(record), record.key.native_id)
-                yield self._assign(id, record, taken)
-        yield from self._identify_rows([record for record in rows if record.review], taken)
-
-    def _new_id(self, record: Record) -> str:
-        """A new id for a record with content; else empty."""
-        if not record.review:
-            return ""
-        id = f"{record.key.source}-{record.key.native_id}"
-        self.entries.setdefault(id, Entry(record.key.source, created=record.created))
-        return id
-
-    def known_id(self, record: Record) -> str:
-        """The id of a record with a native id, empty for a new review."""
-        key, review, slot = record.key, record.review, _slot(record)
-        if (id := self._by_native_id.get((key.source, key.native_id), "")) or not review:
-            return id
-        if key.format == "table":
-            rows = [id for id in self._by_row[_row_key(record)] if not self.entries[id].native]
-            return next((id for id in rows if self.entries[id].text == _text_of(record)), "")
-        authors = {author_digest(review["author"]), author_digest(short_name(review["author"]))}
-        of_moment = [id for id in self._by_moment[record.created] if slot not in self.entries[id].native]
-        of_location = [id for id in of_moment if self.entries[id].location in ("", key.location)]
-        of_author = [id for id in of_moment if self.entries[id].author in authors]
-        near = (id for row in _row_keys(record) for id in self._by_row[row])
-        rows = [id for id in near if self.entries[id].is_row]
-        for ids in (of_location, [id for id in of_location if id in of_author], of_author, rows):
-            if len(ids) == 1:
-                return ids[0]
-        return ""
-
-    def _identify_rows(self, records: Sequence[Record], taken: set[str]) -> Iterator[tuple[Record, str]]:
-        """Rows without ids, matched by day and text, else by day and order, else by text one day apart."""
-        rows = {(_row_key(record), encode(record.review)): record for record in records}
-        waiting = [rows[content] for content in sorted(rows)]
-        queues = defaultdict[QueueKey, deque[str]](deque)  # of ids
-        for id, entry in sorted(self.entries.items()) if rows else ():
-            if entry.row and id not in taken:
-                queues[entry.row, entry.text].append(id)
-                queues[entry.row, None].append(id)
-        for queue_keys in MATCHING_STEPS:
+            if not record.native_id:
+                rows += [record] if record.review else []
+            elif id := self.known_id(record) or (record.review and f"{record.source}-{record.native_id}"):
+                taken.add(id)
+                yield self._assign(id, record)
+        # Equal rows are one. The order of the others does not depend on that of the table.
+        contents = {(_row_key(record), encode(record.review)): record for record in rows}
+        waiting = [contents[content] for content in sorted(contents)]
+        queues = {key: iter([*ids]) for key, ids in self._ids.items() if key[0] == "row"}
+        for keys in MATCHING_STEPS:
             unmatched = list[Record]()
             for record in waiting:
-                ids = (id for key in queue_keys(record) for id in _drained(queues[key]) if id not in taken)
+                ids = (id for key in keys(record) for id in queues.get(key, ()) if id not in taken)
                 if id := next(ids, ""):
-                    yield self._assign(id, record, taken)
+                    taken.add(id)
+                    yield self._assign(id, record)
                 else:
                     unmatched.append(record)
             waiting = unmatched
-        for record in waiting:
-            yield self._assign(self._derived_id(record), record, taken)
+        yield from (self._assign(self._derived_id(record), record) for record in waiting)
+
+    def known_id(self, record: Record) -> str:
+        """The id of a record with a native id, empty for a new review."""
+        if ids := self._ids.get(("id", record.source, record.native_id)):
+            return next(iter(ids))
+        if not record.review or record.format == "table":
+            return ""
+        author, created = record.review["author"], record.created
+        keys: list[Key] = [("moment", location, created) for location in (record.location, "")]
+        keys += [("moment and author", created, author_digest(name)) for name in (author, short_name(author))]
+        keys += [("row", _row_key(record, days)) for days in (0, *NEAR)]
+        for key in keys:
+            found = [id for id in self._ids.get(key, ()) if self._is_free(id, key, record)]
+            if len(found) == 1:
+                return found[0]
+        return ""
+
+    def _is_free(self, id: str, key: Key, record: Record) -> bool:
+        """Whether an entry still has a key, and no id of the kind that the record has."""
+        return key in _keys(self.entries[id]) and _slot(record) not in self.entries[id].native
 
     def _derived_id(self, record: Record) -> str:
         """A free id for a row without one."""
-        source, row = record.key.source, _row_key(record)
-        numbers = count(len(self._by_row[row]) + 1)
-        ids = (f"{source}-{row}-{number}" if number > 1 else f"{source}-{row}" for number in numbers)
+        row = _row_key(record)
+        numbers = count(len(self._ids["row", row]) + 1)
+        ids = (f"{record.source}-{row}" + (f"-{number}" if number > 1 else "") for number in numbers)
         return next(id for id in ids if id not in self.entries)
 
-    def _assign(self, id: str, record: Record, taken: set[str]) -> tuple[Record, str]:
-        taken.add(id)
-        entry = self.entries.setdefault(id, Entry(record.key.source))
-        if record.key.format == "table" and record.review:
+    def _assign(self, id: str, record: Record) -> tuple[Record, str]:
+        entry = self.entries.setdefault(id, Entry(record.source, created=record.created))
+        entry.location = entry.location or record.location
+        if record.native_id:
+            entry.native.setdefault(_slot(record), record.native_id)
+        if record.format == "table" and record.review:
             entry.row, entry.text = _row_key(record), _text_of(record)
         self._index(id)
         return record, id
 
 
-QueueKey = tuple[str, str | None]  # key of a row, and digest of its text or None for any text
-# By step: the keys of the queues from which a row takes an id.
-MATCHING_STEPS: Sequence[Callable[[Record], list[QueueKey]]] = (
-    lambda record: [(_row_key(record), _text_of(record))],
-    lambda record: [(_row_key(record), None)],
-    lambda record: [(row, _text_of(record)) for row in _row_keys(record)[1:]],
-)
-
-
-def _drained(queue: deque[str]) -> Iterator[str]:
-    while queue:
-        yield queue.popleft()
-
-
 def _slot(record: Record) -> str:
     """The key of a native id in an entry: Takeout and the API each give a review an id per location."""
-    key = record.key
-    return key.format if key.format == "table" else f"{key.format} {key.location}"
-
-
-def _text_of(record: Record) -> str:
-    return text_digest((record.review or {}).get("text"))
-
-
-def _row_keys(record: Record) -> list[str]:
-    """The keys of a row on its own day, the day before and the day after."""
-    author = (record.review or {})["author"]
-    return [row_key(record.key.source, author, day) for day in days_near(record.created)]
-
-
-def _row_key(record: Record) -> str:
-    return row_key(record.key.source, (record.review or {})["author"], record.created[:10])
+    return record.format if record.format == "table" else f"{record.format} {record.location}"

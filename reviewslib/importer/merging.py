@@ -19,15 +19,45 @@ from zoneinfo import ZoneInfo
 from reviewslib.dataset.contract import Contract
 from reviewslib.dataset.reviews import REVIEWS_FILE, calendar_day, serving_order
 from reviewslib.dataset.strict_json import Json
-from reviewslib.dataset.text import fold
 from reviewslib.importer import identity
 from reviewslib.importer.cells import in_zone
-from reviewslib.importer.erasure import redacted, suppressed_ids, words_to_redact
+from reviewslib.importer.erasure import Redaction, redacted, suppressed_ids
 from reviewslib.importer.exports import Export, NeedsDecision, Record, ReviewInFile, listed
 from reviewslib.importer.options import Options
-from reviewslib.importer.state import Entry, State, Stored
+from reviewslib.importer.state import Entry, State
 
 # ---- Merge ----
+
+
+class Stored(NamedTuple):
+    """The content of a data directory."""
+
+    document: dict[str, Json]  # of reviews.json, empty without it
+    reviews_digest: str
+    insights: bytes | None
+    state: State
+    suppressed: Sequence[str]  # lines of suppressed.txt
+    redactions: Sequence[Redaction]
+
+    @property
+    def reviews(self) -> dict[str, ReviewInFile]:
+        """The reviews by id."""
+        return {review["id"]: review for review in self.document.get("reviews", ())}
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the state file is absent."""
+        return not self.state.reviews_digest
+
+    @property
+    def is_edited(self) -> bool:
+        """Whether reviews.json has changed since the last import."""
+        return self.state.reviews_digest not in ("", self.reviews_digest)
+
+    @property
+    def edited_copy(self) -> str:
+        """The name of the copy that is kept of an edited reviews.json."""
+        return f"{REVIEWS_FILE}.edited-{self.reviews_digest[:8]}"
 
 
 class Merged(NamedTuple):
@@ -35,7 +65,7 @@ class Merged(NamedTuple):
 
     document: dict[str, Json]  # of reviews.json
     state: State
-    suppressed: list[str]  # lines to be added to suppressed.txt
+    suppressed: Sequence[str]  # lines of suppressed.txt
     overwritten: list[str]  # ids of reviews whose changes by hand may be lost
     report: list[str]
 
@@ -47,27 +77,39 @@ def merge(stored: Stored, exports: Sequence[Export], options: Options, contract:
     name = _name_of_business(stored, locations, options)
     ledger = Ledger(stored, entries, locations, options)
     accepted = ledger.accepted(exports)
-    ledger.merge_exports(accepted)
+    ledger.take(accepted)
     ledger.publish()
-    added = ledger.suppress()
-    ledger.redact()
+    suppressed = ledger.suppress()
+    ledger.reviews |= redacted(ledger.reviews, entries, stored.redactions)
     ledger.remove(accepted)
     business = contract.reviews_file.blank("business") | {"name": name}
     document = {"business": business} | stored.document | {"reviews": ledger.listed()}
     changed = [id for id, review in ledger.before.items() if review != ledger.reviews.get(id)]
     overwritten = changed if stored.is_edited else []
-    state = ledger.next_state(exports, len({*stored.suppressed, *added}))
+    state = replace(
+        stored.state,
+        zone=options.zone,
+        short_names=bool(options.short_names),
+        avatars=bool(options.avatars),
+        chosen=sorted(locations.chosen),
+        locations=locations.titles,
+        headers=stored.state.headers
+        | {export.header: export.settings for export in exports if export.header},
+        covered=ledger.covered,
+        held=ledger.held,
+        suppressed=len(suppressed),
+        reviews=entries,
+    )
     report = [*_counts(ledger), *_remarks(ledger, exports, overwritten)]
-    return Merged(document, state, added, overwritten, report)
+    return Merged(document, state, suppressed, overwritten, report)
 
 
 def entries_of(stored: Stored) -> dict[str, Entry]:
     """A copy of the entries of the state by id; if the state is lost, entries made from reviews.json."""
     if not stored.is_lost:
         return {id: replace(entry, native={**entry.native}) for id, entry in stored.state.reviews.items()}
-    return {
-        id: identity.entry_of(review) for id, review in stored.reviews.items() if not identity.is_own(review)
-    }
+    reviews = stored.reviews.items()
+    return {id: identity.entry_of(review) for id, review in reviews if not identity.is_own(review)}
 
 
 def _name_of_business(stored: Stored, locations: Locations, options: Options) -> str:
@@ -88,9 +130,8 @@ class Locations(NamedTuple):
     """Which locations at Google are imported."""
 
     chosen: set[str]
-    others: set[str]  # not chosen, with reviews in the exports
+    others: Mapping[str, str]  # not chosen: how the report names their reviews in the exports
     titles: dict[str, str]  # by location, of all that the owner has decided about
-    notes: list[str]
 
 
 def choose_locations(
@@ -98,42 +139,34 @@ def choose_locations(
 ) -> Locations:
     """The locations to import. Raises NeedsDecision if only the owner can tell."""
     state = stored.state
-    records = [record for export in exports if not export.header for record in export.records]
-    exported = Counter(record.key.location for record in records)
+    records = [record for export in exports for record in export.records if record.location]
+    exported = Counter(record.location for record in records)
     in_store = Counter(entries[id].location for id in entries.keys() & stored.reviews.keys())
     titles = defaultdict(str, state.locations)
     titles |= {location: title for export in exports for location, title in export.titles.items() if title}
-    current = {*state.chosen} or in_store.keys() - {""}
-    if not current and stored.is_lost and any(entry.source == "google" for entry in entries.values()):
+    current = {*state.chosen}
+    if stored.is_lost and any(entry.source == "google" for entry in entries.values()):
         register = identity.Register(dict(entries))
-        current = {record.key.location for record in records if register.known_id(record)}
+        current = {record.location for record in records if register.known_id(record)}
     elif not current and len(exported) == 1:
         current = {*exported}
     decided = {*state.locations, *current}
-    answers = [
-        {name}
-        if name in exported or name in decided or name.isdigit()
-        else {location for location, title in titles.items() if fold(title) == fold(name)}
-        for name in options.location
-    ]
-    chosen = set[str]().union(*answers) or current
-    is_open = not answers and bool(exported.keys() - decided or (exported and not chosen))
-    if any(len(answer) != 1 for answer in answers) or (is_open and not options.drop):
+    chosen = {*options.location} or current
+    is_open = not options.location and bool(exported.keys() - decided or (exported and not chosen))
+    if not all(map(str.isdigit, options.location)) or (is_open and not options.drop):
         lines = (
             f"{location} {titles[location]!r}: {exported[location]} reviews here, {in_store[location]} stored"
             for location in sorted(exported.keys() | decided)
         )
         question = "Which locations are to be imported? Each may be a business of its own:"
-        advice = "Name the locations to publish with --location, by number or title. The choice is kept."
+        advice = "Give the numbers of those to publish with --location. The choice is kept."
         raise NeedsDecision([question, *listed(lines), advice], ("--location", "YOUR"))
-    others = exported.keys() - chosen
-    notes = [
-        f"not imported: {exported[location]} reviews of location {location} {titles[location]!r}, not chosen"
-        for location in sorted(others)
-    ]
-    decided |= chosen if is_open else chosen | others
-    named = {location: titles[location] for location in sorted(decided)}
-    return Locations(chosen, others, named, notes)
+    others = {
+        location: f"{exported[location]} reviews of location {location} {titles[location]!r}"
+        for location in sorted(exported.keys() - chosen)
+    }
+    decided |= chosen if is_open else exported.keys()
+    return Locations(chosen, others, {location: titles[location] for location in sorted(decided | chosen)})
 
 
 # ---- Ledger: the stored reviews and their entries, while records are merged into them ----
@@ -151,8 +184,8 @@ class Ledger:
         self.covered, self.held = dict(stored.state.covered), dict(stored.state.held)
         self.exported = set[str]()  # ids of the reviews that the exports have
         self.left_out = Counter[str]()  # records, by reason
-        self.removed, self.suppressed = dict[str, ReviewInFile](), dict[str, ReviewInFile]()
-        self.notes = [*locations.notes]
+        self.removed, self.erased = list[ReviewInFile](), list[ReviewInFile]()
+        self.notes = list[str]()
         for entry in entries.values() if len(locations.chosen) == 1 else ():
             if entry.source == "google":
                 entry.location = entry.location or min(locations.chosen)
@@ -161,34 +194,34 @@ class Ledger:
 
     def accepted(self, exports: Sequence[Export]) -> list[Export]:
         """The exports without other locations, and without rows of Google beside its own exports."""
-        is_google = any(entry.source == "google" and not entry.is_row for entry in self.entries.values())
-        excluded = self.locations.others | ({"google"} if self.locations.chosen or is_google else set())
-        rows = (record for export in exports if export.header for record in export.records)
-        self.left_out["rows of google in tables, left out"] = sum(row.key.scope in excluded for row in rows)
+        is_google = any(entry.source == "google" and not entry.row for entry in self.entries.values())
+        excluded = {*self.locations.others, *(["google"] if self.locations.chosen or is_google else [])}
+        scopes = (record.scope for export in exports for record in export.records)
+        self.left_out["rows of google in tables, left out"] = sum(
+            scope == "google" and scope in excluded for scope in scopes
+        )
         return [
             replace(
                 export,
-                records=[record for record in export.records if record.key.scope not in excluded],
+                records=[record for record in export.records if record.scope not in excluded],
                 covers={scope: time for scope, time in export.covers.items() if scope not in excluded},
             )
             for export in exports
         ]
 
-    def merge_exports(self, exports: Sequence[Export]) -> None:
+    def take(self, exports: Sequence[Export]) -> None:
         """Take the fields of all records, the oldest export first, and Google's own before tables."""
         register = identity.Register(self.entries)
         google = [record for export in exports if not export.header for record in export.records]
         # A review in two accounts has two names. The smaller one comes last, whatever the order of files.
-        google.sort(key=lambda record: record.key.resource_name, reverse=True)
+        google.sort(key=lambda record: record.resource_name, reverse=True)
         google.sort(key=lambda record: (record.time, record.updated))
-        for record, id in register.identify(google):
-            self._update(id, record)
-        tables = [export for export in exports if export.header and export.records]
-        for table in sorted(tables, key=lambda table: table.records[0].time):
-            for record, id in register.identify(table.records):
-                self._update(id, record, may_clear=record.key.source in table.covers)
+        tables = [export.records for export in exports if export.header and export.records]
+        for records in (google, *sorted(tables, key=lambda records: records[0].time)):
+            for record, id in register.identify(records):
+                self._update(id, record)
 
-    def _update(self, id: str, record: Record, *, may_clear: bool = True) -> None:
+    def _update(self, id: str, record: Record) -> None:
         """Take those fields of a record that are no older than the stored ones."""
         entry, seen, fields = self.entries[id], self.entries[id].seen, record.review
         entry.seen = max(seen, record.time)
@@ -199,30 +232,19 @@ class Ledger:
         if is_new:
             self.reviews[id] = dict.fromkeys(("id", "author", "rating", "date", "text", "source"))
             self.reviews[id] |= {"id": id, "source": entry.source}
-        elif entry.row and record.key.format != "table":  # Google's own export replaces the row of a table
+        elif entry.row and record.format != "table":  # Google's own export replaces the row of a table
             is_new, entry.row, entry.text = True, "", ""
-        review = self.reviews[id]
+        review, of_text = self.reviews[id], {"rating", "text", "source_url", "verified"}
         if is_new or record.time >= seen:
-            entry.location = record.key.location or entry.location
+            entry.location = record.location or entry.location
             entry.created, entry.author = record.created, identity.author_digest(fields["author"])
+            if "owner_reply" in fields:
+                entry.replied = record.replied
+            review |= {key: fields[key] for key in fields if key not in of_text}
             review["author"] = identity.without_address(fields["author"])
-            self._take_reply(entry, review, record, may_clear=may_clear or is_new)
-            if "author_avatar_url" in fields:
-                review["author_avatar_url"] = fields["author_avatar_url"]
         if is_new or (record.updated, record.time) >= (entry.updated, seen):
             entry.updated = record.updated
-            owned = fields.keys() & {"rating", "text", "source_url", "verified"}
-            review |= {key: fields[key] for key in sorted(owned)}
-
-    def _take_reply(self, entry: Entry, review: ReviewInFile, record: Record, *, may_clear: bool) -> None:
-        """Take the reply of a record; only `may_clear` lets a record without a reply remove it."""
-        fields = record.review or {}
-        if reply := fields.get("owner_reply"):
-            is_same = (review.get("owner_reply") or {}).get("text") == reply["text"]
-            entry.replied = record.replied or (entry.replied if is_same else "")
-            review["owner_reply"] = dict(reply)
-        elif "owner_reply" in fields and may_clear:
-            entry.replied, review["owner_reply"] = "", None
+            review |= {key: fields[key] for key in fields if key in of_text}
 
     def publish(self) -> None:
         """Write dates in the zone of the business, and names and pictures as the owner wants them."""
@@ -236,28 +258,16 @@ class Ledger:
                 review["author"] = identity.short_name(review["author"])
             if self.options.avatars is False:
                 review.pop("author_avatar_url", None)
-            if review.get("verified", True) is None:
-                del review["verified"]
-
-    # Erasure
-
-    def suppress(self) -> list[str]:
-        """Drop the reviews that suppressed.txt keeps away; returns the lines to add to that file."""
-        ids, added = suppressed_ids(self.reviews, self.entries, self.stored.suppressed)
-        for id in sorted(ids):
-            self.suppressed[id] = self.reviews.pop(id, {})
-            self.entries.pop(id, None)
-        return added
-
-    def redact(self) -> None:
-        """Replace the words that redacted.txt names."""
-        for id, words in words_to_redact(self.stored.redactions, self.entries):
-            if review := self.reviews.get(id):
-                review["text"] = review.get("text") and redacted(review["text"], words)
-                if reply := review.get("owner_reply"):
-                    review["owner_reply"] = reply | {"text": redacted(reply["text"], words)}
 
     # Removal
+
+    def suppress(self) -> Sequence[str]:
+        """Drop the reviews that suppressed.txt keeps away; returns the lines for that file."""
+        ids, lines = suppressed_ids(self.reviews, self.entries, self.stored.suppressed)
+        for id in sorted(ids):
+            review, _ = self.reviews.pop(id, {}), self.entries.pop(id, None)
+            self.erased += [review] if id in self.before else []
+        return lines
 
     def remove(self, exports: Sequence[Export]) -> None:
         """Remove the reviews that complete exports no longer have, unless these are too many."""
@@ -268,26 +278,26 @@ class Ledger:
                 ids[scope].append(id)
             else:
                 self._take_away([id])
-        sources = {entry.source for entry in self.entries.values()}
-        for location in sorted(ids.keys() - chosen - sources) if chosen else ():
-            reason = f"location {location} {self.stored.state.locations.get(location, '')!r} is not chosen"
-            if not self._is_held(ids[location], ids[location], reason):
-                self._take_away(ids.pop(location))
-        for time, scope in self._coverage(exports):
+        for scope, time in sorted(self._claims(exports)):
             self._remove_older(scope, ids[scope], time)
         if chosen and chosen <= self.covered.keys():  # for entries whose location was lost with the state
             self._remove_older("google", ids["google"], min(self.covered[location] for location in chosen))
+        locations = {entry.location for entry in self.entries.values()} - {""}
+        for location in sorted(ids.keys() & locations - chosen):
+            title = self.stored.state.locations.get(location, "")
+            if not self._is_held(
+                ids[location], ids[location], f"location {location} {title!r} is not chosen"
+            ):
+                self._take_away(ids[location])
 
-    def _coverage(self, exports: Sequence[Export]) -> list[tuple[str, str]]:
-        """Times of complete exports with their scopes, the oldest first.
+    def _claims(self, exports: Sequence[Export]) -> set[tuple[str, str]]:
+        """Scopes, with the times at which exports had all their reviews.
 
         An export whose removals were held back is tried again with another part of it or --allow-removals.
         """
-        held = {(time, scope) for scope, time in self.held.items()}
-        if not self.options.allow_removals:
-            records = (record for export in exports for record in export.records)
-            held &= {(record.time, record.key.scope) for record in records}
-        return sorted(held | {(time, scope) for export in exports for scope, time in export.covers.items()})
+        given = {(record.scope, record.time) for export in exports for record in export.records}
+        held = self.held.items() if self.options.allow_removals else self.held.items() & given
+        return {*held, *(claim for export in exports for claim in export.covers.items())}
 
     def _remove_older(self, scope: str, ids: Sequence[str], time: str) -> None:
         """Remove those of `ids` that no export of this time or later has, unless they are too many."""
@@ -318,7 +328,7 @@ class Ledger:
         for id in ids:
             review = self.reviews.pop(id)
             if id in self.before:
-                self.removed[id] = review
+                self.removed.append(review)
             else:
                 self.left_out["not in a newer complete export, so not taken from an older one"] += 1
 
@@ -329,23 +339,6 @@ class Ledger:
         if self.reviews == self.before:
             return list(self.before.values())
         return sorted(self.reviews.values(), key=serving_order, reverse=True)
-
-    def next_state(self, exports: Sequence[Export], suppressed: int) -> State:
-        """The state after this import; `suppressed` is the number of lines in suppressed.txt."""
-        options, state = self.options, self.stored.state
-        return replace(
-            state,
-            zone=options.zone,
-            short_names=bool(options.short_names),
-            avatars=bool(options.avatars),
-            chosen=sorted(self.locations.chosen),
-            locations=self.locations.titles,
-            headers=state.headers | {export.header: export.settings for export in exports if export.header},
-            covered=self.covered,
-            held=self.held,
-            suppressed=suppressed,
-            reviews=self.entries,
-        )
 
     def named(self, names: Sequence[str]) -> str:
         """The first few names in one line, or all of them with --verbose."""
@@ -393,10 +386,9 @@ def _counts(ledger: Ledger) -> Iterator[str]:
 def _remarks(ledger: Ledger, exports: Sequence[Export], overwritten: Sequence[str]) -> Iterator[str]:
     """Remarks that the owner may want to check."""
     stored, options = ledger.stored, ledger.options
-    erased = [review for id, review in ledger.suppressed.items() if id in ledger.before]
     subjects = {
-        "removed, since a newer complete export does not have them": described(ledger.removed.values()),
-        "kept away by suppressed.txt": described(erased),
+        "removed, since a newer complete export does not have them": described(ledger.removed),
+        "kept away by suppressed.txt": described(ledger.erased),
         "without stars, not imported": [name for export in exports for name in export.without_stars],
         "faulty, not imported": [str(fault) for export in exports for fault in export.failed],
     }
@@ -405,13 +397,11 @@ def _remarks(ledger: Ledger, exports: Sequence[Export], overwritten: Sequence[st
             yield f"{subject}: {len(names)}: {ledger.named(names)}"
     if (lost := stored.state.suppressed - len(stored.suppressed)) > 0:
         yield f"suppressed.txt has lost {lost} lines since the last import: erased reviews may return"
+    yield from (f"not imported: {reviews}, not chosen" for reviews in ledger.locations.others.values())
     yield from ledger.notes
     yield from (note for export in exports for note in export.notes)
     if not options.zone and any("T" in review["date"] for review in ledger.reviews.values()):
         yield "times are in UTC; give the time zone of the business once, as --zone Europe/Berlin"
-    if options.name and stored.document:
-        name = stored.document["business"]["name"]
-        yield f"--name has no effect: the business is called {name!r}; change it in {REVIEWS_FILE}"
     if overwritten:
         shown = ledger.named(described(ledger.before[id] for id in overwritten))
         number = len(overwritten)

@@ -45,7 +45,7 @@ class Options:
     drop: Path | None = None
     name: str = ""
     zone: str = ""
-    location: Sequence[str] = ()  # numbers or titles
+    location: Sequence[str] = ()  # numbers
     table: TableSettings = TableSettings()
     complete: bool = False
     short_names: bool | None = None
@@ -56,7 +56,6 @@ class Options:
     forget_author: str = ""
     redact: Sequence[str] = ()  # the id or the address of a review, and words
     template: bool = False
-    forget_settings: bool = False
     verbose: bool = False
     dry_run: bool = False
     latest: str = "9999-12-31T00:00:00Z"  # the latest possible time of an export, in UTC
@@ -80,7 +79,7 @@ def command_line() -> argparse.ArgumentParser:
     add("--drop", type=Path, metavar="DIR", help="import all exports of a folder; report and skip the rest")
     add("--zone", help="time zone of the business, such as Europe/Berlin; default UTC; remembered")
     add("--name", type=one_line, help="the name of the business, if no export has it")
-    add("--location", action="append", help="a location to import: number or title; repeatable; remembered")
+    add("--location", action="append", help="the number of a location to import; repeatable; remembered")
     complete = "these tables or pages of the API have every review; remembered for tables"
     add("--complete", action="store_true", help=complete)
     add("--allow-removals", action="store_true", help="remove reviews that were held back, however many")
@@ -96,7 +95,6 @@ def command_line() -> argparse.ArgumentParser:
     add("--scale", choices=["5", "10", "100"], help="the best rating in a table; default 5; remembered")
     add("--template", action="store_true", help="print the header of a table that needs no --map")
     add("--count", action="store_true", help="make insights.json from reviews.json and editorial.json")
-    add("--forget-settings", action="store_true", help="forget all remembered settings except the time zone")
     add("--verbose", action="store_true", help="list all that the report counts")
     add("--dry-run", action="store_true", help="report what would change, and write nothing")
     return parser
@@ -121,7 +119,7 @@ def parse(arguments: Sequence[str] | None) -> Options:
 
 
 TASKS = ("files", "drop", "count", "forget", "forget_author", "redact", "template")
-SETTINGS = ("zone", "location", "short_names", "avatars", "allow_removals", "forget_settings")
+SETTINGS = ("zone", "location", "short_names", "avatars", "allow_removals")
 
 
 def _fault(options: Options, *, has_data: bool) -> str:
@@ -146,13 +144,15 @@ def _fault(options: Options, *, has_data: bool) -> str:
 
 
 def _map(values: Sequence[str]) -> dict[str, str]:
-    """Columns by field. If --map is repeated, each flag has one pair, whose column may have commas."""
+    """Columns by field. A column may have commas, but not before the name of a field and an equals sign."""
     columns: dict[str, str] = {}
-    names = "|".join(FIELDS) if len(values) > 1 else r"\w+"
-    for pair in (pair for value in values if value for pair in re.split(rf", *(?=(?:{names}) *=)", value)):
+    for pair in (pair for value in values if value for pair in BETWEEN_PAIRS.split(value)):
         name, column = map(str.strip, pair.partition("=")[::2])
         if name not in FIELDS or not column or name in columns:
             reason = f"expected FIELD=COLUMN, each field once, of {', '.join(FIELDS)}"
             raise argparse.ArgumentTypeError(f"--map {pair}: {reason}")
         columns[name] = one_line(column)
     return columns
+
+
+BETWEEN_PAIRS = re.compile(rf", *(?=(?:{'|'.join(FIELDS)}) *=)")

@@ -1,18 +1,15 @@
-"""The content of a data directory, and what imports remember in the state file.
+"""What imports remember of reviews, locations and settings, and the file in which they keep it.
 
-The state holds no texts and no names; digests stand for them. This module is pure.
+The file holds no texts and no names; digests stand for them. This module is pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from typing import Any
 
 from reviewslib.dataset.contract import BadData, Fault
-from reviewslib.dataset.reviews import REVIEWS_FILE
 from reviewslib.dataset.strict_json import Json, NotJson, decode, encode
-from reviewslib.importer.exports import ReviewInFile
 from reviewslib.importer.options import TableSettings
 
 STATE_FILE, DRAFT_FILE = "import-state.json", "import-state.draft.json"
@@ -30,18 +27,13 @@ class Entry:
     updated: str = ""
     replied: str = ""
     author: str = ""  # digest of the whole name
-    row: str = ""  # of a table: digest of source, author and day
+    row: str = ""  # if only tables have had it: digest of source, author and day
     text: str = ""  # digest of a row's text as last imported
 
     @property
     def scope(self) -> str:
         """The location or the source whose complete exports show whether the review still exists."""
         return self.location or self.source
-
-    @property
-    def is_row(self) -> bool:
-        """Whether only tables have had the review."""
-        return bool(self.row) and not any(slot.startswith(("takeout", "api")) for slot in self.native)
 
 
 @dataclass
@@ -58,55 +50,7 @@ class State:
     held: dict[str, str] = field(default_factory=dict)  # times of those with removals held back, by scope
     suppressed: int = 0  # number of lines of suppressed.txt
     reviews_digest: str = ""  # of reviews.json as last written
-    annotated: dict[str, str] = field(default_factory=dict)  # digests of annotation and review by id
     reviews: dict[str, Entry] = field(default_factory=dict)  # by id, with those of removed reviews
-
-
-class Redaction(NamedTuple):
-    """A line of redacted.txt."""
-
-    id: str
-    words: str
-    digests: Sequence[str]  # of the review, in case it gets another id
-
-    @property
-    def line(self) -> str:
-        """The line, with tabs between its parts."""
-        return "\t".join(filter(None, [self.id, self.words, " ".join(self.digests)]))
-
-
-class Stored(NamedTuple):
-    """The content of a data directory."""
-
-    document: dict[str, Json]  # of reviews.json, empty without it
-    reviews_digest: str
-    insights: bytes | None
-    state: State
-    suppressed: Sequence[str]  # lines of suppressed.txt
-    redactions: Sequence[Redaction]
-
-    @property
-    def reviews(self) -> dict[str, ReviewInFile]:
-        """The reviews by id."""
-        return {review["id"]: review for review in self.document.get("reviews", ())}
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether the state file is absent."""
-        return not self.state.reviews_digest
-
-    @property
-    def is_edited(self) -> bool:
-        """Whether reviews.json has changed since the last import."""
-        return self.state.reviews_digest not in ("", self.reviews_digest)
-
-    @property
-    def edited_copy(self) -> str:
-        """The name of the copy that is kept of an edited reviews.json."""
-        return f"{REVIEWS_FILE}.edited-{self.reviews_digest[:8]}"
-
-
-# ---- The state file ----
 
 
 def read_state(content: bytes | None, draft: bytes | None, reviews_digest: str) -> State:

@@ -60,7 +60,6 @@ REFUSED = {
     "xls": (b"\xd0\xcf\x11\xe0\xa1", "a spreadsheet; save it as “CSV UTF-8”"),
     "zip": (b"PK\x03\x04 cut", "damaged"),
     "photograph": (b"\xff\xd8\xff\xe0\0\x10JFIF", "a photograph"),
-    "pdf": (b"%PDF-1.4", "a PDF"),
     "page": (b"<!DOCTYPE html>", "a web page; at takeout.google.com choose JSON"),
     "text": (page([5, *3 * ["x"], item(1)]), '/reviews/1: it is "x" and not an object\n'),
     "reviewer": (page([item(1, reviewer=[1])]), "/reviews/0: reviewer is an array and not an object\n"),
@@ -80,7 +79,6 @@ def test_a_file_that_is_no_export_is_named_with_its_kind(shop: Shop, content: by
 
 MEMBERS = {
     "xl/workbook.xml": "a spreadsheet; save it as “CSV UTF-8”",
-    "word/document.xml": "a text document",
     "Index/Document.iwa": "a document of Numbers or Pages; export it as CSV",
     "in/takeout-20260101T101112Z-001.zip": "a ZIP of ZIPs; unpack it and give the ZIPs that are inside",
     "Takeout/G/account-1/location-2/reviews.html": "reviews as HTML; at takeout.google.com choose JSON",

@@ -1,6 +1,5 @@
 """Which reviews an import stores, and their content: plain examples of rules 1 to 6."""
 
-import os
 import time
 from typing import Any
 
@@ -13,27 +12,18 @@ from reviewslib.importer.state import STATE_FILE
 # ---- Rule 1: whose fields ----
 
 
-@pytest.fixture
-def edited(shop: Shop) -> bytes:
-    """The reviews.json of a shop whose owner has edited fields of the import and a key of her own."""
-    shop.take(shop.takeout(9, range(5)))
+def test_edited_fields_of_the_import_are_written_anew_and_the_file_kept(shop: Shop) -> None:
+    archive = shop.takeout(9, range(5))
+    shop.take(archive)
     shop.edit(takeout_id(2), text="not bad", rating=5, mine={"a": [1]})
-    return shop.files()["reviews.json"]
-
-
-def test_fields_of_the_import_that_were_edited_are_written_anew(shop: Shop, edited: bytes) -> None:
-    shop.take(shop.takeout(9, range(5)))
+    edited, told = shop.files()["reviews.json"], shop.told(archive)
     review = shop.reviews[takeout_id(2)]
     assert (review["text"], review["mine"]) == ("Kom aftur, í 2. skipti", {"a": [1]})
-
-
-def test_a_file_that_was_edited_is_kept_and_named_once(shop: Shop, edited: bytes) -> None:
-    told = shop.told(shop.takeout(9, range(5)))
     (copy,) = [name for name in shop.files() if "edited" in name]
     assert shop.files()[copy] == edited
     assert "reviews.json was edited; exports have overwritten fields of 1 reviews: Ósk Nr2" in told
     assert f"The edited file is kept as {shop.data / copy}" in told
-    assert "was edited" not in shop.told(shop.takeout(9, range(5)))
+    assert "was edited" not in shop.told(archive)
 
 
 def test_reviews_with_ids_of_the_owners_own_stay(shop: Shop) -> None:
@@ -103,12 +93,6 @@ def test_googles_own_exports_replace_rows_of_google_in_tables(shop: Shop) -> Non
     assert len(shop.reviews) == 19
 
 
-def test_rows_of_google_are_left_out_beside_its_own_first_export(shop: Shop) -> None:
-    table = shop.csv(["Eve", "1", "2026-10-01", "From a table"])
-    shop.take(shop.takeout(9, [1]), table, "--source", "google")
-    assert set(shop.reviews) == {takeout_id(1)}
-
-
 def test_rows_of_google_stay_left_out_after_a_lost_state(shop: Shop) -> None:
     shop.take(shop.takeout(9, [1]))
     (shop.data / STATE_FILE).unlink()
@@ -122,14 +106,14 @@ def rows_of(shop: Shop) -> dict[str, str]:
 
 
 def test_of_rows_of_one_author_and_day_the_same_text_keeps_its_id(shop: Shop) -> None:
-    table = [["Ann", "5", "2024-01-02", text] for text in ("first", "second", "third")]
-    shop.take(shop.csv(*table), "--name", "B", "--source", "fb")
-    before = rows_of(shop)
-    table[0][3] = "edited"
-    shop.take(shop.csv(*reversed(table)), "--source", "fb")
-    assert rows_of(shop) == {"edited": before["first"], "second": before["second"], "third": before["third"]}
-    shop.take(shop.csv(table[2]), "--source", "fb")
-    assert rows_of(shop)["third"] == before["third"]
+    def ids(*texts: str) -> dict[str, str]:
+        shop.take(shop.csv(*(["Ann", "5", "2024-01-02", text] for text in texts)), "--name=B", "--source=fb")
+        return {review["text"]: id for id, review in shop.reviews.items()}
+
+    before = ids("first", "second", "third")
+    after = ids("third", "second", "edited")
+    assert after == {"edited": before["first"], "second": before["second"], "third": before["third"]}
+    assert ids("third")["third"] == before["third"]
 
 
 def test_the_days_of_two_tools_may_be_one_apart(shop: Shop) -> None:
@@ -165,16 +149,6 @@ def test_rows_are_identified_in_time_that_grows_with_their_number(shop: Shop, da
 # ---- Rule 3: the time of an export ----
 
 
-@pytest.mark.parametrize("order", [1, -1])
-def test_replies_follow_the_newest_export_and_texts_the_newest_update(shop: Shop, order: int) -> None:
-    old = shop.takeout(9, [item(1, reviewReply={"comment": "Takk", "updateTime": moment(3)})])
-    edited = item(1, comment="Nýtt", updateTime=moment(12), reviewer={"displayName": "Ný"})
-    for archive in [old, shop.takeout(20, [edited])][::order]:
-        shop.take(archive)
-    review = shop.only()
-    assert (review["author"], review["text"], review["owner_reply"]) == ("Ný", "Nýtt", None)
-
-
 def test_a_takeout_without_a_stamp_is_as_old_as_its_newest_moment(shop: Shop) -> None:
     shop.take(shop.takeout(9, range(5)))
     shop.take(shop.takeout(0, range(1, 5), name="renamed.zip"))
@@ -204,19 +178,14 @@ def test_a_review_that_a_newer_takeout_no_longer_has_is_removed(shop: Shop) -> N
     assert shop.files() == before
 
 
-def test_parts_may_come_in_any_order_and_a_review_that_returns_has_its_id(shop: Shop) -> None:
+def test_another_part_of_the_same_export_releases_the_brake(shop: Shop) -> None:
     shop.take(shop.takeout(9, range(40)))
     pages = list(takeout_files([item(n) for n in range(41)]).items())  # title and three pages
-    first = shop.zip(stamped(16, 1), dict(pages[:2]))
-    rest = shop.zip(stamped(16, 2), dict(pages[2:]))
-    told = shop.told(first)
+    told = shop.told(shop.zip(stamped(16, 1), dict(pages[:2])))
     assert "20 of 40 reviews stay, although the export of 2025-01-17 does not have them (Bó's Bakarí)" in told
     assert "; and 17 more\n" in told and "--allow-removals" in told
-    shop.take(rest)
+    shop.take(shop.zip(stamped(16, 2), dict(pages[2:])))
     assert shop.numbers() == {*range(41)} and "held" not in shop.state
-    shop.take(shop.takeout(20, range(1, 41)))
-    shop.take(shop.takeout(23, range(41)))
-    assert shop.numbers() == {*range(41)}
 
 
 BRAKE = [(40, 4, True), (39, 4, False), (39, 3, True), (2, 1, True), (2, 2, False), (1, 1, False)]
@@ -280,22 +249,15 @@ def test_the_daemon_accepts_the_largest_review_with_the_longest_id(shop: Shop, c
 
 def test_a_table_that_is_complete_corrects_and_deletes_from_then_on(shop: Shop) -> None:
     def give(day: int, *rows: list[str], said: str = "--verbose") -> set[Any]:
-        path = dated(shop.csv(*rows, header="author rating date text reply"), moment(day))
+        path = dated(shop.csv(*rows), moment(day))
         shop.take(path, "--name", "B", "--source", "book", said)
-        reviews = shop.reviews.values()
-        return {(review["author"], review["text"], bool(review["owner_reply"])) for review in reviews}
+        return {(review["author"], review["text"]) for review in shop.reviews.values()}
 
-    rows = [[f"A{n}", "5", "2024-01-02", "Good", "Thanks"] for n in range(9)]
-    plain = {(f"A{n}", "Good", True) for n in range(9)}
-    assert give(3, *rows) == give(4, *rows[:8]) == plain
-    assert give(5, *rows, said="--complete") == plain
-    corrected = [["A1", "4", "2024-01-02", "Well", ""], *rows[2:9]]
-    gone = {("A0", "Good", True), ("A1", "Good", True)}
-    assert give(6, *corrected) == plain - gone | {("A1", "Well", False)}
-    assert give(6, *corrected[:3]) == give(6, *corrected)  # the brake
-    other = shop.csv(["Eve", "5", "2024-01-02", "", ""], header="author rating date text reply")
-    shop.take(other, "--source", "fb")
-    assert len(shop.reviews) == 9
+    rows = [[f"A{n}", "5", "2024-01-02", "Good"] for n in range(9)]
+    plain = {(f"A{n}", "Good") for n in range(9)}
+    assert give(3, *rows) == give(4, *rows[:8]) == give(5, *rows, said="--complete") == plain
+    corrected = [["A1", "4", "2024-01-02", "Well"], *rows[2:]]
+    assert give(6, *corrected) == plain - {("A0", "Good"), ("A1", "Good")} | {("A1", "Well")}
 
 
 # ---- Rule 5: days ----
@@ -337,30 +299,17 @@ def test_several_locations_are_a_question_with_names_and_counts(shop: Shop) -> N
     assert told.endswith("--location YOUR\n")
 
 
-@pytest.fixture
-def second_shop(shop: Shop) -> Any:
-    """A Takeout of two locations, of which the owner has chosen the second one by its title."""
+def test_a_chosen_location_is_remembered_and_the_other_named(shop: Shop) -> None:
     both = two(shop, 9, range(5), range(50, 58))
-    shop.take(both, "--location", "second SHOP")
-    return both
-
-
-def test_a_location_gives_the_business_its_name(shop: Shop, second_shop: Any) -> None:
+    shop.take(both, "--location", "22")
     assert (len(shop.reviews), shop.document["business"]["name"]) == (8, "Second shop")
-
-
-def test_a_chosen_location_is_remembered_and_the_other_named(shop: Shop, second_shop: Any) -> None:
     told = f'not imported: 5 reviews of location {PLACE} "Bó\'s Bakarí", not chosen\n'
-    assert told in shop.told(second_shop)
+    assert told in shop.told(both)
 
 
-def test_an_unknown_location_is_a_question(shop: Shop, second_shop: Any) -> None:
+def test_an_unknown_location_is_a_question(shop: Shop) -> None:
+    shop.take(shop.takeout(9, range(5)))
     shop.refused(shop.takeout(12, [item(90, place="33")], place="33"))
-
-
-def test_a_location_can_be_chosen_in_addition(shop: Shop, second_shop: Any) -> None:
-    shop.take(second_shop, "--location", "22", "--location", PLACE)
-    assert len(shop.reviews) == 13
 
 
 def test_a_location_that_is_no_longer_chosen_leaves_under_the_brake(shop: Shop) -> None:
@@ -373,22 +322,10 @@ def test_a_location_that_is_no_longer_chosen_leaves_under_the_brake(shop: Shop) 
     assert shop.numbers() == {*range(5)}
 
 
-@pytest.fixture
-def lost(shop: Shop) -> Shop:
-    """A shop with reviews of a location, whose state file was deleted."""
+def test_after_a_lost_state_another_location_is_a_question(shop: Shop) -> None:
     shop.take(shop.takeout(9, range(5)))
-    os.unlink(shop.data / "import-state.json")
-    return shop
-
-
-def test_after_a_lost_state_another_location_is_a_question(lost: Shop) -> None:
-    lost.refused(lost.takeout(12, [item(90, place="33")], place="33"))
-
-
-def test_after_a_lost_state_the_same_export_changes_no_byte(lost: Shop) -> None:
-    before = lost.files()["reviews.json"]
-    lost.take(lost.takeout(9, range(5)))
-    assert lost.files()["reviews.json"] == before
+    (shop.data / STATE_FILE).unlink()
+    shop.refused(shop.takeout(12, [item(90, place="33")], place="33"))
 
 
 # ---- Rule 10: report ----
@@ -417,12 +354,6 @@ def test_the_report_counts_and_names_three_reviews_in_a_line(shop: Shop, changes
 def test_the_report_names_all_reviews_if_asked_to(shop: Shop, changes: Any) -> None:
     told = shop.told(changes, "--verbose")
     assert "; and " not in told and told.count("Kom aftur, í ") == 5
-
-
-def test_forget_settings_forgets_all_but_the_zone(shop: Shop) -> None:
-    shop.take(shop.page(item(1)), "--name", "B", "--short-names")
-    assert shop.run("--forget-settings") == EXIT_SUCCESS
-    assert (shop.state.get("short_names"), shop.state["zone"], shop.state["chosen"]) == (None, ZONE, [PLACE])
 
 
 @pytest.mark.parametrize(("count", "shown"), [(8, "w w w w w w w w"), (9, "w w w w w w w w …")])

@@ -11,7 +11,6 @@ from reviewslib.importer.state import (
     DRAFT_FILE,
     STATE_FILE,
     Entry,
-    Redaction,
     State,
     encoded_state,
     read_state,
@@ -38,11 +37,6 @@ def test_a_state_is_written_without_what_is_empty_and_read_again() -> None:
 def test_a_draft_is_the_state_only_of_the_reviews_that_it_names(reviews_digest: str, zone: str) -> None:
     old = encoded_state(State(zone="UTC", reviews_digest="old"))
     assert read_state(old, encoded_state(STATE), reviews_digest).zone == zone
-
-
-def test_without_a_state_file_all_is_empty() -> None:
-    assert read_state(None, None, "any") == State()
-    assert read_state(None, encoded_state(STATE), "old") == State()
 
 
 @pytest.mark.parametrize(
@@ -74,7 +68,3 @@ def test_the_state_holds_moments_and_digests_and_no_text_or_name(shop: Shop) -> 
         "updated": moment(1, fraction=""),
         "replied": moment(3, fraction=""),
     }
-
-
-def test_a_redaction_is_a_line_with_tabs() -> None:
-    assert Redaction("a b", "c d", ["e", "f"]).line == "a b\tc d\te f"
