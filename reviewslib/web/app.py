@@ -23,7 +23,7 @@ from ipaddress import IPv6Address
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl
 
-from werkzeug.exceptions import RequestEntityTooLarge
+from werkzeug.exceptions import ClientDisconnected, RequestEntityTooLarge
 from werkzeug.wsgi import get_input_stream
 
 from reviewslib import links
@@ -495,6 +495,8 @@ class Application:
             response = representations.resolved(self.respond(request._replace(body=body)))
         except RequestEntityTooLarge:
             response = self.refuse(request, 413, f"The body is larger than {max_bytes} bytes.")
+        except ClientDisconnected:
+            response = self.refuse(request, 400, "The body is shorter than its Content-Length.")
         start_response(f"{response.status} {HTTPStatus(response.status).phrase}", list(response.headers))
         return [representations.joined(response.body)]
 
