@@ -131,8 +131,9 @@ def posted(path: str, content_type: str, body: bytes) -> bytes:
 
 PATHS = ["/", links.SINCE_PATH, links.REVIEW_PATH, f"{links.REVIEW_LIST_PATH}?", f"{links.SEARCH_PATH}?"]
 PARAMETERS = ["query", "rating", "min_rating", "since", "mentions_technician", "mentions_service"]
-PARAMETERS += ["source", "offset", "page"]
+PARAMETERS += ["source", "offset"]
 PATHS += [f"{path}?{name}=" for path in (links.SEARCH_PATH, links.REVIEW_LIST_PATH) for name in PARAMETERS]
+PATHS += [f"{links.REVIEW_LIST_PATH}?page="]
 PATHS += [f"{links.EMBED_PATH}?{name}=" for name in ("limit", "theme", *PARAMETERS[4:6])]
 HEADERS = ["Host", "Accept", "Accept-Encoding", "If-None-Match", "If-Modified-Since", "User-Agent"]
 HEADERS_OF_MCP = ["Origin", "Accept", "Content-Type", "Content-Encoding", "MCP-Protocol-Version"]

@@ -85,7 +85,7 @@ def occurrences(text: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
     if text.isascii():
         yield from _occurrences_in_piece(text, words)
         return
-    for piece in re.finditer(r"\S+", text):
+    for piece in re.finditer(r"\S+", text) if words else ():
         loose = loosen(piece[0])
         if any(word in loose for word in words):
             for start, end in _occurrences_in_piece(piece[0], words):
