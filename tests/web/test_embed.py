@@ -24,7 +24,7 @@ from reviewslib.dataset.query import forgiving_values
 from reviewslib.links import service_urls
 from reviewslib.process.settings import Settings
 from reviewslib.web import embed, pages
-from reviewslib.web.representations import resolved
+from reviewslib.web.representations import Request, resolved
 
 TEMPLATES = pages.load_templates(ROOT / "reviewslib" / "web" / "templates")
 URLS = service_urls("https://reviews.example")
@@ -179,11 +179,11 @@ def test_every_answer_of_the_frame_has_its_own_policy(asked: dict[str, str], sta
 
 
 def test_an_error_of_the_server_is_a_frame_with_its_policy(caplog: pytest.LogCaptureFixture) -> None:
-    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/embed", "HTTP_HOST": "a"}
+    request = Request("GET", "/embed", "", {"host": "a"}.get)
     application = reviewsd.application_of(Settings(data=SAMPLE))
     application.reloader.snapshot = application.snapshot._replace(dataset=None)  # type: ignore[arg-type]
-    fault = resolved(application.respond(environ))
-    busy = application.refuse(environ, 503, "Too many.", (("Retry-After", "1"),))
+    fault = resolved(application.respond(request))
+    busy = application.refuse(request, 503, "Too many.", (("Retry-After", "1"),))
     for response, status, more in ((fault, 500, {}), (busy, 503, {"Retry-After": "1"})):
         assert response.status == status
         assert dict(response.headers).items() >= (POLICY | {"Cache-Control": "no-store"} | more).items()
