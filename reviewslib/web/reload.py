@@ -87,7 +87,10 @@ class Reloader:
                 log.exception("the data files could not be polled")
 
     def poll(self, forced: bool = False) -> None:
-        """Reload if the files changed or if `forced`, after they have stopped changing."""
+        """Reload if the files changed, after they have stopped changing; at once if `forced`.
+
+        Who forces a reload has written the files.
+        """
         stamps, loaded = file_stamps(self.directory), self._loaded_stamps
         if not forced and stamps == loaded:
             self._polls_left = ABSENT_POLLS
@@ -95,7 +98,7 @@ class Reloader:
             self._polls_left -= 1
         else:
             before = None
-            while stamps != before:
+            while not forced and stamps != before:
                 self.sleep(SETTLE_SECONDS)
                 before, stamps = stamps, file_stamps(self.directory)
             self._polls_left = ABSENT_POLLS

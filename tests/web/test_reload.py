@@ -263,6 +263,14 @@ def test_a_file_that_somebody_is_writing_is_waited_for(reloader: Reloader) -> No
     assert (reloader.error, served(reloader), to_be_written) == (None, ["b"], [])
 
 
+def test_a_hangup_waits_for_nothing(reloader: Reloader) -> None:
+    reloader.sleep = Mock()
+    replace(reloader.directory, document("b"))
+    reloader.poll(forced=True)
+    assert served(reloader) == ["b"]
+    reloader.sleep.assert_not_called()
+
+
 @pytest.mark.parametrize("stays_away", [False, True])
 def test_a_file_that_stays_absent_makes_the_service_stale(reloader: Reloader, stays_away: bool) -> None:
     reloader.poll(forced=True)
