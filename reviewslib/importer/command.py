@@ -27,8 +27,8 @@ from zoneinfo import available_timezones
 from reviewslib import files
 from reviewslib.dataset import counting
 from reviewslib.dataset.contract import BadData, Contract, printable, shipped_contract
-from reviewslib.dataset.insights import ENTITY_KINDS, compare_annotations
-from reviewslib.dataset.reviews import INSIGHTS_FILE, REVIEWS_FILE, load, served_reviews
+from reviewslib.dataset.insights import ENTITY_KINDS
+from reviewslib.dataset.reviews import INSIGHTS_FILE, REVIEWS_FILE, load
 from reviewslib.dataset.strict_json import Json, decode
 from reviewslib.importer import erasure
 from reviewslib.importer.cells import utc_text
@@ -168,7 +168,7 @@ def append_lines(path: Path, lines: Iterable[str]) -> None:
         files.write(path, "".join(f"{line}\n" for line in (*before, *added)).encode())
 
 
-def write_import(options: Options, stored: Stored, merged: Merged) -> State:
+def write_import(options: Options, stored: Stored, merged: Merged) -> None:
     """Write the files so that a kill leaves either the old reviews and state, or the new ones.
 
     suppressed.txt and redacted.txt come first, since they are valid for both. A draft of the state has the
@@ -178,7 +178,7 @@ def write_import(options: Options, stored: Stored, merged: Merged) -> State:
     digest = file_digest(reviews) if is_changed else stored.reviews_digest
     state, directory = replace(merged.state, reviews_digest=digest), options.data
     if options.dry_run:
-        return state
+        return
     append_lines(directory / SUPPRESSED_FILE, [*stored.suppressed, *merged.suppressed])
     append_lines(directory / REDACTED_FILE, [redaction.line for redaction in stored.redactions])
     if merged.overwritten:
@@ -187,7 +187,6 @@ def write_import(options: Options, stored: Stored, merged: Merged) -> State:
     if is_changed:
         files.write(directory / REVIEWS_FILE, reviews)
     files.rename(directory / DRAFT_FILE, directory / STATE_FILE)
-    return state
 
 
 # ---- Import ----
@@ -203,7 +202,7 @@ def run(options: Options, contract: Contract) -> Iterator[Lines]:
     if options.count:
         if not stored.document:
             raise refused(REVIEWS_FILE, f"no such file in {options.data}")
-        yield count(options, contract, stored.document, stored.state)
+        yield count(options, contract, stored.document)
         return
     if options.drop and not paths_to_read(options):
         yield [f"{options.drop} is empty"]
@@ -219,15 +218,15 @@ def run(options: Options, contract: Contract) -> Iterator[Lines]:
     if is_changed := merged.document != stored.document:
         warnings = load(contract, counting.readable(merged.document), stored.insights, ServiceUrls()).warnings
         lines += [f"warning: {warning}" for warning in warnings]
-    state = write_import(options, stored, merged)
-    yield [*lines, _outcome(options, REVIEWS_FILE, merged.document["reviews"], is_changed=is_changed)]
+    write_import(options, stored, merged)
+    yield [*lines, _outcome(options, REVIEWS_FILE, len(merged.document["reviews"]), is_changed=is_changed)]
     if counting.is_wanted({name: _content(options.data / name) for name in counting.COUNTED_FILES}):
-        yield count(options, contract, merged.document, state)
+        yield count(options, contract, merged.document)
 
 
-def _outcome(options: Options, file: str, reviews: Sequence[Json], *, is_changed: bool) -> str:
+def _outcome(options: Options, file: str, review_count: int, *, is_changed: bool) -> str:
     """The last line of a report."""
-    return f"{options.data / file}: {'changed' if is_changed else 'unchanged'}, {len(reviews)} review(s)"
+    return f"{options.data / file}: {'changed' if is_changed else 'unchanged'}, {review_count} review(s)"
 
 
 def completed_options(options: Options, state: State) -> Options:
@@ -269,16 +268,11 @@ def _erase(options: Options, stored: Stored) -> tuple[Stored, Lines]:
 # ---- Insights ----
 
 
-def count(options: Options, contract: Contract, document: dict[str, Json], state: State) -> Lines:
+def count(options: Options, contract: Contract, document: dict[str, Json]) -> Lines:
     """Make insights.json from `document`, the content of reviews.json, and the other files."""
     contents = {name: _content(options.data / name) for name in counting.COUNTED_FILES}
     contents[REVIEWS_FILE] = counting.readable(document)
     new, insights, lines = counting.count(contract, contents, datetime.now(UTC))
-    by_hand = decode((contents | new)[counting.EDITORIAL_FILE] or b"{}")
-    reviews = served_reviews(contract.reviews_file.complete(document)["reviews"], {})
-    annotated, changed = compare_annotations(reviews, by_hand.get("per_review") or {}, state.annotated)
-    lines += [f"warning: {id} has changed since its per_review was written" for id in changed]
-    new[STATE_FILE] = encoded_state(replace(state, annotated=annotated))
     for name, content in new.items() if not options.dry_run else ():
         files.write(options.data / name, content)
     if options.count:
@@ -286,7 +280,10 @@ def count(options: Options, contract: Contract, document: dict[str, Json], state
             counts = [(entity["label"], entity.get("mention_count")) for entity in insights["entities"][kind]]
             title = kind.replace("_", " ")
             lines += [f"{title}: {label}: {number}" for label, number in counts if number is not None]
-    return [*lines, _outcome(options, INSIGHTS_FILE, reviews, is_changed=INSIGHTS_FILE in new)]
+    return [
+        *lines,
+        _outcome(options, INSIGHTS_FILE, insights["review_count"], is_changed=INSIGHTS_FILE in new),
+    ]
 
 
 # ---- Command line ----

@@ -58,7 +58,6 @@ class State:
     held: dict[str, str] = field(default_factory=dict)  # times of those with removals held back, by scope
     suppressed: int = 0  # number of lines of suppressed.txt
     reviews_digest: str = ""  # of reviews.json as last written
-    annotated: dict[str, str] = field(default_factory=dict)  # digests of annotation and review by id
     reviews: dict[str, Entry] = field(default_factory=dict)  # by id, with those of removed reviews
 
 

@@ -173,18 +173,6 @@ def test_counted_insights_that_were_edited_are_refused(one_review: Shop) -> None
     assert one_review.refused("--count").startswith(f"insights.json: {told}")
 
 
-def test_a_review_that_changed_after_its_annotation_is_named(one_review: Shop) -> None:
-    warning = f"warning: {takeout_id(1)} has changed since its per_review was written\n"
-
-    def is_named(score: float) -> bool:
-        editorial(one_review, per_review={takeout_id(1): {"score": score}})
-        return counted(one_review).startswith(warning)
-
-    assert not is_named(0.5)
-    one_review.take(one_review.page(item(1, comment="No!", updateTime=moment(9))))
-    assert [is_named(score) for score in (0.5, 0.5, -0.5, -0.5)] == [True, True, False, False]
-
-
 def test_reviews_are_imported_even_if_the_insights_cannot_be_counted(one_review: Shop) -> None:
     editorial(one_review, summary=5)
     assert one_review.run(one_review.page(item(1), item(2))) == EXIT_BAD_DATA
@@ -487,13 +475,12 @@ def test_the_command_to_copy_works_where_the_program_is_installed(shop: Shop) ->
     assert words == [*map(str, arguments), "--source", "YOUR"]
 
 
-def test_a_count_lists_mentions_and_warns_of_misspelled_keys(shop: Shop) -> None:
+def test_a_count_lists_mentions(shop: Shop) -> None:
     shop.take(shop.page(item(1), item(2)), "--name", "B")
     names = [*ALIASES["technicians"], {"id": "bo", "label": "Bo Roe", "aliases": ["Bo"]}]
     areas = [{"id": "i", "label": "Í", "aliases": ["í"]}, {"id": "u", "label": "Ú"}]
-    editorial(shop, entities={"technicians": names, "service_areas": areas}, sumary="Good")
+    editorial(shop, entities={"technicians": names, "service_areas": areas})
     assert counted(shop).splitlines() == [
-        'warning: editorial.json /sumary: unknown key; did you mean "summary"?',
         *("technicians: Ósk: 2", "technicians: Bo Roe: 0", "service areas: Í: 2"),
         f"{shop.data}/insights.json: changed, 2 review(s)",
     ]
