@@ -85,8 +85,7 @@ def count(contract: Contract, contents: Contents, now: datetime) -> Count:
         lines.append(f"{INSIGHTS_FILE} becomes {EDITORIAL_FILE}, without what is counted: {counted}")
     sources = Sources(*(read_source(contract, file, (contents | new)[file]) for file in SOURCE_FILES))
     reviews, editorial, annotations = sources
-    misspelled = insights.misspelled_keys(editorial, contract.schemas)
-    for path, reason in (*misspelled, *insights.stale_references(reviews, editorial)):
+    for path, reason in insights.stale_references(reviews, editorial):
         lines.append(f"warning: {Fault(EDITORIAL_FILE, path, reason)}")
     lines += [f"warning: {sentence}" for sentence in insights.left_out(*sources)]
     if contents[ANNOTATIONS_FILE] is not None:

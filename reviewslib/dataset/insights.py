@@ -16,10 +16,9 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from difflib import get_close_matches
 from statistics import fmean, variance
 
-from reviewslib.dataset.contract import Violations, quoted, resolve
+from reviewslib.dataset.contract import Violations, quoted
 from reviewslib.dataset.strict_json import Json, JsonPath, Object, encode, members
 from reviewslib.dataset.text import alias_of, folded_words
 
@@ -474,57 +473,6 @@ def stale_references(reviews: Reviews, editorial: Object) -> Violations:
             case (((*_, "top_phrases", int()) | ("pull_quote" | "proposed_pull_quote",)), str(phrase)):
                 if folded_words(phrase).strip(QUOTATION_MARKS) not in texts:
                     yield path, f"{quoted(phrase)} is in no review"
-
-
-def misspelled_keys(editorial: Object, schemas: dict[str, Json]) -> Violations:
-    """Unknown keys of an EditorialFile that resemble a key of the schema; `schemas` are the Contract's."""
-    return _misspelled_keys(editorial, [{"$ref": "#/$defs/EditorialFile"}], schemas, ())
-
-
-def _misspelled_keys(
-    value: Json, applied: Iterable[Object], schemas: dict[str, Json], path: JsonPath
-) -> Violations:
-    parts = [part for schema in applied for part in _parts(schema, schemas)]
-    properties = defaultdict[str, list[Object]](list)
-    for part in parts:
-        for key, schema in part.get("properties", {}).items():
-            properties[key].append(schema)
-    items = [part["items"] for part in parts if "items" in part]
-    others = [part["additionalProperties"] for part in parts if "additionalProperties" in part]
-    for key, member in members(value):
-        if isinstance(key, str) and key not in properties and (near := get_close_matches(key, properties)):
-            yield (*path, key), f"unknown key; did you mean {quoted(near[0])}?"
-        inner = items if isinstance(key, int) else properties.get(key, others)
-        yield from _misspelled_keys(member, inner, schemas, (*path, key))
-
-
-def _parts(schema: Object, schemas: dict[str, Json]) -> Iterator[Object]:
-    """A schema and those that it refers to."""
-    yield schema
-    if "$ref" in schema:
-        yield from _parts(resolve(schemas, {"$ref": schema["$ref"]}), schemas)
-    for part in schema.get("allOf", ()):
-        yield from _parts(part, schemas)
-
-
-def compare_annotations(
-    reviews: Reviews, per_review: PerReview, digests: Mapping[str, str]
-) -> tuple[dict[str, str], list[str]]:
-    """Digests of annotations and reviews by id, and the ids of reviews that changed after their annotation.
-
-    `digests` are those of the previous call. The digests of an outdated annotation are not updated.
-    """
-    current, outdated = dict[str, str](), list[str]()
-    for review in reviews:
-        id = review["id"]
-        if per_review.get(id):
-            of_annotation = value_digest(per_review[id])
-            of_review = value_digest([review["rating"], review["text"]])
-            before = digests.get(id, "")
-            is_outdated = before.startswith(of_annotation) and not before.endswith(of_review)
-            current[id] = before if is_outdated else f"{of_annotation} {of_review}"
-            outdated += [id] if is_outdated else []
-    return current, outdated
 
 
 def value_digest(value: Json) -> str:

@@ -639,39 +639,3 @@ def test_unknown_ids_and_phrases_of_no_review_are_reported() -> None:
     assert list(insights.stale_references(reviews, {"pull_quote": "none", "entities": None})) == [
         (("pull_quote",), '"none" is in no review')
     ]
-
-
-def test_misspelled_keys_are_named_and_other_keys_are_the_owners() -> None:
-    editorial = {
-        "sumary": "Good",
-        "mine": {"summry": 1},
-        "entities": {"service": [], "technicians": [{"id": "h", "label": "H", "alias": ["x"], "size": 42}]},
-        "faq": [{"question": "?", "answer": "!", "review_id": []}],
-        "per_review": {"a": {"scores": 1}, "summary": {}},
-    }
-    nearest = {
-        ("sumary",): "summary",
-        ("entities", "service"): "services",
-        ("entities", "technicians", 0, "alias"): "aliases",
-        ("faq", 0, "review_id"): "review_ids",
-        ("per_review", "a", "scores"): "score",
-    }
-    assert list(insights.misspelled_keys(editorial, CONTRACT.schemas)) == [
-        (path, f'unknown key; did you mean "{key}"?') for path, key in nearest.items()
-    ]
-    assert list(insights.misspelled_keys(WRITTEN, CONTRACT.schemas)) == []
-
-
-def test_reviews_changed_since_their_annotation_are_named() -> None:
-    def compare(stars: float, text: str, score: float, digests: dict[str, str]) -> Any:
-        per_review = {"999": {"score": score}, "998": {"score": 0.5}, "997": {}, "gone": {"score": 0}}
-        return insights.compare_annotations(rated(stars, 4, 3, text=text), per_review, digests)
-
-    first, changed = compare(5, "Good", 1, {})
-    assert (list(first), changed) == (["999", "998"], [])
-    for stars, text, ids in ((5, "Good", []), (5, "Bad", ["999", "998"]), (1, "Good", ["999"])):
-        assert compare(stars, text, 1, first) == (first, ids)
-    anew, changed = compare(1, "Good", -1, first)
-    assert (changed, anew["998"]) == ([], first["998"])
-    assert compare(5, "Good", -1, anew) == (anew, ["999"])
-    assert value_digest(["é"]) == "0b657be394b1d432"  # as in states of earlier versions

@@ -500,13 +500,12 @@ def test_the_command_to_copy_works_where_the_program_is_installed(shop: Shop) ->
     assert words == [*map(str, arguments), "--source", "YOUR"]
 
 
-def test_a_count_lists_mentions_and_warns_of_misspelled_keys(shop: Shop) -> None:
+def test_a_count_lists_mentions(shop: Shop) -> None:
     shop.take(shop.page(item(1), item(2)), "--name", "B")
     names = [*ALIASES["technicians"], {"id": "bo", "label": "Bo Roe", "aliases": ["Bo"]}]
     areas = [{"id": "i", "label": "Í", "aliases": ["í"]}, {"id": "u", "label": "Ú"}]
-    editorial(shop, entities={"technicians": names, "service_areas": areas}, sumary="Good")
+    editorial(shop, entities={"technicians": names, "service_areas": areas})
     assert counted(shop).splitlines() == [
-        'warning: editorial.json /sumary: unknown key; did you mean "summary"?',
         *("technicians: Ósk: 2", "technicians: Bo Roe: 0", "service areas: Í: 2"),
         f"{shop.data}/insights.json: changed, 2 review(s)",
     ]
