@@ -105,8 +105,9 @@ def outcomes(
 ) -> Iterator[tuple[Reviews, Any]]:
     """Pairs of a batch of reviews and its parsed answer, or of a single review and its BadAnswer.
 
-    A batch without a usable answer is halved. Raises Stopped, also if a request has no answer within the timeout of
-    the client. The threads are daemon threads, so that a hanging server delays neither Ctrl-C nor the exit.
+    A batch without a usable answer is halved. Raises Stopped, also if a request has no answer within the
+    timeout of the client. The threads are daemon threads, so that a hanging server delays neither Ctrl-C nor
+    the exit.
     """
     batches, failures = deque(prompt.batches(reviews, client.model)), 0
     starts = list[float]()  # of the requests that have no outcome
