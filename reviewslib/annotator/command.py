@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -74,14 +74,14 @@ def say(line: str, *, is_error: bool = False, end: str = "\n") -> None:
 class Progress:
     """Says how many reviews have been read: on a terminal at once, elsewhere once a minute."""
 
-    def __init__(self, total: int):
-        self._count, self._total = 0, total
-        self._start = self._last_line = time.monotonic()
+    def __init__(self, total: int, clock: Callable[[], float] = time.monotonic):
+        self._count, self._total, self._clock = 0, total, clock
+        self._start = self._last_line = clock()
 
     def add(self, count: int) -> None:
         """More reviews have been read."""
         self._count += count
-        now, left = time.monotonic(), self._total - self._count
+        now, left = self._clock(), self._total - self._count
         rate = self._count / max(now - self._start, 1) * 60
         line = f"{self._count} read, {left} left, {rate:.0f} a minute, {left / rate:.0f} min left"
         if sys.stdout.isatty():
@@ -97,33 +97,39 @@ FAILURES_IN_A_ROW = 5  # of single reviews; as many mean that the server or the 
 
 
 def outcomes(
-    client: Client, prompt: Prompt, reviews: Reviews, parallel: int
+    client: Client,
+    prompt: Prompt,
+    reviews: Reviews,
+    parallel: int,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[tuple[Reviews, Any]]:
     """Pairs of a batch of reviews and its parsed answer, or of a single review and its BadAnswer.
 
-    A batch without a usable answer is halved. Raises Stopped, also if no answer arrives within the timeout of
-    the client. The threads are daemon threads, so that a hanging server delays neither Ctrl-C nor the exit.
+    A batch without a usable answer is halved. Raises Stopped, also if a request has no answer within the
+    timeout of the client. The threads are daemon threads, so that a hanging server delays neither Ctrl-C nor
+    the exit.
     """
-    batches, running, failures = deque(prompt.batches(reviews, client.model)), 0, 0
-    results = queue.SimpleQueue[tuple[Reviews, Any]]()
+    batches, failures = deque(prompt.batches(reviews, client.model)), 0
+    starts = list[float]()  # of the requests that have no outcome
+    results = queue.SimpleQueue[tuple[float, Reviews, Any]]()
 
-    def ask(batch: Reviews) -> None:
+    def ask(start: float, batch: Reviews) -> None:
         try:
-            results.put((batch, client.ask(prompt, batch)))
+            results.put((start, batch, client.ask(prompt, batch)))
         except Exception as error:
-            results.put((batch, error))
+            results.put((start, batch, error))
 
-    while batches or running:
-        while batches and running < parallel:
-            threading.Thread(target=ask, args=[batches.popleft()], daemon=True).start()
-            running += 1
+    while batches or starts:
+        while batches and len(starts) < parallel:
+            starts.append(clock())
+            threading.Thread(target=ask, args=[starts[-1], batches.popleft()], daemon=True).start()
         try:
-            batch, outcome = results.get(timeout=client.timeout)
+            start, batch, outcome = results.get(timeout=max(0, min(starts) + client.timeout - clock()))
         except queue.Empty:
             raise Stopped(
                 f"no answer within {client.timeout} s; raise --timeout if the server is slow"
             ) from None
-        running -= 1
+        starts.remove(start)
         if isinstance(outcome, Exception) and not isinstance(outcome, BadAnswer):
             raise outcome
         if isinstance(outcome, BadAnswer) and len(batch) > 1:

@@ -13,7 +13,6 @@ import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,6 +23,8 @@ from small_files import a_file, review
 import reviewsd
 from reviewslib import files
 from reviewslib.annotator import command
+from reviewslib.annotator.client import Client, Stopped
+from reviewslib.annotator.prompts import annotation_prompt
 from reviewslib.process.settings import Settings
 
 Capture = pytest.CaptureFixture[str]
@@ -207,6 +208,28 @@ def test_annotations_from_before_an_error_are_kept_and_counted(practice: Practic
     assert len(practice.read()) == 18
 
 
+def test_the_deadline_of_a_request_is_not_moved_by_other_answers() -> None:
+    now = 0.0
+
+    def late(request: Object) -> Response:
+        nonlocal now
+        now = 600
+        return read_well(request)
+
+    def in_half_a_second(request: Object) -> Response:
+        server.closing.wait(0.5)
+        return read_well(request)
+
+    reviews = [{"id": f"{n}", "text": "Good"} for n in range(30)]
+    with model_server() as server:
+        server.next = [server.hang, late, in_half_a_second]
+        client, prompt = Client(server.url, "m", "", 600), annotation_prompt({"aspects": [PRICE]})
+        outcomes = command.outcomes(client, prompt, reviews, 2, clock=lambda: now)
+        assert len(next(outcomes)[0]) == 12
+        with pytest.raises(Stopped, match="no answer within 600 s"):
+            next(outcomes)
+
+
 STOPS = [(signal.SIGKILL, -9, False), (signal.SIGINT, 130, True), (signal.SIGTERM, 130, True)]
 
 
@@ -350,14 +373,11 @@ def test_a_terminal_shows_progress_on_one_line(
     assert not any(" 0 a minute" in line for line in lines)
 
 
-def test_elsewhere_progress_is_a_line_a_minute(
-    practice: Practice, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = itertools.count(0, 30)  # a batch looks once
-    monkeypatch.setattr(command, "time", SimpleNamespace(monotonic=partial(next, clock)))
-    practice.read("--parallel", "1")
-    line = "24 read, 6 left, 24 a minute, 0 min left"
-    assert capsys.readouterr().out == f"{line}\nThe insights are counted.\n"
+def test_elsewhere_progress_is_a_line_a_minute(capsys: Capture) -> None:
+    progress = command.Progress(30, clock=partial(next, itertools.count(0, 30)))
+    for count in (12, 12, 6):
+        progress.add(count)
+    assert capsys.readouterr().out == "24 read, 6 left, 24 a minute, 0 min left\n"
 
 
 @pytest.mark.parametrize("flags", [
