@@ -46,7 +46,7 @@ def entry_keys(editorial: Object) -> list[str]:
 
 # ---- Document ----
 
-MODEL = "counted from stars; names by alias"
+MODEL = "counted from star ratings and from names in the texts"
 READ_BY = "; reviews read by "  # follows MODEL if a language model read reviews
 PROPOSED = "proposed_"  # prefix of keys of an EditorialFile that wait for the owner and are not published
 STAMPS = ("version", "generated_at", "counted_digest")  # the keys that `refresh_insights` sets

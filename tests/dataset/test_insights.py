@@ -99,7 +99,7 @@ def test_reviews_alone_give_dates_shares_months_and_a_score_each() -> None:
         small.review("hidden", rating=1, date="2020-01-02", verified=False),
     )
     assert compute_insights(reviews) == {
-        "model": "counted from stars; names by alias",
+        "model": "counted from star ratings and from names in the texts",
         "review_count": 3,
         "date_range": {"earliest": "2025-01-02", "latest": "2025-03-31"},
         "overall_sentiment": {"score": 0.25, "positive_pct": 33.3, "neutral_pct": 33.3, "negative_pct": 33.3},
