@@ -27,6 +27,8 @@ from services import ROOT, SAMPLE, Address, Response, daemon, fetch, free_port, 
 
 from reviewslib.websub.store import STORE_FILE_NAME, Store, list_subscriptions
 
+pytestmark = pytest.mark.slow
+
 HUB = "/api/websub/hub"
 ACCEPTED = "accepted; the callback will now be asked to confirm"
 TEXT = "text/plain; charset=utf-8"
@@ -147,7 +149,6 @@ def killed(lab: Lab, data: Path, state: Path, port: int = 0) -> Iterator[Address
         os.kill(service.pid, signal.SIGKILL)  # its status is not the 0 that `daemon` wants
 
 
-@pytest.mark.slow
 def test_a_killed_service_continues_after_its_restart(lab: Lab, data: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
     lab.on("GET", "/cb", hang, agree)
@@ -166,7 +167,6 @@ def test_a_killed_service_continues_after_its_restart(lab: Lab, data: Path, tmp_
     assert len(lab.gets()) == 2
 
 
-@pytest.mark.slow
 def test_a_store_that_comes_late_or_goes_away_loses_nothing(lab: Lab, data: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
     state.mkdir()
@@ -256,7 +256,6 @@ def test_the_example_prints_changes_and_confirms_its_own(lab: Lab, data: Path, t
             lab.wait(lambda: active(state) == 0)
 
 
-@pytest.mark.slow
 def test_the_example_waits_for_a_hub_that_is_busy_or_away(lab: Lab, tmp_path: Path) -> None:
     def ask_wrongly(exchange: Exchange) -> None:
         """Questions at another address, and about another topic."""
@@ -315,7 +314,6 @@ def test_the_operator_sees_hosts_and_states_and_never_callbacks(lab: Lab, data: 
         assert secret not in shown
 
 
-@pytest.mark.slow
 def test_a_subscriber_that_the_operator_removes_gets_a_notice(lab: Lab, data: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
 

@@ -285,7 +285,7 @@ class HubMachine(RuleBasedStateMachine):
         self.directory.cleanup()
 
 
-TestHub = HubMachine.TestCase
+TestHub = pytest.mark.slow(HubMachine.TestCase)
 TestHub.settings = hypothesis_settings(max_examples=40, stateful_step_count=30, deadline=None)
 
 
