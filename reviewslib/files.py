@@ -154,7 +154,7 @@ def in_archive(file: BinaryIO, path: Path, wanted: re.Pattern[str]) -> Iterator[
 
 @contextmanager
 def locked(directory: Path, *, is_dry: bool, waits: bool = False) -> Iterator[None]:
-    """Locks a directory against other writers. If another holds the lock, waits or raises OSError.
+    """Locks a directory against other writers. If another process holds it, waits or raises OSError.
 
     A missing directory is created, and removed again if it stays empty; with `is_dry` it is not created.
     """
@@ -193,7 +193,7 @@ def write(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     draft, is_replacement = path.with_name(f".{path.name}.draft"), path.exists()
     try:
-        draft.unlink(missing_ok=True)  # left by a killed process, or a planted symlink
+        draft.unlink(missing_ok=True)  # a killed process left it, or it is a planted symlink
         with open(draft, "xb") as file:
             if is_replacement:
                 os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
