@@ -335,7 +335,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def command_line() -> argparse.ArgumentParser:
     """The parser of the command line; every setting is a flag."""
     about = "Publish what customers wrote about a business: datasets, search, feeds, pages."
-    precedence = "A flag wins over its environment variable, a variable over the default."
+    precedence = "A flag overrides its environment variable, and a variable overrides the default."
     parser = argparse.ArgumentParser("reviewsd", description=about, epilog=precedence)
     add_flags(parser)
     add = parser.add_argument

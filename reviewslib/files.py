@@ -154,7 +154,9 @@ def in_archive(file: BinaryIO, path: Path, wanted: re.Pattern[str]) -> Iterator[
 
 @contextmanager
 def locked(directory: Path, *, is_dry: bool, waits: bool = False) -> Iterator[None]:
-    """Locks a directory against other writers. If another process holds it, waits or raises OSError.
+    """Lock a directory against other writers.
+
+    If another process holds the lock, this waits if `waits` is set, and raises OSError otherwise.
 
     A missing directory is created, and removed again if it stays empty; with `is_dry` it is not created.
     """

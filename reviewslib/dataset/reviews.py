@@ -277,8 +277,8 @@ def _review(review: Object, document: memoryview, start: int, size: int) -> Revi
     changed_day = sys.intern(max(day, str((review["owner_reply"] or {}).get("date") or "")[:10]))
     end = start + size
     mentions = technicians, services, sys.intern(loosen(review["source"]))
-    identity = review["id"], sys.intern(review["date"]), day
-    return Review(*identity, review["rating"], text, *mentions, document[start:end], end, changed_day)
+    id, date = review["id"], sys.intern(review["date"])
+    return Review(id, date, day, review["rating"], text, *mentions, document[start:end], end, changed_day)
 
 
 def _names(kind: str, key: str, reviews: Iterable[Review], insights: Object) -> tuple[str, ...]:
