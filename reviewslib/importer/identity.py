@@ -135,7 +135,7 @@ def _text_of(record: Record) -> str:
     return text_digest((record.review or {}).get("text"))
 
 
-# By step: the keys by which a row without an id takes a review that no other row of its table has taken.
+# By step: the keys by which a row with no known id takes a review that no other row of its table has taken.
 MATCHING_STEPS: Sequence[Callable[[Record], list[Key]]] = (
     lambda record: [("row", _row_key(record), _text_of(record))],
     lambda record: [("row", _row_key(record))],
@@ -162,26 +162,29 @@ class Register:
         """Records of Google, or of one table, with their ids; new records without content are left out."""
         rows, taken = list[Record](), set[str]()
         for record in records:
-            if not record.native_id:
-                rows += [record] if record.review else []
-            elif id := self.known_id(record) or (record.review and f"{record.source}-{record.native_id}"):
+            id = self.known_id(record)
+            if not id and record.review and record.format == "table":
+                rows.append(record)
+            elif id or record.review:
+                id = id or self._new_id(record)
                 taken.add(id)
                 yield self._assign(id, record)
-        # Equal rows are one. The order of the others does not depend on that of the table.
-        contents = {(_row_key(record), encode(record.review)): record for record in rows}
+        # Equal rows are one. Rows without an id come first; otherwise the order of the table does not matter.
+        contents = {(record.native_id, _row_key(record), encode(record.review)): record for record in rows}
         waiting = [contents[content] for content in sorted(contents)]
         queues = {key: iter([*ids]) for key, ids in self._ids.items() if key[0] == "row"}
         for keys in MATCHING_STEPS:
             unmatched = list[Record]()
             for record in waiting:
                 ids = (id for key in keys(record) for id in queues.get(key, ()) if id not in taken)
-                if id := next(ids, ""):
+                if id := next((id for id in ids if not self._has_other_id(id, record)), ""):
                     taken.add(id)
                     yield self._assign(id, record)
                 else:
                     unmatched.append(record)
             waiting = unmatched
-        yield from (self._assign(self._derived_id(record), record) for record in waiting)
+        for record in waiting:
+            yield self._assign(self.known_id(record) or self._new_id(record), record)
 
     def known_id(self, record: Record) -> str:
         """The id of a record with a native id, empty for a new review."""
@@ -201,10 +204,16 @@ class Register:
 
     def _is_free(self, id: str, key: Key, record: Record) -> bool:
         """Whether an entry still has a key, and no id of the kind that the record has."""
-        return key in _keys(self.entries[id]) and _slot(record) not in self.entries[id].native
+        return key in _keys(self.entries[id]) and not self._has_other_id(id, record)
 
-    def _derived_id(self, record: Record) -> str:
-        """A free id for a row without one."""
+    def _has_other_id(self, id: str, record: Record) -> bool:
+        """Whether an entry already has an id of the kind that the record has."""
+        return bool(record.native_id) and _slot(record) in self.entries[id].native
+
+    def _new_id(self, record: Record) -> str:
+        """The id of a new review; a free one for a row without an id."""
+        if record.native_id:
+            return f"{record.source}-{record.native_id}"
         row = _row_key(record)
         numbers = count(len(self._ids["row", row]) + 1)
         ids = (f"{record.source}-{row}" + (f"-{number}" if number > 1 else "") for number in numbers)

@@ -1,5 +1,6 @@
 """Tables: headers are recognized or explained once; rows are imported or reported."""
 
+import json
 import shlex
 import sys
 from datetime import UTC, datetime, timedelta
@@ -237,6 +238,13 @@ def test_dates_that_contradict_the_remembered_order_are_a_question(explained: Sh
 def test_a_flag_replaces_what_was_remembered(explained: Shop) -> None:
     explained.take(explained.root / "marks.csv", "--source", "other")
     assert explained.state["headers"]["who,mark,on"]["source"] == "other"
+
+
+def test_a_wrong_source_is_corrected_once_its_reviews_are_deleted(explained: Shop) -> None:
+    explained.file("data/reviews.json", json.dumps(explained.document | {"reviews": []}))
+    explained.take(explained.root / "marks.csv", "--source", "other")
+    explained.take(explained.root / "marks.csv")
+    assert explained.only()["source"] == "other"
 
 
 def test_the_questions_about_a_file_come_together_with_a_command_for_it(

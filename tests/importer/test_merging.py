@@ -132,6 +132,21 @@ def test_a_row_with_an_id_and_one_without_are_two_reviews_of_one_table(shop: Sho
         assert len(shop.reviews) == 2
 
 
+def test_reviews_of_a_table_that_gains_or_loses_an_id_column_are_the_same(shop: Shop) -> None:
+    rows = [["Ann", "5", "2024-01-02", "Good"], ["Ann", "5", "2024-01-02", "Fine"]]
+    header, with_ids = "id author rating date text", [[str(n), *row] for n, row in enumerate(rows, 7)]
+    said = ("--name", "B", "--source", "fb")
+    shop.take(shop.csv(*rows), *said)
+    before = rows_of(shop)
+    for _ in range(2):
+        shop.take(shop.csv(*with_ids, header=header), *said)
+        assert rows_of(shop) == before
+        shop.take(shop.csv(*rows), *said)
+        assert rows_of(shop) == before
+    shop.take(shop.csv(*with_ids, ["9", *rows[0]], header=header), *said)
+    assert set(shop.reviews) == {*before.values(), "fb-9"}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("days", [1, 2])
 def test_rows_are_identified_in_time_that_grows_with_their_number(shop: Shop, days: int) -> None:
