@@ -53,7 +53,7 @@ from reviewslib.websub.callbacks import CallbackClient
 from reviewslib.websub.values import HubSettings, Row, Topic, selector
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA = 0, 1, 78  # 78 is EX_CONFIG of sysexits.h; argparse exits with 2
-SWITCH_SECONDS = 0.001  # how long a reload holds the interpreter while a request waits; 0.005 by default
+SWITCH_SECONDS = 0.0004  # how long a thread holds the interpreter while another waits; 0.005 by default
 
 log = logging.getLogger("reviewsd")
 
