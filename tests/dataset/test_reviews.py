@@ -355,10 +355,6 @@ def test_a_review_changes_with_a_later_reply(replied: str | None, changed: str) 
     assert dataset.reviews[0].changed_day == changed
 
 
-def test_urls_below_a_base_url_with_capitals_are_urls() -> None:
-    assert reviews.WEB_URL.fullmatch("HTTPS://Reviews.Example/reviews?rating=5")
-
-
 def test_an_address_and_a_position_of_nulls_are_served_as_null() -> None:
     business = {"name": "X", "address": {"street": None, "own": None}, "geo": {"latitude": None}}
     assert loaded(a_file(business=business)).business == {"name": "X", "address": None, "geo": None}
@@ -542,9 +538,7 @@ def test_a_review_that_is_served_has_at_most_64_kib_of_json() -> None:
 
 
 A_URL = " is not an http or https URL"
-A_DATE = " is not a date written YYYY-MM-DD or an RFC 3339 date-time"
-NO_DAY = ": expected a day that exists or an RFC 3339 date-time"
-NO_TIME = ": expected a date written YYYY-MM-DD or an RFC 3339 date-time"
+A_DATE = " is not a day that exists, written YYYY-MM-DD, or an RFC 3339 date-time on such a day"
 PLAIN_ID = " is not an id: text without control characters, not . or .."
 MORNING = "2025-06-01T10"
 SITE = "https://s.example/"
@@ -570,18 +564,18 @@ FAULTS: list[tuple[str, list[Any], str]] = [
     ("reviews/reviews/0/rating", ["5", True, None], " is not a number"),
     ("reviews/reviews/0/date", ["01.06.2025", "2025-06-01\n", "２０２５-06-01", "2025-06-01 10:00Z"], A_DATE),
     ("reviews/reviews/0/date", [MORNING + end for end in ("", ":00:00", ":00:00Z\n", ":00:00.Z")], A_DATE),
-    ("reviews/reviews/0/date", ["2025-02-29", "0000-01-01", "2025-02-30T10:00:00Z"], NO_DAY),
-    ("reviews/reviews/0/date", [MORNING + end for end in (":60:00Z", ":00:61Z", ":00:00+24:00")], NO_TIME),
+    ("reviews/reviews/0/date", ["2025-02-29", "0000-01-01", "2025-02-30T10:00:00Z"], A_DATE),
+    ("reviews/reviews/0/date", [MORNING + end for end in (":60:00Z", ":00:61Z", ":00:00+24:00")], A_DATE),
     ("reviews/reviews/0/source_url", ["javascript:alert(1)", "ftp://s.example/", "//s.example/", ""], A_URL),
     ("reviews/reviews/0/source_url", ["https://", "https:///x", f" {SITE}", "http://@", "http://[x"], A_URL),
     ("reviews/reviews/0/source_url", [SITE + odd for odd in ("a b", "\n", "\x7f", "\u2028")], A_URL),
     ("reviews/reviews/0/author_avatar_url", ["javascript:alert(1)", "http://@"], A_URL),
-    ("reviews/reviews/0/owner_reply/date", ["2025-02-29"], NO_DAY),
+    ("reviews/reviews/0/owner_reply/date", ["2025-02-29"], A_DATE),
     ("reviews/reviews/0/verified", ["yes", 1], " is not true or false or null"),
     ("insights", [[], None], " is not an object"),
-    ("insights/generated_at", ["2025-06-01T25:00:00Z"], NO_TIME),
-    ("insights/date_range/earliest", ["2025-06-31"], NO_DAY),
-    ("insights/date_range/latest", ["2025-06-31"], NO_DAY),
+    ("insights/generated_at", ["2025-06-01T25:00:00Z"], A_DATE),
+    ("insights/date_range/earliest", ["2025-06-31"], A_DATE),
+    ("insights/date_range/latest", ["2025-06-31"], A_DATE),
     ("insights/temporal/trend", ["up"], " is none of ['improving', 'stable', 'declining', None]"),
 ]
 
@@ -603,7 +597,7 @@ def test_faults_of_schemas_and_rules_in_both_files_come_in_order() -> None:
     assert lines_against(file_bytes(document), file_bytes(insights)) == [
         'reviews.json /business/name: "" is shorter than 1 character(s)',
         'reviews.json /business/url: "ftp://x" is not an http or https URL',
-        f'reviews.json /reviews/9/date: "2025-02-30"{NO_DAY}',
+        f'reviews.json /reviews/9/date: "2025-02-30"{A_DATE}',
         'reviews.json /reviews/9/id: "3" is already the id of /reviews/3',
         "reviews.json /reviews/9/rating: 9 is greater than the maximum of 5",
         "reviews.json /reviews/10/author: 5 is not a string",
