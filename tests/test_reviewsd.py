@@ -95,7 +95,8 @@ def test_bad_data_are_named_line_by_line_with_status_78(tmp_path: Path, argument
     assert (done.returncode, done.stdout) == (78, "")
     assert done.stderr.splitlines() == [
         "reviews.json /business: 'name' is a required property",
-        'reviews.json /reviews/0/date: "2026-02-30": expected a day that exists or an RFC 3339 date-time',
+        'reviews.json /reviews/0/date: "2026-02-30" is not a day that exists, written YYYY-MM-DD, '
+        "or an RFC 3339 date-time on such a day",
         "reviews.json /reviews/0/rating: 7 is greater than the maximum of 5",
     ]
 

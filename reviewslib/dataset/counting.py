@@ -15,11 +15,9 @@ from reviewslib.dataset.contract import BadData, Contract, Fault
 from reviewslib.dataset.reviews import (
     INSIGHTS_FILE,
     REVIEWS_FILE,
-    editorial_violations,
-    insight_violations,
     load,
     read_file,
-    review_violations,
+    repeated_ids,
     served_reviews,
 )
 from reviewslib.dataset.strict_json import Json, Object, decode, encode
@@ -45,12 +43,13 @@ def read_source(contract: Contract, file: str, content: bytes | None) -> Json:
     """The field of Sources for a file. Raises BadData."""
     if content is None and file == REVIEWS_FILE:
         raise BadData([Fault(file, (), "the file is missing")])
-    schema, violations = {
-        REVIEWS_FILE: (contract.reviews_file, review_violations),
-        EDITORIAL_FILE: (contract.editorial_file, editorial_violations),
-        ANNOTATIONS_FILE: (contract.annotations_file, lambda document: iter(())),
+    schema = {
+        REVIEWS_FILE: contract.reviews_file,
+        EDITORIAL_FILE: contract.editorial_file,
+        ANNOTATIONS_FILE: contract.annotations_file,
     }[file]
-    document, faults = read_file(file, content or b"{}", schema, violations)
+    rule = insights.name_violations if file == EDITORIAL_FILE else repeated_ids  # annotations have no list
+    document, faults = read_file(file, content or b"{}", schema, rule)
     if faults:
         raise BadData(faults)
     return served_reviews(document["reviews"], {}) if file == REVIEWS_FILE else decode(content or b"{}")
@@ -107,7 +106,7 @@ def count(contract: Contract, contents: Contents, now: datetime) -> Count:
 def _insights_before(contract: Contract, contents: Contents) -> dict[str, Json]:
     """The present insights.json, empty if absent. Raises BadData if it must not be replaced."""
     content = contents[INSIGHTS_FILE] or b"{}"
-    _, faults = read_file(INSIGHTS_FILE, content, contract.insights_file, insight_violations)
+    _, faults = read_file(INSIGHTS_FILE, content, contract.insights_file)
     before: dict[str, Json] = {} if faults else decode(content)
     if insights.is_counted(before) and insights.is_edited(before):
         reason = f"edited after counting; move your changes into {EDITORIAL_FILE} and remove this file"

@@ -11,7 +11,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -20,7 +19,7 @@ from reviewslib.dataset.contract import Parameter
 from reviewslib.dataset.strict_json import SURROGATE, Json
 from reviewslib.dataset.text import loosen, name_words
 
-MAX_ISSUES = 50  # unknown parameters that one answer lists; the others are counted
+MAX_PARAMETERS = 50  # different names in a request; each unknown one is compared with the known ones
 MAX_ECHOED = 200  # characters of a wrong value that its issue repeats
 MIN_SIMILARITY = 0.8  # of a suggested name: min_ratin suggests min_rating, sort does not suggest source
 MAX_LISTED = 20  # names in one message
@@ -60,14 +59,10 @@ class Issue:
 
 
 class BadQuery(ValueError):
-    """A request that the caller must change.
+    """A request that the caller must change; `issues` have the order of its parameters."""
 
-    `issues` have the order of the parameters; `wrong_count` includes issues that are not listed.
-    """
-
-    def __init__(self, issues: Sequence[Issue], wrong_count: int | None = None):
+    def __init__(self, issues: Sequence[Issue]):
         self.issues = tuple(issues)
-        self.wrong_count = len(issues) if wrong_count is None else wrong_count
 
 
 class BadValue(ValueError):
@@ -111,36 +106,38 @@ def echo(value: Json) -> str:
 # ---- Reading: from names and values to a query or to arguments ----
 
 
-def query_from_pairs(parameters: Mapping[str, Parameter], pairs: Sequence[tuple[str, str]]) -> Query:
-    """The query of decoded `name=value` pairs.
-
-    Bytes that were not UTF-8 are expected as lone surrogates (`errors="surrogateescape"`) and become issues.
-    Raises BadQuery with every issue.
-    """
-    return Query(**_read(parameters, _by_name(pairs)))
+Parameters = Mapping[str, Parameter]  # by name
+Pairs = Sequence[tuple[str, str]]  # decoded `name=value` pairs; bytes that were not UTF-8 are lone surrogates
 
 
-def query_of_page(parameters: Mapping[str, Parameter], pairs: Sequence[tuple[str, str]], size: int) -> Query:
+def query_from_pairs(parameters: Parameters, pairs: Pairs) -> Query:
+    """The query of a search. Raises BadQuery with every issue."""
+    return Query(**_correct_values(parameters, _by_name(pairs)))
+
+
+def query_of_page(parameters: Parameters, pairs: Pairs, size: int) -> Query:
     """The query for one page of `size` reviews; the parameter `page` is its number, from 1.
 
-    Raises BadQuery with every issue, as `query_from_pairs` does.
+    Raises BadQuery with every issue.
     """
-    values = _read(parameters, _by_name(pairs))
+    values = _correct_values(parameters, _by_name(pairs))
     return Query(offset=(values.pop("page") - 1) * size, limit=size, **values)
 
 
-def forgiving_values(parameters: Mapping[str, Parameter], pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """The values of `name=value` pairs by name; a wrong value counts as absent."""
-    texts, values = _by_name(pairs), {}
-    for name, parameter in parameters.items():
-        values[name] = parameter.default
-        with suppress(BadValue):
-            if (value := _read_parameter(parameters, name, texts.get(name, [None]))) is not None:
-                values[name] = value
-    return values
+def forgiving_values(parameters: Parameters, pairs: Pairs) -> dict[str, Any]:
+    """The values of the parameters by name; a wrong value counts as absent."""
+    return _read(parameters, _by_name((name, value) for name, value in pairs if name in parameters))[0]
 
 
-def _by_name(pairs: Sequence[tuple[str, str]]) -> dict[str, list[Json]]:
+def read_arguments(parameters: Parameters, arguments: Mapping[str, Json]) -> dict[str, Any]:
+    """The values of the members of a JSON object by name, with defaults for absent ones.
+
+    Numbers may be JSON numbers or strings; null means absent. Raises BadQuery with every issue.
+    """
+    return _correct_values(parameters, {name: [value] for name, value in arguments.items()})
+
+
+def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, list[Json]]:
     """All values of each name."""
     values: dict[str, list[Json]] = {}
     for name, value in pairs:
@@ -148,22 +145,20 @@ def _by_name(pairs: Sequence[tuple[str, str]]) -> dict[str, list[Json]]:
     return values
 
 
-def read_arguments(parameters: Mapping[str, Parameter], arguments: Mapping[str, Json]) -> dict[str, Any]:
-    """The values of a JSON object by name, with defaults for absent ones.
+def _correct_values(parameters: Parameters, raw_values: Mapping[str, list[Json]]) -> dict[str, Any]:
+    if (count := len(raw_values)) > MAX_PARAMETERS:
+        raise BadQuery([Issue(None, str(count), f"more than {MAX_PARAMETERS} different parameters")])
+    values, issues = _read(parameters, raw_values)
+    if issues:
+        raise BadQuery(issues)
+    return values
 
-    Numbers may be JSON numbers or strings; null means absent. Raises BadQuery with every issue.
-    """
-    return _read(parameters, {name: [value] for name, value in arguments.items()})
 
-
-def _read(parameters: Mapping[str, Parameter], raw_values: Mapping[str, list[Json]]) -> dict[str, Any]:
+def _read(parameters: Parameters, raw_values: Mapping[str, list[Json]]) -> tuple[dict[str, Any], list[Issue]]:
+    """The values by name, with defaults for absent and wrong ones, and every issue."""
     values: dict[str, Any] = {name: parameter.default for name, parameter in parameters.items()}
-    issues: list[Issue] = []
-    unlisted_count = 0
+    issues = []
     for name, raw in raw_values.items():
-        if name not in parameters and len(issues) >= MAX_ISSUES:
-            unlisted_count += 1
-            continue
         try:
             if (value := _read_parameter(parameters, name, raw)) is not None:
                 values[name] = value
@@ -172,15 +167,10 @@ def _read(parameters: Mapping[str, Parameter], raw_values: Mapping[str, list[Jso
     for name, parameter in parameters.items():
         if parameter.required and raw_values.get(name, [None])[0] in (None, ""):
             issues.append(Issue(name, "", "is required"))
-    if issues:
-        wrong_count = len(issues) + unlisted_count
-        if unlisted_count:
-            issues.append(Issue(None, "", f"{unlisted_count} more parameters are unknown"))
-        raise BadQuery(issues, wrong_count)
-    return values
+    return values, issues
 
 
-def _read_parameter(parameters: Mapping[str, Parameter], name: str, raw: list[Json]) -> Json:
+def _read_parameter(parameters: Parameters, name: str, raw: list[Json]) -> Json:
     """The value of the parameter `name`, None if it is absent; `raw` has all values that were sent."""
     if (parameter := parameters.get(name)) is None:
         raise BadValue(f"unknown parameter{nearest(name, parameters)}")

@@ -3,7 +3,7 @@
 Each review is encoded once, when it is loaded; results join the encoded reviews. This module opens no file
 and no socket, starts no thread, reads no clock and knows nothing of HTTP.
 
-Sections: Rules - Served reviews - Dataset - Filters - Lists - Hints
+Sections: Files - Served reviews - Dataset - Names - Filters - Lists - Hints
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import accumulate, chain, repeat
+from operator import attrgetter
 from typing import Any, NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from reviewslib.dataset.contract import BadData, Contract, Fault, FileSchema, Violations, printable, quoted
-from reviewslib.dataset.insights import ENTITY_KINDS, compute_insights, mean, name_violations
+from reviewslib.dataset.insights import ENTITY_KINDS, compute_insights, mean
 from reviewslib.dataset.provenance import sources_of
 from reviewslib.dataset.query import BadQuery, BadValue, Issue, Query, echo, known_names, read_day
-from reviewslib.dataset.strict_json import Json, JsonPath, NotJson, Object, decode, encode
+from reviewslib.dataset.strict_json import Json, NotJson, Object, decode, encode
 from reviewslib.dataset.text import loose_value, loose_words, loosen, name_value_words, name_words
 from reviewslib.links import REVIEW_PATH, ServiceUrls
 
@@ -37,68 +38,46 @@ LARGEST_REVIEW_BYTES = 64 * 1024  # of served JSON; bounds pages, and search res
 MAX_CONTAINERS = 2_000_000  # objects and arrays in a file; ten times as many need more than a gigabyte
 
 
-# ---- Rules: what a schema cannot check ----
-
-DATE_TIME = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt]([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)(\.[0-9]+)?"
-    r"([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
-)  # RFC 3339 section 5.6; 60 is a leap second
-WEB_URL = re.compile(r"https?://[^\s/?#\x00-\x1f\x7f-\x9f]+([/?#][^\s\x00-\x1f\x7f-\x9f]*)?", re.IGNORECASE)
+# ---- Files: contents become completed documents, or faults ----
 
 
-def review_violations(document: Json) -> Violations:
-    """Duplicate ids, dates that do not exist, URLs that are no web addresses; `document` may be any JSON."""
-    if not isinstance(document, dict):
-        return
-    yield from _url_violations(document.get("business"), ("business",), "url", "image_url", "review_url")
-    reviews = document.get("reviews")
+def read_file(
+    file: str, data: bytes, schema: FileSchema, *rules: Callable[[Json], Violations]
+) -> tuple[dict[str, Json], list[Fault]]:
+    """The completed document, which is empty if there are faults, and every fault, in document order.
+
+    A violation of `rules` is reported only where the schema holds.
+    """
+    if data.count(b"{") + data.count(b"[") > MAX_CONTAINERS:
+        return {}, [Fault(file, (), f"has more than {MAX_CONTAINERS:,} objects and arrays")]
+    try:
+        document = decode(data)
+    except NotJson as error:
+        return {}, [Fault(file, path, reason) for path, reason in error.faults]
+    if isinstance(document, dict) and isinstance(business := document.get("business"), dict):
+        document["business"] = business | {key: None for key in BLANK_KEYS if _is_blank(business.get(key))}
+    violations = list(schema.violations(document))
+    wrong_paths = {path for path, _ in violations}
+    broken_rules = chain.from_iterable(rule(document) for rule in rules)
+    violations += [(path, reason) for path, reason in broken_rules if path not in wrong_paths]
+    violations.sort(key=lambda violation: [(isinstance(step, str), step) for step in violation[0]])
+    faults = [Fault(file, path, reason) for path, reason in violations]
+    return {} if faults else schema.complete(document), faults
+
+
+def _is_blank(value: Json) -> bool:
+    """Whether `value` is an object whose members are all null, such as an address to be filled in."""
+    return isinstance(value, dict) and value != {} and all(member is None for member in value.values())
+
+
+def repeated_ids(document: Json) -> Violations:
+    """Ids that an earlier review has, in a ReviewsFile; `document` may be any JSON."""
+    reviews = document.get("reviews") if isinstance(document, dict) else None
     first_use: dict[str, int] = {}
     for index, review in enumerate(reviews if isinstance(reviews, list) else ()):
-        path = ("reviews", index)
-        yield from _date_violations(review, path, "date")
-        yield from _url_violations(review, path, "author_avatar_url", "source_url")
-        if isinstance(review, dict):
-            yield from _date_violations(review.get("owner_reply"), (*path, "owner_reply"), "date")
-            id = review.get("id")
-            if isinstance(id, str) and (first := first_use.setdefault(id, index)) != index:
-                yield (*path, "id"), f"{quoted(id)} is already the id of /reviews/{first}"
-
-
-def insight_violations(document: Json) -> Violations:
-    """Dates that do not exist; `document` may be any JSON."""
-    yield from _date_violations(document, (), "generated_at")
-    if isinstance(document, dict):
-        yield from _date_violations(document.get("date_range"), ("date_range",), "earliest", "latest")
-
-
-def editorial_violations(document: Json) -> Violations:
-    """Faults of the owner's editorial.json that a schema cannot find; `document` may be any JSON."""
-    yield from insight_violations(document)
-    yield from name_violations(document)
-
-
-def _date_violations(holder: Json, path: JsonPath, *keys: str) -> Violations:
-    for key, text in _texts(holder, keys):
-        try:
-            read_day(text[:10] if DATE_TIME.fullmatch(text) else text)
-        except BadValue as bad:
-            yield (*path, key), f"{quoted(text)}: {bad} or an RFC 3339 date-time"
-
-
-def _url_violations(holder: Json, path: JsonPath, *keys: str) -> Violations:
-    for key, text in _texts(holder, keys):
-        try:
-            usable = WEB_URL.fullmatch(text) and urlsplit(text).hostname
-        except ValueError:  # brackets without an IPv6 address, a host that normalization (NFKC) changes
-            usable = None
-        if not usable:
-            yield (*path, key), f"{quoted(text)} is not an http or https URL"
-
-
-def _texts(holder: Json, keys: Sequence[str]) -> list[tuple[str, str]]:
-    """The strings among the members `keys` of `holder`, if that is an object."""
-    members = [(key, holder.get(key)) for key in keys] if isinstance(holder, dict) else []
-    return [(key, value) for key, value in members if isinstance(value, str)]
+        id = review.get("id") if isinstance(review, dict) else None
+        if isinstance(id, str) and (first := first_use.setdefault(id, index)) != index:
+            yield ("reviews", index, "id"), f"{quoted(id)} is already the id of /reviews/{first}"
 
 
 # ---- Served reviews: every key, null if absent; then unknown keys, unchanged; `page_url` last ----
@@ -195,9 +174,9 @@ def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None, u
     `urls` gives the reviews their `page_url`. Without an insights file the insights are counted from the
     reviews.
     """
-    document, faults = read_file(REVIEWS_FILE, reviews_file, contract.reviews_file, review_violations)
+    document, faults = read_file(REVIEWS_FILE, reviews_file, contract.reviews_file, repeated_ids)
     data = b"{}" if insights_file is None else insights_file
-    insights, insight_faults = read_file(INSIGHTS_FILE, data, contract.insights_file, insight_violations)
+    insights, insight_faults = read_file(INSIGHTS_FILE, data, contract.insights_file)
     if faults or insight_faults:
         raise BadData(faults + insight_faults)
     served = served_reviews(document["reviews"], insights["per_review"])
@@ -208,7 +187,7 @@ def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None, u
     rating = aggregate_rating(served, document["aggregate_rating"] or {})
     frame = {key: value for key, value in document.items() if key != "reviews"} | {"aggregate_rating": rating}
     encoded = [encode(review) for review in served]
-    if too_large := _size_faults(document["reviews"], served, encoded):
+    if too_large := _size_faults(document, served, encoded):
         raise BadData(too_large)
     reviews_json = _joined(frame, encoded)
     first = len(_joined(frame, ())) - len("]}")
@@ -233,42 +212,13 @@ def load(contract: Contract, reviews_file: bytes, insights_file: bytes | None, u
     )
 
 
-def read_file(
-    file: str, data: bytes, schema: FileSchema, violations: Callable[[Json], Violations]
-) -> tuple[dict[str, Json], list[Fault]]:
-    """The completed document, which is empty if there are faults, and every fault, in document order.
-
-    A violation is reported only where the schema holds.
-    """
-    if data.count(b"{") + data.count(b"[") > MAX_CONTAINERS:
-        return {}, [Fault(file, (), f"has more than {MAX_CONTAINERS:,} objects and arrays")]
-    try:
-        document = decode(data)
-    except NotJson as error:
-        return {}, [Fault(file, path, reason) for path, reason in error.faults]
-    if isinstance(document, dict) and isinstance(business := document.get("business"), dict):
-        document["business"] = business | {key: None for key in BLANK_KEYS if _is_blank(business.get(key))}
-    faults = [Fault(file, path, reason) for path, reason in schema.violations(document)]
-    wrong_paths = {fault.path for fault in faults}
-    faults += [Fault(file, path, reason) for path, reason in violations(document) if path not in wrong_paths]
-    faults.sort(key=lambda fault: [(isinstance(step, str), step) for step in fault.path])
-    return {} if faults else schema.complete(document), faults
-
-
-def _size_faults(
-    reviews: Iterable[Object], served: Iterable[Object], encoded: Iterable[bytes]
-) -> list[Fault]:
-    """A fault for each of `reviews`, in document order, whose served JSON is too large."""
-    pairs = zip(served, encoded, strict=True)
-    sizes = {review["id"]: len(json) for review, json in pairs if len(json) > LARGEST_REVIEW_BYTES}
-    large = [(index, sizes[review["id"]]) for index, review in enumerate(reviews) if review["id"] in sizes]
+def _size_faults(document: Object, served: Sequence[Object], encoded: Sequence[bytes]) -> list[Fault]:
+    """A fault for each review of `document`, in its order, whose served JSON is too large."""
+    indexes = {review["id"]: index for index, review in enumerate(document["reviews"])}
+    sizes = {indexes[review["id"]]: len(json) for review, json in zip(served, encoded, strict=True)}
     limit = f"bytes of JSON; a review has at most {LARGEST_REVIEW_BYTES:,}"
-    return [Fault(REVIEWS_FILE, ("reviews", index), f"has {size:,} {limit}") for index, size in large]
-
-
-def _is_blank(value: Json) -> bool:
-    """Whether `value` is an object whose members are all null, such as an address to be filled in."""
-    return isinstance(value, dict) and value != {} and all(member is None for member in value.values())
+    large = sorted(index for index, size in sizes.items() if size > LARGEST_REVIEW_BYTES)
+    return [Fault(REVIEWS_FILE, ("reviews", index), f"has {sizes[index]:,} {limit}") for index in large]
 
 
 def _review(review: Object, document: memoryview, start: int, size: int) -> Review:
@@ -350,14 +300,10 @@ def sources_named(dataset: Dataset, value: str) -> list[str]:
 Reviews = Sequence[Review]
 
 
-def _mentioning_technician(dataset: Dataset, reviews: Reviews, value: str) -> Reviews:
-    names = set(technicians_named(dataset, value))
-    return [review for review in reviews if not names.isdisjoint(review.technicians)]
-
-
-def _mentioning_service(dataset: Dataset, reviews: Reviews, value: str) -> Reviews:
-    ids = services_named(dataset, value)
-    return [review for review in reviews if not ids.isdisjoint(review.services)]
+def _mentioning(kind: str, names: set[str], reviews: Reviews) -> Reviews:
+    """The reviews that mention one of `names` of a kind of MENTION_KINDS."""
+    mentions: Callable[[Review], tuple[str, ...]] = attrgetter(kind)
+    return [review for review in reviews if not names.isdisjoint(mentions(review))]
 
 
 def _published_at(dataset: Dataset, reviews: Reviews, value: str) -> Reviews:
@@ -382,8 +328,12 @@ FILTERS: dict[str, Callable[[Dataset, Reviews, Any], Reviews]] = {
     "rating": lambda dataset, reviews, stars: [review for review in reviews if review.rating == stars],
     "min_rating": lambda dataset, reviews, stars: [review for review in reviews if review.rating >= stars],
     "max_rating": lambda dataset, reviews, stars: [review for review in reviews if review.rating <= stars],
-    "mentions_technician": _mentioning_technician,
-    "mentions_service": _mentioning_service,
+    "mentions_technician": lambda dataset, reviews, value: _mentioning(
+        "technicians", set(technicians_named(dataset, value)), reviews
+    ),
+    "mentions_service": lambda dataset, reviews, value: _mentioning(
+        "services", services_named(dataset, value), reviews
+    ),
     "source": _published_at,
     "query": lambda dataset, reviews, text: _with_all(reviews, [loose_value(text)]),
 }

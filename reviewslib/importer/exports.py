@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from reviewslib.dataset.contract import BadData, Contract, Fault, quoted
-from reviewslib.dataset.reviews import LARGEST_REVIEW_BYTES, review_violations
+from reviewslib.dataset.reviews import LARGEST_REVIEW_BYTES
 from reviewslib.dataset.strict_json import Json, NotJson, Object, decode, encode
 from reviewslib.files import Member
 from reviewslib.importer import cells
@@ -149,7 +149,7 @@ def _fault_of(record: Record, review: ReviewInFile, contract: Contract) -> str:
     id = f"{record.source}-{record.native_id or 24 * '0'}"
     required = {"id": id, "date": record.created[:10], "source": record.source}
     document = {"business": {"name": "-"}, "reviews": [required | review]}
-    for path, reason in (*contract.reviews_file.violations(document), *review_violations(document)):
+    for path, reason in contract.reviews_file.violations(document):
         return f"{'/'.join(map(str, path[2:]))}: {reason}"
     size, limit = len(encode(review)), LARGEST_REVIEW_BYTES - ADDED_BYTES
     return f"{size:,} bytes, more than the {limit:,} that a review can have" if size > limit else ""

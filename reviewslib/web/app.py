@@ -410,7 +410,7 @@ def not_allowed(request: Request, allow: str) -> HttpError:
 
 def bad_query_error(bad: BadQuery) -> HttpError:
     """The error for wrong parameters."""
-    subject = "One parameter is" if bad.wrong_count == 1 else f"{bad.wrong_count} parameters are"
+    subject = "One parameter is" if len(bad.issues) == 1 else f"{len(bad.issues)} parameters are"
     issues = [asdict(issue) for issue in bad.issues]
     return HttpError(400, f"{subject} wrong. See issues.", members={"issues": issues})
 

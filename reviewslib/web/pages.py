@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 from jinja2 import Environment, FunctionLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
+from reviewslib.dataset.contract import is_web_url
 from reviewslib.dataset.insights import ENTITY_KINDS, QUOTATION_MARKS, language_models
 from reviewslib.dataset.provenance import (
     UNKNOWN_SOURCE,
@@ -37,7 +38,6 @@ from reviewslib.dataset.provenance import (
 )
 from reviewslib.dataset.query import BadQuery, Query
 from reviewslib.dataset.reviews import (
-    WEB_URL,
     WEEK,
     Dataset,
     Review,
@@ -116,7 +116,7 @@ def markdown(text: str) -> str:
 
 def web_url(value: Json) -> str:
     """`value` if it is an http or https URL of at most MAX_URL characters, else ""."""
-    return value if isinstance(value, str) and len(value) <= MAX_URL and WEB_URL.fullmatch(value) else ""
+    return value if isinstance(value, str) and len(value) <= MAX_URL and is_web_url(value) else ""
 
 
 def mail_address(value: Json) -> str:

@@ -209,7 +209,7 @@ def test_an_accepted_value_has_no_violation_of_the_library(schema: Object, value
     assert not contract.acceptance(DOCUMENT, schema)(value) or Draft202012Validator(schema).is_valid(value)
 
 
-@pytest.mark.parametrize("schema", [{"const": 5}, {"type": "integer", "format": "x"}, {"not": {}}])
+@pytest.mark.parametrize("schema", [{"const": 5}, {"type": "integer", "multipleOf": 5}, {"not": {}}])
 def test_a_schema_with_an_unknown_keyword_is_left_to_the_library(schema: Object) -> None:
     for outer, value in ((schema, 5), ({"items": schema}, [5]), ({"properties": {"a": schema}}, {"a": 5})):
         assert not contract.acceptance(DOCUMENT, outer)(value)

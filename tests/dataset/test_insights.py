@@ -16,7 +16,7 @@ from small_files import ABSENT, CONTRACT, Object
 
 from reviewslib.dataset import insights
 from reviewslib.dataset.insights import COUNTED_KEYS, ENTITY_KINDS, MODEL, compute_insights, value_digest
-from reviewslib.dataset.reviews import editorial_violations, read_file, served_reviews
+from reviewslib.dataset.reviews import read_file, served_reviews
 
 INSIGHTS_FILE = small.file_validator("InsightsFile")
 FIGURES = ("mention_count", "average_rating", "score")
@@ -601,7 +601,7 @@ def test_the_editorial_file_has_the_form_of_insights_with_aliases(
 def test_faults_of_the_editorial_file_are_reported_together() -> None:
     def read(value: Object) -> tuple[Any, list[str]]:
         data = small.file_bytes(value)
-        document, faults = read_file("e.json", data, CONTRACT.editorial_file, editorial_violations)
+        document, faults = read_file("e.json", data, CONTRACT.editorial_file, insights.name_violations)
         return document, [str(fault) for fault in faults]
 
     unfinished = TWO | {"per_review": {"x": {"score": None}}, "faq": None}
@@ -612,7 +612,8 @@ def test_faults_of_the_editorial_file_are_reported_together() -> None:
     assert faults == [
         "e.json /entities/technicians/0/aliases/1: 5 is not a string",
         f'e.json /{SECOND}/aliases/0: "Hana"{TAKEN}',
-        'e.json /generated_at: "2026-02-30": expected a day that exists or an RFC 3339 date-time',
+        'e.json /generated_at: "2026-02-30" is not a day that exists, written YYYY-MM-DD, '
+        "or an RFC 3339 date-time on such a day",
     ]
 
 

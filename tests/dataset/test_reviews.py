@@ -2,15 +2,10 @@
 
 Expected answers are in small tables and come from `plain_definition.py`.
 
-Search: examples - Hints - Search: the plain definition - Since - Served form - Rating - Refused files -
-Any files
+Search: examples - Hints - Search: the plain definition - Served form - Figures and warnings - Refused files
 """
 
-import hashlib
 import json
-import os
-import subprocess
-import sys
 from collections import Counter
 from datetime import date
 from functools import partial
@@ -33,13 +28,11 @@ from reviewslib.dataset.reviews import FILTERS, Dataset
 from reviewslib.dataset.text import loose_value
 
 
-def asked(parameters: dict[str, str]) -> Query:
-    return query_from_pairs(small.PARAMETERS, list(parameters.items()))
-
-
-def matching_ids(dataset: Dataset, **parameters: str) -> list[str]:
-    """The ids that a search returns, in order."""
-    return [review["id"] for review in json.loads(small.search_bytes(dataset, asked(parameters)))["reviews"]]
+def answer_of(dataset: Dataset, parameters: dict[str, str]) -> Object:
+    """The result of a search."""
+    query = query_from_pairs(small.PARAMETERS, list(parameters.items()))
+    answer: Object = json.loads(small.search_bytes(dataset, query))
+    return answer
 
 
 def lines_against(reviews_file: bytes, insights_file: bytes | None = None) -> list[str]:
@@ -52,7 +45,7 @@ def lines_against(reviews_file: bytes, insights_file: bytes | None = None) -> li
 # ---- Search: examples over four reviews and one that is not verified ----
 
 PEOPLE = ["Dr. Anneke Brandt", "Wes P., LMT"]
-FOUR = a_file(
+FOUR_REVIEWS = a_file(
     review("ana", date="2025-03-01", text="Straße zum Café", mentioned_technicians=[OKAFOR], source="yelp"),
     review("bob", date="2025-03-01T23:30:00-08:00", rating=4.5, mentioned_services=["massage"], source="é"),
     review("cy", date="2024-12-31T23:59:59+14:00", rating=1, text="ὈΔΥΣΣΕΎΣ, İzmir!"),
@@ -66,45 +59,37 @@ FOUR_INSIGHTS = {
     },
     "per_review": {"cy": {"technicians": ["José Ćalić"], "services": ["x"]}, "ana": {"services": ["gone"]}},
 }
+FOUR = loaded(FOUR_REVIEWS, FOUR_INSIGHTS)
 SEARCHES = [  # a parameter, values that mean the same, and the ids of the matches
     ("query", "", "eve bob ana cy"),
-    ("query", "strasse|STRASSE|STRAẞE|cafe\u0301|CAFÉ|cafe|e z", "ana"),
-    ("query", "ὀδυσσεύς|ὀδυσσεύσ|οδυσσευς|i\u0307zmir|izmir", "cy"),
-    ("query", "kafe|without words", ""),
+    ("query", "strasse|STRAẞE|cafe\u0301|CAFÉ|e z", "ana"),
+    ("query", "ὀδυσσεύσ|οδυσσευς|i\u0307zmir|izmir", "cy"),
     ("rating", "5|5.0", "ana"),
     ("min_rating", "4.5|4.25", "bob ana"),
     ("max_rating", "4.5|4.75", "eve bob cy"),
     ("since", "2025-03-01|2025-01-01", "eve bob ana"),
     ("until", "2025-03-01", "bob ana cy"),
-    ("mentions_technician", "Okafor|tobias okafor|Dr Okafor|Okafor, Tobias, Dr.|okafor okafor", "ana"),
+    ("mentions_technician", "Okafor|tobias okafor|Dr Okafor|Okafor, Tobias, Dr.|t1|T1", "ana"),
     ("mentions_technician", "Dr.|dr", "eve ana"),
-    ("mentions_technician", "wes lmt|LMT.", "eve"),
-    ("mentions_technician", "t1|T1", "ana"),
-    ("mentions_technician", "JOSE\u0301|c\u0301ALIC\u0301|calic", "cy"),
     ("mentions_technician", "Brandt Wes|Okaf|Nobody", ""),
-    ("mentions_service", "MASSAGE|massage & GRÖSSE|massage & gro\u0308ße|massage & grosse", "bob"),
-    ("mentions_service", "gone", "ana"),
-    ("mentions_service", "massag", ""),
+    ("mentions_service", "MASSAGE|massage & GRÖSSE|massage & grosse", "bob"),
     ("source", "YELP|Yelp", "eve ana"),
-    ("source", "unknown", "cy"),
-    ("source", "e", "bob"),
     ("source", "yel|other", ""),
 ]
 
 
 @pytest.mark.parametrize(("name", "values", "ids"), SEARCHES)
 def test_a_search_finds_exactly_the_reviews_that_pass_newest_first(name: str, values: str, ids: str) -> None:
-    dataset = loaded(FOUR, FOUR_INSIGHTS)
     for value in values.split("|"):
-        assert matching_ids(dataset, **{name: value}) == ids.split(), value
+        found = [review["id"] for review in answer_of(FOUR, {name: value})["reviews"]]
+        assert found == ids.split(), value
 
 
 def test_reviews_are_sorted_by_date_as_written_then_by_id() -> None:
     written = "2025-03-01T23:30:00-08:00 2025-03-01T09:00:00Z 2025-03-01 2025-03-01 2025-02-28T23:59:59+14:00"
-    ids = ["a", "c", "e", "b", "d"]
-    in_order = [review(id, date=date) for id, date in zip(ids, written.split(), strict=True)]
+    in_order = [review(id, date=date) for id, date in zip("acebd", written.split(), strict=True)]
     dataset = loaded(a_file(*sorted(in_order, key=lambda review: review["id"])))
-    assert [review.id for review in dataset.reviews] == ids
+    assert "".join(review.id for review in dataset.reviews) == "acebd"
     padded = [None, *dataset.reviews, None]
     for newer, review_between, older in zip(padded, dataset.reviews, padded[2:], strict=False):
         assert reviews.neighbours(dataset, review_between) == (newer, older)
@@ -122,75 +107,74 @@ def test_the_first_eight_words_are_found_in_any_order(words: str, ids: str) -> N
 
 # ---- Hints: what an empty answer says, over the same four reviews ----
 
-NO_PERSON = (
+PHRASE = "query matches its words only as a phrase. Reviews with "
+TOGETHER = PHRASE + "{} of them in any order: 1 (ana)."
+FOUR_LONGEST = PHRASE + "one of them: the 0, cafe 1, izmir 0, strasse 1."
+WITH_PART = PHRASE + "one of them: zum 1, cafe 1, asse 1, strasse 1."
+OTHER_WORDS = "Customers may use other words: try a synonym, or a part of a word."
+DAYS = "The reviews are from 2024-12-31 to 2025-03-02."
+PERSON = (
     "No person is called “Tobi Okafer”. Known people: Dr. Tobias Okafor; Dr. Nobody Mentioned; "
     "Dr. Anneke Brandt; Wes P., LMT; José Ćalić. Reviews with it in their text: 0."
 )
-NO_SERVICE = (
-    "No service is called “{}”. Known services: massage (Massage & Größe); gone (Gone); x. "
-    "Reviews with it in their text: {}."
-)
-NO_SOURCE = (
-    "No source is called “yelp.com”. Known sources: Yelp; é; unknown. Reviews with it in their text: 0."
-)
-PHRASE_ONLY = "query matches its words only as a phrase. Reviews with"
-OTHER_WORDS = "Customers may use other words: try a synonym, or a part of a word."
-FIRST_EIGHT = "the first 8 of them in any order: 1 (ana)."
-FOUR_LONGEST = "the 0, cafe 1, izmir 0, strasse 1"
-ONE_LEFT_OUT = "Reviews that match if one filter is left out: {}; without any filter: 4."
+SERVICES = "Known services: massage (Massage & Größe); gone (Gone); x. Reviews with it in their text"
+SOURCE = "No source is called “yelp.com”. Known sources: Yelp; é; unknown. Reviews with it in their text: 0."
+LEFT_OUT = "Reviews that match if one filter is left out: {}; without any filter: 4."
 HINTS: list[tuple[dict[str, str], str]] = [  # a search that matches nothing, and its first hint
     ({"since": "2025-03-02", "until": "2025-03-01"}, "since is after until: swap the two values."),
     ({"min_rating": "4.5", "max_rating": "4"}, "min_rating is above max_rating: swap the two values."),
-    ({"since": "2025-03-03"}, "The reviews are from 2024-12-31 to 2025-03-02."),
-    ({"until": "2024-12-30"}, "The reviews are from 2024-12-31 to 2025-03-02."),
-    ({"mentions_technician": "Tobi Okafer"}, NO_PERSON),
-    ({"mentions_service": "masage"}, NO_SERVICE.format("masage", "0")),
-    ({"mentions_service": "cafe"}, NO_SERVICE.format("cafe", "1 (search with query)")),
-    ({"source": "yelp.com"}, NO_SOURCE),
-    ({"source": "yelp.com", "query": "straße"}, NO_SOURCE),
-    ({"query": "cafe straße"}, f"{PHRASE_ONLY} all of them in any order: 1 (ana)."),
-    ({"query": " straße "}, f"{PHRASE_ONLY} all of them in any order: 1 (ana)."),
-    ({"query": "a straße to the izmir cafe", "rating": "5"}, f"{PHRASE_ONLY} one of them: {FOUR_LONGEST}."),
-    ({"query": "cafe straße xq zum asse"}, f"{PHRASE_ONLY} one of them: zum 1, cafe 1, asse 1, strasse 1."),
-    ({"query": "cafe straße zum a c e f s parking"}, f"{PHRASE_ONLY} {FIRST_EIGHT}"),
-    ({"query": "parking"}, OTHER_WORDS),
+    ({"since": "2025-03-03"}, DAYS),
+    ({"until": "2024-12-30"}, DAYS),
+    ({"mentions_technician": "Tobi Okafer"}, PERSON),
+    ({"mentions_service": "masage"}, f"No service is called “masage”. {SERVICES}: 0."),
+    ({"mentions_service": "cafe"}, f"No service is called “cafe”. {SERVICES}: 1 (search with query)."),
+    ({"source": "yelp.com", "query": "straße"}, SOURCE),
+    ({"query": "cafe straße"}, TOGETHER.format("all")),
+    ({"query": " straße "}, TOGETHER.format("all")),
+    ({"query": "cafe straße zum a c e f s parking"}, TOGETHER.format("the first 8")),
+    ({"query": "a straße to the izmir cafe", "rating": "5"}, FOUR_LONGEST),
+    ({"query": "cafe straße xq zum asse"}, WITH_PART),
     ({"query": "     "}, OTHER_WORDS),
     ({"query": "parking izmir", "rating": "5"}, OTHER_WORDS),
-    ({"rating": "5", "source": "é"}, ONE_LEFT_OUT.format("rating 1, source 1")),
-    ({"since": "2025-01-15", "until": "2025-01-15"}, ONE_LEFT_OUT.format("since 1, until 3")),
+    ({"rating": "5", "source": "é"}, LEFT_OUT.format("rating 1, source 1")),
+    ({"since": "2025-01-15", "until": "2025-01-15"}, LEFT_OUT.format("since 1, until 3")),
 ]
 
 
 @pytest.mark.parametrize(("parameters", "first"), HINTS)
 def test_the_first_hint_of_an_empty_answer_helps(parameters: dict[str, str], first: str) -> None:
-    answer = json.loads(small.search_bytes(loaded(FOUR, FOUR_INSIGHTS), asked(parameters)))
-    assert (list(answer), answer["hints"][0]) == (["matched", "returned", "hints", "reviews"], first)
-    assert (answer["matched"], answer["reviews"], len(answer["hints"]) <= 2) == (0, [], True)
+    answer = answer_of(FOUR, parameters)
+    assert answer == {"matched": 0, "returned": 0, "hints": [first, *answer["hints"][1:]], "reviews": []}
+    assert len(answer["hints"]) <= 2
 
 
-def test_hints_tell_of_missing_reviews_names_and_another_language() -> None:
-    assert reviews.hints(loaded(a_file()), Query()) == ["There are no reviews yet."]
-    german = loaded(a_file(review(text="gut"), business={"name": "x", "language": "de"}))
-    assert reviews.hints(german, Query("good"))[0].startswith(
-        "Customers may use other words (their language: de):"
-    )
-    assert "No services are known." in reviews.hints(german, Query(mentions_service="good"))[0]
+GERMAN = loaded(a_file(review(text="gut"), business={"name": "x", "language": "de"}))
+MANY = loaded(a_file(*(review(str(number), text="a b c") for number in range(25))))
+
+
+@pytest.mark.parametrize(
+    ("dataset", "query", "part"),
+    [
+        (loaded(a_file()), Query(), "There are no reviews yet."),
+        (GERMAN, Query("good"), "Customers may use other words (their language: de): try"),
+        (GERMAN, Query(mentions_service="good"), "No services are known."),
+        (MANY, Query("c a b"), " in any order: 25 (9, 8, 7, 6, 5)."),
+    ],
+)
+def test_a_hint_names_the_language_and_the_newest_five_matches(
+    dataset: Dataset, query: Query, part: str
+) -> None:
+    assert part in reviews.hints(dataset, query)[0]
 
 
 def test_a_search_and_its_hints_fold_a_value_once() -> None:
-    dataset, value = loaded(FOUR, FOUR_INSIGHTS), "x\u0301" * 100
+    value = "x\u0301" * 100
     loose_value.cache_clear()
-    reviews.search(dataset, Query(value, rating=5, min_rating=1, mentions_service=value, source=value))
+    reviews.search(FOUR, Query(value, rating=5, min_rating=1, mentions_service=value, source=value))
     assert loose_value.cache_info().misses == 1
 
 
-def test_a_hint_gives_the_ids_of_five_reviews() -> None:
-    dataset = loaded(a_file(*(review(str(number), text="a b c") for number in range(25))))
-    assert reviews.hints(dataset, Query("c a b"))[0].endswith(" in any order: 25 (9, 8, 7, 6, 5).")
-
-
 # ---- Search: the plain definition. Values overlap on purpose, so that filters admit and refuse often ----
-
 
 WORDS = [
     *("Straße", "STRASSE", "ẞ", "İzmir", "izmir", "Ὀδυσσεύς", "ὈΔΥΣΣΕΎΣ", "σασ", "café", "cafe\u0301"),
@@ -201,43 +185,42 @@ DATES = [
     *("2025-03-01T23:30:00.25-08:00", "2025-03-01t00:00:00z", "2025-03-02", "0001-01-01", "9999-12-31"),
 ]
 TECHNICIANS = [OKAFOR, *PEOPLE, "Okafor, Ngozi", "DR. JOSÉ ĆALIĆ", "dr. jose\u0301 c\u0301alic\u0301"]
-SERVICES = ["massage", "Massage", "rehab", "straße", "STRASSE"]
+SERVICE_IDS = ["massage", "Massage", "rehab", "straße", "STRASSE"]
 LABELS = ["Massage therapy", "REHAB", "massage", "Größe", "gro\u0308sse"]
 SOURCES = ["google", "Google", "e\u0301", "É"]
 IDS = ["a", "b", "B", "é", "e\u0301", "10", "9", "x y", "x/y", "𝄞", "\ue000", "~"]
-RATINGS = [1, 2, 3.5, 4, 4.0, 4.5, 5, 5.0]
 
 
 def some(values: list[str], most: int = 2) -> st.SearchStrategy[list[str]]:
     return st.lists(st.sampled_from(values), min_size=1, max_size=most, unique=True)
 
 
-@st.composite
-def file_pairs(draw: st.DrawFn) -> tuple[Object, Object]:
-    """Reviews whose optional keys are given, null or absent, and insights that mention some of them."""
-    optional = {
+MEMBERS = st.fixed_dictionaries(
+    {
+        "rating": st.sampled_from([1, 2, 3.5, 4, 4.0, 4.5, 5, 5.0]),
+        "date": st.sampled_from(DATES),
+        "text": some(WORDS, 8).map(" ".join) | st.sampled_from([None, ""]),
+        "mentioned_technicians": some(TECHNICIANS) | st.sampled_from([None, []]),
+        "mentioned_services": some(SERVICE_IDS) | st.sampled_from([None, []]),
+    },
+    optional={
         "verified": st.sampled_from([True, True, None, False]),
         "owner_reply": st.sampled_from([None, {"text": "Thanks"}]),
         "source": st.sampled_from([None, *SOURCES]),
         "x": st.sampled_from([None, {"y": [1.5, None]}]),
         "page_url": st.sampled_from([None, "https://another.example/"]),  # of another service
-    }
-    required = {
-        "rating": st.sampled_from(RATINGS),
-        "date": st.sampled_from(DATES),
-        "text": some(WORDS, 8).map(" ".join) | st.sampled_from([None, ""]),
-        "mentioned_technicians": some(TECHNICIANS) | st.sampled_from([None, []]),
-        "mentioned_services": some(SERVICES) | st.sampled_from([None, []]),
-    }
-    members = st.fixed_dictionaries(required, optional=optional)
-    ids = draw(st.lists(st.sampled_from(IDS), min_size=3, max_size=8, unique=True))
-    document = a_file(*(review(identifier) | draw(members) for identifier in ids))
-    services = st.fixed_dictionaries({"id": st.sampled_from(SERVICES), "label": st.sampled_from(LABELS)})
-    people = [{"id": "t", "label": name} for name in draw(some(TECHNICIANS))]
-    entities = {"technicians": people, "services": draw(st.lists(services, max_size=4))}
-    mentions = st.fixed_dictionaries({"technicians": some(TECHNICIANS), "services": some(SERVICES)})
-    annotations = draw(st.dictionaries(st.sampled_from([*ids, "unknown"]), mentions, max_size=8))
-    return document, {"entities": entities, "per_review": annotations}
+    },
+)
+MENTIONS = st.fixed_dictionaries({"technicians": some(TECHNICIANS), "services": some(SERVICE_IDS)})
+PERSONS = some(TECHNICIANS).map(lambda names: [{"id": "t", "label": name} for name in names])
+SERVICE = st.fixed_dictionaries({"id": st.sampled_from(SERVICE_IDS), "label": st.sampled_from(LABELS)})
+ENTITIES = st.fixed_dictionaries({"technicians": PERSONS, "services": st.lists(SERVICE, max_size=4)})
+PER_REVIEW = st.dictionaries(st.sampled_from([*IDS, "unknown"]), MENTIONS, max_size=8)
+REVIEWS = st.dictionaries(st.sampled_from(IDS), MEMBERS, min_size=3, max_size=8)
+FILES = st.tuples(
+    REVIEWS.map(lambda members: a_file(*(review(id) | members[id] for id in members))),
+    st.fixed_dictionaries({"entities": ENTITIES, "per_review": PER_REVIEW}),
+)
 
 
 def in_other_words(values: list[str]) -> st.SearchStrategy[str]:
@@ -254,15 +237,13 @@ VALUES = {
     "since": st.sampled_from(DATES).map(lambda when: when[:10]),
     "until": st.sampled_from(DATES).map(lambda when: when[:10]),
     "mentions_technician": in_other_words([*TECHNICIANS, "dr", "Okafor", "Okaf", "LMT.", "wes p", "t"]),
-    "mentions_service": in_other_words([*SERVICES, *LABELS, "GRÖSSE", "none"]),
+    "mentions_service": in_other_words([*SERVICE_IDS, *LABELS, "GRÖSSE", "none"]),
     "source": in_other_words([*SOURCES, "unknown", "goog"]),
     "limit": st.sampled_from(["1", "2", "3", "20", "100", "5.0"]),
     "offset": st.sampled_from(["0", "-0", "1", "2", "7", "1000000000"]),
 }
-
-
 # Up to three parameters: of more, hardly any would find anything.
-questions = st.sets(st.sampled_from(list(VALUES)), max_size=3).flatmap(
+QUESTIONS = st.sets(st.sampled_from(list(VALUES)), max_size=3).flatmap(
     lambda names: st.fixed_dictionaries({name: VALUES[name] for name in sorted(names)})
 )
 
@@ -272,23 +253,22 @@ def test_a_search_returns_every_review_that_passes_every_filter() -> None:
     seen: Counter[Any] = Counter()
 
     @settings(max_examples=300)
-    @given(file_pairs(), st.lists(questions, min_size=4, max_size=4))
+    @given(FILES, st.lists(QUESTIONS, min_size=4, max_size=4))
     def claim(files: tuple[Object, Object], several: list[dict[str, str]]) -> None:
-        dataset = loaded(*files)
+        dataset, insights = loaded(*files), files[1]
         for parameters in several:
-            expected = plain.search(served(dataset), files[1], parameters)
-            seen.update((name, expected["returned"] > 0) for name in ["any", *parameters])
-            answer = json.loads(small.search_bytes(dataset, asked(parameters)))
+            expected = plain.search(served(dataset), insights, parameters)
+            answer = answer_of(dataset, parameters)
             hints = answer.pop("hints", None)
             assert compact(answer) == compact(expected)
             assert (hints is None) == (expected["matched"] > 0)
             if hints and dataset.reviews:
                 used = [name for name in FILTERS if name in parameters]
                 fewer = [parameters | {name: "", "offset": ""} for name in used]
-                matched = [plain.search(served(dataset), files[1], each)["matched"] for each in fewer]
+                matched = [plain.search(served(dataset), insights, each)["matched"] for each in fewer]
                 counts = ", ".join(f"{name} {count}" for name, count in zip(used, matched, strict=True))
-                total = f"without any filter: {len(dataset.reviews)}"
-                assert hints[-1] == f"Reviews that match if one filter is left out: {counts}; {total}."
+                assert hints[-1] == LEFT_OUT.format(counts).replace("4.", f"{len(dataset.reviews)}.")
+            seen.update((name, expected["returned"] > 0) for name in ["any", *parameters])
 
     claim()
     full, empty = seen["any", True], seen["any", False]
@@ -296,25 +276,20 @@ def test_a_search_returns_every_review_that_passes_every_filter() -> None:
     assert all(seen[name, outcome] for name in VALUES for outcome in (True, False)), seen
 
 
-# ---- Since ----
-
-
 @pytest.mark.slow
 @settings(max_examples=150)
-@given(file_pairs(), VALUES["since"] | st.dates().map(date.isoformat))
+@given(FILES, VALUES["since"] | st.dates().map(date.isoformat))
 def test_since_returns_every_review_of_that_day_and_later(files: tuple[Object, Object], day: str) -> None:
     dataset = loaded(*files)
     assert small.since_bytes(dataset, day) == compact(plain.since(served(dataset), day))
 
 
 @pytest.mark.parametrize(
-    ("day", "wanted"),
-    [("", "a date written YYYY-MM-DD"), ("\ud800", "a date written YYYY-MM-DD"),
-     ("2025-02-29", "a day that exists")],
-)  # fmt: skip
+    ("day", "wanted"), [("\ud800", "a date written YYYY-MM-DD"), ("2025-02-29", "a day that exists")]
+)
 def test_since_refuses_a_value_that_is_no_day(day: str, wanted: str) -> None:
     with pytest.raises(BadQuery) as refusal:
-        small.since_bytes(loaded(FOUR), day)
+        small.since_bytes(FOUR, day)
     assert refusal.value.issues == (Issue("date", day.replace("\ud800", "\ufffd"), f"expected {wanted}"),)
 
 
@@ -323,7 +298,7 @@ def test_since_refuses_a_value_that_is_no_day(day: str, wanted: str) -> None:
 
 @pytest.mark.slow
 @settings(max_examples=150)
-@given(file_pairs())
+@given(FILES)
 def test_all_reviews_but_those_not_verified_are_served_with_every_key(files: tuple[Object, Object]) -> None:
     dataset, all_reviews = loaded(*files), files[0]["reviews"]
     expected = plain.served_reviews(all_reviews, files[1])
@@ -355,15 +330,17 @@ def test_a_review_changes_with_a_later_reply(replied: str | None, changed: str) 
     assert dataset.reviews[0].changed_day == changed
 
 
-def test_urls_below_a_base_url_with_capitals_are_urls() -> None:
-    assert reviews.WEB_URL.fullmatch("HTTPS://Reviews.Example/reviews?rating=5")
-
-
-def test_an_address_and_a_position_of_nulls_are_served_as_null() -> None:
-    business = {"name": "X", "address": {"street": None, "own": None}, "geo": {"latitude": None}}
-    assert loaded(a_file(business=business)).business == {"name": "X", "address": None, "geo": None}
-    for address in ({"street": None, "own": 0}, {}):
-        assert loaded(a_file(business={"name": "X", "address": address})).business["address"] == address
+@pytest.mark.parametrize(
+    ("written", "address"),
+    [
+        ({"street": None, "own": None}, None),
+        ({"street": None, "own": 0}, {"street": None, "own": 0}),
+        ({}, {}),
+    ],
+)
+def test_an_address_of_nulls_is_served_as_null(written: Object, address: Object | None) -> None:
+    business = {"name": "X", "address": written, "geo": {"latitude": None}}
+    assert loaded(a_file(business=business)).business == {"name": "X", "address": address, "geo": None}
 
 
 UNKNOWN: Object = {"nothing": None, "deep": [{"a": None, "b": [1.50, 1e-9, 2**70, -0.0]}], "é": "\u2028\x00"}
@@ -378,25 +355,20 @@ def test_unknown_keys_are_served_untouched_even_when_null(place: str) -> None:
     assert UNKNOWN.items() <= small.node_at(documents, path).items()
 
 
-UNUSUAL: list[tuple[str, list[Any]]] = [
-    ("id", ["x" * 200, " /?#%2F é 𝄞 ~", "...", "../.."]),
-    ("author", ["\u202eAnn"]),
-    ("rating", [1, 4.5, 5.0]),
-    ("date", ["2024-02-29", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:60-23:59"]),
-    ("date", ["2016-12-31T23:59:60Z", "2025-06-01t10:00:00.123456789z", "2025-06-01T10:00:00-00:00"]),
-    ("text", ["", "".join(map(chr, range(0x20))) + "\x7f\x85\ufffe\uffff"]),
-    ("source_url", ["http://s.example", "https://s.example:8443/a?b=c&d=é#f", "https://[2001:db8::1]/"]),
-    ("owner_reply", [{"text": "", "date": None}]),
-    ("mentioned_technicians", [["", "  "]]),
-]
+UNUSUAL = review(" /?#%2F é 𝄞 ~" + "x" * 186, author="\u202eAnn", mentioned_technicians=["", "  "])
+UNUSUAL |= {"text": "".join(map(chr, (*range(0x20), 0x7F, 0x85, 0xFFFE, 0xFFFF)))}
+UNUSUAL |= {"source_url": "https://[2001:db8::1]:8443/a?b=c&d=é#f", "owner_reply": {"text": "", "date": None}}
+MOMENTS = ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:60-23:59", "2025-06-01t10:00:00.123456789z"]
 
 
-@pytest.mark.parametrize(("key", "values"), UNUSUAL)
-def test_unusual_values_are_served_as_they_are(key: str, values: list[Any]) -> None:
-    for value in values:
-        dataset = loaded(a_file(review(**{key: value})))
-        assert served(dataset)[0][key] == value
-        small.check_served(dataset)
+@pytest.mark.parametrize("date", ["2024-02-29", *MOMENTS])
+def test_unusual_values_are_served_as_they_are(date: str) -> None:
+    dataset = loaded(a_file(UNUSUAL | {"date": date}))
+    assert (UNUSUAL | {"date": date}).items() <= served(dataset)[0].items()
+    small.check_served(dataset)
+
+
+# ---- Figures and warnings ----
 
 
 def test_absent_insights_are_a_note_and_are_counted_from_the_reviews() -> None:
@@ -410,69 +382,44 @@ def test_absent_insights_are_a_note_and_are_counted_from_the_reviews() -> None:
     small.check_served(dataset)
 
 
-def test_good_files_give_neither_notes_nor_warnings() -> None:
-    for dataset in (small.good_dataset(), loaded(a_file(review()), {})):
-        assert dataset.notes == dataset.warnings == ()
-    assert loaded(a_file(review())).warnings == ()
-
-
 def test_without_reviews_and_insights_every_figure_is_null_or_zero() -> None:
     dataset = loaded(a_file())
     assert json.loads(dataset.insights_json) == json.loads(loaded(a_file(), {"model": MODEL}).insights_json)
     small.check_served(dataset)
 
 
+def test_good_files_give_neither_notes_nor_warnings() -> None:
+    for dataset in (small.good_dataset(), loaded(a_file(review()), {})):
+        assert dataset.notes == dataset.warnings == ()
+    assert loaded(a_file(review())).warnings == ()
+
+
+def insights_of(ids: str) -> Object:
+    """Insights that name reviews, whose ids are letters."""
+    return {"per_review": {id: {} for id in ids}}
+
+
+ENTRY = {"id": "x", "label": "X", "example_review_ids": ["q"]}
+FAQ = [{"question": "?", "answer": "!", "review_ids": ["d", "t", "hidden"]}]
+EVERY_LIST = insights_of("abcp") | {"aspects": [ENTRY], "faq": FAQ}
+EVERY_LIST |= {"topics": [ENTRY | {"example_review_ids": ["r"]}]}
+EVERY_LIST |= {"entities": {"problems": [ENTRY | {"example_review_ids": ["s"]}]}}
 NOT_SERVED = "insights.json names {} review(s) that are not served: {}"
-OF_THREE = NOT_SERVED.format(3, "p, q, r")
 OF_OTHERS = "insights.json seems to belong to other reviews: most ids in it are not served"
 
 
-def test_every_list_of_ids_in_insights_is_compared_with_the_reviews() -> None:
-    def entry(*ids: str) -> Object:
-        return {"id": "x", "label": "X", "example_review_ids": list(ids)}
-
-    insights = {
-        "per_review": {"a": {}, "p": {}},
-        "aspects": [entry("q")],
-        "topics": [entry("r", "a")],
-        "entities": {"problems": [entry("s")]},
-        "faq": [{"question": "?", "answer": "!", "review_ids": ["t", "hidden"]}],
-    }
-    document = a_file(review("a"), review("hidden", verified=False))
-    assert loaded(document, insights).warnings == (NOT_SERVED.format(6, "hidden, p, q, …"), OF_OTHERS)
-
-
 @pytest.mark.parametrize(
-    ("ids", "warnings"),
-    [("pqr", (OF_THREE, OF_OTHERS)), ("abpqr", (OF_THREE, OF_OTHERS)),
-     ("abcpqr", (OF_THREE,)), ("abcdpqrs", (NOT_SERVED.format(4, "p, q, r, …"),)),  # half of the ids
-     ("abc", ()), ("", ())],
-)  # fmt: skip
-def test_insights_about_unknown_reviews_are_a_warning(ids: str, warnings: tuple[str, ...]) -> None:
-    insights = {"per_review": {id: {} for id in ids}}
-    assert loaded(a_file(*map(review, "abcd")), insights).warnings == warnings
-
-
-def digest() -> str:
-    """The hash of every representation of some reviews."""
-    mentions = [{"mentioned_technicians": TECHNICIANS[n % 6 : n % 6 + 2]} for n in range(70)]
-    some_reviews = [review(f"r {n}", text=WORDS[n % 22], **mentions[n]) for n in range(70)]
-    people = {"technicians": [{"id": "t", "label": name} for name in TECHNICIANS]}
-    dataset = loaded(a_file(*some_reviews), small.GOOD_FILES["insights"] | {"entities": people})
-    bodies = [*small.renderings(dataset).values(), small.search_bytes(dataset, asked({"query": "S"}))]
-    return hashlib.sha256(b"|".join(bodies)).hexdigest()
-
-
-@pytest.mark.parametrize("seed", ["0", "4294967295"])
-def test_the_same_data_gives_the_same_bytes_in_every_interpreter(seed: str) -> None:
-    modules = f"{small.ROOT}/tests:{Path(__file__).parent}"
-    environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": modules}
-    script = "import test_reviews; print(test_reviews.digest())"
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, check=True)
-    assert done.stdout.decode().strip() == digest() == digest()
-
-
-# ---- Rating ----
+    ("insights", "warnings"),
+    [
+        (EVERY_LIST, (NOT_SERVED.format(6, "hidden, p, q, …"), OF_OTHERS)),
+        (insights_of("abpqr"), (NOT_SERVED.format(3, "p, q, r"), OF_OTHERS)),
+        (insights_of("abcpqr"), (NOT_SERVED.format(3, "p, q, r"),)),  # half of the ids
+        (insights_of("abc"), ()),
+    ],
+)
+def test_insights_about_unknown_reviews_are_a_warning(insights: Object, warnings: tuple[str, ...]) -> None:
+    document = a_file(*map(review, "abcd"), review("hidden", verified=False))
+    assert loaded(document, insights).warnings == warnings
 
 
 def test_the_rating_is_the_mean_of_served_reviews_and_counts_whole_stars() -> None:
@@ -485,13 +432,11 @@ def test_the_rating_is_the_mean_of_served_reviews_and_counts_whole_stars() -> No
 
 STARS = {"1": 0, "2": 0, "3": 0, "4": 0, "5": 4}
 OTHER_STARS = f"distribution {STARS} (the reviews: {STARS | {'1': 1, '4': 2, '5': 1}})"
-OWN_RATING = "reviews.json gives an aggregate_rating of its own: "
 
 
 @pytest.mark.parametrize(
     ("in_file", "differing"),
     [
-        ({"review_count": 4}, ""),
         ({"review_count": 4, "rating_value": None}, ""),
         ({"best_rating": None, "review_count": 312}, "review_count 312 (the reviews: 4)"),
         (
@@ -501,21 +446,19 @@ OWN_RATING = "reviews.json gives an aggregate_rating of its own: "
     ],
 )
 def test_a_rating_in_the_file_wins_and_a_difference_is_a_warning(in_file: Object, differing: str) -> None:
-    computed, dataset = loaded(FOUR).aggregate_rating, loaded(FOUR | {"aggregate_rating": in_file}, {})
+    dataset = loaded(FOUR_REVIEWS | {"aggregate_rating": in_file}, {})
     figures = {key: value for key, value in in_file.items() if value is not None}
-    assert dataset.aggregate_rating == computed | figures
-    assert dataset.warnings == ((OWN_RATING + differing,) if differing else ())
+    assert dataset.aggregate_rating == FOUR.aggregate_rating | figures
+    warning = f"reviews.json gives an aggregate_rating of its own: {differing}"
+    assert dataset.warnings == ((warning,) if differing else ())
 
 
 def test_opening_hours_without_english_day_names_are_a_warning() -> None:
-    def warnings(*days: str) -> tuple[str, ...]:
-        hours = [{"days": [day], "opens": "08:00", "closes": "18:00"} for day in days]
-        return loaded(a_file(business={"name": "X", "hours": hours}), {}).warnings
-
-    assert warnings("Monday", "Sunday", "Monday") == ()
-    (warning,) = warnings("Mo", "Monday", "Dienstag", "Mo", "monday", "x")
-    days = "Monday, Tuesday, Wednesday, Thursday, Friday, Saturday or Sunday"
-    assert warning.endswith(f'ignore the opening hours of "Mo", "Dienstag", "monday", …; write {days}')
+    days = ["Mo", "Monday", "Dienstag", "Mo", "monday", "x", "Sunday"]
+    hours = [{"days": [day], "opens": "08:00", "closes": "18:00"} for day in days]
+    (warning,) = loaded(a_file(business={"name": "X", "hours": hours}), {}).warnings
+    expected = "Monday, Tuesday, Wednesday, Thursday, Friday, Saturday or Sunday"
+    assert warning.endswith(f'ignore the opening hours of "Mo", "Dienstag", "monday", …; write {expected}')
 
 
 # ---- Refused files: each fault is a line of file, place and reason ----
@@ -529,11 +472,8 @@ def test_a_file_of_millions_of_objects_is_refused_before_it_is_parsed(container:
 
 
 def test_a_review_that_is_served_has_at_most_64_kib_of_json() -> None:
-    least = len(compact(served(loaded(a_file(review("1", text=""))))[0]))
-    fits, too_large = (
-        review("1", text="é" * ((65_536 - least) // 2)),
-        review("2", text="x" * (65_537 - least)),
-    )
+    room = 65_536 - len(compact(served(loaded(a_file(review("1", text=""))))[0]))
+    fits, too_large = review("1", text="é" * (room // 2)), review("2", text="x" * (room + 1))
     hidden = review("3", text="x" * 70_000, verified=False)
     assert len(loaded(a_file(fits, hidden)).reviews) == 1
     lines = lines_against(file_bytes(a_file(too_large, fits, too_large | {"id": "4"})))
@@ -542,47 +482,42 @@ def test_a_review_that_is_served_has_at_most_64_kib_of_json() -> None:
 
 
 A_URL = " is not an http or https URL"
-A_DATE = " is not a date written YYYY-MM-DD or an RFC 3339 date-time"
-NO_DAY = ": expected a day that exists or an RFC 3339 date-time"
-NO_TIME = ": expected a date written YYYY-MM-DD or an RFC 3339 date-time"
+A_DATE = " is not a day that exists, written YYYY-MM-DD, or an RFC 3339 date-time on such a day"
 PLAIN_ID = " is not an id: text without control characters, not . or .."
-MORNING = "2025-06-01T10"
-SITE = "https://s.example/"
+TRENDS = " is none of ['improving', 'stable', 'declining', None]"
+NO_DAYS = ["01.06.2025", "2025-06-01\n", "２０２５-06-01", "2025-02-29", "0000-01-01", "2025-02-30T10:00:00Z"]
+NO_TIMES = ["", ":00:00", ":00:00Z\n", ":00:00.Z", ":60:00Z", ":00:61Z", ":00:00+24:00"]
+NO_URLS = [
+    "javascript:1",
+    "ftp://x/",
+    "//x/",
+    "",
+    "https://",
+    "https:///x",
+    "http://@",
+    "http://[x",
+    " http://x",
+]
+NO_PATHS = [f"https://s.example/{odd}" for odd in ("a b", "\n", "\x7f", "\u2028")]
+FIRST = "reviews/reviews/0"
 # File and place, wrong values, and what the line says after the value.
 FAULTS: list[tuple[str, list[Any], str]] = [
     ("reviews", [None, 5, [], "reviews"], " is not an object"),
-    ("reviews/business", [None, "x"], " is not an object"),
-    ("reviews/business/url", ["larkspur.example", "", "http://[x"], A_URL),
-    ("reviews/business/image_url", ["data:image/png;base64,", "https://"], A_URL),
-    ("reviews/business/review_url", ["http://@"], A_URL),
     ("reviews/business/language", ["deutsch!", "", "de\n"], " is not a language tag such as de or en-GB"),
     ("reviews/business/hours/0/opens", ["25:00"], " is not a time of day, HH:MM"),
     ("reviews/aggregate_rating", [[], 5], " is not an object or null"),
     ("reviews/aggregate_rating/review_count", [1.5, True, "1"], " is not a whole number or null"),
     ("reviews/reviews", [{}, None], " is not an array"),
-    ("reviews/reviews/1", ["x", None], " is not an object"),
-    ("reviews/reviews/0/id", [17, None, ["a"]], " is not a string"),
-    ("reviews/reviews/0/id", ["x" * 201], " is longer than 200 characters"),
-    ("reviews/reviews/0/id", ["a\nb", "ab\n", "\x00", "\x7f", "a\x85", ".", ".."], PLAIN_ID),
+    (f"{FIRST}/id", ["x" * 201], " is longer than 200 characters"),
+    (f"{FIRST}/id", ["a\nb", "ab\n", "\x00", "\x7f", "a\x85", ".", ".."], PLAIN_ID),
     ("reviews/reviews/1/id", ["01A"], " is already the id of /reviews/0"),
-    ("reviews/reviews/0/rating", [7, 5.0000001, 10**4000], " is greater than the maximum of 5"),
-    ("reviews/reviews/0/rating", [0, 0.99, -3], " is less than the minimum of 1"),
-    ("reviews/reviews/0/rating", ["5", True, None], " is not a number"),
-    ("reviews/reviews/0/date", ["01.06.2025", "2025-06-01\n", "２０２５-06-01", "2025-06-01 10:00Z"], A_DATE),
-    ("reviews/reviews/0/date", [MORNING + end for end in ("", ":00:00", ":00:00Z\n", ":00:00.Z")], A_DATE),
-    ("reviews/reviews/0/date", ["2025-02-29", "0000-01-01", "2025-02-30T10:00:00Z"], NO_DAY),
-    ("reviews/reviews/0/date", [MORNING + end for end in (":60:00Z", ":00:61Z", ":00:00+24:00")], NO_TIME),
-    ("reviews/reviews/0/source_url", ["javascript:alert(1)", "ftp://s.example/", "//s.example/", ""], A_URL),
-    ("reviews/reviews/0/source_url", ["https://", "https:///x", f" {SITE}", "http://@", "http://[x"], A_URL),
-    ("reviews/reviews/0/source_url", [SITE + odd for odd in ("a b", "\n", "\x7f", "\u2028")], A_URL),
-    ("reviews/reviews/0/author_avatar_url", ["javascript:alert(1)", "http://@"], A_URL),
-    ("reviews/reviews/0/owner_reply/date", ["2025-02-29"], NO_DAY),
-    ("reviews/reviews/0/verified", ["yes", 1], " is not true or false or null"),
-    ("insights", [[], None], " is not an object"),
-    ("insights/generated_at", ["2025-06-01T25:00:00Z"], NO_TIME),
-    ("insights/date_range/earliest", ["2025-06-31"], NO_DAY),
-    ("insights/date_range/latest", ["2025-06-31"], NO_DAY),
-    ("insights/temporal/trend", ["up"], " is none of ['improving', 'stable', 'declining', None]"),
+    (f"{FIRST}/rating", [7, 5.0000001, 10**4000], " is greater than the maximum of 5"),
+    (f"{FIRST}/rating", [0, 0.99, -3], " is less than the minimum of 1"),
+    (f"{FIRST}/rating", ["5", True, None], " is not a number"),
+    (f"{FIRST}/date", [*NO_DAYS, *(f"2025-06-01T10{time}" for time in NO_TIMES)], A_DATE),
+    (f"{FIRST}/source_url", [*NO_URLS, *NO_PATHS], A_URL),
+    (f"{FIRST}/verified", ["yes", 1], " is not true or false or null"),
+    ("insights/temporal/trend", ["up"], TRENDS),
 ]
 
 
@@ -603,7 +538,7 @@ def test_faults_of_schemas_and_rules_in_both_files_come_in_order() -> None:
     assert lines_against(file_bytes(document), file_bytes(insights)) == [
         'reviews.json /business/name: "" is shorter than 1 character(s)',
         'reviews.json /business/url: "ftp://x" is not an http or https URL',
-        f'reviews.json /reviews/9/date: "2025-02-30"{NO_DAY}',
+        f'reviews.json /reviews/9/date: "2025-02-30"{A_DATE}',
         'reviews.json /reviews/9/id: "3" is already the id of /reviews/3',
         "reviews.json /reviews/9/rating: 9 is greater than the maximum of 5",
         "reviews.json /reviews/10/author: 5 is not a string",
@@ -614,10 +549,6 @@ def test_faults_of_schemas_and_rules_in_both_files_come_in_order() -> None:
         "insights.json /generated_at: 5 is not a string or null",
         "insights.json /version: 0 is less than the minimum of 1",
     ]
-    assert [line[:8] for line in lines_against(b"{", b"\xff")] == ["reviews.", "insights"]
-
-
-# ---- Any files: a dataset that keeps the contract, or faults; nothing else ----
 
 
 def outcome(reviews_file: bytes, insights_file: bytes) -> str:
