@@ -47,10 +47,11 @@ PART_BYTES = 40 * 1024  # Granian holds about seven for a peer that reads nothin
 PARTS_IN_A_ROW = 16  # of one response, before the event loop serves others
 WORKER_THREADS, STORE_THREADS = 2, 1
 MAX_JOBS = 100  # that run or wait, for each group of threads
-UNWATCHED_SECONDS = 0.05  # at most, until a job is watched for a disconnect; watching costs 50 us
+UNWATCHED_SECONDS = 0.2  # at most, until a job is watched for a disconnect; watching costs 50 us
 BEFORE_STOP_SECONDS = 2  # for `before_stop`, while the port is still open
 STOP_SECONDS = 2.5  # for running requests after that
 BACKLOG = 4096  # connections that the kernel has accepted and Granian has not
+SERVER_FIELD = (b"server", b"reviewsd")
 MAX_LOGGED_PATH_BYTES = 1024  # the journal splits lines of more than 48 KiB
 
 log = logging.getLogger("reviewsd.serving")
@@ -269,7 +270,7 @@ class Bridge:
         return await (self._store_thread if waits_for_disk else self._worker_threads).run(answer, peer)
 
     async def _send(self, response: Response, peer: Peer, send: Send) -> None:
-        headers = field_lines(response.headers)
+        headers = [SERVER_FIELD, *map(encoded_field, response.headers)]
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         if representations.size_of(response.body) > WHOLE_BYTES:
             async with asyncio.timeout(self._deadlines.response):
@@ -280,10 +281,10 @@ class Bridge:
 
 
 @lru_cache(maxsize=256)
-def field_lines(headers: Headers) -> list[tuple[bytes, bytes]]:
-    """The names and values of header fields as ASGI wants them."""
-    lines = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
-    return [*lines, (b"server", b"reviewsd")]
+def encoded_field(field: tuple[str, str]) -> tuple[bytes, bytes]:
+    """The name and the value of a header field as ASGI wants them."""
+    name, value = field
+    return name.encode("latin-1"), value.encode("latin-1")
 
 
 async def send_parts(body: representations.Body, peer: Peer, send: Send) -> None:

@@ -98,6 +98,12 @@ class Representation(NamedTuple):
     gzip: Coding | None
 
 
+@lru_cache(maxsize=16)
+def field_date(seconds: int) -> str:
+    """A time in seconds since the epoch as a value of header fields (section 5.6.7)."""
+    return http_date(seconds)
+
+
 def represent(
     body: Body,
     content_type: str,
@@ -114,7 +120,7 @@ def represent(
     the same digest, so that a new zlib does not change it.
     """
     digest = digest or hashlib.sha256(joined(body)).hexdigest()
-    caching = (("Last-Modified", http_date(last_modified)), CACHEABLE, ("Vary", vary))
+    caching = (("Last-Modified", field_date(last_modified)), CACHEABLE, ("Vary", vary))
     headers = (*caching, ("Link", link), *CORS) if link else (*caching, *CORS)
     content = ("Content-Type", content_type)
     identity, compressed = Coding(body, digest, (content, *policy)), None
