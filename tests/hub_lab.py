@@ -163,9 +163,8 @@ class Bench:
         self.hub.upkeep()
 
     def started(self) -> list[DueRow]:
-        """The exchanges that sixteen workers would begin now."""
-        self.hub.read_due()
-        lanes = [lane for lane in hub.LANES for _ in range(hub.lane_workers(lane, 16))]
+        """The exchanges that the hub's workers would begin now."""
+        lanes = self.hub.read_due()
         return [exchange for lane in lanes if (exchange := self.hub.schedule.take(lane))]
 
     def begun(self, lane: str = "delivery") -> DueRow:

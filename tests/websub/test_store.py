@@ -104,7 +104,7 @@ def test_a_claim_concerns_all_rows_of_one_callback_and_topic(store: Store) -> No
     ann, bob = subscriber("ann"), subscriber("bob")
     put(store, subscribed(ann), requested(ann), subscribed(bob), requested(bob))
     with store.transaction() as transaction:
-        transaction.claim(subscribed(ann))
+        transaction.forget_content(subscribed(ann))
     assert [row.digest for of in (ann, bob) for row in get(store, of).values()] == ["", "", "old", "old"]
 
 
