@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import resource
 import socket
 import ssl
 import struct
@@ -259,7 +260,8 @@ class Exchange(BaseHTTPRequestHandler):
     def reset(self) -> None:
         """End the connection with RST instead of FIN."""
         self.request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.request._real_close()
+        self.rfile.close()
+        self.request.close()
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -373,6 +375,17 @@ def left_alone() -> Iterator[int]:
         server.setblocking(False)
         with pytest.raises(BlockingIOError):
             server.accept()
+
+
+@contextmanager
+def limited(limit: int) -> Iterator[None]:
+    """This process gets no more of a resource of the module `resource`."""
+    soft, hard = resource.getrlimit(limit)
+    resource.setrlimit(limit, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(limit, (soft, hard))
 
 
 @contextmanager
