@@ -293,8 +293,8 @@ class Lab(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
 
-    def __init__(self, ca_file: Path, address: str):
-        super().__init__((address, 0), Exchange)
+    def __init__(self, ca_file: Path):
+        super().__init__(("", 0), Exchange)  # at every address of this machine, as `apart` needs it
         self.port = self.server_address[1]
         self.arrivals: list[Arrival] = []
         self.behaviours: dict[tuple[str, str], list[Behaviour]] = {}
@@ -344,9 +344,8 @@ class Lab(ThreadingHTTPServer):
 
 
 @contextmanager
-def open_lab(directory: Path, address: str = "127.0.0.1") -> Iterator[Lab]:
-    """With an empty address it listens at every address of this machine, as `apart` needs it."""
-    with Lab(directory / "ca.pem", address) as lab:
+def open_lab(directory: Path) -> Iterator[Lab]:
+    with Lab(directory / "ca.pem") as lab:
         thread = threading.Thread(target=lab.serve_forever, kwargs={"poll_interval": 0.02}, name="lab")
         thread.start()
         try:
@@ -390,11 +389,16 @@ def limited(limit: int) -> Iterator[None]:
 
 @contextmanager
 def running(
-    lab: Lab, state_dir: Path, text: str = "one", resolve: Resolve = apart, **changes: object
+    lab: Lab,
+    state_dir: Path,
+    text: str = "one",
+    resolve: Resolve = apart,
+    clock: Callable[[], float] = time.time,
+    **changes: object,
 ) -> Iterator[hub.Hub]:
     """A running hub that resolves every name to the lab, by default each name to an address of its own."""
     client = CallbackClient("lab/1.0", lab.ca_file, allow_private=True, resolve=resolve)
-    subject = hub.Hub(settings(state_dir, allow_private=True, **changes), client.send)
+    subject = hub.Hub(settings(state_dir, allow_private=True, **changes), client.send, clock=clock)
     subject.publish(topics(text))
     subject.start()
     try:

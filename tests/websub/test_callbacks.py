@@ -275,15 +275,15 @@ def test_a_refusal_at_the_first_of_two_addresses_is_an_answer(lab: Lab) -> None:
 
 
 def test_a_second_address_is_tried_after_a_silent_first_one(lab: Lab) -> None:
-    response = client(lab, lambda _: ["127.0.0.2", "127.0.0.1"]).send(post(lab.url("/cb")))
+    response = client(lab, lambda _: ["::1", "127.0.0.1"]).send(post(lab.url("/cb")))
     assert (response.status, response.network) == (200, "127.0.0.1")
 
 
 def test_each_address_is_checked_before_it_is_connected_to(lab: Lab) -> None:
     check = Mock(side_effect=[None, ZeroDivisionError])
     with pytest.raises(ZeroDivisionError):
-        client(lab, lambda _: ["127.0.0.2", "127.0.0.1"]).send(post(lab.url("/cb")), check)
-    assert check.mock_calls == [call("127.0.0.2"), call("127.0.0.1")]
+        client(lab, lambda _: ["::1", "127.0.0.1"]).send(post(lab.url("/cb")), check)
+    assert check.mock_calls == [call("::/48"), call("127.0.0.1")]
     assert lab.arrivals == []
 
 
