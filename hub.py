@@ -27,7 +27,7 @@ import secrets
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
@@ -75,76 +75,66 @@ log = logging.getLogger(__name__)
 # 5.1). It leaves a request of the other mode in place, since anybody may have sent either.
 
 
-Transition: TypeAlias = tuple[Rows, str]  # new rows, and a line for the log: empty if nothing happened
+Transition: TypeAlias = tuple[Rows, str]  # the new rows, and what happened, for the log; "" if nothing did
 
 
 def apply_verification(
     rows: Rows, request: Row, response: CallbackResponse, sent_at: float, retry_seconds: float
 ) -> Transition:
-    """The rows after an attempt that did not confirm `request`, or to send it if it is a notice."""
+    """The rows after an attempt that did not confirm `request`, or to send it if it is a notice.
+
+    A request without an answer is tried again. A fault of this machine does not count as a failure of a
+    confirmed subscriber.
+    """
     if not has(rows, request):
         return rows, ""  # a newer request has replaced it
-    if response.status is None and (retried := next_attempt(request, response, sent_at, retry_seconds)):
-        return {**rows, request.mode: retried}, ""
-    others = {mode: row for mode, row in rows.items() if mode != request.mode}
-    if request.mode == "denied":
-        return others, f"denied notice: {response.outcome}"
-    reason = f"{response.outcome} without the challenge" if response.is_success else response.outcome
-    return others, f"{request.mode} not confirmed: {reason}"
-
-
-def next_attempt(
-    request: Row, response: CallbackResponse, sent_at: float, retry_seconds: float
-) -> Row | None:
-    """The request with the time of its next attempt, after an attempt without an answer; None after the last.
-
-    A fault of this machine does not count as a failure of a confirmed subscriber.
-    """
+    others, is_notice = without(rows, request.mode), request.mode == "denied"
     is_excused = response.own_fault and not request.is_of_stranger
     failures = request.failures if is_excused else request.failures + 1
-    if failures == MAX_FAILURES or (request.mode == "denied" and not is_excused):
-        return None
-    delay_seconds, lifetime_seconds = retry_seconds, SUBSCRIBER_SECONDS
-    if request.is_of_stranger:
-        delay_seconds, lifetime_seconds = retry_seconds / 2, STRANGER_SECONDS
-    expires_at = min(request.expires_at, sent_at + lifetime_seconds)
-    return request._replace(failures=failures, due_at=sent_at + delay_seconds, expires_at=expires_at)
+    if response.status is None and failures < MAX_FAILURES and (is_excused or not is_notice):
+        delay_seconds, lifetime_seconds = retry_seconds, SUBSCRIBER_SECONDS
+        if request.is_of_stranger:
+            delay_seconds, lifetime_seconds = retry_seconds / 2, STRANGER_SECONDS
+        expires_at = min(request.expires_at, sent_at + lifetime_seconds)
+        retried = request._replace(failures=failures, due_at=sent_at + delay_seconds, expires_at=expires_at)
+        return {**others, request.mode: retried}, ""
+    if is_notice:
+        return others, "denied notice"
+    return others, f"{request.mode} not confirmed{', no challenge' if response.is_success else ''}"
 
 
 def apply_confirmation(
-    rows: Rows, request: Row, response: CallbackResponse, sent_at: float, usage: Usage, quota: str
+    rows: Rows, request: Row, network: str, sent_at: float, usage: Usage, max_subscriptions: int
 ) -> Transition:
-    """The rows after a callback confirmed `request`, also if a newer one has replaced it.
+    """The rows after a callback in a network confirmed `request`, also if a newer one has replaced it.
 
     A lease begins when the verification was sent (REC 5.3). A renewal keeps the digest, so that no content is
     repeated and no change is skipped. It also keeps failures, backoff and turn, so that a bad callback cannot
-    improve its position. `quota` is the one that a new subscription would exceed, or empty.
+    improve its position.
     """
     if request.mode not in rows:
         return rows, ""  # the operator has removed it
-    line = f"{request.mode} confirmed: {response.outcome}"
-    request = request._replace(network=response.network)
     newer = {mode: row for mode, row in rows.items() if mode in REQUEST_MODES and row.id > request.id}
     if request.mode == "unsubscribe":
-        return newer, line
+        return newer, "unsubscribe confirmed"
     # These requests are no longer those of a stranger.
-    newer = {mode: row._replace(network=response.network) for mode, row in newer.items()}
+    newer = {mode: row._replace(network=network) for mode, row in newer.items()}
     subscription = rows.get("active")
     if not subscription:
-        if quota:
-            notice = denial(request, f"there are too many {quota}", sent_at)
-            return {**newer, "denied": notice}, f"{line}, denied: too many {quota}"
         subscription = request._replace(id=0, mode="active", since=sent_at, due_at=sent_at, failures=0)
-        subscription = subscription._replace(turn=usage.of_domain, took=response.seconds)
+        subscription = subscription._replace(turn=usage.of_domain)
+        if quota := exhausted_quota(usage, max_subscriptions):
+            notice = denial(subscription, f"there are too many {quota}", sent_at)
+            return {**newer, "denied": notice}, f"subscribe confirmed and denied, too many {quota}"
     renewed = subscription._replace(
         callback=request.callback,
         topic_url=request.topic_url,
-        network=request.network,
+        network=network,
         secret=request.secret,
         lease_seconds=request.lease_seconds,
         expires_at=sent_at + request.lease_seconds,
     )
-    return {"active": renewed, **newer}, line
+    return {**newer, "active": renewed}, "subscribe confirmed"
 
 
 def apply_delivery(
@@ -156,31 +146,28 @@ def apply_delivery(
     """
     if not has(rows, sent):
         return rows, ""  # the subscription ended during the delivery
-    current = rows["active"]
-    attempted = current._replace(tried_at=now, outcome=response.outcome, took=response.seconds)
-    others = {mode: row for mode, row in rows.items() if mode != "active"}
+    current, others = rows["active"], without(rows, "active")
+    attempted = current._replace(tried_at=now, outcome=response.outcome)
     content = f"content {sent.digest[:12]}"
     if response.own_fault:
         postponed = attempted._replace(due_at=now + own_fault_seconds(retry_delays))
-        return {**rows, "active": postponed}, f"{content} postponed: {response.outcome}"
+        return {**others, "active": postponed}, f"{content} postponed"
     if response.is_success:
         delivered = attempted._replace(digest=sent.digest, failures=0, due_at=now)
-        return {**rows, "active": delivered}, f"{content} delivered: {response.outcome}"
+        return {**others, "active": delivered}, f"{content} delivered"
     if response.status == 410:
-        return others, f"{content} refused, removed: {response.outcome}"
+        return others, f"{content} refused, removed"
 
     failures = current.failures + 1
     line = f"delivery failed, {failures} of {MAX_FAILURES}"
-    if failures == MAX_FAILURES:
-        # REC 7 keeps the subscription until its lease ends, but REC 5.2 permits denying it at any time. No
-        # notice is needed if a request to subscribe waits: its verification reaches the callback.
-        reason = f"{MAX_FAILURES} deliveries in a row failed; subscribe again to resume"
-        subscribe = {mode: row for mode, row in others.items() if mode == "subscribe"}
-        remaining = subscribe or {"denied": denial(current, reason, now)}
-        return remaining, f"{line}, removed: {response.outcome}"
-    delay_seconds = max(retry_delays[current.failures], retry_after_seconds(response.retry_after, now))
-    failed = attempted._replace(failures=failures, due_at=now + delay_seconds)
-    return {**rows, "active": failed}, f"{line}: {response.outcome}"
+    if failures < MAX_FAILURES:
+        delay_seconds = max(retry_delays[current.failures], retry_after_seconds(response.retry_after, now))
+        return {**others, "active": attempted._replace(failures=failures, due_at=now + delay_seconds)}, line
+    # REC 7 keeps the subscription until its lease ends, but REC 5.2 permits denying it at any time. No notice
+    # is needed if a request to subscribe waits: its verification reaches the callback.
+    reason = f"{MAX_FAILURES} deliveries in a row failed; subscribe again to resume"
+    remaining = without(others, "unsubscribe") or {"denied": denial(current, reason, now)}
+    return remaining, f"{line}, removed"
 
 
 def has(rows: Rows, row: Row) -> bool:
@@ -188,15 +175,18 @@ def has(rows: Rows, row: Row) -> bool:
     return row.mode in rows and rows[row.mode].id == row.id
 
 
+def without(rows: Rows, mode: str) -> Rows:
+    return {other: row for other, row in rows.items() if other != mode}
+
+
 def exhausted_quota(usage: Usage, max_subscriptions: int) -> str:
     """The name of the quota that one more subscription would exceed; empty if there is none."""
+    if usage.total >= max_subscriptions:
+        return "subscriptions"
     share = max(1, max_subscriptions // QUOTA_SHARE)
-    quotas = {
-        "subscriptions": (usage.total, max_subscriptions),
-        "subscriptions of this domain": (usage.of_domain, share),
-        "subscriptions of this address": (usage.of_network, share),
-    }
-    return next((words for words, (count, limit) in quotas.items() if count >= limit), "")
+    if usage.of_domain >= share:
+        return "subscriptions of this domain"
+    return "subscriptions of this address" if usage.of_network >= share else ""
 
 
 def own_fault_seconds(retry_delays: Sequence[float]) -> float:
@@ -223,10 +213,9 @@ def verification(request: Row, challenge: str, timeout_seconds: float) -> Callba
     """The GET that verifies a request (REC 5.3), or that announces a removal (REC 5.2)."""
     parameters = {"hub.mode": request.mode, "hub.topic": request.topic_url}
     if request.mode == "denied":
-        parameters["hub.reason"] = request.outcome
+        parameters |= {"hub.reason": request.outcome}
     else:
-        parameters["hub.challenge"] = challenge
-        parameters["hub.lease_seconds"] = str(request.lease_seconds)
+        parameters |= {"hub.challenge": challenge, "hub.lease_seconds": str(request.lease_seconds)}
     # REC 5.1.1: the callback's own query stays exactly as it is.
     callback = request.callback
     separator = "?" if "?" not in callback else "" if callback.endswith(("?", "&")) else "&"
@@ -251,66 +240,51 @@ LANES = {"renewal": 1, "notice": 1 / 8, "newcomer": 3 / 8, "retry": 1 / 4, "deli
 MAX_WORKERS_OF_NETWORK = 4
 
 
-def lane_workers(lane: str, workers: int) -> int:
-    return max(1, int(LANES[lane] * workers))
-
-
-def max_workers(lane: str, workers: int) -> int:
-    """How many workers of a lane may serve one domain, or one network, at a time."""
-    return max(1, min(MAX_WORKERS_OF_NETWORK, workers // 4, lane_workers(lane, workers) // 2))
-
-
 class Schedule:
     """The due rows by lane, and the running exchanges. Thread-safe."""
 
     def __init__(self, workers: int):
-        self._limits = {lane: max_workers(lane, workers) for lane in LANES}
+        self._sizes = {lane: max(1, int(share * workers)) for lane, share in LANES.items()}
+        self._workers_of_network = max(1, min(MAX_WORKERS_OF_NETWORK, workers // 4))
         self._due: dict[str, list[DueRow]] = {lane: [] for lane in LANES}
         self._running: dict[str, DueRow] = {}  # by the subscriber's key
-        self._is_closed = False
         self._lock = threading.Lock()
-        self._work_added = {lane: threading.Condition(self._lock) for lane in LANES}
 
-    def refill(self, rows: Iterable[DueRow]) -> None:
-        """Replace the due rows, given in the order of turns."""
-        by_lane: dict[str, list[DueRow]] = {lane: [] for lane in LANES}
-        for due in rows:
-            by_lane[due.lane].append(due)
+    def refill(self, rows: Sequence[DueRow]) -> list[str]:
+        """Replace the due rows, given in the order of turns. Returns a lane for each worker to start."""
+        by_lane = {lane: [due for due in rows if due.lane == lane] for lane in LANES}
         with self._lock:
             self._due = by_lane
-            for lane, work_added in self._work_added.items():
-                work_added.notify(len(by_lane[lane]))
+            running = Counter(due.lane for due in self._running.values())
+        return [lane for lane in LANES for _ in by_lane[lane][: self._sizes[lane] - running[lane]]]
 
-    def close(self) -> None:
-        """Let nobody wait any longer."""
-        with self._lock:
-            self._is_closed = True
-            for work_added in self._work_added.values():
-                work_added.notify_all()
-
-    def take(self, lane: str, *, wait: bool = False) -> DueRow | None:
+    def take(self, lane: str) -> DueRow | None:
         """Begin the lane's first exchange whose domain, network and subscriber are below their limits.
 
-        If there is none, wait until there may be one, and return None.
+        None if there is none, or if the lane has no free worker.
         """
         with self._lock:
             running = [due for due in self._running.values() if due.lane == lane]
+            if len(running) == self._sizes[lane]:
+                return None
             counts = Counter(key for due in running for key in due.limit_keys)
-            busy = {key for key, count in counts.items() if count >= self._limits[lane]}
+            busy = {key for key, count in counts.items() if count >= self._limit(lane)}
             for index, due in enumerate(self._due[lane]):
                 if due.key not in self._running and busy.isdisjoint(due.limit_keys):
                     self._running[due.key] = due
                     return self._due[lane].pop(index)
-            if wait and not self._is_closed:
-                self._work_added[lane].wait()
         return None
+
+    def _limit(self, lane: str) -> int:
+        """How many workers of a lane may serve one domain, or one network, at a time."""
+        return max(1, min(self._workers_of_network, self._sizes[lane] // 2))
 
     def assign_network(self, due: DueRow, network: str) -> bool:
         """Record the network of a running exchange; False if this network has too many workers now."""
         with self._lock:
             self._running[due.key] = due._replace(network=network)
             running = [(other.lane, other.network) for other in self._running.values()]
-            return running.count((due.lane, network)) <= self._limits[due.lane]
+            return running.count((due.lane, network)) <= self._limit(due.lane)
 
     def is_running(self, key: str) -> bool:
         """Whether an exchange with this subscriber runs."""
@@ -323,7 +297,7 @@ class Schedule:
 
 
 class Rate:
-    """Counts the events of the last minute by key. Not thread-safe.
+    """Counts the events of the last minute by key. Thread-safe.
 
     All moments are those of one monotonic clock.
     """
@@ -331,24 +305,30 @@ class Rate:
     def __init__(self) -> None:
         self._events: deque[tuple[float, str, int]] = deque()
         self._counts: Counter[str] = Counter()
+        self._lock = threading.RLock()
 
     def add(self, key: str, now: float, limit: float = math.inf, amount: int = 1) -> bool:
         """Count an event unless the key has reached the limit. An amount of -1 takes an event back."""
-        if is_below := self.count(key, now) < limit:
-            self._events.append((now, key, amount))
-            self._counts[key] += amount
-        return is_below
+        with self._lock:
+            if is_below := self.count(key, now) < limit:
+                self._events.append((now, key, amount))
+                self._counts[key] += amount
+            return is_below
 
     def count(self, key: str, now: float) -> int:
-        while self._events and self._events[0][0] <= now - 60:
-            _, old_key, amount = self._events.popleft()
-            self._counts[old_key] -= amount
-            if not self._counts[old_key]:
-                del self._counts[old_key]
-        return self._counts[key]
+        with self._lock:
+            while self._events and self._events[0][0] <= now - 60:
+                _, old_key, amount = self._events.popleft()
+                self._counts[old_key] -= amount
+                if not self._counts[old_key]:
+                    del self._counts[old_key]
+            return self._counts[key]
 
 
 # ---- Hub: the interface for the service, and the threads ---------------------------------------------------
+
+
+Decide: TypeAlias = Callable[[Transaction, Rows], Transition]  # from the rows of a subscriber
 
 
 class Postponed(Exception):
@@ -376,20 +356,18 @@ class Hub:
         self._settings, self._send = settings, send
         self._clock, self._running_time, self._jitter = clock, running_time, jitter
         self._store = Store(settings.state_dir)
+        self._own_fault_seconds = own_fault_seconds(settings.retry_delays)
         longest_retry_seconds = max(settings.retry_delays) * (1 + RETRY_JITTER)
         self._longest_delay_seconds = max(MAX_RETRY_AFTER_SECONDS, longest_retry_seconds)
         self._counts: dict[str, int] = {}
         self._topics: Mapping[str, Topic] = {}
-        self._lock = threading.Lock()  # protects the two attributes on the next lines
         self._rate = Rate()
-        self._silent: dict[str, float] = {}  # when networks were tried, since the last sign of life
+        # When networks were tried, since the last sign of life. No lock: each access is one operation.
+        self._silent: dict[str, float] = {}
         self._stopping = threading.Event()
         self._wake = threading.Event()  # for the scheduler: something may be due
-        self._threads = [threading.Thread(target=self._run, name="hub-scheduler", daemon=True)] + [
-            threading.Thread(target=self._work, args=(lane,), name="hub-worker", daemon=True)
-            for lane in LANES
-            for _ in range(lane_workers(lane, settings.workers))
-        ]
+        self._scheduler = threading.Thread(target=self._run, name="hub-scheduler", daemon=True)
+        self._workers: list[threading.Thread] = []
 
     def publish(self, topics: Mapping[str, Topic]) -> None:
         """Set the current topics, by path. Returns at once; deliveries follow in other threads.
@@ -405,8 +383,7 @@ class Hub:
         If the store cannot be opened, the hub tries again every second.
         """
         self._store.keep_open()
-        for thread in self._threads:
-            thread.start()
+        self._scheduler.start()
 
     def stop(self, timeout_seconds: float) -> None:
         """Start no more exchanges, wait for the running ones within the timeout, and close the store.
@@ -416,10 +393,10 @@ class Hub:
         deadline = time.monotonic() + timeout_seconds
         self._stopping.set()
         self._wake.set()
-        self.schedule.close()
-        for thread in self._threads:
-            if thread.is_alive():
-                thread.join(max(0.0, deadline - time.monotonic()))
+        if self._scheduler.is_alive():
+            self._scheduler.join(timeout_seconds)  # it starts the workers
+        for worker in self._workers:
+            worker.join(max(0.0, deadline - time.monotonic()))
         self._store.close()
 
     def answer(self, content_type: str | None, body: bytes) -> HubAnswer:
@@ -455,19 +432,18 @@ class Hub:
         rows, running_time = transaction.rows_of(request, now), self._running_time()
         subscription, waiting = rows.get("active"), rows.get(request.mode)
         if subscription:
-            request = request._replace(network=subscription.network, digest=subscription.digest)
-            request = request._replace(took=subscription.took)
+            kept = {name: getattr(subscription, name) for name in ("network", "digest", "took")}
+            request = request._replace(**kept)
         elif request.mode == "unsubscribe":
             raise RequestRefused(404, "hub.callback has no active subscription to hub.topic")
         is_waiting = waiting and waiting.to_verify == request.to_verify
         if is_waiting and not self.schedule.is_running(request.key):
             return False
-        with self._lock:
-            request = request._replace(turn=self._rate.count(attempts_key(request), running_time))
-            key = f"{request.mode} {request.key}"
-            if subscription and not self._rate.add(key, running_time, MAX_RENEWALS):
+        request = request._replace(turn=self._rate.count(attempts_key(request), running_time))
+        if subscription:
+            if not self._rate.add(f"{request.mode} {request.key}", running_time, MAX_RENEWALS):
                 raise too_many("requests of this subscriber", 429, 60)
-        if not subscription:
+        else:
             usage = transaction.usage(request.domain, None, now)
             if quota := exhausted_quota(usage, self._settings.max_subscriptions):
                 raise too_many(quota, 503 if quota == "subscriptions" else 429, 3600)
@@ -489,7 +465,7 @@ class Hub:
                     if began_at - upkeep_at >= POLL_SECONDS:
                         upkeep_at = began_at
                         self.upkeep()
-                    self.read_due()
+                    self._start_workers(self.read_due())
             except Exception:
                 log.exception("the hub's scheduler met an unexpected error and goes on")
             spent_seconds = time.monotonic() - began_at
@@ -506,23 +482,29 @@ class Hub:
             is_lease = row.mode == "active"
             log_event(row, "lease ended" if is_lease else f"{row.mode} not confirmed: no answer in time")
 
-    def read_due(self) -> None:
-        """Read the due rows into the schedule. Raises StoreFault."""
+    def read_due(self) -> list[str]:
+        """Read the due rows into the schedule. Returns a lane for each worker to start. Raises StoreFault."""
         with self._store.transaction() as transaction:
             now = self._clock()
             due_rows = transaction.due(self._digests(), now, now + self._longest_delay_seconds)
-        self.schedule.refill(due_rows)
+        return self.schedule.refill(due_rows)
 
     def _digests(self) -> dict[str, str]:
         """The digest of each topic, by its path."""
         return {path: topic.digest for path, topic in self._topics.items()}
 
-    # The workers' threads.
+    def _start_workers(self, lanes: Sequence[str]) -> None:
+        self._workers = [worker for worker in self._workers if worker.is_alive()]
+        for lane in lanes:
+            worker = threading.Thread(target=self._work, args=(lane,), name="hub-worker", daemon=True)
+            worker.start()
+            self._workers.append(worker)
+
+    # The workers' threads, which end when their lane has nothing to do.
 
     def _work(self, lane: str) -> None:
-        while not self._stopping.is_set():
-            if due := self.schedule.take(lane, wait=True):
-                self.perform(due)
+        while not self._stopping.is_set() and (due := self.schedule.take(lane)):
+            self.perform(due)
 
     def perform(self, due: DueRow) -> None:
         """Make an exchange that the schedule began, if it is still due, and store the result."""
@@ -530,9 +512,8 @@ class Hub:
             with suppress(StoreFault):  # raised only before the exchange, so the row stays due
                 self._perform(due)
         except Exception:
-            log.exception("a worker of the hub met an unexpected error and goes on")
-            # The row counts as running during this pause: otherwise it would be due again at once.
-            self._stopping.wait(own_fault_seconds(self._settings.retry_delays))
+            log.exception("an exchange of the hub failed unexpectedly")
+            self._postpone(due, self._own_fault_seconds)
         finally:
             self.schedule.finish(due)
 
@@ -546,103 +527,88 @@ class Hub:
             if row.mode == "active":
                 if not topic or topic.digest == row.digest:
                     return
-                transaction.claim(row)
-        if row.mode != "active":
-            self._verify(due, row)
-        elif topic:
-            self._deliver(due, row, topic)
+                transaction.forget_content(row)  # until the result is stored
+        try:
+            if row.mode != "active":
+                self._verify(due, row)
+            elif topic:
+                self._deliver(due, row, topic)
+        except Postponed as postponed:
+            self._postpone(due, postponed.seconds, row.digest)
+
+    def _postpone(self, due: DueRow, seconds: float, digest: str = "") -> None:
+        """Let a row be due after a delay; `digest` is that of the content that the callback has, if known."""
+        with suppress(StoreFault), self._store.transaction() as transaction:
+            transaction.postpone(due, self._clock() + seconds, digest)
 
     def _verify(self, due: DueRow, request: Row) -> None:
         challenge, sent_at = secrets.token_urlsafe(32), self._clock()
-        with self._lock:
-            self._rate.add(attempts_key(request), self._running_time())
-        response = self._exchange(due, request, verification(request, challenge, self._settings.timeout / 2))
-        if not response:
-            return
+        self._rate.add(attempts_key(request), self._running_time())
+        response = self._exchange(due, verification(request, challenge, self._settings.timeout / 2))
         is_confirmed = response.is_success and response.body == challenge.encode("ascii")  # REC 5.3.1
 
         def decide(transaction: Transaction, rows: Rows) -> Transition:
-            if subscription := rows.get("active"):
-                rows = {**rows, "active": subscription._replace(took=response.seconds)}
             if not is_confirmed:
-                retry_seconds = own_fault_seconds(self._settings.retry_delays)
-                return apply_verification(rows, request, response, sent_at, retry_seconds)
+                return apply_verification(rows, request, response, sent_at, self._own_fault_seconds)
             usage = transaction.usage(request.domain, response.network, sent_at)
-            quota = exhausted_quota(usage, self._settings.max_subscriptions)
-            return apply_confirmation(rows, request, response, sent_at, usage, quota)
+            limit = self._settings.max_subscriptions
+            return apply_confirmation(rows, request, response.network, sent_at, usage, limit)
 
-        rows = self._record(request, sent_at, decide)
-        if rows and "active" in rows and is_confirmed and request.is_of_stranger:
-            with self._lock:
-                self._rate.add(response.network, self._running_time(), amount=-1)
-        self._wake.set()
+        rows = self._record(request, response, sent_at, decide)
+        if is_confirmed and request.is_of_stranger and "active" in rows:
+            self._rate.add(response.network, self._running_time(), amount=-1)
 
     def _deliver(self, due: DueRow, subscription: Row, topic: Topic) -> None:
         sent_at, sent = self._clock(), subscription._replace(digest=topic.digest)
-        response = self._exchange(due, subscription, notification(subscription, topic, self._settings))
-        if not response:
-            return
+        response = self._exchange(due, notification(subscription, topic, self._settings))
         now, growth = self._clock(), 1 + RETRY_JITTER * self._jitter()
         delays = [seconds * growth for seconds in self._settings.retry_delays]
-        self._record(sent, sent_at, lambda _, rows: apply_delivery(rows, sent, response, now, delays))
-        if not response.is_success or self._topics.get(topic.path) is not topic:
-            self._wake.set()
+        self._record(
+            sent, response, sent_at, lambda _, rows: apply_delivery(rows, sent, response, now, delays)
+        )
 
-    def _exchange(self, due: DueRow, row: Row, request: CallbackRequest) -> CallbackResponse | None:
-        """The callback's answer; None if the exchange was not made, and is due again after a delay."""
+    def _exchange(self, due: DueRow, request: CallbackRequest) -> CallbackResponse:
+        """The callback's answer. Raises Postponed if the exchange was not made."""
         began_at = self._running_time()
         if due.network is not None:
-            with self._lock:
-                self._silent[due.network] = began_at
-        try:
-            response = self._send(request, lambda network: self._admit(due, network))
-        except Postponed as postponed:
-            # `row` was read before the claim, so it restores the digest.
-            now = self._clock()
-            later = {row.mode: row._replace(due_at=now + postponed.seconds)}
-            self._record(row, now, lambda _, rows: ({**rows, **later} if has(rows, row) else rows, ""))
-            return None
-        except Exception:
-            log.exception("an exchange with a callback failed unexpectedly")
-            response = CallbackResponse(None, "error in the hub", own_fault=True)
+            self._silent[due.network] = began_at
+        response = self._send(request, lambda network: self._admit(due, network))
         now = self._running_time()
-        with self._lock:
-            if response.is_sign_of_life:
-                self._silent.clear()
-            elif sum(moment > now - OUTAGE_SECONDS for moment in self._silent.values()) >= OUTAGE_NETWORKS:
-                response = replace(response, own_fault=True)
-        return replace(response, seconds=now - began_at)
+        if response.is_sign_of_life:
+            self._silent.clear()
+        recent = [moment for moment in list(self._silent.values()) if moment > now - OUTAGE_SECONDS]
+        is_own_fault = response.own_fault or (not response.is_sign_of_life and len(recent) >= OUTAGE_NETWORKS)
+        return replace(response, own_fault=is_own_fault, seconds=now - began_at)
 
     def _admit(self, due: DueRow, network: str) -> None:
         """Count a connection that an exchange is about to make. Raises Postponed."""
         if not self.schedule.assign_network(due, network):
             raise Postponed(NO_WORKER_SECONDS)
-        if due.lane == "newcomer":
-            with self._lock:
-                if not self._rate.add(network, self._running_time(), MAX_STRANGER_CONNECTIONS):
-                    raise Postponed(RATE_LIMITED_SECONDS)
+        running_time, limit = self._running_time(), MAX_STRANGER_CONNECTIONS
+        if due.lane == "newcomer" and not self._rate.add(network, running_time, limit):
+            raise Postponed(RATE_LIMITED_SECONDS)
 
-    def _record(
-        self, row: Row, sent_at: float, decide: Callable[[Transaction, Rows], Transition]
-    ) -> Rows | None:
+    def _record(self, row: Row, response: CallbackResponse, sent_at: float, decide: Decide) -> Rows:
         """Store the new rows and return them. A lease that was active at `sent_at` counts as active.
 
         While the store cannot be written, the worker tries again every second. If the hub stops meanwhile,
-        the exchange is repeated after the next start; the result is None.
+        the exchange is repeated after the next start.
         """
         while True:
             try:
                 with self._store.transaction() as transaction:
                     before = transaction.rows_of(row, sent_at)
                     rows, line = decide(transaction, before)
+                    if "active" in rows:
+                        rows = {**rows, "active": rows["active"]._replace(took=response.seconds)}
                     transaction.save(before, rows)
                 break
             except StoreFault:
                 if self._stopping.wait(POLL_SECONDS):
-                    return None
+                    return {}
         if line:
             is_removed = row.mode == "active" and "active" not in rows
-            log_event(row, line, logging.WARNING if is_removed else logging.INFO)
+            log_event(row, f"{line}: {response.outcome}", logging.WARNING if is_removed else logging.INFO)
         return rows
 
 

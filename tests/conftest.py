@@ -3,12 +3,13 @@
 In CI a skip fails, unless its reason is a right that `tools.RIGHTS` lists.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from export_lab import Shop
+from hub_lab import Bench, Lab, open_lab
 from hypothesis import HealthCheck, settings
 from tools import IN_CI, RIGHTS
 
@@ -47,3 +48,16 @@ def pytest_make_collect_report() -> Generator[None, Any, Any]:
 @pytest.fixture
 def shop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Shop:
     return Shop(tmp_path, capsys.readouterr)
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with open_lab(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path / "new" / "state")
+    yield made
+    made.hub.stop(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import resource
 import socket
 import ssl
 import struct
@@ -163,9 +164,8 @@ class Bench:
         self.hub.upkeep()
 
     def started(self) -> list[DueRow]:
-        """The exchanges that sixteen workers would begin now."""
-        self.hub.read_due()
-        lanes = [lane for lane in hub.LANES for _ in range(hub.lane_workers(lane, 16))]
+        """The exchanges that the hub's workers would begin now."""
+        lanes = self.hub.read_due()
         return [exchange for lane in lanes if (exchange := self.hub.schedule.take(lane))]
 
     def begun(self, lane: str = "delivery") -> DueRow:
@@ -260,7 +260,8 @@ class Exchange(BaseHTTPRequestHandler):
     def reset(self) -> None:
         """End the connection with RST instead of FIN."""
         self.request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.request._real_close()
+        self.rfile.close()
+        self.request.close()
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -292,8 +293,8 @@ class Lab(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
 
-    def __init__(self, ca_file: Path, address: str):
-        super().__init__((address, 0), Exchange)
+    def __init__(self, ca_file: Path):
+        super().__init__(("", 0), Exchange)  # at every address of this machine, as `apart` needs it
         self.port = self.server_address[1]
         self.arrivals: list[Arrival] = []
         self.behaviours: dict[tuple[str, str], list[Behaviour]] = {}
@@ -343,9 +344,8 @@ class Lab(ThreadingHTTPServer):
 
 
 @contextmanager
-def open_lab(directory: Path, address: str = "127.0.0.1") -> Iterator[Lab]:
-    """With an empty address it listens at every address of this machine, as `apart` needs it."""
-    with Lab(directory / "ca.pem", address) as lab:
+def open_lab(directory: Path) -> Iterator[Lab]:
+    with Lab(directory / "ca.pem") as lab:
         thread = threading.Thread(target=lab.serve_forever, kwargs={"poll_interval": 0.02}, name="lab")
         thread.start()
         try:
@@ -377,12 +377,28 @@ def left_alone() -> Iterator[int]:
 
 
 @contextmanager
+def limited(limit: int) -> Iterator[None]:
+    """This process gets no more of a resource of the module `resource`."""
+    soft, hard = resource.getrlimit(limit)
+    resource.setrlimit(limit, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(limit, (soft, hard))
+
+
+@contextmanager
 def running(
-    lab: Lab, state_dir: Path, text: str = "one", resolve: Resolve = apart, **changes: object
+    lab: Lab,
+    state_dir: Path,
+    text: str = "one",
+    resolve: Resolve = apart,
+    clock: Callable[[], float] = time.time,
+    **changes: object,
 ) -> Iterator[hub.Hub]:
     """A running hub that resolves every name to the lab, by default each name to an address of its own."""
     client = CallbackClient("lab/1.0", lab.ca_file, allow_private=True, resolve=resolve)
-    subject = hub.Hub(settings(state_dir, allow_private=True, **changes), client.send)
+    subject = hub.Hub(settings(state_dir, allow_private=True, **changes), client.send, clock=clock)
     subject.publish(topics(text))
     subject.start()
     try:

@@ -5,8 +5,6 @@ deadline and one size limit, and outcomes are in words of this module, never in 
 follows no redirects, uses no proxy, and keeps neither cookies nor connections.
 
 This module knows HTTP and TLS. It must not know subscriptions, topics, the store or the hub's settings.
-
-Sections, in order: Exchanges - Connections - Client
 """
 
 from __future__ import annotations
@@ -228,11 +226,8 @@ class CallbackClient:
         if ca_file is not None:
             self._context.load_verify_locations(ca_file)
         self._headers = {"User-Agent": user_agent, "Connection": "close"}
-        self._allow_private = allow_private
-        self._resolve = resolve
-        self._connect = connect
-        self._is_online = is_online
-        self._own_host = own_host
+        self._allow_private, self._own_host = allow_private, own_host
+        self._resolve, self._connect, self._is_online = resolve, connect, is_online
 
     def send(self, request: CallbackRequest, check: CheckNetwork = lambda network: None) -> CallbackResponse:
         """Make one exchange. A failure is a response without a status, never an exception.

@@ -134,15 +134,12 @@ class Transaction:
         """Write the difference between two states of a subscriber."""
         for mode, row in before.items():
             if mode not in after:
-                self.delete(row)
+                self._execute("DELETE FROM hub_row WHERE id = ?", (row.id,))
         for mode, row in after.items():
             if row != before.get(mode):
                 values = (*row[:-1], row.id or None)  # SQLite assigns an id
                 markers = ", ".join("?" * len(values))
                 self._execute(f"INSERT OR REPLACE INTO hub_row VALUES ({markers})", values)  # noqa: S608
-
-    def delete(self, row: Row) -> None:
-        self._execute("DELETE FROM hub_row WHERE id = ?", (row.id,))
 
     def expire(self, now: float) -> list[Row]:
         """Delete expired rows, and return them."""
@@ -150,14 +147,15 @@ class Transaction:
         expired = self._execute("DELETE FROM hub_row WHERE expires_at <= ? RETURNING *", (now,))
         return list(map(Row._make, expired))
 
-    def claim(self, subscription: Row) -> None:
-        """Mark the content that the callback has as unknown, before a delivery."""
-        subscriber = subscription.path, subscription.callback_key
-        self._execute("UPDATE hub_row SET digest = '' WHERE path = ? AND callback_key = ?", subscriber)
+    def forget_content(self, subscriber: Row | None = None) -> None:
+        """Mark the content that a subscriber, or every subscriber, has as unknown."""
+        values = (subscriber.path, subscriber.callback_key) if subscriber else ()
+        where = "WHERE path = ? AND callback_key = ?" if subscriber else ""
+        self._execute(f"UPDATE hub_row SET digest = '' {where}", values)  # noqa: S608 - ours
 
-    def forget_contents(self) -> None:
-        """Mark the content that every callback has as unknown."""
-        self._execute("UPDATE hub_row SET digest = ''")
+    def postpone(self, due: DueRow, due_at: float, digest: str) -> None:
+        """Let a row be due later, with the digest of the content that the callback has."""
+        self._execute("UPDATE hub_row SET due_at = ?, digest = ? WHERE id = ?", (due_at, digest, due.row_id))
 
     def due(self, digests: Mapping[str, str], now: float, latest: float) -> list[DueRow]:
         """The due rows in the order of their turns. By the present clock, no `due_at` is beyond `latest`."""
@@ -182,13 +180,13 @@ class Transaction:
         counts = f"SELECT count(*), count(*) FILTER (WHERE domain = :domain) {others}"
         waiting, of_domain = self._execute(counts, values).fetchone()
         if of_domain >= MAX_PENDING_OF_DOMAIN:
-            evicted = f"SELECT id {others} AND domain = :domain ORDER BY id LIMIT 1"
+            evicted = "AND domain = :domain ORDER BY id"
         elif waiting >= MAX_PENDING:
-            last_first = "turn DESC, failures DESC, id LIMIT 1"
-            evicted = f"SELECT id {others} AND (turn > :turn OR failures > 0) ORDER BY {last_first}"
+            evicted = "AND (turn > :turn OR failures > 0) ORDER BY turn DESC, failures DESC, id"
         else:
             return True
-        return self._execute(f"DELETE FROM hub_row WHERE id IN ({evicted})", values).rowcount > 0  # noqa: S608
+        delete = f"DELETE FROM hub_row WHERE id IN (SELECT id {others} {evicted} LIMIT 1)"  # noqa: S608 - ours
+        return self._execute(delete, values).rowcount > 0
 
     def move_back(self, request: Row) -> None:
         """Move the domain's other requests of the same kind, strangers' or subscribers', back by a turn."""
@@ -241,7 +239,7 @@ class Store:
             if self.trouble:
                 with self.transaction() as checked:
                     checked.check()
-                self._report(None)
+            self._report(None)
         except StoreFault as fault:
             self._report(str(fault))
 
@@ -270,7 +268,7 @@ class Store:
             if self._inodes not in (None, current):  # its digests may be those of older content
                 log.warning("the hub's store was replaced: all its subscribers get the content anew")
                 with transaction(connection, durable=True) as replaced:
-                    replaced.forget_contents()
+                    replaced.forget_content()
             self._connection, self._inodes, self._held = connection, current, held.pop_all()
 
     @contextmanager
@@ -312,9 +310,9 @@ def inodes(path: Path) -> tuple[tuple[int, int], ...]:
     return tuple((status.st_dev, status.st_ino) for status in (path.stat(), path.parent.stat()))
 
 
-def connect(path: Path, busy_seconds: float = LOCK_SECONDS) -> sqlite3.Connection:
+def connect(path: Path, access: str = "mode=rw", busy_seconds: float = LOCK_SECONDS) -> sqlite3.Connection:
     """A connection to a file that exists. Raises sqlite3.Error."""
-    file = f"{path.absolute().as_uri()}?mode=rw"
+    file = f"{path.absolute().as_uri()}?{access}"
     return sqlite3.connect(file, busy_seconds, isolation_level=None, check_same_thread=False, uri=True)
 
 
@@ -336,14 +334,9 @@ def transaction(connection: sqlite3.Connection, *, durable: bool) -> Iterator[Tr
     A commit survives the end of the process. A `durable` one waits for the disk and survives a power cut.
     """
     connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with connection:  # commits, or rolls back
+        connection.execute("BEGIN IMMEDIATE")
         yield Transaction(connection)
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:  # some errors of SQLite end the transaction
-            connection.execute("ROLLBACK")
-        raise
 
 
 # ---- For the operator --------------------------------------------------------------------------------------
@@ -360,8 +353,7 @@ def list_subscriptions(state_dir: Path) -> list[Row]:
             return []
         # Without a write-ahead log the store is not in use, and opening it with mode=ro would create one.
         in_use = path.with_name(f"{path.name}-wal").exists()
-        database = f"{path.absolute().as_uri()}?{'mode=ro' if in_use else 'immutable=1'}"
-        with closing(sqlite3.connect(database, timeout=LOCK_SECONDS, uri=True)) as connection:
+        with closing(connect(path, "mode=ro" if in_use else "immutable=1")) as connection:
             return list(Transaction(connection).rows("ORDER BY mode <> 'active', path, host, id"))
 
 
@@ -375,15 +367,12 @@ def remove_subscriptions(
     path, now = state_dir / STORE_FILE_NAME, clock()
     with naming(path):
         path.stat()  # the error of SQLite would not say that the file is missing
-        with (
-            closing(connect(path, OPERATOR_SECONDS)) as connection,
-            transaction(connection, durable=True) as writer,
-        ):
+        connecting = closing(connect(path, busy_seconds=OPERATOR_SECONDS))
+        with connecting as connection, transaction(connection, durable=True) as writer:
             writer.check()
             removed = [row for row in writer.rows("WHERE mode <> 'denied'") if is_selected(row.host)]
             for row in removed:
-                writer.delete(row)
-                if row.mode == "active" and row.expires_at > now:
-                    notice = denial(row, "removed by the operator of the hub", now)
-                    writer.save({}, {"denied": notice})
+                is_active = row.mode == "active" and row.expires_at > now
+                notice = denial(row, "removed by the operator of the hub", now)
+                writer.save({row.mode: row}, {"denied": notice} if is_active else {})
     return list({row.key: row for row in removed}.values())

@@ -1,19 +1,18 @@
 """The HTTPS client against real callbacks on 127.0.0.1.
 
-What callbacks may do to their requests - Outages - Where the client goes
+What callbacks may answer - Whose fault a failure is - Where the client goes
 """
 
 from __future__ import annotations
 
 import errno
 import re
+import resource
 import socket
 import ssl
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -21,31 +20,30 @@ from typing import Any
 from unittest.mock import Mock, call
 
 import pytest
-from hub_lab import PATIENCE_SECONDS, Behaviour, Exchange, Lab, answer, hang, here, left_alone, open_lab
+from hub_lab import Behaviour, Exchange, Lab, answer, hang, here, left_alone, limited, open_lab
 from services import ROOT, free_port
 from tools import NAMESPACE, needs
 
 from reviewslib.websub import callbacks
-from reviewslib.websub.callbacks import CallbackClient, CallbackRequest, CallbackResponse
+from reviewslib.websub.callbacks import CallbackClient, CallbackRequest, CallbackResponse, Resolve
 
 
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    with open_lab(tmp_path) as made:
-        yield made
-
-
-# ---- What callbacks may do to their requests ---------------------------------------------------------------
-
-
-def client(lab: Lab, resolve: Callable[[str], Sequence[str]] = here, **more: Any) -> CallbackClient:
+def client(lab: Lab, resolve: Resolve = here, **more: Any) -> CallbackClient:
     """A client that trusts the lab; `more` are its other parameters."""
-    usual = {"allow_private": True, "is_online": lambda: True}
-    return CallbackClient("lab/1.0", lab.ca_file, resolve=resolve, **{**usual, **more})
+    usual: dict[str, Any] = {"allow_private": True, "is_online": lambda: True}
+    return CallbackClient("lab/1.0", lab.ca_file, resolve=resolve, **usual | more)
 
 
 def post(url: str, body: bytes = b"content", timeout_seconds: float = 5.0) -> CallbackRequest:
     return CallbackRequest("POST", url, {"Content-Type": "text/plain"}, body, timeout_seconds, 0)
+
+
+def failing(error: Exception) -> Mock:
+    """A stand-in that raises an error."""
+    return Mock(side_effect=error)
+
+
+# ---- What callbacks may answer -----------------------------------------------------------------------------
 
 
 def raw(data: bytes) -> Behaviour:
@@ -64,8 +62,10 @@ def endless(pause_seconds: float, start: bytes, more: bytes) -> Behaviour:
 
 
 drip, pour = partial(endless, 0.1), partial(endless, 0)
-
-OK = b"HTTP/1.1 200 OK\r\n"
+OK, CONTINUE = b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 100 Continue\r\n\r\n"
+LATE, NOT_HTTP, ENDED = "no complete answer in time", "answer is not HTTP", "answer ended early"
+TOO_LARGE = "answer is larger than 65536 bytes"
+TOO_MUCH = f"{TOO_LARGE}|{NOT_HTTP}"  # whichever bound is met first
 
 
 def head(size: int) -> bytes:
@@ -73,42 +73,64 @@ def head(size: int) -> bytes:
     return OK + b"A: ".ljust(size - len(OK) - 4, b"b") + b"\r\n\r\n"
 
 
-LATE = "no complete answer in time"
-TOO_MUCH = "answer is larger than 65536 bytes|answer is not HTTP"  # whichever bound is met first
-
-
 @pytest.mark.parametrize(("behave", "outcome"), [
     (hang, LATE),
     (drip(b"", b"H"), LATE),
     (drip(OK, b"A: b\r\n"), LATE),
-    (drip(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), LATE),
+    (drip(b"", CONTINUE), LATE),
     (pour(OK + b"A: ", b"b" * 1000), TOO_MUCH),
-    (pour(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), TOO_MUCH),
+    (pour(b"", CONTINUE), TOO_MUCH),
     (pour(OK, b"A: b\r\n"), TOO_MUCH),
     (pour(b"", b"\0" * 1000), TOO_MUCH),
+    (raw(head(65537)), TOO_LARGE),
     (raw(b""), "connection closed or reset"),
     (Exchange.reset, "connection closed or reset"),
-    (raw(b"SSH-2.0-OpenSSH_9.9\r\n"), "answer is not HTTP"),
-    (raw(b"HTTP/1.1 abc\r\n\r\n"), "answer is not HTTP"),
-    (raw(head(65537)), "answer is larger than 65536 bytes"),
+    (raw(b"SSH-2.0-OpenSSH_9.9\r\n"), NOT_HTTP),
+    (raw(b"HTTP/1.1 abc\r\n\r\n"), NOT_HTTP),
     (answer(300), "HTTP 300"),
     (answer(429), "HTTP 429"),
 ])  # fmt: skip
-def test_an_exchange_with_any_bad_answer_fails_in_time(lab: Lab, behave: Behaviour, outcome: str) -> None:
+def test_a_bad_answer_is_a_failure_of_the_callback_in_time(lab: Lab, behave: Behaviour, outcome: str) -> None:
     lab.on("POST", "/cb", behave)
     response = client(lab).send(post(lab.url("/cb"), timeout_seconds=0.4 if outcome == LATE else 5.0))
-    assert not response.is_success
+    assert (response.is_success, response.own_fault) == (False, False)
     assert re.fullmatch(outcome, response.outcome)
-    assert not response.own_fault
 
 
-@pytest.mark.parametrize("endlessly", [pour, drip])
-def test_a_delivery_is_done_at_the_end_of_the_head(lab: Lab, endlessly: Callable[..., Behaviour]) -> None:
-    body = endlessly(OK + b"Content-Length: 99999999\r\n\r\n", b"body" * 1000)
-    for behave in (body, raw(OK + b"Transfer-Encoding: chunked\r\n\r\n"), raw(head(65536))):
-        lab.on("POST", "/cb", behave)
-        response = client(lab).send(post(lab.url("/cb")))
-        assert response == CallbackResponse(200, "HTTP 200", network="127.0.0.1")
+ENDLESS = OK + b"Content-Length: 99999999\r\n\r\n"
+
+
+@pytest.mark.parametrize("behave", [
+    pour(ENDLESS, b"body" * 1000), drip(ENDLESS, b"body"),
+    raw(OK + b"Transfer-Encoding: chunked\r\n\r\n"), raw(head(65536)),
+])  # fmt: skip
+def test_a_delivery_is_done_at_the_end_of_the_head(lab: Lab, behave: Behaviour) -> None:
+    lab.on("POST", "/cb", behave)
+    response = client(lab).send(post(lab.url("/cb")))
+    assert response == CallbackResponse(200, "HTTP 200", network="127.0.0.1")
+
+
+@pytest.mark.parametrize(("behave", "outcome", "body"), [
+    (answer(200, b"x" * 44), "HTTP 200", b"x" * 44),
+    (answer(201, b"x" * 5000), "HTTP 201", b"x" * 44),
+    (answer(300, b"x"), "HTTP 300", b""),
+    (raw(OK + b"\r\nxx"), "HTTP 200", b"xx"),
+    (raw(b"HTTP/1.0 200 OK\r\n\r\nx"), "HTTP 200", b"x"),
+    (raw(CONTINUE + OK + b"\r\nx"), "HTTP 200", b"x"),
+    (raw(OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nxx\r\n0\r\n\r\n"), "HTTP 200", b"xx"),
+    (raw(OK + b"Content-Encoding: gzip\r\n\r\n\x1f\x8b"), "HTTP 200", b"\x1f\x8b"),
+    (raw(OK + b"Content-Length: 9999999999999\r\n\r\n" + b"x" * 43), ENDED, b""),
+    (raw(OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nx"), ENDED, b""),
+    (raw(OK + b"Transfer-Encoding: chunked\r\n\r\n-1" + b"f" * 20), "answer cannot be read", b""),
+    (pour(OK + b"\r\n", b"x" * 1000), "HTTP 200", b"x" * 44),
+    (pour(OK + b"Content-Length: 64000000\r\n\r\n", b"x" * 1000), "HTTP 200", b"x" * 44),
+    (drip(OK + b"\r\n", b"x"), LATE, b""),
+])  # fmt: skip
+def test_only_the_wanted_bytes_are_read(lab: Lab, behave: Behaviour, outcome: str, body: bytes) -> None:
+    lab.on("GET", "/cb", behave)
+    timeout_seconds = 0.4 if outcome == LATE else 5.0
+    response = client(lab).send(CallbackRequest("GET", lab.url("/cb"), {}, None, timeout_seconds, 44))
+    assert (response.outcome, response.body) == (outcome, body)
 
 
 def test_a_body_that_is_read_slowly_ends_in_time(lab: Lab) -> None:
@@ -145,105 +167,45 @@ def test_a_port_that_speaks_no_tls_is_a_failure(lab: Lab) -> None:
 
 
 def test_a_name_that_nobody_resolves_ends_in_time(lab: Lab) -> None:
-    def hanging(host: str) -> list[str]:
-        lab.released.wait(PATIENCE_SECONDS)
-        return here(host)
-
     request = post(lab.url("/cb"), timeout_seconds=0.5)
-    assert client(lab, hanging).send(request) == CallbackResponse(None, LATE)
-    assert lab.arrivals == []
+    assert client(lab, lambda _: [str(lab.released.wait(30))]).send(request) == CallbackResponse(None, LATE)
     assert [thread.daemon for thread in threading.enumerate() if thread.name == "hub-resolver"] == [True]
 
 
-def test_a_deadline_is_due_when_it_has_passed() -> None:
-    assert 0 < callbacks.seconds_until(time.monotonic() + 0.9) <= 0.9
-    with pytest.raises(TimeoutError):
-        callbacks.seconds_until(time.monotonic() - 0.1)
-
-
-def no_such_name(_: str) -> list[str]:
-    raise socket.gaierror(-2, "Name or service not known")  # resolvers without a descriptor say the same
+no_such_name = failing(socket.gaierror(-2, "Name or service not known"))
 
 
 @pytest.mark.parametrize("resolve", [no_such_name, lambda _: [], lambda _: ("a" * 64).encode("idna")])
-def test_an_invalid_host_name_is_a_failure(lab: Lab, resolve: Callable[[str], Sequence[str]]) -> None:
+def test_an_invalid_host_name_is_a_failure(lab: Lab, resolve: Resolve) -> None:
     assert client(lab, resolve).send(post(lab.url("/cb"))) == CallbackResponse(None, "name not resolved")
 
 
-@pytest.mark.parametrize(("behave", "outcome", "body"), [
-    (answer(200, b"x" * 44), "HTTP 200", b"x" * 44),
-    (answer(201, b"x" * 5000), "HTTP 201", b"x" * 44),
-    (answer(300, b"x"), "HTTP 300", b""),
-    (raw(OK + b"\r\nxx"), "HTTP 200", b"xx"),
-    (raw(b"HTTP/1.0 200 OK\r\n\r\nx"), "HTTP 200", b"x"),
-    (raw(b"HTTP/1.1 100 Continue\r\n\r\n" + OK + b"\r\nx"), "HTTP 200", b"x"),
-    (raw(OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nxx\r\n0\r\n\r\n"), "HTTP 200", b"xx"),
-    (raw(OK + b"Content-Encoding: gzip\r\n\r\n\x1f\x8b"), "HTTP 200", b"\x1f\x8b"),
-    (raw(OK + b"Content-Length: 100\r\n\r\nx"), "answer ended early", b""),
-    (raw(OK + b"Content-Length: 9999999999999\r\n\r\n" + b"x" * 43), "answer ended early", b""),
-    (raw(OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nx"), "answer ended early", b""),
-    (raw(OK + b"Transfer-Encoding: chunked\r\n\r\n-1" + b"f" * 20), "answer cannot be read", b""),
-    (pour(OK + b"\r\n", b"x" * 1000), "HTTP 200", b"x" * 44),
-    (pour(OK + b"Content-Length: 64000000\r\n\r\n", b"x" * 1000), "HTTP 200", b"x" * 44),
-    (drip(OK + b"\r\n", b"x"), LATE, b""),
+# ---- Whose fault a failure is ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("code", "is_online", "is_own"), [
+    *((code, False, True) for code in (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ETIMEDOUT)),
+    *((code, True, False) for code in (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ETIMEDOUT)),
+    *((code, True, True) for code in (errno.ENETDOWN, errno.EADDRNOTAVAIL, errno.EMFILE, errno.ENOMEM)),
 ])  # fmt: skip
-def test_only_the_wanted_bytes_are_read(lab: Lab, behave: Behaviour, outcome: str, body: bytes) -> None:
-    lab.on("GET", "/cb", behave)
-    timeout_seconds = 0.4 if outcome == LATE else 5.0
-    response = client(lab).send(CallbackRequest("GET", lab.url("/cb"), {}, None, timeout_seconds, 44))
-    assert (response.outcome, response.body) == (outcome, body)
-
-
-TARGETS = {"": "/", "?": "/?", "?a=b": "/?a=b", "//a%20b//?": "//a%20b//?", "/?&": "/?&"}
-
-
-@pytest.mark.parametrize(("suffix", "target"), TARGETS.items())
-def test_the_path_and_query_of_a_callback_are_sent_unchanged(lab: Lab, suffix: str, target: str) -> None:
-    assert client(lab).send(post(lab.url(suffix))).is_success
-    assert [arrival.target for arrival in lab.arrivals] == [target]
-
-
-def failing(error: Exception) -> Mock:
-    """A stand-in that raises an error."""
-    return Mock(side_effect=error)
-
-
-LACKS = [(socket, "socket", OSError(24, "")), (threading.Thread, "start", RuntimeError())]
-
-
-@pytest.mark.parametrize(("owner", "name", "fault"), LACKS)
-def test_running_out_of_descriptors_or_threads_is_our_own_fault(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, fault: Exception
+def test_a_lack_of_resources_or_of_a_route_is_our_own_fault(
+    lab: Lab, code: int, is_online: bool, is_own: bool
 ) -> None:
-    subject = client(lab, no_such_name)
-    monkeypatch.setattr(owner, name, failing(fault))  # only the interpreter itself can fail like this
-    response = subject.send(post(lab.url("/cb")))
+    subject = client(lab, connect=failing(OSError(code, "")), is_online=lambda: is_online)
+    response = subject.send(post(lab.url("/")))
+    assert (response.own_fault, response.is_sign_of_life) == (is_own, False)
+
+
+def test_running_out_of_descriptors_is_our_own_fault(lab: Lab) -> None:
+    subject = client(lab, no_such_name)  # which resolvers without a descriptor say, too
+    with limited(resource.RLIMIT_NOFILE):
+        response = subject.send(post(lab.url("/cb")))
     assert (response.own_fault, response.outcome) == (True, "not reachable")
 
 
-# ---- Outages -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("code", [errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ETIMEDOUT])
-@pytest.mark.parametrize("is_online", [True, False])
-def test_without_a_route_silence_is_our_own_fault(lab: Lab, code: int, is_online: bool) -> None:
-    subject = client(lab, connect=failing(OSError(code, "")), is_online=lambda: is_online)
-    response = subject.send(post(lab.url("/")))
-    assert (response.own_fault, response.is_sign_of_life) == (not is_online, False)
-
-
-def test_any_status_and_a_refused_connection_are_signs_of_life(lab: Lab) -> None:
-    lab.on("POST", "/cb", answer(500))
-    refusing = f"https://s.lab.example:{free_port()}/"
-    assert client(lab).send(post(lab.url("/cb"))).is_sign_of_life
-    assert client(lab).send(post(refusing)) == CallbackResponse(None, "connection refused", is_refused=True)
-    assert CallbackResponse(None, "connection refused", is_refused=True).is_sign_of_life
-
-
-@pytest.mark.parametrize("code", [errno.ENETDOWN, errno.EADDRNOTAVAIL, errno.EMFILE, errno.ENOMEM])
-def test_a_lack_of_resources_is_our_own_fault(lab: Lab, code: int) -> None:
-    subject = client(lab, connect=failing(OSError(code, "")))
-    assert subject.send(post(lab.url("/"))).own_fault
+def test_running_out_of_threads_is_our_own_fault(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading.Thread, "start", failing(RuntimeError()))  # the kernel lets root have all
+    assert client(lab).send(post(lab.url("/cb"))).own_fault
 
 
 @pytest.mark.parametrize(("second", "has_one"), [("127.0.0.1", True), ("255.255.255.255", False)])
@@ -274,27 +236,17 @@ def test_a_name_server_that_fails_for_the_own_host_is_our_fault(lab: Lab, own_ho
     assert subject.send(post(lab.url("/"))).own_fault == (own_host == "reviews.example")
 
 
-def test_a_refusal_at_one_of_two_addresses_is_an_answer(lab: Lab) -> None:
-    faults = {"127.0.0.1": ConnectionRefusedError(), "127.0.0.2": OSError(errno.ENETUNREACH, "")}
-
-    connect = Mock(side_effect=faults.values())
-    subject = client(lab, lambda _: list(faults), connect=connect, is_online=lambda: False)
-    response = subject.send(post(lab.url("/"), timeout_seconds=60.0))
-    assert response == CallbackResponse(None, "connection refused", is_refused=True)
-    assert [each.args[0][0] for each in connect.mock_calls] == [*faults]
-    shares = [round(each.args[1]) for each in connect.mock_calls]
-    assert shares == [30, 60], "an address gets its share of the time that is left"
+def test_any_status_and_a_refused_connection_are_signs_of_life(lab: Lab) -> None:
+    lab.on("POST", "/cb", answer(500))
+    assert client(lab).send(post(lab.url("/cb"))).is_sign_of_life
+    refused = client(lab).send(post(f"https://s.lab.example:{free_port()}/"))
+    assert refused == CallbackResponse(None, "connection refused", is_refused=True)
+    assert refused.is_sign_of_life
 
 
-def test_each_address_is_checked_before_it_is_connected_to(lab: Lab) -> None:
-    check = Mock(side_effect=[None, ZeroDivisionError])
-    with pytest.raises(ZeroDivisionError):
-        client(lab, lambda _: ["127.0.0.2", "127.0.0.1"]).send(post(lab.url("/cb")), check)
-    assert check.mock_calls == [call("127.0.0.2"), call("127.0.0.1")]
-    assert lab.arrivals == []
+# ---- Where the client goes ---------------------------------------------------------------------------------
 
-
-V4, V6 = [f"192.0.2.{n}" for n in range(1, 1001)], [f"2001:db8::{n:x}" for n in range(1, 1001)]
+V4, V6 = [f"192.0.2.{n}" for n in range(1, 250)], [f"2001:db8:{n:x}::1" for n in range(1, 250)]
 
 
 @pytest.mark.parametrize(("addresses", "tried"), [
@@ -304,26 +256,35 @@ V4, V6 = [f"192.0.2.{n}" for n in range(1, 1001)], [f"2001:db8::{n:x}" for n in 
     ([V4[0], *V6], [V4[0], *V6[:2]]),
     ([V4[0], V6[0], V4[1], V4[2]], [V4[0], V6[0], V4[1]]),
     ([V4[0]] * 9 + [V4[1]], V4[:2]),
-    ([], []),
 ])  # fmt: skip
-def test_an_exchange_tries_four_addresses_two_of_each_family(addresses: list[str], tried: list[str]) -> None:
-    assert callbacks.addresses_to_try(addresses) == tried
+def test_an_exchange_tries_four_addresses_two_of_each_family(
+    lab: Lab, addresses: list[str], tried: list[str]
+) -> None:
+    connect = failing(ConnectionRefusedError())
+    assert client(lab, lambda _: addresses, connect=connect).send(post("https://s.example/")).is_refused
+    assert [each.args[0] for each in connect.mock_calls] == [(address, 443) for address in tried]
 
 
-def test_a_name_of_a_thousand_addresses_gets_four_connections(lab: Lab) -> None:
-    checked: list[str] = []
-    addresses = [f"127.0.{n // 200}.{n % 200 + 2}" for n in range(1000)]
-    response = client(lab, lambda _: addresses).send(post(lab.url("/cb")), checked.append)
-    assert checked == addresses[:4]
+def test_a_refusal_at_the_first_of_two_addresses_is_an_answer(lab: Lab) -> None:
+    connect = Mock(side_effect=[ConnectionRefusedError(), OSError(errno.ENETUNREACH, "")])
+    subject = client(lab, lambda _: ["127.0.0.1", "127.0.0.2"], connect=connect, is_online=lambda: False)
+    response = subject.send(post(lab.url("/"), timeout_seconds=60.0))
     assert response == CallbackResponse(None, "connection refused", is_refused=True)
-
-
-# ---- Where the client goes ---------------------------------------------------------------------------------
+    shares = [round(each.args[1]) for each in connect.mock_calls]
+    assert shares == [30, 60], "an address gets its share of the time that is left"
 
 
 def test_a_second_address_is_tried_after_a_silent_first_one(lab: Lab) -> None:
-    response = client(lab, lambda _: ["127.0.0.2", "127.0.0.1"]).send(post(lab.url("/cb")))
+    response = client(lab, lambda _: ["::1", "127.0.0.1"]).send(post(lab.url("/cb")))
     assert (response.status, response.network) == (200, "127.0.0.1")
+
+
+def test_each_address_is_checked_before_it_is_connected_to(lab: Lab) -> None:
+    check = Mock(side_effect=[None, ZeroDivisionError])
+    with pytest.raises(ZeroDivisionError):
+        client(lab, lambda _: ["::1", "127.0.0.1"]).send(post(lab.url("/cb")), check)
+    assert check.mock_calls == [call("::/48"), call("127.0.0.1")]
+    assert lab.arrivals == []
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
@@ -331,23 +292,10 @@ def test_the_system_resolver_and_addresses_work_too(lab: Lab, host: str) -> None
     assert client(lab, callbacks.system_resolve).send(post(lab.url("/cb", host))).is_success
 
 
-def test_nothing_is_sent_without_https(lab: Lab) -> None:
-    assert client(lab).send(post("http://s.example/")) == CallbackResponse(None, "not an https URL")
+INNER = ["127.0.0.1", "::1", "::ffff:127.0.0.1", "8.8.8.8 127.0.0.1", "2606:4700::1 10.0.0.1", "fe80::1%1"]
 
 
-def test_a_certificate_must_match_the_name_and_a_known_authority(lab: Lab, tmp_path: Path) -> None:
-    (tmp_path / "unknown").mkdir()
-    with open_lab(tmp_path / "unknown") as unknown:
-        for url in (lab.url("/", "s.other.example"), unknown.url("/")):
-            response = client(lab).send(post(url))
-            assert response == CallbackResponse(None, "certificate not valid for this host")
-    assert lab.arrivals == unknown.arrivals == []
-
-
-@pytest.mark.parametrize(
-    "addresses",
-    ["127.0.0.1", "::1", "::ffff:127.0.0.1", "8.8.8.8 127.0.0.1", "2606:4700::1 10.0.0.1", "fe80::1%1"],
-)
+@pytest.mark.parametrize("addresses", INNER)
 def test_a_name_with_an_inner_address_is_never_contacted(lab: Lab, addresses: str) -> None:
     with left_alone() as port:
         subject = client(lab, lambda _: addresses.split(), allow_private=False)
@@ -356,10 +304,9 @@ def test_a_name_with_an_inner_address_is_never_contacted(lab: Lab, addresses: st
 
 
 @pytest.mark.parametrize(
-    "host", ["localhost", "127.1", "2130706433", "0x7f.1", "0", "[::1]", "[::ffff:7f00:1]", "①②⑦.0.0.1"]
+    "host", ["localhost", "127.1", "2130706433", "0x7f.1", "[::ffff:7f00:1]", "①②⑦.0.0.1"]
 )
-def test_no_spelling_of_an_inner_address_is_resolved(lab: Lab, host: str) -> None:
-    """The client checks it, too, in case the row was not checked when it was stored."""
+def test_no_spelling_of_an_inner_address_is_contacted(lab: Lab, host: str) -> None:
     with left_alone() as port:
         subject = client(lab, callbacks.system_resolve, allow_private=False)
         assert subject.send(post(f"https://{host}:{port}/cb")).status is None
@@ -373,6 +320,29 @@ def test_every_exchange_resolves_the_name_once_and_checks_it_anew(lab: Lab) -> N
     assert outcomes == ["connection refused", "127.0.0.1 is not a public address"]
     assert rebind.mock_calls == [call("s.lab.example")] * 2
     assert [each.args[0] for each in connect.mock_calls] == [("8.8.8.8", 8443)]
+
+
+def test_nothing_is_sent_without_https(lab: Lab) -> None:
+    assert client(lab).send(post("http://s.example/")) == CallbackResponse(None, "not an https URL")
+
+
+def test_a_certificate_must_match_the_name_and_a_known_authority(lab: Lab, tmp_path: Path) -> None:
+    (tmp_path / "unknown").mkdir()
+    with open_lab(tmp_path / "unknown") as unknown:
+        outcomes = [
+            client(lab).send(post(url)) for url in (lab.url("/", "s.other.example"), unknown.url("/"))
+        ]
+    assert outcomes == [CallbackResponse(None, "certificate not valid for this host")] * 2
+    assert lab.arrivals == unknown.arrivals == []
+
+
+TARGETS = {"": "/", "?": "/?", "?a=b": "/?a=b", "//a%20b//?": "//a%20b//?", "/?&": "/?&"}
+
+
+@pytest.mark.parametrize(("suffix", "target"), TARGETS.items())
+def test_the_path_and_query_of_a_callback_are_sent_unchanged(lab: Lab, suffix: str, target: str) -> None:
+    assert client(lab).send(post(lab.url(suffix))).is_success
+    assert [arrival.target for arrival in lab.arrivals] == [target]
 
 
 def test_there_is_no_proxy_no_redirect_and_no_cookie(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
