@@ -50,13 +50,6 @@ def original(text: str) -> str:
     return TRANSLATED_LINE.split(text)[0].strip()
 
 
-def looks_damaged(text: str) -> bool:
-    """Whether `text` looks like UTF-8 that was read as cp1252, as in “BjÃ¸rn”."""
-    with suppress(UnicodeError):
-        return len(text.encode("cp1252").decode()) < len(text)
-    return False
-
-
 # ---- Dates: a day, a moment in UTC, or a time without a zone ----
 
 UNIX_TIME = re.compile(r"[0-9]{10}([0-9]{3})?")  # seconds or milliseconds
@@ -84,7 +77,10 @@ def read_date(text: str, format: DateFormat) -> str:
     """
     if not text:
         return ""
-    moment = _moment(text, format.order)
+    try:
+        moment = _moment(text, format.order)
+    except (ValueError, OverflowError):
+        raise BadRecord(f"{quoted(text)} is not a date in a known form, or does not exist") from None
     day = moment.date().isoformat()
     if not EARLIEST_DAY < day <= format.latest_day:
         reason = "in the future" if day > EARLIEST_DAY else f"older than {EARLIEST_DAY}"
@@ -111,23 +107,21 @@ def in_zone(date: str, zone: ZoneInfo) -> str:
 
 
 def _moment(text: str, order: str) -> datetime:
-    """The moment in `text`, without a zone if it has none. Raises BadRecord."""
-    with suppress(ValueError, OverflowError):
-        if UNIX_TIME.fullmatch(text):
-            return datetime.fromtimestamp(int(text[:10]), UTC)
-        with suppress(ValueError):
-            return datetime.fromisoformat(re.sub(" UTC$", "Z", text))
-        folded = fold(text) if len(text) <= LONGEST_DATE else ""
-        time = CLOCK_TIME.search(folded)
-        day = datetime(*_year_month_day(folded[: time.start() if time else None], order))
-        if not time:
-            return day
-        minutes, seconds, am_or_pm, zone = time.groups()
-        if am_or_pm:
-            minutes = f"{datetime.strptime(f'{minutes} {am_or_pm}', '%I:%M %p'):%H:%M}"
-        zone = {"utc": "+00:00", "gmt": "+00:00", "z": "+00:00"}.get(zone, zone)
-        return datetime.fromisoformat(f"{day:%Y-%m-%d}T{minutes:0>5}{seconds or ''}{zone or ''}")
-    raise BadRecord(f"{quoted(text)} is not a date in a known form, or does not exist")
+    """The moment in `text`, without a zone if it has none. Raises ValueError and OverflowError."""
+    if UNIX_TIME.fullmatch(text):
+        return datetime.fromtimestamp(int(text[:10]), UTC)
+    with suppress(ValueError):
+        return datetime.fromisoformat(re.sub(" UTC$", "Z", text))
+    folded = fold(text) if len(text) <= LONGEST_DATE else ""
+    time = CLOCK_TIME.search(folded)
+    day = datetime(*_year_month_day(folded[: time.start() if time else None], order))
+    if not time:
+        return day
+    minutes, seconds, am_or_pm, zone = time.groups()
+    if am_or_pm:
+        minutes = f"{datetime.strptime(f'{minutes} {am_or_pm}', '%I:%M %p'):%H:%M}"
+    zone = "+00:00" if zone in ("utc", "gmt", "z") else zone
+    return datetime.fromisoformat(f"{day:%Y-%m-%d}T{minutes:0>5}{seconds or ''}{zone or ''}")
 
 
 def _year_month_day(folded: str, order: str) -> tuple[int, int, int]:
@@ -182,15 +176,13 @@ def read_stars(text: str, scale: int) -> float | None:
         raise BadRecord(f"{quoted(text)} is not a number of stars")
     bound = "100" if number[2] == "%" else number[3]
     value = float(number[1].replace(",", "."))
-    if value > best or (bound and int(bound) != best):
+    if value > best or int(bound or best) != best:
         raise BadRecord(f"{quoted(text)} is not a rating of 1 to {best}") if scale else UnknownScale(text)
-    if value == 0:
-        return None
-    if best != 5:
+    if best != 5 and value:
         value = max(1.0, math.floor(value * 10 / best + 0.5) / 2)
-    if value < 1:
+    if 0 < value < 1:
         raise BadRecord(f"{quoted(text)} is less than one star")
-    return int(value) if value.is_integer() else value
+    return (int(value) if value.is_integer() else value) or None
 
 
 class UnknownScale(ValueError):

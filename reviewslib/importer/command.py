@@ -18,11 +18,11 @@ import io
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import TextIO
-from zoneinfo import available_timezones
 
 from reviewslib import files
 from reviewslib.dataset import counting
@@ -44,7 +44,7 @@ from reviewslib.importer.exports import (
     refused,
 )
 from reviewslib.importer.merging import Merged, Stored, entries_of, merge
-from reviewslib.importer.options import TEMPLATE, Options, parse
+from reviewslib.importer.options import Options, parse
 from reviewslib.importer.state import DRAFT_FILE, STATE_FILE, State, encoded_state, read_state
 from reviewslib.links import ServiceUrls
 
@@ -68,8 +68,7 @@ def read_exports(options: Options, contract: Contract) -> tuple[list[Export], Li
                 raise
             lines = fault.lines()
             if isinstance(fault, NeedsDecision):
-                advice = "; import it once by hand" if fault.flags else ""
-                lines = [lines[0].rstrip(".:") + advice]
+                lines = [lines[0].rstrip(".:") + ("; import it once by hand" if fault.flag else "")]
             skipped += [f"skipped: {line}" for line in lines]
     if not exports and (options.files or options.drop):
         raise NeedsDecision([*skipped, "There is nothing to import."])
@@ -87,7 +86,7 @@ def paths_to_read(options: Options) -> Sequence[Path]:
 
 def _read_export(path: Path, options: Options) -> Export:
     """The export in a file or a folder. Raises BadData and NeedsDecision."""
-    try:
+    with reading(path):
         if path.is_symlink():
             raise refused(str(path), SYMLINK)
         if path.is_dir():
@@ -100,8 +99,6 @@ def _read_export(path: Path, options: Options) -> Export:
                 return read_google(files.in_archive(file, path, WANTED), path, options)
             changed = os.fstat(file.fileno()).st_mtime
             data = files.read_whole(file, path)
-    except OSError as error:
-        raise refused(str(error.filename or path), f"cannot be read: {error.strerror}") from None
     content = data.removeprefix(b"\xef\xbb\xbf").lstrip()
     if content.startswith((b"{", b"[")):
         return read_google([files.Member(PurePosixPath(path), str(path), changed, data)], path, options)
@@ -111,6 +108,15 @@ def _read_export(path: Path, options: Options) -> Export:
 
 
 SYMLINK = "a symlink; give the file itself"
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turns an error of reading `path`, or a file in it, into BadData."""
+    try:
+        yield
+    except OSError as error:
+        raise refused(str(error.filename or path), f"cannot be read: {error.strerror}") from None
 
 
 # ---- Data directory ----
@@ -138,12 +144,9 @@ def read_stored(directory: Path, contract: Contract, *, is_import: bool) -> Stor
 
 
 def _content(path: Path) -> bytes | None:
-    if not path.exists():
-        return None
-    try:
-        return files.read_unchanging(path)[0]
-    except OSError as error:
-        raise refused(str(path), f"cannot be read: {error.strerror}") from None
+    """The content of a file, None without the file. Raises BadData."""
+    with reading(path):
+        return files.read_unchanging(path)[0] if path.exists() else None
 
 
 def _text(path: Path) -> str:
@@ -225,13 +228,10 @@ def _outcome(options: Options, file: str, number: int, *, is_changed: bool) -> s
 
 
 def completed_options(options: Options, state: State) -> Options:
-    """The options, completed by remembered settings and the clock. Raises BadData."""
-    zone = options.zone or state.zone
-    if zone and zone not in available_timezones():
-        raise refused(STATE_FILE, f"unknown time zone {zone!r}")
+    """The options, completed by remembered settings and the clock."""
     return replace(
         options,
-        zone=zone,
+        zone=options.zone or state.zone,
         short_names=state.short_names if options.short_names is None else options.short_names,
         avatars=(state.avatars or None) if options.avatars is None else options.avatars,
         latest=utc_text(datetime.now(UTC) + TOLERANCE),
@@ -285,18 +285,17 @@ def print_lines(lines: Iterable[str], stream: TextIO) -> None:
 
 
 def command_to_copy(words: Lines, question: NeedsDecision, options: Options) -> str:
-    """The command with the flags that answer a question; without other files if it is about one file."""
+    """The command with the flag that answers a question; without other files if it is about one file."""
     is_installed = Path(sys.argv[0]).name == "reviewsd-import"
     program = sys.argv[:1] if is_installed else [sys.executable, "-m", "reviewslib.importer.command"]
-    answered = {name for name, _ in question.flags}
+    name, answer = question.flag or ("", "")
     others = {str(path) for path in options.files} - {question.file} if question.file else set[str]()
     kept = [
         word
         for before, word in zip(["", *words], words, strict=False)
-        if word not in others and not {before, word.partition("=")[0]} & answered
+        if word not in others and name not in (before, word.partition("=")[0])
     ]
-    answers = [word for flag in question.flags for word in flag]
-    return shlex.join([*(["sudo"] if "SUDO_USER" in os.environ else []), *program, *kept, *answers])
+    return shlex.join([*(["sudo"] if "SUDO_USER" in os.environ else []), *program, *kept, name, answer])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -306,9 +305,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     options, outcome = parse(arguments), "Nothing was written."
     try:
-        if options.template:
-            print_lines([",".join(TEMPLATE)], sys.stdout)
-            return EXIT_SUCCESS
         contract = shipped_contract()
         with files.locked(options.data, is_dry=options.dry_run):
             for lines in run(options, contract):
@@ -320,7 +316,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_SUCCESS
     except (BadData, NeedsDecision) as fault:
         print_lines([*fault.lines(), outcome], sys.stderr)
-        if isinstance(fault, NeedsDecision) and fault.flags:
+        if isinstance(fault, NeedsDecision) and fault.flag:
             command = command_to_copy(list(sys.argv[1:] if arguments is None else arguments), fault, options)
             print_lines(["Copy this command, and replace YOUR with your own words:", command], sys.stderr)
         return EXIT_BAD_DATA

@@ -13,7 +13,7 @@ import html
 import io
 import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import zip_longest
@@ -23,14 +23,7 @@ from reviewslib.dataset.contract import Fault, quoted
 from reviewslib.dataset.text import fold
 from reviewslib.importer import cells
 from reviewslib.importer.cells import FORMATS, BadRecord, DateFormat, clean, one_line
-from reviewslib.importer.exports import (
-    Export,
-    NeedsDecision,
-    Record,
-    ReviewInFile,
-    listed,
-    refused,
-)
+from reviewslib.importer.exports import Export, NeedsDecision, Record, ReviewInFile, listed, refused
 from reviewslib.importer.options import NO_COLUMN, REQUIRED, TEMPLATE, TO_ANSWER, Options, TableSettings
 
 # ---- Tables ----
@@ -48,15 +41,12 @@ def read_csv(data: bytes, file: str, time: str, options: Options) -> Export:
     header = Header([one_line(name) for name in names], [row for _, row in rows], file, options)
     settings = header.settings
     fields_of_rows = [header.fields(row) if len(row) == len(names) else {} for _, row in rows]
-    formats = {field: header.date_format(field, fields_of_rows) for field in DATES}
+    formats = header.date_formats(fields_of_rows)
     sources = set[str]() if rows else {settings.source}
     for (line, row), fields in zip(rows, fields_of_rows, strict=True):
         source = fold(fields.get("source") or settings.source)
         record = Record(Fault(f"{file} line {line}", (), ""), time, "table", source, fields.get("id", ""))
         sources |= {source} if fields else set()
-        if DAMAGED_ID.fullmatch(record.native_id):
-            reason = f"a spreadsheet has damaged the id {quoted(record.native_id)}; export it anew"
-            raise refused(record.position.file, reason)
         try:
             if not fields:
                 raise BadRecord(f"the row has {len(row)} cells and the header {len(names)}")
@@ -65,20 +55,24 @@ def read_csv(data: bytes, file: str, time: str, options: Options) -> Export:
         except BadRecord as fault:
             export.fail(record, str(fault))
         except cells.UnknownScale as rating:
-            question = f"the scale of the rating {quoted(str(rating))} is not known."
-            advice = "Give the best rating: 5 (higher ratings are then faulty), 10 or 100."
-            header.ask(("--scale", "YOUR"), question, advice)
+            lines = [f"the scale of the rating {quoted(str(rating))} is not known."]
+            lines += ["Give the best rating: 5 (higher ratings are then faulty), 10 or 100."]
+            raise question(file, "--scale", *lines) from None
     if "" in sources:
-        question = "it does not say where its reviews were published."
-        header.ask(("--source", "YOUR"), question, "Name the source, such as facebook or yelp.")
-    if header.questions:
-        lines = [line for lines in header.questions.values() for line in lines]
-        raise NeedsDecision(lines, *header.questions, file=file)
+        lines = ["it does not say where its reviews were published.", "Name the source, such as facebook."]
+        raise question(file, "--source", *lines)
     export.header, export.settings = header.key, header.to_remember(sources)
     export.covers = dict.fromkeys(sources & {*export.settings.complete}, time)
-    if unused := header.unused_columns():
+    if (unused := header.unused_columns()) and header.key not in options.headers:
         export.notes.append(f"{file}: columns that are not used: {', '.join(unused)}")
     return export
+
+
+def question(file: str, flag: str, *lines: str, answer: str = "YOUR") -> NeedsDecision:
+    """A question about a table, which the flag answers."""
+    remembered = "The answer is remembered for tables with this header."
+    lines = f"{file}: {lines[0]}", *lines[1:-1], f"{lines[-1]} {remembered}"
+    return NeedsDecision(lines, (flag, answer), file)
 
 
 # ---- Headers: the meaning of columns ----
@@ -89,11 +83,29 @@ def normalized(name: str) -> str:
     return " ".join(re.findall(r"[^\W_]+", fold(name)))
 
 
-NORMALIZED_TEMPLATE = {normalized(name): name for name in TEMPLATE}
+def default_settings(columns: Collection[str]) -> dict[str, Any]:
+    """The settings of the template, or of the known tool, that fits most of these normalized columns.
+
+    They are empty if the header is unknown.
+    """
+    template = {normalized(name): name for name in TEMPLATE}
+    of_template = {template.get(name, ""): name for name in columns if name}
+    if {*REQUIRED} <= of_template.keys() and "" not in of_template:
+        return {"map": of_template, "is_template": True}
+    fitting = list[tuple[int, int, dict[str, Any]]]()
+    for tool in FORMATS["header_sets"].values():
+        candidates = {
+            field: [name for name in names if name in columns] for field, names in tool["map"].items()
+        }
+        found = {field: names[0] for field, names in candidates.items() if names}
+        if found.keys() >= {*REQUIRED, "text", "status"} & candidates.keys():
+            settings = {key: value for key, value in tool.items() if key != "evidence"} | {"map": found}
+            fitting.append((len(found), -len(candidates), settings))
+    return max(fitting, key=lambda fit: fit[:2], default=(0, 0, {}))[2]
 
 
 class Header:
-    """A header, the settings of tables with this header, and open questions.
+    """A header, and the settings of tables with this header.
 
     A setting comes from a flag, else from an earlier command, else from the template or a known tool.
     """
@@ -102,20 +114,39 @@ class Header:
         """Raises NeedsDecision unless the meaning of the columns is clear."""
         self.names, self.normalized = names, list(map(normalized, names))
         self.file, self.options = file, options
-        self.questions = dict[tuple[str, str], list[str]]()  # lines by the flag that answers them
         self.key = ",".join(self.normalized)
-        template = self._template()
-        default = template or self._known_tool()
-        self.answers = options.headers.get(self.key, TableSettings()).nonempty()
-        flags = options.table.nonempty()
-        columns = {*flags.get("map", {}).values()} - {NO_COLUMN}
-        if (default or "map" in self.answers) and None in map(self._index, columns):
-            del flags["map"]  # this --map is for another file
-        self.answers |= flags
-        self.is_template = bool(template) and "map" not in self.answers
+        remembered = options.headers.get(self.key, TableSettings())
+        self.answers = remembered.nonempty() | options.table.nonempty()
+        default = {} if "map" in self.answers else default_settings(self.normalized)
+        self.is_template = bool(default.pop("is_template", False))
         self.settings = TableSettings(**(default | self.answers))
         self.order = self.settings.date_order
-        self.columns = self._columns(rows, () if default and "map" not in self.answers else TO_ANSWER)
+        self.columns = self._columns(rows, is_explained=bool(default))
+
+    def _columns(self, rows: Sequence[Sequence[str]], *, is_explained: bool) -> dict[str, int]:
+        """The index of each field's column. Raises NeedsDecision."""
+        columns = self.settings.map
+        answered = columns.keys() | ({"source"} if self.settings.source else set())
+        missing = [field for field in TO_ANSWER if field not in answered and not is_explained]
+        missing += [field for field in REQUIRED if columns.get(field) == NO_COLUMN]
+        named = {field: name for field, name in columns.items() if name != NO_COLUMN}
+        indexes = {field: self._index(name) for field, name in named.items()}
+        unclear = [quoted(named[field]) for field, index in indexes.items() if index is None]
+        if not missing and not unclear:
+            return {field: index for field, index in indexes.items() if index is not None}
+        fault = (
+            f"--map does not name a column for {', '.join(missing)}" if columns else "the header is unknown"
+        )
+        if unclear:
+            fault = f"not exactly one column is called {', '.join(unclear)}; {ALL_TABLES}"
+        examples = [
+            f"{quoted(name)}, such as {quoted(next(filter(None, map(one_line, values)), ''))}"
+            for name, *values in zip_longest(self.names, *rows, fillvalue="")
+        ]
+        advice = f"Name the column for each field with --map, or {NO_COLUMN} if there is none."
+        lines = [f"{fault}.", "Its columns are:", *listed(examples), advice]
+        answer = ",".join(f"{field}=YOUR" for field in TO_ANSWER)
+        raise question(self.file, "--map", *lines, answer=answer)
 
     def _index(self, column: str) -> int | None:
         """The index of the only column with this name; None if no column, or more than one, has it."""
@@ -123,50 +154,6 @@ class Header:
             if names.count(name) == 1:
                 return names.index(name)
         return None
-
-    def _template(self) -> dict[str, Any]:
-        """The settings of the template if the header has no other columns; else empty."""
-        columns = {NORMALIZED_TEMPLATE.get(name, ""): name for name in self.normalized if name}
-        return {"map": columns} if {*REQUIRED} <= columns.keys() and "" not in columns else {}
-
-    def _known_tool(self) -> dict[str, Any]:
-        """The settings of the known tool whose header matches with the most fields; empty if none matches."""
-        fitting = list[tuple[int, int, dict[str, Any]]]()
-        for tool in FORMATS["header_sets"].values():
-            fields = {
-                field: [name for name in names if name in self.normalized]
-                for field, names in tool["map"].items()
-            }
-            columns = {field: names[0] for field, names in fields.items() if names}
-            if columns.keys() >= {*REQUIRED, "text", "status"} & fields.keys():
-                settings = {key: value for key, value in tool.items() if key != "evidence"} | {"map": columns}
-                fitting.append((len(columns), -len(fields), settings))
-        return max(fitting, key=lambda fit: fit[:2], default=(0, 0, {}))[2]
-
-    def _columns(self, rows: Sequence[Sequence[str]], to_answer: Sequence[str]) -> dict[str, int]:
-        """The index of each field's column. Raises NeedsDecision, also if a field `to_answer` is missing."""
-        mapped = self.settings.map
-        columns = {field: self._index(name) for field, name in mapped.items() if name != NO_COLUMN}
-        answered = mapped.keys() | ({"source"} if self.settings.source else set())
-        missing = [field for field in to_answer if field not in answered]
-        missing += [field for field in REQUIRED if mapped.get(field) == NO_COLUMN]
-        unclear = [quoted(mapped[field]) for field, index in columns.items() if index is None]
-        if not missing and not unclear:
-            return {field: index for field, index in columns.items() if index is not None}
-        fault = "the header is unknown"
-        if unclear:
-            fault = f"not exactly one column is called {', '.join(unclear)}"
-        elif mapped:
-            fault = f"--map does not name a column for {', '.join(missing)}"
-        columns_of_cells = zip_longest(self.names, *rows, fillvalue="")
-        examples = [
-            f"{quoted(name)}, such as {quoted(next(filter(None, map(one_line, values)), ''))}"
-            for name, *values in columns_of_cells
-        ]
-        lines = [f"{self.file}: {fault}.", "Its columns are:", *listed(examples)]
-        advice = f"Name the column for each field with --map, or {NO_COLUMN} if there is none. {REMEMBERED}"
-        flag = "--map", ",".join(f"{field}=YOUR" for field in TO_ANSWER)
-        raise NeedsDecision([*lines, advice], flag, file=self.file)
 
     def fields(self, row: Sequence[str]) -> dict[str, str]:
         """The cells of a row by field; “NaN” and the like become empty, a ' before a formula is removed."""
@@ -178,20 +165,21 @@ class Header:
             fields[field] = "" if is_empty else re.sub(r"^'(?=[=+@-])", "", cell)
         return fields
 
-    def date_format(self, field: str, fields_of_rows: Sequence[Mapping[str, str]]) -> DateFormat:
-        """The format of a column; asks if its dates leave the order open or contradict an earlier answer."""
-        allowed, dates = cells.allowed_orders(fields.get(field, "") for fields in fields_of_rows)
-        if dates and not self.order and len(allowed) == 1:
-            (self.order,) = allowed
-        elif dates and self.order not in allowed and "date_order" not in self.options.table.nonempty():
-            lines = ["is the day or the month first in these dates?", *listed(dates[:5])]
-            self.ask(("--date-order", "YOUR"), *lines, "Answer dmy or mdy.")
-        is_utc = field in self.columns and "utc" in self.normalized[self.columns[field]].split()
-        return DateFormat(self.options.latest_day, self.order or min(allowed, default="dmy"), is_utc)
+    def date_formats(self, fields_of_rows: Sequence[Mapping[str, str]]) -> dict[str, DateFormat]:
+        """The formats of the columns with dates, which have one order of day and month.
 
-    def ask(self, flag: tuple[str, str], *lines: str) -> None:
-        """Note a question; `flag` answers it."""
-        self.questions[flag] = [f"{self.file}: {lines[0]}", *lines[1:-1], f"{lines[-1]} {REMEMBERED}"]
+        Raises NeedsDecision if the dates leave the order open, or contradict an earlier answer.
+        """
+        dates = [fields[field] for field in DATES for fields in fields_of_rows if field in fields]
+        allowed, unclear = cells.allowed_orders(dates)
+        if unclear and not self.order and len(allowed) == 1:
+            (self.order,) = allowed
+        elif unclear and self.order not in allowed and not self.options.table.date_order:
+            lines = ["is the day or the month first in these dates?", *listed(unclear[:5])]
+            raise question(self.file, "--date-order", *lines, "Answer dmy or mdy.")
+        utc = {field for field, n in self.columns.items() if "utc" in self.normalized[n].split()}
+        order = self.order or "dmy"
+        return {field: DateFormat(self.options.latest_day, order, field in utc) for field in DATES}
 
     def to_remember(self, sources: set[str]) -> TableSettings:
         """The settings for later tables with this header; `sources` are those of this table."""
@@ -201,12 +189,12 @@ class Header:
         return replace(answers, source=source, date_order=self.order, complete=sorted(complete))
 
     def unused_columns(self) -> list[str]:
-        """The columns that are not used, for the first table with this header."""
-        used, is_new = self.columns.values(), self.key not in self.options.headers
-        return [quoted(name) for n, name in enumerate(self.names) if is_new and name and n not in used]
+        """The columns that are not used."""
+        used = self.columns.values()
+        return [quoted(name) for n, name in enumerate(self.names) if name and n not in used]
 
 
-REMEMBERED = "The answer is remembered for tables with this header."
+ALL_TABLES = "--map applies to all tables of a command"
 
 
 # ---- Rows ----
@@ -224,6 +212,9 @@ def _read_row(
 ) -> None:
     """Fill in dates and content; a row without stars has no content. Raises BadRecord and UnknownScale."""
     record.created, record.replied = (cells.read_date(fields.get(name, ""), formats[name]) for name in DATES)
+    if DAMAGED_ID.fullmatch(id := record.native_id):
+        record.native_id = ""  # the review may be any
+        raise BadRecord(f"a spreadsheet has damaged the id {quoted(id)}; export it anew")
     for value, reason in ((fields["author"], "no author"), (record.created, "no date")):
         if not value:
             raise BadRecord(reason)
@@ -281,11 +272,8 @@ def _rows(text: str, file: str) -> list[tuple[int, list[str]]]:
         width = len(rows[0][1]) if rows else len(row)
         row_lines = lines[first_line - 1 : reader.line_num]
         if len(row_lines) > 1 and not _is_row(row_lines, delimiter, width):
-            breaks = [len(re.findall(r"\r\n?|\n", cell)) for cell in row]
-            quote_line = first_line + sum(breaks[: breaks.index(max(breaks))])
-            number = f"the {reader.line_num - quote_line} line(s) below"
-            reason = f'a quote opens here and takes {number} into its cell; close it, or write "" for a quote'
-            raise refused(f"{file} line {quote_line}", reason)
+            reason = f"a quote in this row takes the {len(row_lines) - 1} line(s) below into its cell"
+            raise refused(f"{file} line {first_line}", f'{reason}; close it, or write "" for a quote')
         rows += [(first_line, row)] if any(map(str.strip, row)) else []
         first_line = reader.line_num + 1
     if not rows:

@@ -42,24 +42,23 @@ def exact_digests(entry: Entry) -> list[str]:
     return [digest(*key) for key in exact_keys(entry)]
 
 
-def _day_digest(kind: str, author: str, entry: Entry, days: int = 0) -> str:
-    """The digest of short name and day, or of a day that is so many days later."""
-    return digest(kind, short_name(fold(author)), shifted(entry.created, days))
+def _day_digests(kinds: Iterable[str], author: str, entry: Entry, days: Iterable[int]) -> list[str]:
+    """The digests of short name and day, or of days so many later; none of a name that many share."""
+    name, dates = short_name(fold(author)), [shifted(entry.created, number) for number in days]
+    return [] if is_shared(author) else [digest(kind, name, day) for kind in kinds for day in dates]
 
 
 def lasting_digests(entry: Entry, author: str) -> list[str]:
     """The exact digests, and that of name and day: of a review of Google, it is valid in tables only."""
-    kind = "day" if entry.row else "day in tables"
-    return exact_digests(entry) + ([] if is_shared(author) else [_day_digest(kind, author, entry)])
+    kinds = ["day"] if entry.row else ["day in tables"]
+    return exact_digests(entry) + _day_digests(kinds, author, entry, [0])
 
 
-def _matching_digests(entry: Entry, author: str) -> list[str]:
-    """All lines that keep this review away; `author` is empty if the review is not stored."""
-    digests = [*exact_digests(entry), f"author {entry.author}"]
-    if author and not is_shared(author):
-        kinds = ("day", "day in tables") if entry.row else ("day",)
-        digests += [_day_digest(kind, author, entry, days) for kind in kinds for days in (0, *NEAR)]
-    return digests
+def _matching_digests(entry: Entry, review: Object | None) -> list[str]:
+    """All lines that keep this review away; `review` is None if it is not stored."""
+    kinds = ["day", "day in tables"] if entry.row else ["day"]
+    of_day = _day_digests(kinds, review["author"], entry, (0, *NEAR)) if review else []
+    return [*exact_digests(entry), f"author {entry.author}", *of_day]
 
 
 # ---- Suppression ----
@@ -79,23 +78,16 @@ def read_suppressed(text: str) -> list[str]:
 
 
 def suppressed_ids(reviews: Reviews, entries: Entries, lines: Iterable[str]) -> tuple[set[str], list[str]]:
-    """The ids of the reviews that the lines keep away, and lines to add.
+    """The ids of the reviews that the lines keep away, and the lines with those to add.
 
     The added lines are the exact digests of these reviews, which may keep further reviews away.
     """
     ids, all_lines = set[str](), dict.fromkeys(lines)
-    waiting = {
-        id: entries.get(id) or entry_of(reviews[id])
-        for id in sorted({*entries, *reviews} if all_lines else ())
-    }
-    digests = {
-        id: _matching_digests(entry, reviews[id]["author"] if id in reviews else "")
-        for id, entry in waiting.items()
-    }
-    while matching := [id for id in waiting if not all_lines.keys().isdisjoint(digests[id])]:
-        for id in matching:
-            all_lines |= dict.fromkeys(exact_digests(waiting.pop(id)))
-            ids.add(id)
+    candidates = {id: entries.get(id) or entry_of(reviews[id]) for id in sorted({*entries, *reviews})}
+    digests = {id: _matching_digests(entry, reviews.get(id)) for id, entry in candidates.items() if all_lines}
+    while matching := {id for id in digests.keys() - ids if not all_lines.keys().isdisjoint(digests[id])}:
+        ids |= matching
+        all_lines |= dict.fromkeys(line for id in sorted(matching) for line in exact_digests(candidates[id]))
     return ids, [*all_lines]
 
 
@@ -126,21 +118,22 @@ def forget_author(reviews: Reviews, entries: Entries, name: str) -> tuple[list[s
     if is_shared(name):
         advice = "Remove each review by its own id: --forget ID."
         raise NeedsDecision([f"{name} is not the name of a single author.", advice])
-    ids, whole_name = defaultdict[str, list[str]](list), author_digest(name)  # ids by digest of the author
+    whole_name = author_digest(name)
+    ids = defaultdict[str, list[str]](list)  # by digest of the author
     for id, review in reviews.items():
         author = (entries.get(id) or entry_of(review)).author
         if author == whole_name or loosen(review["author"]) == loosen(name):
             ids[author].append(id)
-    spelled = {author for author in ids if any(reviews[id]["author"] == name for id in ids[author])}
-    meant = spelled if len(spelled) == 1 else {*ids}
-    if len(meant) > 1:
-        names = [f"{reviews[id]['author']} ({id})" for author in ids for id in ids[author]]
+    spelled = [author for author in ids if any(reviews[id]["author"] == name for id in ids[author])]
+    authors = spelled if len(spelled) == 1 else [*ids]
+    if len(authors) > 1:
+        names = [f"{reviews[id]['author']} ({id})" for author in authors for id in ids[author]]
         lines = [f"Several authors are called {name}, or have similar names:", *listed(names)]
         advice = "Give the name exactly as one of them has it, or each review by its id: --forget ID."
         raise NeedsDecision([*lines, advice])
-    lines = [f"author {author}" for author in meant or [whole_name]]
-    for id in (id for author in meant for id in ids[author]):
-        lines += lasting_digests(entries.get(id) or entry_of(reviews[id]), reviews[id]["author"])
+    lines = [f"author {author}" for author in authors or [whole_name]]
+    for id in (id for author in authors for id in ids[author]):
+        lines += forget_review(reviews, entries, id)[0]
     return lines, [] if ids else [f"no review of {name} is stored; future ones are kept away"]
 
 

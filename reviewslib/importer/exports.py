@@ -32,12 +32,12 @@ from reviewslib.importer.options import Options, TableSettings
 class NeedsDecision(ValueError):
     """A question that the owner must answer before anything is imported.
 
-    `flags` answer it, with YOUR in place of the owner's words. `file` is the file in question, if it is one.
+    `flag` answers it, with YOUR in place of the owner's words. `file` is the file in question, if it is one.
     """
 
-    def __init__(self, lines: Sequence[str], *flags: tuple[str, str], file: str = ""):
+    def __init__(self, lines: Sequence[str], flag: tuple[str, str] | None = None, file: str = ""):
         super().__init__(*lines)
-        self.flags, self.file = flags, file
+        self.flag, self.file = flag, file
 
     def lines(self) -> list[str]:
         """The question, for a terminal."""
@@ -120,9 +120,8 @@ class Export:
         Raises NeedsDecision for many faults, and BadData if the export is later than `latest`: it would count
         as newer than all later exports.
         """
-        if (
-            time := max((*self.covers.values(), *(record.time for record in self.records)), default="")
-        ) > latest:
+        times = [*self.covers.values(), *(record.time for record in self.records)]
+        if (time := max(times, default="")) > latest:
             raise refused(self.file, f"it is dated {time}, in the future; correct its date or the clock")
         records, self.records = self.records, []
         for record in records:
@@ -130,15 +129,11 @@ class Export:
                 self.fail(record, reason)
             else:
                 self.records.append(record)
-        reviews = [record.review for record in self.records if record.review]
-        failed, total = len(self.failed), len(reviews) + len(self.failed)
-        if failed > MAX_FAILED_SHARE * total and (failed >= MIN_FAILED or not reviews):
+        failed, valid = len(self.failed), sum(bool(record.review) for record in self.records)
+        total = failed + valid
+        if failed > MAX_FAILED_SHARE * total and (failed >= MIN_FAILED or not valid):
             line = f"{self.file}: {failed} of {total} records are faulty, more than a tenth:"
             raise NeedsDecision([line, *listed(self.failed), "Correct the file, or export it anew."])
-        texts = (f"{review['author']}{review.get('text')}" for review in reviews)
-        if damaged := sum(map(cells.looks_damaged, texts)):
-            fault = f"letters look damaged (“BjÃ¸rn”) in {damaged} reviews"
-            self.notes.append(f"{self.file}: {fault}; export them anew")
         if self.has_unknown and self.covers:
             self.notes.append(f"{self.file} removes nothing, since a faulty record may belong to any review")
             self.covers = {}
@@ -196,23 +191,19 @@ def read_google(members: Iterable[Member], path: Path, options: Options) -> Expo
     """The reviews in the JSON files of a folder, an archive or a single file. Raises BadData."""
     export, names, skipped = Export(str(path)), list[str](), list[Fault]()
     locations = defaultdict[PurePosixPath, set[str]](set)  # by folder
-    titles, covered = dict[PurePosixPath, str](), set[PurePosixPath]()  # by folder; folders with a first page
+    titles, covered = dict[PurePosixPath, str](), set[str]()
     for member in members:
         names.append(str(member.path))
         if member.data is None:
             continue
-        document, folder, name = (
-            _decoded(member.file, member.data),
-            member.path.parent,
-            member.path.name.lower(),
-        )
+        document, folder, name = _decoded(member), member.path.parent, member.path.name.lower()
         if (items := _items(document)) is not None:
             records = [_add_item(export, item, index, member, options) for index, item in enumerate(items)]
-            of_records = {record.location for record in records if record.location}
+            of_page = {record.location for record in records if record.location} or _location_of(folder)
             if isinstance(total := document.get("totalReviewCount"), int):
-                export.totals |= dict.fromkeys(of_records, total)
-            locations[folder] |= of_records or _location_of(folder)
-            covered |= {folder} if name == FIRST_PAGE else set()
+                export.totals |= dict.fromkeys(of_page, total)
+            locations[folder] |= of_page
+            covered |= of_page if name == FIRST_PAGE else set()
         elif name == "data.json" and isinstance(document, dict):
             titles[folder] = one_line(str(document.get("title") or ""))
         else:  # such as the reviews that the owner wrote, in the same archive
@@ -220,9 +211,9 @@ def read_google(members: Iterable[Member], path: Path, options: Options) -> Expo
             skipped.append(Fault(member.file, (), kind_of("json_keys", text.__contains__)))
     export.notes += [f"skipped: {fault}" for fault in skipped]
     if not locations:
-        if kind := kind_of(
-            "members", lambda pattern: any(re.fullmatch(pattern, name) for name in names or [""])
-        ):
+        names = names or [""]
+        kind = kind_of("members", lambda pattern: any(re.fullmatch(pattern, name) for name in names))
+        if kind:
             raise BadData(skipped or [Fault(str(path), (), kind)])
         export.notes.append(f"{path}: a part of a Takeout without reviews; other parts may have some")
     for folder, title in titles.items():
@@ -233,15 +224,15 @@ def read_google(members: Iterable[Member], path: Path, options: Options) -> Expo
     for record in takeout:
         record.time = time
     if stamp or options.complete:
-        export.covers = dict.fromkeys(set[str]().union(*(locations[folder] for folder in covered)), time)
+        export.covers = dict.fromkeys(covered, time)
     return export
 
 
-def _decoded(file: str, data: bytes) -> Json:
+def _decoded(member: Member) -> Json:
     try:
-        return decode(data, lone_surrogates=True)
+        return decode(member.data or b"", lone_surrogates=True)
     except NotJson as error:
-        raise BadData([Fault(file, path, reason) for path, reason in error.faults]) from None
+        raise BadData([Fault(member.file, path, reason) for path, reason in error.faults]) from None
 
 
 def _location_of(folder: PurePosixPath) -> set[str]:
@@ -287,24 +278,22 @@ def _identify(record: Record, item: Object) -> None:
 def _read_review(record: Record, item: Object, options: Options) -> None:
     """Fill in dates and content; a review without stars has no content. Raises BadRecord."""
     reply, dates = _member(item, "reviewReply", dict), DateFormat(options.latest_day, is_utc=True)
-    created, updated, replied = (
-        cells.read_date(_text(holder, name), dates)
-        for holder, name in ((item, "createTime"), (item, "updateTime"), (reply, "updateTime"))
-    )
-    if ":" not in created:
+    record.created = cells.read_date(_text(item, "createTime"), dates)
+    if ":" not in record.created:
         raise BadRecord(f"createTime is {quoted(item.get('createTime'))} and not a moment")
+    record.updated = max(record.created, cells.read_date(_text(item, "updateTime"), dates))
     text, reply_text = (cells.original(_text(holder, "comment")) for holder in (item, reply))
-    rating = FORMATS["stars"].get(_text(item, "starRating").lower())
-    review: ReviewInFile = {
-        "author": _author(item),
-        "rating": rating,
-        "text": text if text and text != reply_text else None,
-        "owner_reply": {"text": reply_text} if reply_text else None,
-    }
-    if options.avatars:
-        review["author_avatar_url"] = _text(_member(item, "reviewer", dict), "profilePhotoUrl") or None
-    record.created, record.updated = created, max(created, updated)
-    record.replied, record.review = replied if reply_text else "", review if rating else None
+    record.replied = cells.read_date(_text(reply, "updateTime"), dates) if reply_text else ""
+    if rating := FORMATS["stars"].get(_text(item, "starRating").lower()):
+        record.review = {
+            "author": _author(item),
+            "rating": rating,
+            "text": text if text and text != reply_text else None,
+            "owner_reply": {"text": reply_text} if reply_text else None,
+        }
+        if options.avatars:
+            picture = _text(_member(item, "reviewer", dict), "profilePhotoUrl")
+            record.review["author_avatar_url"] = picture or None
 
 
 def _author(item: Object) -> str:
@@ -335,11 +324,10 @@ def complete_pages(exports: Sequence[Export]) -> None:
         pages[record.location].append(record)
     for location, records in pages.items():
         number = len({record.native_id for record in records})
-        total = max((export.totals.get(location, 0) for export in exports), default=0) or number
-        if total != number:
+        total = max(export.totals.get(location, number) for export in exports)
+        if total > number:
             reason = f"they have {number} of {total} reviews"
             exports[0].notes.append(f"the pages of location {location} remove nothing: {reason}")
         elif not any(export.has_unknown for export in exports):
-            exports[0].covers[location] = max(
-                min(record.time for record in records), exports[0].covers.get(location, "")
-            )
+            time = min(record.time for record in records)
+            exports[0].covers[location] = max(time, exports[0].covers.get(location, ""))

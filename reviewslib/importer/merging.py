@@ -50,14 +50,10 @@ class Stored(NamedTuple):
         return not self.state.reviews_digest
 
     @property
-    def is_edited(self) -> bool:
-        """Whether reviews.json has changed since the last import."""
-        return self.state.reviews_digest not in ("", self.reviews_digest)
-
-    @property
     def edited_copy(self) -> str:
-        """The name of the copy that is kept of an edited reviews.json."""
-        return f"{REVIEWS_FILE}.edited-{self.reviews_digest[:8]}"
+        """The name of the copy of a reviews.json that has changed since the last import; else empty."""
+        is_edited = self.state.reviews_digest not in ("", self.reviews_digest)
+        return f"{REVIEWS_FILE}.edited-{self.reviews_digest[:8]}" if is_edited else ""
 
 
 class Merged(NamedTuple):
@@ -76,16 +72,16 @@ def merge(stored: Stored, exports: Sequence[Export], options: Options, contract:
     locations = choose_locations(stored, entries, exports, options)
     name = _name_of_business(stored, locations, options)
     ledger = Ledger(stored, entries, locations, options)
-    accepted = ledger.accepted(exports)
-    ledger.take(accepted)
+    ledger.take(exports)
     ledger.publish()
     suppressed = ledger.suppress()
     ledger.reviews |= redacted(ledger.reviews, entries, stored.redactions)
-    ledger.remove(accepted)
+    ledger.remove()
     business = contract.reviews_file.blank("business") | {"name": name}
     document = {"business": business} | stored.document | {"reviews": ledger.listed()}
     changed = [id for id, review in ledger.before.items() if review != ledger.reviews.get(id)]
-    overwritten = changed if stored.is_edited else []
+    overwritten = changed if stored.edited_copy else []
+    headers = {export.header: export.settings for export in exports if export.header}
     state = replace(
         stored.state,
         zone=options.zone,
@@ -93,10 +89,8 @@ def merge(stored: Stored, exports: Sequence[Export], options: Options, contract:
         avatars=bool(options.avatars),
         chosen=sorted(locations.chosen),
         locations=locations.titles,
-        headers=stored.state.headers
-        | {export.header: export.settings for export in exports if export.header},
+        headers=stored.state.headers | headers,
         covered=ledger.covered,
-        held=ledger.held,
         suppressed=len(suppressed),
         reviews=entries,
     )
@@ -116,7 +110,7 @@ def _name_of_business(stored: Stored, locations: Locations, options: Options) ->
     """The name for a new reviews.json, empty if there is a file. Raises NeedsDecision."""
     if stored.document:
         return ""
-    titles = {title for location, title in locations.titles.items() if title and location in locations.chosen}
+    titles = {locations.titles[location] for location in locations.chosen} - {""}
     if options.name or len(titles) == 1:
         return options.name or min(titles)
     lines = ["The files do not name the business:", *listed(sorted(titles)), "Give its name once."]
@@ -138,35 +132,30 @@ def choose_locations(
     stored: Stored, entries: Mapping[str, Entry], exports: Sequence[Export], options: Options
 ) -> Locations:
     """The locations to import. Raises NeedsDecision if only the owner can tell."""
-    state = stored.state
-    records = [record for export in exports for record in export.records if record.location]
-    exported = Counter(record.location for record in records)
-    in_store = Counter(entries[id].location for id in entries.keys() & stored.reviews.keys())
+    state, records = stored.state, [record for export in exports for record in export.records]
+    exported = Counter(record.location for record in records if record.location)
     titles = defaultdict(str, state.locations)
     titles |= {location: title for export in exports for location, title in export.titles.items() if title}
     current = {*state.chosen}
     if stored.is_lost and any(entry.source == "google" for entry in entries.values()):
         register = identity.Register(dict(entries))
-        current = {record.location for record in records if register.known_id(record)}
+        current = {record.location for record in records if record.location and register.known_id(record)}
     elif not current and len(exported) == 1:
         current = {*exported}
-    decided = {*state.locations, *current}
-    chosen = {*options.location} or current
+    decided, chosen = {*state.locations, *current}, {*options.location} or current
     is_open = not options.location and bool(exported.keys() - decided or (exported and not chosen))
-    if not all(map(str.isdigit, options.location)) or (is_open and not options.drop):
-        lines = (
-            f"{location} {titles[location]!r}: {exported[location]} reviews here, {in_store[location]} stored"
-            for location in sorted(exported.keys() | decided)
-        )
+    if is_open and not options.drop:
+        known = sorted(exported.keys() | decided)
+        counts = (f"{place} {titles[place]!r}: {exported[place]} reviews here" for place in known)
         question = "Which locations are to be imported? Each may be a business of its own:"
         advice = "Give the numbers of those to publish with --location. The choice is kept."
-        raise NeedsDecision([question, *listed(lines), advice], ("--location", "YOUR"))
+        raise NeedsDecision([question, *listed(counts), advice], ("--location", "YOUR"))
     others = {
         location: f"{exported[location]} reviews of location {location} {titles[location]!r}"
         for location in sorted(exported.keys() - chosen)
     }
-    decided |= chosen if is_open else exported.keys()
-    return Locations(chosen, others, {location: titles[location] for location in sorted(decided | chosen)})
+    decided |= chosen if is_open else chosen | exported.keys()
+    return Locations(chosen, others, {location: titles[location] for location in sorted(decided)})
 
 
 # ---- Ledger: the stored reviews and their entries, while records are merged into them ----
@@ -181,7 +170,7 @@ class Ledger:
         self.stored, self.entries, self.locations, self.options = stored, entries, locations, options
         self.before = stored.reviews
         self.reviews = {id: dict(review) for id, review in self.before.items()}
-        self.covered, self.held = dict(stored.state.covered), dict(stored.state.held)
+        self.covered = dict(stored.state.covered)
         self.exported = set[str]()  # ids of the reviews that the exports have
         self.left_out = Counter[str]()  # records, by reason
         self.removed, self.erased = list[ReviewInFile](), list[ReviewInFile]()
@@ -192,34 +181,28 @@ class Ledger:
 
     # Fields
 
-    def accepted(self, exports: Sequence[Export]) -> list[Export]:
-        """The exports without other locations, and without rows of Google beside its own exports."""
+    def take(self, exports: Sequence[Export]) -> None:
+        """Take the fields of all records, the oldest export first, and Google's own before tables.
+
+        Other locations are left out, and rows of Google once there are exports of its own.
+        """
         is_google = any(entry.source == "google" and not entry.row for entry in self.entries.values())
         excluded = {*self.locations.others, *(["google"] if self.locations.chosen or is_google else [])}
-        scopes = (record.scope for export in exports for record in export.records)
-        self.left_out["rows of google in tables, left out"] = sum(
-            scope == "google" and scope in excluded for scope in scopes
-        )
-        return [
-            replace(
-                export,
-                records=[record for record in export.records if record.scope not in excluded],
-                covers={scope: time for scope, time in export.covers.items() if scope not in excluded},
-            )
-            for export in exports
-        ]
-
-    def take(self, exports: Sequence[Export]) -> None:
-        """Take the fields of all records, the oldest export first, and Google's own before tables."""
-        register = identity.Register(self.entries)
         google = [record for export in exports if not export.header for record in export.records]
         # A review in two accounts has two names. The smaller one comes last, whatever the order of files.
         google.sort(key=lambda record: record.resource_name, reverse=True)
         google.sort(key=lambda record: (record.time, record.updated))
         tables = [export.records for export in exports if export.header and export.records]
+        register = identity.Register(self.entries)
         for records in (google, *sorted(tables, key=lambda records: records[0].time)):
-            for record, id in register.identify(records):
+            accepted = [record for record in records if record.scope not in excluded]
+            if records is not google:
+                self.left_out["rows of google in tables, left out"] += len(records) - len(accepted)
+            for record, id in register.identify(accepted):
                 self._update(id, record)
+        for scope, time in (claim for export in exports for claim in export.covers.items()):
+            if scope not in excluded:
+                self.covered[scope] = max(time, self.covered.get(scope, ""))
 
     def _update(self, id: str, record: Record) -> None:
         """Take those fields of a record that are no older than the stored ones."""
@@ -269,68 +252,44 @@ class Ledger:
             self.erased += [review] if id in self.before else []
         return lines
 
-    def remove(self, exports: Sequence[Export]) -> None:
-        """Remove the reviews that complete exports no longer have, unless these are too many."""
-        chosen, ids = self.locations.chosen, defaultdict[str, list[str]](list)
+    def remove(self) -> None:
+        """Remove what newer complete exports lack, and locations that are no longer chosen."""
+        ids_of = defaultdict[str, list[str]](list)  # by scope
         for id in sorted(self.reviews.keys() & self.entries.keys()):
-            scope = self.entries[id].scope
-            if self.entries[id].seen >= self.covered.get(scope, ""):
-                ids[scope].append(id)
-            else:
-                self._take_away([id])
-        for scope, time in sorted(self._claims(exports)):
-            self._remove_older(scope, ids[scope], time)
-        if chosen and chosen <= self.covered.keys():  # for entries whose location was lost with the state
-            self._remove_older("google", ids["google"], min(self.covered[location] for location in chosen))
-        locations = {entry.location for entry in self.entries.values()} - {""}
-        for location in sorted(ids.keys() & locations - chosen):
-            title = self.stored.state.locations.get(location, "")
-            if not self._is_held(
-                ids[location], ids[location], f"location {location} {title!r} is not chosen"
-            ):
-                self._take_away(ids[location])
+            ids_of[self.entries[id].scope].append(id)
+        for scope, ids in sorted(ids_of.items()):
+            title, covered = self.locations.titles.get(scope, ""), self._covered_at(scope)
+            gone = [id for id in ids if self.entries[id].seen < covered]
+            reason = f"the export of {covered[:10]} does not have them ({title or scope})"
+            if self.entries[ids[0]].location not in {"", *self.locations.chosen}:
+                gone, reason = ids, f"location {scope} {title!r} is not chosen"
+            self._remove(gone, len(ids), reason)
 
-    def _claims(self, exports: Sequence[Export]) -> set[tuple[str, str]]:
-        """Scopes, with the times at which exports had all their reviews.
+    def _covered_at(self, scope: str) -> str:
+        """The time at which an export last had every review of a scope, empty if none had.
 
-        An export whose removals were held back is tried again with another part of it or --allow-removals.
+        The scope of a review that lost its location with the state is "google": any location may have it.
         """
-        given = {(record.scope, record.time) for export in exports for record in export.records}
-        held = self.held.items() if self.options.allow_removals else self.held.items() & given
-        return {*held, *(claim for export in exports for claim in export.covers.items())}
+        locations = self.locations.chosen if scope == "google" else set[str]()
+        return min(self.covered.get(part, "") for part in locations or {scope})
 
-    def _remove_older(self, scope: str, ids: Sequence[str], time: str) -> None:
-        """Remove those of `ids` that no export of this time or later has, unless they are too many."""
-        if time <= self.covered.get(scope, ""):
-            return
-        present = [id for id in ids if id in self.reviews]
-        gone = [id for id in present if self.entries[id].seen < time]
-        title = self.locations.titles.get(scope) or scope
-        if self._is_held(gone, present, f"the export of {time[:10]} does not have them ({title})"):
-            self.held[scope] = max(time, self.held.get(scope, ""))
-        else:
-            self._take_away(gone)
-            self.covered[scope] = time
-            if self.held.get(scope, "") <= time:
-                self.held.pop(scope, None)
+    def _remove(self, ids: Sequence[str], number: int, reason: str) -> None:
+        """Remove `ids`, which are some of a `number` of reviews.
 
-    def _is_held(self, gone: Sequence[str], present: Sequence[str], reason: str) -> bool:
-        """Whether a removal is held back because it concerns too many reviews; the report then says so."""
-        is_many = len(gone) > FEW_REMOVED and len(gone) > MAX_REMOVED_SHARE * len(present)
-        is_held = (is_many or 0 < len(gone) == len(present)) and not self.options.allow_removals
-        if is_held:
-            names = self.named(described(self.reviews[id] for id in gone))
-            self.notes.append(f"{len(gone)} of {len(present)} reviews stay, although {reason}: {names}")
+        Too many stored reviews stay until the owner allows it, or until an export has them again.
+        """
+        stored = [id for id in ids if id in self.before]
+        for id in {*ids}.difference(stored):
+            del self.reviews[id]
+            self.left_out["not in a newer complete export, so not taken from an older one"] += 1
+            number -= 1
+        is_many = len(stored) > FEW_REMOVED and len(stored) > MAX_REMOVED_SHARE * number
+        if (is_many or 0 < len(stored) == number) and not self.options.allow_removals:
+            names = self.named(described(self.reviews[id] for id in stored))
+            self.notes.append(f"{len(stored)} of {number} reviews stay, although {reason}: {names}")
             self.notes.append("  If they are really gone, run the import again with --allow-removals.")
-        return is_held
-
-    def _take_away(self, ids: Iterable[str]) -> None:
-        for id in ids:
-            review = self.reviews.pop(id)
-            if id in self.before:
-                self.removed.append(review)
-            else:
-                self.left_out["not in a newer complete export, so not taken from an older one"] += 1
+        else:
+            self.removed += [self.reviews.pop(id) for id in stored]
 
     # Results
 

@@ -6,7 +6,7 @@ import argparse
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from zoneinfo import available_timezones
@@ -55,7 +55,6 @@ class Options:
     forget: str = ""  # the id or the address of a review
     forget_author: str = ""
     redact: Sequence[str] = ()  # the id or the address of a review, and words
-    template: bool = False
     verbose: bool = False
     dry_run: bool = False
     latest: str = "9999-12-31T00:00:00Z"  # the latest possible time of an export, in UTC
@@ -69,13 +68,17 @@ class Options:
 
 def command_line() -> argparse.ArgumentParser:
     """The parser of all flags."""
-    about = "Import reviews from exports into the data directory of reviewsd."
-    usage = "%(prog)s FILE… --data DIR [options]"
-    parser = argparse.ArgumentParser("reviewsd-import", usage, about, argument_default=argparse.SUPPRESS)
+    parser = argparse.ArgumentParser(
+        "reviewsd-import",
+        "%(prog)s FILE… --data DIR [options]",
+        "Import reviews from exports into the data directory of reviewsd.",
+        argument_default=argparse.SUPPRESS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,  # prints the template in one line
+    )
     add, yes_or_no = parser.add_argument, argparse.BooleanOptionalAction
     kinds = "Google Takeout (ZIP, folder or file), saved pages of the Business Profile API, CSV"
     add("files", nargs="*", type=Path, metavar="FILE", help=kinds)
-    add("--data", type=Path, metavar="DIR", help="directory of reviews.json; created if absent")
+    add("--data", type=Path, required=True, metavar="DIR", help="directory of reviews.json; may be absent")
     add("--drop", type=Path, metavar="DIR", help="import all exports of a folder; report and skip the rest")
     add("--zone", help="time zone of the business, such as Europe/Berlin; default UTC; remembered")
     add("--name", type=one_line, help="the name of the business, if no export has it")
@@ -93,7 +96,8 @@ def command_line() -> argparse.ArgumentParser:
     add("--map", action="append", metavar="FIELD=COLUMN,…", help=map_help)
     add("--date-order", choices=["dmy", "mdy"], help="the order of 05/03/2024 in a table; remembered")
     add("--scale", choices=["5", "10", "100"], help="the best rating in a table; default 5; remembered")
-    add("--template", action="store_true", help="print the header of a table that needs no --map")
+    template = "print the header of a table that needs no --map"
+    add("--template", action="version", version=",".join(TEMPLATE), help=template)
     add("--count", action="store_true", help="make insights.json from reviews.json and editorial.json")
     add("--verbose", action="store_true", help="list all that the report counts")
     add("--dry-run", action="store_true", help="report what would change, and write nothing")
@@ -111,36 +115,34 @@ def parse(arguments: Sequence[str] | None) -> Options:
         flags["map"] = _map(flags.get("map", []))
     except argparse.ArgumentTypeError as error:
         parser.error(str(error))
-    of_tables = flags.keys() & {setting.name for setting in fields(TableSettings)} - {"complete"}
+    of_tables = flags.keys() & {"source", "map", "scale", "date_order"}
     options = Options(table=TableSettings(**{name: flags.pop(name) for name in of_tables}), **flags)
-    if fault := _fault(options, has_data="data" in flags):
+    if fault := _fault(options):
         parser.error(fault)
     return options
 
 
-TASKS = ("files", "drop", "count", "forget", "forget_author", "redact", "template")
+TASKS = ("files", "drop", "count", "forget", "forget_author", "redact")
 SETTINGS = ("zone", "location", "short_names", "avatars", "allow_removals")
 
 
-def _fault(options: Options, *, has_data: bool) -> str:
-    """The error in a combination of flags, or in a path or zone; empty if there is none."""
+def _fault(options: Options) -> str:
+    """The error in a combination of flags, or in a path, a number or a zone; empty if there is none."""
     tasks = sum(bool(getattr(options, name)) for name in TASKS)
     is_setting = any(getattr(options, name) != getattr(Options, name) for name in SETTINGS)
-    zones = available_timezones() if options.zone else set()
-    hint = "expected one such as Europe/Berlin" if zones else "install tzdata"
     # `lexists` is False for a path that the system does not accept; `Path.exists` may raise OSError.
     absent = ", ".join(repr(str(path)) for path in options.files if not os.path.lexists(path))
-    faults = {
-        "--template takes neither FILE nor --data": options.template and (options.files or has_data),
-        "--data is missing: the directory of reviews.json": not (options.template or has_data),
-        "give one of FILE, --drop, --count, --forget, --forget-author, --redact and --template": (
-            tasks > 1 or not (tasks or is_setting)
-        ),
-        f"there is no file {absent}": absent,
-        f"--drop {options.drop}: not a directory": options.drop and not options.drop.is_dir(),
-        f"--zone {options.zone}: unknown time zone; {hint}": (options.zone and options.zone not in zones),
-    }
-    return next((fault for fault, is_there in faults.items() if is_there), "")
+    if tasks > 1 or not (tasks or is_setting):
+        return "give one of FILE, --drop, --count, --forget, --forget-author and --redact"
+    if absent:
+        return f"there is no file {absent}"
+    if options.drop and not options.drop.is_dir():
+        return f"--drop {options.drop}: not a directory"
+    if not all(map(str.isdigit, options.location)):
+        return "--location: expected the number of a location"
+    if options.zone and options.zone not in available_timezones():
+        return f"--zone {options.zone}: not a time zone such as Europe/Berlin; if none works, install tzdata"
+    return ""
 
 
 def _map(values: Sequence[str]) -> dict[str, str]:

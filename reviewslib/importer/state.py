@@ -47,7 +47,6 @@ class State:
     locations: dict[str, str] = field(default_factory=dict)  # titles of all that the owner decided about
     headers: dict[str, TableSettings] = field(default_factory=dict)  # by normalized header
     covered: dict[str, str] = field(default_factory=dict)  # times of the newest complete exports, by scope
-    held: dict[str, str] = field(default_factory=dict)  # times of those with removals held back, by scope
     suppressed: int = 0  # number of lines of suppressed.txt
     reviews_digest: str = ""  # of reviews.json as last written
     reviews: dict[str, Entry] = field(default_factory=dict)  # by id, with those of removed reviews

@@ -121,12 +121,6 @@ def test_an_empty_page_is_no_fault(shop: Shop) -> None:
     assert len(shop.reviews) == 2
 
 
-def test_damaged_letters_are_reported(shop: Shop) -> None:
-    rows = shop.csv(*(["Ann", "5", f"2024-01-0{n}", "BjÃ¸rn"] for n in (1, 2)))
-    told = f"{rows}: letters look damaged (“BjÃ¸rn”) in 2 reviews; export them anew\n"
-    assert told in shop.told(rows, "--name=B", "--source=fb")
-
-
 JSON_LIKE = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda part: st.lists(part, max_size=3) | st.dictionaries(st.sampled_from([*item(1)]), part, max_size=4),

@@ -77,21 +77,24 @@ class Stored:
 @dataclass
 class Rules:
     stored: dict[Key, Stored] = field(default_factory=dict)
-    covered: dict[str, str] = field(default_factory=dict)  # newest complete exports by scope
-    held: dict[str, str] = field(default_factory=dict)
+    there: set[Key] = field(default_factory=set)  # of `stored`, those that are published
+    covered: dict[str, str] = field(default_factory=dict)  # times of the newest complete exports, by scope
     erased: set[Key] = field(default_factory=set)
     erased_authors: set[str] = field(default_factory=set)
     redacted: dict[Key, str] = field(default_factory=dict)
 
     def take(self, exported: Reviews, time: str, covers: Iterable[str], *, allowed: bool) -> None:
         """Import an export of this time, or a part of it, that has every review of these scopes."""
-        for key, new in exported.items():
+        before = {*self.there}
+        for key in exported.keys() - self.erased:
+            new = exported[key]
             updated = new.updated if key[0] in PLACES else ""
-            stored = self.stored.get(key)
-            if not stored or not self.is_there(key):
-                seen = max(stored.seen, time) if stored else time
+            if key not in self.there:
+                seen = max(self.stored[key].seen, time) if key in self.stored else time
                 self.stored[key] = Stored(new, seen, (updated, time), key[0])
+                self.there.add(key)
                 continue
+            stored = self.stored[key]
             if time >= stored.seen:
                 stored.location = key[0]
                 stored.shown = replace(stored.shown, author=new.author, reply=new.reply, replied=new.replied)
@@ -99,51 +102,44 @@ class Rules:
                 stored.text_of = updated, time
                 stored.shown = replace(stored.shown, stars=new.stars, text=new.text)
             stored.seen = max(stored.seen, time)
+        for scope in covers:
+            self.covered[scope] = max(time, self.covered.get(scope, ""))
         self.erase(key for key, stored in self.stored.items() if stored.shown.author in self.erased_authors)
-        again = {scope for scope, held in self.held.items() if held == time}
-        for scope in sorted({*self.held} if allowed else again & {key[0] for key in exported}):
-            self.cover(scope, self.held[scope], allowed=allowed)
-        for scope in sorted(covers):
-            self.cover(scope, time, allowed=allowed)
-        if self.covered.keys() >= {*PLACES}:  # for reviews whose location was lost
-            self.cover("google", min(self.covered[place] for place in PLACES), allowed=allowed)
+        for scope in (*PLACES, *TABLES, ""):
+            self.remove(scope, before, allowed=allowed)
 
-    def cover(self, scope: str, time: str, *, allowed: bool) -> None:
-        """Remove the reviews that no export of this time or later has, unless they are too many."""
-        if time <= self.covered.get(scope, ""):
-            return
-        there = [key for key in self.stored if self.is_there(key) and self.scope(key) == scope]
-        gone = [key for key in there if self.stored[key].seen < time]
-        if not allowed and ((len(gone) > 3 and len(gone) * 10 > len(there)) or 0 < len(gone) == len(there)):
-            self.held[scope] = max(time, self.held.get(scope, ""))
-            return
-        self.covered[scope] = time
-        if self.held.get(scope, "") <= time:
-            self.held.pop(scope, None)
-
-    def scope(self, key: Key) -> str:
-        return self.stored[key].location or "google"
-
-    def is_there(self, key: Key) -> bool:
-        is_seen = self.stored[key].seen >= self.covered.get(self.scope(key), "")
-        return is_seen and key not in self.erased
+    def remove(self, scope: str, before: set[Key], *, allowed: bool) -> None:
+        """Remove what no export has had since the newest complete one, unless too many were there before."""
+        scopes = [scope] if scope else PLACES  # a location that was lost may be any
+        covered = min(self.covered.get(scope, "") for scope in scopes)
+        ours = {key for key in self.there if self.stored[key].location == scope}
+        gone = {key for key in ours if self.stored[key].seen < covered}
+        self.there -= gone - before
+        gone &= before & self.there
+        is_much = len(gone) > 3 and len(gone) * 10 > len(ours & self.there)
+        if allowed or not (is_much or gone == ours & self.there):
+            self.there -= gone
 
     def erase(self, keys: Iterable[Key]) -> None:
-        self.erased |= {*keys}
+        keys = {*keys}
+        self.erased |= keys
+        self.there -= keys
 
     def lose(self) -> None:
         """Lose the state: a review existed when it was written, and no export was complete."""
-        self.stored = {key: stored for key, stored in self.stored.items() if self.is_there(key)}
+        self.stored = {key: self.stored[key] for key in self.there}
         for key, stored in self.stored.items():
             written = max(stored.shown.created, stored.shown.replied)
             seen = f"{written[:10]}T23:59:59Z" if key[0] in TABLES else written
             self.stored[key] = Stored(stored.shown, seen, ("", seen), "" if key[0] in PLACES else key[0])
-        self.covered, self.held = {}, {}
+        self.covered = {}
 
     def listed(self) -> dict[Key, tuple[str, int, str, str]]:
-        there = {key: stored.shown for key, stored in self.stored.items() if self.is_there(key)}
-        texts = {key: shown.text.replace(self.redacted.get(key, "\0"), "[…]") for key, shown in there.items()}
-        return {key: (shown.author, shown.stars, texts[key], shown.reply) for key, shown in there.items()}
+        shown = {key: self.stored[key].shown for key in self.there}
+        texts = {
+            key: review.text.replace(self.redacted.get(key, "\0"), "[…]") for key, review in shown.items()
+        }
+        return {key: (review.author, review.stars, texts[key], review.reply) for key, review in shown.items()}
 
 
 # ---- Year ----
@@ -297,14 +293,15 @@ class Year:
             case "forget":
                 self.command("--forget", id)
                 self.rules.erase([key])
+                self.rules.take({}, "", (), allowed=False)
             case "forget author":
                 self.command("--forget-author", author.upper())
                 self.rules.erased_authors.add(author)
-                stored = self.rules.stored
-                self.rules.erase(key for key in stored if stored[key].shown.author == author)
+                self.rules.take({}, "", (), allowed=False)
             case "redact" if "Gott" in text:
                 self.command("--redact", id, "Gott")
                 self.rules.redacted[key] = "Gott"
+                self.rules.take({}, "", (), allowed=False)
             case "edit":
                 self.shop.edit(id, text=f"mended {key[1]}")
                 edited = self.rules.stored[key]
