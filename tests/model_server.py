@@ -31,30 +31,33 @@ def texts_of(request: Object) -> dict[int, str]:
     return {review["n"]: review["text"] for review in json.loads(request["messages"][1]["content"])}
 
 
+LABELS = {"aspects": ["Price", "Waiting"], "topics": ["Parking"]}
+LABELS |= {"technicians": ["Hana"], "services": ["Massage"]}
+
+
 def read_well(request: Object) -> Response:
     """Answer with labels, a summary or annotations: a text mentions the ids in it, and "slow" is negative."""
-    form = request["response_format"]["json_schema"]
-    texts = texts_of(request)
+    form, texts = request["response_format"]["json_schema"], texts_of(request)
     if form["name"] == "vocabulary":
-        labels = {"aspects": ["Price", "Waiting"], "topics": ["Parking"]}
-        return completion(labels | {"technicians": ["Hana"], "services": ["Massage"]})
+        return completion(LABELS)
     if form["name"] == "summary":
-        questions = [{"question": "Is it cheap?", "answer": "Yes.", "reviews": [1]}]
-        summary = {"summary": texts[1], "reviews": [1, 99], "quotation": texts[1]}
-        return completion(summary | {"questions": questions})
+        faq = [{"question": "Is it cheap?", "answer": "Yes.", "review_ids": [1]}]
+        return completion({"summary": texts[1], "review_ids": [1, 99], "pull_quote": texts[1], "faq": faq})
     kinds = form["schema"]["properties"]["reviews"]["items"]["properties"]
-    mentions = {kind: kinds[kind]["items"] for kind in kinds if kind != "n"}
-    aspects = mentions.pop("aspects")["properties"]["id"]["enum"]
-    reviews = []
-    for n, text in texts.items():
-        words, sentiment = text.lower(), "negative" if "slow" in text else "positive"
-        annotation: Object = {kind: [id for id in mentions[kind]["enum"] if id in words] for kind in mentions}
-        spans = {id: text[words.index(id) :][: len(id)] for id in aspects if id in words}
-        annotation["aspects"] = [
-            {"id": id, "sentiment": sentiment, "phrase": span} for id, span in spans.items()
-        ]
-        reviews.append({"n": n} | annotation)
-    return completion({"reviews": reviews})
+    return completion({"reviews": [annotation(n, text, kinds) for n, text in texts.items()]})
+
+
+def annotation(n: int, text: str, kinds: Object) -> Object:
+    """The annotation of a text; `kinds` has a schema for each kind."""
+    words, lists = text.lower(), dict[str, list[Any]]()
+    for kind in kinds.keys() - {"n"}:
+        schema = kinds[kind]["items"]
+        ids = schema["enum"] if "enum" in schema else schema["properties"]["id"]["enum"]
+        lists[kind] = [id for id in ids if id in words]
+    sentiment = {"sentiment": "negative" if "slow" in words else "positive"}
+    spans = {id: text[words.index(id) :][: len(id)] for id in lists["aspects"]}
+    aspects = [{"id": id, "phrase": spans[id]} | sentiment for id in lists["aspects"]]
+    return {"n": n} | lists | {"aspects": aspects}
 
 
 class ModelServer:
@@ -73,6 +76,11 @@ class ModelServer:
         """Send nothing until the end of the test."""
         self.closing.wait()
         return fault(503)
+
+    def delay(self, request: Object) -> Response:
+        """Answer after half a second."""
+        self.closing.wait(0.5)
+        return read_well(request)
 
     def drip(self, request: Object) -> Response:
         """Send a blank from time to time."""

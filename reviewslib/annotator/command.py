@@ -1,7 +1,7 @@
 """`reviewsd-insights`: a language model annotates the reviews, and insights are counted from the annotations.
 
-Files are written under the lock that imports use. Requests run on threads of their own. The daemon does not
-import this module; it notices that `insights.json` has changed.
+Files are written under the lock that imports use. The daemon does not import this module; it notices that
+`insights.json` has changed.
 """
 
 from __future__ import annotations
@@ -9,207 +9,172 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import os
-import queue
 import signal
 import sys
-import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TextIO
 
 from reviewslib import files
 from reviewslib.annotator import prompts
-from reviewslib.annotator.client import Client, Stopped, key_for
+from reviewslib.annotator.client import Client, Outcomes, Stopped
 from reviewslib.annotator.prompts import BadAnswer, Prompt, Reviews
 from reviewslib.dataset import counting, insights
 from reviewslib.dataset.contract import BadData, printable, shipped_contract
-from reviewslib.dataset.counting import ANNOTATIONS_FILE, EDITORIAL_FILE, SOURCE_FILES, Sources, readable
+from reviewslib.dataset.counting import ANNOTATIONS_FILE, COUNTED_FILES, EDITORIAL_FILE, Contents, Sources
 from reviewslib.dataset.insights import PROPOSED
-from reviewslib.dataset.reviews import REVIEWS_FILE
-from reviewslib.dataset.strict_json import Json, Object, encode
+from reviewslib.dataset.strict_json import Json, decode, encode
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA, EXIT_STOPPED = 0, 1, 78, 130  # argparse exits with 2
 CLEARED_LINE = "\r\x1b[K"  # on a terminal
 
-# ---- Data directory ----
+
+def say(stream: TextIO, *lines: str, end: str = "\n") -> None:
+    """Print lines, with control characters escaped; on a terminal, a line replaces one of progress."""
+    for line in lines:
+        print(f"{CLEARED_LINE if stream.isatty() else ''}{printable(line)}", file=stream, end=end, flush=True)
 
 
-class DataDirectory:
-    """The files of `--data`; an import may change them between two calls. Raises BadData and OSError."""
+# ---- Reading ----
 
-    def __init__(self, path: Path):
-        self.path, self._contract = path, shipped_contract()
 
-    def read(self, file: str) -> Json:
-        """One of the files that insights are counted from."""
-        return counting.read_source(self._contract, file, self._content(file))
+class Reading:
+    """A data directory, and the model that reads it. An import may change the files between two calls."""
 
-    def sources(self) -> Sources:
-        """What insights are counted from."""
-        return Sources(*map(self.read, SOURCE_FILES))
+    def __init__(
+        self, options: argparse.Namespace, output: TextIO, clock: Callable[[], float] = time.monotonic
+    ):
+        self._client = Client(options.url, options.model, options.timeout, options.key_variable)
+        self._options, self._data, self._contract = options, options.data, shipped_contract()
+        self._say, self._clock, self._is_terminal = partial(say, output), clock, output.isatty()
 
-    def count(self) -> counting.Count:
-        """Count the insights of the present files; nothing is written."""
-        contents = {file: self._content(file) for file in counting.COUNTED_FILES}
-        return counting.count(self._contract, contents, datetime.now(UTC))
+    def run(self) -> None:
+        """Carry out the command. Raises BadData, Stopped, OSError and KeyboardInterrupt."""
+        if EDITORIAL_FILE in self._counted().contents:
+            raise Stopped(
+                "insights.json was not counted; `reviewsd-import --count` turns it into editorial.json"
+            )
+        sources = self._sources()
+        has_aspects, spread = bool(sources.editorial.get("aspects")), prompts.spread(sources.reviews)
+        if self._options.dry_run:
+            task = self._annotation_task(sources) if has_aspects else (prompts.VOCABULARY, spread)
+            self._preview(*task)
+            return
+        if not has_aspects:
+            self._propose_vocabulary(spread)
+            if not self._options.yes:
+                self._say("Then give the same command again.")
+                return
+        try:
+            self._annotate(self._sources())
+            if self._options.summary:
+                self._propose_summary(spread)
+        finally:
+            self._count()
+
+    def _annotation_task(self, sources: Sources) -> tuple[Prompt, Reviews]:
+        """The prompt for annotations, and the reviews to annotate."""
+        unread = insights.unread_reviews(*sources, again=self._options.again)
+        return prompts.annotation_prompt(sources.editorial), unread[: self._options.limit]
+
+    def _preview(self, prompt: Prompt, reviews: Reviews) -> None:
+        """Print the first request, and the number and total size of all requests."""
+        model = self._options.model
+        requests = [prompt.request(batch, model) for batch in prompt.batches(reviews, model)]
+        for request in requests[:1]:
+            self._say(*json.dumps(request, indent=1).splitlines())
+        size = f"{len(requests)} requests, {sum(map(prompts.characters, requests))} characters"
+        self._say(f"{size}, for {len(reviews)} reviews. Nothing was sent.")
+
+    def _annotate(self, sources: Sources) -> None:
+        """Have the model annotate reviews; the annotations of each batch are written when they arrive."""
+        annotations, written, path = dict[str, Json](), b"", self._data / ANNOTATIONS_FILE
+        for batch, outcome in self._outcomes(*self._annotation_task(sources)):
+            is_failure = isinstance(outcome, BadAnswer)
+            lists = {batch[0]["id"]: {"failed": str(outcome)}} if is_failure else outcome
+            with self._locked():
+                if (content := self._content(ANNOTATIONS_FILE)) != written:  # at first, and after an import
+                    annotations = decode(content or b"{}")
+                source = sources.editorial, self._options.model
+                annotations = insights.extended_annotations(annotations, batch, lists, *source)
+                written = encode(annotations)
+                files.write(path, written)
+
+    def _propose_vocabulary(self, reviews: Reviews) -> None:
+        """Have the model propose what reviews can mention, and write it into editorial.json."""
+        task = f"{self._options.model} reads {len(reviews)} reviews to propose some"
+        self._say(f"{EDITORIAL_FILE} lists no aspects: {task}.")
+        vocabulary = prompts.merged_vocabulary(self._answers(prompts.VOCABULARY, reviews))
+        people = {kind: vocabulary.pop(kind) for kind in ("technicians", "services")}
+        if not vocabulary["aspects"]:
+            raise Stopped(f"the model proposes no aspects; list some in {EDITORIAL_FILE}")
+        self._propose(vocabulary | ({"proposed_entities": people} if any(people.values()) else {}))
+
+    def _propose_summary(self, reviews: Reviews) -> None:
+        """Have the model write a summary, a quotation and questions, as proposals in editorial.json."""
+        batch = next(prompts.SUMMARY.batches(reviews, self._options.model), [])
+        proposals = [answer for answer in self._answers(prompts.SUMMARY, batch) if answer]
+        if not proposals:
+            raise Stopped("the model proposes no summary")
+        self._propose(proposals[0])
+
+    def _propose(self, proposals: dict[str, Json]) -> None:
+        """Add keys to editorial.json. What the owner wrote stays; earlier proposals are replaced."""
+        with self._locked():
+            editorial = self._sources().editorial
+            own = {
+                key: editorial[key] for key in editorial if editorial[key] and not key.startswith(PROPOSED)
+            }
+            files.write(self._data / EDITORIAL_FILE, counting.readable(editorial | proposals | own))
+        self._say(
+            f"{EDITORIAL_FILE} now has {', '.join(proposals)}. Check them, and change what you like.",
+            f"What begins with {PROPOSED} is not used until you remove this prefix.",
+        )
+
+    def _answers(self, prompt: Prompt, reviews: Reviews) -> list[Json]:
+        outcomes = self._outcomes(prompt, reviews)
+        return [outcome for _, outcome in outcomes if not isinstance(outcome, BadAnswer)]
+
+    def _outcomes(self, prompt: Prompt, reviews: Reviews) -> Outcomes:
+        """Yield outcomes. Says what has been read: on a terminal after each, elsewhere once a minute."""
+        start = last_line = self._clock()
+        count = 0
+        for batch, outcome in self._client.outcomes(prompt, reviews, self._options.parallel):
+            yield batch, outcome
+            count += len(batch)
+            now, left = self._clock(), len(reviews) - count
+            if self._is_terminal or now >= last_line + 60:
+                last_line, rate = now, count / max(now - start, 1) * 60
+                line = f"{count} read, {left} left, {rate:.0f} a minute, {left / rate:.0f} min left"
+                self._say(line, end="" if self._is_terminal else "\n")
+
+    def _count(self) -> None:
+        """Count the insights, write the files, and report."""
+        with self._locked():
+            result = self._counted()
+            for file, content in result.contents.items():
+                files.write(self._data / file, content)
+        self._say(*result.lines, "The insights are counted.")
+
+    def _counted(self) -> counting.Count:
+        return counting.count(self._contract, self._contents(), datetime.now(UTC))
+
+    def _sources(self) -> Sources:
+        return counting.read_sources(self._contract, self._contents())
+
+    def _contents(self) -> Contents:
+        return {file: self._content(file) for file in COUNTED_FILES}
 
     def _content(self, file: str) -> bytes | None:
-        path = self.path / file
+        path = self._data / file
         return files.read_unchanging(path)[0] if path.exists() else None
 
-
-# ---- Output ----
-
-
-def say(line: str, *, is_error: bool = False, end: str = "\n") -> None:
-    """Print a line, with control characters escaped; on a terminal it replaces the line of the progress."""
-    stream = sys.stderr if is_error else sys.stdout
-    print(f"{CLEARED_LINE if stream.isatty() else ''}{printable(line)}", file=stream, end=end, flush=True)
-
-
-class Progress:
-    """Says how many reviews have been read: on a terminal at once, elsewhere once a minute."""
-
-    def __init__(self, total: int, clock: Callable[[], float] = time.monotonic):
-        self._count, self._total, self._clock = 0, total, clock
-        self._start = self._last_line = clock()
-
-    def add(self, count: int) -> None:
-        """More reviews have been read."""
-        self._count += count
-        now, left = self._clock(), self._total - self._count
-        rate = self._count / max(now - self._start, 1) * 60
-        line = f"{self._count} read, {left} left, {rate:.0f} a minute, {left / rate:.0f} min left"
-        if sys.stdout.isatty():
-            say(line, end="")
-        elif now >= self._last_line + 60:
-            self._last_line = now
-            say(line)
-
-
-# ---- Requests ----
-
-FAILURES_IN_A_ROW = 5  # of single reviews; as many mean that the server or the model fails, not a review
-
-
-def outcomes(
-    client: Client,
-    prompt: Prompt,
-    reviews: Reviews,
-    parallel: int,
-    clock: Callable[[], float] = time.monotonic,
-) -> Iterator[tuple[Reviews, Any]]:
-    """Pairs of a batch of reviews and its parsed answer, or of a single review and its BadAnswer.
-
-    A batch without a usable answer is halved. Raises Stopped, also if a request has no answer within the
-    timeout of the client. The threads are daemon threads, so that a hanging server delays neither Ctrl-C nor
-    the exit.
-    """
-    batches, failures = deque(prompt.batches(reviews, client.model)), 0
-    starts = list[float]()  # of the requests that have no outcome
-    results = queue.SimpleQueue[tuple[float, Reviews, Any]]()
-
-    def ask(start: float, batch: Reviews) -> None:
-        try:
-            results.put((start, batch, client.ask(prompt, batch)))
-        except Exception as error:
-            results.put((start, batch, error))
-
-    while batches or starts:
-        while batches and len(starts) < parallel:
-            starts.append(clock())
-            threading.Thread(target=ask, args=[starts[-1], batches.popleft()], daemon=True).start()
-        try:
-            start, batch, outcome = results.get(timeout=max(0, min(starts) + client.timeout - clock()))
-        except queue.Empty:
-            raise Stopped(
-                f"no answer within {client.timeout} s; raise --timeout if the server is slow"
-            ) from None
-        starts.remove(start)
-        if isinstance(outcome, Exception) and not isinstance(outcome, BadAnswer):
-            raise outcome
-        if isinstance(outcome, BadAnswer) and len(batch) > 1:
-            middle = len(batch) // 2
-            batches.extendleft([batch[middle:], batch[:middle]])
-            continue
-        yield batch, outcome
-        failures = failures + 1 if isinstance(outcome, BadAnswer) else 0
-        if failures == FAILURES_IN_A_ROW:
-            raise Stopped(f"{failures} reviews in a row got no usable answer; of the last: {outcome}")
-
-
-# ---- Tasks ----
-
-
-def propose_vocabulary(data: DataDirectory, client: Client) -> None:
-    """Have the model propose what reviews can mention, and write it into editorial.json."""
-    reviews: Reviews = prompts.spread(data.read(REVIEWS_FILE))
-    answers = list[Json]()
-    say(f"{EDITORIAL_FILE} lists no aspects: {client.model} reads {len(reviews)} reviews to propose some.")
-    vocabulary, progress = prompts.merged_vocabulary([]), Progress(len(reviews))
-    while reviews:
-        prompt = prompts.vocabulary_prompt(vocabulary)
-        batch = next(prompt.batches(reviews, client.model))
-        answers += usable_answers(client, prompt, batch)
-        vocabulary, reviews = prompts.merged_vocabulary(answers), reviews[len(batch) :]
-        progress.add(len(batch))
-    people = {kind: vocabulary.pop(kind) for kind in ("technicians", "services")}
-    if not vocabulary["aspects"]:
-        raise Stopped("the model proposes no aspects; list some in editorial.json")
-    propose(data, vocabulary | ({"proposed_entities": people} if any(people.values()) else {}))
-
-
-def annotate(data: DataDirectory, client: Client, reviews: Reviews, parallel: int) -> None:
-    """Have the model annotate reviews; the annotations of each batch are written when its answer arrives."""
-    editorial, progress = data.read(EDITORIAL_FILE), Progress(len(reviews))
-    for batch, outcome in outcomes(client, prompts.annotation_prompt(editorial), reviews, parallel):
-        is_failure = isinstance(outcome, BadAnswer)
-        lists = {batch[0]["id"]: {"failed": str(outcome)}} if is_failure else outcome
-        with files.locked(data.path, is_dry=False, waits=True):
-            annotations = data.read(ANNOTATIONS_FILE)
-            new = insights.extended_annotations(annotations, batch, lists, editorial, client.model)
-            files.write(data.path / ANNOTATIONS_FILE, encode(new))
-        progress.add(len(batch))
-
-
-def propose_summary(data: DataDirectory, client: Client) -> None:
-    """Have the model write a summary, a quotation and questions, as proposals in editorial.json."""
-    prompt = prompts.summary_prompt()
-    batch = next(prompt.batches(prompts.spread(data.read(REVIEWS_FILE)), client.model), [])
-    answers = usable_answers(client, prompt, batch)
-    if not any(answers):
-        raise Stopped("the model proposes no summary")
-    propose(data, answers[0])
-
-
-def usable_answers(client: Client, prompt: Prompt, batch: Reviews) -> list[Json]:
-    """The answers to a prompt, without BadAnswer; more than one if the batch was halved."""
-    results = [outcome for _, outcome in outcomes(client, prompt, batch, 1)]
-    return [outcome for outcome in results if not isinstance(outcome, BadAnswer)]
-
-
-def propose(data: DataDirectory, proposals: Object) -> None:
-    """Add keys to editorial.json. What the owner wrote stays; earlier proposals are replaced."""
-    with files.locked(data.path, is_dry=False, waits=True):
-        editorial = data.read(EDITORIAL_FILE)
-        owned = {key: editorial[key] for key in editorial if editorial[key] and not key.startswith(PROPOSED)}
-        files.write(data.path / EDITORIAL_FILE, readable(editorial | proposals | owned))
-    say(f"{EDITORIAL_FILE} now has {', '.join(proposals)}. Check them, and change what you like.")
-    say(f"What begins with {PROPOSED} is not used until you remove this prefix.")
-
-
-def count_insights(data: DataDirectory) -> None:
-    """Count the insights, write the files, and report."""
-    with files.locked(data.path, is_dry=False, waits=True):
-        result = data.count()
-        for file, content in result.contents.items():
-            files.write(data.path / file, content)
-    for line in [*result.lines, "The insights are counted."]:
-        say(line)
+    def _locked(self) -> AbstractContextManager[None]:
+        return files.locked(self._data, is_dry=False, waits=True)
 
 
 # ---- Command line ----
@@ -241,55 +206,16 @@ def positive(text: str) -> int:
     return int(text)
 
 
-def preview(sources: Sources, model: str, unread: Reviews) -> None:
-    """Print the first request, and the number and total size of all requests."""
-    prompt, reviews = prompts.annotation_prompt(sources.editorial), unread
-    if not sources.editorial.get("aspects"):
-        prompt, reviews = (
-            prompts.vocabulary_prompt(prompts.merged_vocabulary([])),
-            prompts.spread(sources.reviews),
-        )
-    requests = [prompt.request(batch, model) for batch in prompt.batches(reviews, model)]
-    for request in requests[:1]:
-        print(json.dumps(request, indent=1))
-    total = sum(map(prompts.characters, requests))
-    say(f"{len(requests)} requests, {total} characters, for {len(reviews)} reviews. Nothing was sent.")
-
-
-def run(options: argparse.Namespace) -> None:
-    """Carry out the command. Raises BadData, Stopped, OSError and KeyboardInterrupt."""
-    data = DataDirectory(options.data)
-    if EDITORIAL_FILE in data.count().contents:
-        raise Stopped("insights.json was not counted; `reviewsd-import --count` turns it into editorial.json")
-    key = key_for(options.url, options.key_variable, os.environ)
-    client = Client(options.url, options.model, key, options.timeout)
-    if not (options.dry_run or data.read(EDITORIAL_FILE).get("aspects")):
-        propose_vocabulary(data, client)
-        if not options.yes:
-            say("Then give the same command again.")
-            return
-    sources = data.sources()
-    unread = insights.unread_reviews(*sources, again=options.again)[: options.limit]
-    if options.dry_run:
-        preview(sources, options.model, unread)
-        return
-    try:
-        annotate(data, client, unread, options.parallel)
-        if options.summary:
-            propose_summary(data, client)
-    finally:
-        count_insights(data)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit status."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a closed stream is None
+def main(arguments: Sequence[str] | None = None, output: TextIO | None = None) -> int:
+    """Run the command line, which prints to `output`, else to the standard output; the exit status."""
+    output = output or sys.stdout
+    for stream in (output, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     options = parse(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        run(options)
+        Reading(options, output).run()
         return EXIT_SUCCESS
     except BadData as fault:
         lines, status = fault.lines(), EXIT_BAD_DATA
@@ -299,8 +225,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         lines, status = [f"Stopped: {reason}."], EXIT_FAILURE
     except OSError as error:
         lines, status = [f"{error.filename or 'the output'}: {error.strerror}"], EXIT_FAILURE
-    for line in lines:
-        say(line, is_error=True)
+    say(sys.stderr, *lines)
     return status
 
 

@@ -7,14 +7,13 @@ into prompts as JSON data. This module is pure: it opens no connection and no fi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from jsonschema import Draft202012Validator
 
 from reviewslib.dataset.contract import Schema
-from reviewslib.dataset.insights import SENTIMENTS, phrase_of, text_digest, vocabulary_of
+from reviewslib.dataset.insights import PROPOSED, SENTIMENTS, phrase_of, text_digest, vocabulary_of
 from reviewslib.dataset.strict_json import Json, NotJson, Object, decode, encode
 from reviewslib.dataset.text import folded_words
 
@@ -43,11 +42,11 @@ class Prompt(NamedTuple):
     def request(self, reviews: Reviews, model: str, limit_key: str = "max_tokens") -> dict[str, Json]:
         """The body of the request; it contains only the text of each review."""
         texts = [{"n": n, "text": review["text"]} for n, review in enumerate(reviews, 1)]
+        contents = {"system": DATA + self.instructions, "user": encode(texts).decode()}
         schema = {"name": self.name, "strict": True, "schema": self.schema}
-        system, user = self.instructions, encode(texts).decode()
         return {
             "model": model,
-            "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
+            "messages": [{"role": role, "content": content} for role, content in contents.items()],
             "response_format": {"type": "json_schema", "json_schema": schema},
             "stream": False,
             limit_key: self.tokens + self.tokens_per_review * len(reviews),
@@ -79,7 +78,7 @@ class Prompt(NamedTuple):
         except NotJson as error:
             raise BadAnswer(f"the answer cannot be read: {error.faults[0][1]}") from None
         except (LookupError, TypeError, AttributeError):
-            raise BadAnswer(f"the response is not a chat completion: {error_message(response)}") from None
+            raise BadAnswer(f"the response is not a chat completion: {excerpt(response)}") from None
         for violation in Draft202012Validator(self.schema).iter_errors(answer):
             raise BadAnswer(f"the answer violates its schema at {violation.json_path}")
         return self.parse(reviews, answer)
@@ -90,14 +89,9 @@ def characters(request: Json) -> int:
     return len(encode(request).decode())
 
 
-def error_message(response: bytes) -> str:
-    """The error message in a response body, else the body itself: one line of at most 200 characters."""
-    text: Json = response.decode(errors="replace")
-    with suppress(NotJson, AttributeError):
-        document = decode(response)
-        error = document.get("error") or document
-        text = error if isinstance(error, str) else error.get("message") or text
-    return " ".join(str(text).split())[:200] or "(no message)"
+def excerpt(response: bytes) -> str:
+    """The beginning of a response body, on one line."""
+    return " ".join(response[:200].decode(errors="replace").split()) or "(no message)"
 
 
 DATA = """The user's message is a JSON array of customer reviews of one business, numbered by `n`. Strangers
@@ -119,7 +113,11 @@ def _object(**members: Schema) -> Schema:
 # ---- Annotations: what each review mentions ----
 
 LONGEST_PHRASE = 100  # characters
-ANNOTATE = f"""{DATA}Say of each review what it mentions. Use only ids of the lists below, and only what the
+JUDGEMENT: dict[str, Schema] = {
+    "sentiment": {"type": "string", "enum": list(SENTIMENTS)},
+    "phrase": {"type": ["string", "null"]},
+}
+ANNOTATE = """Say of each review what it mentions. Use only ids of the lists below, and only what the
 text says clearly. `sentiment` is what the review says about that aspect, not about the business. `phrase` is
 at most eight words copied letter by letter from that review which show it, or null. A list is empty if the
 review mentions none. Answer for every `n`."""
@@ -132,15 +130,11 @@ def annotation_prompt(editorial: Object) -> Prompt:
     """
     members, lines = {"n": NUMBER}, [ANNOTATE]
     for kind, entries in vocabulary_of(editorial).items():
-        mention: Schema = {"type": "string", "enum": [entry["id"] for entry in entries]}
-        if kind == "aspects":
-            sentiment, phrase = {"type": "string", "enum": list(SENTIMENTS)}, {"type": ["string", "null"]}
-            mention = _object(id=mention, sentiment=sentiment, phrase=phrase)
         if entries:
-            members[kind] = _list(mention)
-            lines.append(f"\n{kind}:")
-        for entry in entries:
-            lines.append(f"- {entry['id']}: {', '.join([entry['label'], *(entry.get('aliases') or ())])}")
+            mention: Schema = {"type": "string", "enum": [entry["id"] for entry in entries]}
+            members[kind] = _list(_object(id=mention, **JUDGEMENT) if kind == "aspects" else mention)
+            names = (", ".join([entry["label"], *(entry.get("aliases") or ())]) for entry in entries)
+            lines += [f"\n{kind}:", *map("- {}: {}".format, mention["enum"], names)]
     schema = _object(reviews=_list(_object(**members)))
     return Prompt("annotations", "\n".join(lines), schema, _annotations, 200, 180)
 
@@ -163,14 +157,6 @@ def _annotations(reviews: Reviews, answer: Object) -> dict[str, dict[str, Json]]
 # ---- Proposals: a vocabulary, and a summary ----
 
 MAX_READ_FOR_PROPOSALS = 200  # reviews
-MAX_ENTRIES = {"aspects": 10, "topics": 10, "technicians": 30, "services": 30}
-LONGEST_LABEL = 60  # characters
-SURVEY = f"""{DATA}List what these customers write about, in short labels in the language of the reviews:
-`aspects`: at most ten sides of the business that customers judge, such as prices or waiting time;
-`topics`: at most ten subjects that recur in these reviews;
-`technicians`: names of people who work there, as the reviews write them;
-`services`: what the business does or sells, as far as it is named.
-Where one of these labels of other reviews fits, use it: """
 
 
 def spread(reviews: Reviews) -> list[Object]:
@@ -179,15 +165,20 @@ def spread(reviews: Reviews) -> list[Object]:
     return sorted(worded, key=text_digest)[:MAX_READ_FOR_PROPOSALS]
 
 
-def vocabulary_prompt(vocabulary: Mapping[str, Sequence[Object]]) -> Prompt:
-    """Asks for labels of each kind; `vocabulary` is `merged_vocabulary` of the answers so far."""
-    labels = {kind: [entry["label"] for entry in vocabulary[kind]] for kind in ("aspects", "topics")}
-    schema = _object(**{kind: _list(TEXT) for kind in MAX_ENTRIES})
-    return Prompt("vocabulary", SURVEY + encode(labels).decode(), schema, lambda _, answer: answer, 800)
+MAX_ENTRIES = {"aspects": 10, "topics": 10, "technicians": 30, "services": 30}
+LONGEST_LABEL = 60  # characters
+SURVEY = """List what these customers write about, in labels of one or two plain words, in the language of
+the reviews:
+`aspects`: at most ten sides of the business that customers judge, such as prices or waiting time;
+`topics`: at most ten subjects that recur in these reviews;
+`technicians`: names of people who work there, as the reviews write them;
+`services`: what the business does or sells, as far as it is named."""
+LABELS = _object(**dict.fromkeys(MAX_ENTRIES, _list(TEXT)))
+VOCABULARY = Prompt("vocabulary", SURVEY, LABELS, lambda _, answer: answer, 800)
 
 
 def merged_vocabulary(answers: Sequence[Object]) -> dict[str, list[dict[str, str]]]:
-    """Entries of the most frequent labels of each kind, in their first spelling."""
+    """Entries of the most frequent labels of each kind in answers to VOCABULARY, in their first spelling."""
     vocabulary = {}
     for kind, most in MAX_ENTRIES.items():
         labels = [" ".join(label.split()) for answer in answers for label in answer[kind]]
@@ -199,38 +190,32 @@ def merged_vocabulary(answers: Sequence[Object]) -> dict[str, list[dict[str, str
 
 
 MAX_QUESTIONS = 8
-SUMMARIZE = f"""{DATA}In the language of the reviews, and only from what they say, good and bad alike, write
+SUMMARIZE = """In the language of the reviews, and only from what they say, good and bad alike, write
 `summary`: a paragraph of at most 120 words;
-`quotation`: one telling sentence, copied letter by letter from one review;
-`questions`: at most eight questions of people who do not know the business, with answers.
-`reviews` are the numbers `n` of the reviews on which the summary or an answer rests."""
+`pull_quote`: one telling sentence, copied letter by letter from one review;
+`faq`: at most eight questions of people who do not know the business, with answers.
+`review_ids` are the numbers `n` of the reviews on which the summary or an answer rests."""
 
 
-def summary_prompt() -> Prompt:
-    """Asks for a summary, a quotation and questions; the parsed answer has keys of an EditorialFile."""
-    numbers = _list(NUMBER)
-    questions = _list(_object(question=TEXT, answer=TEXT, reviews=numbers))
-    schema = _object(summary=TEXT, reviews=numbers, quotation=TEXT, questions=questions)
-    return Prompt("summary", SUMMARIZE, schema, _summary, 2_000)
-
-
-def _summary(reviews: Reviews, answer: Object) -> dict[str, Json]:
-    """Proposals for the owner, without those that rest on no review."""
+def _proposals(reviews: Reviews, answer: Object) -> dict[str, Json]:
+    """Keys of an EditorialFile for the owner to accept, without those that rest on no review."""
 
     def ids(part: Object) -> list[str]:
-        numbers = dict.fromkeys(int(n) for n in part["reviews"] if 1 <= n <= len(reviews))
+        numbers = dict.fromkeys(int(n) for n in part["review_ids"] if 1 <= n <= len(reviews))
         return [reviews[n - 1]["id"] for n in numbers]
 
-    quotation = answer["quotation"].strip()
-    is_verbatim = any(quotation in review["text"] for review in reviews)
-    faq = [
-        {"question": part["question"].strip(), "answer": part["answer"].strip(), "review_ids": ids(part)}
-        for part in answer["questions"]
-    ]
+    quote, faq = answer["pull_quote"].strip(), [part | {"review_ids": ids(part)} for part in answer["faq"]]
     proposals = {
-        "proposed_summary": answer["summary"].strip() if ids(answer) else "",
-        "proposed_summary_review_ids": ids(answer),
-        "proposed_pull_quote": quotation if is_verbatim else "",
-        "proposed_faq": [entry for entry in faq if all(entry.values())][:MAX_QUESTIONS],
+        "summary": answer["summary"].strip() if ids(answer) else "",
+        "summary_review_ids": ids(answer),
+        "pull_quote": quote if any(quote in review["text"] for review in reviews) else "",
+        "faq": [entry for entry in faq if all(entry.values())][:MAX_QUESTIONS],
     }
-    return {key: proposal for key, proposal in proposals.items() if proposal}
+    return {PROPOSED + key: proposal for key, proposal in proposals.items() if proposal}
+
+
+RESTS_ON = {"review_ids": _list(NUMBER)}
+FAQ = _list(_object(question=TEXT, answer=TEXT, **RESTS_ON))
+SUMMARY = Prompt(
+    "summary", SUMMARIZE, _object(summary=TEXT, **RESTS_ON, pull_quote=TEXT, faq=FAQ), _proposals, 2_000
+)

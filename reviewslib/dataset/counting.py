@@ -6,7 +6,7 @@ This module opens no file: it takes and returns contents as bytes, by file name.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ from reviewslib.links import ServiceUrls
 
 EDITORIAL_FILE, ANNOTATIONS_FILE = "editorial.json", "annotations.json"
 COUNTED_FILES = (REVIEWS_FILE, EDITORIAL_FILE, ANNOTATIONS_FILE, INSIGHTS_FILE)  # what `count` reads
-Contents = dict[str, bytes | None]  # of COUNTED_FILES; None for an absent file
+Contents = Mapping[str, bytes | None]  # of COUNTED_FILES; None for an absent file
 
 
 class Sources(NamedTuple):
@@ -36,23 +36,24 @@ class Sources(NamedTuple):
     annotations: dict[str, Json]  # an AnnotationsFile as written
 
 
-SOURCE_FILES = (REVIEWS_FILE, EDITORIAL_FILE, ANNOTATIONS_FILE)  # in the order of the fields of Sources
-
-
-def read_source(contract: Contract, file: str, content: bytes | None) -> Json:
-    """The field of Sources for a file. Raises BadData."""
-    if content is None and file == REVIEWS_FILE:
-        raise BadData([Fault(file, (), "the file is missing")])
-    schema = {
+def read_sources(contract: Contract, contents: Contents) -> Sources:
+    """What insights are counted from. Raises BadData with the faults of all files."""
+    if contents[REVIEWS_FILE] is None:
+        raise BadData([Fault(REVIEWS_FILE, (), "the file is missing")])
+    schemas = {
         REVIEWS_FILE: contract.reviews_file,
         EDITORIAL_FILE: contract.editorial_file,
         ANNOTATIONS_FILE: contract.annotations_file,
-    }[file]
-    rule = insights.name_violations if file == EDITORIAL_FILE else repeated_ids  # annotations have no list
-    document, faults = read_file(file, content or b"{}", schema, rule)
-    if faults:
+    }
+    rules = {REVIEWS_FILE: [repeated_ids], EDITORIAL_FILE: [insights.name_violations], ANNOTATIONS_FILE: []}
+    read = {
+        file: read_file(file, contents[file] or b"{}", schema, *rules[file])
+        for file, schema in schemas.items()
+    }
+    if faults := [fault for _, faults in read.values() for fault in faults]:
         raise BadData(faults)
-    return served_reviews(document["reviews"], {}) if file == REVIEWS_FILE else decode(content or b"{}")
+    as_written = [decode(contents[file] or b"{}") for file in (EDITORIAL_FILE, ANNOTATIONS_FILE)]
+    return Sources(served_reviews(read[REVIEWS_FILE][0]["reviews"], {}), *as_written)
 
 
 def is_wanted(contents: Contents) -> bool:
@@ -75,24 +76,22 @@ def count(contract: Contract, contents: Contents, now: datetime) -> Count:
 
     Annotations of removed texts are deleted. An insights.json that was not counted becomes editorial.json.
     """
-    before = _insights_before(contract, contents)
-    new, lines = dict[str, bytes](), list[str]()
+    before, new, lines = _insights_before(contract, contents), dict[str, bytes](), list[str]()
     if before and not insights.is_counted(before):
         own = {key: value for key, value in before.items() if key not in insights.COUNTED_KEYS}
         new[EDITORIAL_FILE] = readable(own)
         counted = ", ".join(key for key in before if key not in own)
         lines.append(f"{INSIGHTS_FILE} becomes {EDITORIAL_FILE}, without what is counted: {counted}")
-    sources = Sources(*(read_source(contract, file, (contents | new)[file]) for file in SOURCE_FILES))
-    reviews, editorial, annotations = sources
-    for path, reason in insights.stale_references(reviews, editorial):
-        lines.append(f"warning: {Fault(EDITORIAL_FILE, path, reason)}")
+    reviews, editorial, annotations = sources = read_sources(contract, {**contents, **new})
+    stale = insights.stale_references(reviews, editorial)
+    lines += [f"warning: {Fault(EDITORIAL_FILE, path, reason)}" for path, reason in stale]
     lines += [f"warning: {sentence}" for sentence in insights.left_out(*sources)]
     if contents[ANNOTATIONS_FILE] is not None:
-        current = insights.without_outdated(reviews, annotations)
+        current = insights.current_annotations(reviews, annotations)
         new |= {ANNOTATIONS_FILE: encode(current)} if current != annotations else {}
-        failed = {id: said["failed"] for id, said in current["reviews"].items() if said.get("failed")}
-        for id, reason in list(failed.items())[:1]:
-            lines.append(f"reviews without a usable answer: {len(failed)}, of them {id}: {reason}")
+        failed = [f"{id}: {said['failed']}" for id, said in current["reviews"].items() if said.get("failed")]
+        if failed:
+            lines.append(f"reviews without a usable answer: {len(failed)}, of them {failed[0]}")
             lines.append("reviewsd-insights --again asks for these again")
         if unread := insights.unread_reviews(*sources):
             lines.append(f"reviews that the model has not read: {len(unread)}; run reviewsd-insights")
@@ -108,10 +107,11 @@ def _insights_before(contract: Contract, contents: Contents) -> dict[str, Json]:
     content = contents[INSIGHTS_FILE] or b"{}"
     _, faults = read_file(INSIGHTS_FILE, content, contract.insights_file)
     before: dict[str, Json] = {} if faults else decode(content)
-    if insights.is_counted(before) and insights.is_edited(before):
+    is_counted, is_edited = insights.is_counted(before), insights.is_edited(before)
+    if is_counted and is_edited:
         reason = f"edited after counting; move your changes into {EDITORIAL_FILE} and remove this file"
         faults.append(Fault(INSIGHTS_FILE, (), reason))
-    elif before and not insights.is_counted(before) and contents[EDITORIAL_FILE] is not None:
+    if before and not is_counted and contents[EDITORIAL_FILE] is not None:
         reason = f"not counted, but {EDITORIAL_FILE} exists; move your entries there and remove this file"
         faults.append(Fault(INSIGHTS_FILE, (), reason))
     if faults:

@@ -62,20 +62,23 @@ def compute_insights(
     `editorial` is an EditorialFile without `name_violations`, `annotations` an AnnotationsFile. The same
     arguments give the same document.
     """
-    owned, by_model = editorial or {}, current_annotations(reviews, annotations or {})
+    owned, current = editorial or {}, current_annotations(reviews, annotations or {})
     vocabulary, by_hand = vocabulary_of(owned), _by_hand(reviews, owned)
-    per_review = _per_review(reviews, vocabulary, by_model, by_hand)
-    read = {id: by_model[id] for id in by_model if not by_model[id].get("failed")}
-    covered = {kind for annotation in by_hand.values() for kind in KINDS if annotation.get(kind) is not None}
-    covered.update(*_used_vocabularies(annotations or {}, read).values())
+    read = [said for said in current["reviews"].values() if not said.get("failed")]
+    covered = {kind for said in by_hand.values() for kind in KINDS if said.get(kind) is not None}
+    covered.update(*(current["vocabularies"].get(said["vocabulary"], ()) for said in read))
+    per_review = _per_review(reviews, vocabulary, current["reviews"], by_hand)
     counted = {kind: _entries(kind, vocabulary[kind], covered, reviews, per_review) for kind in KINDS}
-    models = sorted({annotation["model"] for annotation in read.values()})
-    score = mean([annotation["score"] for annotation in per_review.values()])
+    models = ", ".join(sorted({said["model"] for said in read}))
+    stars = Counter(_sentiment(review["rating"]) for review in reviews)
     document = {
-        "model": MODEL + (READ_BY + ", ".join(models) if models else ""),
+        "model": MODEL + (READ_BY + models if models else ""),
         "review_count": len(reviews),
         "date_range": {"earliest": _day(reviews[-1:]), "latest": _day(reviews)},
-        "overall_sentiment": {"score": score} | _shares(reviews),
+        "overall_sentiment": {
+            "score": mean([annotation["score"] for annotation in per_review.values()]),
+            **{f"{sentiment}_pct": _percent(stars[sentiment], len(reviews)) for sentiment in SENTIMENTS},
+        },
         "entities": {**(owned.get("entities") or {}), **{kind: counted[kind] for kind in ENTITY_KINDS}},
         "temporal": {"monthly": _monthly(reviews, per_review), "trend": _trend(reviews)},
         "per_review": per_review,
@@ -115,7 +118,7 @@ def language_models(insights: Object) -> str:
 SENTIMENTS = ("positive", "neutral", "negative")
 COUNTS = [f"{sentiment}_count" for sentiment in SENTIMENTS]
 FIGURES = ("mention_count", "average_rating", "score", "positive_pct", *COUNTS)
-Counted = tuple[dict[str, Json], dict[str, Json]]  # figures, and samples for keys that the owner leaves out
+Mentions = Sequence[tuple[Object, Json]]  # pairs of a review and an item of a list of its annotation
 
 
 def _entries(
@@ -126,53 +129,50 @@ def _entries(
     Figures by the owner are kept. An entry without aliases is counted only if `covered`, which holds kinds
     and `entry_keys`, contains it: otherwise nobody has looked for it.
     """
-    count = _count_aspect if kind == "aspects" else _count_mentions
+    mentions = defaultdict[str, list[tuple[Object, Json]]](list)  # by name, the newest first
+    for review in reviews:
+        for item in per_review[review["id"]].get(kind) or ():
+            mentions[item["id"] if kind == "aspects" else item].append((review, item))
     published = []
     for entry in entries:
         shown = {key: value for key, value in entry.items() if key != "aliases"}
         is_covered = kind in covered or f"{kind}/{entry['id']}" in covered or entry.get("aliases") is not None
         if is_covered and all(entry.get(key) is None for key in FIGURES):
-            figures, samples = count(kind, entry[NAME_KEYS[kind]], reviews, per_review)
+            figures, samples = _counted(kind, mentions[entry[NAME_KEYS[kind]]], per_review)
             shown |= figures | {key: value for key, value in samples.items() if entry.get(key) is None}
         published.append(shown)
     published.sort(key=lambda entry: (-(entry.get("mention_count") or 0), entry["label"], entry["id"]))
     return published
 
 
-def _count_mentions(kind: str, name: str, reviews: Reviews, per_review: PerReview) -> Counted:
-    """The figures and examples of a topic or an entity."""
-    mentions = [review for review in reviews if name in (per_review[review["id"]].get(kind) or ())]
-    figures = _figures("mention_count", mentions, per_review)
+def _counted(kind: str, mentions: Mentions, per_review: PerReview) -> tuple[dict[str, Json], dict[str, Json]]:
+    """The figures of an entry, and samples for the keys that the owner leaves out."""
+    reviews, said = dict[str, Object](), defaultdict[str, set[str]](set)
+    for review, item in mentions:
+        reviews[review["id"]] = review
+        said[review["id"]].add(item["sentiment"] if kind == "aspects" else _sentiment(review["rating"]))
+    mentioning, sentiments = [*reviews.values()], [_joint(said[id]) for id in reviews]
+    samples = {"example_review_ids": _examples(mentioning, sentiments)}
+    if kind == "aspects":
+        return _aspect_figures(sentiments), {"top_phrases": _top_phrases(mentions, sentiments)} | samples
+    figures = _figures("mention_count", mentioning, per_review)
     if kind == "topics":
         del figures["average_rating"]
-    negative = [review for review in mentions if _sentiment(review["rating"]) == "negative"]
-    return figures, {"example_review_ids": _examples(mentions, negative)}
+    return figures, samples
 
 
-def _count_aspect(kind: str, id: str, reviews: Reviews, per_review: PerReview) -> Counted:
-    """The figures, phrases and examples of an aspect."""
-    mentioned, by_sentiment = list[Object](), {sentiment: list[Object]() for sentiment in SENTIMENTS}
-    phrases = list[tuple[str, str]]()
-    for review in reviews:
-        mentions = [mention for mention in per_review[review["id"]][kind] if mention["id"] == id]
-        if mentions:
-            mentioned.append(review)
-            by_sentiment[_joint(mention["sentiment"] for mention in mentions)].append(review)
-        pairs = [(phrase_of(mention, review), mention["sentiment"]) for mention in mentions]
-        phrases += [pair for pair in pairs if pair[0]]
-    total, counts = len(mentioned), [len(by_sentiment[sentiment]) for sentiment in SENTIMENTS]
-    positive, _, negative = counts
-    figures: dict[str, Json] = {"mention_count": total} | dict(zip(COUNTS, counts, strict=True))
-    figures["positive_pct"] = round(100 * positive / total, 1) if total else None
-    figures["score"] = round((positive - negative) / total, 2) if total else None
-    order = SENTIMENTS if positive >= negative else SENTIMENTS[::-1]
-    samples = {"top_phrases": _top_phrases(phrases, order)}
-    return figures, samples | {"example_review_ids": _examples(mentioned, by_sentiment["negative"])}
+def _aspect_figures(sentiments: Sequence[str]) -> dict[str, Json]:
+    """The figures of an aspect from its sentiment in each review that mentions it."""
+    positive, _, negative = counts = [*map(sentiments.count, SENTIMENTS)]
+    figures: dict[str, Json] = {"mention_count": len(sentiments)} | dict(zip(COUNTS, counts, strict=True))
+    figures["positive_pct"] = _percent(positive, len(sentiments))
+    figures["score"] = round((positive - negative) / len(sentiments), 2) if sentiments else None
+    return figures
 
 
-def _joint(sentiments: Iterable[str]) -> str:
+def _joint(sentiments: set[str]) -> str:
     """The sentiment of several mentions in one review; neutral if some are positive and some negative."""
-    different = set(sentiments) - {"neutral"}
+    different = sentiments - {"neutral"}
     return different.pop() if len(different) == 1 else "neutral"
 
 
@@ -188,34 +188,36 @@ def phrase_of(mention: Object, review: Object) -> str:
     return phrase if phrase in (review["text"] or "") else ""
 
 
-def _top_phrases(phrases: Sequence[tuple[str, str]], order: Sequence[str]) -> list[str]:
-    """Phrases in the spelling of the newest review; `phrases` are pairs with a sentiment, newest first.
+def _top_phrases(mentions: Mentions, sentiments: Sequence[str]) -> list[str]:
+    """Phrases of mentions of an aspect, in the spelling and with the sentiment of the newest review.
 
-    `order` begins with the sentiment of the majority and ends with that of the minority. The result is sorted
-    by this order and by frequency; if the minority has a phrase, the last phrase is the minority's.
+    `sentiments` are those of the reviews. The phrases of the majority come first, then the neutral ones, each
+    by frequency; if the minority has a phrase, the last phrase is the minority's.
     """
-    counts = Counter(folded_words(phrase) for phrase, _ in phrases)
-    newest = {folded_words(phrase): (phrase, sentiment) for phrase, sentiment in reversed(phrases)}
-    ranked = sorted(
-        (newest[folded] for folded in counts),
-        key=lambda pair: (order.index(pair[1]), -counts[folded_words(pair[0])]),
-    )
-    chosen = ranked[:MAX_PHRASES]
-    minority = [pair for pair in ranked if pair[1] == order[-1]]
-    if minority and minority[0] not in chosen:
-        chosen[-1] = minority[0]
-    return [phrase for phrase, _ in chosen]
+    is_liked = sentiments.count("positive") >= sentiments.count("negative")
+    order = SENTIMENTS if is_liked else SENTIMENTS[::-1]
+    same = defaultdict[str, list[Object]](list)
+    for review, mention in mentions:
+        if phrase := phrase_of(mention, review):
+            same[folded_words(phrase)].append(mention)
+    ranked = sorted(same.values(), key=lambda group: (order.index(group[0]["sentiment"]), -len(group)))
+    chosen, least = ranked[:MAX_PHRASES], [group for group in ranked if group[0]["sentiment"] == order[-1]]
+    if least and least[0] not in chosen:
+        chosen[-1] = least[0]
+    return [group[0]["phrase"] for group in chosen]
 
 
-def _examples(mentions: Reviews, negative: Reviews) -> list[str]:
-    """Ids of the newest mentions that are not short, with one of `negative` if there is any."""
-    chosen = [review for review in mentions if len(review["text"] or "") >= SHORTEST_EXAMPLE][:MAX_EXAMPLES]
+def _examples(reviews: Reviews, sentiments: Iterable[str]) -> list[str]:
+    """Ids of the newest reviews that are not short, with a negative one if there is any."""
+    chosen = [review for review in reviews if len(review["text"] or "") >= SHORTEST_EXAMPLE][:MAX_EXAMPLES]
+    pairs = zip(reviews, sentiments, strict=True)
+    negative = [review for review, sentiment in pairs if sentiment == "negative"]
     if negative and not any(review in chosen for review in negative):
         chosen = [*chosen[: MAX_EXAMPLES - 1], negative[0]]
     return [review["id"] for review in chosen]
 
 
-# ---- All annotations: of the owner, a model and aliases ----
+# ---- Annotations: of the owner, a model and aliases ----
 
 
 def _by_hand(reviews: Reviews, editorial: Object) -> dict[str, Object]:
@@ -229,42 +231,37 @@ def _per_review(
 ) -> dict[str, Json]:
     """Complete annotations of all reviews; values by the owner replace those by a model or by aliases."""
     names = {kind: {entry["id"]: entry[NAME_KEYS[kind]] for entry in vocabulary[kind]} for kind in KINDS}
-    aliases_of_names = [
-        (kind, entry[NAME_KEYS[kind]], [alias_of(alias) for alias in entry["aliases"]])
+    aliases = [
+        (kind, entry[NAME_KEYS[kind]], *alias_of(alias))
         for kind in ENTITY_KINDS
         for entry in vocabulary[kind]
-        if entry.get("aliases")
+        for alias in entry.get("aliases") or ()
     ]
     per_review = {}
     for review in reviews:
-        annotation: dict[str, Json] = {"score": _score(review["rating"]), "aspects": []}
-        annotation |= {kind: [] for kind in ENTITY_KINDS}
-        annotation |= _valid_lists(review, by_model.get(review["id"], {}), names)
-        words = folded_words(review["text"] or "") if aliases_of_names else ""
-        for kind, name, aliases in aliases_of_names:  # `in` is mostly False, and faster than the pattern
-            is_named = any(alias in words and pattern.search(words) for alias, pattern in aliases)
-            if is_named and name not in annotation[kind]:
+        said, owned = by_model.get(review["id"], {}), by_hand[review["id"]]
+        annotation: dict[str, Json] = {"score": _score(review["rating"])} | {kind: [] for kind in KINDS[:-1]}
+        for kind in KINDS:
+            if said.get(kind) is not None:
+                annotation[kind] = _valid_items(kind, said[kind], names[kind], review)
+        words = folded_words(review["text"] or "") if aliases else ""
+        for kind, name, alias, pattern in aliases:  # `in` is mostly False, and faster than the pattern
+            if alias in words and name not in annotation[kind] and pattern.search(words):
                 annotation[kind].append(name)
-        owned = by_hand[review["id"]]
         annotation |= {key: owned[key] for key in owned if owned[key] is not None or key not in annotation}
         per_review[review["id"]] = annotation
     return per_review
 
 
-def _valid_lists(review: Object, annotation: Object, names: Mapping[str, Mapping[str, str]]) -> Object:
-    """The lists of a model's annotation as in `per_review`, without what `left_out` reports."""
-    lists: dict[str, Json] = {}
-    for kind in (kind for kind in KINDS if annotation.get(kind) is not None):
-        if kind != "aspects":
-            lists[kind] = [names[kind][id] for id in dict.fromkeys(annotation[kind]) if id in names[kind]]
-            continue
-        lists[kind] = [
-            {"id": mention["id"], "sentiment": mention["sentiment"]}
-            | ({"phrase": mention["phrase"]} if phrase_of(mention, review) else {})
-            for mention in annotation[kind]
-            if mention["id"] in names[kind]
-        ]
-    return lists
+def _valid_items(kind: str, items: Sequence[Json], names: Mapping[str, str], review: Object) -> list[Json]:
+    """A list of a model's annotation as in `per_review`, without what `left_out` reports."""
+    if kind != "aspects":
+        return [names[id] for id in dict.fromkeys(items) if id in names]
+    return [
+        {key: mention[key] for key in mention if key != "phrase" or phrase_of(mention, review)}
+        for mention in items
+        if mention["id"] in names
+    ]
 
 
 # ---- Annotations of a model: which are current, and which reviews have none ----
@@ -275,24 +272,17 @@ def text_digest(review: Object) -> str:
     return value_digest(review["text"])
 
 
-def current_annotations(reviews: Reviews, annotations: Object) -> dict[str, Object]:
-    """The annotations whose review is served with the text that was annotated, by review id."""
-    by_id = annotations.get("reviews") or {}
+def current_annotations(reviews: Reviews, annotations: Object) -> dict[str, Json]:
+    """An AnnotationsFile with those annotations whose review is served with the text that was annotated.
+
+    Of the vocabularies it has those that these annotations name.
+    """
+    by_id, vocabularies = annotations.get("reviews", {}), annotations.get("vocabularies", {})
     digests = {review["id"]: text_digest(review) for review in reviews if review["id"] in by_id}
-    return {id: by_id[id] for id in digests if by_id[id]["text_digest"] == digests[id]}
-
-
-def _used_vocabularies(annotations: Object, current: PerReview) -> dict[str, Sequence[str]]:
-    """The `entry_keys` that a model was asked for, by the digests in `current` annotations."""
-    vocabularies = annotations.get("vocabularies") or {}
-    used = {annotation["vocabulary"] for annotation in current.values()}
-    return {digest: vocabularies[digest] for digest in vocabularies if digest in used}
-
-
-def without_outdated(reviews: Reviews, annotations: Object) -> dict[str, Json]:
-    """An AnnotationsFile without annotations that are not current, so that no erased text stays."""
-    current = current_annotations(reviews, annotations)
-    return {**annotations, "vocabularies": _used_vocabularies(annotations, current), "reviews": current}
+    current = {id: by_id[id] for id in digests if by_id[id]["text_digest"] == digests[id]}
+    named = {said["vocabulary"] for said in current.values()}
+    used = {digest: vocabularies[digest] for digest in vocabularies if digest in named}
+    return {**annotations, "vocabularies": used, "reviews": current}
 
 
 def extended_annotations(
@@ -302,19 +292,15 @@ def extended_annotations(
 
     A failed annotation keeps the lists of the previous one.
     """
-    previous, keys = current_annotations(batch, annotations), entry_keys(editorial)
+    keys, previous = entry_keys(editorial), current_annotations(batch, annotations)["reviews"]
     source = {"vocabulary": value_digest(keys), "model": model}
-    new = {}
+    read = {**annotations.get("reviews", {})}
     for review in batch:
         said = lists[review["id"]]
         kept = previous.get(review["id"], {}) if "failed" in said else {}
-        new[review["id"]] = {**kept, "text_digest": text_digest(review), **source, **said}
-    vocabularies = {**(annotations.get("vocabularies") or {}), source["vocabulary"]: keys}
-    return {
-        **annotations,
-        "vocabularies": vocabularies,
-        "reviews": {**(annotations.get("reviews") or {}), **new},
-    }
+        read[review["id"]] = {**kept, "text_digest": text_digest(review), **source, **said}
+    vocabularies = {**annotations.get("vocabularies", {}), source["vocabulary"]: keys}
+    return {**annotations, "vocabularies": vocabularies, "reviews": read}
 
 
 def unread_reviews(
@@ -325,21 +311,22 @@ def unread_reviews(
     Reviews for which the owner wrote all lists are left out. Failed annotations count as complete unless
     `again` is true.
     """
-    wanted, by_hand = set(entry_keys(editorial)), _by_hand(reviews, editorial)
+    by_hand, current = _by_hand(reviews, editorial), current_annotations(reviews, annotations)
+    wanted = set(entry_keys(editorial))
+    complete = {digest for digest, keys in current["vocabularies"].items() if wanted.issubset(keys)}
     kinds = {key.partition("/")[0] for key in wanted}
-    current = current_annotations(reviews, annotations)
-    vocabularies = _used_vocabularies(annotations, current).items()
-    complete = {digest for digest, keys in vocabularies if wanted.issubset(keys)}
-    read = {id for id in current if current[id]["vocabulary"] in complete}
-    if again:
-        read -= {id for id in current if current[id].get("failed")}
-    read |= {id for id in by_hand if all(by_hand[id].get(kind) is not None for kind in kinds)}
-    return [review for review in reviews if (review["text"] or "").strip() and review["id"] not in read]
+
+    def is_unread(review: Object) -> bool:
+        said, owned = current["reviews"].get(review["id"]), by_hand[review["id"]]
+        is_read = said and said["vocabulary"] in complete and not (again and said.get("failed"))
+        return not is_read and any(owned.get(kind) is None for kind in kinds)
+
+    return [review for review in reviews if (review["text"] or "").strip() and is_unread(review)]
 
 
 def left_out(reviews: Reviews, editorial: Object, annotations: Object) -> Iterator[str]:
     """Sentences about names without an entry, and about phrases that their review does not contain."""
-    by_model, by_hand = current_annotations(reviews, annotations), _by_hand(reviews, editorial)
+    by_hand, by_model = _by_hand(reviews, editorial), current_annotations(reviews, annotations)["reviews"]
     unknown, misquoted = Counter[str](), Counter[str]()
     for per_review, name_keys in ((by_hand, NAME_KEYS), (by_model, dict.fromkeys(KINDS, "id"))):
         for kind, entries in vocabulary_of(editorial).items():
@@ -382,10 +369,8 @@ def _figures(count_key: str, reviews: Reviews, per_review: PerReview) -> dict[st
     }
 
 
-def _shares(reviews: Reviews) -> dict[str, float | None]:
-    """The share of each sentiment in percent; all are None without reviews."""
-    counts, total = Counter(_sentiment(review["rating"]) for review in reviews), len(reviews)
-    return {f"{name}_pct": round(100 * counts[name] / total, 1) if total else None for name in SENTIMENTS}
+def _percent(part: int, total: int) -> float | None:
+    return round(100 * part / total, 1) if total else None
 
 
 def _day(reviews: Reviews) -> str | None:

@@ -435,7 +435,7 @@ def test_insights_name_the_model_that_read_reviews() -> None:
 
 @pytest.mark.parametrize(("reviews", "ids"), [(EDITED, ["998"]), ([], [])])
 def test_outdated_annotations_leave_nothing_behind(reviews: list[Any], ids: list[str]) -> None:
-    document = insights.without_outdated(reviews, ANNOTATIONS)
+    document = insights.current_annotations(reviews, ANNOTATIONS)
     used = {"v": insights.entry_keys(VOCABULARY)} if ids else {}
     assert document == {"vocabularies": used, "reviews": dict.fromkeys(ids, CURRENT)}
 
