@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import PIPE
@@ -124,6 +124,11 @@ def started(command: list[str], base_url: str = "", **variables: str) -> Iterato
         process.terminate()
         assert process.wait(STOP_SECONDS) == 0
         log.join()
+
+
+def running_daemon(*arguments: str, **variables: str) -> AbstractContextManager[tuple[Address, Process]]:
+    """The daemon without a hub on a free port, which the test stops."""
+    return running(daemon_command("--port", "0", "--no-hub", *arguments), **variables)
 
 
 @contextmanager

@@ -37,6 +37,14 @@ def test_a_host_that_cannot_be_listened_on_is_one_line(host: str, reason: str) -
     assert len(told) > len(begins) and "\n" not in told
 
 
+def test_a_port_in_use_is_told_in_one_line_with_status_1() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        taken = run_daemon("--port", str(port), "--no-hub")
+    assert taken.returncode == 1
+    assert taken.stderr == f"cannot listen on 127.0.0.1 port {port}: Address already in use\n"
+
+
 def test_a_port_is_claimed_while_earlier_connections_end() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
