@@ -127,7 +127,7 @@ def exchange(service: Address, request: bytes) -> bytes:
 
 
 def statuses(answers: bytes) -> list[int]:
-    return [int(status) for status in re.findall(rb"HTTP/1\.1 ([0-9]{3}) ", answers)]
+    return [int(status) for status in re.findall(rb"HTTP/1\.[01] ([0-9]{3}) ", answers)]
 
 
 def ask_without_reading(service: Address, path: str = "/reviews.json") -> socket.socket:
@@ -146,6 +146,11 @@ def ask_without_reading(service: Address, path: str = "/reviews.json") -> socket
     ("request_bytes", "expected"),
     [
         (b"GARBAGE\r\n\r\n", [400]),
+        (b"GET /healthz HTTP/1.0\r\n\r\n", [200]),
+        (b"GET / HTTP/1.0\r\nHost: a/b\r\n\r\n", [400]),
+        (b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n", [400]),
+        *[(head("GET /", f"Host: {again}"), [400]) for again in ("a", "")],
+        (head("OPTIONS *"), [204]),
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", []),
         (head("GET /", "Bad Header: x"), [400]),
         (head("GET /", "X: a\0b"), [400]),

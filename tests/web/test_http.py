@@ -5,10 +5,8 @@ Reads - Methods - Errors - MCP - The contract
 
 import gzip
 import hashlib
-import http.client
 import json
 import re
-import socket
 from collections.abc import Callable, Iterator
 from email.utils import parsedate_to_datetime
 from functools import partial
@@ -27,14 +25,17 @@ HTML, JSON, MARKDOWN = "text/html; charset=utf-8", "application/json", "text/mar
 SEARCH, SINCE, MCP, HUB = "/api/reviews/search", "/api/reviews/since/2026-01-01", "/mcp", "/api/websub/hub"
 REVIEW = "/reviews/01M7F1SV60XJ4PFV38D0FMZ6BZ"  # the newest one
 TOPICS = ("/reviews.json", "/api/feed.json", "/feed.xml")
-PAGES = ("/", "/reviews", "/reviews?query=back&page=2", REVIEW)
-READS = {  # with their media types
-    **dict.fromkeys(("/reviews.json", "/api/feed.json", "/insights.json", SEARCH, SINCE), JSON),
-    **dict.fromkeys(("/.well-known/openapi.json", f"{SEARCH}?query=back&min_rating=4"), JSON),
-    **dict.fromkeys(PAGES, HTML),
-    "/feed.xml": "application/atom+xml",
-    "/sitemap.xml": "application/xml",
-}
+BY_TYPE = ("/", REVIEW)  # where `Accept` decides
+READS: list[tuple[str, dict[str, str], str]] = [  # paths, headers of requests, media types
+    *[(path, {}, JSON) for path in ("/reviews.json", "/insights.json", "/api/feed.json", SEARCH, SINCE)],
+    *[(path, {}, JSON) for path in ("/.well-known/openapi.json", f"{SEARCH}?query=back&min_rating=4")],
+    *[(path, {}, HTML) for path in ("/reviews", "/reviews?query=back&page=2", *BY_TYPE)],
+    *[(path, {"accept": "text/html, */*;q=0.1"}, HTML) for path in BY_TYPE],
+    ("/", {"accept": f"{JSON};q=0.5, text/markdown"}, JSON),
+    ("/", {"accept": "text/markdown, text/html"}, MARKDOWN),
+    ("/feed.xml", {}, "application/atom+xml"),
+    ("/sitemap.xml", {}, "application/xml"),
+]
 LARGEST_CONTRACT_BYTES = 59_400
 CONTRACT: dict[str, Any] = json.loads((ROOT / "reviewslib" / "openapi.json").read_text(encoding="utf-8"))
 
@@ -57,17 +58,19 @@ def ask(request: pytest.FixtureRequest, service: Address) -> Ask:
 # ---- Reads ----
 
 
-@pytest.mark.parametrize(("path", "kind"), READS.items())
-def test_a_read_is_typed_dated_tagged_cacheable_and_packed(ask: Ask, path: str, kind: str) -> None:
-    get, head, packed = ask(path), ask(path, "HEAD"), ask(path, accept_encoding="br, gzip;q=0.8")
-    tag = get.headers["etag"] if path == SINCE else f'"{hashlib.sha256(get.body).hexdigest()}"'
+@pytest.mark.parametrize(("path", "headers", "kind"), READS)
+def test_a_read_is_typed_dated_tagged_cacheable_and_packed(
+    ask: Ask, path: str, headers: dict[str, str], kind: str
+) -> None:
+    get, head = ask(path, **headers), ask(path, "HEAD", **headers)
+    packed = ask(path, accept_encoding="br, gzip;q=0.8", **headers)
     link = f'<{BASE_URL}{HUB}>; rel="hub", <{BASE_URL}{path}>; rel="self"' if path in TOPICS else None
     expected = {
-        "etag": tag,
+        "etag": get.headers["etag"] if path == SINCE else f'"{hashlib.sha256(get.body).hexdigest()}"',
         "content-type": kind,
         "content-length": str(len(get.body)),
         "cache-control": "public, max-age=60",
-        "vary": "Accept, Accept-Encoding" if path in ("/", REVIEW) else "Accept-Encoding",
+        "vary": "Accept, Accept-Encoding" if path in BY_TYPE else "Accept-Encoding",
         "link": link,
         "access-control-allow-origin": "*",
         "access-control-expose-headers": "ETag, Last-Modified, Link, Retry-After",
@@ -78,14 +81,14 @@ def test_a_read_is_typed_dated_tagged_cacheable_and_packed(ask: Ask, path: str, 
     assert parsedate_to_datetime(get.headers["last-modified"])
     assert (get.status, head.status, head.body) == (200, 200, b"")
     assert {**head.headers, "date": ""} == {**get.headers, "date": ""}
-    assert (packed.headers["content-encoding"], gzip.decompress(packed.body)) == ("gzip", get.body)
+    assert len(get.body) < 1024 or gzip.decompress(packed.body) == get.body
 
 
-@pytest.mark.parametrize("path", READS)
+@pytest.mark.parametrize(("path", "headers", "kind"), READS)
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_a_known_tag_gives_304_with_the_headers_that_matter(ask: Ask, path: str, method: str) -> None:
-    full = ask(path)
-    answer = ask(path, method, if_none_match=full.headers["etag"])
+def test_a_known_tag_gives_304(ask: Ask, path: str, headers: dict[str, str], kind: str, method: str) -> None:
+    full = ask(path, **headers)
+    answer = ask(path, method, if_none_match=full.headers["etag"], **headers)
     assert (answer.status, answer.body) == (304, b"")
     for name in ("etag", "last-modified", "cache-control", "vary", "link"):
         assert answer.headers.get(name) == full.headers.get(name)
@@ -101,26 +104,12 @@ def test_the_contract_names_this_service_and_its_business(ask: Ask) -> None:
     assert {**served, "servers": None, "info": None} == {**CONTRACT, "servers": None, "info": None}
 
 
-@pytest.mark.parametrize("path", READS)
+@pytest.mark.parametrize("path", [*TOPICS, SEARCH, "/", "/reviews?page=2"])
 def test_credentials_hosts_and_odd_parameters_change_no_document(ask: Ask, path: str) -> None:
-    odd = "" if path.startswith((SEARCH, SINCE)) else ("&" if "?" in path else "?") + "utm_source=x&%ff"
+    odd = "" if path == SEARCH else ("&" if "?" in path else "?") + "utm_source=x&%ff"
     elsewhere = {"host": "evil.example", "x_forwarded_host": "evil.example", "forwarded": "host=evil.example"}
     answer = ask(path + odd, authorization="Bearer nonsense", **elsewhere)
     assert (answer.status, answer.body) == (200, ask(path).body)
-
-
-@pytest.mark.parametrize(
-    ("accept", "kind"),
-    [("text/html, */*;q=0.1", HTML), ("text/markdown;q=0.9, text/html", HTML), (JSON, JSON),
-     ("text/markdown, text/html", MARKDOWN), ("application/json;q=0.5, text/markdown", JSON)],
-)  # fmt: skip
-def test_the_root_is_a_page_unless_json_or_markdown_is_preferred(ask: Ask, accept: str, kind: str) -> None:
-    answer = ask("/", accept=accept)
-    assert (answer.status, answer.headers["content-type"]) == (200, kind)
-    assert ask("/", accept=accept, if_none_match=answer.headers["etag"]).status == 304
-    assert answer.headers["vary"] == "Accept, Accept-Encoding"
-    assert ("content-security-policy" in answer.headers) is (kind == HTML)
-    assert kind != MARKDOWN or answer.body == ask("/llms.txt").body
 
 
 def test_the_root_lists_the_urls_of_all_endpoints(ask: Ask) -> None:
@@ -138,15 +127,17 @@ def test_queries_are_decoded_as_forms_are(ask: Ask, query: str) -> None:
 # ---- Methods and CORS ----
 
 
-@pytest.mark.parametrize("path", [*READS, "/healthz"])
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "TRACE", "BREW"])
+PATHS = ["/", "/reviews.json", SEARCH, SINCE, "/reviews", REVIEW, "/embed", "/healthz"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "BREW"])
 def test_other_methods_are_405_and_say_which_are_allowed(ask: Ask, path: str, method: str) -> None:
     answer = ask(path, method)
-    assert answer.headers["allow"] == "GET, HEAD, OPTIONS"
-    assert_error(answer, 405)
+    assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
 
 
-@pytest.mark.parametrize("path", READS)
+@pytest.mark.parametrize("path", PATHS)
 def test_options_answers_programs_and_browsers(ask: Ask, path: str) -> None:
     answer = ask(path, "OPTIONS", origin="https://site.example", access_control_request_method="GET")
     expected = {
@@ -195,38 +186,20 @@ def test_an_unknown_path_is_404_in_json_for_every_method(ask: Ask, path: str, me
     assert assert_error(ask(path, method), 404)["detail"].startswith("There is nothing at /")
 
 
-def test_every_wrong_parameter_is_counted(ask: Ask) -> None:
-    query = "&".join(f"p{number}=x" for number in range(60))
-    error = assert_error(ask(f"{SEARCH}?{query}"), 400)
-    assert error["detail"] == "60 parameters are wrong. See issues."
-    assert error["issues"][-1]["message"] == "10 more parameters are unknown"
+BAD_HOST, NO_HOST = "The Host header is repeated or not a host.", "The request has no Host header."
 
 
-def exchange(service: Address, head: str) -> Response:
-    """The response to a request without a body, whose head is written out, but for the empty line."""
-    with socket.create_connection(("127.0.0.1", service.port), timeout=30) as connection:
-        connection.sendall(f"{head}\r\n".encode("latin-1"))
-        with http.client.HTTPResponse(connection) as answer:
-            answer.begin()
-            headers = {name.lower(): value for name, value in answer.getheaders()}
-            return Response(answer.status, headers, answer.read())
-
-
-BAD_HOSTS = ["a/b", "a?b", "a#b", "a b", "a\tb", "user@a", "a:x", "a:80:80", ":80", "a,b", "a\\b", "%", "%4",
-             "<a>", "\xe9", "::1", "[::1", "::1]", "[::1]x", "[::1]:x", "[1.2.3.4]", "[1:2]", "[::%1]", "[]",
-             "[v1]", "[v.a]"]  # fmt: skip
-
-
+@pytest.mark.parametrize("path", ["/", f"{SEARCH}?limit=x"])
 @pytest.mark.parametrize(
-    ("fields", "value"),
-    [(f"Host: {host}\r\n", host) for host in BAD_HOSTS]
-    + [("", ""), ("Host:\r\n", ""), ("Host: a\r\nHost: a\r\n", "a, a"), ("Host: a\r\nHost:\r\n", "a, ")],
-)
-def test_a_bad_host_is_one_issue_on_every_path(service: Address, fields: str, value: str) -> None:
-    wrong = "The Host header is repeated or not a host." if value else "The request has no Host header."
-    for path in (f"{SEARCH}?limit=x", "/"):
-        answer = exchange(service, f"GET {path} HTTP/1.1\r\n{fields}")
-        assert assert_error(answer, 400)["issues"] == [{"parameter": None, "value": value, "message": wrong}]
+    ("host", "message"),
+    [("", NO_HOST), *[(host, BAD_HOST) for host in
+     ("a/b", "a?b", "a#b", "a b", "a\tb", "user@a", "a:x", "a:80:80", ":80", "a,b", "a, a", "a\\b", "%", "%4",
+      "<a>", "\xe9", "::1", "[::1", "::1]", "[::1]x", "[::1]:x", "[1.2.3.4]", "[1:2]", "[::%1]", "[]", "[v1]",
+      "[v.a]")]],
+)  # fmt: skip
+def test_a_bad_host_is_one_issue_on_every_path(ask: Ask, path: str, host: str, message: str) -> None:
+    issues = [{"parameter": None, "value": host, "message": message}]
+    assert assert_error(ask(path, host=host), 400)["issues"] == issues
 
 
 @pytest.mark.parametrize(
@@ -234,46 +207,28 @@ def test_a_bad_host_is_one_issue_on_every_path(service: Address, fields: str, va
     ["a", "A.EXAMPLE.", "a:", "a:80", "127.0.0.1:8080", "[::1]", "[::FFFF:1.2.3.4]:443", "[v1.a:b]", "a_b",
      "%4a~!$&'()*+;=-"],
 )  # fmt: skip
-def test_every_form_of_a_host_is_served(service: Address, host: str) -> None:
-    assert fetch(service, "/healthz", Host=host).status == 200
-
-
-@pytest.mark.parametrize(
-    ("head", "status", "allow"),
-    [("OPTIONS * HTTP/1.1\r\nHost: a\r\n", 204, "GET, HEAD, POST, OPTIONS"),
-     ("GET /healthz HTTP/1.0\r\n", 200, None), ("GET /healthz HTTP/1.0\r\nHost: a/b\r\n", 400, None)],
-)  # fmt: skip
-def test_http_1_0_needs_no_host_and_the_server_has_options(
-    service: Address, head: str, status: int, allow: str | None
-) -> None:
-    answer = exchange(service, head)
-    assert (answer.status, answer.headers.get("allow")) == (status, allow)
+def test_every_form_of_a_host_is_served(ask: Ask, host: str) -> None:
+    assert ask("/healthz", host=host).status == 200
 
 
 # ---- MCP: what HTTP adds to the endpoint, whose own tests need no server ----
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
-INSPECTOR = "http://localhost:6274"
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
 @pytest.mark.parametrize(
-    ("sent", "headers", "status", "origin", "body"),
-    [
-        (PING, {}, 200, BASE_URL, '{"jsonrpc":"2.0","id":1,"result":{}}'),
-        (b" " * 65_537, {"origin": INSPECTOR}, 413, INSPECTOR, '"The body is larger than 65536 bytes."'),
-        (PING, {"origin": "https://evil.example"}, 403, None, '"error"'),
-        (PING, {"host": "a/b"}, 400, BASE_URL, '"code":-32600'),
-        (b'{"jsonrpc":"2.0","method":"notifications/initialized"}', {}, 202, BASE_URL, ""),
-    ],
-)
+    ("sent", "headers", "status", "body"),
+    [(PING, {}, 200, '{"jsonrpc":"2.0","id":1,"result":{}}'), (PING, {"host": "a/b"}, 400, '"code":-32600'),
+     (b" " * 65_537, {}, 413, '"message":"The body is larger than 65536 bytes."')],
+)  # fmt: skip
 def test_mcp_answers_in_its_own_format(
-    ask: Ask, path: str, sent: bytes, headers: dict[str, str], status: int, origin: str | None, body: str
+    ask: Ask, path: str, sent: bytes, headers: dict[str, str], status: int, body: str
 ) -> None:
-    answer = ask(path, "POST", sent, content_type=JSON, **headers)
-    assert (answer.status, answer.headers.get("access-control-allow-origin")) == (status, origin)
-    assert answer.headers.get("content-type") == (JSON if body else None)
-    assert (answer.headers["cache-control"], body in answer.body.decode()) == ("no-store", True)
+    answer = ask(path, "POST", sent, content_type=JSON, origin="http://localhost:6274", **headers)
+    assert (answer.status, answer.headers["cache-control"]) == (status, "no-store")
+    assert answer.headers["access-control-allow-origin"] == "http://localhost:6274"
+    assert body in answer.body.decode()
 
 
 # ---- The contract: what is served is what it says ----
@@ -313,50 +268,38 @@ def assert_declared(operation: dict[str, Any], answer: Response) -> None:
             validator(schema["schema"]).validate(json.loads(answer.body))
 
 
-@pytest.mark.parametrize("template", READ_OPERATIONS)
-@pytest.mark.parametrize("headers", [{}, {"accept": JSON}, {"accept_encoding": "gzip"}])
-def test_a_read_is_answered_as_declared(ask: Ask, template: str, headers: dict[str, str]) -> None:
-    answer = ask(template.replace("{date}", "2026-01-01").replace("/reviews/{id}", REVIEW), **headers)
-    assert answer.status == 200
-    assert_declared(READ_OPERATIONS[template], answer)
-
-
-@pytest.mark.parametrize("template", [path for path in READ_OPERATIONS if path != "/embed"])
-def test_a_400_fits_its_declared_schema_which_requires_issues(ask: Ask, template: str) -> None:
-    answer = ask(template, host="a/b")
-    assert_declared(READ_OPERATIONS[template], answer)
-    schema = declared_response(READ_OPERATIONS[template], 400)["content"][JSON]["schema"]
-    without_issues = {key: value for key, value in json.loads(answer.body).items() if key != "issues"}
-    assert (answer.status, validator(schema).is_valid(without_issues)) == (400, False)
-
-
 FORM = "application/x-www-form-urlencoded"
-OTHERS: list[tuple[str, dict[str, Any]]] = [
-    (f"get {SEARCH}", {"path": f"{SEARCH}?limit=x"}),
-    ("get /reviews", {"path": "/reviews?page=x"}),
+SENT: list[tuple[str, dict[str, Any]]] = [
+    *[(f"get {template}", headers) for template in READ_OPERATIONS
+      for headers in ({}, {"accept": JSON}, {"accept_encoding": "gzip"}, {"if_none_match": "*"})],
+    *[(f"get {template}", {"host": "a/b"}) for template in READ_OPERATIONS if template != "/embed"],
+    *[(f"get {path}", {"path": f"{path}?limit=x&page=x"}) for path in (SEARCH, "/reviews")],
     ("get /reviews/{id}", {"path": "/reviews/%ff"}),
     ("get /reviews/{id}", {"path": "/reviews/x%20", "accept": JSON}),
-    ("get /reviews.json", {"method": "PUT"}),
-    ("get /reviews.json", {"if_none_match": "*"}),
-    ("get /feed.xml", {"if_none_match": "*", "accept_encoding": "gzip"}),
     *[("post /mcp", {"body": body, "content_type": JSON}) for body in
       (b'{"jsonrpc":"2.0","method":"x"}', PING, b"{", b"x" * 70_000)],
-    ("post /mcp", {"body": b"{}"}),
-    ("post /mcp", {"body": b"{}", "origin": "https://evil.example"}),
-    ("post /mcp", {"body": b"{}", "content_type": JSON, "accept": "image/png"}),
+    *[("post /mcp", {"body": b"{}", "content_type": JSON} | headers) for headers in
+      ({"content_type": "text/plain"}, {"origin": "https://evil.example"}, {"accept": "image/png"})],
     *[("post /mcp", {"method": method}) for method in ("GET", "DELETE")],
     *[(f"post {HUB}", {"body": body, "content_type": FORM}) for body in (b"hub.mode=x", b"x" * 70_000)],
-    (f"post {HUB}", {"body": b"x"}),
-    (f"post {HUB}", {"method": "PUT"}),
+    *[(f"post {HUB}", sent) for sent in ({"body": b"x"}, {"method": "PUT"})],
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("operation", "sent"), OTHERS)
-def test_an_error_304_or_post_is_answered_as_declared(ask: Ask, operation: str, sent: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("operation", "sent"), SENT)
+def test_a_request_is_answered_as_declared(ask: Ask, operation: str, sent: dict[str, Any]) -> None:
     method, _, template = operation.partition(" ")
-    assert_declared(
-        CONTRACT["paths"][template][method], ask(**({"path": template, "method": method.upper()} | sent))
-    )
+    path = template.replace("{date}", "2026-01-01").replace("/reviews/{id}", REVIEW)
+    answer = ask(**({"path": path, "method": method.upper()} | sent))
+    assert_declared(CONTRACT["paths"][template][method], answer)
+
+
+@pytest.mark.parametrize("template", [path for path in READ_OPERATIONS if path != "/embed"])
+def test_a_400_is_declared_with_issues(template: str) -> None:
+    schema = declared_response(READ_OPERATIONS[template], 400)["content"][JSON]["schema"]
+    error = {"type": "about:blank", "title": "x", "status": 400, "detail": "x"}
+    issues = [{"parameter": None, "value": "", "message": "x"}]
+    assert [validator(schema).is_valid(each) for each in (error, error | {"issues": issues})] == [False, True]
 
 
 def is_part(part: Any, whole: Any) -> bool:
