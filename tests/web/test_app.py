@@ -80,18 +80,7 @@ def test_any_path_and_method_give_a_defined_answer(path: str, method: str) -> No
 
 
 ODD_IDS = [
-    "a/b",
-    "/",
-    "?#",
-    "%2F",
-    "a b+c",
-    "é\u0301",
-    "\U0001f600",
-    "...",
-    "../x",
-    "\ufffd",
-    "&<>\"'",
-    "x" * 200,
+    *("a/b", "/", "?#", "%2F", "a b+c", "é\u0301", "\U0001f600", "...", "../x", "\ufffd", "&<>\"'", "x" * 200)
 ]
 
 
@@ -112,39 +101,15 @@ def test_the_url_of_a_review_leads_to_it_whatever_its_id(ids: list[str]) -> None
 
 
 PIECES = [
-    "W/",
-    "q=",
-    "q=0.",
-    "9e9",
-    "nan",
-    "a*0*=utf-8''",
-    "charset=",
-    "[::1]",
-    "v1.",
-    "http://",
-    "=?base64?",
+    *("W/", "q=", "q=0.", "9e9", "nan", "a*0*=utf-8''", "charset=", "[::1]", "v1.", "http://", "=?base64?"),
+    *("gzip", "identity", JSON, "text/html", "text/event-stream", "2026-07-28", "2025-06-18", "tools/call"),
+    *("\"*,;=%'/@:[]<()?-+.01 \t\\"),
+    "9" * 5000,
 ]
-PIECES += [
-    "gzip",
-    "identity",
-    JSON,
-    "text/html",
-    "text/event-stream",
-    "2026-07-28",
-    "2025-06-18",
-    "tools/call",
-]
-PIECES += [*"\"*,;=%'/@:[]<()?-+.01 \t\\", "9" * 5000]
 HEADERS = [
-    "accept",
-    "accept_encoding",
-    "content_encoding",
-    "content_type",
-    "host",
-    "if_modified_since",
-    "origin",
+    *("accept", "accept_encoding", "content_encoding", "content_type", "host", "if_modified_since", "origin"),
+    *("if_none_match", "mcp_method", "mcp_name", "mcp_protocol_version", "mcp_session_id"),
 ]
-HEADERS += ["if_none_match", "mcp_method", "mcp_name", "mcp_protocol_version", "mcp_session_id"]
 PATHS = [*app.ROUTES, "/api/reviews/since/2026-01-01", "/nothing"]
 
 
@@ -209,7 +174,6 @@ def test_a_page_beyond_the_last_leads_to_the_last() -> None:
 
 # ---- Errors ----
 
-NO_HOST, BAD_HOST = "The request has no Host header.", "The Host header is repeated or not a host."
 WRONG = "One parameter is wrong. See issues."
 NOT_A_NUMBER, UNKNOWN = "expected a whole number such as 5", "unknown parameter; did you mean query?"
 
@@ -221,8 +185,6 @@ NOT_A_NUMBER, UNKNOWN = "expected a whole number such as 5", "unknown parameter;
         ("GET /reviews/x", {"accept": JSON}, 404, "No review has the id x.", None),
         ("PUT /feed.xml", {}, 405, "PUT is not allowed; allowed: GET, HEAD, OPTIONS.", None),
         ("GET *", {}, 405, "GET is not allowed; allowed: OPTIONS.", None),
-        ("GET /", {"host": ""}, 400, NO_HOST, (None, "", NO_HOST)),
-        ("GET /", {"host": "[1:2]"}, 400, BAD_HOST, (None, "[1:2]", BAD_HOST)),
         ("GET /api/reviews/search?limit=%ff", {}, 400, WRONG, ("limit", "\ufffd", NOT_A_NUMBER)),
         ("GET /api/reviews/search?querx=", {}, 400, WRONG, ("querx", "", UNKNOWN)),
     ],
@@ -258,6 +220,13 @@ def test_a_404_is_a_page_for_who_prefers_html(line: str, accept: str, is_page: b
     heading = b"<h1>There is no such review" if "/reviews/" in path else b"<h1>There is no such page</h1>"
     assert heading in answer.body if is_page else json.loads(answer.body)["status"] == 404
     assert b"<b>elsewhere" not in answer.body or not is_page
+
+
+def test_every_wrong_parameter_is_counted() -> None:
+    query = "&".join(f"p{number}=x" for number in range(60))
+    error = json.loads(call(APP, f"{links.SEARCH_PATH}?{query}").body)
+    assert error["detail"] == "60 parameters are wrong. See issues."
+    assert error["issues"][-1]["message"] == "10 more parameters are unknown"
 
 
 def test_an_unexpected_exception_is_logged_once_with_an_id(

@@ -81,7 +81,9 @@ def test_a_read_is_typed_dated_tagged_cacheable_and_packed(
     assert parsedate_to_datetime(get.headers["last-modified"])
     assert (get.status, head.status, head.body) == (200, 200, b"")
     assert {**head.headers, "date": ""} == {**get.headers, "date": ""}
-    assert len(get.body) < 1024 or gzip.decompress(packed.body) == get.body
+    if len(get.body) >= 1024:
+        assert gzip.decompress(packed.body) == get.body
+        assert packed.headers["etag"] == get.headers["etag"][:-1] + '-gzip"' or path == SINCE
 
 
 @pytest.mark.parametrize(("path", "headers", "kind"), READS)
