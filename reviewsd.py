@@ -26,6 +26,7 @@ from urllib.parse import unquote_to_bytes, urlsplit
 from hub import Hub
 from mcp_rpc import McpEndpoint
 from reviewslib.dataset.contract import BadData
+from reviewslib.dataset.insights import ENTITY_KINDS
 from reviewslib.dataset.reviews import Dataset
 from reviewslib.links import TOPIC_PATHS, service_urls
 from reviewslib.process import listening, serving
@@ -124,7 +125,8 @@ def check_hub(settings: Settings) -> None:
     if not (os.path.isdir(path) and os.access(path, mode)):
         flag = f"{flag_name('state_dir')} {settings.state_dir}"
         raise BadSetting(f"{flag}: {path} is not a directory that this user can write")
-    callback_client(hub_settings(settings, public_url(settings)))
+    if settings.hub_ca_file:
+        callback_client(hub_settings(settings, public_url(settings)))
 
 
 def run(settings: Settings, deadlines: serving.Deadlines | None = None) -> NoReturn:
@@ -208,7 +210,7 @@ def check(settings: Settings, sources: Mapping[str, str]) -> int:
 
 def summary(dataset: Dataset) -> Iterator[str]:
     """Lines that summarize the dataset for the operator."""
-    rating, insights, entities = dataset.aggregate_rating, dataset.insights, dataset.insights["entities"]
+    rating, insights = dataset.aggregate_rating, dataset.insights
     yield loaded_text(dataset)
     if dataset.reviews:
         yield f"  from {dataset.reviews[-1].day} to {dataset.reviews[0].day}"
@@ -218,8 +220,9 @@ def summary(dataset: Dataset) -> Iterator[str]:
         yield f"  {rating['rating_value']:g} stars of 5 over {basis}: {stars}"
     basis = count_text(insights["review_count"], "review")
     yield f"Insights of {insights['generated_at'] or 'no date'} from {basis}"
-    lists = {key: insights[key] for key in ("aspects", "topics", "faq")} | entities
-    yield "  " + ", ".join(f"{len(lists[key])} {key.replace('_', ' ')}" for key in lists)
+    parts = [f"{len(insights[key])} {key}" for key in ("aspects", "topics", "faq")]
+    parts += [f"{len(insights['entities'][kind])} {kind.replace('_', ' ')}" for kind in ENTITY_KINDS]
+    yield f"  {', '.join(parts)}"
     yield from dataset.notes
     for warning in dataset.warnings:
         yield f"warning: {warning}"

@@ -170,7 +170,7 @@ def test_on_windows_one_line_says_what_is_needed(module: str) -> None:
 @pytest.mark.parametrize(
     ("setting", "reason"),
     [("--state-dir file", f"file {NOT_WRITABLE}"), ("--state-dir file/below", f"file {NOT_WRITABLE}"),
-     ("--state-dir nowhere", f"nowhere {NOT_WRITABLE}"), ("--host 0.0.0.0", NO_URL),
+     ("--state-dir nowhere", f"nowhere {NOT_WRITABLE}"),
      ("--hub-ca-file none", "there is no such regular file"),
      ("--hub-ca-file fifo", "there is no such regular file"),
      ("--hub-ca-file file", "no certificate or crl found")],
@@ -205,6 +205,7 @@ sys.exit(reviewsd.main(sys.argv[1:]))
      ("--check", 78, f"--state-dir theirs: theirs {NOT_WRITABLE}"),
      ("--subscriptions", 1, "theirs/websub.sqlite3: [Errno 13] Permission denied: 'theirs/websub.sqlite3'"),
      ("--no-hub --uds theirs/s --base-url http://x", 1, "cannot listen on theirs/s: Permission denied"),
+     ("--host 0", 78, f"--host 0: {NO_URL} --base-url https://reviews.example.com"),
      ("--port x", 78, "--port: 'x' is not a port: expected 0 to 65535")],
 )  # fmt: skip
 def test_a_mistake_is_told_in_one_line(tmp_path: Path, arguments: str, status: int, line: str) -> None:
