@@ -1,8 +1,6 @@
 """The command line: run the service, check the data, print a response, list or remove subscriptions.
 
 This module connects settings, application, hub and server; each of them has a module of its own.
-
-Sections: Parts - Files - Command line
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NoReturn
-from urllib.parse import urlsplit
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from hub import Hub
 from mcp_rpc import McpEndpoint
@@ -34,20 +32,12 @@ from reviewslib.links import TOPIC_PATHS, service_urls
 from reviewslib.process import listening, serving
 from reviewslib.process.logs import start_log
 from reviewslib.process.service_manager import ServiceManager
-from reviewslib.process.settings import (
-    BadSetting,
-    Settings,
-    add_flags,
-    flag_name,
-    read_settings,
-    setting_text,
-    unknown_variables,
-)
+from reviewslib.process.settings import BadSetting, Settings, add_flags, flag_name, listing, read_settings
 from reviewslib.web.app import STORE_PATHS, VERSION, Application
 from reviewslib.web.pages import count_text
 from reviewslib.web.reload import Reloader, loaded_text, utc_text
-from reviewslib.web.representations import joined
-from reviewslib.web.snapshot import Snapshot
+from reviewslib.web.representations import Request, joined, resolved
+from reviewslib.web.snapshot import Snapshot, load_program_files
 from reviewslib.websub import store
 from reviewslib.websub.callbacks import CallbackClient
 from reviewslib.websub.values import HubSettings, Row, Topic, selector
@@ -74,7 +64,7 @@ def application_of(settings: Settings, with_hub: bool = True) -> Application:
     base_url = public_url(settings)
     mcp = McpEndpoint(base_url, settings.allowed_origin, VERSION)
     urls = service_urls(base_url, with_hub)
-    return Application(Reloader(settings.data, urls), urls, mcp)
+    return Application(Reloader(load_program_files(), settings.data, urls), urls, mcp)
 
 
 def public_url(settings: Settings) -> str:
@@ -101,15 +91,16 @@ def hub_settings(settings: Settings, base_url: str) -> HubSettings:
 
 
 def callback_client(settings: HubSettings) -> CallbackClient:
-    """The HTTPS client for these settings. Logs a warning for each setting for tests. Raises OSError."""
-    if settings.allow_private:
-        log.warning("hub: PRIVATE ADDRESSES AND ALL PORTS ARE ALLOWED FOR CALLBACKS; for tests only")
-    if settings.ca_file is not None:
-        log.warning("hub: certificates in %s are trusted for callbacks; for tests only", settings.ca_file)
-    own_host = urlsplit(settings.base_url).hostname or ""
-    return CallbackClient(
-        settings.user_agent, settings.ca_file, allow_private=settings.allow_private, own_host=own_host
-    )
+    """The HTTPS client for these settings. Raises BadSetting for an unusable file of certificates."""
+    ca_file, own_host = settings.ca_file, urlsplit(settings.base_url).hostname or ""
+    try:
+        if ca_file and not ca_file.is_file():  # reading a FIFO could block forever
+            raise OSError("there is no such regular file")
+        return CallbackClient(
+            settings.user_agent, ca_file, allow_private=settings.allow_private, own_host=own_host
+        )
+    except OSError as error:
+        raise BadSetting(f"{flag_name('hub_ca_file')} {ca_file}: {error.strerror or error}") from None
 
 
 def publish(hub: Hub, snapshot: Snapshot) -> None:
@@ -121,11 +112,11 @@ def publish(hub: Hub, snapshot: Snapshot) -> None:
     hub.publish(topics)
 
 
-# ---- Files that settings name ----
+# ---- Commands ----
 
 
-def check_files(settings: Settings) -> None:
-    """Raise BadSetting for a file or directory that the service cannot use. Creates nothing."""
+def check_hub(settings: Settings) -> None:
+    """Raise BadSetting for a file or directory that the hub cannot use. Creates nothing."""
     if settings.no_hub:
         return
     path, mode = settings.state_dir, os.R_OK | os.W_OK | os.X_OK
@@ -134,18 +125,8 @@ def check_files(settings: Settings) -> None:
     if not (os.path.isdir(path) and os.access(path, mode)):
         flag = f"{flag_name('state_dir')} {settings.state_dir}"
         raise BadSetting(f"{flag}: {path} is not a directory that this user can write")
-    if certificates := settings.hub_ca_file:
-        try:
-            if not certificates.is_file() and certificates.exists():  # reading a FIFO could block forever
-                raise OSError("not a regular file")
-            CallbackClient("", certificates, allow_private=settings.hub_allow_private)
-        except OSError as error:
-            raise BadSetting(
-                f"{flag_name('hub_ca_file')} {certificates}: {error.strerror or error}"
-            ) from None
-
-
-# ---- Command line ----
+    if settings.hub_ca_file:
+        callback_client(hub_settings(settings, public_url(settings)))
 
 
 def run(settings: Settings, deadlines: serving.Deadlines | None = None) -> NoReturn:
@@ -156,28 +137,22 @@ def run(settings: Settings, deadlines: serving.Deadlines | None = None) -> NoRet
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until `serve` handles it; the default ends the process
     listening.allow_connections(settings.max_connections)  # before anything is opened
     public_url(settings)
-    check_files(settings)
+    check_hub(settings)
+    listener: listening.Listener
     if settings.uds:
-        listening.remove_stale_socket(settings.uds)
-        listener: listening.Listener = settings.uds
+        listener = listening.claim_path(settings.uds)
     else:
         listener = listening.claim_port(settings.host, settings.port)
         settings = replace(settings, port=listener.getsockname()[1])
-    application = application_of(settings)
+    application, manager = application_of(settings), ServiceManager()
+    reloader, loaded = application.reloader, loaded_text(application.snapshot.dataset)
     for note in application.snapshot.dataset.notes:
         log.info("%s", note)
     for warning in application.snapshot.dataset.warnings:
         log.warning("%s", warning)
-    loaded = loaded_text(application.snapshot.dataset)
     log.info("%s", loaded)
-    reloader, hub, manager = application.reloader, None, ServiceManager()
     reloader.notify = manager.notify
-    if not settings.no_hub:
-        hub_options = hub_settings(settings, application.urls.base_url)
-        application.hub = hub = Hub(hub_options, callback_client(hub_options).send)
-        reloader.publish = partial(publish, hub)
-        publish(hub, reloader.snapshot)
-        hub.start()
+    hub = None if settings.no_hub else started_hub(settings, application)
 
     def ready() -> None:
         address = settings.uds or listening_url(settings)
@@ -202,6 +177,19 @@ def run(settings: Settings, deadlines: serving.Deadlines | None = None) -> NoRet
     asyncio.run(serve_and_exit(service))
 
 
+def started_hub(settings: Settings, application: Application) -> Hub:
+    """The hub, which learns of each snapshot. Logs a warning for each setting for tests that is set."""
+    for name in ("hub_allow_private", "hub_ca_file"):
+        if getattr(settings, name):
+            log.warning("%s is for tests only", flag_name(name))
+    options, reloader = hub_settings(settings, application.urls.base_url), application.reloader
+    application.hub = hub = Hub(options, callback_client(options).send)
+    reloader.publish = partial(publish, hub)
+    publish(hub, reloader.snapshot)
+    hub.start()
+    return hub
+
+
 async def serve_and_exit(service: serving.Service) -> NoReturn:
     """Serve, and end the process before the event loop cancels and logs hanging requests."""
     try:
@@ -215,46 +203,39 @@ async def serve_and_exit(service: serving.Service) -> NoReturn:
 
 def check(settings: Settings, sources: Mapping[str, str]) -> int:
     """Print a summary of the data and all settings. Raises BadData and BadSetting."""
-    check_files(settings)
-    lines = [*summary(application_of(settings).snapshot.dataset), "\nSettings:"]
-    for name, source in sources.items():
-        lines.append(f"  {flag_name(name)} {setting_text(getattr(settings, name))} ({source})")
-    lines += [f"warning: {name} is not the variable of a setting" for name in unknown_variables(os.environ)]
-    return write_output("\n".join(lines))
+    check_hub(settings)
+    lines = summary(application_of(settings).snapshot.dataset)
+    return write_output("\n".join((*lines, *listing(settings, sources, os.environ))))
 
 
 def summary(dataset: Dataset) -> Iterator[str]:
     """Lines that summarize the dataset for the operator."""
-    yield loaded_text(dataset)
     rating, insights = dataset.aggregate_rating, dataset.insights
+    yield loaded_text(dataset)
     if dataset.reviews:
         yield f"  from {dataset.reviews[-1].day} to {dataset.reviews[0].day}"
-    distribution = sorted(rating["distribution"].items(), reverse=True)
-    stars = ", ".join(f"{count} x {star}" for star, count in distribution)
     if rating["rating_value"] is not None:
         basis = count_text(rating["review_count"], "review")
+        stars = ", ".join(f"{rating['distribution'][star]} x {star}" for star in "54321")
         yield f"  {rating['rating_value']:g} stars of 5 over {basis}: {stars}"
+    basis = count_text(insights["review_count"], "review")
+    yield f"Insights of {insights['generated_at'] or 'no date'} from {basis}"
     parts = [f"{len(insights[key])} {key}" for key in ("aspects", "topics", "faq")]
     parts += [f"{len(insights['entities'][kind])} {kind.replace('_', ' ')}" for kind in ENTITY_KINDS]
-    origin = count_text(insights["review_count"], "review")
-    yield f"Insights of {insights['generated_at'] or 'no date'} from {origin}"
     yield f"  {', '.join(parts)}"
     yield from dataset.notes
     for warning in dataset.warnings:
         yield f"warning: {warning}"
 
 
-def get(settings: Settings, path: str) -> int:
+def get(settings: Settings, target: str) -> int:
     """Print the body of a response; EXIT_FAILURE for an error status. Raises BadData and BadSetting."""
-    from werkzeug.test import Client  # at the top of the module it would delay each start by milliseconds
-
-    client = Client(application_of(settings))
-    try:
-        response = client.get(path)
-    except ValueError as error:
-        raise BadSetting(f"--get {path}: {error}") from None
-    write_output(response.get_data())
-    return EXIT_SUCCESS if response.status_code < 400 else EXIT_FAILURE
+    path, _, query_string = os.fsencode(target).partition(b"?")
+    decoded = unquote_to_bytes(path).decode("utf-8", "surrogateescape")
+    request = Request("GET", decoded, query_string.decode("latin-1"), {"host": "localhost"}.get)
+    response = resolved(application_of(settings).respond(request))
+    write_output(joined(response.body))
+    return EXIT_SUCCESS if response.status < 400 else EXIT_FAILURE
 
 
 def subscriptions(settings: Settings) -> int:

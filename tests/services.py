@@ -1,9 +1,10 @@
-"""Services to talk to over real sockets: the daemon as users start it, and its application under others.
+"""Services to talk to: the daemon as users start it, and its application in this process.
 
-All are context managers that yield the address of a running service and leave nothing behind.
+Context managers yield the address of a running service and leave nothing behind.
 """
 
 import http.client
+import io
 import itertools
 import os
 import re
@@ -13,17 +14,15 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import PIPE
 from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
-import waitress
-
-import reviewsd
-from reviewslib.process.settings import Settings
+from reviewslib.web.app import Application
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLE = ROOT / "data"
@@ -127,6 +126,11 @@ def started(command: list[str], base_url: str = "", **variables: str) -> Iterato
         log.join()
 
 
+def running_daemon(*arguments: str, **variables: str) -> AbstractContextManager[tuple[Address, Process]]:
+    """The daemon without a hub on a free port, which the test stops."""
+    return running(daemon_command("--port", "0", "--no-hub", *arguments), **variables)
+
+
 @contextmanager
 def running(command: list[str], base_url: str = "", **variables: str) -> Iterator[tuple[Address, Process]]:
     """A server that logs where it listens; the rest of its log is not read. Killed at the end."""
@@ -149,22 +153,17 @@ def listening_port(process: Process) -> int:
     raise AssertionError("the daemon did not start:\n" + "".join(lines))
 
 
-@contextmanager
-def under_waitress(
-    data: Path = SAMPLE, base_url: str = "http://reviews.example", no_hub: bool = True
-) -> Iterator[Address]:
-    """The application under another WSGI server, in a thread; with `no_hub`, another instance runs one."""
-    app = reviewsd.create_app(Settings(data=data, base_url=base_url, no_hub=no_hub))
-    server = waitress.create_server(app, host="127.0.0.1", port=0)
-
-    def run() -> None:
-        with suppress(OSError):  # its sockets are closed below while it runs
-            server.run()
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
-        yield Address(int(server.effective_port), os.getpid(), base_url)
-    finally:
-        server.close()
-        thread.join(STOP_SECONDS)
+def call(
+    application: Application, path: str, method: str = "GET", body: bytes | None = None, **headers: str
+) -> Response:
+    """One request to a WSGI application in this process, with the arguments of `fetch`."""
+    path, _, query = path.partition("?")
+    environ: dict[str, Any] = {"REQUEST_METHOD": method, "QUERY_STRING": query, "HTTP_HOST": "a"}
+    environ |= {"PATH_INFO": unquote_to_bytes(path).decode("latin-1"), "SERVER_PROTOCOL": "HTTP/1.1"}
+    environ |= {"wsgi.input": io.BytesIO(body or b""), "CONTENT_LENGTH": str(len(body or b""))}
+    for name, text in headers.items():
+        key = name.upper()
+        environ[key if key.startswith("CONTENT_") else f"HTTP_{key}"] = text
+    started: list[Any] = []
+    content = b"".join(application(environ, lambda *head: started.extend(head)))
+    return Response(int(started[0][:3]), {name.lower(): value for name, value in started[1]}, content)

@@ -38,22 +38,20 @@ class Sources(NamedTuple):
 
 def read_sources(contract: Contract, contents: Contents) -> Sources:
     """What insights are counted from. Raises BadData with the faults of all files."""
-    if contents[REVIEWS_FILE] is None:
+    reviews, editorial, annotations = (
+        contents[file] for file in (REVIEWS_FILE, EDITORIAL_FILE, ANNOTATIONS_FILE)
+    )
+    if reviews is None:
         raise BadData([Fault(REVIEWS_FILE, (), "the file is missing")])
-    schemas = {
-        REVIEWS_FILE: contract.reviews_file,
-        EDITORIAL_FILE: contract.editorial_file,
-        ANNOTATIONS_FILE: contract.annotations_file,
-    }
-    rules = {REVIEWS_FILE: [repeated_ids], EDITORIAL_FILE: [insights.name_violations], ANNOTATIONS_FILE: []}
-    read = {
-        file: read_file(file, contents[file] or b"{}", schema, *rules[file])
-        for file, schema in schemas.items()
-    }
-    if faults := [fault for _, faults in read.values() for fault in faults]:
+    editorial, annotations = editorial or b"{}", annotations or b"{}"
+    read = [
+        read_file(REVIEWS_FILE, reviews, contract.reviews_file, repeated_ids),
+        read_file(EDITORIAL_FILE, editorial, contract.editorial_file, insights.name_violations),
+        read_file(ANNOTATIONS_FILE, annotations, contract.annotations_file),
+    ]
+    if faults := [fault for _, faults in read for fault in faults]:
         raise BadData(faults)
-    as_written = [decode(contents[file] or b"{}") for file in (EDITORIAL_FILE, ANNOTATIONS_FILE)]
-    return Sources(served_reviews(read[REVIEWS_FILE][0]["reviews"], {}), *as_written)
+    return Sources(served_reviews(read[0][0]["reviews"], {}), decode(editorial), decode(annotations))
 
 
 def is_wanted(contents: Contents) -> bool:

@@ -51,8 +51,8 @@ def claim_port(host: str, port: int) -> socket.socket:
     return claim
 
 
-def remove_stale_socket(path: Path) -> None:
-    """Remove a stream socket on which nobody listens. Raises CannotListen if `path` cannot be bound."""
+def claim_path(path: Path) -> Path:
+    """The path of a Unix socket, from which a stale stream socket is removed. Raises CannotListen."""
     with socket.socket(socket.AF_UNIX) as probe, socket.socket(socket.AF_UNIX) as claim:
         probe.setblocking(False)
         with suppress(OSError):  # such as a path that is too long, which `bind` reports
@@ -63,6 +63,7 @@ def remove_stale_socket(path: Path) -> None:
             path.unlink()
         except OSError as error:
             raise CannotListen(f"cannot listen on {path}: {error.strerror or error}") from None
+    return path
 
 
 def allow_connections(count: int) -> None:
@@ -112,8 +113,7 @@ async def ask(address: Any) -> None:
     if isinstance(address, str):
         reader, writer = await asyncio.open_unix_connection(address)
     else:
-        loopback = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
-        reader, writer = await asyncio.open_connection(loopback.get(address[0], address[0]), address[1])
+        reader, writer = await asyncio.open_connection(*address[:2])  # a wildcard means the loopback address
     with closing(writer):
         writer.write(b"HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         if not (await reader.readline()).startswith(b"HTTP/1.1 "):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -147,12 +147,6 @@ def variable_name(name: str) -> str:
     return "REVIEWSD_" + name.upper()
 
 
-def unknown_variables(environ: Mapping[str, str]) -> list[str]:
-    """The environment variables that have the prefix of settings but belong to no setting."""
-    names = {variable_name(setting.name) for setting in fields(Settings)}
-    return sorted(name for name in environ if name.startswith(variable_name("")) and name not in names)
-
-
 def _variable_names(name: str) -> list[str]:
     """The environment variables of a setting, the one with the highest precedence first."""
     return [variable_name(name), *(["STATE_DIRECTORY"] if name == "state_dir" else [])]  # systemd.exec(5)
@@ -206,3 +200,14 @@ def read_settings(flags: Mapping[str, Any], environ: Mapping[str, str]) -> tuple
             except BadSetting as bad:
                 raise BadSetting(f"{sources[name]}: {bad}") from None
     return Settings(**values), sources
+
+
+def listing(settings: Settings, sources: Mapping[str, str], environ: Mapping[str, str]) -> Iterator[str]:
+    """Lines that list the settings with their sources, and warn of variables that belong to no setting."""
+    yield "\nSettings:"
+    for name, source in sources.items():
+        yield f"  {flag_name(name)} {setting_text(getattr(settings, name))} ({source})"
+    names = {variable_name(name) for name in sources}
+    for name in sorted(environ):
+        if name.startswith(variable_name("")) and name not in names:
+            yield f"warning: {name} is not the variable of a setting"

@@ -23,46 +23,44 @@ from reviewslib.dataset.reviews import Dataset
 from reviewslib.files import SETTLE_SECONDS, Stamp
 from reviewslib.links import ServiceUrls
 from reviewslib.web.pages import count_text
-from reviewslib.web.snapshot import Snapshot, build_snapshot, file_stamps, load_program_files, read_files
+from reviewslib.web.snapshot import ProgramFiles, Snapshot, build_snapshot, file_stamps, read_files
 
 log = logging.getLogger("reviewsd")
 
 ABSENT_POLLS = 3  # before a missing file counts as removed: many programs remove a file to replace it
 
 
-def ignore(*_: Any) -> None:
-    """The default callback."""
-
-
 class Reloader:
     """Keeps `snapshot` current. All methods but `wake` run on one thread.
 
     `notify` is called with states for a service manager in the form of sd_notify(3), `publish` with each new
-    snapshot. A test may replace `sleep` and `return_memory`. `error` has the time and the faults of the last
-    reload; it is None if that succeeded.
+    snapshot. A test may replace `sleep`. `error` has the time and the faults of the last reload; it is None
+    if that succeeded.
     """
 
-    def __init__(self, directory: Path, urls: ServiceUrls):
-        """Load program and data. Raises BadData."""
+    def __init__(self, program: ProgramFiles, directory: Path, urls: ServiceUrls):
+        """Load the data. Raises BadData."""
+        self.program = program
         self.directory = directory
-        self.program = load_program_files()
         self.error: dict[str, Any] | None = None
-        self.notify: Callable[..., None] = ignore
-        self.publish: Callable[[Snapshot], None] = ignore
-        self.sleep: Callable[[float], None] = time.sleep
-        self.return_memory: Callable[[], None] = return_free_memory
+        self.notify: Callable[..., object] = lambda *states: None
+        self.publish: Callable[[Snapshot], object] = lambda snapshot: None
+        self.sleep: Callable[[float], object] = time.sleep
         self._urls = urls
         self._woken = threading.Event()
         self._polls_left = ABSENT_POLLS
-        self._tried_stamps: dict[str, Stamp] | None = None  # of the files at the last reload
-        self.snapshot = self._load(None)
+        self._stamps: dict[str, Stamp] = {}  # of the files at the last load
+        self._is_read = False  # whether that load read them; otherwise each poll tries again
+        self.snapshot = self._load(file_stamps(directory), None)
 
-    def _load(self, previous: Snapshot | None) -> Snapshot:
-        """A snapshot of the current files. Raises BadData."""
-        self._loaded_stamps: dict[str, Stamp] = {}  # of files that could be read, valid or not
-        stamps = file_stamps(self.directory)  # before reading, so that a change while reading causes a reload
+    def _load(self, stamps: dict[str, Stamp], previous: Snapshot | None) -> Snapshot:
+        """A snapshot of the files. Raises BadData.
+
+        `stamps` were taken before, so that a change during the load causes another one.
+        """
+        self._stamps, self._is_read = stamps, False
         files = read_files(self.directory)
-        self._loaded_stamps = stamps
+        self._is_read = True
         # The garbage collector would traverse the decoded files and stop all threads. With 10,000 reviews the
         # p99 of GETs during a reload is 13 ms without it and 39 ms with it; the reload takes an eighth less.
         gc.disable()
@@ -77,54 +75,53 @@ class Reloader:
 
     def run(self, poll_seconds: float) -> None:
         """Poll until the process ends."""
-        self.return_memory()  # from the first load
+        return_free_memory()  # from the first load
         while True:
             forced = self._woken.wait(poll_seconds)
             self._woken.clear()
             try:
-                self.poll(forced)
+                if self.poll(forced):
+                    return_free_memory()
             except Exception:
                 log.exception("the data files could not be polled")
 
-    def poll(self, forced: bool = False) -> None:
+    def poll(self, forced: bool = False) -> bool:
         """Reload if the files changed, after they have stopped changing; at once if `forced`.
 
-        Who forces a reload has written the files.
+        Who forces a reload has written the files. The result says whether the files were loaded.
         """
-        stamps, loaded = file_stamps(self.directory), self._loaded_stamps
-        if not forced and stamps == loaded:
+        stamps, before = file_stamps(self.directory), None
+        if not forced and stamps == self._stamps and self._is_read:
             self._polls_left = ABSENT_POLLS
-        elif not forced and self._polls_left and loaded.keys() - stamps.keys():
+            return False
+        if not forced and self._polls_left and self._stamps.keys() - stamps.keys():
             self._polls_left -= 1
-        else:
-            before = None
-            while not forced and stamps != before:
-                self.sleep(SETTLE_SECONDS)
-                before, stamps = stamps, file_stamps(self.directory)
-            self._polls_left = ABSENT_POLLS
-            is_retry = not forced and stamps == self._tried_stamps
-            self._tried_stamps = stamps
-            self._reload(is_retry)
-            self.return_memory()
+            return False
+        while not forced and stamps != before:
+            self.sleep(SETTLE_SECONDS)
+            before, stamps = stamps, file_stamps(self.directory)
+        self._polls_left = ABSENT_POLLS
+        self._reload(stamps, is_retry=not forced and stamps == self._stamps)
+        return True
 
-    def _reload(self, is_retry: bool) -> None:
+    def _reload(self, stamps: dict[str, Stamp], is_retry: bool) -> None:
         """Serve the current files, or keep the snapshot and log the faults.
 
-        A retry reads the same files as the last reload, which failed; the same faults are not logged again.
+        A retry reads the same files as the last load, which failed; the same faults are not logged again.
         """
         if not is_retry:
             self.notify("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
         faults, details = [], ""
         try:
-            self._serve(self._load(self.snapshot))
+            self._serve(self._load(stamps, self.snapshot))
         except BadData as bad:
             faults = bad.lines()
         except MemoryError:
-            self._loaded_stamps, faults = {}, ["too little memory"]
+            self._is_read, faults = False, ["too little memory"]
         except Exception as error:
-            self._loaded_stamps, faults = {}, [f"internal error: {type(error).__name__}"]
+            self._is_read, faults = False, [f"internal error: {type(error).__name__}"]
             details = "\n" + traceback.format_exc()
-        if faults and not (is_retry and faults == (self.error or {}).get("faults")):
+        if faults and not (is_retry and self.error and faults == self.error["faults"]):
             self.error = {"at": utc_text(time.time()), "faults": faults}
             for line in faults:
                 log.error("not reloaded: %s%s", line, details)

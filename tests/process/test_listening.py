@@ -2,40 +2,63 @@
 
 import asyncio
 import socket
-from contextlib import ExitStack
+import threading
+from collections.abc import Coroutine
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from services import daemon_command, fetch, run_daemon, started
 
 from reviewslib.process import listening
+from reviewslib.process.listening import CannotListen
 
-
-@pytest.mark.parametrize("host", ["a..b", "x" * 70, "\udcff", "nowhere.invalid", "[::1]"])
-def test_a_host_that_cannot_be_listened_on_is_one_line(host: str) -> None:
-    with pytest.raises(listening.CannotListen) as caught:
-        listening.claim_port(host, 0)
-    assert str(caught.value).startswith(f"cannot listen on {host} port 0: ")
-    assert "\n" not in str(caught.value)
+IN_USE, NO_ANSWER = "Address already in use", "no request is answered"
 
 
 @pytest.mark.parametrize(
     ("host", "is_one"),
-    [("0.0.0.0", True), ("0", True), ("0x0", True), ("", True), ("::", True), ("0::0", True),
-     ("::ffff:0.0.0.0", True), ("127.0.0.1", False), ("::1", False), ("localhost", False), ("a..b", False)],
-)  # fmt: skip
+    [(host, True) for host in ("0.0.0.0", "0", "0x0", "", "::", "0::0", "::ffff:0.0.0.0")]
+    + [(host, False) for host in ("127.0.0.1", "::1", "localhost", "a..b", "\udcff")],
+)
 def test_a_wildcard_is_known_however_it_is_written(host: str, is_one: bool) -> None:
     assert listening.is_wildcard(host) is is_one
 
 
 @pytest.mark.parametrize(
+    ("host", "reason"), [("a..b", ""), ("x" * 70, ""), ("\udcff", ""), ("[::1]", "Name or service not known")]
+)
+def test_a_host_that_cannot_be_listened_on_is_one_line(host: str, reason: str) -> None:
+    with pytest.raises(CannotListen) as caught:
+        listening.claim_port(host, 0)
+    begins, told = f"cannot listen on {host} port 0: ", str(caught.value)
+    assert told.startswith(begins + reason)
+    assert len(told) > len(begins) and "\n" not in told
+
+
+def test_a_port_in_use_is_told_in_one_line_with_status_1() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        taken = run_daemon("--port", str(port), "--no-hub")
+    assert taken.returncode == 1
+    assert taken.stderr == f"cannot listen on 127.0.0.1 port {port}: Address already in use\n"
+
+
+def test_a_port_is_claimed_while_earlier_connections_end() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)):
+            server.accept()[0].close()  # the first to close waits in TIME_WAIT (tcp(7))
+    listening.claim_port("127.0.0.1", port).close()
+
+
+@pytest.mark.parametrize(
     ("name", "reason"),
-    [(name, "Address already in use") for name in ("file", "used", "datagrams", "busy")]
+    [(name, IN_USE) for name in ("file", "used", "datagrams", "busy")]
     + [("no/where", "No such file or directory"), ("x" * 100, "AF_UNIX path too long")],
 )
-def test_a_path_that_cannot_be_bound_is_left_alone_and_told_in_one_line(
-    tmp_path: Path, name: str, reason: str
-) -> None:
+def test_a_path_that_cannot_be_bound_is_left_alone(tmp_path: Path, name: str, reason: str) -> None:
     (tmp_path / "file").touch()
     with ExitStack() as opened:
         for used in ("used", "busy", "datagrams"):
@@ -44,13 +67,24 @@ def test_a_path_that_cannot_be_bound_is_left_alone_and_told_in_one_line(
             listener.bind(str(tmp_path / used))
             if kind == socket.SOCK_STREAM:
                 listener.listen(0)
-        in_the_queue = opened.enter_context(socket.socket(socket.AF_UNIX))  # which is then full
-        in_the_queue.connect(str(tmp_path / "busy"))
+        opened.enter_context(socket.socket(socket.AF_UNIX)).connect(
+            str(tmp_path / "busy")
+        )  # its queue is full
         before = sorted(tmp_path.iterdir())
-        with pytest.raises(listening.CannotListen) as caught:
-            listening.remove_stale_socket(tmp_path / name)
+        with pytest.raises(CannotListen) as caught:
+            listening.claim_path(tmp_path / name)
         assert sorted(tmp_path.iterdir()) == before
     assert str(caught.value) == f"cannot listen on {tmp_path / name}: {reason}"
+
+
+def test_a_stale_socket_is_removed(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as stale:
+        stale.bind(str(tmp_path / "socket"))
+    assert listening.claim_path(tmp_path / "socket") == tmp_path / "socket"
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- Descriptors ----
 
 
 def limited(limit: str, *flags: str) -> list[str]:
@@ -65,21 +99,68 @@ def test_the_limit_of_open_files_is_raised_to_what_connections_need() -> None:
         assert fetch(service, "/robots.txt").status == 200
 
 
-@pytest.mark.parametrize("limit", [12, 1063])
-def test_too_few_descriptors_are_one_line_and_status_1(limit: int) -> None:
-    done = run_daemon(line=limited(f"-n {limit}"))
-    assert done.returncode == 1
-    needed = f"1000 connections need 1064 open files, and the limit is {limit}"
-    assert done.stderr == f"{needed}; raise it, or lower --max-connections\n"
+def test_too_few_descriptors_are_one_line_and_status_1() -> None:
+    done = run_daemon(line=limited("-n 1063"))
+    needed = "1000 connections need 1064 open files, and the limit is 1063"
+    assert (done.returncode, done.stderr) == (1, f"{needed}; raise it, or lower --max-connections\n")
 
 
-def test_a_server_that_answers_no_request_is_one_line() -> None:
-    async def wait(address: object) -> None:
-        running: asyncio.Task[None] = asyncio.ensure_future(asyncio.sleep(30))
+# ---- A server that has started, and its listener ----
+
+
+def test_only_the_listener_of_the_address_is_tuned() -> None:
+    options = [(socket.SOL_SOCKET, socket.SO_SNDBUF), (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)]
+    with socket.create_server(("127.0.0.1", 0)) as tuned, socket.create_server(("127.0.0.1", 0)) as other:
+        before = [other.getsockopt(*option) for option in options]
+        listening.tune_listener(tuned.getsockname(), 1.5)
+        doubled = 2 * listening.SEND_BUFFER_BYTES  # by Linux (socket(7))
+        assert [tuned.getsockopt(*option) for option in options] == [doubled, 1500]
+        assert [other.getsockopt(*option) for option in options] == before
+
+
+@pytest.mark.parametrize(
+    ("host", "answer", "outcome"),
+    [("127.0.0.1", b"HTTP/1.1 503 Busy\r\n", None), ("0.0.0.0", b"HTTP/1.1 200 OK\r\n", None),
+     ("127.0.0.1", b"SSH-2.0\r\n", NO_ANSWER), ("127.0.0.1", b"", NO_ANSWER)],
+)  # fmt: skip
+def test_a_server_is_ready_when_it_sends_a_status_line(host: str, answer: bytes, outcome: str | None) -> None:
+    requests = []
+
+    def serve() -> None:
+        with suppress(OSError):
+            while connection := server.accept()[0]:
+                with connection:
+                    requests.append(connection.recv(1000))
+                    connection.sendall(answer)
+
+    with socket.create_server((host, 0)) as server:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        assert waited_for(server.getsockname(), asyncio.Event().wait()) == outcome
+        server.shutdown(socket.SHUT_RDWR)  # wakes `accept`
+        thread.join()
+    assert set(requests) == {b"HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"}
+
+
+def waited_for(address: Any, server: Coroutine[Any, Any, Any]) -> str | None:
+    """The reason why a server is not ready within 0.1 seconds, or None when it is."""
+
+    async def wait() -> None:
+        running = asyncio.ensure_future(server)
+        await asyncio.sleep(0)
         await listening.wait_until_ready(address, running, seconds=0.1)
 
+    try:
+        return asyncio.run(wait())
+    except CannotListen as error:
+        return str(error).removeprefix(f"cannot listen on {address}: ")
+
+
+async def fail() -> None:
+    raise OSError("its first line\nits second line")
+
+
+def test_a_server_that_ends_is_told_in_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        address = silent.getsockname()
-        with pytest.raises(listening.CannotListen) as caught:
-            asyncio.run(wait(address))
-    assert str(caught.value) == f"cannot listen on {address}: no request is answered"
+        assert waited_for(silent.getsockname(), asyncio.sleep(30)) == NO_ANSWER
+        assert waited_for(silent.getsockname(), fail()) == "its first line"

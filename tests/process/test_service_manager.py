@@ -1,7 +1,9 @@
 """Notifications to systemd are sent in order, end with STOPPING, and never fail the service."""
 
+import asyncio
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from reviewslib.process.service_manager import ServiceManager
 
 
 @pytest.fixture(params=["path", "abstract"])
-def manager(
+def systemd(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[socket.socket]:
     """The socket of systemd, which NOTIFY_SOCKET names."""
@@ -18,27 +20,45 @@ def manager(
     monkeypatch.setenv("NOTIFY_SOCKET", name)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
         end.bind(name.replace("@", "\0"))
-        end.settimeout(30)
+        end.setblocking(False)
         yield end
 
 
-def test_each_state_is_one_datagram_and_none_follows_stopping(manager: socket.socket) -> None:
-    told = ServiceManager()
+def received(systemd: socket.socket) -> list[bytes]:
+    messages = []
+    with suppress(BlockingIOError):
+        while True:
+            messages.append(systemd.recv(100))
+    return messages
+
+
+def test_each_state_is_one_datagram_and_none_follows_stopping(systemd: socket.socket) -> None:
+    manager = ServiceManager()
     for assignments in (("READY=1", "STATUS=x"), ("STOPPING=1",), ("READY=1",), ("RELOADING=1",)):
-        told.notify(*assignments)
-    assert manager.recv(100) == b"READY=1\nSTATUS=x"
-    assert manager.recv(100) == b"STOPPING=1"
-    manager.setblocking(False)
-    with pytest.raises(BlockingIOError):
-        manager.recv(100)
+        manager.notify(*assignments)
+    assert received(systemd) == [b"READY=1\nSTATUS=x", b"STOPPING=1"]
 
 
-def test_without_systemd_nothing_happens_and_a_lost_socket_is_logged(
+@pytest.mark.parametrize(("interval", "times"), [("200000", 3), ("", 0)])
+def test_the_watchdog_is_fed_twice_in_an_interval_after_an_answer(
+    systemd: socket.socket, monkeypatch: pytest.MonkeyPatch, interval: str, times: int
+) -> None:
+    monkeypatch.setenv("WATCHDOG_USEC", interval)
+    sent_before: list[int] = []
+
+    async def feed() -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.25):
+                await ServiceManager().feed_watchdog(lambda: sent_before.append(len(received(systemd))))
+
+    asyncio.run(feed())
+    assert (sent_before, received(systemd)) == ([0, 1, 1][:times], [b"WATCHDOG=1"][:times])
+
+
+def test_a_lost_socket_is_logged_and_an_absent_one_is_not(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
-    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
-    ServiceManager().notify("READY=1")
-    assert not caplog.messages
-    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "gone"))
-    ServiceManager().notify("READY=1")
+    for name in ("", str(tmp_path / "gone")):
+        monkeypatch.setenv("NOTIFY_SOCKET", name)
+        ServiceManager().notify("READY=1")
     assert caplog.messages == ["the service manager cannot be notified: [Errno 2] No such file or directory"]

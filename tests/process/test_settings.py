@@ -10,6 +10,7 @@ from reviewslib.process.settings import (
     Settings,
     add_flags,
     flag_name,
+    listing,
     read_settings,
     setting_text,
     variable_name,
@@ -79,11 +80,6 @@ def test_conflicting_leases_are_named_with_a_rule(conflicting: dict[str, str], n
     assert str(caught.value) == f"--hub-lease-{named}: none may be more than the next one"
 
 
-def test_leases_may_be_as_long_as_their_limits() -> None:
-    equal = dict.fromkeys(("hub_lease_seconds", "hub_lease_min", "hub_lease_max"), "60")
-    assert read_settings(equal, {})[0].hub_lease_seconds == 60
-
-
 ORIGINS = frozenset({"https://a.example", "http://localhost:3000"})
 
 
@@ -99,6 +95,7 @@ ORIGINS = frozenset({"https://a.example", "http://localhost:3000"})
      ("allowed_origin", "https://a.example, http://localhost:3000,", ORIGINS),
      ("allowed_origin", "*,null,coap+tcp://a-b.c", frozenset({"*", "null", "coap+tcp://a-b.c"})),
      ("log_level", "DEBUG", "debug"),
+     ("hub_lease_min", "864000", 864_000), ("hub_lease_max", "864000", 864_000),
      *[("no_hub", text, True) for text in ("on", "yes", "TRUE", "1")],
      *[("no_hub", text, False) for text in ("off", "no", "false", "0", "")]],
 )  # fmt: skip
@@ -106,14 +103,12 @@ def test_a_text_becomes_the_value_that_it_names(name: str, text: str, value: obj
     assert getattr(read_settings({}, {variable_name(name): text})[0], name) == value
 
 
-def test_a_flag_may_be_repeated_where_a_variable_has_commas() -> None:
+def test_flags_are_repeatable_or_have_no_value() -> None:
     flags = [part for origin in ORIGINS for part in ("--allowed-origin", origin)]
-    assert read_settings(vars(parser().parse_args(flags)), {})[0].allowed_origin == ORIGINS
-
-
-def test_a_switch_has_no_value_as_a_flag() -> None:
-    settings, sources = read_settings(vars(parser().parse_args(["--no-hub"])), {"REVIEWSD_NO_HUB": "off"})
-    assert (settings.no_hub, sources["no_hub"]) == (True, "--no-hub")
+    environ = {"REVIEWSD_NO_HUB": "off"}
+    settings, sources = read_settings(vars(parser().parse_args([*flags, "--no-hub"])), environ)
+    assert (settings.allowed_origin, settings.no_hub) == (ORIGINS, True)
+    assert (sources["no_hub"], sources["allowed_origin"]) == ("--no-hub", "--allowed-origin")
 
 
 HELP = """\
@@ -138,12 +133,20 @@ def test_the_state_directory_of_systemd_is_the_default() -> None:
     assert read_settings({}, chosen)[0].state_dir == Path("/srv")
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(True, "on"), (False, "off"), ((60.0, 0.5), "60,0.5"), (frozenset("ba"), "a,b"), (None, ""), (2.0, "2")],
-)
-def test_a_setting_is_shown_in_the_form_that_is_parsed(value: object, text: str) -> None:
-    assert setting_text(value) == text
+def test_the_listing_has_values_as_they_are_written_and_strange_variables() -> None:
+    chosen = Settings(no_hub=True, hub_retry_delays=(60.0, 0.5), allowed_origin=frozenset("ba"))
+    environ = dict.fromkeys(("REVIEWSD_X", "REVIEWSD_", "REVIEWSD_PORT", "HOME"), "x")
+    sources = dict.fromkeys(("no_hub", "access_log", "uds", "hub_retry_delays", "allowed_origin"), "flag")
+    assert list(listing(chosen, sources | {"port": "default"}, environ)) == [
+        "\nSettings:",
+        "  --no-hub on (flag)",
+        "  --access-log off (flag)",
+        "  --uds  (flag)",
+        "  --hub-retry-delays 60,0.5 (flag)",
+        "  --allowed-origin a,b (flag)",
+        "  --port 8080 (default)",
+        *(f"warning: {name} is not the variable of a setting" for name in ("REVIEWSD_", "REVIEWSD_X")),
+    ]
 
 
 def test_the_text_of_a_default_is_parsed_as_the_default() -> None:

@@ -2,7 +2,7 @@
 
 That servers pass these headers on is in `test_http.py`.
 
-Bodies - Answers - Codings and types - Conditional requests
+Bodies - Codings and types - Conditional requests
 """
 
 import gzip
@@ -44,32 +44,20 @@ def test_content_that_gzip_does_not_shrink_is_sent_plain() -> None:
     assert represent(BODY, "a/b", 1) == represent(BODY, "a/b", 1, gzip_level=6)
 
 
+def test_a_policy_is_sent_with_the_body_only() -> None:
+    policy = ("Policy", "p")
+    both = represent(BODY, "a/b", RFC_SECONDS, policy=(policy,))
+    sent = [
+        asked(both, accept_encoding=coding, if_none_match=tags) for coding in ("", "gzip") for tags in "x*"
+    ]
+    assert [(answer.status, policy in answer.headers) for answer in sent] == [(200, True), (304, False)] * 2
+
+
 def test_a_body_in_pieces_is_represented_as_the_bytes_that_it_is_made_of() -> None:
     pieces = [memoryview(BODY[:10]), memoryview(b""), memoryview(BODY[10:])]
     assert (representations.size_of(pieces), representations.joined(pieces)) == (len(BODY), BODY)
     whole, in_pieces = represent(BODY, "a/b", 1), represent(pieces, "a/b", 1)
     assert in_pieces == whole._replace(identity=whole.identity._replace(body=pieces))
-
-
-# ---- Answers ----
-
-
-def test_an_answer_is_typed_tagged_by_its_bytes_dated_and_cacheable() -> None:
-    policy, link, kind = ("Policy", "p"), ("Link", "<u>; rel=self"), ("Content-Type", "a/b")
-    both = represent(BODY, "a/b", RFC_SECONDS, 6, link[1], "Accept", (policy,))
-    exposed = ("Access-Control-Expose-Headers", "ETag, Last-Modified, Link, Retry-After")
-    cors = (("Access-Control-Allow-Origin", "*"), exposed)
-    caching = (("Last-Modified", RFC_DATE), ("Cache-Control", "public, max-age=60"), ("Vary", "Accept"))
-    plain = (kind, policy, ("ETag", f'"{DIGEST}"'), *caching, link, *cors)
-    packed = (kind, ("Content-Encoding", "gzip"), policy, ("ETag", f'"{DIGEST}-gzip"'), *caching, link, *cors)
-    assert asked(both) == Response(200, plain, BODY)
-    assert asked(both, accept_encoding="gzip") == Response(200, packed, gzip.compress(BODY, 6, mtime=0))
-    assert asked(both, if_none_match="*") == Response(304, plain[2:], b"")
-    assert asked(both, accept_encoding="gzip", if_none_match="*") == Response(304, packed[3:], b"")
-    bare = represent(b"", "a/b", RFC_SECONDS, digest="d")
-    vary = ("Vary", "Accept-Encoding")
-    assert (bare.content_type, bare.digest) == ("a/b", "d")
-    assert asked(bare) == Response(200, (kind, ("ETag", '"d"'), *caching[:2], vary, *cors), b"")
 
 
 # ---- Codings and types: RFC 9110 section 12 ----

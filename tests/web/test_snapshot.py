@@ -51,10 +51,10 @@ def test_a_file_that_is_absent_is_a_fault_but_insights_may_be_absent(tmp_path: P
 
 
 @pytest.mark.parametrize("name", ["reviews.json", "insights.json"])
-def test_an_irregular_file_is_a_fault(tmp_path: Path, name: str) -> None:
+def test_a_file_that_cannot_be_read_is_a_fault(tmp_path: Path, name: str) -> None:
     path = write(tmp_path) / name
     path.unlink(missing_ok=True)
-    path.symlink_to("/dev/zero")
+    path.mkdir()
     assert faults(tmp_path) == [f"{name}: cannot be read: it is not a regular file"]
 
 
