@@ -41,9 +41,11 @@ class Proxy:
     context: ssl.SSLContext
     directory: Path
 
-    def connection(self) -> HTTPSConnection:
-        """An unconnected connection."""
-        return HTTPSConnection("localhost", self.port, timeout=30, context=self.context)
+    def connection(self, source: str = "127.0.0.1") -> HTTPSConnection:
+        """An unconnected connection from this address of the machine."""
+        return HTTPSConnection(
+            "localhost", self.port, timeout=30, source_address=(source, 0), context=self.context
+        )
 
     def ask(self, path: str, body: bytes | None = None, **headers: str) -> tuple[int, dict[str, str], bytes]:
         """Status, lower-case headers and body of one request over TLS."""
