@@ -188,10 +188,12 @@ def _lock(descriptor: int, directory: Path, waits: bool) -> None:
     raise OSError(None, "another import is under way", str(directory))  # or it removed or recreated it
 
 
-Sync = Callable[[int], None]  # writes the content of a descriptor to the disk
+def sync_to_disk(descriptor: int) -> None:
+    """Returns when the content survives a power cut."""
+    os.fsync(descriptor)
 
 
-def write(path: Path, content: bytes, sync: Sync = os.fsync) -> None:
+def write(path: Path, content: bytes, sync: Callable[[int], None] = sync_to_disk) -> None:
     """Replaces a file atomically, unless it has this content already."""
     path = Path(os.path.realpath(path))  # accepts symlink loops, unlike `resolve`
     is_replacement = path.exists()
@@ -214,8 +216,8 @@ def write(path: Path, content: bytes, sync: Sync = os.fsync) -> None:
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
-def rename(path: Path, target: Path, sync: Sync = os.fsync) -> None:
-    """Renames a file to `target`, which is in the same directory and may exist, also after a power cut."""
+def rename(path: Path, target: Path, sync: Callable[[int], None] = sync_to_disk) -> None:
+    """Renames a file to `target`, which is in the same directory and may exist."""
     target = Path(os.path.realpath(target))
     os.replace(path, target)
     directory = os.open(target.parent, os.O_RDONLY)
