@@ -211,9 +211,10 @@ def write(path: Path, content: bytes, sync: Callable[[int], None] = sync_to_disk
             sync(file.fileno())
         rename(draft, path, sync)
     except OSError as error:  # the error of a full disk names no file
-        with suppress(OSError):
-            draft.unlink()
         raise OSError(error.errno, error.strerror, str(path)) from None
+    finally:
+        with suppress(OSError):  # `rename` has moved the draft
+            draft.unlink()
 
 
 def rename(path: Path, target: Path, sync: Callable[[int], None] = sync_to_disk) -> None:
