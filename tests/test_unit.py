@@ -18,9 +18,9 @@ DROP_INS = ["deploy/settings.conf", "deploy/read-instance.conf", "deploy/unix-so
 WRONG_USAGE = 2  # argparse's exit status
 
 SHARED_SANDBOX = """
-    PrivateTmp=yes PrivateDevices=yes ProtectSystem=strict ProtectHome=yes ProtectProc=invisible
-    ProcSubset=pid ProtectKernelTunables=yes ProtectKernelModules=yes ProtectKernelLogs=yes ProtectControlGroups=yes
-    ProtectClock=yes ProtectHostname=yes RestrictNamespaces=yes RestrictRealtime=yes RestrictSUIDSGID=yes
+    ProtectSystem=strict ProtectHome=yes ProtectProc=invisible ProcSubset=pid ProtectKernelTunables=yes
+    ProtectKernelModules=yes ProtectKernelLogs=yes ProtectControlGroups=yes ProtectClock=yes ProtectHostname=yes
+    PrivateTmp=yes PrivateDevices=yes RestrictNamespaces=yes RestrictRealtime=yes RestrictSUIDSGID=yes
     LockPersonality=yes MemoryDenyWriteExecute=yes NoNewPrivileges=yes MemoryMax=1G
     SystemCallArchitectures=native SystemCallFilter=@system-service StartLimitIntervalSec=0
 """
