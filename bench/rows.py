@@ -328,22 +328,16 @@ ATTACKS = {
 
 
 def attacks(lab: Lab) -> Iterator[Figure]:
-    """The effect on others of one client's attack through the shipped nginx. Needs root."""
-    yield from attack_lab.in_own_network(lambda: list(attacked(lab)))
-
-
-def attacked(lab: Lab) -> Iterator[Figure]:
+    """The effect on others of one client's attack through the shipped nginx."""
     data, seconds = lab.data(2000), 2 * lab.seconds
     for number, (name, attack) in enumerate(ATTACKS.items()):
-        is_wide = name == "a /48"
-        host, sources = ("[::1]", attack_lab.WIDE_OTHERS) if is_wide else (HOST, attack_lab.OTHERS)
         directory = lab.scratch / str(number)
         directory.mkdir()
-        proxy_of = partial(running_proxy, directory, "nginx", host=host, checkout=lab.checkout)
+        proxy_of = partial(running_proxy, directory, "nginx", checkout=lab.checkout)
         with lab.daemon(data) as ours, proxy_of([ours.port]) as proxy:
-            alone = attack_lab.others(proxy, seconds, sources)
+            alone = attack_lab.others(proxy, seconds)
             with attack_lab.in_another_process(attack(proxy)):
-                beside = attack_lab.others(proxy, seconds, sources)
+                beside = attack_lab.others(proxy, seconds)
         what = f"of others through nginx beside {name}"
         yield Figure(f"refused {what}", sum(status != 200 for status, _ in beside), "", 0)
         for measure, of in (("median", median), ("p99", p99)):

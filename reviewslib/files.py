@@ -5,6 +5,7 @@ This module knows no data format and no directory of the service. Its errors are
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -19,7 +20,7 @@ from typing import BinaryIO, NamedTuple
 LARGEST_FILE_BYTES = 64 * 1024 * 1024  # 100,000 reviews as long as those of the sample
 READ_ATTEMPTS = 5
 SETTLE_SECONDS = 0.05  # the pause between two attempts to read a file that is being written
-NOT_REGULAR = "it is not a regular file"
+OTHER_KINDS = (errno.EISDIR, errno.ELOOP, errno.ENXIO)  # errors of opening a directory, a symlink, a socket
 ZIP_SIGNATURES = (b"PK\x03\x04", b"PK\x05\x06")  # with and without members
 
 # ---- One file: its content, and the time of its last change ----
@@ -35,17 +36,18 @@ class ChangesWhileRead(OSError):
 @contextmanager
 def opened(path: Path, folder: int | None = None, *, follow: bool = False) -> Iterator[BinaryIO]:
     """Opens a regular file, relative to the descriptor `folder` if given; a symlink only with `follow`."""
-    name = path if folder is None else path.name
     flags = os.O_RDONLY | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)  # opening a FIFO would block
+    irregular = OSError(None, "it is not a regular file", str(path))
     try:
-        if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=follow).st_mode):
-            raise OSError(None, NOT_REGULAR)
-        descriptor = os.open(name, flags, dir_fd=folder)
+        name = path if folder is None else path.name
+        file = open(name, "rb", opener=lambda name, _: os.open(name, flags, dir_fd=folder))  # noqa: SIM115
     except OSError as error:
+        if error.errno in OTHER_KINDS:
+            raise irregular from None
         raise OSError(error.errno, error.strerror, str(path)) from None
-    with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # replaced since the first check
-            raise OSError(None, NOT_REGULAR, str(path))
+    with file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise irregular
         yield file
 
 
@@ -54,7 +56,6 @@ def read_whole(file: BinaryIO, path: Path) -> bytes:
     before = os.fstat(file.fileno())
     if before.st_size > LARGEST_FILE_BYTES:
         raise too_large(str(path))
-    file.seek(0)
     content = file.read()
     if stamp(os.fstat(file.fileno())) != stamp(before):
         raise ChangesWhileRead(path)
@@ -69,9 +70,7 @@ def read_unchanging(path: Path, sleep: Callable[[float], None] = time.sleep) -> 
     """The content of a file and its `last_change`. Follows symlinks; retries while the file changes."""
     for _ in range(READ_ATTEMPTS):
         with opened(path, follow=True) as file, suppress(ChangesWhileRead):
-            content = read_whole(file, path)
-            if stamp(os.fstat(file.fileno())) == stamp(path.stat()):
-                return content, last_change(path)
+            return read_whole(file, path), last_change(path)
         sleep(SETTLE_SECONDS)
     raise ChangesWhileRead(path)
 
@@ -103,7 +102,7 @@ class Member(NamedTuple):
 
     path: PurePosixPath  # in the folder or archive
     file: str  # the name for messages
-    changed: float  # seconds since the epoch; for members of an archive, of the archive
+    changed: float  # seconds since the epoch; for members of an archive, of the archive; 0 without data
     data: bytes | None  # None if the path does not match `wanted`
 
 
@@ -114,16 +113,17 @@ def in_folder(folder: Path, wanted: re.Pattern[str], symlinks: list[Path]) -> It
     """
     for parent, folders, names, descriptor in os.fwalk(folder):
         folders.sort()
-        for path in (Path(parent, name) for name in sorted([*folders, *names])):
+        symlinks += filter(Path.is_symlink, (Path(parent, name) for name in folders))
+        for path in (Path(parent, name) for name in sorted(names)):
             relative = PurePosixPath(path.relative_to(folder))
             if path.is_symlink():
                 symlinks.append(path)
-            elif path.name in names and not wanted.fullmatch(str(relative)):
-                yield Member(relative, str(path), 0, None)
-            elif path.name in names:
+            elif wanted.fullmatch(str(relative)):
                 with opened(path, descriptor) as file:
                     content, changed = read_whole(file, path), os.fstat(file.fileno()).st_mtime
                 yield Member(relative, str(path), changed, content)
+            else:
+                yield Member(relative, str(path), 0, None)
 
 
 def is_archive(file: BinaryIO) -> bool:
@@ -165,9 +165,9 @@ def locked(directory: Path, *, is_dry: bool, waits: bool = False) -> Iterator[No
         yield
         return
     directory.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = os.open(directory, os.O_RDONLY)
     try:
-        _lock(directory, descriptor, waits)
+        _lock(descriptor, directory, waits)
         try:
             yield
         finally:
@@ -178,22 +178,29 @@ def locked(directory: Path, *, is_dry: bool, waits: bool = False) -> Iterator[No
         os.close(descriptor)
 
 
-def _lock(directory: Path, descriptor: int, waits: bool) -> None:
+def _lock(descriptor: int, directory: Path, waits: bool) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
-        if not directory.exists() or not os.path.samestat(os.fstat(descriptor), directory.stat()):
-            raise BlockingIOError  # another import removed or recreated it
-    except BlockingIOError:
-        raise OSError(None, "another import is under way", str(directory)) from None
+        if os.path.samestat(os.fstat(descriptor), directory.stat()):
+            return
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    raise OSError(None, "another import is under way", str(directory))  # or it removed or recreated it
 
 
-def write(path: Path, content: bytes) -> None:
+def sync_to_disk(descriptor: int) -> None:
+    """Returns when the content survives a power cut."""
+    os.fsync(descriptor)
+
+
+def write(path: Path, content: bytes, sync: Callable[[int], None] = sync_to_disk) -> None:
     """Replaces a file atomically, unless it has this content already."""
     path = Path(os.path.realpath(path))  # accepts symlink loops, unlike `resolve`
-    if path.exists() and path.read_bytes() == content:
+    is_replacement = path.exists()
+    if is_replacement and path.read_bytes() == content:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft, is_replacement = path.with_name(f".{path.name}.draft"), path.exists()
+    draft = path.with_name(f".{path.name}.draft")
     try:
         draft.unlink(missing_ok=True)  # a killed process left it, or it is a planted symlink
         with open(draft, "xb") as file:
@@ -201,27 +208,21 @@ def write(path: Path, content: bytes) -> None:
                 os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-        _sync(path.parent)
+            sync(file.fileno())
+        rename(draft, path, sync)
     except OSError as error:  # the error of a full disk names no file
         raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
-        with suppress(OSError):  # `os.replace` has moved the draft
+        with suppress(OSError):  # `rename` has moved the draft
             draft.unlink()
 
 
-def rename(path: Path, target: Path) -> None:
+def rename(path: Path, target: Path, sync: Callable[[int], None] = sync_to_disk) -> None:
     """Renames a file to `target`, which is in the same directory and may exist."""
     target = Path(os.path.realpath(target))
     os.replace(path, target)
-    _sync(target.parent)
-
-
-def _sync(directory: Path) -> None:
-    """Writes the entries of a directory to the disk, so that they survive a power cut."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    directory = os.open(target.parent, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        sync(directory)
     finally:
-        os.close(descriptor)
+        os.close(directory)

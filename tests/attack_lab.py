@@ -1,35 +1,33 @@
 """Attacks of one client through the proxy, and their effect on other clients; `bench/` uses it, too.
 
-An attack is a context manager that runs while its block runs. All addresses are loopback addresses.
+An attack is a context manager that runs while its block runs. All clients are on this machine; behind nginx,
+the field X-Test-Client of a request is the address of its client.
 
-Sections: Networks - Connections - Attacks - Others
+Sections: Clients - Connections - Attacks - Others
 """
 
-import ctypes
 import json
 import multiprocessing
 import socket
 import ssl
-import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from http.client import HTTPException, HTTPSConnection
-from itertools import count, cycle
+from itertools import count, cycle, islice
 from pathlib import Path
-from typing import TypeVar
 
 from proxy_lab import JSON_TYPE, Proxy, exchange
 
-Result = TypeVar("Result")
-ATTACKER = "127.0.0.3"
-OTHERS = [f"127.0.1.{number}" for number in range(1, 26)]
+# ---- Clients, and what they send ----
+
+ATTACKER = "192.0.2.1"
+OTHERS = [f"198.51.100.{number}" for number in range(1, 26)]
 WIDE_ATTACKER = [f"2001:db8:1:{number:x}::1" for number in range(2_000)]
 """Addresses of one /48, each in a /64 of its own."""
-WIDE_OTHERS = [f"2001:db8:{number:x}::1" for number in range(2, 27)]
+PAUSE_SECONDS = 0.005  # between two measured requests of others
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
 NEWEST_CALL = json.dumps(CALL | {"params": {"name": "search_reviews", "arguments": {"limit": 1}}}).encode()
 
@@ -44,39 +42,15 @@ HALF_BODY = (
 WHOLE_CALL = HALF_BODY + LARGE_CALL
 
 
-# ---- Networks ----
-
-CLONE_NEWNET = 0x40000000  # unshare(2)
-
-
-def in_own_network(work: Callable[[], Result]) -> Result:
-    """Call `work` in a thread that has a network of its own, where every address of 2001:db8::/32 is local.
-
-    Threads and processes that it starts are in that network, too. Raises OSError.
-    """
-
-    def enter_and_work() -> Result:
-        if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET):
-            raise OSError(ctypes.get_errno(), "no network namespace")
-        for command in ("ip link set lo up", "ip -6 route add local 2001:db8::/32 dev lo"):
-            subprocess.run(command.split(), check=True)
-        Path("/proc/sys/net/ipv6/ip_nonlocal_bind").write_text("1")
-        return work()
-
-    with ThreadPoolExecutor(1) as threads:
-        return threads.submit(enter_and_work).result()
-
-
 # ---- Connections ----
 
 
-def connected(proxy: Proxy, source: str = ATTACKER) -> ssl.SSLSocket:
-    """A TLS connection from this address, with a small window, so that the kernel reads little ahead."""
-    plain = socket.socket(socket.AF_INET6 if ":" in source else socket.AF_INET)
+def connected(proxy: Proxy) -> ssl.SSLSocket:
+    """A TLS connection with a small window, so that the kernel reads little ahead."""
+    plain = socket.socket()
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     plain.settimeout(30)
-    plain.bind((source, 0))
-    plain.connect(("::1" if ":" in source else "127.0.0.1", proxy.port))
+    plain.connect(("127.0.0.1", proxy.port))
     return proxy.context.wrap_socket(plain, server_hostname="localhost")
 
 
@@ -105,36 +79,60 @@ def connections(port: int, sent: Iterable[bytes]) -> Iterator[None]:
 # ---- Attacks ----
 
 
+def request(path: str, source: str, body: bytes | None = None) -> bytes:
+    """A request of the client with the address `source`, a POST where there is a body."""
+    fields = {"Host": "localhost", "X-Test-Client": source}
+    if body is not None:
+        fields |= {"Content-Type": "application/json", "Accept": JSON_TYPE["accept"]}
+        fields["Content-Length"] = str(len(body))
+    method = "GET" if body is None else "POST"
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
+    return "\r\n".join([*lines, "\r\n"]).encode() + (body or b"")
+
+
+def is_refused(connection: ssl.SSLSocket, patience_seconds: float) -> bool:
+    """Whether a 429 is here, or comes within this time as the first response."""
+    connection.settimeout(patience_seconds)
+    with suppress(ssl.SSLWantReadError, TimeoutError):
+        return connection.recv(12).endswith(b" 429")
+    return False
+
+
 @contextmanager
-def slow_bodies(proxy: Proxy, number: int) -> Iterator[None]:
+def simultaneous(
+    proxy: Proxy, sent: Sequence[bytes], patience_seconds: float = 0
+) -> Iterator[tuple[int, float]]:
+    """Requests at the same time, of whose responses only the status is read.
+
+    Yields how many of them nginx accepted, and the seconds that it took.
+    """
+    with ExitStack() as held:
+        opened = [held.enter_context(connected(proxy)) for _ in sent]
+        began = time.monotonic()
+        for connection, content in zip(opened, sent, strict=True):
+            connection.sendall(content)
+        proxy.ask("/healthz")  # nginx judges the rates in the order of the requests
+        seconds = time.monotonic() - began
+        yield len(sent) - sum(is_refused(each, patience_seconds) for each in opened), seconds
+
+
+def slow_bodies(proxy: Proxy, number: int) -> AbstractContextManager[tuple[int, float]]:
     """POST requests that send one byte of a thousand."""
-    with ExitStack() as held:
-        for _ in range(number):
-            held.enter_context(connected(proxy)).sendall(
-                b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-                b"Accept: application/json, text/event-stream\r\nContent-Length: 1000\r\n\r\n{"
-            )
-        yield
+    return simultaneous(proxy, number * [request("/mcp", ATTACKER, bytes(1000))[:-999]])
 
 
-@contextmanager
 def slow_readers(
-    proxy: Proxy, number: int, sources: Sequence[str] = (ATTACKER,), field: str = "X: y"
-) -> Iterator[Counter[int]]:
-    """Requests of a large response, of which only the status is read; counts the statuses."""
-    statuses: Counter[int] = Counter()
-    with ExitStack() as held:
-        for _, source in zip(range(number), cycle(sources), strict=False):
-            connection = held.enter_context(connected(proxy, source))
-            connection.sendall(f"GET /reviews.json HTTP/1.1\r\nHost: localhost\r\n{field}\r\n\r\n".encode())
-            statuses[int(connection.recv(12).split()[1])] += 1
-        yield statuses
+    proxy: Proxy, number: int, sources: Sequence[str] = (ATTACKER,)
+) -> AbstractContextManager[tuple[int, float]]:
+    """Requests of a large response, by sources in turn, which is not read."""
+    sent = [request("/reviews.json", source) for source in islice(cycle(sources), number)]
+    return simultaneous(proxy, sent, 30)
 
 
-def status_of(connection: HTTPSConnection, path: str, body: bytes | None) -> int:
-    """The status of one request, 0 without an answer."""
+def status_of(connection: HTTPSConnection, path: str, body: bytes | None, source: str) -> int:
+    """The status of one request of this client, 0 without an answer."""
     with suppress(OSError, HTTPException):
-        return exchange(connection, path, body, **(JSON_TYPE if body else {}))[0]
+        return exchange(connection, path, body, x_test_client=source, **(JSON_TYPE if body else {}))[0]
     return 0
 
 
@@ -147,22 +145,22 @@ def requests(
     clients: int = 50,
     pause_seconds: float = 0.3,
 ) -> Iterator[Counter[int]]:
-    """Requests without end, by many clients at once; counts the statuses, 0 for no answer.
+    """Requests without end on so many connections, by sources in turn; counts the statuses, 0 for no answer.
 
-    `#` in the path is another number each time. Of several sources, each request is from the next one.
+    `#` in the path is another number each time.
     """
     statuses: Counter[int] = Counter()
     ended, numbers, addresses = threading.Event(), count(), cycle(sources)
 
     def ask_on() -> None:
-        while not ended.is_set():
-            with closing(proxy.connection(next(addresses))) as connection:
-                stays = True
-                while stays:
-                    target = path.replace("#", str(next(numbers)))
-                    status = status_of(connection, target, body)
-                    statuses[status] += 1
-                    stays = not ended.wait(pause_seconds) and status > 0 and len(sources) == 1
+        with closing(proxy.connection()) as connection:
+            while not ended.is_set():
+                target = path.replace("#", str(next(numbers)))
+                status = status_of(connection, target, body, next(addresses))
+                statuses[status] += 1
+                if not status:
+                    connection.close()  # the next request opens it again
+                ended.wait(pause_seconds)
 
     threads = [threading.Thread(target=ask_on) for _ in range(clients)]
     for thread in threads:
@@ -199,25 +197,25 @@ def in_another_process(attack: AbstractContextManager[object]) -> Iterator[None]
 # ---- Others ----
 
 
-def others(proxy: Proxy, seconds: float = 0, sources: Sequence[str] = OTHERS) -> list[tuple[int, float]]:
-    """Status and milliseconds of requests one by one, for so long and at least three of each source.
+def others(proxy: Proxy, seconds: float = 0) -> list[tuple[int, float]]:
+    """Status and milliseconds of requests one by one, for so long and at least three of each other client.
 
-    Each source keeps its connection. A request that gets no answer has status 0.
+    Each client keeps its connection. A request that gets no answer has status 0.
     """
     paths = ("/", "/badge.svg", "/mcp", "/reviews?page=2", "/api/reviews/search?limit=1&query=of+others+#")
     answers: list[tuple[int, float]] = []
     with ExitStack() as held:
-        clients = [held.enter_context(closing(proxy.connection(source))) for source in sources]
+        clients = [held.enter_context(closing(proxy.connection())) for _ in OTHERS]
         for client in clients:
             with suppress(OSError):
                 client.connect()
         ended = time.monotonic() + seconds
         while time.monotonic() < ended or len(answers) < 3 * len(clients):
-            turn = len(answers)
-            path = paths[turn % len(paths)].replace("#", str(time.monotonic_ns()))
-            client, body = clients[turn // len(paths) % len(clients)], NEWEST_CALL if path == "/mcp" else None
+            path = paths[len(answers) % len(paths)].replace("#", str(time.monotonic_ns()))
+            number = len(answers) // len(paths) % len(clients)
+            body = NEWEST_CALL if path == "/mcp" else None
             began = time.perf_counter()
-            status = status_of(client, path, body)
+            status = status_of(clients[number], path, body, OTHERS[number])
             answers.append((status, (time.perf_counter() - began) * 1000))
-            time.sleep(0.005)
+            time.sleep(PAUSE_SECONDS if seconds else 0)
     return answers

@@ -2,7 +2,7 @@
 
 Only names, ports, paths and certificates of the shipped files are replaced.
 
-Sections: Requests - Proxies - Sites
+Sections: Requests - Proxies - Instances
 """
 
 import os
@@ -10,7 +10,7 @@ import re
 import socket
 import ssl
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPSConnection
@@ -18,14 +18,15 @@ from pathlib import Path
 
 import trustme
 from servers import wait_for
-from services import ROOT, SAMPLE, Address, daemon, free_port
+from services import ROOT, SAMPLE, daemon, free_port
 from tools import program
 
 JSON_TYPE = {"content_type": "application/json", "accept": "application/json, text/event-stream"}
 PUBLIC_URL = "https://reviews.example.com"
 SERVER_DOCS = (ROOT / "docs" / "server.md").read_text(encoding="utf-8")
-SECOND_PORT = 8081
-OTHER_CLIENTS = "set_real_ip_from 127.0.0.1; real_ip_header X-Test-Client;"  # tests name their address
+SECOND = "127.0.0.1:8081"
+# A request names the address of its client, so that one machine can be many clients.
+OTHER_CLIENTS = "set_real_ip_from 127.0.0.1; real_ip_header X-Test-Client;"
 
 
 # ---- Requests ----
@@ -33,17 +34,18 @@ OTHER_CLIENTS = "set_real_ip_from 127.0.0.1; real_ip_header X-Test-Client;"  # t
 
 @dataclass(frozen=True)
 class Proxy:
-    """A running proxy: its address, the certificate for clients, and its directory with log and cache."""
+    """A running proxy: its ports, the certificate for clients, and its directory with log and cache."""
 
-    host: str
     port: int
+    plain_port: int
     context: ssl.SSLContext
     directory: Path
 
-    def connection(self, source: str = "") -> HTTPSConnection:
-        """An unconnected connection, from the address `source` of this machine, or from any."""
-        where = (source, 0) if source else None
-        return HTTPSConnection(self.host, self.port, timeout=30, context=self.context, source_address=where)
+    def connection(self, source: str = "127.0.0.1") -> HTTPSConnection:
+        """An unconnected connection from this address of the machine."""
+        return HTTPSConnection(
+            "localhost", self.port, timeout=30, source_address=(source, 0), context=self.context
+        )
 
     def ask(self, path: str, body: bytes | None = None, **headers: str) -> tuple[int, dict[str, str], bytes]:
         """Status, lower-case headers and body of one request over TLS."""
@@ -72,24 +74,13 @@ def replace_all(text: str, replaced: dict[str, str]) -> str:
     return text
 
 
-def with_second_instance(directory: Path, name: str, shipped: str) -> str:
-    """The shipped file of a proxy, to which `sed` has added a second instance as docs/server.md says."""
-    script = re.search(rf"(?m)^sudo sed -i -E '(.*)' /etc/\S*{name}$", SERVER_DOCS)
-    assert script
-    (directory / name).write_text(shipped, encoding="utf-8")
-    subprocess.run(["sed", "-i", "-E", script[1], str(directory / name)], check=True, timeout=60)
-    changed = (directory / name).read_text(encoding="utf-8")
-    assert changed.count(f"127.0.0.1:{SECOND_PORT}") == 2
-    return changed
-
-
-def nginx_command(directory: Path, shipped: str, host: str, secure: int, plain: int) -> list[str]:
+def nginx_command(directory: Path, shipped: str, secure: int, plain: int) -> list[str]:
     """nginx with the shipped file, and with as many connections as the README gives it."""
     changes = {
         "/var/cache/nginx-reviewsd": f"{directory}/cache",
-        "listen 80;": f"listen {host}:{plain};",
+        "listen 80;": f"listen 127.0.0.1:{plain};",
         "    listen [::]:80;\n": "",
-        "listen 443 ssl": f"listen {host}:{secure} ssl",
+        "listen 443 ssl": f"listen 127.0.0.1:{secure} ssl",
         "    listen [::]:443 ssl;\n": "",
         "/etc/letsencrypt/live/reviews.example.com": str(directory),
     }
@@ -108,30 +99,36 @@ def nginx_command(directory: Path, shipped: str, host: str, secure: int, plain: 
     return command
 
 
-def caddy_command(directory: Path, shipped: str, host: str, secure: int, plain: int) -> list[str]:
+def caddy_command(directory: Path, shipped: str, secure: int, plain: int) -> list[str]:
     """Caddy with the shipped file."""
     certificate = f"tls {directory}/fullchain.pem {directory}/privkey.pem"
     changes = {
         "{\n\tservers {": f"{{\n\tadmin off\n\thttp_port {plain}\n\tservers {{",
-        "reviews.example.com {": f"https://localhost:{secure} {{\n\tbind {host}\n\t{certificate}",
+        "reviews.example.com {": f"https://localhost:{secure} {{\n\tbind 127.0.0.1\n\t{certificate}",
     }
     (directory / "Caddyfile").write_text(replace_all(shipped, changes))
     return [program("caddy"), "run", "--adapter", "caddyfile", "--config", str(directory / "Caddyfile")]
 
 
-FILES = {"nginx": ("nginx.conf", "reviewsd.conf"), "caddy": ("Caddyfile", "Caddyfile")}
-"""Names of the file of each proxy: in `deploy/`, and where it is installed."""
-COMMANDS = {"nginx": nginx_command, "caddy": caddy_command}
+PROXIES: dict[str, tuple[str, Callable[[Path, str, int, int], list[str]]]] = {
+    "nginx": ("nginx.conf", nginx_command),
+    "caddy": ("Caddyfile", caddy_command),
+}
+"""The file in `deploy/` and the command of each proxy."""
+
+
+def with_second_instance(text: str, name: str) -> str:
+    """The file of a proxy with a second instance, which the `sed` of docs/server.md adds."""
+    script = re.search(rf"(?m)^sudo sed -i -E '(.*)' /etc/{name}/", SERVER_DOCS)
+    assert script
+    sed = subprocess.run(["sed", "-E", script[1]], input=text, capture_output=True, text=True, check=True)
+    assert sed.stdout.count(SECOND) == 2
+    return sed.stdout
 
 
 @contextmanager
 def running_proxy(
-    directory: Path,
-    name: str,
-    ports: list[int],
-    host: str = "127.0.0.1",
-    checkout: Path = ROOT,
-    **changed: str,
+    directory: Path, name: str, ports: list[int], checkout: Path = ROOT, **changed: str
 ) -> Iterator[Proxy]:
     """The proxy with the file of a checkout, in front of an instance on each of one or two ports.
 
@@ -139,69 +136,56 @@ def running_proxy(
     """
     authority, context = trustme.CA(), ssl.create_default_context()
     authority.configure_trust(context)
-    certificate = authority.issue_cert("localhost", host.strip("[]"))
+    certificate = authority.issue_cert("localhost")
     certificate.cert_chain_pems[0].write_to_path(directory / "fullchain.pem")
     certificate.private_key_pem.write_to_path(directory / "privkey.pem")
-    in_deploy, installed = FILES[name]
-    text = (checkout / "deploy" / in_deploy).read_text(encoding="utf-8")
+    file, command_of = PROXIES[name]
+    text = (checkout / "deploy" / file).read_text(encoding="utf-8")
     for directive, value in changed.items():
         text, times = re.subn(rf"(?m)^(\s+{directive}) [^;\n]*", rf"\1 {value}", text)
         assert times == 1
     if len(ports) == 2:
-        text = with_second_instance(directory, installed, text)
+        text = with_second_instance(text, name)
     behind = {f"127.0.0.1:{8080 + number}": f"127.0.0.1:{port}" for number, port in enumerate(ports)}
     secure, plain = free_port(), free_port()
-    command = COMMANDS[name](directory, replace_all(text, behind), host, secure, plain)
+    command = command_of(directory, replace_all(text, behind), secure, plain)
     with ExitStack() as cleanup:
         log = cleanup.enter_context((directory / "log").open("wb"))
         process = subprocess.Popen(command, stderr=log, env=os.environ | {"HOME": str(directory)})
         cleanup.callback(process.wait, 30)
         cleanup.callback(process.terminate)
-        wait_for("proxy", lambda: listens(host.strip("[]"), secure))
-        yield Proxy("localhost" if name == "caddy" else host.strip("[]"), secure, context, directory)
+        wait_for("proxy", lambda: listens(secure))
+        yield Proxy(secure, plain, context, directory)
 
 
-def listens(host: str, port: int) -> bool:
-    """Whether the address accepts connections."""
+def listens(port: int) -> bool:
+    """Whether the port accepts connections."""
     with suppress(OSError):
-        socket.create_connection((host, port), 1).close()
+        socket.create_connection(("127.0.0.1", port), 1).close()
         return True
     return False
 
 
-# ---- Sites ----
+# ---- Instances ----
 
 
 class Instance:
-    """A daemon behind the proxy, on the same port after each start."""
+    """A daemon behind a proxy, on the same port after each start."""
 
     def __init__(self, *arguments: str, data: Path = SAMPLE):
         self.port = free_port()
         self._arguments, self._data, self._running = arguments, data, ExitStack()
 
-    def start(self) -> Address:
+    def __enter__(self) -> "Instance":
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
         service = daemon(*self._arguments, data=self._data, base_url=PUBLIC_URL, port=self.port)
-        return self._running.enter_context(service)
+        self._running.enter_context(service)
 
     def stop(self) -> None:
         self._running.close()
-
-
-@dataclass(frozen=True)
-class Site(Proxy):
-    """A proxy, and behind it the instance with the hub and the one without."""
-
-    first: Instance
-    second: Instance
-
-
-@contextmanager
-def running_site(directory: Path, proxy: str) -> Iterator[Site]:
-    """The site with one of the COMMANDS, its files in `directory`."""
-    instances = first, second = Instance(), Instance("--no-hub")
-    with ExitStack() as cleanup:
-        for instance in instances:
-            cleanup.callback(instance.stop)
-            instance.start()
-        running = cleanup.enter_context(running_proxy(directory, proxy, [first.port, second.port]))
-        yield Site(running.host, running.port, running.context, directory, first, second)

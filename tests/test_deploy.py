@@ -10,20 +10,19 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from http.client import HTTPConnection
 from itertools import count
-from pathlib import Path
+from typing import NamedTuple
 
 import pytest
-from attack_lab import ATTACKER, requests
-from proxy_lab import COMMANDS, JSON_TYPE, SERVER_DOCS, Site, exchange, running_site
+from attack_lab import ATTACKER, request, requests, simultaneous
+from proxy_lab import JSON_TYPE, PROXIES, SERVER_DOCS, Instance, Proxy, exchange, running_proxy
 from services import ROOT
 from tools import program
 
 from reviewslib import links
 
-pytestmark = pytest.mark.slow
-
-SHIPPED = (ROOT / "deploy" / "nginx.conf").read_text(encoding="utf-8")
+SHIPPED = {name: (ROOT / "deploy" / file).read_text(encoding="utf-8") for name, (file, _) in PROXIES.items()}
 FORM_TYPE = "application/x-www-form-urlencoded"
 CLIENT = {"name": "test", "version": "1"}
 PARAMETERS = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": CLIENT}
@@ -35,62 +34,114 @@ CADDY_REPEATS_POSTS = (2, 11, 4)
 OFFSETS = count()
 
 
+class Site(NamedTuple):
+    """Both proxies, and behind them the instance with the hub and the one without."""
+
+    nginx: Proxy
+    caddy: Proxy
+    first: Instance
+    second: Instance
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with running_site(tmp_path_factory.mktemp("site"), "nginx") as running:
-        yield running
+    with Instance() as first, Instance("--no-hub") as second, ExitStack() as stack:
+        ports = [first.port, second.port]
+        running = [running_proxy(tmp_path_factory.mktemp(name), name, ports) for name in PROXIES]
+        nginx, caddy = map(stack.enter_context, running)
+        yield Site(nginx, caddy, first, second)
 
 
-def test_reads_come_from_the_cache_and_are_revalidated_by_tag(site: Site) -> None:
-    site.ask("/reviews.json")
-    status, headers, body = site.ask("/reviews.json")
+@pytest.fixture
+def nginx(site: Site) -> Proxy:
+    return site.nginx
+
+
+# ---- Values that a test of their effect would take minutes or gigabytes for ----
+
+PROMISES = {
+    "nginx": """
+        keepalive 32; keepalive_timeout 30s; client_header_timeout 10s; client_body_timeout 10s;
+        send_timeout 10s; large_client_header_buffers 4 8k; reset_timedout_connection on;
+        proxy_http_version 1.1; proxy_set_header Connection ""; proxy_connect_timeout 2s;
+        proxy_read_timeout 15s; gzip off;
+        proxy_cache_path /var/cache/nginx-reviewsd levels=1:2 keys_zone=reviewsd:10m max_size=512m inactive=1d
+        use_temp_path=off; proxy_cache_revalidate on; proxy_cache_lock on; proxy_cache_background_update on;
+        proxy_cache_use_stale error timeout updating http_500 http_502 http_503 http_504;
+        limit_conn_zone $reviewsd_client zone=reviewsd_client_conn:10m;
+        limit_conn_zone $reviewsd_site zone=reviewsd_site_conn:10m; limit_conn_status 429;
+        limit_req_status 429; proxy_next_upstream error timeout; allow 127.0.0.1; allow ::1; deny all;
+        server_name reviews.example.com; server_name reviews.example.com; proxy_set_header Host $host;
+    """,
+    "caddy": """
+        read_header 10s; read_body 10s; write 60s; idle 30s; max_header_size 16KiB; lb_try_duration 5s;
+        lb_try_interval 50ms;
+    """,
+}
+
+
+def directives(text: str) -> Counter[str]:
+    """The directives of a file, or of a list in one line."""
+    without_comments = re.sub(r"(?m)#.*$", "", text)
+    return Counter(map(str.strip, re.split(r"[;{}\n]", without_comments)))
+
+
+@pytest.mark.parametrize("name", PROXIES)
+def test_a_proxy_file_has_the_values_that_it_promises(name: str) -> None:
+    assert directives(" ".join(PROMISES[name].split())) - directives(SHIPPED[name]) == Counter()
+
+
+def test_the_table_of_rates_is_that_of_nginx() -> None:
+    rates = dict(re.findall(r"zone=reviewsd_(\w+):10m rate=(\d+)r/s;", SHIPPED["nginx"]))
+    bursts = re.findall(r"limit_req zone=reviewsd_(\w+) burst=(\d+) delay=(\d+);", SHIPPED["nginx"])
+    shares = {name: (int(burst), int(rates[name]), int(burst) - int(delay)) for name, burst, delay in bursts}
+    assert [name for name, _, _ in bursts[::2]] == ["documents", "pages", "pages", "mcp", "hub"]
+    assert bursts[2:4] == bursts[4:6]
+    table = re.findall(r"(?m)^\| .* \| (\d+) \| (\d+) \| (\d+) \| twice as many \|$", SERVER_DOCS)
+    assert [tuple(map(int, row)) for row in table] == list(shares.values())[::2]
+    for name in list(shares)[::2]:
+        assert shares[f"{name}_site"] == tuple(2 * number for number in shares[name])
+
+
+# ---- nginx ----
+
+pytestmark = pytest.mark.slow
+
+
+def test_reads_come_from_the_cache_and_are_revalidated_by_tag(nginx: Proxy) -> None:
+    nginx.ask("/reviews.json")
+    status, headers, body = nginx.ask("/reviews.json")
     assert (status, headers["x-cache"]) == (200, "HIT")
     assert json.loads(body)["reviews"]
-    assert site.ask("/reviews.json", if_none_match=headers["etag"])[0] == 304
+    assert nginx.ask("/reviews.json", if_none_match=headers["etag"])[0] == 304
 
 
-def test_a_session_of_one_instance_is_good_at_the_other(site: Site) -> None:
-    session = site.ask("/mcp", json.dumps(INITIALIZE).encode(), **JSON_TYPE)[1]["mcp-session-id"]
+def test_a_session_of_one_instance_is_good_at_the_other(nginx: Proxy) -> None:
+    session = nginx.ask("/mcp", json.dumps(INITIALIZE).encode(), **JSON_TYPE)[1]["mcp-session-id"]
     for _ in range(4):  # in turns
-        status, _, body = site.ask("/mcp", PING, mcp_session_id=session, **JSON_TYPE)
+        status, _, body = nginx.ask("/mcp", PING, mcp_session_id=session, **JSON_TYPE)
         assert (status, json.loads(body)) == (200, {"jsonrpc": "2.0", "id": 2, "result": {}})
 
 
-def test_hub_requests_reach_the_one_hub(site: Site) -> None:
-    form = b"hub.mode=subscribe&hub.topic=nothing&hub.callback=http%3A%2F%2Fa.example"
-    for _ in range(4):
-        status, headers, body = site.ask("/api/websub/hub", form, content_type=FORM_TYPE)
-        assert (status, headers["content-type"]) == (400, "text/plain; charset=utf-8")
-        assert b"hub.callback must be an https:// URL" in body
+def test_a_refused_client_is_told_when_to_retry_and_may_use_other_paths(nginx: Proxy) -> None:
+    with simultaneous(nginx, 60 * [request("/reviews", ATTACKER)]):
+        status, headers, body = nginx.ask("/reviews", x_test_client=ATTACKER)
+        assert (status, headers["retry-after"], body) == (429, "5", b"too many requests from your address\n")
+        assert nginx.ask("/mcp", PING, x_test_client=ATTACKER, **JSON_TYPE)[0] == 200
 
 
-def test_the_health_path_is_served_to_this_machine_alone(site: Site) -> None:
-    assert json.loads(site.ask("/healthz")[2])["status"] == "ok"
-    assert re.search(r"location = /healthz \{\s+allow 127\.0\.0\.1;\s+allow ::1;\s+deny all;", SHIPPED)
-
-
-def test_requests_to_mcp_and_to_the_hub_have_limits_of_their_own(site: Site) -> None:
-    """An address that has used up the one is told when to come back, and may still use the other."""
-    attack = requests(site, "/mcp", PING, clients=130, pause_seconds=0)
-    with attack, closing(site.connection(ATTACKER)) as own:
-        while (answer := exchange(own, "/mcp", PING, **JSON_TYPE))[0] == 200:
-            pass
-        assert (answer[0], answer[1]["retry-after"]) == (429, "5")
-        assert exchange(own, links.HUB_PATH, b"hub.mode=none", content_type=FORM_TYPE)[0] == 400
-
-
-def test_two_searches_have_answers_of_their_own(site: Site) -> None:
+def test_two_searches_have_answers_of_their_own(nginx: Proxy) -> None:
     paths = [f"{links.SEARCH_PATH}?limit=1&query={word}" for word in ("back", "zzz")]
-    bodies = [[site.ask(path) for _ in range(2)] for path in paths]
-    assert [answers[1][1]["x-cache"] for answers in bodies] == ["HIT", "HIT"]
-    (first, again), (nothing, nothing_again) = [[json.loads(body) for _, _, body in each] for each in bodies]
-    assert first == again and "back" in first["reviews"][0]["text"].lower()
-    assert nothing == nothing_again and nothing["matched"] == 0
+    found, nothing = ([nginx.ask(path) for _ in range(2)] for path in paths)
+    assert (found[1][1]["x-cache"], nothing[1][1]["x-cache"]) == ("HIT", "HIT")
+    assert "back" in json.loads(found[0][2])["reviews"][0]["text"].lower()
+    assert json.loads(nothing[0][2])["matched"] == 0
+    assert (found[0][2], nothing[0][2]) == (found[1][2], nothing[1][2])
 
 
-def test_a_page_is_cached_for_each_accept(site: Site) -> None:
+def test_a_page_is_cached_for_each_accept(nginx: Proxy) -> None:
     types = ("text/html", "application/json", "text/markdown")
-    answers = [site.ask("/", accept=each)[1] for _ in range(2) for each in types]
+    answers = [nginx.ask("/", accept=each)[1] for _ in range(2) for each in types]
     assert [each["content-type"].partition(";")[0] for each in answers] == [*types, *types]
     assert {each["x-cache"] for each in answers[3:]} == {"HIT"}
 
@@ -100,56 +151,67 @@ def test_a_page_is_cached_for_each_accept(site: Site) -> None:
     [("gzip", "gzip"), ("br, GZIP;q=0.5", "gzip"), ("deflate,gzip", "gzip"), ("x-gzip", None),
      ("gzip;q=0", None), ("gzip; q=0.00, br", None), ("gzip;q=0.001", "gzip"), ("", None), ("*", None)],
 )  # fmt: skip
-def test_a_coding_is_sent_to_those_who_take_it(site: Site, wanted: str, coding: str | None) -> None:
+def test_a_coding_is_sent_to_those_who_take_it(nginx: Proxy, wanted: str, coding: str | None) -> None:
     """The first request decides what the cache holds, so each case asks for another path."""
     path = f"{links.SEARCH_PATH}?limit=9&query=a&offset={next(OFFSETS)}"
-    answers = [site.ask(path, accept_encoding=each) for each in (wanted, "gzip", "identity")]
+    asked = (wanted, "gzip", "identity")
+    answers = [nginx.ask(path, accept_encoding=each, x_test_client=f"203.0.113.{path[-1]}") for each in asked]
     assert [answer[1].get("content-encoding") for answer in answers] == [coding, "gzip", None]
 
 
-def test_the_table_of_rates_is_that_of_nginx() -> None:
-    rates = dict(re.findall(r"zone=reviewsd_(\w+):10m rate=(\d+)r/s;", SHIPPED))
-    bursts = re.findall(r"limit_req zone=reviewsd_(\w+) burst=(\d+) delay=(\d+);", SHIPPED)
-    shares = {name: (int(delay), int(rates[name]), int(burst) - int(delay)) for name, burst, delay in bursts}
-    table = re.findall(r"(?m)^\| .* \| (\d+) \| (\d+) \| (\d+) \| twice as many \|$", SERVER_DOCS)
-    assert [tuple(map(int, row)) for row in table] == list(shares.values())[::2]
-    for name in list(shares)[::2]:
-        assert shares[f"{name}_site"] == tuple(2 * number for number in shares[name])
+def test_http_leads_to_https(nginx: Proxy) -> None:
+    with closing(HTTPConnection("localhost", nginx.plain_port, timeout=30)) as connection:
+        connection.request("GET", "/feed.xml?a=b")
+        answer = connection.getresponse()
+    assert (answer.status, answer.headers["location"]) == (301, "https://localhost/feed.xml?a=b")
 
 
-@pytest.mark.parametrize("proxy", COMMANDS)
-def test_a_body_may_have_64_kib(proxy: str, tmp_path: Path) -> None:
+# ---- Both ----
+
+
+@pytest.mark.parametrize("name", PROXIES)
+def test_a_body_may_have_64_kib(site: Site, name: str) -> None:
     statuses = {64_500: 200, 65_536: 200, 65_537: 413, 1_000_000: 413}
-    with running_site(tmp_path, proxy) as site:
-        assert {size: site.ask("/mcp", PING.ljust(size), **JSON_TYPE)[0] for size in statuses} == statuses
+    proxy: Proxy = getattr(site, name)
+    assert {size: proxy.ask("/mcp", PING.ljust(size), **JSON_TYPE)[0] for size in statuses} == statuses
 
 
-@pytest.mark.parametrize("proxy", COMMANDS)
-def test_restarts_in_turns_lose_nothing(proxy: str, tmp_path: Path) -> None:
-    with running_site(tmp_path, proxy) as site:
-        with ExitStack() as clients:
-
-            def statuses(path: str, number: int, body: bytes | None = None) -> Counter[int]:
-                """Those of a client with an address of its own that keeps within its limit."""
-                client = requests(site, path, body, [f"127.0.0.{10 + number}"], 1, PAUSE_SECONDS)
-                return clients.enter_context(client)
-
-            calls = statuses("/mcp", 0, PING)
-            searches = [statuses(f"{links.SEARCH_PATH}?query={n}+#", n) for n in range(1, CLIENTS)]
-            for instance in (site.first, site.second, site.first, site.second):
-                instance.stop()
-                instance.start()
-        assert [set(each) for each in searches] == [{200}] * len(searches)
-        assert set(calls) - ({502} if loses_posts(proxy) else set()) == {200}
+@pytest.mark.parametrize("name", PROXIES)
+def test_hub_requests_reach_the_one_hub(site: Site, name: str) -> None:
+    form = b"hub.mode=subscribe&hub.topic=nothing&hub.callback=http%3A%2F%2Fa.example"
+    for _ in range(4):
+        status, headers, body = getattr(site, name).ask(links.HUB_PATH, form, content_type=FORM_TYPE)
+        assert (status, headers["content-type"]) == (400, "text/plain; charset=utf-8")
+        assert b"hub.callback must be an https:// URL" in body
 
 
-def test_caddy_takes_the_name_for_buffering_from_its_environment() -> None:
-    file = ROOT / "deploy" / "Caddyfile"
-    variable = re.search('Environment="(.*)=(request_buffers .*)"', file.read_text(encoding="utf-8"))
-    assert variable
-    command, environment = [program("caddy"), "adapt", "--config", str(file)], {variable[1]: variable[2]}
-    done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0 or "unrecognized subdirective request_buffers" in done.stderr
+@pytest.mark.parametrize("name", PROXIES)
+def test_the_health_path_is_served_to_this_machine(site: Site, name: str) -> None:
+    assert json.loads(getattr(site, name).ask("/healthz")[2])["status"] == "ok"
+
+
+@pytest.mark.parametrize("name", PROXIES)
+def test_the_health_path_is_refused_to_others(site: Site, name: str) -> None:
+    with closing(getattr(site, name).connection("127.0.0.5")) as other:
+        assert exchange(other, "/healthz")[0] == 403
+
+
+@pytest.mark.parametrize("name", PROXIES)
+def test_restarts_in_turns_lose_nothing(site: Site, name: str) -> None:
+    with ExitStack() as clients:
+
+        def statuses(number: int, path: str, body: bytes | None = None) -> dict[int, int]:
+            """Those of a client with an address of its own that keeps within its limit."""
+            client = requests(getattr(site, name), path, body, [f"192.0.2.{100 + number}"], 1, PAUSE_SECONDS)
+            return clients.enter_context(client)
+
+        calls = statuses(0, "/mcp", PING)
+        searches = [statuses(number, f"{links.SEARCH_PATH}?query={number}+#") for number in range(1, CLIENTS)]
+        for instance in (site.first, site.second):
+            instance.stop()
+            instance.start()
+    assert [set(each) for each in searches] == [{200}] * len(searches)
+    assert set(calls) - ({502} if loses_posts(name) else set()) == {200}
 
 
 def loses_posts(proxy: str) -> bool:
@@ -160,23 +222,28 @@ def loses_posts(proxy: str) -> bool:
     return tuple(map(int, re.findall(r"[0-9]+", done.stdout)[:3])) < CADDY_REPEATS_POSTS
 
 
-STOPPED = [("nginx", "/api/websub/hub", 503), ("caddy", "/healthz", 502)]
+def test_caddy_takes_the_name_for_buffering_from_its_environment() -> None:
+    variable = re.search('Environment="(.*)=(request_buffers .*)"', SHIPPED["caddy"])
+    assert variable
+    file, environment = ROOT / "deploy" / "Caddyfile", {variable[1]: variable[2]}
+    command = [program("caddy"), "adapt", "--config", str(file)]
+    done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 or "unrecognized subdirective request_buffers" in done.stderr
 
 
-@pytest.mark.parametrize(("proxy", "path", "status"), STOPPED)
-def test_a_stopped_instance_asks_for_a_retry(proxy: str, path: str, status: int, tmp_path: Path) -> None:
-    with running_site(tmp_path, proxy) as site:
-        site.first.stop()
-        refused = site.ask(path)
-        assert (refused[0], refused[1]["retry-after"]) == (status, "5")
-
-
-def test_cached_content_is_served_while_no_instance_runs(site: Site) -> None:
-    kept = site.ask("/reviews.json")[2]
+def test_without_an_instance_cached_content_is_served_and_others_asked_to_retry(site: Site) -> None:
+    kept = site.nginx.ask("/reviews.json")[2]
     site.first.stop()
     site.second.stop()
-    assert site.ask("/reviews.json")[2] == kept
-    status, headers, _ = site.ask("/api/reviews/search?query=never+asked")
-    assert (status, headers["retry-after"]) == (503, "5")
-    site.first.start()
-    site.second.start()
+    try:
+        assert site.nginx.ask("/reviews.json")[2] == kept
+        for proxy, path, expected in (
+            (site.nginx, "/api/reviews/search?query=never+asked", (503, b"the service does not answer\n")),
+            (site.nginx, links.HUB_PATH, (503, b"the service does not answer\n")),
+            (site.caddy, links.HEALTH_PATH, (502, b"502 Bad Gateway")),
+        ):
+            status, headers, body = proxy.ask(path)
+            assert (status, body, headers["retry-after"]) == (*expected, "5")
+    finally:
+        site.first.start()
+        site.second.start()

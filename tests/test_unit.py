@@ -1,4 +1,4 @@
-"""The systemd unit exposes as little as it claims, and agrees with the program."""
+"""The systemd units have every line that they promise, agree with the program, and import what arrives."""
 
 import re
 import subprocess
@@ -13,17 +13,81 @@ import reviewsd
 from reviewslib.process import serving
 from reviewslib.process.settings import Settings, variable_name
 
-UNIT = (ROOT / "reviewsd.service").read_text(encoding="utf-8")
+UNIT, IMPORT = "reviewsd.service", "deploy/reviewsd-import.service"
 DROP_INS = ["deploy/settings.conf", "deploy/read-instance.conf", "deploy/unix-socket.conf"]
-FILES = ["reviewsd.service", *DROP_INS]
-DOCUMENTS = ["README.md", *(str(file.relative_to(ROOT)) for file in sorted((ROOT / "docs").glob("*.md")))]
-IMPORT_UNITS = [f"deploy/reviewsd-import.{kind}" for kind in ("service", "path", "timer")]
-MAX_EXPOSURE = {"reviewsd.service": 1.2, IMPORT_UNITS[0]: 1.6}
 WRONG_USAGE = 2  # argparse's exit status
 
+SHARED_SANDBOX = """
+    ProtectSystem=strict ProtectHome=yes ProtectProc=invisible ProcSubset=pid ProtectKernelTunables=yes
+    ProtectKernelModules=yes ProtectKernelLogs=yes ProtectControlGroups=yes ProtectClock=yes
+    ProtectHostname=yes PrivateTmp=yes PrivateDevices=yes RestrictNamespaces=yes RestrictRealtime=yes RestrictSUIDSGID=yes
+    LockPersonality=yes MemoryDenyWriteExecute=yes NoNewPrivileges=yes MemoryMax=1G
+    SystemCallArchitectures=native SystemCallFilter=@system-service StartLimitIntervalSec=0
+"""
+LINES = {
+    UNIT: f"""{SHARED_SANDBOX}
+        Wants=network-online.target After=network-online.target WantedBy=multi-user.target
+        Type=notify NotifyAccess=main ExecStart=/opt/reviewsd/bin/reviewsd ExecReload=/bin/kill+-HUP+$MAINPID
+        Environment=REVIEWSD_DATA=/srv/reviews WatchdogSec=60 Restart=on-failure RestartSec=2
+        RestartPreventExitStatus=2+78 TimeoutStopSec=20 SyslogLevel=err
+        DynamicUser=yes StateDirectory=reviewsd StateDirectoryMode=0700 UMask=0077 CapabilityBoundingSet=
+        AmbientCapabilities= DevicePolicy=closed PrivateMounts=yes PrivateIPC=yes RemoveIPC=yes TasksMax=256
+        PrivateUsers=yes KeyringMode=private RestrictAddressFamilies=AF_INET+AF_INET6+AF_UNIX
+        SocketBindDeny=any SocketBindAllow=tcp:8080 SystemCallFilter=~@privileged+@resources
+        SystemCallErrorNumber=EPERM
+    """,
+    IMPORT: f"""{SHARED_SANDBOX}
+        Type=oneshot UMask=0022 ReadWritePaths=/srv/reviews CapabilityBoundingSet=CAP_DAC_READ_SEARCH
+        PrivateNetwork=yes RestrictAddressFamilies=none
+    """,
+    "deploy/reviewsd-import.path": "PathChanged=/srv/reviews-drop WantedBy=multi-user.target",
+    "deploy/reviewsd-import.timer": """
+        OnCalendar=weekly RandomizedDelaySec=1h Persistent=yes WantedBy=timers.target
+    """,
+    "deploy/settings.conf": """
+        Environment=REVIEWSD_BASE_URL=https://reviews.example.com #Environment=REVIEWSD_PORT=8090
+        #SocketBindAllow= #SocketBindAllow=tcp:8090 #Environment=REVIEWSD_ACCESS_LOG=on #MemoryMax=2G
+        #Environment=REVIEWSD_ALLOWED_ORIGIN=https://app.example.com
+        #IPAddressDeny=10.0.0.0/8+172.16.0.0/12+192.168.0.0/16+169.254.0.0/16+100.64.0.0/10+fc00::/7+fe80::/10
+    """,
+    "deploy/read-instance.conf": """
+        Environment=REVIEWSD_PORT=8081 SocketBindAllow= SocketBindAllow=tcp:8081
+        Environment=REVIEWSD_NO_HUB=on StateDirectory= StateDirectory=reviewsd-read StateDirectoryMode=0700
+    """,
+    "deploy/unix-socket.conf": """
+        RuntimeDirectory=reviewsd RuntimeDirectoryMode=0750 Group=www-data
+        Environment=REVIEWSD_UDS=/run/reviewsd/http.sock
+    """,
+}
+"""The lines of each unit and drop-in, commented examples included, without descriptions; `+` for a blank."""
 
-@pytest.mark.parametrize(("name", "most"), MAX_EXPOSURE.items())
-def test_the_exposure_of_the_unit_is_small(name: str, most: float) -> None:
+
+def lines_of(name: str) -> list[str]:
+    """The assignments of a file in their order, commented examples included."""
+    return re.findall(r"(?m)^#?[A-Z][A-Za-z]+=.*$", (ROOT / name).read_text(encoding="utf-8"))
+
+
+def value_of(name: str, directive: str) -> str:
+    (value,) = [line.partition("=")[2] for line in lines_of(name) if line.startswith(f"{directive}=")]
+    return value
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_a_unit_has_every_line_that_it_promises(name: str) -> None:
+    lines = [line.replace(" ", "+") for line in lines_of(name)]
+    untested_here = ("Description=", "ExecStart=/bin/sh")
+    assert sorted(line for line in lines if not line.startswith(untested_here)) == sorted(LINES[name].split())
+
+
+@pytest.mark.parametrize("name", [name for name, lines in LINES.items() if "SocketBindAllow= " in lines])
+def test_an_empty_line_revokes_what_the_unit_allows(name: str) -> None:
+    for revoked in ("SocketBindAllow", "StateDirectory"):
+        values = [line for line in lines_of(name) if line.lstrip("#").startswith(f"{revoked}=")]
+        assert [line.endswith("=") for line in values] == [True, False][: len(values)]
+
+
+@pytest.mark.parametrize(("name", "most"), [(UNIT, 1.2), (IMPORT, 1.6)])
+def test_the_exposure_of_a_service_is_small(name: str, most: float) -> None:
     command = [program("systemd-analyze"), "security", "--offline=true", str(ROOT / name)]
     report = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
     level = re.search(r"Overall exposure level for .*: ([0-9.]+)", report)
@@ -31,155 +95,56 @@ def test_the_exposure_of_the_unit_is_small(name: str, most: float) -> None:
     assert float(level[1]) <= most
 
 
-def merged(*names: str) -> dict[str, list[str]]:
-    """The directives of files read in this order, commented examples included.
-
-    An assignment adds to the list of its directive, an empty one clears it (systemd.syntax(7)), and that of
-    StateDirectory= the mode as well (seen in systemd 252).
-    """
-    values: dict[str, list[str]] = {}
-    for name in names:
-        text = (ROOT / name).read_text(encoding="utf-8")
-        for directive, value in re.findall(r"(?m)^#?([A-Z][A-Za-z]+)=(.*)$", text):
-            values[directive] = [*values.get(directive, []), value] if value else []
-            if not value:
-                values.pop(f"{directive}Mode", None)
-    return values
-
-
 def test_the_unit_agrees_with_the_program() -> None:
-    service = dict(re.findall(r"(?m)^([A-Z]\w+)=(.*)$", UNIT))
-    assert (service["Type"], service["SyslogLevel"], service["WatchdogSec"]) == ("notify", "err", "60")
-    assert (service["Restart"], service["RestartSec"]) == ("on-failure", "2")
     never_mended = {WRONG_USAGE, reviewsd.EXIT_BAD_DATA}
-    assert set(map(int, service["RestartPreventExitStatus"].split())) == never_mended
-    assert int(service["TimeoutStopSec"]) > serving.BEFORE_STOP_SECONDS + serving.STOP_SECONDS
-    assert service["SocketBindAllow"] == f"tcp:{Settings().port}"
-
-
-SHARED_SANDBOX = """
-    SystemCallArchitectures=native SystemCallFilter=@system-service ProtectSystem=strict ProtectProc=invisible
-    ProcSubset=pid MemoryMax=1G NoNewPrivileges=yes ProtectHome=yes PrivateTmp=yes PrivateDevices=yes
-    ProtectKernelTunables=yes ProtectKernelModules=yes ProtectKernelLogs=yes ProtectControlGroups=yes
-    ProtectClock=yes ProtectHostname=yes RestrictNamespaces=yes RestrictRealtime=yes RestrictSUIDSGID=yes
-    LockPersonality=yes MemoryDenyWriteExecute=yes
-"""
-SANDBOXES = {
-    "reviewsd.service": f"""{SHARED_SANDBOX}
-        DynamicUser=yes StateDirectory=reviewsd StateDirectoryMode=0700 UMask=0077 CapabilityBoundingSet=
-        AmbientCapabilities= DevicePolicy=closed PrivateMounts=yes PrivateIPC=yes RemoveIPC=yes TasksMax=256
-        PrivateUsers=yes KeyringMode=private RestrictAddressFamilies=AF_INET+AF_INET6+AF_UNIX
-        SocketBindDeny=any SocketBindAllow=tcp:8080 SystemCallFilter=~@privileged+@resources
-        SystemCallErrorNumber=EPERM
-    """,
-    "deploy/reviewsd-import.service": f"""{SHARED_SANDBOX}
-        UMask=0022 ReadWritePaths=/srv/reviews CapabilityBoundingSet=CAP_DAC_READ_SEARCH PrivateNetwork=yes
-        RestrictAddressFamilies=none
-    """,
-    "deploy/reviewsd-import.path": "",
-    "deploy/reviewsd-import.timer": "",
-}
-"""The lines that protect the machine, or another service, from a service; `+` for a blank."""
-RUNNING = """
-    Type NotifyAccess ExecStart Environment ExecReload WatchdogSec Restart RestartSec RestartPreventExitStatus
-    TimeoutStopSec SyslogLevel
-"""
-"""Names of the other directives of a service."""
-
-
-@pytest.mark.parametrize("name", SANDBOXES)
-def test_a_unit_has_every_line_of_its_sandbox(name: str) -> None:
-    service = (ROOT / name).read_text(encoding="utf-8").partition("[Service]\n")[2].partition("\n[")[0]
-    lines = [line for line in service.splitlines() if re.match("[A-Z]", line)]
-    sandbox = [line.replace(" ", "+") for line in lines if line.partition("=")[0] not in RUNNING.split()]
-    assert sorted(sandbox) == sorted(SANDBOXES[name].split())
-
-
-def variables(name: str) -> dict[str, str]:
-    """The variables that a unit or a drop-in sets, commented examples included."""
-    return dict(setting.split("=", 1) for setting in merged(name).get("Environment", []))
+    assert set(map(int, value_of(UNIT, "RestartPreventExitStatus").split())) == never_mended
+    assert int(value_of(UNIT, "TimeoutStopSec")) > serving.BEFORE_STOP_SECONDS + serving.STOP_SECONDS
+    assert value_of(UNIT, "SocketBindAllow") == f"tcp:{Settings().port}"
 
 
 def test_every_variable_is_a_setting() -> None:
-    known = {variable_name(declared.name) for declared in fields(Settings)}
-    for name in FILES:
-        assert set(variables(name)) <= known
+    lines = [line for name in (UNIT, *DROP_INS) for line in lines_of(name)]
+    variables = {line.split("=")[1] for line in lines if line.lstrip("#").startswith("Environment=")}
+    assert variables <= {variable_name(declared.name) for declared in fields(Settings)}
 
 
-@pytest.mark.parametrize("name", [FILES[0], IMPORT_UNITS[0]])
-def test_starts_of_a_service_have_no_limit(name: str) -> None:
-    """It would end the path unit for good (unit-start-limit-hit), as seen in systemd 252."""
-    text = (ROOT / name).read_text(encoding="utf-8")
-    assert "\nStartLimitIntervalSec=0\n" in text and "\nStartLimitBurst" not in text
-
-
-def test_the_second_instance_has_its_own_state_and_port() -> None:
-    text = (ROOT / "deploy/read-instance.conf").read_text(encoding="utf-8")
+def test_the_second_instance_overrides_the_settings() -> None:
+    text = (ROOT / DROP_INS[1]).read_text(encoding="utf-8")
     installed = sorted(re.findall(r"/reviewsd-read\.service\.d/(\S+)", text))  # the order of systemd.unit(5)
     assert installed == ["10-settings.conf", "20-read-instance.conf"]
-    first, second = merged(*FILES[:2]), merged(*FILES[:3])
-    assert (first["StateDirectory"], second["StateDirectory"]) == (["reviewsd"], ["reviewsd-read"])
-    assert first["StateDirectoryMode"] == second["StateDirectoryMode"] == ["0700"]
-    port = dict(each.split("=", 1) for each in second["Environment"])["REVIEWSD_PORT"]
-    assert second["SocketBindAllow"] == [f"tcp:{port}"] == ["tcp:8081"]
-    of_proxies = (ROOT / "docs/server.md").read_text(encoding="utf-8").count("127.0.0.1:8081")
-    assert of_proxies == 2
 
 
-@pytest.mark.parametrize("name", [*DOCUMENTS, "deploy/Caddyfile", *FILES, *IMPORT_UNITS])
-def test_files_that_the_unit_names_exist(name: str) -> None:
-    text = (ROOT / name).read_text(encoding="utf-8")
-    named = re.findall(r"\b(?:deploy|docs)/[\w.-]*\w", text)
+@pytest.mark.parametrize("file", [*(ROOT / "docs").glob("*.md"), *(ROOT / "deploy").iterdir(), ROOT / UNIT])
+def test_files_that_a_document_or_a_unit_names_exist(file: Path) -> None:
+    named = re.findall(r"\b(?:deploy|docs)/[\w.-]*\w", file.read_text(encoding="utf-8"))
     assert all((ROOT / path).is_file() for path in named), named
 
 
-def test_the_example_of_another_port_is_whole() -> None:
-    allowed = merged(*FILES[:2])["SocketBindAllow"]
-    assert allowed == [f"tcp:{variables('deploy/settings.conf')['REVIEWSD_PORT']}"]
-
-
-def test_the_import_units_can_be_loaded_and_meet_in_one_directory(tmp_path: Path) -> None:
-    for name in IMPORT_UNITS:
-        text = (ROOT / name).read_text(encoding="utf-8")
-        runnable = text.replace("/opt/reviewsd/bin/reviewsd-import", "/bin/true")
-        (tmp_path / Path(name).name).write_text(runnable)
+def test_the_import_units_can_be_loaded(tmp_path: Path) -> None:
+    for file in (ROOT / "deploy").glob("reviewsd-import.*"):
+        runnable = file.read_text(encoding="utf-8").replace("/opt/reviewsd/bin/reviewsd-import", "/bin/true")
+        (tmp_path / file.name).write_text(runnable)
     command = [program("systemd-analyze"), "verify", *map(str, sorted(tmp_path.iterdir()))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert "reviewsd-import" not in done.stderr
-    assert merged(IMPORT_UNITS[1])["PathChanged"] == ["/srv/reviews-drop"]
-    assert "--drop /srv/reviews-drop --data /srv/reviews" in merged(IMPORT_UNITS[0])["ExecStart"][0]
 
 
-def run_import(drop: Path, program: str) -> subprocess.CompletedProcess[str]:
-    """Run the command of the unit for this directory, with another program in place of ours."""
-    command = merged(IMPORT_UNITS[0])["ExecStart"][0].replace("$$", "$")
-    replaced = {
-        "/srv/reviews-drop": str(drop),
-        "/opt/reviewsd/bin/reviewsd-import": program,
-        "/bin/sh -c ": "",
-    }
-    for shipped, ours in replaced.items():
-        assert shipped in command
-        command = command.replace(shipped, ours)
-    arguments = ["/bin/sh", "-c", command.strip("'")]
-    return subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=60)
-
-
-def import_command(directory: Path, script: str) -> str:
-    """A program in place of `reviewsd-import`, and a drop folder with a file beside it."""
-    (directory / "drop").mkdir()
-    (directory / "drop" / "a").touch()
-    importer = directory / "importer"
-    importer.write_text(f"#!/bin/sh\n{script}\n")
+@pytest.mark.parametrize(
+    ("script", "status", "runs"),
+    [("touch {drop}/b", 0, 2), ("exit 78", 78, 1)],
+    ids=["an export that arrives during an import is imported next", "a failed import ends it"],
+)
+def test_the_import_unit_imports_until_nothing_new_arrives(
+    tmp_path: Path, script: str, status: int, runs: int
+) -> None:
+    drop, importer = tmp_path / "drop", tmp_path / "importer"
+    drop.mkdir()
+    (drop / "a").touch()
+    importer.write_text(f'#!/bin/sh\necho run "$@"\n{script.format(drop=drop)}\n')
     importer.chmod(0o755)
-    return str(importer)
-
-
-def test_an_export_that_arrives_during_an_import_is_imported_next(tmp_path: Path) -> None:
-    drop = tmp_path / "drop"
-    done = run_import(drop, import_command(tmp_path, f'echo run "$@"\ntouch {drop}/b'))
-    assert done.stdout.splitlines() == 2 * [f"run --drop {drop} --data /srv/reviews"]
-
-
-def test_the_unit_ends_with_the_status_of_a_failed_import(tmp_path: Path) -> None:
-    assert run_import(tmp_path / "drop", import_command(tmp_path, "exit 78")).returncode == 78
+    quoted = value_of(IMPORT, "ExecStart").replace("$$", "$").removeprefix("/bin/sh -c ").strip("'")
+    shell = quoted.replace("/opt/reviewsd/bin/reviewsd-import", str(importer))
+    shell = shell.replace("/srv/reviews-drop", str(drop))
+    done = subprocess.run(["/bin/sh", "-c", shell], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == status
+    assert done.stdout.splitlines() == runs * [f"run --drop {drop} --data /srv/reviews"]

@@ -78,8 +78,5 @@ def can_boot() -> bool:
 
 RIGHTS = {
     "a network namespace": Right(lambda: succeeds(*NAMESPACE, "true"), "network namespaces are not allowed"),
-    "a network of a thread": Right(
-        lambda: succeeds("unshare", "--net", "true"), "network namespaces are only for root here"
-    ),
     "a booted system": Right(can_boot, "a system cannot be booted here"),
 }
