@@ -485,19 +485,9 @@ A_URL = " is not an http or https URL"
 A_DATE = " is not a day that exists, written YYYY-MM-DD, or an RFC 3339 date-time on such a day"
 PLAIN_ID = " is not an id: text without control characters, not . or .."
 TRENDS = " is none of ['improving', 'stable', 'declining', None]"
-NO_DAYS = ["01.06.2025", "2025-06-01\n", "２０２５-06-01", "2025-02-29", "0000-01-01", "2025-02-30T10:00:00Z"]
+NO_DAYS = ["1.6.2025", "2025-06-01\n", "２０２５-06-01", "2025-02-29", "0000-01-01", "2025-02-30T10:00:00Z"]
 NO_TIMES = ["", ":00:00", ":00:00Z\n", ":00:00.Z", ":60:00Z", ":00:61Z", ":00:00+24:00"]
-NO_URLS = [
-    "javascript:1",
-    "ftp://x/",
-    "//x/",
-    "",
-    "https://",
-    "https:///x",
-    "http://@",
-    "http://[x",
-    " http://x",
-]
+NO_URLS = ["javascript:1", "ftp://x/", "", "https://", "https:///x", "http://@", "http://[x", " http://x"]
 NO_PATHS = [f"https://s.example/{odd}" for odd in ("a b", "\n", "\x7f", "\u2028")]
 FIRST = "reviews/reviews/0"
 # File and place, wrong values, and what the line says after the value.
