@@ -477,39 +477,36 @@ JSON_VALUES = st.recursive(
     max_leaves=10,
 )
 ARGUMENT_NAMES = sorted({name for tool in DECLARED for name in tool["inputSchema"]["properties"]})
-LATIN_1 = st.text(st.characters(max_codepoint=255), max_size=20)
-VERSIONS = st.sampled_from(ALL_VERSIONS)
-TOOL_NAMES = st.sampled_from(sorted(TOOLS))
-METHODS_OF_MCP = ["initialize", "ping", "tools/list", "tools/call", "server/discover", "notifications/x"]
-METHOD_NAMES = st.sampled_from(METHODS_OF_MCP)
-
-
-def maybe(**optional: st.SearchStrategy[Any]) -> st.SearchStrategy[Object]:
-    """Objects of these members, each of which may be absent or anything at all."""
-    return st.fixed_dictionaries({}, optional={key: one | JSON_VALUES for key, one in optional.items()})
-
-
-PARAMS = maybe(
-    name=TOOL_NAMES,
-    arguments=st.dictionaries(st.sampled_from(ARGUMENT_NAMES), JSON_VALUES, max_size=4),
-    cursor=JSON_VALUES,
-    protocolVersion=VERSIONS,
-    _meta=maybe(**{VERSION_CLAIM: VERSIONS, CAPABILITIES_CLAIM: st.just({})}),
-)
-MESSAGES = maybe(
-    jsonrpc=st.just("2.0"), id=st.integers() | TEXTS, method=METHOD_NAMES, result=JSON_VALUES, params=PARAMS
-)
-USUAL_HEADERS = {
-    "accept": st.sampled_from(["*/*", EVENTS]),
-    "content-type": st.just(JSON),
-    "content-encoding": st.just("identity"),
-    "origin": st.sampled_from(["null", OURS]),
-    "mcp-protocol-version": VERSIONS,
-    "mcp-session-id": TEXTS,
-    "mcp-method": METHOD_NAMES,
-    "mcp-name": TOOL_NAMES,
+USUAL: dict[str, list[Any]] = {  # by the name of a header or of a member of a message
+    "accept": ["*/*", EVENTS],
+    "content-type": [JSON],
+    "content-encoding": ["identity"],
+    "origin": ["null", OURS],
+    "mcp-protocol-version": ALL_VERSIONS,
+    "mcp-method": ["tools/call", "tools/list"],
+    "mcp-name": list(TOOLS),
+    "jsonrpc": ["2.0"],
+    "method": ["initialize", "ping", "tools/list", "tools/call", "server/discover", "notifications/x"],
+    "name": list(TOOLS),
+    "protocolVersion": ALL_VERSIONS,
+    VERSION_CLAIM: ALL_VERSIONS,
+    CAPABILITIES_CLAIM: [{}],
 }
-HEADERS = st.fixed_dictionaries({}, optional={name: usual | LATIN_1 for name, usual in USUAL_HEADERS.items()})
+
+
+def members(other: st.SearchStrategy[Any], names: list[str], **more: st.SearchStrategy[Any]) -> Any:
+    """Objects of these members, each of which may be absent, usual or `other`."""
+    usual = {name: st.sampled_from(USUAL[name]) for name in names}
+    optional = {name: one | other for name, one in (usual | more).items()}
+    return st.fixed_dictionaries({}, optional=optional)
+
+
+ARGUMENTS = st.dictionaries(st.sampled_from(ARGUMENT_NAMES), JSON_VALUES, max_size=4)
+META = members(JSON_VALUES, [VERSION_CLAIM, CAPABILITIES_CLAIM])
+PARAMS = members(JSON_VALUES, ["name", "protocolVersion"], arguments=ARGUMENTS, _meta=META, cursor=TEXTS)
+MESSAGES = members(JSON_VALUES, ["jsonrpc", "method"], id=st.integers(), params=PARAMS, result=JSON_VALUES)
+LATIN_1 = st.text(st.characters(max_codepoint=255), max_size=20)
+HEADERS = members(LATIN_1, [name for name in USUAL if "-" in name or name in ("accept", "origin")])
 DOCUMENTS = MESSAGES | st.lists(MESSAGES, max_size=12) | JSON_VALUES
 
 
