@@ -163,7 +163,7 @@ class FileSchema:
         for name, holds in FORMATS.items():
             checker.checks(name)(lambda value, holds=holds: not isinstance(value, str) or holds(value))
         errors = Draft202012Validator(self._schema, format_checker=checker).iter_errors(value)
-        # A string can violate both the pattern and the format of a schema, for the same reason.
+        # A string that violates the pattern and the format of a schema has the same reason twice.
         yield from dict.fromkeys((tuple(error.absolute_path), _reason(error)) for error in errors)
 
     def complete(self, value: Json) -> Json:
@@ -274,8 +274,8 @@ ANNOTATIONS = {"default", "description", "examples", "title"}
 def acceptance(document: dict[str, Json], schema: Schema) -> Callable[[Json], bool]:
     """A fast check: True means that a value is valid for `schema`, False that jsonschema must decide.
 
-    The check of a schema with a keyword that is not in CHECKS is always False. `additionalProperties`
-    applies to all properties here.
+    The check of a schema with a keyword that is not in CHECKS is always False. Here `additionalProperties`
+    applies to the properties that `properties` names, too.
     """
     keywords = schema.keys() - ANNOTATIONS
     if not keywords <= CHECKS.keys():
