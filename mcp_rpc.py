@@ -31,14 +31,7 @@ from reviewslib.dataset.query import echo, nearest
 from reviewslib.dataset.reviews import ReviewList
 from reviewslib.dataset.strict_json import Json, NotJson, decode
 from reviewslib.mcp_tools import TOOLS, Toolbox
-from reviewslib.web.representations import (
-    JSON_TYPE,
-    GetHeader,
-    Headers,
-    Response,
-    accepted_types,
-    joined,
-)
+from reviewslib.web.representations import JSON_TYPE, GetHeader, Headers, Response, accepted_types, joined
 
 # ---- Protocol: names and numbers of the specification ----
 
@@ -62,7 +55,6 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 HEADER_MISMATCH = -32020  # [R28 basic/index]
 UNSUPPORTED_VERSION = -32022
-
 CAPABILITIES: dict[str, Json] = {"tools": {}}
 
 
@@ -82,7 +74,7 @@ class RpcError(Exception):
 
 EVENT_TYPE = "text/event-stream"
 NO_STORE = ("Cache-Control", "no-store")  # 404 and 405 are cacheable by default (RFC 9110 section 15.1)
-ACCEPTED = Response(HTTPStatus.ACCEPTED, (NO_STORE,), b"")  # to notifications; a body breaks some clients
+ACCEPTED = Response(HTTPStatus.ACCEPTED, (NO_STORE,), b"")  # for notifications; a body breaks some clients
 
 
 def json_response(body: bytes, headers: Headers = (), status: int = HTTPStatus.OK) -> Response:
@@ -96,8 +88,8 @@ def event_response(response: Response) -> Response:
     """
     if response.status != HTTPStatus.OK:
         return response
-    headers = dict(response.headers) | {"Content-Type": EVENT_TYPE}
-    headers["X-Accel-Buffering"] = "no"  # or nginx may buffer it [R28 basic/transports/streamable-http]
+    # nginx must not buffer the event [R28 basic/transports/streamable-http].
+    headers = dict(response.headers) | {"Content-Type": EVENT_TYPE, "X-Accel-Buffering": "no"}
     body = b"event: message\ndata: %s\n\n" % joined(response.body)
     return Response(response.status, tuple(headers.items()), body)
 
@@ -140,13 +132,11 @@ def encoded(response: dict[str, Json]) -> bytes:
 ALLOWED_METHODS = "POST, OPTIONS"
 SESSION_HEADERS = "Mcp-Session-Id, MCP-Protocol-Version"
 EXPOSED_HEADERS = f"{SESSION_HEADERS}, Retry-After"
-REQUEST_HEADERS = (
-    f"Content-Type, Accept, Authorization, Last-Event-ID, {SESSION_HEADERS}, Mcp-Method, Mcp-Name"
-)
+SENT_HEADERS = f"Content-Type, Accept, Authorization, Last-Event-ID, {SESSION_HEADERS}, Mcp-Method, Mcp-Name"
 PREFLIGHT = (
     ("Allow", ALLOWED_METHODS),
     ("Access-Control-Allow-Methods", ALLOWED_METHODS),
-    ("Access-Control-Allow-Headers", REQUEST_HEADERS),
+    ("Access-Control-Allow-Headers", SENT_HEADERS),
     ("Access-Control-Max-Age", "86400"),
 )
 VARY = ("Vary", "Origin")
@@ -155,7 +145,7 @@ DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
 def canonical_origin(text: str) -> str:
-    """An origin as browsers write it (RFC 6454 section 6.2); other schemes are only lower-cased."""
+    """An http or https origin as browsers write it (RFC 6454 section 6.2); any other one is unchanged."""
     port = DEFAULT_PORTS.get(text.lower().partition("://")[0])
     return text.lower().removesuffix(port) if port else text
 
@@ -163,9 +153,10 @@ def canonical_origin(text: str) -> str:
 # A browser sends the page's origin with every POST, which reveals DNS rebinding [R11 basic/transports]. A
 # check of `Host` would find no further attack, and would refuse clients behind a proxy that changes it.
 def cors_headers(origin: str | None, own: str, allowed: Collection[str]) -> Headers:
-    """Headers that let a page of `origin` (None: no page) read the response; empty if it may not call.
+    """Headers that let a page of `origin` read the response; empty if the page may not call.
 
-    A page may call if its origin is `own`, this machine or among the canonical `allowed`; `*` allows all.
+    `origin` is None for a program that is no page. A page may call if its origin is `own`, this machine or
+    one of the canonical `allowed`; `*` allows all.
     """
     if "*" in allowed:
         origin = "*"
@@ -270,7 +261,7 @@ def call_tool(toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
 
 
 TOOL_METHODS = {"tools/list": list_tools, "tools/call": call_tool}
-# The endpoint adds `initialize`, which needs the server's name.
+# The endpoint adds `initialize`, which needs the version and the URL of the service.
 INITIALIZE_METHODS: dict[str, Method] = TOOL_METHODS | {"ping": lambda toolbox, params: {}}
 STATELESS_METHODS = TOOL_METHODS | {"server/discover": discover}
 # Members of results by method [R28 server/utilities/caching].
@@ -375,9 +366,8 @@ class McpEndpoint:
     def refusal(self, status: HTTPStatus, message: str, get_header: GetHeader) -> Response:
         """The response to a request that never reaches `handle`, such as one with too large a body."""
         code = INVALID_REQUEST if status < HTTPStatus.INTERNAL_SERVER_ERROR else INTERNAL_ERROR
-        response = rpc_error_response(RpcError(message, code, status=status), None)
         cors = cors_headers(get_header("origin"), self._own_origin, self._allowed_origins)
-        return response._replace(headers=response.headers + cors)
+        return rpc_error_response(RpcError(message, code, status=status, headers=cors), None)
 
     def _respond(self, method: str, get_header: GetHeader, body: bytes, toolbox: Toolbox) -> Response:
         if method == "POST":

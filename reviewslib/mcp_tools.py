@@ -66,8 +66,7 @@ QUESTIONS["properties"]["hints"] = list_of(TEXT)  # optional: present only if no
 def entries_of(dataset: Dataset, kind: str) -> list[dict[str, Json]]:
     """The entries of a kind of insights, from any level of the document."""
     insights = dataset.insights
-    entries: list[dict[str, Json]] = (insights | insights["entities"] | insights["temporal"]).get(kind) or []
-    return entries
+    return list((insights | insights["entities"] | insights["temporal"]).get(kind) or ())
 
 
 def entry_of(dataset: Dataset, kind: str, parameter: str, value: str) -> bytes:
@@ -367,5 +366,4 @@ def toolbox_of(contract: Contract, dataset: Dataset) -> Toolbox:
     parameters["search_reviews"] = dict(contract.search_parameters)
     tools = [tool for tool in TOOLS.values() if tool.has_data(dataset)]
     declarations = tuple(declaration(tool, parameters[tool.name], document, words) for tool in tools)
-    instructions = INSTRUCTIONS.format(**words)
-    return Toolbox(dataset, parameters, f"Reviews of {business}", instructions, declarations)
+    return Toolbox(dataset, parameters, f"Reviews of {business}", INSTRUCTIONS.format(**words), declarations)

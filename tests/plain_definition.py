@@ -7,7 +7,7 @@ Served form and order - Filters - Answers
 """
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 Object = Mapping[str, Any]
@@ -56,7 +56,7 @@ def served_reviews(reviews: Sequence[Object], insights: Object) -> list[dict[str
     return sorted(shown, key=lambda review: (day(review), review["date"], review["id"]), reverse=True)
 
 
-# ---- Filters: whether one filter, written as in a query string, holds for one review in served form ----
+# ---- Filters: whether a filter, written as in a query string, holds for a review in served form ----
 
 
 def folded(text: str) -> str:
@@ -103,26 +103,21 @@ def means_service(value: str, service: str, insights: Object) -> bool:
     return loosen(value) in [loosen(name) for name in names]
 
 
-def holds(name: str, value: str, review: Object, insights: Object) -> bool:
-    if name == "query":
-        return review["text"] is not None and loosen(value) in loosen(review["text"])
-    if name == "rating":
-        return bool(review["rating"] == float(value))
-    if name == "min_rating":
-        return bool(review["rating"] >= float(value))
-    if name == "max_rating":
-        return bool(review["rating"] <= float(value))
-    if name == "since":
-        return day(review) >= value
-    if name == "until":
-        return day(review) <= value
-    if name == "mentions_technician":
-        return any(means_technician(value, name, insights) for name in review["mentioned_technicians"])
-    if name == "mentions_service":
-        return any(means_service(value, service, insights) for service in review["mentioned_services"])
-    if name == "source":
-        return loosen(value) == loosen(review["source"])
-    raise KeyError(name)
+HOLDS: dict[str, Callable[[str, Object, Object], bool]] = {  # of a value, a review and the insights
+    "query": lambda value, review, _: review["text"] is not None and loosen(value) in loosen(review["text"]),
+    "rating": lambda value, review, _: bool(review["rating"] == float(value)),
+    "min_rating": lambda value, review, _: bool(review["rating"] >= float(value)),
+    "max_rating": lambda value, review, _: bool(review["rating"] <= float(value)),
+    "since": lambda value, review, _: day(review) >= value,
+    "until": lambda value, review, _: day(review) <= value,
+    "mentions_technician": lambda value, review, insights: any(
+        means_technician(value, name, insights) for name in review["mentioned_technicians"]
+    ),
+    "mentions_service": lambda value, review, insights: any(
+        means_service(value, service, insights) for service in review["mentioned_services"]
+    ),
+    "source": lambda value, review, _: loosen(value) == loosen(review["source"]),
+}
 
 
 # ---- Answers, over reviews in served form and order ----
@@ -133,7 +128,9 @@ def search(reviews: Sequence[Object], insights: Object, asked: Mapping[str, str]
     filters = {name: value for name, value in asked.items() if value and name not in ("limit", "offset")}
     limit, offset = int(float(asked.get("limit") or 20)), int(float(asked.get("offset") or 0))
     matched = [
-        review for review in reviews if all(holds(*item, review, insights) for item in filters.items())
+        review
+        for review in reviews
+        if all(HOLDS[name](value, review, insights) for name, value in filters.items())
     ]
     page = matched[offset : offset + limit]
     return {"matched": len(matched), "returned": len(page), "reviews": page}

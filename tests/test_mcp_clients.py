@@ -1,6 +1,6 @@
 """The official Python SDK's clients of both generations work with the endpoint at the first try.
 
-Each client is a script of its own in `mcp_clients/`, run by the Python of an environment made once under
+A client is the script `mcp_client.py`, run by the Python of an environment that is made once under
 `$REVIEWSD_TEST_ENVS` (else in pytest's cache). Without a package index the tests are skipped; in CI they
 fail.
 
@@ -76,8 +76,8 @@ Call = Callable[[str, Object], Object]
 @contextmanager
 def client(python_of: PythonOf, chosen: Client, service: Address) -> Iterator[tuple[Object, Call]]:
     """What a client script reports, and a function that calls a tool. The script must end with status 0."""
-    script = Path(__file__).parent / "mcp_clients" / f"client_{chosen.generation}.py"
-    command = [str(python_of(chosen.generation)), str(script), f"{service.base_url}/mcp", *chosen.arguments]
+    script = str(Path(__file__).parent / "mcp_client.py")
+    command = [str(python_of(chosen.generation)), script, f"{service.base_url}/mcp", *chosen.arguments]
     pipes: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     process: Any = subprocess.Popen(command, text=True, **pipes)
     with process:

@@ -100,22 +100,20 @@ def header(response: Response, name: str) -> str | None:
     return dict(response.headers).get(name)
 
 
-def handshake(version: str = "2025-06-18", to: McpEndpoint = ENDPOINT, **headers: str) -> Response:
-    client = {"name": "test", "version": "1"}
-    params = {"protocolVersion": version, "capabilities": {}, "clientInfo": client}
-    return send(request("initialize", params), to=to, **headers)
+def handshake(version: str = "2025-06-18", **headers: str | None) -> Response:
+    return send(request("initialize", {"protocolVersion": version, "capabilities": {}}), **headers)
 
 
 # ---- Initialize era ----
 
 
+@pytest.mark.parametrize("header_version", [None, STATELESS, "2025-11-25", "nonsense"])
 @pytest.mark.parametrize("version", [*ALL_VERSIONS, "2024-11-05", "2099-01-01", "", "\ud800"])
-def test_a_handshake_agrees_to_a_served_version_else_to_the_newest(version: str) -> None:
+def test_a_handshake_agrees_to_a_served_version_else_to_the_newest(
+    version: str, header_version: str | None
+) -> None:
     agreed = version if version in HANDSHAKE_VERSIONS else "2025-11-25"
-    assert result(handshake(version))["protocolVersion"] == agreed
-    for unread in (*ALL_VERSIONS, "2099-01-01", "nonsense"):
-        response = handshake(version, mcp_protocol_version=unread, accept="*/*")
-        assert result(response)["protocolVersion"] == agreed
+    assert result(handshake(version, mcp_protocol_version=header_version))["protocolVersion"] == agreed
 
 
 SERVER = {"name": "reviewsd", "title": f"Reviews of {BUSINESS}", "version": "1.0.0", "websiteUrl": BASE_URL}
@@ -144,12 +142,10 @@ def test_a_call_is_answered_by_its_tool_twice(tool: str, arguments: Object) -> N
     assert result(send(call(tool, arguments))) == expected
 
 
-def test_arguments_may_be_absent_and_wrong_ones_are_a_result() -> None:
-    wrong = {"no such": 1}
-    assert result(send(call("get_business", wrong))) == TOOLBOX.call("get_business", wrong)
-    for nothing in ({}, {"arguments": None}):
-        answered = send(request("tools/call", {"name": "get_business"} | nothing))
-        assert answered == send(call("get_business", {}))
+@pytest.mark.parametrize("arguments", [{}, {"arguments": None}])
+def test_arguments_may_be_absent(arguments: Object) -> None:
+    body = request("tools/call", {"name": "get_business"} | arguments)
+    assert send(body) == send(call("get_business", {}))
 
 
 @pytest.mark.parametrize(
@@ -176,10 +172,9 @@ def test_every_handshake_makes_a_new_id_that_is_visible_and_safe_in_a_url() -> N
     assert all(re.fullmatch(r"[A-Za-z0-9_-]{43}", id) for id in ids)
 
 
-@pytest.mark.parametrize("id", ["", ".", "2025-06-18", "é.é.é", "a, b", "x" * 5000])
+@pytest.mark.parametrize("id", ["", "é.é.é", "a, b", "x" * 5000])
 def test_any_session_id_is_ignored(id: str) -> None:
-    for body in (request("ping"), notification("x"), [request("ping")]):
-        assert send(body, mcp_session_id=id) == send(body)
+    assert send(request("ping"), mcp_session_id=id) == send(request("ping"))
 
 
 # ---- Stateless requests ----
@@ -199,56 +194,61 @@ def test_stateless_results_are_complete_and_equal_those_of_the_other_era(method:
 
 
 @pytest.mark.parametrize("version", ["2099-01-01", "2024-11-05", "2025-11-25", ""])
-def test_an_unserved_version_is_refused_with_the_served_ones(version: str) -> None:
-    bodies = [request("tools/list", {"_meta": claims(version)})]
-    bodies += [] if version == "2025-11-25" else [request("tools/list"), notification("x")]
-    for body in bodies:
-        response = send(body, mcp_protocol_version=version, mcp_method="tools/list")
-        assert error(response) == (400, -32022)
-        fault = answer(response)["error"]
-        assert fault["data"] == {"supported": ALL_VERSIONS, "requested": version}
-        how = "needs initialize" if version == "2025-11-25" else "is not served"
-        assert fault["message"] == f"protocol version {version} {how}"
+@pytest.mark.parametrize("body", [request("tools/list"), notification("x")])
+def test_an_unserved_version_is_refused_with_the_served_ones(version: str, body: Object) -> None:
+    how = "needs initialize" if version == "2025-11-25" else "is not served"
+    claiming = body | {"params": {"_meta": claims(version)}}
+    response = send(claiming, mcp_protocol_version=version, mcp_method="tools/list")
+    assert error(response) == (400, -32022)
+    assert answer(response)["error"]["data"] == {"supported": ALL_VERSIONS, "requested": version}
+    assert answer(response)["error"]["message"] == f"protocol version {version} {how}"
 
 
 CALL = {"name": "get_business", "arguments": {}}
 VERSION_CLAIM, CAPABILITIES_CLAIM = claims()
-NOT_UTF_8_IN_BASE64 = ("base64????", "base64?é", "base64?/w==", "base64?Z2V0X2J1!c2luZXNz")
-WRONG_HEADERS: list[dict[str, str | None]] = [
-    *[{"mcp_protocol_version": it} for it in (None, "2025-11-25", f"{STATELESS}, {STATELESS}")],
-    *[{"mcp_method": it} for it in (None, "tools/list", "Tools/Call")],
-    *[{"mcp_name": it} for it in (None, "get_review", "GET_BUSINESS", "=?BASE64?Z2V0X2J1c2luZXNz?=")],
-    *[{"mcp_name": f"=?{encoded}?="} for encoded in NOT_UTF_8_IN_BASE64],
+NOT_BASE64 = ("base64????", "base64?é", "base64?/w==", "base64?Z2V0X2J1!c2luZXNz")
+Headers = dict[str, str | None]
+WRONG_CLAIMS: list[tuple[Object, str]] = [
+    ({VERSION_CLAIM: STATELESS}, f"_meta: {CAPABILITIES_CLAIM} must be an object"),
+    (claims() | {CAPABILITIES_CLAIM: []}, f"_meta: {CAPABILITIES_CLAIM} must be an object"),
+    ({CAPABILITIES_CLAIM: {}}, f"_meta: {VERSION_CLAIM} is missing"),
+    *[(claims(it), f"_meta: {VERSION_CLAIM} must be a string") for it in (None, 20260728, [], {}, True)],
 ]
-WRONG_CLAIMS = [
-    *[{claim: value} for claim, value in claims().items()],
-    *[claims(it) for it in (None, 20260728, [], {}, True)],
-    claims() | {CAPABILITIES_CLAIM: []},
+WRONG_HEADERS: list[tuple[Headers, str]] = [
+    ({"mcp_protocol_version": None}, "MCP-Protocol-Version: the header is missing"),
+    ({"mcp_protocol_version": "a"}, f"MCP-Protocol-Version: a differs from the body's {STATELESS}"),
+    ({"mcp_method": None}, "Mcp-Method: the header is missing"),
+    ({"mcp_method": "Tools/Call"}, "Mcp-Method: Tools/Call differs from the body's tools/call"),
+    ({"mcp_name": None}, "Mcp-Name: the header is missing"),
+    ({"mcp_name": "=?BASE64?eA==?="}, "Mcp-Name: =?BASE64?eA==?= differs from the body's get_business"),
+    *[({"mcp_name": f"=?{encoded}?="}, "Mcp-Name: not UTF-8 in base64") for encoded in NOT_BASE64],
+]
+REFUSED_STATELESS: list[tuple[tuple[int, int], str, Object, Headers, str]] = [
+    *[((404, -32601), it, {}, {}, f"Method not found: {it}") for it in ("initialize", "ping", "prompts/get")],
+    *[((400, -32602), "tools/list", {"_meta": wrong}, {}, message) for wrong, message in WRONG_CLAIMS],
+    ((400, -32602), "tools/call", {}, {}, "name: expected the name of a tool"),
+    *[((400, -32020), "tools/call", CALL, wrong, message) for wrong, message in WRONG_HEADERS],
 ]
 
 
-@pytest.mark.parametrize(
-    ("refusal", "method", "params", "headers"),
-    [
-        *[((404, -32601), method, {}, {}) for method in ("initialize", "ping", "prompts/get", "nonsense")],
-        *[((400, -32602), "tools/list", {"_meta": wrong}, {}) for wrong in WRONG_CLAIMS],
-        *[((400, -32602), "tools/call", params, {}) for params in ({}, {"name": "nonsense"})],
-        *[((400, -32020), "tools/call", CALL, wrong) for wrong in WRONG_HEADERS],
-    ],
-)
+@pytest.mark.parametrize(("refusal", "method", "params", "headers", "message"), REFUSED_STATELESS)
 def test_a_stateless_request_with_wrong_claims_or_headers_is_refused(
-    refusal: tuple[int, int], method: str, params: Object, headers: dict[str, str | None]
+    refusal: tuple[int, int], method: str, params: Object, headers: Headers, message: str
 ) -> None:
     response = send_stateless(method, params, **headers)
     assert error(response) == refusal
-    assert answer(response)["id"] == 1
+    assert (answer(response)["id"], answer(response)["error"]["message"]) == (1, message)
 
 
-def test_the_header_alone_makes_a_request_stateless_too() -> None:
-    modern = {"mcp_protocol_version": STATELESS}
-    assert error(send(request("tools/list"), **modern)) == (400, -32602)
-    assert error(send(ANSWERED, **modern)) == (400, -32600)
-    assert send(notification("notifications/cancelled"), **modern).status == 202
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [(request("tools/list"), 400), (ANSWERED, 400), (notification("notifications/cancelled"), 202)],
+)
+def test_the_header_alone_makes_a_message_stateless(body: Object, status: int) -> None:
+    assert send(body, mcp_protocol_version=STATELESS).status == status
+
+
+def test_a_notification_needs_no_header_and_a_list_no_name() -> None:
     assert send(notification("x") | {"params": {"_meta": claims()}}).status == 202
     assert send_stateless("tools/list", {"": "no name"}).status == 200
 
@@ -285,31 +285,11 @@ def test_a_body_that_is_not_json_in_utf_8_is_a_parse_error(body: bytes) -> None:
     assert len(response.body) < 300
 
 
-@pytest.mark.parametrize("levels", [64, 65, 5000])
-@pytest.mark.parametrize(("opening", "inmost", "closing"), [("[", "", "]"), ('{"a":', "1", "}")])
-def test_nesting_is_served_up_to_64_levels(levels: int, opening: str, inmost: str, closing: str) -> None:
-    inner = levels - 3  # the message, its params and its arguments are levels, too
-    body = json.dumps(call("get_review", {"id": "DEEP"}))
-    response = send(body.replace('"DEEP"', opening * inner + inmost + closing * inner).encode())
-    if levels <= 64:
-        assert "id: expected text" in result(response)["content"][0]["text"]
-    else:
-        assert error(response) == (400, -32700)
-
-
-@pytest.mark.parametrize("version", [None, *ALL_VERSIONS])
-@pytest.mark.parametrize("batch", [[], [request("ping")], [request("ping", {"_meta": claims()})] * 2])
-def test_a_batch_is_no_message_in_any_revision(version: str | None, batch: list[Object]) -> None:
-    response = send(batch, mcp_protocol_version=version)
-    assert error(response) == (400, -32600)
-    assert answer(response)["id"] is None
-
-
 HELLO = {"protocolVersion": "2025-06-18"}
 KNOWN_TOOLS = f"; the known ones are {', '.join(TOOLS)}"
 REFUSED: list[tuple[int, int, str, list[Any]]] = [
     (400, -32600, 'expected one JSON-RPC message: an object with "jsonrpc": "2.0"',
-     [None, 5, {}, {"id": 1, "method": "ping"}, {"jsonrpc": "1.0", "id": 1, "method": "ping"}]),
+     [None, 5, {}, [], [request("ping")], {"id": 1, "method": "ping"}, request("ping") | {"jsonrpc": "1.0"}]),
     (400, -32600, "id: expected a string or an integer",
      [request("ping", id=id) for id in (None, True, False, 1.0, [], {})]),
     (400, -32600, "method: expected a string",
@@ -345,26 +325,6 @@ def test_an_invalid_message_is_400_and_an_impossible_request_200(
         assert answer(response) == {"jsonrpc": "2.0", "id": id if type(id) is int else None, "error": fault}
 
 
-def test_a_refusal_by_header_or_era_says_what_would_be_right() -> None:
-    responses = {
-        "expected a request, not a response": send(ANSWERED, mcp_protocol_version=STATELESS),
-        f"_meta: {VERSION_CLAIM} must be a string": send(request("x", {"_meta": claims(5)})),
-        f"_meta: {CAPABILITIES_CLAIM} must be an object": send(request("x", {"_meta": {VERSION_CLAIM: ""}})),
-        f"_meta: {VERSION_CLAIM} is missing": send(request("x"), mcp_protocol_version=STATELESS),
-        "MCP-Protocol-Version: the header is missing": send(request("x", {"_meta": claims()})),
-        "Mcp-Method: y differs from the body's tools/list": send_stateless("tools/list", mcp_method="y"),
-        "Mcp-Name: y differs from the body's get_business": send_stateless("tools/call", CALL, mcp_name="y"),
-        "Mcp-Name: not UTF-8 in base64": send_stateless("tools/call", CALL, mcp_name="=?base64?é?="),
-        "this is an MCP endpoint: POST a JSON-RPC message to it": send(b"", method="GET"),
-        "this Origin may not call": send(b"", origin="null"),
-        "send Content-Type: application/json": send(b"", content_type="text/plain"),
-        "send the body without a Content-Encoding": send(b"", content_encoding="gzip"),
-        "accept application/json or text/event-stream": send(b"", accept="text/html"),
-    }
-    for message, response in responses.items():
-        assert answer(response)["error"]["message"] == message
-
-
 def test_an_answer_is_compact_json_in_utf_8() -> None:
     response = send(request("ping", id="é\ud800"))
     assert response.body == '{"jsonrpc":"2.0","id":"é\\ud800","result":{}}'.encode()
@@ -383,23 +343,27 @@ def test_ids_come_back_exactly(id: int | str) -> None:
 # ---- HTTP ----
 
 
-@pytest.mark.parametrize("method", ["GET", "DELETE", "HEAD", "PUT", "PATCH", "TRACE", "NONSENSE"])
-def test_other_http_methods_are_refused_with_the_allowed_ones(method: str) -> None:
-    response = send(b"", method=method, mcp_session_id="x")  # DELETE ends no session
-    assert error(response) == (405, -32600)
-    assert header(response, "Allow") == "POST, OPTIONS"
+NO_POST = "this is an MCP endpoint: POST a JSON-RPC message to it"
+NO_TYPE = "send Content-Type: application/json"
+NO_CODING = "send the body without a Content-Encoding"
+NO_ACCEPT = "accept application/json or text/event-stream"
+REFUSED_BY_HTTP: list[tuple[int, str, list[dict[str, Any]]]] = [
+    (405, NO_POST, [{"method": it} for it in ("GET", "DELETE", "HEAD", "PUT", "PATCH", "NONSENSE")]),
+    (415, NO_TYPE, [{"content_type": it} for it in (None, "", "text/plain", "application/json-patch+json")]),
+    (415, NO_CODING, [{"content_encoding": it} for it in ("", "gzip")]),
+    (406, NO_ACCEPT, [{"accept": it} for it in ("text/html", "application/json;q=0", "*/*;q=0")]),
+]
 
 
-@pytest.mark.parametrize(
-    ("status", "headers"),
-    [
-        (200, {"content_type": "Application/JSON; charset=utf-8", "content_encoding": "identity"}),
-        *[(415, {"content_type": it}) for it in (None, "", "text/plain", "application/json-patch+json")],
-        *[(415, {"content_encoding": it}) for it in ("", "gzip")],
-    ],
-)
-def test_a_body_is_plain_json_declared_in_any_way(status: int, headers: dict[str, str | None]) -> None:
-    assert send(request("ping"), **headers).status == status
+@pytest.mark.parametrize(("status", "message", "requests"), REFUSED_BY_HTTP)
+def test_a_request_against_the_rules_of_http_is_refused(
+    status: int, message: str, requests: list[dict[str, Any]]
+) -> None:
+    for headers in requests:
+        response = send(request("ping"), **headers)
+        assert error(response) == (status, -32600)
+        assert answer(response)["error"]["message"] == message
+        assert header(response, "Allow") == ("POST, OPTIONS" if status == 405 else None)
 
 
 JSON, EVENTS = "application/json", "text/event-stream"
@@ -416,13 +380,9 @@ JSON, EVENTS = "application/json", "text/event-stream"
 def test_json_is_preferred_and_events_are_for_those_who_take_nothing_else(
     accept: str | None, content_type: str
 ) -> None:
-    response = send(request("ping"), accept=accept)
+    plain_json = {"content_type": "Application/JSON; charset=utf-8", "content_encoding": "Identity"}
+    response = send(request("ping"), accept=accept, **plain_json)
     assert (response.status, header(response, "Content-Type")) == (200, content_type)
-
-
-@pytest.mark.parametrize("accept", ["text/html", "application/json;q=0", "*/*;q=0"])
-def test_a_client_that_takes_neither_json_nor_events_is_refused(accept: str) -> None:
-    assert error(send(request("ping"), accept=accept)) == (406, -32600)
 
 
 def test_an_event_is_one_message_with_the_same_json() -> None:
@@ -475,6 +435,7 @@ def test_other_pages_may_do_nothing_and_read_nothing(origin: str) -> None:
     for method in METHODS:
         response = send(request("ping"), method=method, to=LISTING, origin=origin)
         assert error(response) == (403, -32600)
+        assert answer(response)["error"]["message"] == "this Origin may not call"
         assert (cors(response), header(response, "Vary")) == ([None, None], "Origin")
 
 
@@ -516,39 +477,36 @@ JSON_VALUES = st.recursive(
     max_leaves=10,
 )
 ARGUMENT_NAMES = sorted({name for tool in DECLARED for name in tool["inputSchema"]["properties"]})
-LATIN_1 = st.text(st.characters(max_codepoint=255), max_size=20)
-VERSIONS = st.sampled_from(ALL_VERSIONS)
-TOOL_NAMES = st.sampled_from(sorted(TOOLS))
-METHODS_OF_MCP = ["initialize", "ping", "tools/list", "tools/call", "server/discover", "notifications/x"]
-METHOD_NAMES = st.sampled_from(METHODS_OF_MCP)
-
-
-def maybe(**optional: st.SearchStrategy[Any]) -> st.SearchStrategy[Object]:
-    """Objects of these members, each of which may be absent or anything at all."""
-    return st.fixed_dictionaries({}, optional={key: one | JSON_VALUES for key, one in optional.items()})
-
-
-PARAMS = maybe(
-    name=TOOL_NAMES,
-    arguments=st.dictionaries(st.sampled_from(ARGUMENT_NAMES), JSON_VALUES, max_size=4),
-    cursor=JSON_VALUES,
-    protocolVersion=VERSIONS,
-    _meta=maybe(**{VERSION_CLAIM: VERSIONS, CAPABILITIES_CLAIM: st.just({})}),
-)
-MESSAGES = maybe(
-    jsonrpc=st.just("2.0"), id=st.integers() | TEXTS, method=METHOD_NAMES, result=JSON_VALUES, params=PARAMS
-)
-USUAL_HEADERS = {
-    "accept": st.sampled_from(["*/*", EVENTS]),
-    "content-type": st.just(JSON),
-    "content-encoding": st.just("identity"),
-    "origin": st.sampled_from(["null", OURS]),
-    "mcp-protocol-version": VERSIONS,
-    "mcp-session-id": TEXTS,
-    "mcp-method": METHOD_NAMES,
-    "mcp-name": TOOL_NAMES,
+USUAL: dict[str, list[Any]] = {  # by the name of a header or of a member of a message
+    "accept": ["*/*", EVENTS],
+    "content-type": [JSON],
+    "content-encoding": ["identity"],
+    "origin": ["null", OURS],
+    "mcp-protocol-version": ALL_VERSIONS,
+    "mcp-method": ["tools/call", "tools/list"],
+    "mcp-name": list(TOOLS),
+    "jsonrpc": ["2.0"],
+    "method": ["initialize", "ping", "tools/list", "tools/call", "server/discover", "notifications/x"],
+    "name": list(TOOLS),
+    "protocolVersion": ALL_VERSIONS,
+    VERSION_CLAIM: ALL_VERSIONS,
+    CAPABILITIES_CLAIM: [{}],
 }
-HEADERS = st.fixed_dictionaries({}, optional={name: usual | LATIN_1 for name, usual in USUAL_HEADERS.items()})
+
+
+def members(other: st.SearchStrategy[Any], names: list[str], **more: st.SearchStrategy[Any]) -> Any:
+    """Objects of these members, each of which may be absent, usual or `other`."""
+    usual = {name: st.sampled_from(USUAL[name]) for name in names}
+    optional = {name: one | other for name, one in (usual | more).items()}
+    return st.fixed_dictionaries({}, optional=optional)
+
+
+ARGUMENTS = st.dictionaries(st.sampled_from(ARGUMENT_NAMES), JSON_VALUES, max_size=4)
+META = members(JSON_VALUES, [VERSION_CLAIM, CAPABILITIES_CLAIM])
+PARAMS = members(JSON_VALUES, ["name", "protocolVersion"], arguments=ARGUMENTS, _meta=META, cursor=TEXTS)
+MESSAGES = members(JSON_VALUES, ["jsonrpc", "method"], id=st.integers(), params=PARAMS, result=JSON_VALUES)
+LATIN_1 = st.text(st.characters(max_codepoint=255), max_size=20)
+HEADERS = members(LATIN_1, [name for name in USUAL if "-" in name or name in ("accept", "origin")])
 DOCUMENTS = MESSAGES | st.lists(MESSAGES, max_size=12) | JSON_VALUES
 
 

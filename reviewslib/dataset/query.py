@@ -209,7 +209,7 @@ def _read_text(parameter: Parameter, value: Json) -> str:
 
 def _read_words(parameter: Parameter, value: Json) -> str:
     if not loosen(text := _read_text(parameter, value)):
-        raise BadValue("expected more than accents")  # without them the value is empty, and matches all texts
+        raise BadValue("expected more than accents")  # an empty value would match every text
     return text
 
 

@@ -93,9 +93,9 @@ def occurrences(text: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def _occurrences_in_piece(piece: str, words: Sequence[str]) -> list[tuple[int, int]]:
-    """The `occurrences` in a text in ASCII or without spaces.
+    """The `occurrences` in a text that is ASCII or has no spaces.
 
-    Text beyond ASCII is folded character by character, so that positions are known.
+    Any other character is folded by itself, so that its position is known.
     """
     starts: Sequence[int]  # of the character of `piece` that each character of `loose` comes from
     ends: Sequence[int]

@@ -1,7 +1,4 @@
-"""JSON is decoded as RFC 8259 defines it or refused with path and reason, and encoded compactly.
-
-Reading - Bounds - Writing
-"""
+"""JSON is decoded as RFC 8259 defines it or refused with path and reason, and encoded compactly."""
 
 import math
 from pathlib import Path
@@ -13,7 +10,7 @@ from small_files import CORPUS, GOOD_FILES, compact
 
 from reviewslib.dataset.strict_json import NotJson, decode, encode
 
-# ---- Reading: the corpus. "..." stands for what depends on the version of Python ----
+# ---- The corpus. "..." stands for what depends on the version of Python ----
 
 NO_VALUE = ["not JSON at line 1 column 1: Expecting value"]
 LONG_INTEGER = ["not usable: it has an integer of more than 4300 digits"]
@@ -60,19 +57,21 @@ def faults_of(data: bytes, **let_in: bool) -> list[str]:
     return [f"{place} {why}".strip() for place, (_, why) in zip(places, refusal.value.faults, strict=True)]
 
 
-def test_the_corpus_has_every_file_of_the_tables_and_no_other() -> None:
-    assert len(REFUSED) > 30
-    assert {path.stem for path in CORPUS} == REFUSED.keys() | NO_OBJECTS.keys()
-
-
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
 def test_a_broken_document_is_refused_with_every_path_and_reason(path: Path) -> None:
     if path.stem in NO_OBJECTS:
         assert decode(path.read_bytes()) == NO_OBJECTS[path.stem]
         return
     for fault, wanted in zip(faults_of(path.read_bytes()), REFUSED[path.stem], strict=True):
-        assert fault == wanted or (wanted.endswith("...") and fault.startswith(wanted.removesuffix("...")))
+        said, dots, _ = wanted.partition("...")
+        assert fault == said if not dots else fault.startswith(said)
 
+
+def test_the_corpus_has_every_file_of_the_tables() -> None:
+    assert {path.stem for path in CORPUS} == REFUSED.keys() | NO_OBJECTS.keys()
+
+
+# ---- Bytes, values and bounds ----
 
 GOOD = compact(GOOD_FILES)
 byte_changes = st.tuples(st.integers(0, 900), st.binary(max_size=2))
@@ -88,8 +87,7 @@ def test_any_bytes_have_faults_or_a_value_that_can_be_encoded(data: bytes) -> No
     try:
         value = decode(data)
     except NotJson as refusal:
-        assert refusal.faults
-        assert all(why for _, why in refusal.faults)
+        assert all(why for _, why in refusal.faults) and refusal.faults
     else:
         assert decode(encode(value)) == value
 
@@ -102,9 +100,6 @@ def test_lone_surrogates_are_decoded_only_on_request_and_pairs_always() -> None:
     assert decode(b'{"\\ud800":["\\uDFFF"]}', lone_surrogates=True) == {"\ud800": ["\udfff"]}
     assert faults_of(b'["\\udfff",NaN]', lone_surrogates=True)[-1] == f"/1 nan {NO_NUMBER}"
     assert decode(rb'["\ud83d\ude00 \\ud800"]') == ["😀 \\ud800"]
-
-
-# ---- Bounds ----
 
 
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"":', "}")])
@@ -122,12 +117,8 @@ def test_at_most_64_levels_of_nesting_are_decoded(opening: str, closing: str) ->
 def test_integers_have_at_most_4300_digits(sign: str) -> None:
     assert decode(f"[{sign}{'9' * 4300}]".encode()) == [int(sign + "9" * 4300)]
     for number in (sign + "9" * 4301, sign + "9" * 20_000):
-        assert faults_of(f'{{"a\\"":\n\n{number}}}'.encode()) == LONG_INTEGER
         assert faults_of(f'["{number}",\n"\\"", 1,\n{number}]'.encode()) == LONG_INTEGER
         assert decode(f'["{number}"]'.encode()) == [number]
-
-
-# ---- Writing ----
 
 
 def test_json_is_encoded_compactly_in_utf_8() -> None:

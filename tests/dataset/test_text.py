@@ -3,7 +3,6 @@
 Folding - Names - Aliases - Occurrences
 """
 
-from collections.abc import Callable
 from itertools import pairwise
 
 import plain_definition as plain
@@ -39,15 +38,14 @@ def test_folding_equals_its_plain_definition_for_any_length(text: str) -> None:
     assert [loosen(text), loosen(text * 300)] == [plain.loosen(text), plain.loosen(text * 300)]
 
 
-@pytest.mark.parametrize("compare", [fold, loosen])
-@pytest.mark.parametrize("base", ["A", "5"])
-def test_any_number_of_combining_characters_is_folded(compare: Callable[[str], str], base: str) -> None:
+@pytest.mark.parametrize(("base", "folded", "loose"), [("A", "á", "a"), ("5", "5", "5")])
+def test_any_number_of_combining_characters_is_folded(base: str, folded: str, loose: str) -> None:
     """`normalize` alone would sort these for minutes."""
     acute, grave_below, overlay = "\u0301" * 200_000, "\u0316" * 200_000, "\u0338" * 200_000
     marks = overlay + grave_below + acute
-    composed = "á" + marks[:-1] if base == "A" else base + marks
-    expected = "a" if (compare, base) == (loosen, "A") else composed
-    assert compare(base + acute + grave_below + overlay) == expected
+    composed = folded + (marks[:-1] if base == "A" else marks)
+    assert fold(base + acute + grave_below + overlay) == composed
+    assert loosen(base + acute + grave_below + overlay) == (loose if base == "A" else composed)
 
 
 @pytest.mark.parametrize(
@@ -84,24 +82,16 @@ def test_dots_commas_and_hyphens_end_the_words_of_a_name(name: str, words: str) 
 # ---- Aliases ----
 
 
-def mentions(text: str, alias: str) -> bool:
-    words, whole = alias_of(alias)
-    return bool(words in folded_words(text) and whole.search(folded_words(text)))
-
-
 @pytest.mark.parametrize(
-    ("text", "alias", "expected"),
+    ("texts", "alias", "expected"),
     [
-        ("HANA is a treasure", "hana", True),
-        ("Ask for Hana.", "Hana", True),
-        ("Johanna and Hanako", "Hana", False),
-        ("hana_2", "Hana", False),
+        ("HANA is a treasure|Ask for Hana.", "hana", True),
+        ("Johanna and Hanako|hana_2", "Hana", False),
         ("Dr.\n  Okafor", "Dr. Okafor", True),
         ("dr okafor", "Dr. Okafor", False),
         ("Zoe\u0308 helped", "Zo\u00eb", True),  # composed and decomposed
         ("Das war schon gut", "Schön", False),
         ("O’Neill helped", "O'Neill", True),
-        ("in der STRASSE", "Stra\u00dfe", True),
         ("C++ (rehab)", "C++", True),
         ("a.c", "a+c", False),  # no pattern
         ("石川さんに感謝", "石川", True),  # no spaces
@@ -113,8 +103,10 @@ def mentions(text: str, alias: str) -> bool:
         ("x \u2e7fx", "\u2e7f", False),
     ],
 )
-def test_a_mention_is_an_alias_as_whole_words_in_any_case(text: str, alias: str, expected: bool) -> None:
-    assert mentions(text, alias) is expected
+def test_a_mention_is_an_alias_as_whole_words_in_any_case(texts: str, alias: str, expected: bool) -> None:
+    words, whole = alias_of(alias)
+    for text in map(folded_words, texts.split("|")):
+        assert bool(words in text and whole.search(text)) is expected
 
 
 # ---- Occurrences ----
