@@ -1,4 +1,4 @@
-"""Datasets for tests: the sample, an empty one, and one whose texts attack pages."""
+"""Templates and datasets for tests: the sample, an empty one, and one whose texts attack pages."""
 
 import json
 from pathlib import Path
@@ -7,9 +7,12 @@ from typing import Any
 from reviewslib.dataset.contract import shipped_contract
 from reviewslib.dataset.reviews import Dataset, load
 from reviewslib.links import service_urls
+from reviewslib.web.pages import load_templates
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLE = ROOT / "data"
+TEMPLATES_DIRECTORY = ROOT / "reviewslib" / "web" / "templates"
+TEMPLATES = load_templates(TEMPLATES_DIRECTORY)
 URLS = service_urls("https://reviews.example")
 CONTRACT = shipped_contract()
 

@@ -11,22 +11,11 @@ from jinja2 import Environment
 from reviewslib.dataset.query import Query
 from reviewslib.dataset.reviews import Dataset, search, service_labels, services_named, technicians_named
 from reviewslib.links import ServiceUrls
-from reviewslib.web.pages import (
-    count_text,
-    decoded,
-    filter_values,
-    format_rating,
-    list_url,
-    rendered,
-    style_source,
-)
+from reviewslib.web import pages
 from reviewslib.web.representations import Headers
 
 ANY_SITE = ("Cross-Origin-Resource-Policy", "cross-origin")
 BADGE_HEADERS: Headers = (ANY_SITE,)
-# The `color-scheme` of the frame by theme. If it differs from that of the surrounding page, the browser gives
-# the frame an opaque background, so its text is readable in any case.
-COLOR_SCHEMES = {"light": "light", "dark": "dark", "auto": "light dark"}
 MAX_SUBJECTS = 3  # people and services that are named above the reviews
 
 # ---- Badge ----
@@ -41,7 +30,8 @@ def badge(templates: Environment, dataset: Dataset) -> bytes:
     """The rating and the number of reviews as an image of fixed size, `image/svg+xml`."""
     rating, words = dataset.aggregate_rating["rating_value"], "No reviews yet"
     if rating is not None:
-        words = f"{format_rating(rating)} · {count_text(dataset.aggregate_rating['review_count'], 'review')}"
+        reviews = pages.count_text(dataset.aggregate_rating["review_count"], "review")
+        words = f"{pages.format_rating(rating)} · {reviews}"
     width = FONT_SIZE * sum(WIDTHS.get(character, 0.56) for character in words)
     shown = {"words": words, "width": round(min(width, TEXT_ROOM)), "rating": rating or 0}
     return templates.get_template("badge.svg").render(shown).encode()
@@ -61,25 +51,21 @@ def frame(
 ) -> bytes:
     """The newest reviews that mention the service and the person, `text/html; charset=utf-8`.
 
-    If no review does, the newest of all.
+    If no review mentions both, the frame has the newest of all reviews.
     """
     query = Query(limit=limit, mentions_technician=mentions_technician, mentions_service=mentions_service)
     matches = search(dataset, query)
     if not matches.reviews:
         query = Query(limit=limit)
         matches = search(dataset, query)
-    return rendered(
-        templates,
-        "embed.html",
-        dataset,
-        urls,
-        theme=theme if theme in COLOR_SCHEMES else "light",
-        schemes=COLOR_SCHEMES,
-        reviews=decoded(matches.reviews),
-        matched=matches.frame["matched"],
-        subjects=_subjects(dataset, query)[:MAX_SUBJECTS],
-        matching_url=list_url(urls, filter_values(query)),
-    )
+    shown = {
+        "theme": theme,
+        "reviews": pages.decoded(matches.reviews),
+        "matched": matches.frame["matched"],
+        "subjects": _subjects(dataset, query)[:MAX_SUBJECTS],
+        "matching_url": pages.list_url(urls, pages.filter_values(query)),
+    }
+    return pages.rendered(templates, "embed.html", dataset, urls, **shown)
 
 
 def _subjects(dataset: Dataset, query: Query) -> list[str]:
@@ -96,11 +82,6 @@ def refused_frame(templates: Environment, urls: ServiceUrls) -> bytes:
 
 
 def frame_headers(templates: Environment) -> Headers:
-    """The policies of the frame: any page may embed it, it may use its own style sheet and run no script."""
-    style = style_source(templates, "embed_style")
-    policy = (
-        f"default-src 'none'; style-src {style}; img-src 'self'; connect-src 'self';"
-        " base-uri 'none'; form-action 'none'; frame-ancestors *; require-trusted-types-for 'script'"
-    )
-    referrer = ("Referrer-Policy", "strict-origin-when-cross-origin")
-    return (("Content-Security-Policy", policy), referrer, ANY_SITE)
+    """The policies of the frame, which any page may embed."""
+    policy = pages.content_policy(templates, "embed_style", form_action="'none'", frame_ancestors="*")
+    return policy, pages.REFERRER_POLICY, ANY_SITE

@@ -60,7 +60,7 @@ def _json_feed_item(review: Mapping[str, Json], dataset: Dataset) -> dict[str, J
 # ports and paths change more often, and their date is a constant.
 TAG_YEAR = "2026"
 DOMAIN_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
-# XML 1.0 section 2.2, except for surrogates, which decoded data do not hold.
+# XML 1.0 section 2.2. Surrogates are forbidden too; the loader refuses files that have them.
 NOT_IN_XML = dict.fromkeys([*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0xFFFE, 0xFFFF])
 
 

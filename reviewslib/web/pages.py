@@ -16,8 +16,9 @@ import math
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
-from itertools import chain, groupby, islice
+from dataclasses import asdict, replace
+from functools import partial
+from itertools import groupby, islice
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -26,23 +27,15 @@ from urllib.parse import urlsplit
 from jinja2 import Environment, FunctionLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
+from reviewslib.dataset import provenance
 from reviewslib.dataset.contract import is_web_url
 from reviewslib.dataset.insights import ENTITY_KINDS, QUOTATION_MARKS, language_models
-from reviewslib.dataset.provenance import (
-    UNKNOWN_SOURCE,
-    published_on,
-    review_called,
-    review_policy,
-    shown_sources,
-    source_name,
-)
 from reviewslib.dataset.query import BadQuery, Query
 from reviewslib.dataset.reviews import (
     WEEK,
     Dataset,
     Review,
     ReviewList,
-    calendar_day,
     in_any_order,
     neighbours,
     service_labels,
@@ -66,14 +59,14 @@ FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")
 DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
-def one_line(value: Json, most: int = MAX_NAME) -> str:
-    """`value` as one line of at most `most` characters; None becomes ""."""
-    return _shortened(DIRECTIONS.sub("", " ".join(FORBIDDEN.sub(" ", str(value or "")).split())), most)
+def one_line(value: Json, max_length: int = MAX_NAME) -> str:
+    """`value` as one line of at most `max_length` characters; None becomes ""."""
+    return _shortened(DIRECTIONS.sub("", " ".join(FORBIDDEN.sub(" ", str(value or "")).split())), max_length)
 
 
-def paragraphs(value: Json, most: int | None = MAX_TEXT) -> str:
-    """`value` as text of several lines, for block elements; at most `most` characters unless that is None."""
-    return _shortened(str(value or "").replace("\r\n", "\n").replace("\r", "\n").strip(), most)
+def paragraphs(value: Json, max_length: int | None = MAX_TEXT) -> str:
+    """`value` as text of several lines, for block elements, of at most `max_length` characters if given."""
+    return _shortened(str(value or "").replace("\r\n", "\n").replace("\r", "\n").strip(), max_length)
 
 
 def marked(value: Json, words: Sequence[str]) -> Markup:
@@ -98,13 +91,13 @@ def marked(value: Json, words: Sequence[str]) -> Markup:
     return Markup("").join([*pieces, shown[at:]])
 
 
-def _shortened(text: str, limit: int | None) -> str:
-    """At most `limit` characters of `text`, cut between words, or inside a word that is long."""
-    if limit is None or len(text) <= limit:
+def _shortened(text: str, max_length: int | None) -> str:
+    """At most `max_length` characters of `text`, cut between words, or inside a word that is long."""
+    if max_length is None or len(text) <= max_length:
         return text
-    kept = text[: limit - 1]
+    kept = text[: max_length - 1]
     *_, last = re.split(r"\s", kept)  # may be the beginning of a word
-    if not text[limit - 1].isspace() and len(last) <= LONGEST_WORD:
+    if not text[max_length - 1].isspace() and len(last) <= LONGEST_WORD:
         kept = kept.removesuffix(last)
     return kept.rstrip() + "…"
 
@@ -141,7 +134,7 @@ MAX_TOPICS = 6
 MAX_QUESTIONS = 10
 MAX_ENTITIES = 8
 MAX_REVIEWS = 12
-MIN_TREND_REVIEWS = 10  # reviews
+MIN_TREND_REVIEWS = 10  # a chart of fewer reviews would show chance
 SHORTEST_LEAD, MAX_LEAD = 20, 280  # characters of the review in the header of the home page
 LLMS_REVIEWS, LLMS_LENGTH = 10, 100  # the newest reviews in llms.txt, and the characters of each
 LONG_NAME = 48  # characters; a longer name has a smaller font
@@ -179,11 +172,9 @@ def distribution(dataset: Dataset) -> list[tuple[int, int, dict[str, Json]]]:
 
     def filters(star: int) -> dict[str, Json]:
         highest = max((rating for rating in ratings if star <= rating < star + 1), default=0)
-        if not highest:
-            return {}
         if highest == star:
             return {"rating": star}
-        return {"min_rating": star, "max_rating": f"{highest:.15g}"}
+        return {"min_rating": star, "max_rating": f"{highest:.15g}"} if highest else {}
 
     return [(star, capped(counts[str(star)]), filters(star)) for star in (5, 4, 3, 2, 1)]
 
@@ -228,8 +219,8 @@ def trend(monthly: Iterable[Object]) -> dict[str, Json]:
     `is_whole`: the chart has all months.
     """
     every_month = _rated_months(monthly)
-    earliest = every_month[-1].number - MAX_MONTHS + 1 if every_month else 0
-    months = [month for month in every_month if month.number >= earliest][-MAX_MONTHS:]
+    months = [month for month in every_month if month.number > every_month[-1].number - MAX_MONTHS]
+    months = months[-MAX_MONTHS:]  # a file may have a month twice
     if len(months) < 3 or sum(month.reviews for month in months) < MIN_TREND_REVIEWS:
         return {}
     first, last, highest = months[0].number, months[-1].number, max(month.reviews for month in months)
@@ -239,18 +230,16 @@ def trend(monthly: Iterable[Object]) -> dict[str, Json]:
     y = [(5 - month.average) / height for month in months]
     radius = [2 + 3 * math.sqrt(month.reviews / highest) for month in months]
     recent = [[near for near in every_month if 0 <= month.number - near.number < 12] for month in months]
-    every_year = [
-        (year, list(group)) for year, group in groupby(every_month, lambda month: month.number // 12)
-    ]
-    years = every_year[-MAX_YEARS:]
-    before = list(chain.from_iterable(group for _, group in every_year[:-MAX_YEARS]))
+    by_year = groupby(every_month, lambda month: month.number // 12)
+    years = [(year, *_figures(list(group))) for year, group in by_year][-MAX_YEARS:]
+    before = [month for month in every_month if month.number // 12 < years[0][0]]
     return {
         "levels": [(stars, (5 - stars) / height) for stars in range(lowest, 6)],
         "januaries": [(at // 12, (at - first) / width) for at in range(first, last + 1) if at % 12 == 0],
         "dots": list(zip(x, y, radius, strict=True)),
         "line": list(zip(x, [(5 - _average(group)) / height for group in recent], strict=True)),
         "is_whole": len(months) == len(every_month),
-        "years": [(year, *_figures(group)) for year, group in years],
+        "years": years,
         "before": (years[0][0], *_figures(before)) if before else None,
     }
 
@@ -333,9 +322,9 @@ def _opening(entry: Object) -> dict[str, Json]:
 
 
 def load_templates(directory: Path) -> Environment:
-    """The templates of a directory, read now; each is compiled when it is first used. Raises OSError.
+    """The templates of a directory, read now and compiled when they are first used. Raises OSError.
 
-    Those that a start does not need would cost it a tenth.
+    Compiling all of them at the start would make it a tenth longer.
     """
     files = {path.name: path.read_text(encoding="utf-8") for path in directory.iterdir()}
     environment = Environment(
@@ -350,18 +339,11 @@ def load_templates(directory: Path) -> Environment:
     )
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
     values = (one_line, paragraphs, marked, markdown, web_url, mail_address, day_span)
-    filters = (*values, count_text, format_rating, review_title, source_name)
+    filters = (*values, count_text, format_rating, review_title, review_content, provenance.source_name)
     environment.filters |= {function.__name__: function for function in filters}
     environment.filters["shell"] = shlex.quote
-    environment.globals |= {"MAX_NAME": MAX_NAME, "MAX_LINE": MAX_LINE, "MAX_TEXT": MAX_TEXT}
-    environment.globals |= {"style": files["page.css"], "embed_style": files["embed.css"]}
-    limits = {
-        "MAX_MENTIONS": MAX_MENTIONS,
-        "MAX_WORDS": MAX_WORDS,
-        "MAX_QUOTED": MAX_QUOTED,
-        "MAX_REVIEWS": MAX_REVIEWS,
-    }
-    environment.globals |= limits | {"MAX_LEAD": MAX_LEAD, "LONG_NAME": LONG_NAME, "LLMS_LENGTH": LLMS_LENGTH}
+    limits = {name: limit for name, limit in globals().items() if isinstance(limit, int)}  # such as MAX_NAME
+    environment.globals |= limits | {"style": files["page.css"], "embed_style": files["embed.css"]}
     return environment
 
 
@@ -373,44 +355,31 @@ def list_page(
 ) -> bytes:
     """A page of `matches`, the result of `query`, with the form, `text/html; charset=utf-8`."""
     values = filter_values(query)
-    number, last = query.offset // PAGE_SIZE + 1, last_page(matches)
-    return _form_page(
-        templates,
-        dataset,
-        urls,
-        values,
-        issues={},
-        matched=matches.frame["matched"],
-        reviews=decoded(matches.reviews),
-        words=loose_words(query.query or ""),
-        number=number,
-        last=last,
-        first=list_url(urls, values),
-        oldest=list_url(urls, values, last),
-        url=list_url(urls, values, number),
-        newer=list_url(urls, values, number - 1) if number > 1 else "",
-        older=list_url(urls, values, number + 1) if number < last else "",
-        urls_without={name: list_url(urls, _without(values, name)) for name in values},
-        suggestions=[] if matches.reviews else _suggestions(dataset, urls, query),
-    )
-
-
-def _without(values: Mapping[str, str], name: str) -> dict[str, str]:
-    return {other: value for other, value in values.items() if other != name}
+    shown = {
+        "issues": {},
+        "matched": matches.frame["matched"],
+        "number": query.offset // PAGE_SIZE + 1,
+        "last": last_page(matches),
+        "page_url": partial(list_url, urls, values),
+        "url_without": lambda name: list_url(urls, {key: values[key] for key in values if key != name}),
+        "reviews": decoded(matches.reviews),
+        "words": loose_words(query.query or ""),
+        "suggestions": [] if matches.reviews else _suggestions(dataset, urls, query),
+    }
+    return _form_page(templates, dataset, urls, values=values, **shown)
 
 
 def _suggestions(dataset: Dataset, urls: ServiceUrls, query: Query) -> list[tuple[str, str, int, str]]:
     """Searches like `query` that find reviews: (omitted filter or "", only word or "", count, URL)."""
-    left_out: list[dict[str, Any]] = [{name: None} for name in filter_values(query)]
     words = [word for word in dict.fromkeys((query.query or "").split()) if loose_words(word)][:MAX_WORDS]
-    alone: list[dict[str, Any]] = [{"query": word} for word in words]
-    ways = []
-    for change in left_out + alone:
-        ((name, word),) = change.items()
-        fewer = replace(query, **change)
-        if matched := in_any_order(dataset, fewer).frame["matched"]:
-            ways.append(("" if word else name, word or "", matched, list_url(urls, filter_values(fewer))))
-    return ways
+    omissions: list[tuple[str, Any]] = [(name, None) for name in filter_values(query)]
+    suggestions = []
+    for name, word in [*omissions, *(("query", word) for word in words)]:
+        wider = replace(query, **{name: word})
+        if matched := in_any_order(dataset, wider).frame["matched"]:
+            url = list_url(urls, filter_values(wider))
+            suggestions.append(("" if word else name, word or "", matched, url))
+    return suggestions
 
 
 def decoded(reviews: Iterable[Review]) -> list[Object]:
@@ -428,15 +397,13 @@ def invalid_list_page(
     """The form with the submitted `parameters` and their errors, `text/html; charset=utf-8`."""
     values = {name: SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value) for name, value in parameters if value}
     issues = {issue.parameter: issue.message for issue in bad.issues}
-    return _form_page(templates, dataset, urls, values, issues=issues, url="")
+    return _form_page(templates, dataset, urls, values=values, issues=issues, number=1, last=1)
 
 
 def filter_values(query: Query) -> dict[str, str]:
     """The filters of a query by name, as the form submits them, in the order of the contract."""
-    filters = [
-        (field.name, getattr(query, field.name)) for field in fields(query) if field.name not in PAGING
-    ]
-    return {name: value if isinstance(value, str) else f"{value:.15g}" for name, value in filters if value}
+    filters = {name: value for name, value in asdict(query).items() if value and name not in PAGING}
+    return {name: value if isinstance(value, str) else f"{value:.15g}" for name, value in filters.items()}
 
 
 def last_page(matches: ReviewList) -> int:
@@ -450,17 +417,15 @@ def list_url(urls: ServiceUrls, values: Mapping[str, str], number: int = 1) -> s
     return urls.selection(**values, page=number) if number > 1 else urls.selection(**values)
 
 
-def _form_page(
-    templates: Environment, dataset: Dataset, urls: ServiceUrls, values: Mapping[str, str], **shown: Json
-) -> bytes:
+def _form_page(templates: Environment, dataset: Dataset, urls: ServiceUrls, **shown: Json) -> bytes:
     """A page of the list; `choices` has the labels of the form's values by parameter."""
     labels = service_labels(dataset)
     choices = {
         "mentions_technician": {name: name for name in _offered(dataset.technicians)},
         "mentions_service": {id: labels.get(id, id) for id in _offered(dataset.services)},
-        "source": {source: source_name(source) for source in _offered(dataset.sources)},
+        "source": {source: provenance.source_name(source) for source in _offered(dataset.sources)},
     }
-    shown |= {"values": values, "choices": choices, "distribution": distribution(dataset)}
+    shown |= {"choices": choices, "distribution": distribution(dataset)}
     return rendered(templates, "list.html", dataset, urls, **shown)
 
 
@@ -470,20 +435,9 @@ def _offered(names: Iterable[str]) -> Iterable[str]:
 
 def review_page(templates: Environment, dataset: Dataset, urls: ServiceUrls, review: Review) -> bytes:
     """The page of one review, uncut, `text/html; charset=utf-8`."""
-    shown = decode(bytes(review.json))
     newer, older = (other and decode(bytes(other.json)) for other in neighbours(dataset, review))
-    return rendered(
-        templates,
-        "review.html",
-        dataset,
-        urls,
-        review=shown,
-        newer=newer,
-        older=older,
-        distribution=distribution(dataset),
-        title=review_title(shown),
-        description=one_line(review_content(shown), MAX_LINE),
-    )
+    shown = {"review": decode(bytes(review.json)), "newer": newer, "older": older}
+    return rendered(templates, "review.html", dataset, urls, **shown, distribution=distribution(dataset))
 
 
 class BeyondLastPage(LookupError):
@@ -507,19 +461,19 @@ def beyond_page(templates: Environment, dataset: Dataset, urls: ServiceUrls, bey
 
 def rendered(templates: Environment, name: str, dataset: Dataset, urls: ServiceUrls, **shown: Json) -> bytes:
     """A template, rendered with the variables of all templates and with `shown`, its own."""
-    business = dataset.business
+    business, sources = dataset.business, provenance.shown_sources(dataset.sources)
     language = business.get("language") or "en"
     common = {
         "business": business,
         "count": len(dataset.reviews),
         "lang": "" if language == "en" else Markup(' lang="{}"').format(language),
         "urls": urls,
-        "published_on": published_on(dataset.sources),
+        "published_on": provenance.published_on(dataset.sources),
         "rating": dataset.aggregate_rating,
-        "review_called": review_called(business),
-        "review_policy": review_policy(business),
+        "review_called": provenance.review_called(business),
+        "review_policy": provenance.review_policy(business),
         "service_labels": service_labels(dataset),
-        "sources": [source for source in shown_sources(dataset.sources) if source != UNKNOWN_SOURCE],
+        "sources": [source for source in sources if source != provenance.UNKNOWN_SOURCE],
     }
     return templates.get_template(name).render(common, **shown).encode()
 
@@ -544,7 +498,9 @@ def _shown(dataset: Dataset, urls: ServiceUrls) -> dict[str, Json]:
     mentioned = {kind: insights[kind] for kind in ("aspects", "topics")} | insights["entities"]
     totals = {kind: sum(entry["mention_count"] != 0 for entry in mentioned[kind]) for kind in mentioned}
     quote = one_line(insights.get("pull_quote"), MAX_LINE).strip(QUOTATION_MARKS)
-    lead = None if quote else lead_review(dataset)
+    # Without a quotation, the header has the newest review with some text, whatever its rating.
+    with_text = (review for review in dataset.newest if len(paragraphs(review["text"])) >= SHORTEST_LEAD)
+    lead = None if quote else next(with_text, None)
     return {
         "hours": (business.get("hours") or ())[:MAX_HOURS],
         "areas": (business.get("service_areas") or ())[:MAX_AREAS],
@@ -561,23 +517,16 @@ def _shown(dataset: Dataset, urls: ServiceUrls) -> dict[str, Json]:
         "reviews": [review for review in dataset.newest[:MAX_REVIEWS] if review is not lead],
         "newest": dataset.newest[:LLMS_REVIEWS],
         "questions": insights["faq"][:MAX_QUESTIONS],
-        "newest_day": calendar_day(dataset.newest[0]) if dataset.newest else "2026-01-01",
+        "newest_day": dataset.reviews[0].day if dataset.reviews else "2026-01-01",
         "slug": slug(business["name"]),
         "structured_data": structured_data(business, urls),
     }
 
 
-def lead_review(dataset: Dataset) -> Object | None:
-    """The newest review with some text, whatever its rating, for a home page without a quotation."""
-    written = (review for review in dataset.newest if len(paragraphs(review["text"])) >= SHORTEST_LEAD)
-    return next(written, None)
-
-
 def sitemap(dataset: Dataset, urls: ServiceUrls, limit: int = MAX_SITEMAP_REVIEWS) -> bytes:
     """The URLs of the pages with the days of their last changes (sitemaps.org), `application/xml`."""
     newest = max((review.changed_day for review in dataset.reviews), default="")
-    listed = dataset.reviews[:limit]
-    pages = [(urls.review_page(review.id), review.changed_day) for review in listed]
+    pages = [(urls.review_page(review.id), review.changed_day) for review in dataset.reviews[:limit]]
     entries = [(urls.home, newest), (urls.review_list, newest), *pages]
     head = '<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
     return "".join([head, *(_sitemap_entry(*entry) for entry in entries), "</urlset>\n"]).encode()
@@ -590,15 +539,8 @@ def _sitemap_entry(address: str, day: str) -> str:
 
 def robots_text(urls: ServiceUrls) -> bytes:
     """robots.txt (RFC 9309), `text/plain`: everything is allowed but endpoints that accept only POST."""
-    posted = [urlsplit(url).path for url in (urls.mcp, urls.hub) if url]
-    return "".join(
-        [
-            "User-agent: *\n",
-            *(f"Disallow: {path}\n" for path in posted),
-            "Allow: /\n",
-            f"Sitemap: {urls.sitemap}\n",
-        ]
-    ).encode()
+    posted = [f"Disallow: {urlsplit(url).path}\n" for url in (urls.mcp, urls.hub) if url]
+    return "".join(["User-agent: *\n", *posted, f"Allow: /\nSitemap: {urls.sitemap}\n"]).encode()
 
 
 def favicon(templates: Environment) -> bytes:
@@ -606,21 +548,26 @@ def favicon(templates: Environment) -> bytes:
     return templates.get_template("favicon.svg").render().encode()
 
 
-def style_source(templates: Environment, name: str) -> str:
-    """The source expression of a Content-Security-Policy for the style sheet in this template variable."""
-    digest = hashlib.sha256(str(templates.globals[name]).encode()).digest()
-    return f"'sha256-{base64.b64encode(digest).decode()}'"
+REFERRER_POLICY = ("Referrer-Policy", "strict-origin-when-cross-origin")
+
+
+def content_policy(
+    templates: Environment, style: str, form_action: str, frame_ancestors: str
+) -> tuple[str, str]:
+    """The Content-Security-Policy of a document with the style sheet in the template variable `style`.
+
+    The document may use this style sheet and run no script.
+    """
+    digest = base64.b64encode(hashlib.sha256(str(templates.globals[style]).encode()).digest()).decode()
+    policy = (  # `connect-src` lets auditing tools fetch robots.txt from within the document
+        f"default-src 'none'; style-src 'sha256-{digest}'; img-src 'self'; connect-src 'self';"
+        f" base-uri 'none'; form-action {form_action}; frame-ancestors {frame_ancestors};"
+        " require-trusted-types-for 'script'"
+    )
+    return "Content-Security-Policy", policy
 
 
 def page_headers(templates: Environment) -> tuple[tuple[str, str], ...]:
-    """The policies of a page: it may use its own style sheet and run no script."""
-    style = style_source(templates, "style")
-    policy = (  # `connect-src` lets auditing tools fetch robots.txt from within the page
-        f"default-src 'none'; style-src {style}; img-src 'self'; connect-src 'self';"
-        " base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'"
-    )
-    return (
-        ("Content-Security-Policy", policy),
-        ("Cross-Origin-Opener-Policy", "same-origin"),
-        ("Referrer-Policy", "strict-origin-when-cross-origin"),
-    )
+    """The policies of a page."""
+    policy = content_policy(templates, "style", form_action="'self'", frame_ancestors="'none'")
+    return policy, ("Cross-Origin-Opener-Policy", "same-origin"), REFERRER_POLICY

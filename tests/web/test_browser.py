@@ -1,6 +1,9 @@
-"""The pages in a real browser: headless Chromium, driven by its driver, talking to a running service.
+"""The pages in a real browser: headless Chromium, driven by its driver, talking to running services.
 
-Nothing here reaches another host: the browser resolves no name.
+Nothing here reaches another host: the browser resolves no name. Browser and services are shared by all tests,
+and the tests of a page share its loading.
+
+Browser - Services - Every page - Single pages - The owner's website
 """
 
 import base64
@@ -11,171 +14,204 @@ import subprocess
 import threading
 import urllib.request
 import zlib
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import pytest
 from data_sets import DATA_SETS
-from page_samples import ATTACKS, SMALLEST, attacking_files, write_files
+from page_samples import ATTACKS, attacking_files, write_files
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 from services import Address, daemon
-from small_files import review
 from tools import program
 from werkzeug.serving import make_server
 from werkzeug.wrappers import Response
 
-Chrome = webdriver.Chrome
+pytestmark = pytest.mark.slow
+
+# ---- Browser ----
+
 OFFLINE = ["--headless", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
 OFFLINE += ["--disable-component-update", "--no-first-run"]
 OFFLINE += ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
-pytestmark = pytest.mark.slow
 
-FILES = {"sample": DATA_SETS["sample"](), "empty": (SMALLEST,), "hostile": attacking_files()}
+
+class Browser(webdriver.Chrome):
+    """Chromium, with the few things that the tests do to a page and ask of it."""
+
+    def open(self, url: str, width: int = 1440, scheme: str = "light", **features: str) -> None:
+        """Open a page in a viewport of this width, in a light or a dark colour scheme."""
+        self.emulate(prefers_color_scheme=scheme, **features)
+        self.resize(width)
+        self.get(url)
+        self.resize(width)  # again, since the size of text is set only in a loaded page
+
+    def emulate(self, media: str = "", **features: str) -> None:
+        """Show pages on this medium, to a reader with these preferences."""
+        preferences = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
+        self.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": preferences})
+
+    def resize(self, width: int, text_percent: int = 100) -> None:
+        """Give the viewport this width in pixels, and text this size."""
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+        self.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        sizes = {"standard": 16 * text_percent // 100, "fixed": 13 * text_percent // 100}
+        self.execute_cdp_cmd("Page.setFontSizes", {"fontSizes": sizes})
+
+    def unfold(self) -> None:
+        """Open every folded part of the page."""
+        self.execute_script("for (const part of document.querySelectorAll('details')) part.open = true")
+
+    def value(self, expression: str) -> Any:
+        """The value of a JavaScript expression in the page."""
+        return self.execute_script(f"return {expression}")
+
+    def style(self, selector: str, name: str) -> str:
+        """A computed style of the first element that matches `selector`."""
+        return str(self.value(f"getComputedStyle(document.querySelector('{selector}')).{name}"))
+
+    def edge(self, selector: str, of: str = "top") -> float:
+        """An edge or a size of the first element that matches `selector`, in pixels."""
+        return float(self.value(f"document.querySelector('{selector}').getBoundingClientRect().{of}"))
+
+    def focused(self, *keys: str) -> Any:
+        """The element that has the focus after these keys."""
+        self.switch_to.active_element.send_keys(*keys)
+        return self.switch_to.active_element
+
+    def complaints(self) -> list[str]:
+        """The console's messages since the last call, without those of expected statuses."""
+        messages = [entry["message"] for entry in self.get_log("browser")]
+        return [text for text in messages if "the server responded with a status of 40" not in text]
+
+    def requested(self) -> list[str]:
+        """The URLs that pages have requested since the last call."""
+        events = [json.loads(entry["message"])["message"] for entry in self.get_log("performance")]
+        sent = [event["params"] for event in events if event["method"] == "Network.requestWillBeSent"]
+        return [request["request"]["url"] for request in sent]
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     options = webdriver.ChromeOptions()
     options.binary_location = program("chromium")
-    profile = tmp_path_factory.mktemp("profile")
     root = ("--no-sandbox",) if os.geteuid() == 0 else ()
-    for argument in (*OFFLINE, *root, f"--user-data-dir={profile}"):
+    for argument in (*OFFLINE, *root, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = Chrome(options, webdriver.ChromeService(program("chromedriver")))
+    driver = Browser(options, webdriver.ChromeService(program("chromedriver")))
     yield driver
     driver.quit()
 
 
-def serving(directory: Path, *files: Any) -> AbstractContextManager[Address]:
-    """The daemon with these data files, which it finds in `directory`."""
-    return daemon(data=write_files(directory, *files))
+# ---- Services ----
 
-
-@pytest.fixture(scope="module", params=FILES)
-def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
-    with serving(tmp_path_factory.mktemp("data"), *FILES[request.param]) as address:
-        yield address
-
-
-@pytest.fixture(scope="module", params=DATA_SETS)
-def data_set(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
-    with serving(tmp_path_factory.mktemp("data"), *DATA_SETS[request.param]()) as address:
-        yield address
+FILES = DATA_SETS | {"hostile": attacking_files}
+Start = Callable[[str], Address]
 
 
 @pytest.fixture(scope="module")
-def sample() -> Iterator[Address]:
-    with daemon() as address:
-        yield address
+def service_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
+    """The daemon with the data set of a name, started when it is first asked for."""
+    with ExitStack() as running:
+
+        @cache
+        def start(name: str) -> Address:
+            return running.enter_context(
+                daemon(data=write_files(tmp_path_factory.mktemp(name), *FILES[name]()))
+            )
+
+        yield start
 
 
+@pytest.fixture
+def sample(service_of: Start) -> str:
+    """The base URL of the sample."""
+    return service_of("sample").base_url
+
+
+def newest_url(base_url: str) -> str:
+    """The page of the newest review."""
+    with urllib.request.urlopen(base_url + "/reviews.json", timeout=30) as answer:
+        return str(json.load(answer)["reviews"][0]["page_url"])
+
+
+# ---- Every page ----
+
+NEWEST = "newest"  # stands for the path of the newest review
 SEARCH = "/reviews?query=a&rating=5&min_rating=2&mentions_technician=okafor"
 WRONG = "/reviews?query=a&rating=7&until=2026-02-30&page=0"
-UNFOLD = "for (const each of document.querySelectorAll('details')) each.open = true"
-REQUEST = "Network.requestWillBeSent"  # an event of the browser's log
-NEWEST = "newest"  # stands for the page of the newest review, or for one that is missing
-PATHS = ["/", "/reviews", SEARCH, WRONG, NEWEST]
-FRAMES = ["/embed", "/embed?theme=dark", "/embed?theme=auto&limit=10"]
+ATTACK = f"/reviews?query={quote(ATTACKS[0])}&rating={quote(ATTACKS[4])}"
+PATHS = {
+    "sample": ["/", "/reviews", SEARCH, WRONG, NEWEST, "/embed", "/embed?theme=dark"],
+    "hostile": ["/", "/reviews", ATTACK, NEWEST, "/embed?theme=auto&limit=10"],
+    "german": ["/", "/reviews", NEWEST],
+    "one": ["/", NEWEST, "/embed"],
+    "bare": ["/"],
+    "none": ["/", "/reviews", WRONG, "/embed"],
+}
+PAGES = [(name, path) for name, paths in PATHS.items() for path in paths]
 
 
-def newest_path(service: Address) -> str:
-    """Where the page of the newest review is."""
-    with urllib.request.urlopen(service.base_url + "/reviews.json", timeout=30) as answer:
-        reviews = json.load(answer)["reviews"]
-    return str(reviews[0]["page_url"]).removeprefix(service.base_url) if reviews else "/reviews/none"
+class Page(NamedTuple):
+    """A loaded page: its URL, that of its service, complaints about it, and the URLs that it requested."""
+
+    url: str
+    base_url: str
+    complaints: list[str]
+    requested: list[str]
 
 
-def emulate(browser: Chrome, media: str = "", **features: str) -> None:
-    """Show pages on this medium, to a reader with these preferences."""
-    preferences = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": preferences})
+@pytest.fixture(scope="module")
+def loaded(request: pytest.FixtureRequest, browser: Browser, service_of: Start) -> Page:
+    """The page of a data set and a path, loaded once for all its tests."""
+    name, path = request.param
+    base_url = service_of(name).base_url
+    url = newest_url(base_url) if path == NEWEST else base_url + path
+    browser.complaints(), browser.requested()
+    browser.open(url)
+    return Page(browser.current_url, base_url, browser.complaints(), browser.requested())
 
 
-def open_page(
-    browser: Chrome,
-    service: Address,
-    width: int = 1440,
-    scheme: str = "light",
-    path: str = "/",
-    **features: str,
-) -> None:
-    """Open a page in a viewport of this width, in a light or a dark colour scheme."""
-    emulate(browser, prefers_color_scheme=scheme, **features)
-    resize(browser, width)
-    browser.get(service.base_url + (newest_path(service) if path == NEWEST else path))
-    resize(browser, width)  # again, since the size of text is set only in a loaded page
+@pytest.fixture
+def page(loaded: Page, browser: Browser) -> Page:
+    """The loaded page, shown as at first; loaded again if another test has opened something else."""
+    if browser.current_url == loaded.url:
+        browser.emulate()
+        browser.resize(1440)
+    else:
+        browser.open(loaded.url)
+    return loaded
 
 
-def resize(browser: Chrome, width: int, text_percent: int = 100) -> None:
-    """Give the viewport this width in pixels, and text this size."""
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    sizes = {"standard": 16 * text_percent // 100, "fixed": 13 * text_percent // 100}
-    browser.execute_cdp_cmd("Page.setFontSizes", {"fontSizes": sizes})
+each_page = pytest.mark.parametrize("loaded", PAGES, indirect=True, ids="-".join)
 
 
-def in_page(browser: Chrome, script: str) -> Any:
-    """The result of a script in the page."""
-    return browser.execute_script(f"return {script}")
+@each_page
+def test_a_page_loads_without_a_complaint_and_asks_no_other_host(page: Page) -> None:
+    assert page.complaints == []
+    assert page.url in page.requested
+    own = (page.base_url + "/", "data:image/svg+xml;base64,")  # the browser's icon of a date field
+    assert all(url.startswith(own) for url in page.requested)
 
 
-def style(browser: Chrome, selector: str, name: str) -> str:
-    """A computed style of the first element that matches `selector`."""
-    return str(in_page(browser, f"getComputedStyle(document.querySelector('{selector}')).{name}"))
-
-
-def edge(browser: Chrome, selector: str, of: str = "top") -> float:
-    """An edge or a size of the first element that matches `selector`, in pixels."""
-    return float(in_page(browser, f"document.querySelector('{selector}').getBoundingClientRect().{of}"))
-
-
-def requested(browser: Chrome, base_url: str) -> list[str]:
-    """The URLs that pages below `base_url` have asked for since the last call."""
-    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    sent = [each["params"] for each in messages if each["method"] == REQUEST]
-    return [each["request"]["url"] for each in sent if each["documentURL"].startswith(base_url)]
-
-
-@pytest.mark.parametrize("path", [*PATHS, *FRAMES])
-def test_a_page_loads_without_a_complaint_and_asks_no_other_host(
-    browser: Chrome, service: Address, path: str
-) -> None:
-    browser.get_log("performance"), browser.get_log("browser")
-    open_page(browser, service, path=path)
-    complaints = [each["message"] for each in browser.get_log("browser")]
-    assert [each for each in complaints if "the server responded with a status of 40" not in each] == []
-    urls = requested(browser, service.base_url)
-    assert browser.current_url in urls
-    own = (service.base_url + "/", "data:image/svg+xml;base64,")  # the browser's icon of a date field
-    assert all(url.startswith(own) for url in urls)
-
-
-@pytest.mark.parametrize("path", [*PATHS, *FRAMES])
-def test_no_page_scrolls_sideways(browser: Chrome, service: Address, path: str) -> None:
-    open_page(browser, service, path=path)
-    scrolled = {}
-    for width in (320, 390, 820, 1440):
-        resize(browser, width)
-        scrolled[width] = in_page(browser, "document.documentElement.scrollWidth")
-    assert all(scrolled[width] <= width for width in scrolled), scrolled
-
-
-# What reaches beyond the screen, or beyond its own box, and each number that is broken into two lines.
+# What reaches beyond the screen or its own box, and every number that is broken into two lines.
 BROKEN = r"""const edge = document.documentElement.clientWidth, broken = [];
-    const boxes = document.querySelectorAll('body *:not(svg *, .visually-hidden, .skip, select, input)');
-    for (const each of boxes) {
-        const box = each.getBoundingClientRect(), content = each.clientWidth && each.scrollWidth;
-        if (box.width && (box.left < -1 || box.right > edge + 1) || content > each.clientWidth + 1)
-            broken.push(each.outerHTML.slice(0, 80));
+    if (document.documentElement.scrollWidth > edge) broken.push('scrolls sideways');
+    const hidden = 'svg *, .visually-hidden, .visually-hidden *, .skip, select, input';
+    const boxes = document.querySelectorAll(`body *:not(${hidden})`);
+    for (const element of boxes) {
+        const box = element.getBoundingClientRect(), content = element.clientWidth && element.scrollWidth;
+        if (box.width && (box.left < -1 || box.right > edge + 1) || content > element.clientWidth + 1)
+            broken.push(element.outerHTML.slice(0, 80));
     }
     const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     while (texts.nextNode()) {
@@ -185,84 +221,97 @@ BROKEN = r"""const edge = document.documentElement.clientWidth, broken = [];
             const range = document.createRange();
             range.setStart(texts.currentNode, found.index);
             range.setEnd(texts.currentNode, found.index + found[0].length);
-            const lines = new Set([...range.getClientRects()].map(each => Math.round(each.top)));
+            const lines = new Set([...range.getClientRects()].map(line => Math.round(line.top)));
             if (lines.size > 1) broken.push(found[0]);
         }
     }
     return broken"""
 
 
-@pytest.mark.parametrize("path", ["/", "/reviews", WRONG, NEWEST, "/embed"])
-def test_large_text_on_a_narrow_screen_fits_and_breaks_no_number(
-    browser: Chrome, data_set: Address, path: str
-) -> None:
-    open_page(browser, data_set, 390, path=path)
-    browser.execute_script(UNFOLD)
-    for width, text_percent in ((320, 150), (320, 200), (360, 150), (360, 200), (390, 100)):
-        resize(browser, width, text_percent)
-        assert style(browser, "html", "fontSize") == f"{16 * text_percent // 100}px"
+@each_page
+def test_a_page_fits_every_screen_and_breaks_no_number(page: Page, browser: Browser) -> None:
+    browser.unfold()
+    for width, text_percent in ((1440, 100), (820, 100), (390, 100), (360, 150), (320, 100), (320, 200)):
+        browser.resize(width, text_percent)
+        assert browser.style("html", "fontSize") == f"{16 * text_percent // 100}px"
         assert browser.execute_script(BROKEN) == [], (width, text_percent)
 
 
-def test_the_home_page_on_a_phone_folds_what_is_for_developers(browser: Chrome, sample: Address) -> None:
-    open_page(browser, sample, 390)
-    folded = edge(browser, "#developers", "height")
-    browser.execute_script(UNFOLD)
-    assert folded < 300 < 3000 < edge(browser, "#developers", "height")
+LOOKS = [(page, 390, "dark") for page in PAGES] + [(page, 1440, "light") for page in PAGES[:6]]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_forced_colours_leave_the_legend_its_signs(browser: Chrome, sample: Address, scheme: str) -> None:
-    open_page(browser, sample, scheme=scheme, forced_colors="active")
-    signs = {".fault": ".fault", ".praise": ".praise", ":not([class])": ".neutral"}
-    colours = [style(browser, f".legend {sign}", "backgroundColor") for sign in signs]
-    assert colours == [style(browser, f".bar {bar}", "fill") for bar in signs.values()]
-    assert len(set(colours)) == 3
-
-
-def test_forced_colours_give_stars_the_colour_of_text(browser: Chrome, sample: Address) -> None:
-    open_page(browser, sample, scheme="dark", forced_colors="active")
-    assert style(browser, ".rating-panel .stars", "color") == style(browser, ".score", "color")
-
-
-@pytest.mark.parametrize("path", ["/reviews?query=zzz", "/reviews/none", "/nothing"])
-@pytest.mark.parametrize("width", [320, 1440])
-def test_the_footer_of_a_short_page_is_at_the_end_of_the_screen(
-    browser: Chrome, sample: Address, width: int, path: str
-) -> None:
-    open_page(browser, sample, width, path=path)
-    assert edge(browser, "footer", "bottom") >= in_page(browser, "innerHeight") - 1
-
-
-@pytest.mark.parametrize("path", [*PATHS, *FRAMES])
-@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1440, "light")])
-def test_axe_finds_no_fault(browser: Chrome, service: Address, width: int, scheme: str, path: str) -> None:
-    open_page(browser, service, width, scheme, path)
-    browser.execute_script(UNFOLD)
+@pytest.mark.parametrize(("loaded", "width", "scheme"), LOOKS, indirect=["loaded"])
+def test_axe_finds_no_fault(page: Page, browser: Browser, width: int, scheme: str) -> None:
+    browser.emulate(prefers_color_scheme=scheme)
+    browser.resize(width)
+    browser.unfold()
     browser.execute_script((files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8"))
     # axe takes a transparent page for white; the contrast of a dark frame is tested below.
-    rules = {"color-contrast": {"enabled": "theme=dark" not in path}}
+    rules = {"color-contrast": {"enabled": "theme=dark" not in page.url}}
     found = browser.execute_async_script("axe.run({rules: arguments[0]}).then(arguments[1])", rules)
     assert len(found["passes"]) > 15
     assert [(fault["id"], [node["html"] for node in fault["nodes"]]) for fault in found["violations"]] == []
 
 
-@pytest.mark.parametrize("path", ["/", SEARCH, NEWEST])
-def test_every_link_to_this_service_answers(browser: Chrome, sample: Address, path: str) -> None:
-    open_page(browser, sample, path=path)
-    urls = in_page(browser, "[...document.querySelectorAll('[href]:not(use)')].map(each => each.href)")
-    here = {url.partition("#")[0] for url in urls if url.startswith(sample.base_url)}
-    assert len(here) >= 5
-    for url in here - {sample.base_url + "/api/websub/hub"}:  # which answers POST alone
-        with urllib.request.urlopen(url, timeout=30) as answer:
-            assert answer.status == 200, url
+HANDLERS = """[...document.querySelectorAll('*')].flatMap(element => [...element.attributes])
+    .map(attribute => attribute.name)
+    .filter(name => name.startsWith('on') || name == 'style' || name == 'srcdoc')"""
+EVENTS = """for (const element of document.querySelectorAll('*')) {
+    for (const kind of ['mouseover', 'focus', 'load', 'error', 'click'])
+        if (kind != 'click' || !element.closest('a')) element.dispatchEvent(new Event(kind, {bubbles: true}));
+}"""
 
 
-def test_every_curl_line_works_as_it_is_pasted(browser: Chrome, service: Address, tmp_path: Path) -> None:
+@pytest.mark.parametrize("loaded", [("hostile", path) for path in PATHS["hostile"]], indirect=True)
+def test_attacks_do_nothing(page: Page, browser: Browser) -> None:
+    browser.execute_script(EVENTS)
+    assert browser.value("window.attacked") is None
+    assert browser.current_url == page.url
+    assert browser.value(HANDLERS) == []
+    schemes = browser.value("[...document.querySelectorAll('a')].map(link => link.protocol)")
+    assert set(schemes) <= {"http:", "https:", "mailto:", "tel:"}
+
+
+# ---- Single pages ----
+
+
+def test_the_home_page_on_a_phone_folds_what_is_for_developers(browser: Browser, sample: str) -> None:
+    browser.open(sample, 390)
+    folded = browser.edge("#developers", "height")
+    browser.unfold()
+    assert folded < 300 < 3000 < browser.edge("#developers", "height")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_forced_colours_leave_the_legend_its_signs(browser: Browser, sample: str, scheme: str) -> None:
+    browser.open(sample, scheme=scheme, forced_colors="active")
+    signs = {".fault": ".fault", ".praise": ".praise", ":not([class])": ".neutral"}
+    colours = [browser.style(f".legend {sign}", "backgroundColor") for sign in signs]
+    assert colours == [browser.style(f".bar {bar}", "fill") for bar in signs.values()]
+    assert len(set(colours)) == 3
+
+
+def test_forced_colours_give_stars_the_colour_of_text(browser: Browser, sample: str) -> None:
+    browser.open(sample, scheme="dark", forced_colors="active")
+    assert browser.style(".rating-panel .stars", "color") == browser.style(".score", "color")
+
+
+@pytest.mark.parametrize(("width", "path"), [(1440, "/nothing"), (320, "/reviews?query=zzz")])
+def test_the_footer_of_a_short_page_ends_the_screen(
+    browser: Browser, sample: str, width: int, path: str
+) -> None:
+    browser.open(sample + path, width)
+    assert browser.edge("footer", "bottom") >= browser.value("innerHeight") - 1
+
+
+@pytest.mark.parametrize("name", ["sample", "hostile"])
+def test_every_curl_line_works_as_it_is_pasted(
+    browser: Browser, service_of: Start, name: str, tmp_path: Path
+) -> None:
     (tmp_path / ".curlrc").write_text("fail\nsilent\nshow-error\n")
-    open_page(browser, service)
-    browser.execute_script(UNFOLD)
-    lines = in_page(browser, "[...document.querySelectorAll('.endpoints pre')].map(each => each.innerText)")
+    browser.open(service_of(name).base_url)
+    browser.unfold()
+    lines = browser.value("[...document.querySelectorAll('.endpoints pre')].map(line => line.innerText)")
     assert len(lines) >= 8
     place: Any = {"cwd": tmp_path, "env": os.environ | {"CURL_HOME": str(tmp_path)}}
     for line in lines:
@@ -271,70 +320,23 @@ def test_every_curl_line_works_as_it_is_pasted(browser: Chrome, service: Address
     assert [path.name for path in tmp_path.iterdir()] == [".curlrc"]
 
 
-HANDLED = """[...document.querySelectorAll('*')].flatMap(each => [...each.attributes])
-    .map(each => each.name).filter(name => name.startsWith('on') || name == 'style' || name == 'srcdoc')"""
-EVENTS = """for (const each of document.querySelectorAll('*')) {
-    for (const kind of ['mouseover', 'focus', 'load', 'error', 'click'])
-        if (kind != 'click' || !each.closest('a')) each.dispatchEvent(new Event(kind, {bubbles: true}));
-}"""
-
-
-@pytest.mark.parametrize(
-    "path", [*PATHS, *FRAMES, f"/reviews?query={quote(ATTACKS[0])}&rating={quote(ATTACKS[4])}"]
-)
-def test_attacks_do_nothing(browser: Chrome, service: Address, path: str) -> None:
-    open_page(browser, service, path=path)
-    opened = browser.current_url
-    browser.execute_script(EVENTS)
-    assert in_page(browser, "window.attacked") is None
-    assert browser.current_url == opened
-    assert in_page(browser, HANDLED) == []
-    strangers = (
-        "script:not([type='application/ld+json']), iframe, object, embed, audio, base[href],"
-        " img:not([src='badge.svg']), form:not(.search), input:not(.field input)"
-    )
-    assert browser.find_elements(By.CSS_SELECTOR, strangers) == []
-    schemes = in_page(browser, "[...document.querySelectorAll('a')].map(each => each.protocol)")
-    assert set(schemes) <= {"http:", "https:", "mailto:", "tel:"}
-    data = in_page(browser, "[...document.querySelectorAll('script')].map(each => each.textContent)")
-    assert [json.loads(each)["@context"] for each in data] == ["https://schema.org"] * len(data)
-
-
-@pytest.mark.parametrize("path", ["/", "/reviews", NEWEST])
-def test_the_keyboard_begins_at_a_skip_link_and_sees_where_it_is(
-    browser: Chrome, sample: Address, path: str
-) -> None:
-    open_page(browser, sample, path=path)
-    browser.switch_to.active_element.send_keys(Keys.TAB)
-    assert browser.switch_to.active_element.get_attribute("hash") == "#content"
-    assert in_page(browser, "document.activeElement.getBoundingClientRect().top") == 0
+def test_the_keyboard_begins_at_a_skip_link_and_sees_where_it_is(browser: Browser, sample: str) -> None:
+    browser.open(sample)
+    assert browser.focused(Keys.TAB).get_attribute("hash") == "#content"
+    assert browser.value("document.activeElement.getBoundingClientRect().top") == 0
     for _ in range(4):
-        browser.switch_to.active_element.send_keys(Keys.TAB)
-        assert in_page(browser, "getComputedStyle(document.activeElement).outlineStyle") != "none"
+        browser.focused(Keys.TAB)
+        assert browser.value("getComputedStyle(document.activeElement).outlineStyle") != "none"
 
 
-@pytest.mark.parametrize(
-    ("path", "kept", "left_out"),
-    [("/", "#reviews", ["#developers", ".search"]), ("/reviews", "article", [".search", "nav", ".pages"])],
-)
-def test_a_printed_page_has_reviews_but_no_forms_and_endpoints(
-    browser: Chrome, sample: Address, path: str, kept: str, left_out: list[str]
-) -> None:
-    open_page(browser, sample, path=path)
-    emulate(browser, "print")
-    assert {style(browser, each, "display") for each in left_out} == {"none"}
-    assert style(browser, kept, "display") != "none"
-
-
-def test_the_form_finds_words_by_keyboard_alone_and_says_how_many(browser: Chrome, sample: Address) -> None:
-    open_page(browser, sample, path="/reviews")
-
+def test_the_form_finds_words_by_keyboard_alone_and_says_how_many(browser: Browser, sample: str) -> None:
     def press(*keys: str, until: str = "*") -> None:
         """Press keys in the focused element, then the tab key until `until` has the focus."""
-        browser.switch_to.active_element.send_keys(*keys)
-        while not in_page(browser, f"document.activeElement.matches('{until}')"):
-            browser.switch_to.active_element.send_keys(Keys.TAB)
+        browser.focused(*keys)
+        while not browser.value(f"document.activeElement.matches('{until}')"):
+            browser.focused(Keys.TAB)
 
+    browser.open(sample + "/reviews")
     press(Keys.TAB, until="#query")
     press("BACK", Keys.TAB)
     press("5", Keys.TAB, until="summary")
@@ -345,57 +347,60 @@ def test_the_form_finds_words_by_keyboard_alone_and_says_how_many(browser: Chrom
     WebDriverWait(browser, 10).until(lambda browser: "query=" in browser.current_url)
     asked = dict(parse_qsl(urlsplit(browser.current_url).query))
     assert asked == {"query": "BACK", "rating": "5", "mentions_technician": "Dr. Tobias Okafor"}
-    search = f"{sample.base_url}/api/reviews/search?{urlencode(asked)}"
-    with urllib.request.urlopen(search, timeout=30) as answer:
-        matched = json.load(answer)["matched"]
-    assert browser.find_element(By.ID, "results-h").text == f"{matched} of 160 reviews match"
+    with urllib.request.urlopen(f"{sample}/api/reviews/search?{urlencode(asked)}", timeout=30) as answer:
+        count = json.load(answer)["matched"]
+    assert browser.find_element(By.ID, "results-h").text == f"{count} of 160 reviews match"
     assert urlsplit(browser.current_url).fragment == "results"
 
 
-@pytest.fixture(scope="module")
-def bare_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
-    """180 reviews of one sentence, and no insights but those that are counted."""
-    reviews = [review(f"{number:03}", text="Fast, kind and fair.") for number in range(180)]
-    with serving(tmp_path_factory.mktemp("bare"), SMALLEST | {"reviews": reviews}) as address:
-        yield address
+@pytest.mark.parametrize(
+    ("path", "kept", "left_out"),
+    [("/", "#reviews", ["#developers", ".search"]), ("/reviews", "article", [".search", "nav", ".pages"])],
+)
+def test_a_printed_page_has_reviews_but_no_forms_and_endpoints(
+    browser: Browser, sample: str, path: str, kept: str, left_out: list[str]
+) -> None:
+    browser.open(sample + path)
+    browser.emulate("print")
+    assert {browser.style(selector, "display") for selector in left_out} == {"none"}
+    assert browser.style(kept, "display") != "none"
 
 
-def test_on_a_phone_the_search_form_leaves_room_for_a_review(browser: Chrome, bare_service: Address) -> None:
-    open_page(browser, bare_service, 360, path="/reviews")
-    assert edge(browser, "article") < 740 and edge(browser, "details") < 600
-    assert edge(browser, "#rating") == edge(browser, ".first button"), "one line has stars and button"
+def test_words_found_are_marked_in_a_light_colour_on_paper(browser: Browser, sample: str) -> None:
+    browser.open(sample + SEARCH)
+    light = browser.style("mark", "backgroundColor")
+    browser.emulate("print", prefers_color_scheme="dark")
+    assert browser.style("mark", "backgroundColor") == light
+
+
+def test_on_a_phone_the_search_form_leaves_room_for_a_review(browser: Browser, service_of: Start) -> None:
+    browser.open(service_of("bare").base_url + "/reviews", 360)
+    assert browser.edge("article") < 740 and browser.edge("details") < 600
+    assert browser.edge("#rating") == browser.edge(".first button"), "one line has stars and button"
 
 
 @pytest.mark.parametrize(("width", "largest_gap"), [(1440, 450), (820, 600), (360, 600)])
 def test_without_insights_no_screen_is_half_empty(
-    browser: Chrome, bare_service: Address, width: int, largest_gap: int
+    browser: Browser, service_of: Start, width: int, largest_gap: int
 ) -> None:
-    open_page(browser, bare_service, width)
-    tops = [edge(browser, selector) for selector in ("h1", ".lead", ".search", "main section")]
+    browser.open(service_of("bare").base_url, width)
+    tops = [browser.edge(selector) for selector in ("h1", ".lead", ".search", "main section")]
     assert all(0 < lower - upper < largest_gap for upper, lower in pairwise(tops)), tops
 
 
-def test_a_home_page_without_reviews_has_no_gap_above_its_footer(browser: Chrome, tmp_path: Path) -> None:
-    with serving(tmp_path, SMALLEST) as empty:
-        open_page(browser, empty)
-        assert edge(browser, "#developers", "bottom") == edge(browser, "footer")
+def test_a_home_page_without_reviews_has_no_gap_above_its_footer(browser: Browser, service_of: Start) -> None:
+    browser.open(service_of("none").base_url)
+    assert browser.edge("#developers", "bottom") == browser.edge("footer")
 
 
-def test_words_found_are_marked_in_a_light_colour_on_paper(browser: Chrome, sample: Address) -> None:
-    open_page(browser, sample, path=SEARCH)
-    light = style(browser, "mark", "backgroundColor")
-    emulate(browser, "print", prefers_color_scheme="dark")
-    assert style(browser, "mark", "backgroundColor") == light
-
-
-# ---- Badge and frame in a page of another origin: the owner's website ----
+# ---- The owner's website: badge and frame in a page of another origin ----
 
 OWNER_PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Owner</title>
 <meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">{head}
-<style>html {{ color-scheme: {scheme} }} body {{ margin: 0; background: {ground} }}</style></head>
-<body><h1>Ann</h1>{badge}<p>Before.</p>{frame}<p>After.</p></body></html>"""
+<style>html {{ color-scheme: {scheme} }} body {{ margin: 0; background: {background} }}</style></head>
+<body><h1>Ann</h1>{badge}<p>Before.</p>{iframe}<p>After.</p></body></html>"""
 PIXEL = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
-BOXES = "[...document.querySelectorAll('body *')].map(each => each.getBoundingClientRect().toJSON())"
+BOXES = "[...document.querySelectorAll('body *')].map(part => part.getBoundingClientRect().toJSON())"
 LOAD = """const done = arguments[0], parts = [...document.querySelectorAll('[data-src]')];
     const loaded = parts.map(part => new Promise(resolve => part.addEventListener('load', resolve)));
     for (const part of parts) part.src = part.dataset.src;
@@ -404,10 +409,10 @@ LIGHT, DARK = (253, 246, 227), (34, 34, 34)
 
 
 class Website:
-    """A website of another origin: one page with the badge and the frame that the home page gives to copy."""
+    """A website of another origin: one page with the two elements that the home page gives to copy."""
 
-    def __init__(self, browser: Chrome, badge: str, frame: str):
-        self.browser, self.badge, self.frame, self.page = browser, badge, frame, ""
+    def __init__(self, browser: Browser, badge: str, iframe: str):
+        self.browser, self.badge, self.iframe, self.page = browser, badge, iframe, ""
         self.server = make_server("127.0.0.1", 0, self.answer, threaded=True)
         self.url = f"http://127.0.0.1:{self.server.port}"
 
@@ -416,18 +421,24 @@ class Website:
 
     def open(self, width: int, system: str = "light", **parts: str) -> tuple[int, int]:
         """Open it with other `parts`; the height of the frame, and the height of its content."""
-        usual = {"head": "", "scheme": "normal", "ground": "#fff", "badge": self.badge, "frame": self.frame}
+        usual = {
+            "head": "",
+            "scheme": "normal",
+            "background": "#fff",
+            "badge": self.badge,
+            "iframe": self.iframe,
+        }
         self.page = OWNER_PAGE.format(**usual | parts)
-        open_page(self.browser, Address(0, 0, self.url), width, system)
+        self.browser.open(self.url, width, system)
         with inside_frame(self.browser):
-            loaded = "document.readyState == 'complete'"
-            WebDriverWait(self.browser, 10).until(lambda browser: in_page(browser, loaded))
-            heights = in_page(self.browser, "[innerHeight, document.documentElement.offsetHeight]")
+            is_loaded = "document.readyState == 'complete'"
+            WebDriverWait(self.browser, 10).until(lambda _: self.browser.value(is_loaded))
+            heights = self.browser.value("[innerHeight, document.documentElement.offsetHeight]")
         return heights[0], heights[1]
 
 
 @contextmanager
-def inside_frame(browser: Chrome) -> Iterator[None]:
+def inside_frame(browser: Browser) -> Iterator[None]:
     """Scripts see the document in the frame."""
     browser.switch_to.frame(0)
     yield
@@ -435,10 +446,10 @@ def inside_frame(browser: Chrome) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def website(browser: Chrome, sample: Address) -> Iterator[Website]:
-    open_page(browser, sample)
-    find = "[...document.querySelectorAll('#website + .clients pre')].map(each => each.textContent)"
-    website = Website(browser, *in_page(browser, find))
+def website(browser: Browser, service_of: Start) -> Iterator[Website]:
+    browser.open(service_of("sample").base_url)
+    find = "[...document.querySelectorAll('#website + .clients pre')].map(code => code.textContent)"
+    website = Website(browser, *browser.value(find))
     thread = threading.Thread(target=website.server.serve_forever)
     thread.start()
     yield website
@@ -447,7 +458,7 @@ def website(browser: Chrome, sample: Address) -> Iterator[Website]:
     website.server.server_close()
 
 
-def colour_at(browser: Chrome, x: float, y: float) -> tuple[int, ...]:
+def colour_at(browser: Browser, x: float, y: float) -> tuple[int, ...]:
     """The red, green and blue of one point of the viewport: the only pixel of a PNG."""
     clip = {"x": round(x), "y": round(y), "width": 1, "height": 1, "scale": 1}
     shot = base64.b64decode(browser.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip})["data"])
@@ -479,64 +490,61 @@ SITES = {
 @pytest.mark.parametrize("site", SITES)
 @pytest.mark.parametrize("system", ["light", "dark"])
 def test_a_frame_is_readable_on_the_website_of_another_origin(
-    browser: Chrome, website: Website, site: str, system: str
+    browser: Browser, website: Website, site: str, system: str
 ) -> None:
-    scheme, ground, parameters, more_style, expected = SITES[site]
-    frame = website.frame.replace('/embed"', f'/embed?limit=1{parameters}"')
-    frame = frame.replace('style="', f'style="{more_style};')
-    own = ground or (LIGHT if system == "light" else DARK)
-    browser.get_log("browser")
-    website.open(1200, system, scheme=scheme, ground=f"rgb{own}", frame=frame)
-    seen = colour_at(browser, edge(browser, "iframe", "x") + 2, edge(browser, "iframe") + 2)
+    scheme, background, parameters, more_style, expected = SITES[site]
+    iframe = website.iframe.replace('/embed"', f'/embed?limit=1{parameters}"')
+    iframe = iframe.replace('style="', f'style="{more_style};')
+    own = background or (LIGHT if system == "light" else DARK)
+    browser.complaints()
+    website.open(1200, system, scheme=scheme, background=f"rgb{own}", iframe=iframe)
+    seen = colour_at(browser, browser.edge("iframe", "x") + 2, browser.edge("iframe") + 2)
     assert expected in (None, seen)
     with inside_frame(browser):
-        written = in_page(browser, "getComputedStyle(document.body).color")
-    text = tuple(map(int, re.findall("[0-9]+", written)))
-    darker, lighter = sorted(luminance(each) + 0.05 for each in (seen, text))
+        text_colour = tuple(map(int, re.findall("[0-9]+", browser.style("body", "color"))))
+    darker, lighter = sorted(luminance(colour) + 0.05 for colour in (seen, text_colour))
     assert lighter / darker > 7
-    assert browser.get_log("browser") == []
+    assert browser.complaints() == []
 
 
-def test_badge_and_frame_load_nothing_but_themselves(
-    browser: Chrome, sample: Address, website: Website
-) -> None:
-    browser.get_log("performance")
+def test_badge_and_frame_load_nothing_but_themselves(browser: Browser, sample: str, website: Website) -> None:
+    browser.requested()
     website.open(1200)
-    assert in_page(browser, "document.querySelector('img').naturalWidth") == 252
-    own = {f"{sample.base_url}/{path}" for path in ("badge.svg", "embed")}
-    assert set(requested(browser, "")) - {website.url + "/", "data:,"} == own
+    assert browser.value("document.querySelector('img').naturalWidth") == 252
+    own = {f"{sample}/{path}" for path in ("badge.svg", "embed")}
+    assert set(browser.requested()) - {website.url + "/", "data:,"} == own
 
 
 @pytest.mark.parametrize("width", [320, 390, 600, 820, 1200])
-def test_a_frame_keeps_enough_room_for_three_reviews(browser: Chrome, website: Website, width: int) -> None:
-    fixed = website.frame.replace("frame-sizing:content-height", "")  # or it would be as high as its content
-    frame_height, content_height = website.open(width, frame=fixed)
+def test_a_frame_keeps_enough_room_for_three_reviews(browser: Browser, website: Website, width: int) -> None:
+    fixed = website.iframe.replace("frame-sizing:content-height", "")  # or it would be as high as its content
+    frame_height, content_height = website.open(width, iframe=fixed)
     assert frame_height >= content_height
-    assert edge(browser, "iframe", "width") == in_page(browser, "document.documentElement.clientWidth")
+    assert browser.edge("iframe", "width") == browser.value("document.documentElement.clientWidth")
 
 
 @pytest.mark.parametrize("width", [390, 1200])
-def test_nothing_shifts_when_badge_and_frame_load(browser: Chrome, website: Website, width: int) -> None:
-    short = website.frame.replace('/embed"', '/embed?limit=1"')  # fits its room with any font
-    badge, frame = (each.replace(" src=", f' src="{PIXEL}" data-src=') for each in (website.badge, short))
-    website.open(width, badge=badge, frame=frame)
-    before = in_page(browser, BOXES)
+def test_nothing_shifts_when_badge_and_frame_load(browser: Browser, website: Website, width: int) -> None:
+    short = website.iframe.replace('/embed"', '/embed?limit=1"')  # fits its room with any font
+    badge, iframe = (part.replace(" src=", f' src="{PIXEL}" data-src=') for part in (website.badge, short))
+    website.open(width, badge=badge, iframe=iframe)
+    before = browser.value(BOXES)
     assert browser.execute_async_script(LOAD) == 2, "the badge and the frame"
-    assert in_page(browser, BOXES) == before
+    assert browser.value(BOXES) == before
 
 
 def test_a_frame_whose_style_is_blocked_has_the_size_of_its_attributes(
-    browser: Chrome, sample: Address, website: Website
+    browser: Browser, sample: str, website: Website
 ) -> None:
-    policy = f"style-src 'self'; frame-src {sample.base_url}"
+    policy = f"style-src 'self'; frame-src {sample}"
     website.open(390, head=f'<meta http-equiv=Content-Security-Policy content="{policy}">')
-    browser.get_log("browser")  # has complaints about the blocked style
-    assert edge(browser, "iframe", "width") > 360
-    assert edge(browser, "iframe", "height") == 904, "with the border of 2 pixels"
+    browser.complaints()  # about the blocked style
+    assert browser.edge("iframe", "width") > 360
+    assert browser.edge("iframe", "height") == 904, "with the border of 2 pixels"
 
 
 @pytest.mark.parametrize("width", [390, 1200])
 def test_a_frame_grows_with_its_content(website: Website, width: int) -> None:
-    low = re.sub("min-height:[^;]*", "min-height:10rem", website.frame)
-    frame_height, content_height = website.open(width, frame=low)
+    low = re.sub("min-height:[^;]*", "min-height:10rem", website.iframe)
+    frame_height, content_height = website.open(width, iframe=low)
     assert frame_height == content_height > 160

@@ -1,47 +1,32 @@
 """The badge and the frame show the data whatever the query string is, and any website may embed them.
 
-What they look like is in `test_snapshots.py`, in a page of another origin in `test_browser.py`; that no text
-becomes markup, in `test_pages.py`.
+`test_snapshots.py` shows what they contain, `test_browser.py` how they look on another website, and
+`test_pages.py` that no text becomes markup.
 
-Badge - Frame - Answers
+Badge - Frame - Responses
 """
 
-import base64
-import hashlib
-import json
 import re
 import xml.etree.ElementTree as ET
 from typing import Any
 
 import pytest
-from page_samples import ROOT, sample_dataset
-from services import SAMPLE
-from small_files import CONTRACT, a_file, loaded, review
+from page_samples import CONTRACT, SAMPLE, TEMPLATES, URLS, dataset_of, sample_dataset
+from small_files import a_file, review, served
 from werkzeug.test import Client
 
 import reviewsd
 from reviewslib.dataset.query import forgiving_values
-from reviewslib.links import service_urls
+from reviewslib.dataset.reviews import Dataset
 from reviewslib.process.settings import Settings
-from reviewslib.web import embed, pages
+from reviewslib.web import embed
 from reviewslib.web.representations import Request, resolved
 
-TEMPLATES = pages.load_templates(ROOT / "reviewslib" / "web" / "templates")
-URLS = service_urls("https://reviews.example")
 DATASET = sample_dataset()
-REVIEWS = json.loads(DATASET.reviews_json)["reviews"]
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 # ---- Badge ----
-
-
-def picture_of(dataset: Any) -> ET.Element:
-    """The badge as a reader of XML finds it."""
-    picture = embed.badge(TEMPLATES, dataset)
-    assert len(picture) < 2048
-    assert not re.search(rb"<style|<script|@media|url\(|href=\"[^#]", picture)
-    return ET.fromstring(picture)
 
 
 @pytest.mark.parametrize(
@@ -53,22 +38,24 @@ def picture_of(dataset: Any) -> ET.Element:
 def test_the_badge_says_the_rating_in_stars_and_words_that_fit(
     rating: Any, count: Any, words: str, width: str
 ) -> None:
-    rated = {"aggregate_rating": {"rating_value": rating, "review_count": count}}
-    picture = picture_of(loaded(a_file(**rated)))
-    (text,), (title,) = picture.findall(f".//{SVG}text"), picture.findall(f".//{SVG}title")
+    figures = {"rating_value": rating, "review_count": count}
+    picture = embed.badge(TEMPLATES, dataset_of(a_file(aggregate_rating=figures)))
+    assert len(picture) < 2048
+    assert not re.search(rb"<style|<script|@media|url\(|href=\"[^#]", picture)
+    image = ET.fromstring(picture)
+    (text,), (title,) = image.findall(f".//{SVG}text"), image.findall(f".//{SVG}title")
     assert (text.text, title.text, text.get("textLength")) == (words, words, width)
-    assert (picture.get("width"), picture.get("height"), picture.get("role")) == ("252", "36", "img")
-    (filled,) = picture.findall(f"./{SVG}svg/{SVG}svg")
-    assert filled.get("width") == f"{24 * (rating or 0):g}"
+    (full_stars,) = image.findall(f"./{SVG}svg/{SVG}svg")
+    assert full_stars.get("width") == f"{24 * (rating or 0):g}"
 
 
 # ---- Frame ----
 
 
-def frame(dataset: Any = DATASET, **asked: str) -> str:
-    """The frame that a query string of these values gets."""
-    wanted = forgiving_values(CONTRACT.embed_parameters, list(asked.items()))
-    return embed.frame(TEMPLATES, dataset, URLS, **wanted).decode()
+def frame(dataset: Dataset = DATASET, **asked: str) -> str:
+    """The document of the frame for a query string of these values."""
+    values = forgiving_values(CONTRACT.embed_parameters, list(asked.items()))
+    return embed.frame(TEMPLATES, dataset, URLS, **values).decode()
 
 
 def shown_ids(document: str) -> list[str]:
@@ -76,9 +63,9 @@ def shown_ids(document: str) -> list[str]:
 
 
 def newest_ids(count: int, **mentions: str) -> list[str]:
-    """The ids of the newest reviews that mention these names."""
-    listed = [each for each in REVIEWS if all(name in each[kind] for kind, name in mentions.items())]
-    return [each["id"] for each in listed][:count]
+    """The ids of the newest reviews of the sample that mention these names."""
+    found = [one for one in served(DATASET) if all(name in one[kind] for kind, name in mentions.items())]
+    return [one["id"] for one in found][:count]
 
 
 LIMITS = [("", 3), ("1", 1), ("10", 10), ("0", 3), ("11", 3), ("x", 3), ("\udcff", 3)]
@@ -102,8 +89,8 @@ def test_the_frame_names_at_most_three_subjects() -> None:
 
 
 def test_a_service_without_a_label_is_named_by_its_id() -> None:
-    document = frame(loaded(a_file(review(mentioned_services=["x"]))), mentions_service="X")
-    assert "mentioning <bdi>x</bdi>, newest" in document
+    dataset = dataset_of(a_file(review(mentioned_services=["x"])))
+    assert "mentioning <bdi>x</bdi>, newest" in frame(dataset, mentions_service="X")
 
 
 @pytest.mark.parametrize(
@@ -113,78 +100,70 @@ def test_an_unknown_subject_and_a_rating_do_not_filter_the_frame(query: dict[str
     assert frame(**query) == frame()
 
 
-@pytest.mark.parametrize("theme", [*embed.COLOR_SCHEMES, "", "Dark", "x"])
+SCHEMES = {"light": "light", "dark": "dark", "auto": "light dark"}
+
+
+@pytest.mark.parametrize("theme", [*SCHEMES, "", "Dark", "x"])
 def test_a_theme_is_one_of_three_and_a_wrong_one_counts_as_absent(theme: str) -> None:
-    schemes = {"light": "light", "dark": "dark", "auto": "light dark"}
-    expected = theme if theme in schemes else "light"
-    head = f'<html lang="en" class="{expected}">', f'<meta name="color-scheme" content="{schemes[expected]}">'
-    assert all(each in frame(theme=theme) for each in head)
-    parameters = CONTRACT.document["paths"]["/embed"]["get"]["parameters"]
-    assert [*schemes] in [each.get("schema", {}).get("enum") for each in parameters]
+    shown = theme if theme in SCHEMES else "light"
+    head = f'<html lang="en" class="{shown}">', f'<meta name="color-scheme" content="{SCHEMES[shown]}">'
+    assert all(element in frame(theme=theme) for element in head)
 
 
-def test_a_long_review_is_cut_and_leads_to_the_whole_one() -> None:
-    for length, is_cut in ((280, False), (281, True)):
-        document = frame(loaded(a_file(review(text="x" * length))))
-        assert ("Read the whole review" in document) is is_cut
-        assert ("x" * length in document) is not is_cut
+@pytest.mark.parametrize(("length", "is_cut"), [(280, False), (281, True)])
+def test_a_long_review_is_cut_and_leads_to_the_whole_one(length: int, is_cut: bool) -> None:
+    document = frame(dataset_of(a_file(review(text="x" * length))))
+    assert ("Read the whole review" in document) is is_cut
+    assert ("x" * length in document) is not is_cut
 
 
-# ---- Answers ----
+# ---- Responses ----
 
 APP = reviewsd.application_of(Settings(data=SAMPLE))
+POLICY = dict(embed.frame_headers(TEMPLATES)).items()
 
 
-def ask(path: str, query: str = "", method: str = "GET", **headers: str) -> tuple[int, Any, bytes]:
+def ask(path: str, query: str = "", method: str = "GET", **headers: str) -> Any:
     fields = {name.replace("_", "-"): value for name, value in headers.items()}
-    response = Client(APP).open(path, method=method, query_string=query, headers=fields)
-    return response.status_code, dict(response.headers), response.data
-
-
-@pytest.mark.parametrize("path", ["/embed", "/badge.svg"])
-def test_badge_and_frame_are_cacheable_conditional_and_embeddable(path: str) -> None:
-    status, headers, _ = ask(path, "utm_source=x", ACCEPT_ENCODING="gzip")
-    kind = "image/svg+xml" if path == "/badge.svg" else "text/html; charset=utf-8"
-    assert (status, headers["Content-Type"], headers["Content-Encoding"]) == (200, kind, "gzip")
-    assert headers["Cache-Control"] == "public, max-age=60"
-    assert headers["Cross-Origin-Resource-Policy"] == "cross-origin"
-    assert ask(path, IF_NONE_MATCH=headers["ETag"], ACCEPT_ENCODING="gzip")[0] == 304
-    assert ask(path, IF_MODIFIED_SINCE=headers["Last-Modified"])[0] == 304
-    assert ask(path, method="HEAD")[2] == b""
-
-
-(STYLE,) = re.findall("<style>(.*?)</style>", frame(), re.DOTALL)
-DIGEST = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-POLICY = {
-    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{DIGEST}'; img-src 'self';"
-    " connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors *;"
-    " require-trusted-types-for 'script'",
-    "Referrer-Policy": "strict-origin-when-cross-origin",
-    "Cross-Origin-Resource-Policy": "cross-origin",
-}
+    return Client(APP).open(path, method=method, query_string=query, headers=fields)
 
 
 @pytest.mark.parametrize(
-    ("asked", "status"),
-    [({"path": "/embed"}, 200), ({"path": "/embed", "query": "limit=x&limit=y&%ff=%ff"}, 200),
-     ({"path": "/embed", "method": "HEAD"}, 200), ({"path": "/embed", "method": "POST"}, 405),
-     ({"path": "/embed", "HOST": "a/b"}, 400), ({"path": "/embed/x"}, 404), ({"path": "/embed/"}, 404),
-     ({"path": "/embed", "query": "mentions_service=" + "x" * 3000}, 200)],
+    ("path", "media_type"), [("/embed", "text/html; charset=utf-8"), ("/badge.svg", "image/svg+xml")]
+)
+def test_badge_and_frame_are_cacheable_conditional_and_embeddable(path: str, media_type: str) -> None:
+    headers = ask(path, "utm_source=x", ACCEPT_ENCODING="gzip").headers
+    assert (headers["Content-Type"], headers["Content-Encoding"]) == (media_type, "gzip")
+    assert headers["Cache-Control"] == "public, max-age=60"
+    assert headers["Cross-Origin-Resource-Policy"] == "cross-origin"
+    assert ask(path, IF_NONE_MATCH=headers["ETag"], ACCEPT_ENCODING="gzip").status_code == 304
+    assert ask(path, IF_MODIFIED_SINCE=headers["Last-Modified"]).status_code == 304
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "status"),
+    [("/embed", {"query": "limit=x&limit=y&%ff=%ff"}, 200), ("/embed", {"method": "HEAD"}, 200),
+     ("/embed", {"query": "mentions_service=" + "x" * 3000}, 200), ("/embed/x", {}, 404),
+     ("/embed", {"method": "POST"}, 405), ("/embed", {"HOST": "a/b"}, 400)],
 )  # fmt: skip
-def test_every_answer_of_the_frame_has_its_own_policy(asked: dict[str, str], status: int) -> None:
-    found, headers, body = ask(**asked)
-    assert found == status
-    assert headers.items() >= POLICY.items()
-    assert status == 200 or b"cannot be shown at the moment" in body
+def test_every_response_of_the_frame_has_its_policy(path: str, more: dict[str, str], status: int) -> None:
+    response = ask(path, **more)
+    assert response.status_code == status
+    assert dict(response.headers).items() >= POLICY
+    assert status == 200 or b"cannot be shown at the moment" in response.data
 
 
 def test_an_error_of_the_server_is_a_frame_with_its_policy(caplog: pytest.LogCaptureFixture) -> None:
-    request = Request("GET", "/embed", "", {"host": "a"}.get)
     application = reviewsd.application_of(Settings(data=SAMPLE))
     application.reloader.snapshot = application.snapshot._replace(dataset=None)  # type: ignore[arg-type]
-    fault = resolved(application.respond(request))
-    busy = application.refuse(request, 503, "Too many.", (("Retry-After", "1"),))
-    for response, status, more in ((fault, 500, {}), (busy, 503, {"Retry-After": "1"})):
-        assert response.status == status
-        assert dict(response.headers).items() >= (POLICY | {"Cache-Control": "no-store"} | more).items()
-    assert len(caplog.records) == 1
+    response = resolved(application.respond(Request("GET", "/embed", "", {"host": "a"}.get)))
+    assert (response.status, len(caplog.records)) == (500, 1)
+    assert dict(response.headers).items() >= POLICY | {("Cache-Control", "no-store")}
+
+
+def test_a_refusal_of_a_busy_server_is_a_frame_that_says_when_to_retry() -> None:
+    request = Request("GET", "/embed", "", {"host": "a"}.get)
+    response = APP.refuse(request, 503, "Too many.", (("Retry-After", "1"),))
+    assert response.status == 503
+    expected = POLICY | {("Cache-Control", "no-store"), ("Retry-After", "1")}
+    assert dict(response.headers).items() >= expected

@@ -39,14 +39,17 @@ PATHS = {
     "feed.json": "/api/feed.json",
     "feed.xml": "/feed.xml",
     "llms.txt": "/llms.txt",
+    "sitemap.xml": "/sitemap.xml",
+    "robots.txt": "/robots.txt",
 }
-ELSEWHERE = ("half-stars.html", "only-review.html", "feed.json")
+ELSEWHERE = ("half-stars.html", "only-review.html", "feed.json", "sitemap.xml", "robots.txt")
 # By data set, the files that differ in kind from those of another one.
 FILES = {
     "sample": " ".join(file for file in PATHS if file not in ELSEWHERE),
     "bare": "home.html list.html embed.html feed.json feed.xml llms.txt",
-    "one": "home.html list.html half-stars.html only-review.html embed.html badge.svg feed.json feed.xml",
-    "none": "home.html list.html missing.html embed.html badge.svg feed.json llms.txt",
+    "one": "home.html list.html half-stars.html only-review.html embed.html badge.svg feed.json feed.xml"
+    " sitemap.xml",
+    "none": "home.html list.html missing.html embed.html badge.svg feed.json llms.txt sitemap.xml robots.txt",
     "german": "home.html list.html llms.txt",
 }
 CASES = [(name, file) for name, files in FILES.items() for file in files.split()]
@@ -54,7 +57,7 @@ CASES = [(name, file) for name, files in FILES.items() for file in files.split()
 
 @cache
 def client(data: Path) -> Client:
-    """What asks the application for the data in this directory."""
+    """A client of the application that serves the data in this directory."""
     settings = Settings(data=data, base_url="https://reviews.example")
     return Client(reviewsd.application_of(settings))
 
