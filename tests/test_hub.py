@@ -36,7 +36,6 @@ from reviewslib.websub.callbacks import CallbackRequest, CallbackResponse
 from reviewslib.websub.store import STORE_FILE_NAME, DueRow, remove_subscriptions
 from reviewslib.websub.values import HubAnswer, selector
 
-DAY = 86400.0
 REFUSED = status(None, is_refused=True)
 
 
@@ -519,7 +518,7 @@ def test_three_failures_in_a_row_remove_and_one_notice_is_sent(served: Bench, co
     assert served.states() == [("active", 2)]
     served.on_get = status(code)  # the answer to a notice does not matter
     served.wait(1)
-    served.wait(DAY)
+    served.wait(86400)
     assert (served.states(), served.contents) == ([], ["two", "two", "three"])
     reason = "3 deliveries in a row failed; subscribe again to resume"
     told = {"hub.mode": "denied", "hub.topic": "https://reviews.example/feed.xml", "hub.reason": reason}
@@ -610,18 +609,17 @@ def test_a_request_of_a_subscriber_survives_an_outage_of_an_hour(served: Bench) 
     assert served.states() == [("active", 0)]
 
 
-def subscribers(bench: Bench, count: int) -> list[str]:
-    """Hosts of subscribers, each in a network of its own."""
+def subscribers(bench: Bench, count: int) -> None:
+    """Subscribers in as many networks."""
     bench.subscribe(*(f"s{number}" for number in range(count)))
-    return bench.hosts()
 
 
 def test_the_silence_of_three_networks_removes_no_subscription(bench: Bench) -> None:
-    hosts = subscribers(bench, 4)
+    subscribers(bench, 4)
     bench.change(answer=SILENCE)
     for _ in range(90):
         bench.wait(60)
-    assert bench.hosts() == hosts
+    assert len(bench.hosts()) == 4
 
 
 @pytest.mark.parametrize("sign_of_life", [status(500), REFUSED])
@@ -653,7 +651,7 @@ def test_silent_networks_count_for_ten_minutes(bench: Bench, seconds: float, fai
 # ---- Leases, topics and trouble ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seconds_back", [4400, 10 * DAY])
+@pytest.mark.parametrize("seconds_back", [4400, 864000])
 def test_a_clock_that_is_set_back_delays_no_retry(served: Bench, seconds_back: float) -> None:
     served.change(answer=status(500))
     served.on_post = status(200)
@@ -741,7 +739,7 @@ def test_each_event_is_a_line_with_the_host_only(bench: Bench, caplog: pytest.Lo
         (subscribe, SILENCE, [asked]),
         (partial(bench.wait, 120), SILENCE, ["subscribe not confirmed: no answer in time"]),
         (subscribe, echo, [asked, confirmed]),
-        (partial(bench.wait, 10 * DAY), echo, ["lease ended"]),
+        (partial(bench.wait, 864000), echo, ["lease ended"]),
     ]
     for happen, answer, lines in events:
         bench.on_get = bench.on_post = answer
