@@ -52,7 +52,7 @@ from reviewslib.websub.values import (
 MAX_FAILURES = 3  # in a row; failed deliveries then remove a subscription, failed verifications a request
 RETRY_JITTER = 0.2  # a delay grows by up to this share, so that callbacks that failed together spread out
 MAX_RETRY_AFTER_SECONDS = 3600.0
-OWN_FAULT_SECONDS = 60.0  # the delay after a fault of this machine
+OWN_FAULT_SECONDS = 60.0  # the delay after a fault of this machine, unless the first retry delay is shorter
 OUTAGE_NETWORKS = 3  # so many networks without a sign of life of anybody are an outage of our own
 OUTAGE_SECONDS = 600.0  # for so long a silent network counts
 QUOTA_SHARE = 10  # a network and a domain may each have a tenth of the subscriptions
@@ -150,7 +150,7 @@ def apply_delivery(
     attempted = current._replace(tried_at=now, outcome=response.outcome)
     content = f"content {sent.digest[:12]}"
     if response.own_fault:
-        postponed = attempted._replace(due_at=now + own_fault_seconds(retry_delays))
+        postponed = attempted._replace(due_at=now + min(OWN_FAULT_SECONDS, retry_delays[0]))
         return {**others, "active": postponed}, f"{content} postponed"
     if response.is_success:
         delivered = attempted._replace(digest=sent.digest, failures=0, due_at=now)
@@ -187,11 +187,6 @@ def exhausted_quota(usage: Usage, max_subscriptions: int) -> str:
     if usage.of_domain >= share:
         return "subscriptions of this domain"
     return "subscriptions of this address" if usage.of_network >= share else ""
-
-
-def own_fault_seconds(retry_delays: Sequence[float]) -> float:
-    """The delay after a fault of this machine: a minute, or the first retry delay if that is shorter."""
-    return min(OWN_FAULT_SECONDS, retry_delays[0])
 
 
 def retry_after_seconds(value: str | None, now: float) -> float:
@@ -356,11 +351,12 @@ class Hub:
         self._settings, self._send = settings, send
         self._clock, self._running_time, self._jitter = clock, running_time, jitter
         self._store = Store(settings.state_dir)
-        self._own_fault_seconds = own_fault_seconds(settings.retry_delays)
+        self._own_fault_seconds = min(OWN_FAULT_SECONDS, settings.retry_delays[0])
         longest_retry_seconds = max(settings.retry_delays) * (1 + RETRY_JITTER)
         self._longest_delay_seconds = max(MAX_RETRY_AFTER_SECONDS, longest_retry_seconds)
         self._counts: dict[str, int] = {}
         self._topics: Mapping[str, Topic] = {}
+        self._digests: Mapping[str, str] = {}  # of the topics
         self._rate = Rate()
         # When networks were tried, since the last sign of life. No lock: each access is one operation.
         self._silent: dict[str, float] = {}
@@ -375,6 +371,7 @@ class Hub:
         Subscriptions to a topic that is missing here are kept, and wait until it is published again.
         """
         self._topics = dict(topics)
+        self._digests = {path: topic.digest for path, topic in topics.items()}
         self._wake.set()
 
     def start(self) -> None:
@@ -477,7 +474,7 @@ class Hub:
         self._store.keep_open()
         with self._store.transaction() as transaction:
             expired = transaction.expire(self._clock())
-            self._counts = transaction.counts(self._digests())
+            self._counts = transaction.counts(self._digests)
         for row in expired:
             is_lease = row.mode == "active"
             log_event(row, "lease ended" if is_lease else f"{row.mode} not confirmed: no answer in time")
@@ -486,12 +483,8 @@ class Hub:
         """Read the due rows into the schedule. Returns a lane for each worker to start. Raises StoreFault."""
         with self._store.transaction() as transaction:
             now = self._clock()
-            due_rows = transaction.due(self._digests(), now, now + self._longest_delay_seconds)
+            due_rows = transaction.due(self._digests, now, now + self._longest_delay_seconds)
         return self.schedule.refill(due_rows)
-
-    def _digests(self) -> dict[str, str]:
-        """The digest of each topic, by its path."""
-        return {path: topic.digest for path, topic in self._topics.items()}
 
     def _start_workers(self, lanes: Sequence[str]) -> None:
         self._workers = [worker for worker in self._workers if worker.is_alive()]

@@ -1,6 +1,6 @@
 """The hub in the real daemon: over HTTP, with reloads, restarts, SIGKILL and a failing disk.
 
-Asking - Changes - Interruptions - The example - The operator
+Asking - Changes and interruptions - The example - The operator
 """
 
 import hashlib
@@ -12,7 +12,7 @@ import sqlite3
 import ssl
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from subprocess import PIPE, STDOUT
@@ -22,7 +22,7 @@ from urllib.parse import parse_qsl, urlencode
 from urllib.request import Request, urlopen
 
 import pytest
-from hub_lab import FORM, Exchange, Lab, agree, answer, hang, open_lab
+from hub_lab import FORM, Exchange, Lab, agree, answer, hang
 from services import ROOT, SAMPLE, Address, Response, daemon, fetch, free_port, run_daemon
 
 from reviewslib.websub.store import STORE_FILE_NAME, Store, list_subscriptions
@@ -31,13 +31,6 @@ pytestmark = pytest.mark.slow
 
 HUB = "/api/websub/hub"
 ACCEPTED = "accepted; the callback will now be asked to confirm"
-TEXT = "text/plain; charset=utf-8"
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    with open_lab(tmp_path) as made:
-        yield made
 
 
 @pytest.fixture
@@ -92,23 +85,28 @@ def add_review(data: Path, name: str, text: str = "") -> None:
 # ---- Asking ----
 
 
-def test_every_refusal_is_one_line_of_plain_text(lab: Lab, data: Path, tmp_path: Path) -> None:
-    with running(lab, data, tmp_path / "state") as service:
-        callback = lab.url("/cb", "localhost")
-        answers = [
-            (ask(service, "http://a.example/cb"), 400, "hub.callback must be an https:// URL"),
-            (ask(service, callback, "/insights.json"), 404, f"{service.base_url}/feed.xml"),
-            (ask(service, callback, mode="publish"), 400, "hub.mode"),
-            (fetch(service, HUB), 405, "GET is not allowed; allowed: POST, OPTIONS."),
-            (fetch(service, HUB, "POST", b"x" * 70_000), 413, "The body is larger than 65536 bytes."),
-            (fetch(service, HUB, "POST", b"{}", content_type="application/json"), 415, "form"),
-        ]
-    for refusal, status, words in answers:
-        assert (refusal.status, refusal.headers["content-type"]) == (status, TEXT)
-        assert refusal.headers["cache-control"] == "no-store"
-        assert words in refusal.body.decode()
-        assert refusal.body.count(b"\n") == 1
-    assert not lab.arrivals
+@pytest.fixture(scope="module")
+def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
+    """A daemon that nobody has subscribed to."""
+    with daemon(data=SAMPLE, state=tmp_path_factory.mktemp("state")) as service:
+        yield service
+
+
+@pytest.mark.parametrize(("send", "status", "words"), [
+    (lambda idle: ask(idle, "http://a.example/cb"), 400, "hub.callback must be an https:// URL"),
+    (lambda idle: ask(idle, "https://a.example/cb", "/insights.json"), 404, "/feed.xml"),
+    (lambda idle: fetch(idle, HUB), 405, "GET is not allowed; allowed: POST, OPTIONS."),
+    (lambda idle: fetch(idle, HUB, "POST", b"x" * 70_000), 413, "The body is larger than 65536 bytes."),
+    (lambda idle: fetch(idle, HUB, "POST", b"{}", content_type="application/json"), 415, "form"),
+])  # fmt: skip
+def test_every_refusal_is_one_line_of_plain_text(
+    idle: Address, send: Callable[[Address], Response], status: int, words: str
+) -> None:
+    refusal = send(idle)
+    assert (refusal.status, refusal.headers["content-type"]) == (status, "text/plain; charset=utf-8")
+    assert refusal.headers["cache-control"] == "no-store"
+    assert words in refusal.body.decode()
+    assert refusal.body.count(b"\n") == 1
 
 
 def test_without_a_hub_reads_name_it_and_requests_go_elsewhere(tmp_path: Path) -> None:
@@ -117,28 +115,22 @@ def test_without_a_hub_reads_name_it_and_requests_go_elsewhere(tmp_path: Path) -
         assert (refusal.status, refusal.body) == (404, b"the hub does not run on this instance\n")
         assert 'rel="hub"' in fetch(service, "/feed.xml").headers["link"]
         assert health(service)["subscriptions"] is None
-    assert not (tmp_path / "state" / "websub.sqlite3").exists()
+    assert not (tmp_path / "state" / STORE_FILE_NAME).exists()
 
 
-# ---- Changes ----
+# ---- Changes and interruptions ----
 
 
-def test_a_subscriber_gets_what_a_reader_gets(lab: Lab, data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", ["/feed.xml", "/api/feed.json", "/reviews.json"])
+def test_a_subscriber_gets_what_a_reader_gets(lab: Lab, data: Path, tmp_path: Path, path: str) -> None:
     with running(lab, data, tmp_path / "state") as service:
-        for path in ("/feed.xml", "/api/feed.json", "/reviews.json"):
-            lab.on("POST", "/cb", answer(204))
-            subscribe(lab, service, tmp_path / "state", path)
-            before = fetch(service, path).body
-            add_review(data, f"new-{path[1:].replace('/', '-')}")
-            lab.wait(lambda path=path, before=before: fetch(service, path).body != before)
-            read = fetch(service, path)
-            lab.wait(lambda read=read: read.body in [post.body for post in lab.posts()])
-            delivery = next(post for post in lab.posts() if post.body == read.body)
-            assert delivery.headers["Content-Type"] == read.headers["content-type"]
-            assert delivery.headers["Link"] == read.headers["link"]
-
-
-# ---- Interruptions ----
+        subscribe(lab, service, tmp_path / "state", path)
+        add_review(data, "added-meanwhile")
+        lab.wait(lambda: b"added-meanwhile" in fetch(service, path).body)
+        read = fetch(service, path)
+        lab.wait(lambda: read.body in [post.body for post in lab.posts()])
+    headers = lab.posts()[-1].headers
+    assert (headers["Content-Type"], headers["Link"]) == (read.headers["content-type"], read.headers["link"])
 
 
 @contextmanager
@@ -170,7 +162,6 @@ def test_a_killed_service_continues_after_its_restart(lab: Lab, data: Path, tmp_
 def test_a_store_that_comes_late_or_goes_away_loses_nothing(lab: Lab, data: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
     state.mkdir()
-
     other = Store(state)
     other.open()  # as the instance that is being replaced has it
     with running(lab, data, state) as service:
@@ -178,10 +169,8 @@ def test_a_store_that_comes_late_or_goes_away_loses_nothing(lab: Lab, data: Path
         assert (refusal.status, refusal.headers["retry-after"]) == (503, "60")
         assert (health(service)["status"], health(service)["subscriptions"]) == ("degraded", {})
         assert "another hub uses this directory" in health(service)["hub"]
-        assert fetch(service, "/reviews.json").status == 200
         other.close()
         lab.wait(lambda: health(service)["status"] == "ok")
-        assert health(service)["hub"] == "here"
         subscribe(lab, service, state)
         state.rename(tmp_path / "away")
         assert ask(service, lab.url("/other", "localhost")).status == 503
@@ -189,7 +178,6 @@ def test_a_store_that_comes_late_or_goes_away_loses_nothing(lab: Lab, data: Path
         (tmp_path / "away").rename(state)
         lab.wait(lambda: health(service)["status"] == "ok")
         lab.wait(lambda: counts(service)["active"] == 1)
-        assert ask(service, lab.url("/other", "localhost")).status == 202
 
 
 # ---- The example ----

@@ -303,6 +303,23 @@ def machine() -> Iterator[HubMachine]:
     made.teardown()
 
 
+UNKNOWN = [(lab.SILENCE, None), (lab.OUTAGE, None), (lab.status(500), None)]
+UNKNOWN += [(lab.status(204), when) for when in ("before the exchange", "before the record")]
+
+
+@pytest.mark.parametrize(("answer", "kill_at"), UNKNOWN)
+def test_content_is_sent_again_after_an_unknown_outcome(
+    machine: HubMachine, answer: lab.Answer, kill_at: str | None
+) -> None:
+    machine.kill_at = kill_at
+    machine.change(lab.FEED, "1")
+    machine.break_or_mend(ANN, answer)  # which may have come too late, or was lost
+    machine.change(lab.FEED, "0")
+    machine.break_or_mend(ANN, lab.status(204))
+    machine.time_passes(4320)
+    assert machine.bench.contents == ["1", "0"]
+
+
 def test_a_success_resets_the_count_of_failures(machine: HubMachine) -> None:
     for text in "12":
         machine.change(lab.FEED, text)

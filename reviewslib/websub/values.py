@@ -10,11 +10,11 @@ Sections, in order: Callback URLs - Networks and domains - Rows - Settings, topi
 
 from __future__ import annotations
 
-import http.client
 import ipaddress
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from http.client import HTTPS_PORT
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qs
@@ -61,35 +61,32 @@ _UNICAST_V6 = ipaddress.IPv6Network("2000::/3")
 
 def parse_callback(url: str, *, allow_private: bool) -> Callback:
     """Check a callback without the network. Raises ValueError, whose text completes "hub.callback ..."."""
-    if len(url) > MAX_CALLBACK_CHARACTERS:
-        raise ValueError(f"is longer than {MAX_CALLBACK_CHARACTERS} characters")
-    if not _URL_CHARACTERS.fullmatch(url):
-        raise ValueError("is empty or has a character that no URL may have; percent-encode it")
-    if not (https := HTTPS_AUTHORITY.match(url)):
-        raise ValueError("must be an https:// URL; the hub does not deliver over plain HTTP")
-    if "#" in url:
-        raise ValueError("must not have a fragment (#)")
-    if "@" in https[1]:
-        raise ValueError("must not have a user name (@)")
-    if not (authority := _HOST_AND_PORT.fullmatch(https[1])):
-        raise ValueError("has no usable host and port")
-    host, port = authority[1].lower(), int(authority[2] or http.client.HTTPS_PORT)
-    if not 0 < port < 65536:
-        raise ValueError("has a port outside 1 to 65535")
+    https = HTTPS_AUTHORITY.match(url)
+    authority = _HOST_AND_PORT.fullmatch(https[1]) if https else None
+    host, port = (authority[1].lower(), int(authority[2] or HTTPS_PORT)) if authority else ("", 0)
+    is_address = host.startswith("[") or _NUMBER.fullmatch(host.rpartition(".")[2])
+    faults: dict[str, object] = {  # the first one that applies is reported
+        f"is longer than {MAX_CALLBACK_CHARACTERS} characters": len(url) > MAX_CALLBACK_CHARACTERS,
+        "is empty or has a character that no URL may have; percent-encode it": not _URL_CHARACTERS.fullmatch(
+            url
+        ),
+        "must be an https:// URL; the hub does not deliver over plain HTTP": not https,
+        "must not have a fragment (#)": "#" in url,
+        "must not have a user name (@)": https and "@" in https[1],
+        "has no usable host and port": not authority,
+        "has a port outside 1 to 65535": not 0 < port < 65536,
+    }
     if not allow_private:
-        _refuse_private(host, port)
+        faults |= {
+            f"has port {port}; allowed are 443 and 1024 to 65535": port < 1024 and port != HTTPS_PORT,
+            "has an IP address as its host; a host name is needed": is_address,
+            "has a host name that is not public": "." not in host or host.endswith(".localhost"),
+        }
+    for fault, applies in faults.items():
+        if applies:
+            raise ValueError(fault)
     host = host.strip("[]")
     return Callback(normalized_url(url), url, host, domain_of(host))
-
-
-def _refuse_private(host: str, port: int) -> None:
-    """Raise ValueError for a host or port that no public callback can have, without asking a resolver."""
-    if port != http.client.HTTPS_PORT and port < 1024:
-        raise ValueError(f"has port {port}; allowed are 443 and 1024 to 65535")
-    if host.startswith("[") or _NUMBER.fullmatch(host.rpartition(".")[2]):
-        raise ValueError("has an IP address as its host; a host name is needed")
-    if "." not in host or host.endswith(".localhost"):
-        raise ValueError("has a host name that is not public")
 
 
 def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:

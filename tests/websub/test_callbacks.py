@@ -303,15 +303,6 @@ def test_a_name_with_an_inner_address_is_never_contacted(lab: Lab, addresses: st
     assert response.outcome.endswith(" is not a public address")
 
 
-@pytest.mark.parametrize(
-    "host", ["localhost", "127.1", "2130706433", "0x7f.1", "[::ffff:7f00:1]", "①②⑦.0.0.1"]
-)
-def test_no_spelling_of_an_inner_address_is_contacted(lab: Lab, host: str) -> None:
-    with left_alone() as port:
-        subject = client(lab, callbacks.system_resolve, allow_private=False)
-        assert subject.send(post(f"https://{host}:{port}/cb")).status is None
-
-
 def test_every_exchange_resolves_the_name_once_and_checks_it_anew(lab: Lab) -> None:
     rebind = Mock(side_effect=[["8.8.8.8"], ["127.0.0.1"]])
     connect = failing(ConnectionRefusedError())  # a test must not go to a public address

@@ -361,9 +361,3 @@ def test_the_operator_removes_selected_rows_beside_an_open_store(store: Store, t
     notice = ("a", "denied", "removed by the operator of the hub")
     assert left == [("c", "active", ""), notice, ("c", "unsubscribe", "")]
     assert remove_subscriptions(tmp_path, selector("s.example"), clock=lambda: NOW) == []
-
-
-def test_a_removal_needs_a_store(tmp_path: Path) -> None:
-    with pytest.raises(StoreFault, match="No such file"):
-        remove_subscriptions(tmp_path, selector("s.example"))
-    assert list(tmp_path.iterdir()) == []

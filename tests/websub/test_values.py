@@ -40,7 +40,7 @@ def test_anything_else_is_refused_without_asking_the_network(url: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["https://127.0.0.1:80/", "https://[fe80::AB]:8443/", "https://localhost:1/"])
-def test_private_addresses_and_all_ports_can_be_allowed_for_tests(url: str) -> None:
+def test_private_addresses_and_all_ports_can_be_allowed(url: str) -> None:
     assert parse_callback(url, allow_private=True).url == url
 
 
