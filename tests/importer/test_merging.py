@@ -205,11 +205,19 @@ def test_the_brake_holds_more_than_three_and_a_tenth_or_all(
     assert len(shop.reviews) == (stored - gone if is_removed else stored)
 
 
-def test_an_empty_location_removes_its_reviews_under_the_brake(shop: Shop) -> None:
+def test_removals_are_held_back_until_the_owner_allows_them(shop: Shop) -> None:
     shop.take(shop.takeout(9, range(3)))
-    assert "3 of 3 reviews stay" in shop.told(shop.takeout(16, ()))
+    shop.take(shop.takeout(16, ()))
+    assert "3 of 3 reviews stay" in shop.told("--short-names"), "each command looks again"
     shop.take("--allow-removals")
     assert not shop.reviews
+
+
+def test_an_older_export_adds_nothing_that_a_newer_one_lacks(shop: Shop) -> None:
+    shop.take(shop.takeout(9, range(3)))
+    shop.take(shop.takeout(16, ()))
+    shop.take(shop.takeout(6, range(5)))
+    assert shop.numbers() == {0, 1, 2}
 
 
 @pytest.mark.parametrize(("total", "removed"), [(4, 1), (None, 1), (5, 0)])
@@ -295,6 +303,12 @@ def two(shop: Shop, day: int, first: range, second: range) -> Any:
     files = takeout_files([item(n) for n in first])
     files |= takeout_files([item(n, place="22") for n in second], place="22", title="Second shop")
     return shop.zip(stamped(day), files)
+
+
+def test_the_name_of_the_business_is_a_question(shop: Shop) -> None:
+    told = shop.refused(shop.page(item(1)))
+    assert told.startswith("The files do not name the business:\nGive its name once.\n")
+    assert told.endswith(" --name 'YOUR BUSINESS'\n")
 
 
 def test_several_locations_are_a_question_with_names_and_counts(shop: Shop) -> None:
