@@ -188,9 +188,16 @@ class Shop:
         """The numbers of the stored reviews of Google."""
         return {int(review["text"].split()[-2].rstrip(".")) for review in self.reviews.values()}
 
-    @staticmethod
-    def encoded(document: dict[str, Any]) -> bytes:
-        return json.dumps(document).encode()
+    def add_own(self, **review: Any) -> None:
+        """Add a review by hand."""
+        document = self.document
+        document["reviews"].append(review)
+        self.file("data/reviews.json", json.dumps(document))
+
+    def lose(self, *names: str) -> None:
+        """Lose files of the data directory."""
+        for name in names:
+            (self.data / name).unlink()
 
     def only(self) -> dict[str, Any]:
         (review,) = self.document["reviews"]
@@ -201,7 +208,7 @@ class Shop:
         document = self.document
         for review in document["reviews"]:
             review |= changes if review["id"] == id else {}
-        (self.data / "reviews.json").write_text(json.dumps(document))
+        self.file("data/reviews.json", json.dumps(document))
 
     def files(self) -> dict[str, bytes]:
         found = self.data.iterdir() if self.data.exists() else ()

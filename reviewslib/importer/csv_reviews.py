@@ -63,7 +63,9 @@ def read_csv(data: bytes, file: str, time: str, options: Options) -> Export:
         raise question(file, "--source", *lines)
     export.header, export.settings = header.key, header.to_remember(sources)
     export.covers = dict.fromkeys(sources & {*export.settings.complete}, time)
-    if (unused := header.unused_columns()) and header.key not in options.headers:
+    used = header.columns.values()
+    unused = [quoted(name) for index, name in enumerate(header.names) if name and index not in used]
+    if unused and header.key not in options.headers:
         export.notes.append(f"{file}: columns that are not used: {', '.join(unused)}")
     return export
 
@@ -187,11 +189,6 @@ class Header:
         complete = {*answers.complete, *(sources if self.options.complete else ())}
         source = "" if self.is_template else answers.source
         return replace(answers, source=source, date_order=self.order, complete=sorted(complete))
-
-    def unused_columns(self) -> list[str]:
-        """The columns that are not used."""
-        used = self.columns.values()
-        return [quoted(name) for n, name in enumerate(self.names) if name and n not in used]
 
 
 ALL_TABLES = "--map applies to all tables of a command"

@@ -177,7 +177,7 @@ class Register:
             unmatched = list[Record]()
             for record in waiting:
                 ids = (id for key in keys(record) for id in queues.get(key, ()) if id not in taken)
-                if id := next((id for id in ids if not self._has_other_id(id, record)), ""):
+                if id := next((id for id in ids if not self._has_id(id, record)), ""):
                     taken.add(id)
                     yield self._assign(id, record)
                 else:
@@ -197,16 +197,13 @@ class Register:
         keys += [("moment and author", created, author_digest(name)) for name in (author, short_name(author))]
         keys += [("row", _row_key(record, days)) for days in (0, *NEAR)]
         for key in keys:
-            found = [id for id in self._ids.get(key, ()) if self._is_free(id, key, record)]
-            if len(found) == 1:
-                return found[0]
+            ids_of_key = (id for id in self._ids.get(key, ()) if key in _keys(self.entries[id]))
+            free = [id for id in ids_of_key if not self._has_id(id, record)]
+            if len(free) == 1:
+                return free[0]
         return ""
 
-    def _is_free(self, id: str, key: Key, record: Record) -> bool:
-        """Whether an entry still has a key, and no id of the kind that the record has."""
-        return key in _keys(self.entries[id]) and not self._has_other_id(id, record)
-
-    def _has_other_id(self, id: str, record: Record) -> bool:
+    def _has_id(self, id: str, record: Record) -> bool:
         """Whether an entry already has an id of the kind that the record has."""
         return bool(record.native_id) and _slot(record) in self.entries[id].native
 

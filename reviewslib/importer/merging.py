@@ -287,7 +287,7 @@ class Ledger:
         if (is_many or 0 < len(stored) == number) and not self.options.allow_removals:
             names = self.named(described(self.reviews[id] for id in stored))
             self.notes.append(f"{len(stored)} of {number} reviews stay, although {reason}: {names}")
-            self.notes.append("  If they are really gone, run the import again with --allow-removals.")
+            self.notes.append("  To remove them, run the import again with --allow-removals.")
         else:
             self.removed += [self.reviews.pop(id) for id in stored]
 
@@ -346,7 +346,9 @@ def _remarks(ledger: Ledger, exports: Sequence[Export], overwritten: Sequence[st
     """Remarks that the owner may want to check."""
     stored, options = ledger.stored, ledger.options
     subjects = {
-        "removed, since a newer complete export does not have them": described(ledger.removed),
+        "removed, since newer complete exports lack them or their location is not chosen": described(
+            ledger.removed
+        ),
         "kept away by suppressed.txt": described(ledger.erased),
         "without stars, not imported": [name for export in exports for name in export.without_stars],
         "faulty, not imported": [str(fault) for export in exports for fault in export.failed],

@@ -287,7 +287,10 @@ WRONG_USAGE = {  # by words of a command, the error
     f"--drop {__file__} --data x": f"--drop {__file__}: not a directory\n",
     "--data x --location Vík": "--location: expected the number of a location\n",
     f"{__file__} --data x --scale 7": "argument --scale: invalid choice: '7'",
-    **{f"{__file__} --data x --zone {zone}": f"--zone {zone}: {ZONE_HINT}" for zone in ("Mars/Base", "../x")},
+    **{
+        f"{__file__} --data x --zone {zone}": f"--zone {zone}: {ZONE_HINT}"
+        for zone in ("Mars/Base", "../x", "Europe")
+    },
     **{f"{__file__} --data x --map {pair}": f"--map {pair}: {MAP_HINT}" for pair in ("foo=y", "author=")},
     f"{__file__} --data x --map id=x,id=y": f"--map id=y: {MAP_HINT}",
     f"{__file__} --data x --map author=YOUR": f"--map: {OWN_WORDS}",

@@ -21,9 +21,9 @@ T = "2025-01-01T00:00:00Z"
 NO_NAME = "--map does not name a column for"
 
 
-def read(text: str | bytes, headers: dict[str, TableSettings] | None = None, **said: Any) -> Export:
-    options = Options(table=TableSettings(**said), headers=headers or {})
-    return read_csv(text.encode() if isinstance(text, str) else text, "a.csv", T, options)
+def read(text: str | bytes, **said: Any) -> Export:
+    content = text.encode() if isinstance(text, str) else text
+    return read_csv(content, "a.csv", T, Options(table=TableSettings(**said)))
 
 
 def all_of(**columns: str) -> dict[str, str]:

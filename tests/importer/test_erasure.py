@@ -12,11 +12,6 @@ from reviewslib.importer.state import STATE_FILE
 ROSE = {"displayName": "Rosé van Hill"}
 
 
-def lose(shop: Shop, *names: str) -> None:
-    for name in names:
-        (shop.data / name).unlink()
-
-
 def start(shop: Shop) -> None:
     shop.take(shop.takeout(9, [item(1, reviewer=ROSE), 2, 3, 4]))
 
@@ -28,7 +23,7 @@ def test_a_forgotten_review_stays_away_under_another_id_and_name(shop: Shop, is_
     assert "kept away by suppressed.txt: 1: Rosé van Hill, 2025-01-02, " in shop.output().out
     assert "ChZDSUhNMG9n0001EAE" not in (shop.data / STATE_FILE).read_text()
     if is_lost:
-        lose(shop, STATE_FILE, "reviews.json")
+        shop.lose(STATE_FILE, "reviews.json")
     other = {"displayName": "R. H."}
     renamed = shop.takeout(12, [item(1, name=item(9)["name"], reviewer=other), 2])
     for path in (renamed, shop.page(api_item(1, reviewer=other), api_item(2))):
@@ -49,7 +44,7 @@ TABLES = {  # rows of other tools, and whether they are the review
 def test_a_forgotten_review_stays_away_in_tables_by_name_and_day(shop: Shop, row: str, is_same: bool) -> None:
     start(shop)
     shop.take("--forget", f"http://127.0.0.1:8080/reviews/{takeout_id(1)}?x#y")
-    lose(shop, STATE_FILE, "reviews.json")
+    shop.lose(STATE_FILE, "reviews.json")
     author, day = row.split(";")
     table = shop.csv([author, "5", day, "Hi"], ["Bo", "5", "2024-01-01", ""])
     shop.take(table, "--source", "google maps", "--name", "B")
@@ -61,7 +56,7 @@ def forget_row(shop: Shop, text: str, *rows: list[str]) -> set[str]:
     words = [shop.csv(*rows), "--source", "fb", "--name", "B"]
     shop.take(*words)
     shop.take("--forget", next(id for id, review in shop.reviews.items() if review["text"] == text))
-    lose(shop, STATE_FILE)
+    shop.lose(STATE_FILE)
     shop.take(*words)
     return {review["text"] for review in shop.reviews.values()}
 
@@ -86,7 +81,7 @@ def test_what_a_line_keeps_away_gets_the_digests_of_its_other_ids(shop: Shop) ->
     shop.take(shop.page(api_item(1, reviewer=ROSE), api_item(9, reviewer=ROSE)))
     after = (shop.data / "suppressed.txt").read_text()
     assert after.startswith(before) and after.count("\n") > before.count("\n")
-    lose(shop, STATE_FILE)
+    shop.lose(STATE_FILE)
     shop.take(shop.page(api_item(9, createTime=moment(8)), api_item(2)))
     assert len(shop.reviews) == 3
     assert "Rosé" not in after and "author " in after
@@ -159,7 +154,7 @@ def test_a_redaction_lasts_through_edits_returns_and_a_lost_state(shop: Shop, is
     shop.take(shop.takeout(12, items[1:]))
     assert takeout_id(1) not in shop.reviews
     if is_lost:
-        lose(shop, STATE_FILE)
+        shop.lose(STATE_FILE)
     edited = api_item(1, comment=f"{text} Edited: DR. ROE", updateTime=moment(15))
     shop.take(shop.page(edited, api_item(2)))
     assert "Call  […] at 555-0142! Edited: […]" in {review["text"] for review in shop.reviews.values()}
@@ -168,11 +163,7 @@ def test_a_redaction_lasts_through_edits_returns_and_a_lost_state(shop: Shop, is
 @pytest.mark.parametrize("id", ["mine", "#1"])
 def test_a_redaction_of_an_own_review_is_one_line_and_lasts(shop: Shop, id: str) -> None:
     start(shop)
-    document = shop.document
-    document["reviews"].append(
-        {"id": id, "author": "Eve", "rating": 4, "date": "2024-05-05", "text": "Call 555"}
-    )
-    shop.file("data/reviews.json", shop.encoded(document))
+    shop.add_own(id=id, author="Eve", rating=4, date="2024-05-05", text="Call 555")
     shop.take("--redact", id, "555")
     shop.edit(id, text="Call 555 now")
     for _ in range(2):

@@ -8,7 +8,6 @@ no file of the data directory and no code of the importer.
 Sections: World - Rules - Year
 """
 
-import json
 import random
 import re
 from collections.abc import Iterable, Mapping
@@ -17,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from export_lab import PLACE, ZONE, Item, Shop, dated, moment, page, takeout_files, written, zipped
+from export_lab import PLACE, ZONE, Item, Shop, dated, moment, takeout_files, zipped
 
 from reviewslib.importer.command import EXIT_SUCCESS
 
@@ -146,13 +145,13 @@ class Rules:
 
 
 @dataclass
-class Takeout:
-    """An export of Google's in parts."""
+class Part:
+    """A part of a Takeout."""
 
     time: str
-    paths: list[Path]
-    reviews: list[dict[Key, Review]]  # by part
-    first_pages: list[set[str]]  # locations by part
+    path: Path
+    reviews: dict[Key, Review]
+    first_pages: set[str]  # locations
 
 
 class Year:
@@ -164,11 +163,10 @@ class Year:
         self.moderated: dict[Key, Review] = {}  # gone for some weeks
         self.ids: dict[int, str] = {}
         self.number, self.is_said = 0, False
-        self.where = ["--zone", ZONE, *(word for place in PLACES for word in ("--location", place))]
-        self.takeouts: list[Takeout] = []
+        self.takeouts: list[list[Part]] = []
 
     def live(self, day: int) -> None:
-        """What customers, Google and the owner do in a week."""
+        """What customers and Google do in a week."""
         now = moment(day, fraction="")
         for place in (*PLACES, *TABLES):
             for _ in range(self.random.randint(0, 3)):
@@ -179,9 +177,8 @@ class Year:
         for key, review in list(self.world.items()):
             chance = self.random.random()
             if chance < 0.03:
-                text, updated = f"{review.text}!", max(now, review.updated)
-                stars = self.random.randint(1, 5)
-                self.world[key] = replace(review, stars=stars, text=text, updated=updated)
+                stars, updated = self.random.randint(1, 5), max(now, review.updated)
+                self.world[key] = replace(review, stars=stars, text=f"{review.text}!", updated=updated)
             elif chance < 0.05 and key[0] in PLACES:
                 self.world[key] = replace(review, reply=f"Takk {day}", replied=now)
             elif chance < 0.06 and key[0] in PLACES:
@@ -205,82 +202,82 @@ class Year:
         assert shown == {key[1]: said for key, said in self.rules.listed().items()}
 
     def command(self, *words: object) -> None:
-        assert self.shop.run(*words, *self.where) == EXIT_SUCCESS
+        locations = (word for place in PLACES for word in ("--location", place))
+        assert self.shop.run(*words, "--zone", ZONE, *locations) == EXIT_SUCCESS
 
-    def give(self, *words: object) -> None:
+    def give(
+        self, exported: Reviews, time: str, covers: Iterable[str], *words: object, allowed: bool = False
+    ) -> None:
         """An import, sometimes after one that was killed before it had replaced reviews.json."""
+        words = (*words, "--name", "B", *["--allow-removals"] * allowed)
         if self.random.random() < 0.1 and self.shop.data.exists():
             with suppress(pytest.fail.Exception):  # it had nothing to replace
-                self.shop.run_until_killed(*words, *self.where)
-        self.command(*words, "--name", "B")
+                self.shop.run_until_killed(*words, "--zone", ZONE)
+        self.command(*words)
+        self.rules.take(exported, time, covers, allowed=allowed)
+        self.check()
 
     def export(self, day: int) -> None:
         """Make a Takeout, of whose parts some are imported by `give_parts`."""
-        time, count = f"{moment(day)[:10]}T23:00:00Z", self.random.choice((1, 1, 2, 3))
-        name = f"takeout-{re.sub('[-:]', '', time)}"
-        newest_first = sorted(self.world.items(), key=lambda pair: pair[1].updated, reverse=True)
-        files: dict[str, bytes] = {}
+        newest_first = sorted(self.world, key=lambda key: self.world[key].updated, reverse=True)
+        pages = list[tuple[str, bytes, list[Key], set[str]]]()
         for place in PLACES:
-            items = [as_google(key, review) for key, review in newest_first if key[0] == place]
-            files |= takeout_files(items, place=place)
-        pages = list(files.items())
-        cuts = [n * len(pages) // count for n in range(count)] + [len(pages)]
-        export = Takeout(time, [], [], [])
+            keys = [key for key in newest_first if key[0] == place]
+            files = takeout_files([as_google(key, self.world[key]) for key in keys], place=place)
+            for number, (name, data) in enumerate(files.items(), -1):  # the title comes before the pages
+                on_page = keys[20 * number : 20 * number + 20] if number >= 0 else []
+                pages.append((name, data, on_page, {place} if number == 0 else set()))
+        time, count = f"{moment(day)[:10]}T23:00:00Z", self.random.choice((1, 1, 2, 3))
+        parts = []
         for n in range(count):
-            inside = dict(pages[cuts[n] : cuts[n + 1]])
-            export.paths.append(zipped(self.shop.root / f"{name}-{n + 1:03}.zip", inside))
-            items = [entry for data in inside.values() for entry in json.loads(data).get("reviews", [])]
-            names = {entry["name"] for entry in items}
-            reviews = {key: review for key, review in newest_first if as_google(key, review)["name"] in names}
-            export.reviews.append(reviews)
-            firsts = {place for place in PLACES for path in inside if path.endswith(f"{place}/reviews.json")}
-            export.first_pages.append(firsts)
-        self.takeouts = [*self.takeouts[-2:], export]
+            inside = pages[n * len(pages) // count : (n + 1) * len(pages) // count]
+            path = self.shop.root / f"takeout-{re.sub('[-:]', '', time)}-{n + 1:03}.zip"
+            zipped(path, {name: data for name, data, *_ in inside})
+            reviews = {key: self.world[key] for _, _, keys, _ in inside for key in keys}
+            parts.append(Part(time, path, reviews, set().union(*(first for *_, first in inside))))
+        self.takeouts = [*self.takeouts[-2:], parts]
 
     def give_parts(self) -> None:
         """Some parts of one of the newest exports, in one command."""
-        export = self.random.choice(self.takeouts)
-        chosen = self.random.sample(range(len(export.paths)), self.random.randint(1, len(export.paths)))
-        exported = {key: review for n in chosen for key, review in export.reviews[n].items()}
-        allowed = self.random.random() < 0.1
-        self.give(*(export.paths[n] for n in chosen), *["--allow-removals"] * allowed)
-        covers = set[str]().union(*(export.first_pages[n] for n in chosen))
-        self.rules.take(exported, export.time, covers, allowed=allowed)
-        self.check()
+        parts = self.random.choice(self.takeouts)
+        chosen = self.random.sample(parts, self.random.randint(1, len(parts)))
+        exported = {key: review for part in chosen for key, review in part.reviews.items()}
+        covers = set[str]().union(*(part.first_pages for part in chosen))
+        allowed, paths = self.random.random() < 0.1, [part.path for part in chosen]
+        self.give(exported, parts[0].time, covers, *paths, allowed=allowed)
 
     def give_pages(self, day: int) -> None:
         """Pages of the API of one place, complete or not."""
         place, time = self.random.choice(PLACES), f"{moment(day)[:10]}T23:30:00Z"
-        exported = {key: review for key, review in self.world.items() if key[0] == place}
-        items = [as_google(key, review, api=True) for key, review in exported.items()]
+        keys = [key for key in self.world if key[0] == place]
+        items = [as_google(key, self.world[key], api=True) for key in keys]
         half, is_whole = len(items) // 2, self.random.random() < 0.6
-        paths = [written(self.shop.root / "p1", page(items[:half], totalReviewCount=len(items)))]
-        paths += [written(self.shop.root / "p2", page(items[half:], totalReviewCount=len(items)))]
+        halves = (items[:half], items[half:]) if is_whole else (items[:half],)
         if half:
-            exported = exported if is_whole else dict(list(exported.items())[:half])
-            files = [dated(path, time) for path in (paths if is_whole else paths[:1])]
-            self.give(*files, "--complete")
-            self.rules.take(exported, time, {place} if is_whole else (), allowed=False)
-            self.check()
+            exported = {key: self.world[key] for key in (keys if is_whole else keys[:half])}
+            files = [
+                dated(self.shop.page(*items_of_page, name=f"p{n}", totalReviewCount=len(items)), time)
+                for n, items_of_page in enumerate(halves)
+            ]
+            self.give(exported, time, {place} if is_whole else (), *files, "--complete")
 
     def give_table(self, day: int) -> None:
         """Some rows of Facebook, which have ids, or the owner's guestbook, which has none and is complete."""
-        source = self.random.choice(TABLES)
-        is_part = source == "facebook"
-        everything = [key for key in self.world if key[0] == source]
-        exported = {key: self.world[key] for key in everything if not is_part or self.random.random() < 0.8}
+        source, time = self.random.choice(TABLES), f"{moment(day)[:10]}T23:40:00Z"
+        has_ids = source == "facebook"
+        keys = [key for key in self.world if key[0] == source and (not has_ids or self.random.random() < 0.8)]
         rows = [
-            [f"f{key[1]}"] * is_part + [review.author, str(review.stars), review.created[:10], review.text]
-            for key, review in self.random.sample(list(exported.items()), len(exported))
+            [f"f{key[1]}", review.author, str(review.stars), review.created[:10], review.text]
+            for key in self.random.sample(keys, len(keys))
+            for review in (self.world[key],)
         ]
-        time = f"{moment(day)[:10]}T23:40:00Z"
         if rows:
-            path = self.shop.csv(*rows, header="id author rating date text"[0 if is_part else 3 :])
-            said = [] if is_part or self.is_said else ["--complete"]
-            self.is_said = self.is_said or not is_part
-            self.give(dated(path, time), "--source", source, *said)
-            self.rules.take(exported, time, () if is_part else {source}, allowed=False)
-            self.check()
+            header = "id author rating date text" if has_ids else "author rating date text"
+            path = dated(self.shop.csv(*(row[not has_ids :] for row in rows), header=header), time)
+            said = [] if has_ids or self.is_said else ["--complete"]
+            self.is_said = self.is_said or not has_ids
+            exported = {key: self.world[key] for key in keys}
+            self.give(exported, time, () if has_ids else {source}, path, "--source", source, *said)
 
     def by_hand(self) -> None:
         """The owner erases, redacts, edits or loses something."""
@@ -291,17 +288,14 @@ class Year:
         id, (author, _, text, _) = self.ids[key[1]], listed[key]
         match self.random.choice(("forget", "forget author", "redact", "edit", "lose")):
             case "forget":
-                self.command("--forget", id)
                 self.rules.erase([key])
-                self.rules.take({}, "", (), allowed=False)
+                self.give({}, "", (), "--forget", id)
             case "forget author":
-                self.command("--forget-author", author.upper())
                 self.rules.erased_authors.add(author)
-                self.rules.take({}, "", (), allowed=False)
+                self.give({}, "", (), "--forget-author", author.upper())
             case "redact" if "Gott" in text:
-                self.command("--redact", id, "Gott")
                 self.rules.redacted[key] = "Gott"
-                self.rules.take({}, "", (), allowed=False)
+                self.give({}, "", (), "--redact", id, "Gott")
             case "edit":
                 self.shop.edit(id, text=f"mended {key[1]}")
                 edited = self.rules.stored[key]
@@ -311,7 +305,6 @@ class Year:
                 self.rules.lose()
                 self.is_said = False
                 self.ids.clear()
-        self.check()
 
 
 @pytest.mark.slow

@@ -7,14 +7,7 @@ from export_lab import PLACE, Shop, item, moment, takeout_id
 
 from reviewslib.dataset.contract import BadData
 from reviewslib.importer.options import TableSettings
-from reviewslib.importer.state import (
-    DRAFT_FILE,
-    STATE_FILE,
-    Entry,
-    State,
-    encoded_state,
-    read_state,
-)
+from reviewslib.importer.state import DRAFT_FILE, STATE_FILE, Entry, State, encoded_state, read_state
 
 STATE = State(
     zone="Europe/Berlin",
@@ -39,9 +32,10 @@ def test_a_draft_is_the_state_only_of_the_reviews_that_it_names(reviews_digest: 
     assert read_state(old, encoded_state(STATE), reviews_digest).zone == zone
 
 
-@pytest.mark.parametrize(
-    "content", [b"{", b"[]", b'{"a": 1}', b'{"reviews": {"x": {"y": 1}}}', b'{"reviews": 5}']
-)
+OTHER_FORMS = [b"{", b"[]", b'{"a": 1}', b'{"reviews": {"x": {"y": 1}}}', b'{"reviews": 5}']
+
+
+@pytest.mark.parametrize("content", OTHER_FORMS)
 @pytest.mark.parametrize("name", [STATE_FILE, DRAFT_FILE])
 def test_a_state_of_another_form_is_refused(content: bytes, name: str) -> None:
     files = (content, None) if name == STATE_FILE else (None, content)
