@@ -33,7 +33,7 @@ class Stopped(Exception):
 UNUSABLE = {400, 413, 422, 500}  # a smaller request may succeed
 BUSY = {408, 429, 502, 503, 504, 529}  # 503 may mean that the model is loading
 LONGEST_PAUSE_SECONDS = 60  # if a busy server sends no Retry-After
-OTHER_LIMIT_KEY = re.compile(rb"\bmax_(?!tokens)\w*tokens\b")
+OTHER_LIMIT_KEY = re.compile(rb"\bmax_(?!tokens)\w*tokens\b")  # what some servers call max_tokens
 REFUSED_KEY = "the server refuses the key; name its environment variable with --key-variable"
 NO_CREDIT = "the quota or credit at the server is used up"
 STOPPING = {401: REFUSED_KEY, 403: REFUSED_KEY, 402: NO_CREDIT}
@@ -84,7 +84,7 @@ class Client:
     clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
-        """Find the key: without `key_variable` OPENAI_API_KEY, for OpenAI's own host only."""
+        """Check the URL and find the key: without `key_variable` OPENAI_API_KEY, for OpenAI's host only."""
         url = BASE_URL.fullmatch(self.base.lower())
         if not url or (url[1] == "http" and url[2] not in THIS_MACHINE):
             expected = "expected https://HOST/v1, or http://127.0.0.1:PORT/v1 on this machine"
@@ -100,7 +100,8 @@ class Client:
     def outcomes(self, prompt: Prompt, reviews: Reviews, parallel: int) -> Outcomes:
         """Pairs of a batch of reviews and its parsed answer, or of a single review and its BadAnswer.
 
-        A batch without a usable answer is halved. Raises Stopped, also if an answer takes too long.
+        A batch without a usable answer is halved. Raises Stopped, also if an answer takes longer than the
+        timeout.
         """
         batches, failures = deque(prompt.batches(reviews, self.model)), 0
         asked = dict[Future[Json], tuple[Reviews, float]]()  # with the deadline of the answer
@@ -112,7 +113,7 @@ class Client:
             answered, _ = wait(asked, max(0, earliest - self.clock()), FIRST_COMPLETED)
             if not answered:
                 raise Stopped(f"no answer within {self.timeout} s; raise --timeout if the server is slow")
-            for future in answered:
+            for future in sorted(answered, key=lambda future: isinstance(future.exception(), Stopped)):
                 (batch, _), error = asked.pop(future), future.exception()
                 if error and not isinstance(error, BadAnswer):
                     raise error

@@ -55,9 +55,7 @@ class Reading:
     def run(self) -> None:
         """Carry out the command. Raises BadData, Stopped, OSError and KeyboardInterrupt."""
         if EDITORIAL_FILE in self._counted().contents:
-            raise Stopped(
-                "insights.json was not counted; `reviewsd-import --count` turns it into editorial.json"
-            )
+            raise Stopped("insights.json was not counted; reviewsd-import --count makes editorial.json of it")
         sources = self._sources()
         has_aspects, spread = bool(sources.editorial.get("aspects")), prompts.spread(sources.reviews)
         if self._options.dry_run:
@@ -140,7 +138,7 @@ class Reading:
         return [outcome for _, outcome in outcomes if not isinstance(outcome, BadAnswer)]
 
     def _outcomes(self, prompt: Prompt, reviews: Reviews) -> Outcomes:
-        """Yield outcomes. Says what has been read: on a terminal after each, elsewhere once a minute."""
+        """The outcomes of a prompt; reports progress after each on a terminal, once a minute elsewhere."""
         start = last_line = self._clock()
         count = 0
         for batch, outcome in self._client.outcomes(prompt, reviews, self._options.parallel):

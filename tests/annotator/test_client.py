@@ -10,10 +10,8 @@ from model_server import ModelServer, Response, completion, fault, model_server,
 from reviewslib.annotator.client import Client, Stopped
 from reviewslib.annotator.prompts import BadAnswer, annotation_prompt
 
-PROMPT, REVIEWS = (
-    annotation_prompt({"aspects": [{"id": "price", "label": "Price"}]}),
-    [{"id": "a", "text": "price"}],
-)
+PROMPT = annotation_prompt({"aspects": [{"id": "price", "label": "Price"}]})
+REVIEWS = [{"id": "a", "text": "price"}]
 READ = {"a": {"aspects": [{"id": "price", "sentiment": "positive", "phrase": "price"}]}}
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import redirect_stderr
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,18 +39,15 @@ from reviewslib.process.settings import Settings
 WORDS = ["The price is fine", "Waiting was slow", "Parking is hard"]
 WORDS += ["hana gave me a massage, at a good price", "?"]
 PRICE = {"id": "price", "label": "Price"}
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
+REVIEWS = "reviews.json"
 
 
 class Practice:
     """A data directory, a model that reads it, and what the last command printed."""
 
     def __init__(self, data: Path, server: ModelServer):
-        self.data, self.server, self.output = data, server, io.StringIO()
+        self.data, self.server = data, server
+        self.output, self.errors = io.StringIO(), io.StringIO()
 
     def write(self, name: str, document: Object) -> None:
         self.data.mkdir(exist_ok=True)
@@ -61,18 +59,22 @@ class Practice:
     def edit(self, name: str, **members: Any) -> None:
         self.write(name, self.file(name) | members)
 
-    def edit_texts(self, **texts: str) -> None:
-        reviews = self.file("reviews.json")["reviews"]
-        new = [each | {"text": texts.get(each["id"], each["text"])} for each in reviews]
-        self.edit("reviews.json", reviews=new)
+    def edit_texts(self, **texts: str | None) -> None:
+        """Give reviews other texts; None removes a review."""
+        reviews = [
+            each | {"text": texts.get(each["id"], each["text"])} for each in self.file(REVIEWS)["reviews"]
+        ]
+        kept = [each for each in reviews if each["text"] or each["id"] not in texts]
+        self.edit(REVIEWS, reviews=kept)
 
     def arguments(self, *flags: str) -> list[str]:
         return ["--data", str(self.data), "--url", self.server.url, "--model", "m", *flags]
 
     def run(self, *flags: str, output: Any = None) -> int:
         self.server.requests.clear()
-        self.output = output or io.StringIO()
-        return command.main(self.arguments(*flags), self.output)
+        self.output, self.errors = output or io.StringIO(), io.StringIO()
+        with redirect_stderr(self.errors):
+            return command.main(self.arguments(*flags), self.output)
 
     def sizes(self) -> list[int]:
         """How many reviews each request of the last command had."""
@@ -99,7 +101,7 @@ def practice(tmp_path: Path) -> Iterator[Practice]:
     reviews = [review(f"r{n:02}", text=f"{WORDS[n % 4]} {n}", date=day) for n, day in enumerate(days)]
     with model_server() as server:
         practice = Practice(tmp_path / "data", server)
-        practice.write("reviews.json", a_file(*reviews, review("wordless", text=None)))
+        practice.write(REVIEWS, a_file(*reviews, review("wordless", text=None)))
         practice.write("editorial.json", {"aspects": [PRICE], "own": 1})
         yield practice
 
@@ -194,16 +196,14 @@ def test_four_reviews_in_a_row_may_fail(practice: Practice) -> None:
 
 
 @pytest.mark.parametrize("editorial", [{}, {"aspects": [PRICE]}])
-def test_five_unusable_answers_stop(
-    practice: Practice, editorial: Object, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_five_unusable_answers_stop(practice: Practice, editorial: Object) -> None:
     practice.write("editorial.json", editorial)
     practice.server.behaviour = lambda request: completion("Sure!", "length")
     assert practice.run("--parallel", "1") == EXIT_FAILURE and len(practice.sizes()) < 15
     reason = "5 reviews in a row got no usable answer; of the last: the answer was cut off"
-    assert capsys.readouterr().err == f"Stopped: {reason}.\n"
-    named = "usable answer: 5, of them r29: the answer was" in practice.output.getvalue()
-    assert named is bool(editorial)
+    assert practice.errors.getvalue() == f"Stopped: {reason}.\n"
+    is_reported = "usable answer: 5, of them r29: the answer was" in practice.output.getvalue()
+    assert is_reported is bool(editorial)
 
 
 ERRORS: list[Any] = [fault(404), fault(429, Retry_After="999")]
@@ -246,29 +246,17 @@ def test_a_stopped_command_continues(practice: Practice, number: int, status: in
 
 def test_changes_while_the_model_reads_are_not_overwritten(practice: Practice) -> None:
     def change(request: Object) -> Response:
-        reviews = practice.file("reviews.json")["reviews"]
-        practice.edit("reviews.json", reviews=[each for each in reviews if each["id"] != "r28"])
-        practice.edit_texts(r29="New")
+        practice.edit_texts(r28=None, r29="New")
         practice.edit("editorial.json", summary="Mine")
+        kept = {id: said for id, said in practice.annotations().items() if id != "r27"}
+        practice.edit("annotations.json", reviews=kept)
         return read_well(request)
 
-    practice.server.next = [change]
-    practice.read()
-    assert practice.annotations().keys() == {f"r{n:02}" for n in range(28)}
+    practice.server.next = [read_well, change]
+    practice.read("--parallel", "1")
+    assert practice.annotations().keys() == {f"r{n:02}" for n in range(27)}
     assert practice.file("insights.json")["summary"] == "Mine"
-    assert practice.read() == ["New"]
-
-
-def test_annotations_that_an_import_deletes_do_not_return(practice: Practice) -> None:
-    def forget(request: Object) -> Response:
-        annotations = practice.annotations()
-        del annotations["r29"]
-        practice.edit("annotations.json", reviews=annotations)
-        return read_well(request)
-
-    practice.server.next = [read_well, forget]
-    assert len(practice.read("--parallel", "1")) == 30
-    assert len(practice.annotations()) == 29
+    assert practice.read() == ["New", f"{WORDS[27 % 4]} 27"]
 
 
 def test_the_command_waits_for_a_running_import(practice: Practice) -> None:
@@ -292,11 +280,11 @@ BAD_FILES = [
 
 @pytest.mark.parametrize(("name", "content", "message"), BAD_FILES)
 def test_bad_files_are_named_before_a_request_is_sent(
-    practice: Practice, name: str, content: str, message: str, capsys: pytest.CaptureFixture[str]
+    practice: Practice, name: str, content: str, message: str
 ) -> None:
     (practice.data / name).write_text(content)
     assert practice.run() == EXIT_BAD_DATA and practice.sizes() == []
-    assert capsys.readouterr().err.startswith(name + message)
+    assert practice.errors.getvalue().startswith(name + message)
 
 
 def test_a_terminal_without_some_letters_gets_escapes(practice: Practice) -> None:
@@ -343,13 +331,11 @@ def test_a_summary_is_a_proposal_beside_the_owners_words(practice: Practice) -> 
     assert len(practice.file("insights.json")["summary_review_ids"]) == 1
 
 
-def test_a_summary_that_rests_on_no_review_is_none(
-    practice: Practice, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_summary_that_rests_on_no_review_is_none(practice: Practice) -> None:
     practice.read()
     practice.server.next = [completion({"summary": "Fine", "review_ids": [], "pull_quote": "", "faq": []})]
     assert practice.run("--summary") == EXIT_FAILURE
-    assert capsys.readouterr().err == "Stopped: the model proposes no summary.\n"
+    assert practice.errors.getvalue() == "Stopped: the model proposes no summary.\n"
 
 
 @pytest.mark.parametrize("editorial", [{}, {"aspects": [PRICE]}])
@@ -365,12 +351,13 @@ def test_a_dry_run_sends_nothing(practice: Practice, editorial: Object) -> None:
     assert count == f"{len(requests)} requests, {characters} characters, for 30 reviews. Nothing was sent.\n"
 
 
-def test_a_terminal_shows_progress_on_one_line(practice: Practice) -> None:
-    practice.run("--parallel", "1", output=Terminal())
-    blank, *lines, end = practice.output.getvalue().split("\r\x1b[K")
+def test_a_terminal_shows_progress_on_one_line(practice: Practice, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    practice.run("--parallel", "1", output=terminal)
+    _, *lines, end = terminal.getvalue().split("\r\x1b[K")
     assert [line.partition(" left, ")[0] for line in lines] == ["12 read, 18", "24 read, 6", "30 read, 0"]
-    assert (blank, end) == ("", "The insights are counted.\n")
-    assert not any(" 0 a minute" in line for line in lines)
+    assert end == "The insights are counted.\n" and not any(" 0 a minute" in line for line in lines)
 
 
 def test_elsewhere_progress_is_a_line_a_minute(practice: Practice) -> None:
@@ -380,22 +367,16 @@ def test_elsewhere_progress_is_a_line_a_minute(practice: Practice) -> None:
     assert line == "24 read, 6 left, 24 a minute, 0 min left"
 
 
-WRONG = [["--parallel", "0"], ["--limit", "-1"], ["--timeout", "1.5"], ["--timeout", "9" * 10], ["--model"]]
+WRONG = [["--parallel", "0"], ["--limit", "-1"], ["--timeout", "1.5"], ["--timeout", "1000001"], ["--model"]]
 
 
 @pytest.mark.parametrize("flags", WRONG)
 def test_wrong_options_are_refused(practice: Practice, flags: list[str]) -> None:
     with pytest.raises(SystemExit) as exit:
         practice.run(*flags)
-    assert exit.value.code == 2
+    assert exit.value.code == 2 and practice.sizes() == []
 
 
-def test_data_server_and_model_have_no_default(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        command.parse([])
-    assert "required: --data, --url, --model\n" in capsys.readouterr().err
-
-
-def test_without_options_two_requests_wait_ten_minutes() -> None:
-    options = command.parse(["--data", "d", "--url", "u", "--model", "m"])
+def test_without_options_two_requests_wait_ten_minutes(practice: Practice) -> None:
+    options = command.parse(practice.arguments())
     assert (options.parallel, options.timeout, options.limit) == (2, 600, None)
