@@ -42,7 +42,7 @@ class Stub(logging.Handler):
         if path == "/go-on":
             self.go_on.set()
         if path == "/signal":
-            threading.Timer(1, self.take_the_signal).start()  # by then the event loop is idle
+            threading.Timer(0.3, self.take_the_signal).start()  # by then the event loop is idle
         return response(f"{self.made} {self.left_count}") if path in AT_ONCE else lambda: self.make(path)
 
     def make(self, path: str) -> Response:
