@@ -1,6 +1,6 @@
-"""A program that serves an application for tests: `python stub_service.py Busy` or `Stopping`.
+"""A program that serves an application for tests.
 
-It logs where it listens, and then what its `before_stop` finds.
+It logs where it listens, and what its `before_stop` finds.
 """
 
 import asyncio
@@ -14,15 +14,18 @@ from reviewslib.process import listening, serving
 from reviewslib.process.service_manager import ServiceManager
 from reviewslib.web.representations import Request, Response
 
+AT_ONCE = ("/", "/state", "/go-on", "/signal")
 
-def response(text: str = "") -> Response:
+
+def response(text: str) -> Response:
     return Response(200, (("Content-Length", str(len(text))),), text.encode())
 
 
-class Busy(logging.Handler):
-    """Makes responses for all but a few paths on worker threads; those for /hold wait for /go-on.
+class Stub(logging.Handler):
+    """Makes responses on worker threads, except those of AT_ONCE; those for /hold wait for /go-on.
 
-    The others tell which were made, and how many peers left before there was a response.
+    The others tell which were made, and how many peers left before there was a response. After /signal, a
+    thread that is not the main one takes SIGTERM.
     """
 
     def __init__(self) -> None:
@@ -38,9 +41,9 @@ class Busy(logging.Handler):
         path = request.path
         if path == "/go-on":
             self.go_on.set()
-        if path in ("/", "/state", "/go-on"):
-            return response(f"{self.made} {self.left_count}")
-        return lambda: self.make(path)
+        if path == "/signal":
+            threading.Timer(0.3, self.take_the_signal).start()  # by then the event loop is idle
+        return response(f"{self.made} {self.left_count}") if path in AT_ONCE else lambda: self.make(path)
 
     def make(self, path: str) -> Response:
         self.made.append(path)
@@ -51,37 +54,21 @@ class Busy(logging.Handler):
     def refuse(self, request: Request, status: int, detail: str, headers: Any = ()) -> Response:
         return Response(status, headers, detail.encode())
 
-    def before_stop(self, seconds: float) -> None:
-        pass
-
-
-class Stopping:
-    """Waits before it stops for a request, unless /stop was asked for, after which a thread takes SIGTERM."""
-
-    def __init__(self) -> None:
-        self.asked = threading.Event()
-
-    def respond(self, request: Request) -> Response:
-        if request.path == "/asked-while-it-stops":
-            self.asked.set()
-        if request.path == "/stop":
-            threading.Timer(1, self.take_the_signal).start()  # by then the event loop is idle
-        return response()
-
     def take_the_signal(self) -> None:
-        self.asked.set()
+        self.go_on.set()
         signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
 
     def before_stop(self, seconds: float) -> None:
-        print("stopping", self.asked.wait(0 if self.asked.is_set() else seconds), file=sys.stderr, flush=True)
+        """Wait for /go-on."""
+        print("stopping", self.go_on.wait(seconds), file=sys.stderr, flush=True)
 
 
 def main() -> None:
-    application: Any = {"Busy": Busy, "Stopping": Stopping}[sys.argv[1]]()
+    stub: Any = Stub()
     listener = listening.claim_port("127.0.0.1", 0)
     port = listener.getsockname()[1]
     service = serving.Service(
-        application=application,
+        application=stub,
         store_paths=frozenset({"/store"}),
         listener=listener,
         max_connections=500,
@@ -89,7 +76,7 @@ def main() -> None:
         manager=ServiceManager(),
         ready=lambda: print(f"listens on http://127.0.0.1:{port}", file=sys.stderr, flush=True),
         hangup=lambda: None,
-        before_stop=application.before_stop,
+        before_stop=stub.before_stop,
     )
     asyncio.run(serving.serve(service))
     serving.exit_at_once(0)

@@ -52,7 +52,7 @@ def claim_port(host: str, port: int) -> socket.socket:
 
 
 def claim_path(path: Path) -> Path:
-    """The path of a Unix socket, from which a stale stream socket is removed. Raises CannotListen."""
+    """`path`, if a Unix socket can be bound to it. Removes a stale stream socket. Raises CannotListen."""
     with socket.socket(socket.AF_UNIX) as probe, socket.socket(socket.AF_UNIX) as claim:
         probe.setblocking(False)
         with suppress(OSError):  # such as a path that is too long, which `bind` reports

@@ -88,7 +88,7 @@ class Reloader:
     def poll(self, forced: bool = False) -> bool:
         """Reload if the files changed, after they have stopped changing; at once if `forced`.
 
-        Who forces a reload has written the files. The result says whether the files were loaded.
+        Whoever forces a reload has finished writing. Returns whether the files were read, valid or not.
         """
         stamps, before = file_stamps(self.directory), None
         if not forced and stamps == self._stamps and self._is_read:

@@ -17,7 +17,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -64,7 +64,7 @@ def write_reviews(directory: Path, count: int, text: str) -> Path:
 
 
 def log_until_end(process: Process, number: signal.Signals = signal.SIGTERM) -> str:
-    """What a service logs from this signal to its end, which has status 0."""
+    """What a service logs from this signal to its end, which has status 0; SIGCONT does nothing."""
     process.send_signal(number)
     log = process.communicate(timeout=STOP_SECONDS)[1]
     assert (process.returncode, re.findall("Traceback|panic", log)) == (0, [])
@@ -91,10 +91,11 @@ def told(manager: socket.socket) -> bytes:
     return message
 
 
-def stub_service(application: str) -> AbstractContextManager[tuple[Address, Process]]:
-    """The program `stub_service.py` with one of its applications."""
-    command = [sys.executable, str(ROOT / "tests" / "stub_service.py"), application]
-    return running(command, PYTHONPATH=str(ROOT))
+@pytest.fixture
+def stub() -> Iterator[tuple[Address, Process]]:
+    """The program `stub_service.py`."""
+    with running([sys.executable, str(ROOT / "tests" / "stub_service.py")], PYTHONPATH=str(ROOT)) as started:
+        yield started
 
 
 def connect(service: Address, request: bytes = b"") -> socket.socket:
@@ -392,15 +393,16 @@ def test_worker_threads_keep_nothing_of_a_request_that_is_over() -> None:
     asyncio.run(forgotten())
 
 
-def test_a_hundred_requests_wait_and_abandoned_ones_are_never_made() -> None:
-    with stub_service("Busy") as (service, process), ExitStack() as crowd:
+def test_a_hundred_requests_wait_and_abandoned_ones_are_never_made(stub: tuple[Address, Process]) -> None:
+    service, _ = stub
 
-        def wait_for_state(state: str) -> None:
-            """Wait until these paths were made, and so many peers have left."""
-            wait_for(state, lambda: fetch(service, "/state").body == state.encode())
+    def wait_for_state(made: list[str], left: int) -> None:
+        state = f"{made} {left}".encode()
+        wait_for(str(state), lambda: fetch(service, "/state").body == state)
 
+    with ExitStack() as crowd:
         holding = [crowd.enter_context(ask_without_reading(service, "/hold")) for _ in range(2)]
-        wait_for_state("['/hold', '/hold'] 0")
+        wait_for_state(made := ["/hold"] * 2, 0)
         waiting = serving.MAX_JOBS - len(holding)
         with ExitStack() as abandoned:
             for _ in range(waiting):
@@ -408,14 +410,11 @@ def test_a_hundred_requests_wait_and_abandoned_ones_are_never_made() -> None:
             refused = fetch(service, "/one-more")
             assert (refused.status, refused.headers["retry-after"]) == (503, "5")
             assert fetch(service, "/store").body == b"/store", "the store has a thread of its own"
-        wait_for_state(f"['/hold', '/hold', '/store'] {waiting}")
+        wait_for_state([*made, "/store"], waiting)
         fetch(service, "/go-on")
         assert [connection.recv(15) for connection in holding] == [b"HTTP/1.1 200 OK"] * 2
         assert fetch(service, "/last").status == 200
-        wait_for_state(f"['/hold', '/hold', '/store', '/last'] {waiting}")
-        crowd.enter_context(ask_without_reading(service, "/hang"))
-        wait_for_state(f"['/hold', '/hold', '/store', '/last', '/hang'] {waiting}")
-        log_until_end(process)
+        wait_for_state([*made, "/store", "/last"], waiting)
 
 
 # ---- Logs ----
@@ -505,19 +504,26 @@ def test_a_running_request_is_finished_before_the_stop() -> None:
         assert process.wait(STOP_SECONDS) == 0
 
 
-def test_the_port_stays_open_while_before_stop_runs() -> None:
-    with stub_service("Stopping") as (service, process):
+def test_the_port_stays_open_while_before_stop_runs(stub: tuple[Address, Process]) -> None:
+    service, process = stub
+    process.terminate()
+    assert fetch(service, "/go-on").status == 200
+    assert "stopping True\n" in log_until_end(process, signal.SIGCONT)
+
+
+def test_a_signal_that_another_thread_takes_ends_an_idle_service(stub: tuple[Address, Process]) -> None:
+    service, process = stub
+    assert fetch(service, "/signal").status == 200
+    assert "stopping True\n" in log_until_end(process, signal.SIGCONT)
+
+
+@pytest.mark.slow
+def test_a_hanging_job_delays_no_stop(stub: tuple[Address, Process]) -> None:
+    service, process = stub
+    with ask_without_reading(service, "/hold"):
+        wait_for("job", lambda: fetch(service, "/state").body == b"['/hold'] 0")
         process.terminate()
-        assert fetch(service, "/asked-while-it-stops").status == 200
-        assert process.communicate(timeout=STOP_SECONDS)[1] == "stopping True\n"
-        assert process.returncode == 0
-
-
-def test_a_signal_that_another_thread_takes_ends_an_idle_service() -> None:
-    with stub_service("Stopping") as (service, process):
-        assert fetch(service, "/stop").status == 200
-        assert "stopping True\n" in process.communicate(timeout=STOP_SECONDS)[1]
-        assert process.returncode == 0
+        assert process.wait(STOP_SECONDS) == 0
 
 
 def test_the_service_manager_is_told_every_state(tmp_path: Path) -> None:

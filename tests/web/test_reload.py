@@ -184,6 +184,15 @@ def test_a_failure_is_logged_once_and_a_passing_one_is_tried_again(
     assert (reloader.poll(), reloader.error is None) == (is_passing, is_passing)
 
 
+def test_another_fault_of_the_same_files_is_logged(
+    reloader: Reloader, caplog: pytest.LogCaptureFixture
+) -> None:
+    reloader.program = calling(Mock(side_effect=[MemoryError(), KeyError()]))
+    for forced in (True, False):
+        reloader.poll(forced)
+    assert ["memory" in message for message in caplog.messages] == [True, False]
+
+
 def test_a_change_that_cures_nothing_is_logged_again(
     reloader: Reloader, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -202,9 +211,10 @@ def test_reviews_that_stay_absent_make_the_service_stale(
 ) -> None:
     for content in ("b", "c"):  # earlier absences count for nothing
         (reloader.directory / "reviews.json").unlink()
-        for forced in polls:
-            reloader.poll(forced)
+        tried = [reloader.poll(forced) for forced in polls]
+        assert any(tried) is is_stale
         assert ("there is no such file" in str(reloader.error)) is is_stale
+        assert not is_stale or reloader.poll(), "it is tried again"
         replace(reloader.directory, content)
         reloader.poll()
         assert (reloader.error, served(reloader)) == (None, [content])
@@ -231,6 +241,15 @@ def test_removed_insights_are_counted_from_the_reviews(reloader: Reloader) -> No
 
 
 # ---- The thread ----
+
+
+def test_a_hangup_forces_one_reload(reloader: Reloader) -> None:
+    reloader.publish = Mock(side_effect=lambda snapshot: replace(reloader.directory, "b"))
+    reloader.sleep = Mock(side_effect=SystemExit)  # before the reload of "b", which nobody forces
+    reloader.wake()
+    with pytest.raises(SystemExit):
+        reloader.run(0.01)
+    assert reloader.publish.call_count == 1
 
 
 def test_polls_go_on_whatever_one_of_them_raises(
