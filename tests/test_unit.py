@@ -20,8 +20,8 @@ WRONG_USAGE = 2  # argparse's exit status
 SHARED_SANDBOX = """
     ProtectSystem=strict ProtectHome=yes ProtectProc=invisible ProcSubset=pid ProtectKernelTunables=yes
     ProtectKernelModules=yes ProtectKernelLogs=yes ProtectControlGroups=yes ProtectClock=yes
-    ProtectHostname=yes PrivateTmp=yes PrivateDevices=yes RestrictNamespaces=yes RestrictRealtime=yes RestrictSUIDSGID=yes
-    LockPersonality=yes MemoryDenyWriteExecute=yes NoNewPrivileges=yes MemoryMax=1G
+    ProtectHostname=yes PrivateTmp=yes PrivateDevices=yes RestrictNamespaces=yes RestrictRealtime=yes
+    RestrictSUIDSGID=yes LockPersonality=yes MemoryDenyWriteExecute=yes NoNewPrivileges=yes MemoryMax=1G
     SystemCallArchitectures=native SystemCallFilter=@system-service StartLimitIntervalSec=0
 """
 LINES = {
