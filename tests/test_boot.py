@@ -55,7 +55,7 @@ systemctl start nginx
 cd /clone
 {shell_block("README.md", "umask 022")}
 ask proxied
-awk '/^ *worker_[rc]/ {{print $2}}' /etc/nginx/nginx.conf > /out/nginx_connections
+awk '/^[[:space:]]*worker_[rc]/ {{print $2}}' /etc/nginx/nginx.conf > /out/nginx_connections
 stat -Lc '%a' /var/lib/reviewsd > /out/state_mode
 cat /proc/$(property MainPID)/status > /out/process
 
