@@ -7,8 +7,8 @@ from reviewslib.links import HEALTH_PATH, ROBOTS_PATH, ServiceUrls, service_urls
 BASE = "https://reviews.example/shop"
 DIRECTORY = """
     reviews=/reviews.json insights=/insights.json search=/api/reviews/search since=/api/reviews/since/{date}
-    json_feed=/api/feed.json atom_feed=/feed.xml contract=/.well-known/openapi.json page=/
-    review_list=/reviews review=/reviews/{id} llms=/llms.txt badge=/badge.svg embed=/embed mcp=/mcp hub=/api/websub/hub
+    json_feed=/api/feed.json atom_feed=/feed.xml contract=/.well-known/openapi.json page=/ llms=/llms.txt
+    review_list=/reviews review=/reviews/{id} badge=/badge.svg embed=/embed mcp=/mcp hub=/api/websub/hub
 """
 
 
