@@ -21,6 +21,8 @@ from tools import program
 
 from reviewslib import links
 
+pytestmark = pytest.mark.slow
+
 SHIPPED = {name: (ROOT / "deploy" / file).read_text(encoding="utf-8") for name, (file, _) in PROXIES.items()}
 FORM_TYPE = "application/x-www-form-urlencoded"
 PING = json.dumps({"jsonrpc": "2.0", "id": 2, "method": "ping"}).encode()
@@ -70,8 +72,8 @@ PROMISES = {
         return 301 https://$host$request_uri;
     """,
     "caddy": """
-        read_header 10s; read_body 10s; write 60s; idle 30s; max_header_size 16KiB; lb_try_duration 5s;
-        lb_try_interval 50ms;
+        protocols h1; read_header 10s; read_body 10s; write 60s; idle 30s; max_header_size 16KiB;
+        lb_try_duration 5s; lb_try_interval 50ms;
     """,
 }
 
@@ -100,8 +102,6 @@ def test_the_table_of_rates_is_that_of_nginx() -> None:
 
 
 # ---- nginx ----
-
-pytestmark = pytest.mark.slow
 
 
 def test_reads_come_from_the_cache_and_are_revalidated_by_tag(nginx: Proxy) -> None:
