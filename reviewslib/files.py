@@ -189,7 +189,7 @@ def _lock(descriptor: int, directory: Path, waits: bool) -> None:
 
 
 def sync_to_disk(descriptor: int) -> None:
-    """Returns when the content survives a power cut."""
+    """Returns when what was written to the descriptor survives a power cut."""
     os.fsync(descriptor)
 
 

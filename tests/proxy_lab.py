@@ -34,10 +34,9 @@ OTHER_CLIENTS = "set_real_ip_from 127.0.0.1; real_ip_header X-Test-Client;"
 
 @dataclass(frozen=True)
 class Proxy:
-    """A running proxy: its ports, the certificate for clients, and its directory with log and cache."""
+    """A running proxy: its port, the certificate for clients, and its directory with log and cache."""
 
     port: int
-    plain_port: int
     context: ssl.SSLContext
     directory: Path
 
@@ -155,7 +154,7 @@ def running_proxy(
         cleanup.callback(process.wait, 30)
         cleanup.callback(process.terminate)
         wait_for("proxy", lambda: listens(secure))
-        yield Proxy(secure, plain, context, directory)
+        yield Proxy(secure, context, directory)
 
 
 def listens(port: int) -> bool:

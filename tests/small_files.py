@@ -108,45 +108,8 @@ def served(dataset: Dataset) -> list[Object]:
 
 # ---- Good files: every key of a review and every list of the insights, and no warning ----
 
+GOOD_FILES: Object = json.loads((ROOT / "tests" / "good_files.json").read_text(encoding="utf-8"))
 OKAFOR = "Dr. Tobias Okafor"
-FULL_REVIEW = review(
-    "01A",
-    author_avatar_url="https://a.example/1.png",
-    text="Good",
-    source="google",
-    source_url="https://s.example/1",
-    owner_reply={"text": "Thanks", "date": "2025-06-02T09:00:00+02:00"},
-    verified=True,
-    mentioned_technicians=[OKAFOR],
-    mentioned_services=["massage"],
-)
-SHORT_REVIEW = review("01B", rating=4.5, date="2025-05-01T10:00:00Z", text=None)
-MASSAGE = {"id": "massage", "label": "Massage therapy", "score": 0.9, "example_review_ids": ["01A"]}
-ANNOTATION = {"score": 0.1, "aspects": [{"id": "relief", "sentiment": "neutral"}], "services": ["massage"]}
-MONTH = {"month": "2025-05", "review_count": 1, "average_rating": 4.5, "score": 0}
-BUSINESS = {
-    "name": "Larkspur",
-    "url": "https://larkspur.example/",
-    "address": {"street": "1 Way", "country": "US"},
-    "hours": [{"days": ["Monday"], "opens": "08:00", "closes": "18:00"}],
-    "image_url": "https://larkspur.example/door.jpg",
-}
-RATING = {"rating_value": 4.75, "review_count": 2}
-GOOD_FILES: Object = {
-    "reviews": a_file(FULL_REVIEW, SHORT_REVIEW, business=BUSINESS, aggregate_rating=RATING),
-    "insights": {
-        "version": 1,
-        "generated_at": "2025-06-03T00:00:00Z",
-        "date_range": {"earliest": "2025-05-01", "latest": "2025-06-01"},
-        "aspects": [{"id": "relief", "label": "Relief", "example_review_ids": ["01A"]}],
-        "entities": {"technicians": [MASSAGE | {"id": "t", "label": OKAFOR}], "services": [MASSAGE]},
-        "topics": [{"id": "desk", "label": "Desk", "summary": "Many sit.", "example_review_ids": ["01B"]}],
-        "temporal": {"monthly": [MONTH], "trend": "improving"},
-        "per_review": {"01B": ANNOTATION},
-        "faq": [{"question": "Do they?", "answer": "Yes.", "review_ids": ["01A"]}],
-        "summary": "Good.",
-    },
-}
 OBJECTS = [  # where objects stand in them
     *("reviews", "reviews/business", "reviews/business/address", "reviews/aggregate_rating"),
     *("reviews/reviews/0", "reviews/reviews/0/owner_reply", "insights", "insights/date_range"),

@@ -14,7 +14,6 @@ from attack_lab import (
     NEWEST_CALL,
     OTHERS,
     WIDE_ATTACKER,
-    connected,
     connections_held,
     others,
     request,
@@ -117,13 +116,6 @@ def test_caddy_ends_slow_readers_and_serves_others_meanwhile(service: Address, t
         assert connections_held(service.port) > IDLE
         assert serves_others(proxy)
         wait_for("end of the readers", lambda: connections_held(service.port) <= IDLE)
-
-
-def test_caddy_speaks_no_http_2_whose_streams_it_would_not_end(service: Address, tmp_path: Path) -> None:
-    with running_proxy(tmp_path, "caddy", [service.port]) as proxy:
-        proxy.context.set_alpn_protocols(["h2", "http/1.1"])
-        with connected(proxy) as connection:
-            assert connection.selected_alpn_protocol() == "http/1.1"
 
 
 def cached_bytes(proxy: Proxy) -> list[int]:

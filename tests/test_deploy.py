@@ -10,7 +10,6 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from http.client import HTTPConnection
 from itertools import count
 from typing import NamedTuple
 
@@ -22,15 +21,13 @@ from tools import program
 
 from reviewslib import links
 
+pytestmark = pytest.mark.slow
+
 SHIPPED = {name: (ROOT / "deploy" / file).read_text(encoding="utf-8") for name, (file, _) in PROXIES.items()}
 FORM_TYPE = "application/x-www-form-urlencoded"
-CLIENT = {"name": "test", "version": "1"}
-PARAMETERS = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": CLIENT}
-INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": PARAMETERS}
 PING = json.dumps({"jsonrpc": "2.0", "id": 2, "method": "ping"}).encode()
 CLIENTS = 16
 PAUSE_SECONDS = 0.13  # between two requests of a client, which keeps the limit of its address
-CADDY_REPEATS_POSTS = (2, 11, 4)
 OFFSETS = count()
 
 
@@ -72,10 +69,11 @@ PROMISES = {
         limit_conn_zone $reviewsd_site zone=reviewsd_site_conn:10m; limit_conn_status 429;
         limit_req_status 429; proxy_next_upstream error timeout; allow 127.0.0.1; allow ::1; deny all;
         server_name reviews.example.com; server_name reviews.example.com; proxy_set_header Host $host;
+        return 301 https://$host$request_uri;
     """,
     "caddy": """
-        read_header 10s; read_body 10s; write 60s; idle 30s; max_header_size 16KiB; lb_try_duration 5s;
-        lb_try_interval 50ms;
+        protocols h1; read_header 10s; read_body 10s; write 60s; idle 30s; max_header_size 16KiB;
+        lb_try_duration 5s; lb_try_interval 50ms;
     """,
 }
 
@@ -105,8 +103,6 @@ def test_the_table_of_rates_is_that_of_nginx() -> None:
 
 # ---- nginx ----
 
-pytestmark = pytest.mark.slow
-
 
 def test_reads_come_from_the_cache_and_are_revalidated_by_tag(nginx: Proxy) -> None:
     nginx.ask("/reviews.json")
@@ -114,13 +110,6 @@ def test_reads_come_from_the_cache_and_are_revalidated_by_tag(nginx: Proxy) -> N
     assert (status, headers["x-cache"]) == (200, "HIT")
     assert json.loads(body)["reviews"]
     assert nginx.ask("/reviews.json", if_none_match=headers["etag"])[0] == 304
-
-
-def test_a_session_of_one_instance_is_good_at_the_other(nginx: Proxy) -> None:
-    session = nginx.ask("/mcp", json.dumps(INITIALIZE).encode(), **JSON_TYPE)[1]["mcp-session-id"]
-    for _ in range(4):  # in turns
-        status, _, body = nginx.ask("/mcp", PING, mcp_session_id=session, **JSON_TYPE)
-        assert (status, json.loads(body)) == (200, {"jsonrpc": "2.0", "id": 2, "result": {}})
 
 
 def test_a_refused_client_is_told_when_to_retry_and_may_use_other_paths(nginx: Proxy) -> None:
@@ -159,13 +148,6 @@ def test_a_coding_is_sent_to_those_who_take_it(nginx: Proxy, wanted: str, coding
     assert [answer[1].get("content-encoding") for answer in answers] == [coding, "gzip", None]
 
 
-def test_http_leads_to_https(nginx: Proxy) -> None:
-    with closing(HTTPConnection("localhost", nginx.plain_port, timeout=30)) as connection:
-        connection.request("GET", "/feed.xml?a=b")
-        answer = connection.getresponse()
-    assert (answer.status, answer.headers["location"]) == (301, "https://localhost/feed.xml?a=b")
-
-
 # ---- Both ----
 
 
@@ -186,14 +168,10 @@ def test_hub_requests_reach_the_one_hub(site: Site, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROXIES)
-def test_the_health_path_is_served_to_this_machine(site: Site, name: str) -> None:
-    assert json.loads(getattr(site, name).ask("/healthz")[2])["status"] == "ok"
-
-
-@pytest.mark.parametrize("name", PROXIES)
-def test_the_health_path_is_refused_to_others(site: Site, name: str) -> None:
-    with closing(getattr(site, name).connection("127.0.0.5")) as other:
-        assert exchange(other, "/healthz")[0] == 403
+@pytest.mark.parametrize(("source", "status"), [("127.0.0.1", 200), ("127.0.0.5", 403)])
+def test_the_health_path_is_served_to_this_machine(site: Site, name: str, source: str, status: int) -> None:
+    with closing(getattr(site, name).connection(source)) as client:
+        assert exchange(client, links.HEALTH_PATH)[0] == status
 
 
 @pytest.mark.parametrize("name", PROXIES)
@@ -211,15 +189,8 @@ def test_restarts_in_turns_lose_nothing(site: Site, name: str) -> None:
             instance.stop()
             instance.start()
     assert [set(each) for each in searches] == [{200}] * len(searches)
-    assert set(calls) - ({502} if loses_posts(name) else set()) == {200}
-
-
-def loses_posts(proxy: str) -> bool:
-    """Whether this proxy cannot repeat a POST whose connection was refused, as the Caddyfile says."""
-    if proxy != "caddy":
-        return False
-    done = subprocess.run([program(proxy), "version"], capture_output=True, text=True, check=True, timeout=60)
-    return tuple(map(int, re.findall(r"[0-9]+", done.stdout)[:3])) < CADDY_REPEATS_POSTS
+    may_be_lost = {502} if name == "caddy" else set()  # POSTs, before Caddy 2.11.4
+    assert set(calls) - may_be_lost == {200}
 
 
 def test_caddy_takes_the_name_for_buffering_from_its_environment() -> None:

@@ -41,15 +41,15 @@ def refused(reason: str, path: object, number: int | None = None) -> Iterator[No
 # ---- One file ----
 
 
-@pytest.mark.parametrize(
-    "put",
-    [
-        os.mkfifo,
-        Path.mkdir,
-        lambda path: os.mknod(path, stat.S_IFSOCK),
-        lambda path: path.symlink_to(__file__),
-    ],
-)
+def linked(path: Path) -> None:
+    path.symlink_to(__file__)
+
+
+def as_socket(path: Path) -> None:
+    os.mknod(path, stat.S_IFSOCK)
+
+
+@pytest.mark.parametrize("put", [os.mkfifo, Path.mkdir, linked, as_socket])
 def test_only_a_regular_file_is_opened(tmp_path: Path, put: Callable[[Path], object]) -> None:
     put(tmp_path / "a")
     with refused(IRREGULAR, tmp_path / "a"), opened(tmp_path / "a"):
@@ -59,6 +59,13 @@ def test_only_a_regular_file_is_opened(tmp_path: Path, put: Callable[[Path], obj
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with refused("No such file or directory", tmp_path / "a", errno.ENOENT), opened(tmp_path / "a"):
         pass
+
+
+def test_an_archive_is_told_by_its_first_bytes(path: Path) -> None:
+    for content, is_archive in ((b"PK\5\6", True), (b"{}", False)):
+        path.write_bytes(content)
+        with opened(path) as file:
+            assert files.is_archive(file) is is_archive
 
 
 def test_a_file_of_at_most_64_mib_is_read(path: Path) -> None:
@@ -152,6 +159,7 @@ def test_an_archive_is_read_with_the_content_of_matching_members(tmp_path: Path)
     path = archive(tmp_path / "a.zip", b"12345")
     changed = path.stat().st_mtime
     with opened(path) as file:
+        assert files.is_archive(file)
         assert list(in_archive(file, path, WANTED)) == [
             (PurePosixPath("0/a.json"), f"{path}:0/a.json", changed, b"12345"),
             (PurePosixPath("c.json"), f"{path}:c.json", changed, None),
@@ -181,13 +189,6 @@ def test_a_damaged_archive_is_reported(tmp_path: Path, reason: str) -> None:
     told = f"a damaged or encrypted archive ({reason}); download it again"
     with opened(path) as file, refused(told, path):
         list(in_archive(file, path, WANTED))
-
-
-@pytest.mark.parametrize(("content", "expected"), [(b"PK\3\4.", True), (b"PK\5\6", True), (b"{}", False)])
-def test_an_archive_is_recognised_by_its_first_bytes(path: Path, content: bytes, expected: bool) -> None:
-    path.write_bytes(content)
-    with opened(path) as file:
-        assert files.is_archive(file) is expected
 
 
 # ---- Writing ----
