@@ -3,7 +3,7 @@
 Each review is encoded once, when it is loaded; results join the encoded reviews. This module opens no file
 and no socket, starts no thread, reads no clock and knows nothing of HTTP.
 
-Sections: Files - Served reviews - Dataset - Names - Filters - Lists - Hints
+Sections: Files - Served reviews - Dataset - Filters - Lists - Hints
 """
 
 from __future__ import annotations
