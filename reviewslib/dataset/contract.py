@@ -257,7 +257,7 @@ def is_web_url(text: str) -> bool:
 
 
 def begins_with_a_day(text: str) -> bool:
-    """Whether the first ten characters of `text` are a day that exists; the pattern says how it is written."""
+    """Whether the first ten characters of `text` are a day that exists; a pattern checks their form."""
     with suppress(ValueError):
         return bool(date.fromisoformat(text[:10]))
     return False
