@@ -204,6 +204,10 @@ def test_an_unserved_version_is_refused_with_the_served_ones(version: str, body:
     assert answer(response)["error"]["message"] == f"protocol version {version} {how}"
 
 
+def test_an_unserved_version_in_the_header_alone_is_refused_too() -> None:
+    assert error(send(request("tools/list"), mcp_protocol_version="2099-01-01")) == (400, -32022)
+
+
 CALL = {"name": "get_business", "arguments": {}}
 VERSION_CLAIM, CAPABILITIES_CLAIM = claims()
 NOT_BASE64 = ("base64????", "base64?é", "base64?/w==", "base64?Z2V0X2J1!c2luZXNz")
