@@ -204,6 +204,10 @@ def test_an_unserved_version_is_refused_with_the_served_ones(version: str, body:
     assert answer(response)["error"]["message"] == f"protocol version {version} {how}"
 
 
+def test_an_unserved_version_in_the_header_alone_is_refused_too() -> None:
+    assert error(send(request("tools/list"), mcp_protocol_version="2099-01-01")) == (400, -32022)
+
+
 CALL = {"name": "get_business", "arguments": {}}
 VERSION_CLAIM, CAPABILITIES_CLAIM = claims()
 NOT_BASE64 = ("base64????", "base64?é", "base64?/w==", "base64?Z2V0X2J1!c2luZXNz")
@@ -241,15 +245,16 @@ def test_a_stateless_request_with_wrong_claims_or_headers_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("body", "status"),
-    [(request("tools/list"), 400), (ANSWERED, 400), (notification("notifications/cancelled"), 202)],
+    ("body", "message"),
+    [(request("x"), f"_meta: {VERSION_CLAIM} is missing"), (ANSWERED, "expected a request, not a response")],
 )
-def test_the_header_alone_makes_a_message_stateless(body: Object, status: int) -> None:
-    assert send(body, mcp_protocol_version=STATELESS).status == status
+def test_the_header_alone_makes_a_message_stateless(body: Object, message: str) -> None:
+    assert answer(send(body, mcp_protocol_version=STATELESS))["error"]["message"] == message
 
 
 def test_a_notification_needs_no_header_and_a_list_no_name() -> None:
     assert send(notification("x") | {"params": {"_meta": claims()}}).status == 202
+    assert send(notification("x"), mcp_protocol_version=STATELESS).status == 202
     assert send_stateless("tools/list", {"": "no name"}).status == 200
 
 

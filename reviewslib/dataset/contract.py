@@ -257,7 +257,7 @@ def is_web_url(text: str) -> bool:
 
 
 def begins_with_a_day(text: str) -> bool:
-    """Whether the first ten characters of `text` are a day of the calendar."""
+    """Whether the first ten characters of `text` are a day that exists; a pattern checks their form."""
     with suppress(ValueError):
         return bool(date.fromisoformat(text[:10]))
     return False
@@ -266,7 +266,7 @@ def begins_with_a_day(text: str) -> bool:
 FORMATS: dict[str, Callable[[str], bool]] = {"timestamp": begins_with_a_day, "web-url": is_web_url}
 
 
-# ---- Acceptance: a fast check of valid values (10,000 reviews take 0.1 s, and 1.9 s with jsonschema) ----
+# ---- Acceptance: a fast check of valid values (of 10,000 reviews: 0.2 s, jsonschema 1.9 s) ----
 
 ANNOTATIONS = {"default", "description", "examples", "title"}
 

@@ -3,7 +3,7 @@
 Each review is encoded once, when it is loaded; results join the encoded reviews. This module opens no file
 and no socket, starts no thread, reads no clock and knows nothing of HTTP.
 
-Sections: Files - Served reviews - Dataset - Names - Filters - Lists - Hints
+Sections: Files - Served reviews - Dataset - Filters - Lists - Hints
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import accumulate, chain, repeat
-from operator import attrgetter
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -300,10 +299,14 @@ def sources_named(dataset: Dataset, value: str) -> list[str]:
 Reviews = Sequence[Review]
 
 
-def _mentioning(kind: str, names: set[str], reviews: Reviews) -> Reviews:
-    """The reviews that mention one of `names` of a kind of MENTION_KINDS."""
-    mentions: Callable[[Review], tuple[str, ...]] = attrgetter(kind)
-    return [review for review in reviews if not names.isdisjoint(mentions(review))]
+def _mentioning_technician(dataset: Dataset, reviews: Reviews, value: str) -> Reviews:
+    names = set(technicians_named(dataset, value))
+    return [review for review in reviews if not names.isdisjoint(review.technicians)]
+
+
+def _mentioning_service(dataset: Dataset, reviews: Reviews, value: str) -> Reviews:
+    ids = services_named(dataset, value)
+    return [review for review in reviews if not ids.isdisjoint(review.services)]
 
 
 def _published_at(dataset: Dataset, reviews: Reviews, value: str) -> Reviews:
@@ -328,12 +331,8 @@ FILTERS: dict[str, Callable[[Dataset, Reviews, Any], Reviews]] = {
     "rating": lambda dataset, reviews, stars: [review for review in reviews if review.rating == stars],
     "min_rating": lambda dataset, reviews, stars: [review for review in reviews if review.rating >= stars],
     "max_rating": lambda dataset, reviews, stars: [review for review in reviews if review.rating <= stars],
-    "mentions_technician": lambda dataset, reviews, value: _mentioning(
-        "technicians", set(technicians_named(dataset, value)), reviews
-    ),
-    "mentions_service": lambda dataset, reviews, value: _mentioning(
-        "services", services_named(dataset, value), reviews
-    ),
+    "mentions_technician": _mentioning_technician,
+    "mentions_service": _mentioning_service,
     "source": _published_at,
     "query": lambda dataset, reviews, text: _with_all(reviews, [loose_value(text)]),
 }
