@@ -33,7 +33,7 @@ def atom_root(dataset: Dataset, urls: ServiceUrls = URLS) -> ET.Element:
 
 
 def entry_texts(dataset: Dataset, name: str) -> list[str]:
-    """The text of one child of each entry."""
+    """The texts of the children of this name in all entries."""
     return [entry.findtext(f"{ATOM}{name}", "") for entry in atom_root(dataset).iter(f"{ATOM}entry")]
 
 

@@ -468,7 +468,9 @@ def test_the_form_offers_names_of_at_most_200_characters() -> None:
 def test_every_suggestion_of_an_empty_list_finds_its_count() -> None:
     document = list_page(SAMPLE, query="massage zzz neck neck \u0301", min_rating=4, since="2024-01-01")
     ways = re.findall(r'<li><a href="[^"]*\?([^"#]*)#results">(\d+) reviews?</a> (\w+)', document)
-    assert [how for _, _, how in ways].count("with") == 2, "each word once, and no mark without a letter"
+    assert [how for _, _, how in ways].count("with") == 2, (
+        "a word is tried once, and a mark without a letter is none"
+    )
     assert all(count_at(SAMPLE, query_string) == int(count) > 0 for query_string, count, _ in ways)
 
 
