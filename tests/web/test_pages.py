@@ -196,6 +196,7 @@ def test_no_text_breaks_out_of_its_line_in_llms_txt(text: str) -> None:
      ("1+1 (one) a.b axb", "(ONE) A.B", "1+1 <mark>(one)</mark> <mark>a.b</mark> axb"),
      ("ΟΔΟΣ όδός", "οδος", "<mark>ΟΔΟΣ</mark> <mark>όδός</mark>"), ("消え", "消", "<mark>消</mark>え"),
      ("banana b", "ana B", "<mark>banana</mark> <mark>b</mark>"), ("aß", "SS", "a<mark>ß</mark>"),
+     ("İlk ılk", "ilk", "<mark>İlk</mark> <mark>ılk</mark>"),
      ("o\u0308 döner, do\u0308ner", "doner", "o\u0308 <mark>döner</mark>, <mark>do\u0308ner</mark>"),
      ("it’s it's", "it's", "<mark>it’s</mark> <mark>it&#39;s</mark>"),
      ("aaaa b aa", "aa", "<mark>aaaa</mark> b <mark>aa</mark>"), ("None", "", "None"), ("aa", "b", "aa"),
