@@ -1,6 +1,6 @@
 """Five data sets of owners for the snapshots: the sample, eight bare reviews, one review, none, and 3,000.
 
-Each is the contents of `reviews.json` and, for the sample, of `insights.json`; the same in each run.
+A data set is the content of `reviews.json` and, for the sample, of `insights.json`. Every run makes the same.
 """
 
 import json
@@ -45,7 +45,7 @@ def one_review_file() -> Any:
     return {"business": business | {"review_url": "https://s.example/write"}, "reviews": [review]}
 
 
-# ---- 3,000 reviews: each part of them has a period of its own ----
+# ---- 3,000 reviews: authors, texts, ratings and sources repeat after different numbers of reviews ----
 
 BAKERY = {
     "name": "Bäckerei Größl & Söhne",

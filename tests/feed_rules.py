@@ -1,8 +1,8 @@
 """The rules of the two feeds, from their specifications, as checks that yield violations.
 
 JSON Feed 1.1 (https://jsonfeed.org/version/1.1) and Atom (RFC 4287), narrowed where this service promises
-more: every id of the Atom feed is a `tag:` URI, absent values are left out. Constant parts have no rule here:
-`test_feeds.py` compares the feeds of two reviews byte by byte.
+more: every id of the Atom feed is a `tag:` URI, absent values are left out. Constant parts have no rule here;
+they are in the snapshots.
 
 Dates and addresses - JSON Feed - Atom
 """
@@ -77,7 +77,7 @@ def atom_faults(feed: ET.Element) -> list[str]:
         "ids are unique, within the feed and its entries": len(set(ids)) == len(ids),
         "ids are tag URIs": all(TAG_URI.fullmatch(identifier) for identifier in ids),
         "dates are date constructs": all(map(is_date, dates)),
-        "feed and entries are dated": all(len(each.findall(f"{ATOM}updated")) == 1 for each in holders),
+        "feed and entries are dated": all(len(one.findall(f"{ATOM}updated")) == 1 for one in holders),
         "a link has an address": all(is_url(link.get("href")) for link in feed.iter(f"{ATOM}link")),
     }
     return [rule for rule, holds in rules.items() if not holds]

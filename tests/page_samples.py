@@ -32,7 +32,7 @@ def sample_dataset() -> Dataset:
 SMALLEST = {"business": {"name": "Ann's Bakery"}, "reviews": []}
 
 LONG_WORD = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft" * 4
-# Scripts for every state of an HTML parser; each would set window.attacked.
+# Scripts for every state of an HTML parser. A script that runs sets window.attacked.
 ATTACKS = (
     "<script>window.attacked=1</script>",
     "</script><script>window.attacked=1</script>",

@@ -70,10 +70,10 @@ def paragraphs(value: Json, max_length: int | None = MAX_TEXT) -> str:
 
 
 def marked(value: Json, words: Sequence[str]) -> Markup:
-    """`value` as HTML of several lines, with each occurrence of `words` in a `mark` element.
+    """`value` as HTML of several lines, with every occurrence of `words` in a `mark` element.
 
-    `words` are those of `loose_words`; words of more than MAX_MARKED characters are not marked. A text of
-    more than MAX_TEXT is cut at its end; at its beginning too, so that the first occurrence is shown.
+    `words` come from `loose_words`; those of more than MAX_MARKED characters are not marked. A text of more
+    than MAX_TEXT characters is cut at its end. If that hides the first occurrence, its beginning is cut too.
     """
     text, start = FORBIDDEN.sub("", paragraphs(value, None)), 0
     spans = occurrences(text, [word for word in words if len(word) <= MAX_MARKED])
@@ -136,7 +136,7 @@ MAX_ENTITIES = 8
 MAX_REVIEWS = 12
 MIN_TREND_REVIEWS = 10  # a chart of fewer reviews would show chance
 SHORTEST_LEAD, MAX_LEAD = 20, 280  # characters of the review in the header of the home page
-LLMS_REVIEWS, LLMS_LENGTH = 10, 100  # the newest reviews in llms.txt, and the characters of each
+LLMS_REVIEWS, LLMS_LENGTH = 10, 100  # reviews in llms.txt, and characters of a review there
 LONG_NAME = 48  # characters; a longer name has a smaller font
 MAX_MENTIONS = 6  # people and services beside a review
 MAX_HOURS = 14

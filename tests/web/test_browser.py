@@ -237,7 +237,8 @@ def test_a_page_fits_every_screen_and_breaks_no_number(page: Page, browser: Brow
         assert browser.execute_script(BROKEN) == [], (width, text_percent)
 
 
-LOOKS = [(page, 390, "dark") for page in PAGES] + [(page, 1440, "light") for page in PAGES[:6]]
+LOOKS = [(page, 390, "dark") for page in PAGES if page[0] not in ("german", "bare")]
+LOOKS += [(("sample", path), 1440, "light") for path in ("/", "/reviews", "/embed")]
 
 
 @pytest.mark.parametrize(("loaded", "width", "scheme"), LOOKS, indirect=["loaded"])
@@ -253,9 +254,6 @@ def test_axe_finds_no_fault(page: Page, browser: Browser, width: int, scheme: st
     assert [(fault["id"], [node["html"] for node in fault["nodes"]]) for fault in found["violations"]] == []
 
 
-HANDLERS = """[...document.querySelectorAll('*')].flatMap(element => [...element.attributes])
-    .map(attribute => attribute.name)
-    .filter(name => name.startsWith('on') || name == 'style' || name == 'srcdoc')"""
 EVENTS = """for (const element of document.querySelectorAll('*')) {
     for (const kind of ['mouseover', 'focus', 'load', 'error', 'click'])
         if (kind != 'click' || !element.closest('a')) element.dispatchEvent(new Event(kind, {bubbles: true}));
@@ -267,19 +265,11 @@ def test_attacks_do_nothing(page: Page, browser: Browser) -> None:
     browser.execute_script(EVENTS)
     assert browser.value("window.attacked") is None
     assert browser.current_url == page.url
-    assert browser.value(HANDLERS) == []
     schemes = browser.value("[...document.querySelectorAll('a')].map(link => link.protocol)")
     assert set(schemes) <= {"http:", "https:", "mailto:", "tel:"}
 
 
 # ---- Single pages ----
-
-
-def test_the_home_page_on_a_phone_folds_what_is_for_developers(browser: Browser, sample: str) -> None:
-    browser.open(sample, 390)
-    folded = browser.edge("#developers", "height")
-    browser.unfold()
-    assert folded < 300 < 3000 < browser.edge("#developers", "height")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -399,12 +389,6 @@ OWNER_PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><titl
 <meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">{head}
 <style>html {{ color-scheme: {scheme} }} body {{ margin: 0; background: {background} }}</style></head>
 <body><h1>Ann</h1>{badge}<p>Before.</p>{iframe}<p>After.</p></body></html>"""
-PIXEL = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
-BOXES = "[...document.querySelectorAll('body *')].map(part => part.getBoundingClientRect().toJSON())"
-LOAD = """const done = arguments[0], parts = [...document.querySelectorAll('[data-src]')];
-    const loaded = parts.map(part => new Promise(resolve => part.addEventListener('load', resolve)));
-    for (const part of parts) part.src = part.dataset.src;
-    Promise.all(loaded).then(() => done(parts.length))"""
 LIGHT, DARK = (253, 246, 227), (34, 34, 34)
 
 
@@ -521,16 +505,6 @@ def test_a_frame_keeps_enough_room_for_three_reviews(browser: Browser, website: 
     frame_height, content_height = website.open(width, iframe=fixed)
     assert frame_height >= content_height
     assert browser.edge("iframe", "width") == browser.value("document.documentElement.clientWidth")
-
-
-@pytest.mark.parametrize("width", [390, 1200])
-def test_nothing_shifts_when_badge_and_frame_load(browser: Browser, website: Website, width: int) -> None:
-    short = website.iframe.replace('/embed"', '/embed?limit=1"')  # fits its room with any font
-    badge, iframe = (part.replace(" src=", f' src="{PIXEL}" data-src=') for part in (website.badge, short))
-    website.open(width, badge=badge, iframe=iframe)
-    before = browser.value(BOXES)
-    assert browser.execute_async_script(LOAD) == 2, "the badge and the frame"
-    assert browser.value(BOXES) == before
 
 
 def test_a_frame_whose_style_is_blocked_has_the_size_of_its_attributes(

@@ -64,7 +64,7 @@ def client(data: Path) -> Client:
 
 @pytest.fixture(scope="module")
 def directories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Where the files of each data set are."""
+    """The directory with the files of a data set, by its name."""
     return {name: write_files(tmp_path_factory.mktemp(name), *make()) for name, make in DATA_SETS.items()}
 
 
