@@ -357,8 +357,9 @@ def test_a_chart_of_perfect_ratings_and_of_a_month_twice_has_a_height_and_a_widt
 @pytest.mark.parametrize(
     ("category", "kind"),
     [("Chiropractor", "MedicalBusiness"), ("Eye clinic", "MedicalClinic"), ("Family dentist", "Dentist"),
-     ("Veterinary", "VeterinaryCare"), ("Plumbing", "Plumber"), ("", "LocalBusiness"),
-     ("Rehair", "LocalBusiness")],
+     ("Veterinary", "VeterinaryCare"), ("Restaurant", "Restaurant"), ("Bakery", "Bakery"),
+     ("Hair", "HairSalon"), ("Plumbing", "Plumber"), ("Electrician", "Electrician"),
+     ("", "LocalBusiness"), ("Rehair", "LocalBusiness")],
 )  # fmt: skip
 def test_structured_data_name_the_kind_of_business(category: str, kind: str) -> None:
     assert pages.structured_data({"name": "x", "category": category}, URLS)["@type"] == kind
