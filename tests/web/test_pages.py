@@ -169,8 +169,9 @@ def test_every_text_is_shown_as_it_was_written(text: str) -> None:
     data = json.loads(script)
     assert (data["name"], data["description"]) == (pages.one_line(text), pages.paragraphs(text))
     assert not re.search("[\u202a-\u202e\u2066-\u2069]", data["name"]), "it would turn a sentence"
-    (shown,) = re.findall('<p class="customer-words" dir="auto">([^<]*)</p>', document)
-    assert html.unescape(shown) == pages.FORBIDDEN.sub("", pages.paragraphs(text))
+    for name in ("customer-words", "description"):
+        (shown,) = re.findall(f'<p class="{name}" dir="auto">([^<]*)</p>', document)
+        assert html.unescape(shown) == pages.FORBIDDEN.sub("", pages.paragraphs(text))
 
 
 def curl_lines(text: str) -> list[str]:
