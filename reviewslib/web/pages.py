@@ -369,16 +369,18 @@ def list_page(
     return _form_page(templates, dataset, urls, values=values, **shown)
 
 
-def _suggestions(dataset: Dataset, urls: ServiceUrls, query: Query) -> list[tuple[str, str, int, str]]:
-    """Searches like `query` that find reviews: (omitted filter or "", only word or "", count, URL)."""
+def _suggestions(dataset: Dataset, urls: ServiceUrls, query: Query) -> list[tuple[str, str | None, int, str]]:
+    """Searches like `query` that find reviews: (changed filter, its only word or None, count, URL).
+
+    A filter without a word is left out.
+    """
     words = [word for word in dict.fromkeys((query.query or "").split()) if loose_words(word)][:MAX_WORDS]
     omissions: list[tuple[str, Any]] = [(name, None) for name in filter_values(query)]
     suggestions = []
     for name, word in [*omissions, *(("query", word) for word in words)]:
         wider = replace(query, **{name: word})
         if matched := in_any_order(dataset, wider).frame["matched"]:
-            url = list_url(urls, filter_values(wider))
-            suggestions.append(("" if word else name, word or "", matched, url))
+            suggestions.append((name, word, matched, list_url(urls, filter_values(wider))))
     return suggestions
 
 

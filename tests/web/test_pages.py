@@ -169,8 +169,9 @@ def test_every_text_is_shown_as_it_was_written(text: str) -> None:
     data = json.loads(script)
     assert (data["name"], data["description"]) == (pages.one_line(text), pages.paragraphs(text))
     assert not re.search("[\u202a-\u202e\u2066-\u2069]", data["name"]), "it would turn a sentence"
-    (shown,) = re.findall('<p class="customer-words" dir="auto">([^<]*)</p>', document)
-    assert html.unescape(shown) == pages.FORBIDDEN.sub("", pages.paragraphs(text))
+    for name in ("customer-words", "description"):
+        (shown,) = re.findall(f'<p class="{name}" dir="auto">([^<]*)</p>', document)
+        assert html.unescape(shown) == pages.FORBIDDEN.sub("", pages.paragraphs(text))
 
 
 def curl_lines(text: str) -> list[str]:
@@ -357,8 +358,9 @@ def test_a_chart_of_perfect_ratings_and_of_a_month_twice_has_a_height_and_a_widt
 @pytest.mark.parametrize(
     ("category", "kind"),
     [("Chiropractor", "MedicalBusiness"), ("Eye clinic", "MedicalClinic"), ("Family dentist", "Dentist"),
-     ("Veterinary", "VeterinaryCare"), ("Plumbing", "Plumber"), ("", "LocalBusiness"),
-     ("Rehair", "LocalBusiness")],
+     ("Veterinary", "VeterinaryCare"), ("Restaurant", "Restaurant"), ("Bakery", "Bakery"),
+     ("Hair", "HairSalon"), ("Plumbing", "Plumber"), ("Electrician", "Electrician"),
+     ("", "LocalBusiness"), ("Rehair", "LocalBusiness")],
 )  # fmt: skip
 def test_structured_data_name_the_kind_of_business(category: str, kind: str) -> None:
     assert pages.structured_data({"name": "x", "category": category}, URLS)["@type"] == kind
