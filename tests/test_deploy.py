@@ -69,11 +69,17 @@ PROMISES = {
         limit_conn_zone $reviewsd_site zone=reviewsd_site_conn:10m; limit_conn_status 429;
         limit_req_status 429; proxy_next_upstream error timeout; allow 127.0.0.1; allow ::1; deny all;
         server_name reviews.example.com; server_name reviews.example.com; proxy_set_header Host $host;
-        return 301 https://$host$request_uri;
+        return 301 https://$host$request_uri; server 127.0.0.1:8080 max_fails=0;
+        server 127.0.0.1:8080 max_fails=0; error_page 429 = @too_many; error_page 502 504 = @no_answer;
+        default_type text/plain; default_type text/plain; add_header Retry-After 5 always;
+        add_header Retry-After 5 always; proxy_ignore_headers Vary;
     """,
     "caddy": """
         protocols h1; read_header 10s; read_body 10s; write 60s; idle 30s; max_header_size 16KiB;
-        lb_try_duration 5s; lb_try_interval 50ms;
+        lb_try_duration 5s; lb_try_interval 50ms; import service; import service; import service;
+        keepalive off; keepalive off; max_size 64KiB; respond "413 Request Entity Too Large" 413;
+        @mcp path /mcp /mcp/; @elsewhere not remote_ip 127.0.0.1 ::1; respond @elsewhere 403;
+        in [502, 503, 504]; header @restarts Retry-After 5;
     """,
 }
 
