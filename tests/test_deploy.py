@@ -210,7 +210,7 @@ def test_caddy_takes_the_name_for_buffering_from_its_environment() -> None:
     assert done.returncode == 0 or "unrecognized subdirective request_buffers" in done.stderr
 
 
-def test_without_an_instance_cached_content_is_served_and_others_asked_to_retry(site: Site) -> None:
+def test_without_an_instance_what_is_cached_is_served_and_others_wait(site: Site) -> None:
     kept = site.nginx.ask("/reviews.json")[2]
     site.first.stop()
     site.second.stop()
