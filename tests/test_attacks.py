@@ -20,7 +20,6 @@ from attack_lab import (
     simultaneous,
     slow_bodies,
     slow_readers,
-    status_of,
 )
 from page_samples import write_files
 from proxy_lab import Proxy, exchange, running_proxy
@@ -34,7 +33,7 @@ PATIENT = dict.fromkeys(("send_timeout", "client_header_timeout", "client_body_t
 """Timeouts of nginx, instead of the shipped 10 s: on a busy machine, clients of the tests are slower."""
 LARGEST_BYTES = 5_000_000  # more than the sockets on the way of a response take
 MAX_PER_CLIENT, MAX_PER_48 = 100, 300  # requests at the same time
-IDLE = 32 + 1  # connections that nginx keeps to the service, and one in use
+IDLE = 2 * 32 + 1  # more connections than a proxy keeps to the service
 CODINGS = ("gzip", "identity", "deflate, GZIP;q=0.5", "gzip;q=0")
 DOCUMENTS = ("/reviews.json", "/insights.json", "/feed.xml", "/api/feed.json", "/.well-known/openapi.json")
 DOCUMENTS += ("/llms.txt", "/sitemap.xml", "/robots.txt", "/favicon.ico", "/badge.svg")
@@ -63,7 +62,7 @@ def serves_others(proxy: Proxy) -> bool:
 
 @pytest.mark.parametrize("name", ["nginx", "caddy"])
 def test_a_slow_body_holds_no_connection_of_the_service(service: Address, name: str, tmp_path: Path) -> None:
-    with running_proxy(tmp_path, name, [service.port]) as proxy, slow_bodies(proxy, 80):
+    with running_proxy(tmp_path, name, [service.port]) as proxy, slow_bodies(proxy, 90):
         assert serves_others(proxy)
         assert connections_held(service.port) <= IDLE
 
@@ -98,9 +97,10 @@ def test_nginx_limits_the_rate_of_a_client_and_of_a_48(
 
 @pytest.mark.parametrize(("other", "is_same"), [("2001:db8:1:0:ffff::9", True), ("2001:db8:1:1::1", False)])
 def test_a_client_of_ipv6_is_a_64(nginx: Proxy, other: str, is_same: bool) -> None:
-    sent = 60 * [request(SEARCH, WIDE_ATTACKER[0])]
-    with simultaneous(nginx, sent), closing(nginx.connection()) as connection:
-        assert status_of(connection, SEARCH, None, other) == (429 if is_same else 200)
+    burst, rate = RATES[SEARCH]
+    sent = [request(SEARCH, source) for source in 2 * burst * [WIDE_ATTACKER[0]] + 30 * [other]]
+    with simultaneous(nginx, sent) as (accepted, seconds):
+        assert accepted <= burst + 1 + rate * seconds if is_same else accepted > burst + 30
 
 
 def test_clients_of_ipv4_have_no_common_limit(nginx: Proxy) -> None:
@@ -110,7 +110,7 @@ def test_clients_of_ipv4_have_no_common_limit(nginx: Proxy) -> None:
 
 def test_caddy_ends_slow_readers_and_serves_others_meanwhile(service: Address, tmp_path: Path) -> None:
     with (
-        running_proxy(tmp_path, "caddy", [service.port], write="1s") as proxy,
+        running_proxy(tmp_path, "caddy", [service.port], write="2s") as proxy,
         slow_readers(proxy, 2 * IDLE),
     ):
         assert connections_held(service.port) > IDLE

@@ -107,6 +107,7 @@ def test_the_last_change_is_that_of_the_file_or_of_a_symlink_to_it(path: Path, n
     for name in ("file", "link", "folder"):
         seconds = 5e9 if name == newest else 1  # as of an old copy
         os.utime(path.parent / name, (seconds, seconds), follow_symlinks=False)
+    os.utime(path.parent, (6e9, 6e9))  # as of a new file beside it
     assert files.read_unchanging(path.parent / "folder" / "link") == (b"12345", 5e9)
     assert files.last_change(path) == (5e9 if newest == "file" else path.stat().st_ctime)
 
