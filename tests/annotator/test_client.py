@@ -142,7 +142,8 @@ KEYS = [
 
 @pytest.mark.parametrize(("base", "variable", "key"), KEYS)
 def test_the_key_of_openai_goes_to_openai_alone(base: str, variable: str, key: str) -> None:
-    assert Client(base, "m", 60, variable, SECRETS).key == key
+    client = Client(base, "m", 60, variable, SECRETS)
+    assert client.key == key and "sk-1" not in repr(client)
 
 
 @pytest.mark.parametrize("variable", ["BAD", "EMPTY", "ABSENT"])
