@@ -10,10 +10,9 @@ import math
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from importlib import resources
 from typing import NamedTuple
-from zoneinfo import ZoneInfo
 
 from reviewslib.dataset.contract import quoted
 from reviewslib.dataset.strict_json import SURROGATE, decode
@@ -48,6 +47,13 @@ def original(text: str) -> str:
     if TRANSLATED.match(text):
         return (text.partition("(Original)")[2] or text).strip()
     return TRANSLATED_LINE.split(text)[0].strip()
+
+
+def looks_damaged(text: str) -> bool:
+    """Whether `text` looks like UTF-8 that was read as cp1252, as in “BjÃ¸rn”."""
+    with suppress(UnicodeError):
+        return len(text.encode("cp1252").decode()) < len(text)
+    return False
 
 
 # ---- Dates: a day, a moment in UTC, or a time without a zone ----
@@ -98,7 +104,7 @@ def utc_text(moment: datetime) -> str:
     return utc.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def in_zone(date: str, zone: ZoneInfo) -> str:
+def in_zone(date: str, zone: tzinfo) -> str:
     """A date of `read_date` in the form that is published; a time without a zone gets this zone."""
     if len(date) <= len("YYYY-MM-DD"):
         return date

@@ -129,11 +129,15 @@ class Export:
                 self.fail(record, reason)
             else:
                 self.records.append(record)
-        failed, valid = len(self.failed), sum(bool(record.review) for record in self.records)
-        total = failed + valid
-        if failed > MAX_FAILED_SHARE * total and (failed >= MIN_FAILED or not valid):
+        reviews = [record.review for record in self.records if record.review]
+        failed, total = len(self.failed), len(reviews) + len(self.failed)
+        if failed > MAX_FAILED_SHARE * total and (failed >= MIN_FAILED or not reviews):
             line = f"{self.file}: {failed} of {total} records are faulty, more than a tenth:"
             raise NeedsDecision([line, *listed(self.failed), "Correct the file, or export it anew."])
+        texts = (f"{review['author']}{review.get('text')}" for review in reviews)
+        if damaged := sum(map(cells.looks_damaged, texts)):
+            fault = f"letters look damaged (“BjÃ¸rn”) in {damaged} reviews"
+            self.notes.append(f"{self.file}: {fault}; export them anew")
         if self.has_unknown and self.covers:
             self.notes.append(f"{self.file} removes nothing, since a faulty record may belong to any review")
             self.covers = {}

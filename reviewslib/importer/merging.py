@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -231,7 +232,7 @@ class Ledger:
 
     def publish(self) -> None:
         """Write dates in the zone of the business, and names and pictures as the owner wants them."""
-        zone = ZoneInfo(self.options.zone or "UTC")
+        zone = ZoneInfo(self.options.zone) if self.options.zone else UTC  # needs no file of time zones
         for id in self.reviews.keys() & self.entries.keys():
             entry, review = self.entries[id], self.reviews[id]
             review["date"] = in_zone(entry.created, zone)

@@ -121,6 +121,13 @@ def test_an_empty_page_is_no_fault(shop: Shop) -> None:
     assert len(shop.reviews) == 2
 
 
+def test_damaged_letters_are_reported(shop: Shop) -> None:
+    authors = ["BjÃ¸rn", "BjÃ¸rn", "Bjørn", "Bo", "Привет"]
+    rows = shop.csv(*([author, "5", f"2024-01-0{n}", "x"] for n, author in enumerate(authors, 1)))
+    told = f"{rows}: letters look damaged (“BjÃ¸rn”) in 2 reviews; export them anew\n"
+    assert told in shop.told(rows, "--name=B", "--source=fb")
+
+
 JSON_LIKE = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda part: st.lists(part, max_size=3) | st.dictionaries(st.sampled_from([*item(1)]), part, max_size=4),
