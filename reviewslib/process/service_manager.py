@@ -7,7 +7,7 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 log = logging.getLogger("reviewsd")
 
@@ -33,7 +33,9 @@ class ServiceManager:
             except OSError as error:
                 log.warning("the service manager cannot be notified: %s", error)
 
-    async def feed_watchdog(self, ask: Callable[[], object]) -> None:
+    async def feed_watchdog(
+        self, ask: Callable[[], object], sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    ) -> None:
         """Notify the watchdog twice in each interval, each time after `ask` has returned.
 
         `ask` needs no connection: a service whose connections are all in use is busy, but does not hang.
@@ -42,4 +44,4 @@ class ServiceManager:
         while interval_seconds:
             ask()
             self.notify("WATCHDOG=1")
-            await asyncio.sleep(interval_seconds / 2)
+            await sleep(interval_seconds / 2)
