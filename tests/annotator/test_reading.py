@@ -181,6 +181,7 @@ def test_a_review_without_usable_answer_fails_alone_until_again(practice: Practi
     assert practice.sizes() == [12, 12, 6, 3, 3, 1, 2, 1, 1, 6, 6]
     report = "reviews without a usable answer: 1, of them r13: the answer violates its schema"
     assert report in practice.output.getvalue()
+    assert "\nreviewsd-insights --again asks for these again\n" in practice.output.getvalue()
     assert len(practice.annotations()) == 30 and "evil" not in json.dumps(practice.file("insights.json"))
     assert practice.read() == []
     practice.server.behaviour = read_well
@@ -357,6 +358,7 @@ def test_a_terminal_shows_progress_on_one_line(practice: Practice, monkeypatch: 
     practice.run("--parallel", "1", output=terminal)
     _, *lines, end = terminal.getvalue().split("\r\x1b[K")
     assert [line.partition(" left, ")[0] for line in lines] == ["12 read, 18", "24 read, 6", "30 read, 0"]
+    assert not any("\n" in line for line in lines)
     assert end == "The insights are counted.\n" and not any(" 0 a minute" in line for line in lines)
 
 
@@ -380,3 +382,9 @@ def test_wrong_options_are_refused(practice: Practice, flags: list[str]) -> None
 def test_without_options_two_requests_wait_ten_minutes(practice: Practice) -> None:
     options = command.parse(practice.arguments())
     assert (options.parallel, options.timeout, options.limit) == (2, 600, None)
+
+
+def test_data_server_and_model_have_no_default(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.parse([])
+    assert "required: --data, --url, --model\n" in capsys.readouterr().err
