@@ -4,8 +4,6 @@ Everything here is pure: it has no socket, file, thread or clock; time is an arg
 know how anything is stored, sent or scheduled.
 
 All moments (`now`, `..._at`, `since`) are seconds since the epoch, all durations seconds.
-
-Sections, in order: Callback URLs - Networks and domains - Rows - Settings, topics and answers - Requests
 """
 
 from __future__ import annotations
@@ -30,15 +28,6 @@ MAX_SECRET_BYTES = 199  # REC 5.1: "less than 200 bytes"
 # ---- Callback URLs -----------------------------------------------------------------------------------------
 
 
-class Callback(NamedTuple):
-    """A callback URL that has passed all checks that need no network."""
-
-    key: str  # the normalized URL
-    url: str  # as sent
-    host: str  # lower case; an IPv6 address has no brackets
-    domain: str
-
-
 # RFC 3986's characters and no others. urlsplit() silently drops tabs, line ends and leading spaces, so the
 # string is checked as it came, before anything parses it.
 _URL_CHARACTERS = re.compile(r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]+")
@@ -59,17 +48,19 @@ _NOT_PUBLIC_NETWORKS = tuple(map(ipaddress.ip_network, _NOT_PUBLIC))
 _UNICAST_V6 = ipaddress.IPv6Network("2000::/3")
 
 
-def parse_callback(url: str, *, allow_private: bool) -> Callback:
-    """Check a callback without the network. Raises ValueError, whose text completes "hub.callback ..."."""
+def parse_callback(url: str, *, allow_private: bool) -> str:
+    """The host of a callback, in lower case and without brackets. Does not ask the network.
+
+    Raises ValueError, whose text completes "hub.callback ...".
+    """
     https = HTTPS_AUTHORITY.match(url)
     authority = _HOST_AND_PORT.fullmatch(https[1]) if https else None
     host, port = (authority[1].lower(), int(authority[2] or HTTPS_PORT)) if authority else ("", 0)
     is_address = host.startswith("[") or _NUMBER.fullmatch(host.rpartition(".")[2])
+    is_url = _URL_CHARACTERS.fullmatch(url)
     faults: dict[str, object] = {  # the first one that applies is reported
         f"is longer than {MAX_CALLBACK_CHARACTERS} characters": len(url) > MAX_CALLBACK_CHARACTERS,
-        "is empty or has a character that no URL may have; percent-encode it": not _URL_CHARACTERS.fullmatch(
-            url
-        ),
+        "is empty or has a character that no URL may have; percent-encode it": not is_url,
         "must be an https:// URL; the hub does not deliver over plain HTTP": not https,
         "must not have a fragment (#)": "#" in url,
         "must not have a user name (@)": https and "@" in https[1],
@@ -85,8 +76,7 @@ def parse_callback(url: str, *, allow_private: bool) -> Callback:
     for fault, applies in faults.items():
         if applies:
             raise ValueError(fault)
-    host = host.strip("[]")
-    return Callback(normalized_url(url), url, host, domain_of(host))
+    return host.strip("[]")
 
 
 def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
@@ -114,25 +104,23 @@ def normalized_url(url: str) -> str:
 # Public suffixes of two labels below which anybody can register a name, from the section "ICANN domains" of
 # publicsuffix.org's list of 2023-02-09. Names below a suffix that is missing here share the limits of one
 # domain. Do not add a name that somebody can buy: its owner would get the limits of many domains.
-_SUFFIXES = frozenset(
-    """
-co.ae net.ae org.ae com.ar net.ar org.ar asn.au com.au id.au net.au org.au com.bd net.bd org.bd art.br
-blog.br com.br eco.br ind.br net.br org.br com.cn net.cn org.cn com.co net.co nom.co org.co web.co co.cr
-com.cy net.cy org.cy com.do net.do org.do web.do com.ec net.ec org.ec com.eg net.eg org.eg asso.fr com.fr
-nom.fr com.ge net.ge org.ge com.gh org.gh com.gr net.gr org.gr com.gt net.gt org.gt com.hk idv.hk net.hk
-org.hk co.hu info.hu org.hu priv.hu biz.id co.id my.id net.id or.id web.id co.il net.il org.il co.in com.in
-firm.in gen.in ind.in net.in org.in co.jp gr.jp ne.jp or.jp co.ke info.ke me.ke ne.ke or.ke co.kr ne.kr
-or.kr pe.kr re.kr com.kw net.kw org.kw com.lk net.lk org.lk web.lk co.ma net.ma org.ma com.mx net.mx org.mx
-com.my name.my net.my org.my com.ng net.ng org.ng co.ni com.ni net.ni org.ni com.np net.np org.np co.nz
-geek.nz gen.nz kiwi.nz net.nz org.nz com.pa net.pa org.pa com.pe net.pe org.pe com.ph net.ph org.ph biz.pk
-com.pk fam.pk net.pk org.pk web.pk biz.pl com.pl info.pl net.pl org.pl com.pr net.pr org.pr com.pt net.pt
-org.pt com.ro org.ro co.rs org.rs com.sa net.sa org.sa com.sg net.sg org.sg per.sg co.th in.th net.th or.th
-com.tn net.tn org.tn biz.tr com.tr gen.tr info.tr name.tr net.tr org.tr web.tr club.tw com.tw ebiz.tw
-game.tw idv.tw net.tw org.tw co.tz me.tz or.tz com.ua in.ua kiev.ua kyiv.ua lviv.ua net.ua org.ua co.ug
-com.ug ne.ug or.ug org.ug co.uk ltd.uk me.uk net.uk org.uk plc.uk com.uy net.uy org.uy co.ve com.ve net.ve
-org.ve web.ve biz.vn com.vn info.vn name.vn net.vn org.vn co.za net.za nom.za org.za web.za co.zw org.zw
-""".split()  # noqa: SIM905 - in a list literal each suffix takes a line
-)
+_NAMES_BY_COUNTRY = """
+ae co net org; ar com net org; au asn com id net org; bd com net org; br art blog com eco ind net org;
+cn com net org; co com net nom org web; cr co; cy com net org; do com net org web; ec com net org;
+eg com net org; fr asso com nom; ge com net org; gh com org; gr com net org; gt com net org;
+hk com idv net org; hu co info org priv; id biz co my net or web; il co net org;
+in co com firm gen ind net org; jp co gr ne or; ke co info me ne or; kr co ne or pe re; kw com net org;
+lk com net org web; ma co net org; mx com net org; my com name net org; ng com net org; ni co com net org;
+np com net org; nz co geek gen kiwi net org; pa com net org; pe com net org; ph com net org;
+pk biz com fam net org web; pl biz com info net org; pr com net org; pt com net org; ro com org; rs co org;
+sa com net org; sg com net org per; th co in net or; tn com net org; tr biz com gen info name net org web;
+tw club com ebiz game idv net org; tz co me or; ua com in kiev kyiv lviv net org; ug co com ne or org;
+uk co ltd me net org plc; uy com net org; ve co com net org web; vn biz com info name net org;
+za co net nom org web; zw co org
+"""
+_SUFFIXES = {
+    f"{name}.{country}" for country, *names in map(str.split, _NAMES_BY_COUNTRY.split(";")) for name in names
+}
 
 
 def network_of(address: str) -> str:
@@ -276,7 +264,7 @@ def read_subscription_request(
     form = read_form(content_type, body)
     parsers: dict[str, Callable[[str], Any]] = {
         "hub.mode": parse_mode,
-        "hub.callback": lambda url: parse_callback(url, allow_private=settings.allow_private),
+        "hub.callback": lambda url: (url, parse_callback(url, allow_private=settings.allow_private)),
         "hub.topic": str,
     }
     values: dict[str, Any] = {"hub.lease_seconds": settings.lease_seconds, "hub.secret": None}
@@ -303,11 +291,11 @@ def read_subscription_request(
         issues.append(f"hub.topic is not a topic of this hub; its topics are {topic_urls}")
     if issues:
         raise RequestRefused(status, "; ".join(issues))
-    callback: Callback = values["hub.callback"]
+    callback, host = values["hub.callback"]
     lease_seconds = min(max(values["hub.lease_seconds"], settings.lease_min), settings.lease_max)
     asked = values["hub.topic"], values["hub.mode"], values["hub.secret"], lease_seconds
     moments, digest = (now, now + MAX_WAIT_SECONDS, now), topic.digest if topic else ""
-    return Row(path, *callback, *asked, *moments, digest)
+    return Row(path, normalized_url(callback), callback, host, domain_of(host), *asked, *moments, digest)
 
 
 def read_form(content_type: str | None, body: bytes) -> dict[str, list[str]]:
