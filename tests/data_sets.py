@@ -1,6 +1,6 @@
 """Five data sets of owners for the snapshots: the sample, eight bare reviews, one review, none, and 3,000.
 
-A data set is the content of `reviews.json` and, for the sample, of `insights.json`. Every run makes the same.
+A data set is the content of `reviews.json` and, for the sample, of `insights.json`, the same in every run.
 """
 
 import json

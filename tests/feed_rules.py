@@ -31,7 +31,7 @@ def is_date(text: Any) -> bool:
 
 
 def instant(text: str) -> Fraction:
-    """The exact seconds since a fixed day in the past of a date or date-time of RFC 3339."""
+    """A date or date-time of RFC 3339 as exact seconds since a fixed day in the past."""
     match = DATE_CONSTRUCT.fullmatch(text.upper() if len(text) > 10 else f"{text}T00:00:00Z")
     assert match
     day, hour, minute, second, fraction, _, sign, off_hours, off_minutes = match.groups()

@@ -37,13 +37,13 @@ LABELS |= {"technicians": ["Hana"], "services": ["Massage"]}
 
 def read_well(request: Object) -> Response:
     """Answer with labels, a summary or annotations: a text mentions the ids in it, and "slow" is negative."""
-    form, texts = request["response_format"]["json_schema"], texts_of(request)
-    if form["name"] == "vocabulary":
+    task, texts = request["response_format"]["json_schema"], texts_of(request)
+    if task["name"] == "vocabulary":
         return completion(LABELS)
-    if form["name"] == "summary":
+    if task["name"] == "summary":
         faq = [{"question": "Is it cheap?", "answer": "Yes.", "review_ids": [1]}]
         return completion({"summary": texts[1], "review_ids": [1, 99], "pull_quote": texts[1], "faq": faq})
-    kinds = form["schema"]["properties"]["reviews"]["items"]["properties"]
+    kinds = task["schema"]["properties"]["reviews"]["items"]["properties"]
     return completion({"reviews": [annotation(n, text, kinds) for n, text in texts.items()]})
 
 

@@ -1,6 +1,6 @@
 """The required results of the service, defined as plainly as possible: loops over lists, and no index.
 
-Tests compare the service with this. It follows the design, not `reviews.py`, and shares no line with it.
+Tests compare the service with this module, which follows the design and shares no line with `reviews.py`.
 Reviews and insights are values as `json.loads` returns them.
 
 Served form and order - Filters - Answers
@@ -103,7 +103,7 @@ def means_service(value: str, service: str, insights: Object) -> bool:
     return loosen(value) in [loosen(name) for name in names]
 
 
-HOLDS: dict[str, Callable[[str, Object, Object], bool]] = {  # of a value, a review and the insights
+HOLDS: dict[str, Callable[[str, Object, Object], bool]] = {  # arguments: a value, a review, the insights
     "query": lambda value, review, _: review["text"] is not None and loosen(value) in loosen(review["text"]),
     "rating": lambda value, review, _: bool(review["rating"] == float(value)),
     "min_rating": lambda value, review, _: bool(review["rating"] >= float(value)),

@@ -58,7 +58,7 @@ def file_validator(name: str) -> Draft202012Validator:
 
 # ---- Files ----
 
-CORPUS = sorted((ROOT / "tests" / "corpus").iterdir())  # that must be refused
+CORPUS = sorted((ROOT / "tests" / "corpus").iterdir())  # files that must be refused
 
 
 def review(identifier: str = "a", **members: Any) -> Object:
@@ -110,7 +110,7 @@ def served(dataset: Dataset) -> list[Object]:
 
 GOOD_FILES: Object = json.loads((ROOT / "tests" / "good_files.json").read_text(encoding="utf-8"))
 OKAFOR = "Dr. Tobias Okafor"
-OBJECTS = [  # where objects stand in them
+OBJECTS = [  # the places of objects in the good files
     *("reviews", "reviews/business", "reviews/business/address", "reviews/aggregate_rating"),
     *("reviews/reviews/0", "reviews/reviews/0/owner_reply", "insights", "insights/date_range"),
     *("insights/entities", "insights/aspects/0"),
@@ -181,7 +181,7 @@ def mutations(draw: st.DrawFn) -> Object:
     return files
 
 
-# ---- Renderings: what a dataset becomes, and whether it keeps the contract and the rules of the feeds ----
+# ---- Renderings: what a dataset becomes, and whether it obeys the contract and the rules of feeds ----
 
 WHEN_EMPTY = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

@@ -120,7 +120,7 @@ def _query_parameters(document: dict[str, Json], path: str) -> dict[str, Paramet
 def resolve(document: dict[str, Json], value: dict[str, Json]) -> dict[str, Json]:
     """`value`, or the part of `document` that its `$ref` points to.
 
-    The part before the `#` is ignored. No key in the pointer has a slash or a tilde.
+    The part before the `#` is ignored. No key in our pointers has a slash or tilde, so none is unescaped.
     """
     if "$ref" not in value:
         return value
@@ -224,7 +224,7 @@ REASONS = {
 
 
 def _reason(error: Any) -> str:
-    """How a value violates a schema; the value is as in `quoted`."""
+    """How a value violates a schema; `quoted` shortens the value."""
     expected: Json = error.validator_value
     if error.validator == "type":
         expected = " or ".join(TYPES[name][0] for name in _type_names(expected))

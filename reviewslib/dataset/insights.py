@@ -5,7 +5,7 @@ The annotation of a review lists what the review mentions. It has three sources:
 `editorial.json` are the vocabulary; its other keys are copied. This module is pure: it knows no file and no
 clock, and of a review only `id`, `rating`, `date` and `text`. It never searches replies.
 
-Sections: Vocabulary - Document - Entries - Phrases and examples - All annotations - Annotations of a model -
+Sections: Vocabulary - Document - Entries - Phrases and examples - Annotations - Annotations of a model -
 Figures - Validation
 """
 
@@ -29,7 +29,7 @@ PerReview = Mapping[str, Object]  # annotations by review id, as in `per_review`
 
 ENTITY_KINDS = ("technicians", "services", "problems", "service_areas")
 KINDS = ("aspects", *ENTITY_KINDS, "topics")
-NAME_KEYS = dict.fromkeys(KINDS, "id") | {"technicians": "label"}  # the key of an entry in `per_review`
+NAME_KEYS = dict.fromkeys(KINDS, "id") | {"technicians": "label"}  # by which `per_review` names an entry
 
 
 def vocabulary_of(editorial: Object) -> dict[str, Sequence[Object]]:
@@ -126,8 +126,8 @@ def _entries(
 ) -> list[dict[str, Json]]:
     """The entries of a kind without their aliases, the most mentioned first.
 
-    Figures by the owner are kept. An entry without aliases is counted only if `covered`, which holds kinds
-    and `entry_keys`, contains it: otherwise nobody has looked for it.
+    Figures by the owner are kept. `covered` has the kinds and the `entry_keys` that the owner or a model has
+    looked for in reviews. An entry without aliases is counted only if it, or its kind, is among them.
     """
     mentions = defaultdict[str, list[tuple[Object, Json]]](list)  # by name, the newest first
     for review in reviews:
@@ -191,8 +191,8 @@ def phrase_of(mention: Object, review: Object) -> str:
 def _top_phrases(mentions: Mentions, sentiments: Sequence[str]) -> list[str]:
     """Phrases of mentions of an aspect, in the spelling and with the sentiment of the newest review.
 
-    `sentiments` are those of the reviews. The phrases of the majority come first, then the neutral ones, each
-    by frequency; if the minority has a phrase, the last phrase is the minority's.
+    `sentiments` has one sentiment for each review. Phrases of the majority come first, then neutral ones, the
+    more frequent first. If the minority has a phrase, the last phrase is the minority's.
     """
     is_liked = sentiments.count("positive") >= sentiments.count("negative")
     order = SENTIMENTS if is_liked else SENTIMENTS[::-1]
@@ -245,7 +245,7 @@ def _per_review(
             if said.get(kind) is not None:
                 annotation[kind] = _valid_items(kind, said[kind], names[kind], review)
         words = folded_words(review["text"] or "") if aliases else ""
-        for kind, name, alias, pattern in aliases:  # `in` is mostly False, and faster than the pattern
+        for kind, name, alias, pattern in aliases:  # `in` is faster than the pattern, and rarely true
             if alias in words and name not in annotation[kind] and pattern.search(words):
                 annotation[kind].append(name)
         annotation |= {key: owned[key] for key in owned if owned[key] is not None or key not in annotation}
@@ -275,7 +275,7 @@ def text_digest(review: Object) -> str:
 def current_annotations(reviews: Reviews, annotations: Object) -> dict[str, Json]:
     """An AnnotationsFile with those annotations whose review is served with the text that was annotated.
 
-    Of the vocabularies it has those that these annotations name.
+    Only the vocabularies that these annotations name are kept.
     """
     by_id, vocabularies = annotations.get("reviews", {}), annotations.get("vocabularies", {})
     digests = {review["id"]: text_digest(review) for review in reviews if review["id"] in by_id}

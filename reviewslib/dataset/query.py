@@ -70,7 +70,7 @@ class BadValue(ValueError):
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """The end of a message about an unknown name: the most similar one of `names`, or all of them."""
+    """The end of a message about the unknown `name`: the most similar one of `names`, or all of them."""
     choices = list(names)
     similar = difflib.get_close_matches(name[:MAX_ECHOED].lower(), choices, 1, MIN_SIMILARITY)
     listed = f"the known ones are {', '.join(choices)}" if choices else "none is accepted"

@@ -33,7 +33,7 @@ INSIGHTS_FILE = "insights.json"
 BLANK_KEYS = ("address", "geo")  # of the business; an import writes these objects with nulls to be replaced
 NO_INSIGHTS = f"{INSIGHTS_FILE} is absent: only stars and dates of the reviews are counted"
 NEWEST_REVIEWS = 50  # in the feeds and on the page
-LARGEST_REVIEW_BYTES = 64 * 1024  # of served JSON; bounds pages, and search results of 100 reviews
+LARGEST_REVIEW_BYTES = 64 * 1024  # of served JSON; this bounds the size of pages and search results
 MAX_CONTAINERS = 2_000_000  # objects and arrays in a file; ten times as many need more than a gigabyte
 
 
@@ -137,10 +137,10 @@ class Review:
     date: str  # as written
     day: str
     rating: float
-    loose_text: str  # by `loosen`; empty without text
+    loose_text: str  # the loosened text; empty without text
     technicians: tuple[str, ...]  # names as written
     services: tuple[str, ...]  # ids as written
-    loose_source: str  # by `loosen`
+    loose_source: str  # the loosened source
     json: memoryview  # a part of `Dataset.reviews_json`
     end: int  # of that part, in bytes from the start
     changed_day: str  # of the review or of its reply, whichever is later
@@ -315,14 +315,14 @@ def _published_at(dataset: Dataset, reviews: Reviews, value: str) -> Reviews:
 
 
 def _with_all(reviews: Reviews, parts: Iterable[str]) -> Reviews:
-    """The reviews whose text contains all `parts`, which are by `loosen`."""
+    """The reviews whose text contains all `parts`, which are loosened."""
     for part in parts:
         reviews = [review for review in reviews if part in review.loose_text]
     return reviews
 
 
-# By parameter. A filter takes and returns reviews newest first. The most expensive one comes last, when few
-# reviews are left.
+# By parameter. A filter takes and returns reviews, newest first. The most expensive filter comes last, when
+# few reviews are left.
 FILTERS: dict[str, Callable[[Dataset, Reviews, Any], Reviews]] = {
     "since": lambda dataset, reviews, day: reviews[: count_since(reviews, day)],
     "until": lambda dataset, reviews, day: reviews[
@@ -373,7 +373,7 @@ class ReviewList:
 
 
 def _joined(frame: Object, reviews: Iterable[bytes | memoryview]) -> bytes:
-    """The JSON of `frame`, which is not empty, with `reviews`, which are encoded, as its last member."""
+    """The JSON of `frame`, which is not empty, with the encoded `reviews` as its last member."""
     return encode(frame)[:-1] + b',"reviews":[' + b",".join(reviews) + b"]}"
 
 
@@ -449,7 +449,7 @@ def hints(dataset: Dataset, query: Query) -> list[str]:
     matches = {name: matching(dataset, query, without=name) for name, _ in filters_of(query)}
     counts = ", ".join(f"{name} {len(reviews)}" for name, reviews in matches.items())
     left_out = f"Reviews that match if one filter is left out: {counts}; without any filter: "
-    candidates = matches.get("query")  # without any, the other filters are at fault, and not the words
+    candidates = matches.get("query")  # if empty, the other filters are at fault, not the words
     words = _word_hint(dataset, query.query or "", candidates) if candidates else ()
     names = _unknown_names(dataset, query)
     return [*_empty_ranges(dataset, query), *names, *words, f"{left_out}{len(dataset.reviews)}."]

@@ -41,8 +41,8 @@ def canonically_ordered(text: str) -> str:
 
 ALPHABETS = map(chr, (*range(0x41, 0x2B0), *range(0x370, 0x400), *range(0x1E00, 0x2000)))
 LETTERS = "".join(char for char in ALPHABETS if unicodedata.name(char, "").startswith(("LATIN", "GREEK")))
-# Letters whose base letter NFD does not give: in Unicode a stroke is not a mark. ё is the only Cyrillic
-# letter here, since it is often written without its mark; й and и are different letters.
+# NFD does not give the base of a letter with a stroke, since in Unicode a stroke is not a mark. ё is the only
+# Cyrillic letter here: it is often written without its mark, while й and и are different letters.
 LISTED_LETTERS = dict(zip("ŁØĐłøđЁё", "LODlodЕе", strict=True))
 UNMARKED = LISTED_LETTERS | {
     letter: LISTED_LETTERS.get(base, base)
@@ -50,12 +50,12 @@ UNMARKED = LISTED_LETTERS | {
     if (base := unicodedata.normalize("NFD", letter)[0]) != letter
 }
 MARK = "\u0300-\u036f"
-# A letter with its marks; or marks after a letter without marks of its own, or at the start of the text.
+# A letter of UNMARKED with its marks; or marks after another letter of LETTERS, or at the start of the text.
 MARKED = re.compile(rf"[{''.join(UNMARKED)}{MARK}](?<![^{LETTERS}][{MARK}])[{MARK}]*")
 
 
 def loosen(text: str) -> str:
-    """`text` by `fold`, and without marks on Latin and Greek letters and ё, which callers often omit.
+    """`fold` of `text` without the marks on Latin and Greek letters and ё, which callers often omit.
 
     Text that consists of marks becomes empty.
     """
@@ -69,7 +69,7 @@ MAX_WORDS = 8  # of a query whose words may stand anywhere in a text
 
 
 def loose_words(text: str) -> list[str]:
-    """The first MAX_WORDS different words of `text`, by `loosen`."""
+    """The first MAX_WORDS different words of the loosened `text`."""
     return list(dict.fromkeys(loosen(text).split()))[:MAX_WORDS]
 
 
@@ -78,7 +78,7 @@ loose_character = lru_cache(maxsize=4096)(loosen)  # texts have few different ch
 
 
 def occurrences(text: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """The spans (start, end) of `text` that equal one of `words`, which are `loose_words`, in order.
+    """The spans (start, end) of `text`, in order, that loosely equal one of `words`, which are `loose_words`.
 
     Spans that touch or overlap are joined.
     """
@@ -95,7 +95,7 @@ def occurrences(text: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
 def _occurrences_in_piece(piece: str, words: Sequence[str]) -> list[tuple[int, int]]:
     """The `occurrences` in a text that is ASCII or has no spaces.
 
-    Any other character is folded by itself, so that its position is known.
+    A text that is not ASCII is folded character by character, so that positions are known.
     """
     starts: Sequence[int]  # of the character of `piece` that each character of `loose` comes from
     ends: Sequence[int]
@@ -128,25 +128,25 @@ NAME_SEPARATORS = re.compile(r"[\s.,\u2010-\u2013-]+")  # spaces, dots, commas, 
 
 
 def name_words(name: str) -> frozenset[str]:
-    """The words of a person's name, by `loosen`; hyphens, dots and commas end words, too."""
+    """The loosened words of a person's name; hyphens, dots and commas end words, too."""
     return frozenset(filter(None, NAME_SEPARATORS.split(loosen(name))))
 
 
 name_value_words = lru_cache(maxsize=16)(name_words)  # for the names in a search, as `loose_value`
 
 
-# An alias by `folded_words`, and the pattern that finds it as whole words.
+# The `folded_words` of an alias, and the pattern that finds them as whole words.
 Alias = tuple[str, re.Pattern[str]]
 UNSPACED = "\u2e80"  # from this character on, scripts have no spaces between words (Chinese, Japanese)
 
 
 def folded_words(text: str) -> str:
-    """`text` by `fold`, with one space between words."""
+    """The folded `text`, with one space between words."""
     return " ".join(fold(text).split())
 
 
 def alias_of(alias: str) -> Alias:
-    """The Alias that finds `alias` in a text of `folded_words`."""
+    """The Alias that finds `alias` in the `folded_words` of a text."""
     words = folded_words(alias)
     unspaced = max(words) >= UNSPACED
     return words, re.compile(re.escape(words) if unspaced else rf"(?<!\w){re.escape(words)}(?!\w)")

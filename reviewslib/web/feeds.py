@@ -56,8 +56,8 @@ def _json_feed_item(review: Mapping[str, Json], dataset: Dataset) -> dict[str, J
 
 # ---- Atom ----
 
-# Ids are `tag:` URIs (RFC 4151 section 2.1). So that ids are stable, their authority is only the host, since
-# ports and paths change more often, and their date is a constant.
+# Ids are `tag:` URIs (RFC 4151 section 2.1) and must not change. Therefore their date is a constant, and
+# their authority is the host alone; ports and paths change more often.
 TAG_YEAR = "2026"
 DOMAIN_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 # XML 1.0 section 2.2. Surrogates are forbidden too; the loader refuses files that have them.
@@ -109,7 +109,7 @@ def _element(parent: ET.Element, name: str, text: str = "", **attributes: str) -
 
 
 def _xml(text: str) -> str:
-    """`text` without the characters that XML forbids, its line ends normalized as by a parser."""
+    """`text` without the characters that XML forbids, its line ends normalized as a parser does."""
     return text.translate(NOT_IN_XML).replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -324,7 +324,7 @@ def _opening(entry: Object) -> dict[str, Json]:
 def load_templates(directory: Path) -> Environment:
     """The templates of a directory, read now and compiled when they are first used. Raises OSError.
 
-    Compiling all of them at the start would make it a tenth longer.
+    Compiling all of them at the start would make the start a tenth longer.
     """
     files = {path.name: path.read_text(encoding="utf-8") for path in directory.iterdir()}
     environment = Environment(
@@ -370,9 +370,9 @@ def list_page(
 
 
 def _suggestions(dataset: Dataset, urls: ServiceUrls, query: Query) -> list[tuple[str, str | None, int, str]]:
-    """Searches like `query` that find reviews: (changed filter, its only word or None, count, URL).
+    """Searches like `query` that find reviews: (filter, word, count, URL).
 
-    A filter without a word is left out.
+    The filter keeps only this word; if the word is None, the filter is left out.
     """
     words = [word for word in dict.fromkeys((query.query or "").split()) if loose_words(word)][:MAX_WORDS]
     omissions: list[tuple[str, Any]] = [(name, None) for name in filter_values(query)]

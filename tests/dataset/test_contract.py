@@ -93,7 +93,7 @@ OPERATIONS = [
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation["operationId"])
-def test_every_operation_has_a_sentence_and_an_answer_to_everything(operation: Object) -> None:
+def test_every_operation_has_one_sentence_and_a_default_response(operation: Object) -> None:
     assert re.fullmatch(r"[A-Z`].*[.]", operation["description"]) and ". " not in operation["description"]
     errors = resolve(DOCUMENT, operation["responses"]["default"])["content"].values()
     schema = next(iter(errors))["schema"].get("$ref", "a text")
@@ -116,17 +116,18 @@ def test_the_paths_of_the_contract_are_the_routes_of_the_service() -> None:
 
 
 def test_the_parameters_are_the_fields_of_a_query_with_its_defaults() -> None:
-    declared = {name: each.default for name, each in small.PARAMETERS.items()}
+    declared = {name: parameter.default for name, parameter in small.PARAMETERS.items()}
     assert list(declared) == [field.name for field in fields(Query)]
     assert declared == {name: getattr(Query(), name) for name in declared}
     operation = DOCUMENT["paths"]["/api/reviews/search"]["get"]
     declarations = [resolve(DOCUMENT, parameter) for parameter in operation["parameters"]]
-    assert all(each["allowEmptyValue"] for each in declarations if each["in"] == "query")
+    in_query = [parameter for parameter in declarations if parameter["in"] == "query"]
+    assert all(parameter["allowEmptyValue"] for parameter in in_query)
     assert set(declared) == {*FILTERS, "since", "until", "limit", "offset"}
 
 
 def test_the_list_takes_the_filters_of_the_search_and_a_page() -> None:
-    filters = {name: each for name, each in small.PARAMETERS.items() if name not in pages.PAGING}
+    filters = {name: small.PARAMETERS[name] for name in small.PARAMETERS if name not in pages.PAGING}
     page = Parameter("page", "integer", CONTRACT.list_parameters["page"].description, 1, 1, 1_000_000)
     assert CONTRACT.list_parameters == filters | {"page": page}
     assert CONTRACT.embed_parameters["limit"].maximum == 10
@@ -178,8 +179,7 @@ def test_a_web_url_may_have_capitals_and_needs_a_host() -> None:
     assert contract.is_web_url("HTTPS://Reviews.Example/reviews?rating=5") > contract.is_web_url("http://@")
 
 
-# ---- Form: a file has the faults that the schema library finds; what is accepted has none ----
-
+# ---- Form: a file has the faults that the schema library finds; an accepted value has none ----
 
 FORMAT_TITLES = tuple(SCHEMAS[name]["title"] for name in ("Timestamp", "WebUrl"))
 

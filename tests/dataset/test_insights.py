@@ -131,7 +131,7 @@ SAID = st.fixed_dictionaries(
 
 
 @given(all_said=st.lists(SAID, min_size=1, max_size=12))
-def test_figures_of_annotations_are_their_plain_definition(all_said: list[Object]) -> None:
+def test_figures_of_annotations_equal_their_plain_definition(all_said: list[Object]) -> None:
     reviews = rated(*(said["rating"] for said in all_said))
     per_review = {}
     for review, said in zip(reviews, all_said, strict=True):
@@ -165,7 +165,7 @@ def test_the_sample_has_no_stale_reference_and_nothing_to_read() -> None:
     assert not [*insights.left_out(SAMPLE, OWN, {}), *insights.unread_reviews(SAMPLE, OWN, {})]
 
 
-def test_the_sample_with_its_own_figures_is_counted_to_itself() -> None:
+def test_counting_the_sample_with_its_own_figures_changes_nothing() -> None:
     expected = {key: value for key, value in WRITTEN.items() if key not in ("version", "generated_at")}
     assert compute_insights(SAMPLE, OWN) == expected | {"model": MODEL}
 
@@ -187,7 +187,7 @@ def test_the_sample_counted_from_its_own_annotations_has_its_own_figures() -> No
 # ---- Document ----
 
 
-def test_the_version_grows_with_what_is_counted_and_an_edit_shows() -> None:
+def test_the_version_grows_with_every_change_and_an_edit_is_detected() -> None:
     then, now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
     counted, later = compute_insights(SAMPLE), compute_insights(SAMPLE[1:], {"own": 1})
     first = insights.refresh_insights({}, counted, then)
@@ -266,7 +266,7 @@ NAMED = [
 
 
 @pytest.mark.parametrize(("text", "aliases", "count"), NAMED)
-def test_only_aliases_count_once_a_review(text: str | None, aliases: list[str], count: int) -> None:
+def test_only_aliases_count_and_once_per_review(text: str | None, aliases: list[str], count: int) -> None:
     reviews = rated(5, text=text, owner_reply={"text": "Hana thanks you"})
     assert technician(reviews, aliases=aliases)["mention_count"] == count
 
@@ -275,7 +275,7 @@ def test_entries_are_sorted_by_mentions_label_and_id() -> None:
     names = [("z", "D", "d"), ("b", "B", "b"), ("a", "D", "d"), ("q", "C", "c"), ("n", "N", "n")]
     entries = [{"id": id, "label": label, "aliases": [alias]} for id, label, alias in names]
     editorial = {"entities": {"services": [*entries, {"id": "uncounted", "label": "A"}]}}
-    reviews = [each | {"text": text} for each, text in zip(rated(5, 4), ("a b", "b c d"), strict=True)]
+    reviews = [review | {"text": text} for review, text in zip(rated(5, 4), ("a b", "b c d"), strict=True)]
     services = compute_insights(reviews, editorial)["entities"]["services"]
     assert [entry["id"] for entry in services] == ["b", "q", "a", "z", "uncounted", "n"]
 
@@ -403,14 +403,14 @@ def test_outdated_annotations_leave_nothing_behind(reviews: list[Any], ids: list
 
 
 @pytest.mark.parametrize(("said", "keeps"), [({"failed": "cut off"}, True), ({"topics": ["desk"]}, False)])
-def test_a_failed_annotation_keeps_the_lists_of_the_text(said: Object, keeps: bool) -> None:
+def test_a_failed_annotation_keeps_the_earlier_lists_of_the_same_text(said: Object, keeps: bool) -> None:
     lists = dict.fromkeys(["998", "999"], said)
     document = insights.extended_annotations(ANNOTATIONS, EDITED, lists, VOCABULARY, "n")
     new = document["reviews"]["998"]
     assert new == (CURRENT if keeps else {}) | said | {
         key: new[key] for key in CURRENT.keys() - {"aspects", "technicians", "score"}
     }
-    assert new["model"] == "n" and "aspects" not in document["reviews"]["999"], "its text is another"
+    assert new["model"] == "n" and "aspects" not in document["reviews"]["999"], "its text has changed"
     assert document["vocabularies"][new["vocabulary"]] == insights.entry_keys(VOCABULARY)
     assert insights.unread_reviews(EDITED, VOCABULARY, document) == []
 
@@ -509,7 +509,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("path", "value", "fault_path", "reason"), FAULTS)
-def test_names_of_two_entries_and_misplaced_aliases_are_faults(
+def test_a_name_of_two_entries_and_a_misplaced_alias_are_faults(
     path: str, value: Any, fault_path: str, reason: str
 ) -> None:
     editorial = small.changed(TWO, small.steps(path), value)

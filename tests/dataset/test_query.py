@@ -35,9 +35,9 @@ def query_of(arguments: Object) -> Query:
 Issues = list[tuple[str | None, str, str]]
 
 
-def issues_of(question: Callable[..., Any], *given: Any) -> Issues:
+def issues_of(reader: Callable[..., Any], *given: Any) -> Issues:
     with pytest.raises(BadQuery) as refusal:
-        question(*given)
+        reader(*given)
     return [(issue.parameter, issue.value, issue.message) for issue in refusal.value.issues]
 
 

@@ -1,6 +1,6 @@
 """Two files become a dataset that is searched as the design says, or faults with file, path and reason.
 
-Expected answers are in small tables and come from `plain_definition.py`.
+Expected answers stand in small tables, or come from `plain_definition.py`.
 
 Search: examples - Hints - Search: the plain definition - Served form - Figures and warnings - Refused files
 """
@@ -35,7 +35,7 @@ def answer_of(dataset: Dataset, parameters: dict[str, str]) -> Object:
     return answer
 
 
-def lines_against(reviews_file: bytes, insights_file: bytes | None = None) -> list[str]:
+def fault_lines(reviews_file: bytes, insights_file: bytes | None = None) -> list[str]:
     """The lines that the operator gets about bad files."""
     with pytest.raises(BadData) as refusal:
         reviews.load(small.CONTRACT, reviews_file, insights_file, small.URLS)
@@ -240,7 +240,7 @@ VALUES = {
     "limit": st.sampled_from(["1", "2", "3", "20", "100", "5.0"]),
     "offset": st.sampled_from(["0", "-0", "1", "2", "7", "1000000000"]),
 }
-# Up to three parameters: of more, hardly any would find anything.
+# At most three parameters: with more, hardly any search would find a review.
 QUESTIONS = st.sets(st.sampled_from(list(VALUES)), max_size=3).flatmap(
     lambda names: st.fixed_dictionaries({name: VALUES[name] for name in sorted(names)})
 )
@@ -263,7 +263,7 @@ def test_a_search_returns_every_review_that_passes_every_filter() -> None:
             if hints and dataset.reviews:
                 used = [name for name in FILTERS if name in parameters]
                 fewer = [parameters | {name: "", "offset": ""} for name in used]
-                matched = [plain.search(served(dataset), insights, each)["matched"] for each in fewer]
+                matched = [plain.search(served(dataset), insights, asked)["matched"] for asked in fewer]
                 counts = ", ".join(f"{name} {count}" for name, count in zip(used, matched, strict=True))
                 assert hints[-1] == LEFT_OUT.format(counts).replace("4.", f"{len(dataset.reviews)}.")
             seen.update((name, expected["returned"] > 0) for name in ["any", *parameters])
@@ -466,7 +466,7 @@ def test_opening_hours_without_english_day_names_are_a_warning() -> None:
 def test_a_file_of_millions_of_objects_is_refused_before_it_is_parsed(container: bytes) -> None:
     most = reviews.MAX_CONTAINERS
     for count, reason in ((most + 1, "has more than 2,000,000 objects and arrays"), (most, "not JSON at")):
-        assert lines_against(container * count)[0].startswith(f"reviews.json: {reason}")
+        assert fault_lines(container * count)[0].startswith(f"reviews.json: {reason}")
 
 
 def test_a_review_that_is_served_has_at_most_64_kib_of_json() -> None:
@@ -474,7 +474,7 @@ def test_a_review_that_is_served_has_at_most_64_kib_of_json() -> None:
     fits, too_large = review("1", text="é" * (room // 2)), review("2", text="x" * (room + 1))
     hidden = review("3", text="x" * 70_000, verified=False)
     assert len(loaded(a_file(fits, hidden)).reviews) == 1
-    lines = lines_against(file_bytes(a_file(too_large, fits, too_large | {"id": "4"})))
+    lines = fault_lines(file_bytes(a_file(too_large, fits, too_large | {"id": "4"})))
     limit = "65,537 bytes of JSON; a review has at most 65,536"
     assert lines == [f"reviews.json /reviews/{index}: has {limit}" for index in (0, 2)]
 
@@ -516,14 +516,14 @@ def test_a_wrong_value_is_one_line(place: str, values: list[Any], reason: str) -
     for value in values:
         files = small.changed(small.GOOD_FILES, [file, *path], value)
         fault = Fault(f"{file}.json", tuple(path), f"{quoted(value)}{reason}")
-        assert lines_against(*map(file_bytes, files.values())) == [str(fault)]
+        assert fault_lines(*map(file_bytes, files.values())) == [str(fault)]
 
 
 def test_faults_of_schemas_and_rules_in_both_files_come_in_order() -> None:
     wrong = [review("3", rating=9, date="2025-02-30"), review("4", rating=True, author=5)]
     document = a_file(*(review(str(n)) for n in range(9)), *wrong, business={"name": "", "url": "ftp://x"})
     insights = {"version": 0, "faq": [{}], "generated_at": 5}
-    places = [line.partition(": ")[0] for line in lines_against(file_bytes(document), file_bytes(insights))]
+    places = [line.partition(": ")[0] for line in fault_lines(file_bytes(document), file_bytes(insights))]
     in_reviews = "business/name business/url reviews/9/date reviews/9/id reviews/9/rating reviews/10/author"
     expected = [f"reviews.json /{place}" for place in f"{in_reviews} reviews/10/id reviews/10/rating".split()]
     expected += [f"insights.json /{place}" for place in ("faq/0", "faq/0", "generated_at", "version")]
@@ -545,8 +545,8 @@ def outcome(reviews_file: bytes, insights_file: bytes) -> str:
 @pytest.mark.parametrize("path", small.CORPUS, ids=lambda path: path.stem)
 def test_every_fault_of_a_broken_file_names_the_file(path: Path) -> None:
     broken = path.read_bytes()
-    assert all(line.startswith("reviews.json") for line in lines_against(broken, b"{}"))
-    assert all(line.startswith("insights.json") for line in lines_against(file_bytes(a_file()), broken))
+    assert all(line.startswith("reviews.json") for line in fault_lines(broken, b"{}"))
+    assert all(line.startswith("insights.json") for line in fault_lines(file_bytes(a_file()), broken))
 
 
 @pytest.mark.slow

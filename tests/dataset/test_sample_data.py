@@ -1,7 +1,6 @@
 """The sample in `data/` is a realistic selection of reviews, and its insights are consistent with them.
 
-What the program counts, every figure and every id or name that `insights.json` has, is judged in
-`test_insights.py`.
+`test_insights.py` checks the figures, ids and names in `insights.json`, which the program counts.
 """
 
 import json
@@ -80,6 +79,6 @@ def test_examples_mention_their_subject_and_hold_its_phrases(kind: str) -> None:
         name, examples = subject["label" if kind == "technicians" else "id"], subject["example_review_ids"]
         assert 2 <= len(set(examples)) <= 4, name
         for note in (PER_REVIEW[id] for id in examples):
-            assert name in ([each["id"] for each in note[kind]] if kind == "aspects" else note[kind])
+            assert name in ([mention["id"] for mention in note[kind]] if kind == "aspects" else note[kind])
         texts = " ".join(WRITTEN[id].casefold() for id in examples)
         assert all(phrase.casefold() in texts for phrase in subject.get("top_phrases", ())), name

@@ -1,4 +1,4 @@
-"""The application without a server: every request gets a defined response; slow ones are made later.
+"""The application without a server: every request gets a defined response; slow responses are made later.
 
 What it says over HTTP is in `test_http.py`, what it does when files change in `test_reload.py`.
 
@@ -45,7 +45,7 @@ def serving(data: Path) -> Application:
 
 @pytest.fixture
 def application() -> Application:
-    """One that the test may change."""
+    """An application that the test may change."""
     return serving(SAMPLE)
 
 
@@ -211,7 +211,7 @@ BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;
     + [("POST /reviews.html", BROWSER, True), ("POST /reviews.html", "", False)]
     + [("GET /reviews/\xff", "*/*", True), ("GET /reviews/01M7F1SV60XJ4PFV38D0FMZ6BZ/", JSON, False)],
 )
-def test_a_404_is_a_page_for_who_prefers_html(line: str, accept: str, is_page: bool) -> None:
+def test_a_404_is_a_page_for_clients_that_prefer_html(line: str, accept: str, is_page: bool) -> None:
     method, _, path = line.partition(" ")
     answer = call(APP, quote(path, encoding="latin-1"), method, accept=accept)
     assert (answer.status, answer.headers["content-type"]) == (404, HTML if is_page else JSON)
@@ -276,7 +276,7 @@ FAILED = {"at": "now", "faults": ["x"]}
     ("trouble", "error", "status"),
     [(None, None, "ok"), ("the disk is full", None, "degraded"), ("the disk is full", FAILED, "stale")],
 )
-def test_health_tells_trouble_of_the_hub_and_a_failed_reload(
+def test_health_reports_trouble_of_the_hub_and_a_failed_reload(
     application: Application, trouble: Any, error: Any, status: str
 ) -> None:
     application.hub = Mock(trouble=Mock(return_value=trouble), counts=Mock(return_value={"verified": 2}))
@@ -324,7 +324,7 @@ def test_a_computed_response_is_made_later_and_cached(
     response = resolved(application.respond(asked))
     assert (response.status, application.respond(asked)) == (200, response), "at once"
     other = a_request(path, "limit=4", accept_encoding=coding)
-    assert is_made_later(other, application) is (path not in (SINCE, NEWEST)), "queries of these do not count"
+    assert is_made_later(other, application) is (path not in (SINCE, NEWEST)), "their queries are ignored"
 
 
 @pytest.mark.parametrize(
@@ -350,11 +350,11 @@ def since(application: Application, coding: str = "", day: str = "2020-01-01") -
     return resolved(application.respond(a_request(links.SINCE_PATH + day, accept_encoding=coding)))
 
 
-def test_since_responses_are_pieces_and_packed_up_to_a_megabyte(tmp_path: Path) -> None:
+def test_since_responses_are_in_pieces_and_packed_up_to_a_megabyte(tmp_path: Path) -> None:
     plain, packed = since(APP), since(APP, "gzip")
     assert isinstance(plain.body, list)
     whole = [APP.snapshot.dataset.reviews_json]
-    assert [piece.obj for piece in plain.body if len(piece) > 1000] == whole, "which takes no memory"
+    assert [piece.obj for piece in plain.body if len(piece) > 1000] == whole, "a copy would take memory"
     assert gzip.decompress(joined(packed.body)) == joined(plain.body)
     texts = (review(str(number), text="x" * 10_000) for number in range(105))
     large = since(serving(write_files(tmp_path, a_file(*texts))), "gzip")
@@ -370,6 +370,6 @@ def test_the_tag_of_since_changes_with_reviews_day_and_coding(application: Appli
 
     snapshot, days = application.snapshot, ("2026-10-01", "2026-10-02")
     asked = [(reviews, day, coding) for reviews in (b"a", b"b") for day in days for coding in ("", "gzip")]
-    tags = [tag(*each) for each in asked]
+    tags = [tag(*arguments) for arguments in asked]
     assert len(set(tags)) == len(asked)
-    assert [tag(*each) for each in asked] == tags
+    assert [tag(*arguments) for arguments in asked] == tags

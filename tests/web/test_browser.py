@@ -240,7 +240,7 @@ def test_a_page_fits_every_screen_and_breaks_no_number(page: Page, browser: Brow
 
 @each_page
 def test_axe_finds_no_fault(page: Page, browser: Browser) -> None:
-    if not page.is_sample:  # which is seen in light colours on a wide screen
+    if not page.is_sample:  # the sample is seen in light colours on a wide screen
         browser.emulate(prefers_color_scheme="dark")
         browser.resize(390)
     browser.unfold()
@@ -308,7 +308,7 @@ def test_every_curl_line_works_as_it_is_pasted(
     assert [path.name for path in tmp_path.iterdir()] == [".curlrc"]
 
 
-def test_the_keyboard_begins_at_a_skip_link_and_sees_where_it_is(browser: Browser, sample: str) -> None:
+def test_the_tab_key_begins_at_a_skip_link_and_its_focus_is_visible(browser: Browser, sample: str) -> None:
     browser.open(sample)
     assert browser.focused(Keys.TAB).get_attribute("hash") == "#content"
     assert browser.value("document.activeElement.getBoundingClientRect().top") == 0
@@ -421,7 +421,7 @@ class Website:
 
 @contextmanager
 def inside_frame(browser: Browser) -> Iterator[None]:
-    """Scripts see the document in the frame."""
+    """Scripts run in the document of the frame."""
     browser.switch_to.frame(0)
     yield
     browser.switch_to.default_content()
@@ -446,7 +446,7 @@ def colour_at(browser: Browser, x: float, y: float) -> tuple[int, ...]:
     shot = base64.b64decode(browser.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip})["data"])
     at = shot.index(b"IDAT")
     row = zlib.decompressobj().decompress(shot[at + 4 : at + 4 + int.from_bytes(shot[at - 4 : at], "big")])
-    return tuple(row[1:4])  # after the filter, which has nothing to do
+    return tuple(row[1:4])  # after the filter type, which is without effect here
 
 
 def luminance(colour: tuple[int, ...]) -> float:
@@ -456,8 +456,8 @@ def luminance(colour: tuple[int, ...]) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-# By website: its colour scheme, its background, parameters of the frame, more of the frame's style, and the
-# background that the frame has then. The background None is that of the system, or the browser's choice.
+# By website: its colour scheme, its background, parameters of the frame, more style of the frame, and the
+# background that the frame must have. None: the website's is that of the system, the frame's may be any.
 SITES = {
     "light": ("light", LIGHT, "", "", LIGHT),
     "light only": ("normal", LIGHT, "", "", LIGHT),

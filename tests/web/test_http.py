@@ -209,7 +209,7 @@ def test_a_bad_host_is_one_issue_on_every_path(ask: Ask, path: str, host: str, m
     ["a", "A.EXAMPLE.", "a:", "a:80", "127.0.0.1:8080", "[::1]", "[::FFFF:1.2.3.4]:443", "[v1.a:b]", "a_b",
      "%4a~!$&'()*+;=-"],
 )  # fmt: skip
-def test_every_form_of_a_host_is_served(ask: Ask, host: str) -> None:
+def test_every_valid_form_of_a_host_is_served(ask: Ask, host: str) -> None:
     assert ask("/healthz", host=host).status == 200
 
 
@@ -247,7 +247,7 @@ def resolved(value: Any) -> Any:
 
 
 def declared_response(operation: dict[str, Any], status: int) -> Any:
-    """What an operation declares for a status: that one, those of its hundred, or every other."""
+    """The response that an operation declares for a status: for it, for its class such as 4XX, or for all."""
     responses = operation["responses"]
     return resolved(responses.get(str(status)) or responses.get(f"{status // 100}XX") or responses["default"])
 
@@ -301,7 +301,7 @@ def test_a_400_is_declared_with_issues(template: str) -> None:
     schema = declared_response(READ_OPERATIONS[template], 400)["content"][JSON]["schema"]
     error = {"type": "about:blank", "title": "x", "status": 400, "detail": "x"}
     issues = [{"parameter": None, "value": "", "message": "x"}]
-    assert [validator(schema).is_valid(each) for each in (error, error | {"issues": issues})] == [False, True]
+    assert [validator(schema).is_valid(body) for body in (error, error | {"issues": issues})] == [False, True]
 
 
 def is_part(part: Any, whole: Any) -> bool:

@@ -31,7 +31,7 @@ from reviewslib.web.snapshot import ProgramFiles
 
 
 def replace(directory: Path, content: Any, name: str = "reviews.json") -> None:
-    """Replace a file atomically, as a careful operator does; with review "a" for the content "a"."""
+    """Replace a file atomically, as a careful operator does; the content "a" means a file with review "a"."""
     new = directory / "new"
     content = a_file(review(content)) if isinstance(content, str) and content.isalnum() else content
     new.write_text(content if isinstance(content, str) else json.dumps(content))
@@ -43,7 +43,7 @@ APP = reviewsd.application_of(Settings(data=SAMPLE))
 
 @pytest.fixture
 def reloader(tmp_path: Path) -> Reloader:
-    """Serves review "a"; notes its notifications and pauses."""
+    """A reloader that serves review "a"; the test sees its notifications and pauses."""
     replace(tmp_path, "a")
     reloader = Reloader(APP.program, tmp_path, APP.urls)
     reloader.notify, reloader.sleep = Mock(), Mock()
@@ -140,13 +140,13 @@ def test_nothing_keeps_the_previous_data_alive(tmp_path: Path) -> None:
     references = sys.getrefcount(dataset), sys.getrefcount(feed)
     hub.stop(2)
     assert served(reloader) == ["b"]
-    assert max(references) <= 2, "a name here and an argument there"
+    assert max(references) <= 2, "one of the local name, one of the argument"
 
 
 # ---- Faults ----
 
 
-def test_bad_data_are_told_until_good_data_come(reloader: Reloader, caplog: pytest.LogCaptureFixture) -> None:
+def test_faults_are_shown_until_good_data_come(reloader: Reloader, caplog: pytest.LogCaptureFixture) -> None:
     replace(reloader.directory, '{"business": {"name": "X"}, "reviews": [{}')
     assert [reloader.poll() for _ in range(2)] == [True, False]
     assert (fault := reloader.error) and served(reloader) == ["a"]
@@ -202,14 +202,14 @@ def test_a_change_that_cures_nothing_is_logged_again(
     assert caplog.messages == ["not reloaded: reviews.json: an array is not an object"] * 2
 
 
-# ---- Absent files: 3 polls are waited for a program that removes a file to replace it ----
+# ---- Absent files: 3 polls may miss a file, since some programs remove it before they write it anew ----
 
 
 @pytest.mark.parametrize(("polls", "is_stale"), [([False] * 3, False), ([False] * 4, True), ([True], True)])
 def test_reviews_that_stay_absent_make_the_service_stale(
     reloader: Reloader, polls: list[bool], is_stale: bool
 ) -> None:
-    for content in ("b", "c"):  # earlier absences count for nothing
+    for content in ("b", "c"):  # earlier absences do not count
         (reloader.directory / "reviews.json").unlink()
         tried = [reloader.poll(forced) for forced in polls]
         assert any(tried) is is_stale

@@ -76,9 +76,7 @@ def test_a_media_range_has_no_parameters_and_a_long_field_is_cut() -> None:
     [(field, True) for field in ("gzip;q=0.5", "*", "identity;q=0.5, gzip", "gzip;q=0.5, identity;q=0.5")]
     + [(field, False) for field in ("", "br", "identity, gzip;q=0.5", "*;q=0", "gzip;q=0", "gzip;q=0, *")],
 )
-def test_gzip_is_sent_where_it_is_taken_and_liked_no_less_than_plain_bytes(
-    field: str, is_taken: bool
-) -> None:
+def test_gzip_is_sent_if_it_is_accepted_and_plain_bytes_weigh_no_more(field: str, is_taken: bool) -> None:
     assert representations.accepts_gzip(field) is is_taken
 
 
@@ -115,7 +113,7 @@ ABSURD_DATES += ["0", "Sat, 99 Nov 1994 08:49:37 GMT"]
     + [("if_modified_since", day, 200) for day in ("Sun, 06 Nov 1994 08:49:36 GMT", "yesterday", "")]
     + [("if_modified_since", day, 200) for day in ABSURD_DATES],
 )
-def test_a_list_of_tags_or_a_date_matches_or_counts_for_nothing(header: str, value: str, status: int) -> None:
+def test_a_list_of_tags_or_a_date_matches_or_is_ignored(header: str, value: str, status: int) -> None:
     representation = represent(BODY, "a/b", RFC_SECONDS)
     assert asked(representation, **{header: value.format(f'"{DIGEST}"')}).status == status
 

@@ -171,7 +171,7 @@ def kept(max_bytes: int, answer: Any) -> list[list[int]]:
     keys = [("/", f"q={number}", False) for number in range(4)]
     for key in keys:
         cache.get_or_make(key, lambda: answer)
-        found.append([number for number, each in enumerate(keys) if cache.get(each)])
+        found.append([number for number, cached in enumerate(keys) if cache.get(cached)])
     return found
 
 

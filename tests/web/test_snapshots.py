@@ -1,7 +1,7 @@
 """Pages, feeds and texts of five data sets are equal to the reviewed files in `snapshots/`.
 
 `pytest tests/web/test_snapshots.py --write-snapshots` writes the files in `snapshots/`; the diff is to be
-reviewed. Style sheets are left out, since they are files already. Documents of one line become several.
+reviewed. Style sheets are omitted, since they are files already. Documents of one line are stored in several.
 """
 
 import difflib
