@@ -24,7 +24,11 @@ from reviewslib.dataset.text import fold
 from reviewslib.importer import cells
 from reviewslib.importer.cells import FORMATS, BadRecord, DateFormat, clean, one_line
 from reviewslib.importer.exports import Export, NeedsDecision, Record, ReviewInFile, listed, refused
-from reviewslib.importer.options import NO_COLUMN, REQUIRED, TEMPLATE, TO_ANSWER, Options, TableSettings
+from reviewslib.importer.options import TEMPLATE, Options, TableSettings, nonempty
+
+REQUIRED = ("author", "rating", "date")
+TO_ANSWER = (*REQUIRED, "text", "source", "reply", "status")  # fields that a --map must mention
+NO_COLUMN = "-"
 
 # ---- Tables ----
 
@@ -118,7 +122,7 @@ class Header:
         self.file, self.options = file, options
         self.key = ",".join(self.normalized)
         remembered = options.headers.get(self.key, TableSettings())
-        self.answers = remembered.nonempty() | options.table.nonempty()
+        self.answers = nonempty(remembered) | nonempty(options.table)
         default = {} if "map" in self.answers else default_settings(self.normalized)
         self.is_template = bool(default.pop("is_template", False))
         self.settings = TableSettings(**(default | self.answers))
@@ -181,7 +185,7 @@ class Header:
             raise question(self.file, "--date-order", *lines, "Answer dmy or mdy.")
         utc = {field for field, n in self.columns.items() if "utc" in self.normalized[n].split()}
         order = self.order or "dmy"
-        return {field: DateFormat(self.options.latest_day, order, field in utc) for field in DATES}
+        return {field: DateFormat(self.options.latest, order, field in utc) for field in DATES}
 
     def to_remember(self, sources: set[str]) -> TableSettings:
         """The settings for later tables with this header; `sources` are those of this table."""

@@ -13,9 +13,9 @@ from reviewslib.dataset.contract import BadData
 from reviewslib.importer import command
 from reviewslib.importer.cells import FORMATS
 from reviewslib.importer.command import EXIT_SUCCESS
-from reviewslib.importer.csv_reviews import ALL_TABLES, read_csv
+from reviewslib.importer.csv_reviews import ALL_TABLES, NO_COLUMN, TO_ANSWER, read_csv
 from reviewslib.importer.exports import Export, NeedsDecision
-from reviewslib.importer.options import NO_COLUMN, TO_ANSWER, Options, TableSettings
+from reviewslib.importer.options import Options, TableSettings
 
 T = "2025-01-01T00:00:00Z"
 NO_NAME = "--map does not name a column for"
