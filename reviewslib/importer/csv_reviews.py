@@ -165,7 +165,7 @@ class Header:
         """The cells of a row by field; “NaN” and the like become empty, a ' before a formula is removed."""
         fields = {}
         for field, index in self.columns.items():
-            cell = plain_text(row[index]) if self.settings.is_html and field in TEXTS else row[index]
+            cell = plain_text(row[index]) if self.settings.is_html else row[index]
             cell = clean(cell) if field in TEXTS else one_line(cell)
             is_empty = cell.lower() in FORMATS["empty_cells"]
             fields[field] = "" if is_empty else re.sub(r"^'(?=[=+@-])", "", cell)
@@ -178,7 +178,7 @@ class Header:
         """
         dates = [fields[field] for field in DATES for fields in fields_of_rows if field in fields]
         allowed, unclear = cells.allowed_orders(dates)
-        if unclear and not self.order and len(allowed) == 1:
+        if not self.order and len(allowed) == 1:
             (self.order,) = allowed
         elif unclear and self.order not in allowed and not self.options.table.date_order:
             lines = ["is the day or the month first in these dates?", *listed(unclear[:5])]
@@ -227,7 +227,7 @@ def _read_row(
     if "reply" in fields:
         reply = fields["reply"] if is_published(fields.get("reply_status", "yes")) else ""
         review["owner_reply"] = {"text": reply} if reply else None
-        if reply and review.get("text") == reply:  # some tools repeat the reply as the text
+        if review.get("text") == reply:  # some tools repeat the reply as the text
             review["text"] = None
     if "status" in fields:
         review["verified"] = is_published(fields["status"])
@@ -266,7 +266,7 @@ def _rows(text: str, file: str) -> list[tuple[int, list[str]]]:
     """The rows that are not empty, with the numbers of their first lines. Raises BadData."""
     lines = list(io.StringIO(text, newline=""))
     delimiter = max(",;\t", key=next(filter(str.strip, lines), "").count)
-    csv.field_size_limit(len(text) + 1)  # an unclosed quote makes a cell of any length
+    csv.field_size_limit(len(text))  # an unclosed quote makes a cell of any length
     reader = csv.reader(lines, delimiter=delimiter)
     rows, first_line = list[tuple[int, list[str]]](), 1
     for row in reader:

@@ -323,9 +323,11 @@ def complete_pages(exports: Sequence[Export]) -> None:
     for location, records in pages.items():
         number = len({record.native_id for record in records})
         total = max(export.totals.get(location, number) for export in exports)
-        if total > number:
-            reason = f"they have {number} of {total} reviews"
+        reason = f"they have {number} of {total} reviews" if total > number else ""
+        if any(export.has_unknown for export in exports):
+            reason = "a faulty record may belong to any review"
+        if reason:
             exports[0].notes.append(f"the pages of location {location} remove nothing: {reason}")
-        elif not any(export.has_unknown for export in exports):
+        else:
             time = min(record.time for record in records)
             exports[0].covers[location] = max(time, exports[0].covers.get(location, ""))

@@ -27,7 +27,7 @@ class TableSettings:
     scale: str = ""  # the best rating
     date_order: str = ""  # "dmy" or "mdy"
     complete: Sequence[str] = ()  # sources; these tables have all their reviews
-    is_html: bool = False  # whether texts are HTML
+    is_html: bool = False  # whether cells are HTML
 
 
 def nonempty(value: Any) -> dict[str, Any]:
