@@ -55,7 +55,7 @@ def page(items: Iterable[Item], **more: Any) -> bytes:
 
 
 def takeout_files(
-    items: Sequence[Item], account: str = "1", place: str = PLACE, title: str = "Bó's Bakarí"
+    items: Sequence[Item], account: str = "1", place: str = PLACE, title: str | None = "Bó's Bakarí"
 ) -> dict[str, bytes]:
     """The files of one location by path, 20 reviews a page."""
     base = f"{FOLDER}/account-{account}/location-{place}"

@@ -69,9 +69,9 @@ BETWEEN = set(FORMATS["between_days_and_months"])
 
 
 class DateFormat(NamedTuple):
-    """How dates are written, and the latest possible day."""
+    """How dates are written, and the latest possible day or moment."""
 
-    latest_day: str = "9999-12-31"
+    latest: str = "9999-12-31"
     order: str = "dmy"  # "dmy" or "mdy": the order of day and month in 05/03/2024
     is_utc: bool = False  # whether times without a zone are in UTC
 
@@ -88,7 +88,7 @@ def read_date(text: str, format: DateFormat) -> str:
     except (ValueError, OverflowError):
         raise BadRecord(f"{quoted(text)} is not a date in a known form, or does not exist") from None
     day = moment.date().isoformat()
-    if not EARLIEST_DAY < day <= format.latest_day:
+    if not EARLIEST_DAY < day <= format.latest:
         reason = "in the future" if day > EARLIEST_DAY else f"older than {EARLIEST_DAY}"
         raise BadRecord(f"{quoted(text)} is {reason}")
     if ":" not in text and not UNIX_TIME.fullmatch(text):

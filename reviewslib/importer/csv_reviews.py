@@ -24,7 +24,11 @@ from reviewslib.dataset.text import fold
 from reviewslib.importer import cells
 from reviewslib.importer.cells import FORMATS, BadRecord, DateFormat, clean, one_line
 from reviewslib.importer.exports import Export, NeedsDecision, Record, ReviewInFile, listed, refused
-from reviewslib.importer.options import NO_COLUMN, REQUIRED, TEMPLATE, TO_ANSWER, Options, TableSettings
+from reviewslib.importer.options import TEMPLATE, Options, TableSettings, nonempty
+
+REQUIRED = ("author", "rating", "date")
+TO_ANSWER = (*REQUIRED, "text", "source", "reply", "status")  # fields that a --map must mention
+NO_COLUMN = "-"
 
 # ---- Tables ----
 
@@ -118,7 +122,7 @@ class Header:
         self.file, self.options = file, options
         self.key = ",".join(self.normalized)
         remembered = options.headers.get(self.key, TableSettings())
-        self.answers = remembered.nonempty() | options.table.nonempty()
+        self.answers = nonempty(remembered) | nonempty(options.table)
         default = {} if "map" in self.answers else default_settings(self.normalized)
         self.is_template = bool(default.pop("is_template", False))
         self.settings = TableSettings(**(default | self.answers))
@@ -161,7 +165,7 @@ class Header:
         """The cells of a row by field; “NaN” and the like become empty, a ' before a formula is removed."""
         fields = {}
         for field, index in self.columns.items():
-            cell = plain_text(row[index]) if self.settings.is_html and field in TEXTS else row[index]
+            cell = plain_text(row[index]) if self.settings.is_html else row[index]
             cell = clean(cell) if field in TEXTS else one_line(cell)
             is_empty = cell.lower() in FORMATS["empty_cells"]
             fields[field] = "" if is_empty else re.sub(r"^'(?=[=+@-])", "", cell)
@@ -174,14 +178,14 @@ class Header:
         """
         dates = [fields[field] for field in DATES for fields in fields_of_rows if field in fields]
         allowed, unclear = cells.allowed_orders(dates)
-        if unclear and not self.order and len(allowed) == 1:
+        if not self.order and len(allowed) == 1:
             (self.order,) = allowed
         elif unclear and self.order not in allowed and not self.options.table.date_order:
             lines = ["is the day or the month first in these dates?", *listed(unclear[:5])]
             raise question(self.file, "--date-order", *lines, "Answer dmy or mdy.")
         utc = {field for field, n in self.columns.items() if "utc" in self.normalized[n].split()}
         order = self.order or "dmy"
-        return {field: DateFormat(self.options.latest_day, order, field in utc) for field in DATES}
+        return {field: DateFormat(self.options.latest, order, field in utc) for field in DATES}
 
     def to_remember(self, sources: set[str]) -> TableSettings:
         """The settings for later tables with this header; `sources` are those of this table."""
@@ -223,7 +227,7 @@ def _read_row(
     if "reply" in fields:
         reply = fields["reply"] if is_published(fields.get("reply_status", "yes")) else ""
         review["owner_reply"] = {"text": reply} if reply else None
-        if reply and review.get("text") == reply:  # some tools repeat the reply as the text
+        if review.get("text") == reply:  # some tools repeat the reply as the text
             review["text"] = None
     if "status" in fields:
         review["verified"] = is_published(fields["status"])
@@ -262,7 +266,7 @@ def _rows(text: str, file: str) -> list[tuple[int, list[str]]]:
     """The rows that are not empty, with the numbers of their first lines. Raises BadData."""
     lines = list(io.StringIO(text, newline=""))
     delimiter = max(",;\t", key=next(filter(str.strip, lines), "").count)
-    csv.field_size_limit(len(text) + 1)  # an unclosed quote makes a cell of any length
+    csv.field_size_limit(len(text))  # an unclosed quote makes a cell of any length
     reader = csv.reader(lines, delimiter=delimiter)
     rows, first_line = list[tuple[int, list[str]]](), 1
     for row in reader:

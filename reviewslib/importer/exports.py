@@ -71,16 +71,10 @@ class Record:
     source: str
     native_id: str = ""  # empty if the export has none
     location: str = ""  # at Google
-    resource_name: str = ""  # at Google
     review: ReviewInFile | None = None  # None if the review exists, but cannot be imported
     created: str = ""
     updated: str = ""
     replied: str = ""
-
-    @property
-    def scope(self) -> str:
-        """The location, else the source, of which an export may have every review."""
-        return self.location or self.source
 
 
 @dataclass
@@ -272,8 +266,8 @@ def _add_item(export: Export, item: Json, index: int, member: Member, options: O
 
 def _identify(record: Record, item: Object) -> None:
     """Fill in ids; only reviews of the API have a `reviewId`. Raises BadRecord."""
-    record.resource_name, review_id = _text(item, "name"), _text(item, "reviewId")
-    if not (resource := RESOURCE_NAME.fullmatch(record.resource_name)):
+    review_id = _text(item, "reviewId")
+    if not (resource := RESOURCE_NAME.fullmatch(_text(item, "name"))):
         raise BadRecord("it has no name of the form accounts/…/locations/…/reviews/…")
     record.location, id_in_name = resource.groups()
     record.native_id, record.format = review_id or id_in_name, "api" if review_id else "takeout"
@@ -281,7 +275,7 @@ def _identify(record: Record, item: Object) -> None:
 
 def _read_review(record: Record, item: Object, options: Options) -> None:
     """Fill in dates and content; a review without stars has no content. Raises BadRecord."""
-    reply, dates = _member(item, "reviewReply", dict), DateFormat(options.latest_day, is_utc=True)
+    reply, dates = _member(item, "reviewReply", dict), DateFormat(options.latest, is_utc=True)
     record.created = cells.read_date(_text(item, "createTime"), dates)
     if ":" not in record.created:
         raise BadRecord(f"createTime is {quoted(item.get('createTime'))} and not a moment")
@@ -329,9 +323,11 @@ def complete_pages(exports: Sequence[Export]) -> None:
     for location, records in pages.items():
         number = len({record.native_id for record in records})
         total = max(export.totals.get(location, number) for export in exports)
-        if total > number:
-            reason = f"they have {number} of {total} reviews"
+        reason = f"they have {number} of {total} reviews" if total > number else ""
+        if any(export.has_unknown for export in exports):
+            reason = "a faulty record may belong to any review"
+        if reason:
             exports[0].notes.append(f"the pages of location {location} remove nothing: {reason}")
-        elif not any(export.has_unknown for export in exports):
+        else:
             time = min(record.time for record in records)
             exports[0].covers[location] = max(time, exports[0].covers.get(location, ""))

@@ -63,7 +63,7 @@ NEAR = (-1, 1)  # days: tools date a review in different zones
 
 def shifted(day: str, days: int) -> str:
     """The day that is so many days after a day or a moment."""
-    return day[:10] if not days else (date.fromisoformat(day[:10]) + timedelta(days=days)).isoformat()
+    return (date.fromisoformat(day[:10]) + timedelta(days=days)).isoformat()
 
 
 # ---- Entries of stored reviews, if the state has none ----
@@ -229,4 +229,4 @@ class Register:
 
 def _slot(record: Record) -> str:
     """The key of a native id in an entry: Takeout and the API each give a review an id per location."""
-    return record.format if record.format == "table" else f"{record.format} {record.location}"
+    return f"{record.format} {record.location}".rstrip()

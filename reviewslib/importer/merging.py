@@ -164,6 +164,11 @@ def choose_locations(
 FEW_REMOVED, MAX_REMOVED_SHARE = 3, 0.1  # of the reviews of a scope
 
 
+def scope_of(review: Record | Entry) -> str:
+    """The scope whose complete exports show whether the review still exists."""
+    return review.location or review.source
+
+
 class Ledger:
     """Takes fields from records, keeps erased reviews away, and removes what complete exports lack."""
 
@@ -190,13 +195,12 @@ class Ledger:
         is_google = any(entry.source == "google" and not entry.row for entry in self.entries.values())
         excluded = {*self.locations.others, *(["google"] if self.locations.chosen or is_google else [])}
         google = [record for export in exports if not export.header for record in export.records]
-        # A review in two accounts has two names. The smaller one comes last, whatever the order of files.
-        google.sort(key=lambda record: record.resource_name, reverse=True)
-        google.sort(key=lambda record: (record.time, record.updated))
+        # A native id tells equals apart, so that the order of files does not matter.
+        google.sort(key=lambda record: (record.time, record.updated, record.native_id))
         tables = [export.records for export in exports if export.header and export.records]
         register = identity.Register(self.entries)
         for records in (google, *sorted(tables, key=lambda records: records[0].time)):
-            accepted = [record for record in records if record.scope not in excluded]
+            accepted = [record for record in records if scope_of(record) not in excluded]
             if records is not google:
                 self.left_out["rows of google in tables, left out"] += len(records) - len(accepted)
             for record, id in register.identify(accepted):
@@ -257,7 +261,7 @@ class Ledger:
         """Remove what newer complete exports lack, and locations that are no longer chosen."""
         ids_of = defaultdict[str, list[str]](list)  # by scope
         for id in sorted(self.reviews.keys() & self.entries.keys()):
-            ids_of[self.entries[id].scope].append(id)
+            ids_of[scope_of(self.entries[id])].append(id)
         for scope, ids in sorted(ids_of.items()):
             title, covered = self.locations.titles.get(scope, ""), self._covered_at(scope)
             gone = [id for id in ids if self.entries[id].seen < covered]
@@ -295,9 +299,7 @@ class Ledger:
     # Results
 
     def listed(self) -> list[ReviewInFile]:
-        """The reviews in serving order; in their old order if none has changed."""
-        if self.reviews == self.before:
-            return list(self.before.values())
+        """The reviews in serving order."""
         return sorted(self.reviews.values(), key=serving_order, reverse=True)
 
     def named(self, names: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -16,9 +16,6 @@ from reviewslib.importer.cells import FORMATS, one_line
 
 TEMPLATE: tuple[str, ...] = tuple(FORMATS["template"])  # the header of a table that needs no --map
 FIELDS = (*TEMPLATE, "status", "title", "reply_status")  # of a table
-REQUIRED = ("author", "rating", "date")
-TO_ANSWER = (*REQUIRED, "text", "source", "reply", "status")  # fields that a --map must mention
-NO_COLUMN = "-"
 
 
 @dataclass(frozen=True)
@@ -30,11 +27,12 @@ class TableSettings:
     scale: str = ""  # the best rating
     date_order: str = ""  # "dmy" or "mdy"
     complete: Sequence[str] = ()  # sources; these tables have all their reviews
-    is_html: bool = False  # whether texts are HTML
+    is_html: bool = False  # whether cells are HTML
 
-    def nonempty(self) -> dict[str, Any]:
-        """The settings that are not empty, by name."""
-        return {name: value for name, value in vars(self).items() if value}
+
+def nonempty(value: Any) -> dict[str, Any]:
+    """The members of a dataclass that are not empty, by name."""
+    return {key.name: member for key in fields(value) if (member := getattr(value, key.name))}
 
 
 @dataclass(frozen=True)
@@ -58,13 +56,8 @@ class Options:
     redact: Sequence[str] = ()  # the id or the address of a review, and words
     verbose: bool = False
     dry_run: bool = False
-    latest: str = "9999-12-31T00:00:00Z"  # the latest possible time of an export, in UTC
+    latest: str = "9999-12-31T00:00:00Z"  # the latest possible time of an export and of a date, in UTC
     headers: Mapping[str, TableSettings] = field(default_factory=dict)  # of earlier tables
-
-    @property
-    def latest_day(self) -> str:
-        """The latest possible day of a review."""
-        return self.latest[:10]
 
 
 def command_line() -> argparse.ArgumentParser:

@@ -5,12 +5,11 @@ The file holds no texts and no names; digests stand for them. This module is pur
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field
 
 from reviewslib.dataset.contract import BadData, Fault
-from reviewslib.dataset.strict_json import Json, NotJson, decode, encode
-from reviewslib.importer.options import TableSettings
+from reviewslib.dataset.strict_json import NotJson, decode, encode
+from reviewslib.importer.options import TableSettings, nonempty
 
 STATE_FILE, DRAFT_FILE = "import-state.json", "import-state.draft.json"
 
@@ -29,11 +28,6 @@ class Entry:
     author: str = ""  # digest of the whole name
     row: str = ""  # if only tables have had it: digest of source, author and day
     text: str = ""  # digest of a row's text as last imported
-
-    @property
-    def scope(self) -> str:
-        """The location or the source whose complete exports show whether the review still exists."""
-        return self.location or self.source
 
 
 @dataclass
@@ -73,12 +67,7 @@ def read_state(content: bytes | None, draft: bytes | None, reviews_digest: str) 
 
 def encoded_state(state: State) -> bytes:
     """The content of the state file."""
-    members = _members(state)
+    members = nonempty(state)
     for name in members.keys() & {"reviews", "headers"}:
-        members[name] = {key: _members(members[name][key]) for key in sorted(members[name])}
+        members[name] = {key: nonempty(members[name][key]) for key in sorted(members[name])}
     return encode(members) + b"\n"
-
-
-def _members(value: Any) -> dict[str, Json]:
-    """The members of a dataclass that are not empty."""
-    return {key.name: member for key in fields(value) if (member := getattr(value, key.name))}

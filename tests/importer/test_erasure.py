@@ -64,6 +64,7 @@ def forget_row(shop: Shop, text: str, *rows: list[str]) -> set[str]:
 def test_a_forgotten_row_stays_away_in_tables_and_at_google(shop: Shop) -> None:
     rows = [["Ann Roe", "5", "2025-01-02", "Hi"], ["Bo", "5", "2025-01-02", "Ho"]]
     assert forget_row(shop, "Hi", *rows) == {"Ho"}
+    assert "many customers" not in shop.output().out
     shop.take(shop.page(item(1, reviewer={"displayName": "Ann Roe"})))
     assert {review["text"] for review in shop.reviews.values()} == {"Ho"}
 
@@ -72,6 +73,22 @@ def test_a_forgotten_row_of_a_name_that_many_share_spares_the_others(shop: Shop)
     rows = [["Anonymous", "5", "2025-01-02", text] for text in "ab"]
     assert forget_row(shop, "a", *rows) == {"b"}
     assert "many customers are called Anonymous: tables are not searched for" in shop.output().out
+
+
+def test_a_forgotten_author_stays_away_in_tables_by_short_name_and_day(shop: Shop) -> None:
+    start(shop)
+    shop.take("--forget-author", "Rosé van Hill")
+    table = shop.csv(["Rosé H.", "5", "2025-01-03", "Hi"], ["Rosé H.", "5", "2025-01-05", "Ho"])
+    shop.take(table, "--source", "fb")
+    assert [review["text"] for review in shop.reviews.values() if review["source"] == "fb"] == ["Ho"]
+
+
+@pytest.mark.parametrize("words", [("--forget", "mine"), ("--forget-author", "eve")])
+def test_a_review_with_an_id_of_the_owners_own_is_forgotten(shop: Shop, words: tuple[str, str]) -> None:
+    start(shop)
+    shop.add_own(id="mine", author="Eve", rating=4, date="1985-05-05")
+    shop.take(*words)
+    assert "mine" not in shop.reviews
 
 
 def test_what_a_line_keeps_away_gets_the_digests_of_its_other_ids(shop: Shop) -> None:
@@ -170,6 +187,12 @@ def test_a_redaction_of_an_own_review_is_one_line_and_lasts(shop: Shop, id: str)
         start(shop)
     assert shop.reviews[id]["text"] == "Call […] now"
     assert shop.files()["redacted.txt"].decode() == f"{id}\t555\n"
+
+
+def test_words_are_redacted_in_the_reply_to_a_review_without_words(shop: Shop) -> None:
+    shop.take(shop.page(item(1, comment=None, reviewReply={"comment": "Hi Eve"})), "--name", "B")
+    shop.take("--redact", takeout_id(1), "Eve")
+    assert (shop.only()["text"], shop.only()["owner_reply"]["text"]) == (None, "Hi […]")
 
 
 @pytest.mark.parametrize("words", ["Nobody", " ", ""])

@@ -1,9 +1,10 @@
 """Exports are recognized by their content and become records; open questions stop the import."""
 
+import os
 from pathlib import Path
 
 import pytest
-from export_lab import FOLDER, OWN_REVIEWS, ZONE, Shop, item, moment, page, stamped, takeout_files, zipped
+from export_lab import FOLDER, OWN_REVIEWS, ZONE, Shop, item, moment, page, stamped, zipped
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -106,17 +107,25 @@ def test_an_archive_or_folder_is_named_with_its_kind(
 
 def test_a_part_with_photographs_alone_is_no_fault(shop: Shop) -> None:
     base = f"{FOLDER}/account-1/location-11717195200126145618"
-    first = zipped(shop.root / stamped(9, 1), {f"{base}/media-1.jpg": b"\xff\xd8\xff"})
-    second = zipped(shop.root / stamped(9, 2), takeout_files([item(1)]))
+    title = b'{"title": "Rosa"}'
+    first = zipped(
+        shop.root / stamped(9, 1), {f"{base}/media-1.jpg": b"\xff\xd8", f"{base}/data.json": title}
+    )
+    second = zipped(shop.root / stamped(9, 2), {f"{base}/reviews.json": page([item(1)])})
     told = f"{first}: a part of a Takeout without reviews; other parts may have some\n"
-    assert told in shop.told(first, "--name", "B")
-    shop.take(first, second)
-    assert len(shop.reviews) == 1
+    assert told in shop.told(first, second)
+    assert (len(shop.reviews), shop.document["business"]["name"]) == (1, "Rosa")
+
+
+def test_a_file_in_a_folder_that_cannot_be_read_is_named(shop: Shop) -> None:
+    (shop.root / "x").mkdir()
+    os.mkfifo(shop.root / "x/reviews.json")
+    assert shop.refused(shop.root / "x").startswith(f"{shop.root}/x/reviews.json: cannot be read: ")
 
 
 def test_an_empty_page_is_no_fault(shop: Shop) -> None:
     empty = page([], averageRating=0, totalReviewCount=0, nextPageToken="")
-    for n, content in enumerate((b"{}", empty)):
+    for n, content in enumerate((b"\xef\xbb\xbf{}", empty)):
         shop.take(shop.page(item(n)), shop.file("empty", content), "--name", "B")
     assert len(shop.reviews) == 2
 
