@@ -1,7 +1,7 @@
-"""The MCP endpoint: a pure function from an HTTP request for `/mcp` to a response.
+"""The MCP endpoint: computes the response to an HTTP request for `/mcp`, without side effects.
 
-This module knows JSON-RPC 2.0 and the Model Context Protocol. It knows no tool, no data, no server, no other
-route, no file, no thread and no clock; a test calls `McpEndpoint.handle` without a socket.
+This module knows JSON-RPC 2.0 and the Model Context Protocol. It knows no single tool, no data, no server, no
+other route, no file, no thread and no clock; a test calls `McpEndpoint.handle` without a socket.
 
 The endpoint serves two eras of the protocol. *Initialize era*: a client begins with a handshake (revisions
 2025-03-26, 2025-06-18, 2025-11-25). *Stateless era*: every request claims its revision in `params._meta`, and
@@ -36,7 +36,7 @@ from reviewslib.web.representations import JSON_TYPE, GetHeader, Headers, Respon
 # ---- Protocol: names and numbers of the specification ----
 
 STATELESS_VERSIONS = ("2026-07-28",)
-INITIALIZE_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26")  # newest first; no batches
+INITIALIZE_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26")  # newest first; batches are not served
 SERVED_VERSIONS = STATELESS_VERSIONS + INITIALIZE_VERSIONS
 
 VERSION_CLAIM = "io.modelcontextprotocol/protocolVersion"  # keys of `_meta` [R28 basic/index]
@@ -45,8 +45,8 @@ SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 
 VERSION_HEADER = "mcp-protocol-version"
 SESSION_ID_BYTES = 32  # of randomness [R11 basic/transports]
-# The parameter that `Mcp-Name` repeats [R28 basic/transports/streamable-http].
-NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+# By method: the parameter that `Mcp-Name` repeats [R28 basic/transports/streamable-http].
+NAME_PARAMETERS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 PARSE_ERROR = -32700  # JSON-RPC 2.0 section 5.1
 INVALID_REQUEST = -32600
@@ -155,8 +155,8 @@ def canonical_origin(text: str) -> str:
 def cors_headers(origin: str | None, own: str, allowed: Collection[str]) -> Headers:
     """Headers that let a page of `origin` read the response; empty if the page may not call.
 
-    `origin` is None for a program that is no page. A page may call if its origin is `own`, this machine or
-    one of the canonical `allowed`; `*` allows all.
+    `origin` is None for a program that is not a web page. A page may call if its origin is `own`, this
+    machine, or in `allowed`, which has canonical origins; `*` allows all pages.
     """
     if "*" in allowed:
         origin = "*"
@@ -280,7 +280,7 @@ def result_of(methods: Mapping[str, Method], toolbox: Toolbox, message: RpcMessa
 
 
 def is_stateless(document: Json, get_header: GetHeader) -> bool:
-    """Whether a message is of the stateless era, by its body or else by its header.
+    """Whether a message is of the stateless era: its body says so, or else its header.
 
     The header of an `initialize` is ignored: clients put their newest version there.
     """
@@ -313,7 +313,7 @@ def check_headers(message: RpcMessage, get_header: GetHeader) -> None:
     """Raises RpcError unless `Mcp-Method` and `Mcp-Name` repeat the values of the body."""
     method = str(message.method)
     _check_mirrored("Mcp-Method", get_header("mcp-method"), method)
-    name = message.params.get(NAMED_BY[method]) if method in NAMED_BY else None
+    name = message.params.get(NAME_PARAMETERS[method]) if method in NAME_PARAMETERS else None
     if isinstance(name, str):  # the method refuses anything else
         _check_mirrored("Mcp-Name", _decoded(get_header("mcp-name")), name)
 
@@ -411,7 +411,7 @@ class McpEndpoint:
         except RpcError as error:
             error.status = HTTPStatus.OK  # clients of this era treat other statuses as a broken connection
             raise
-        # No state is kept under the id: ids of requests are ignored, and any instance may respond.
+        # No state is kept for a session: session ids in requests are ignored, and any instance may respond.
         session = (("Mcp-Session-Id", secrets.token_urlsafe(SESSION_ID_BYTES)),)
         return json_response(success(message.id, result), session if message.method == "initialize" else ())
 

@@ -68,7 +68,7 @@ def application_of(settings: Settings, with_hub: bool = True) -> Application:
 
 
 def public_url(settings: Settings) -> str:
-    """The base URL, by default the listening URL. Raises BadSetting if that is no usable URL."""
+    """The base URL, by default the listening URL. Raises BadSetting if the default is not usable."""
     if not settings.base_url and (settings.uds or listening.is_wildcard(settings.host)):
         flag = f"--uds {settings.uds}" if settings.uds else f"--host {settings.host}"
         reason = "feeds, topics and links would have no usable URL"
@@ -136,7 +136,7 @@ def run(settings: Settings, deadlines: serving.Deadlines | None = None) -> NoRet
     """
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until `serve` handles it; the default ends the process
     listening.allow_connections(settings.max_connections)  # before anything is opened
-    public_url(settings)
+    public_url(settings)  # raises BadSetting before anything is opened
     check_hub(settings)
     listener: listening.Listener
     if settings.uds:
@@ -178,7 +178,7 @@ def run(settings: Settings, deadlines: serving.Deadlines | None = None) -> NoRet
 
 
 def started_hub(settings: Settings, application: Application) -> Hub:
-    """The hub, which learns of each snapshot. Logs a warning for each setting for tests that is set."""
+    """The running hub, which is told every new snapshot. Logs a warning for every setting for tests."""
     for name in ("hub_allow_private", "hub_ca_file"):
         if getattr(settings, name):
             log.warning("%s is for tests only", flag_name(name))

@@ -90,7 +90,7 @@ Stamp = tuple[int, int, int, int]
 
 
 def stamp(status: os.stat_result) -> Stamp:
-    """A value that changes when a file is written or replaced, or gets another mode."""
+    """A value that changes when a file is written or replaced, or its mode changes."""
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
@@ -102,7 +102,7 @@ class Member(NamedTuple):
 
     path: PurePosixPath  # in the folder or archive
     file: str  # the name for messages
-    changed: float  # seconds since the epoch; for members of an archive, of the archive; 0 without data
+    changed: float  # seconds since the epoch; that of the archive, if in one; 0 if in a folder without data
     data: bytes | None  # None if the path does not match `wanted`
 
 
@@ -156,9 +156,8 @@ def in_archive(file: BinaryIO, path: Path, wanted: re.Pattern[str]) -> Iterator[
 def locked(directory: Path, *, is_dry: bool, waits: bool = False) -> Iterator[None]:
     """Lock a directory against other writers.
 
-    If another process holds the lock, this waits if `waits` is set, and raises OSError otherwise.
-
-    A missing directory is created, and removed again if it stays empty; with `is_dry` it is not created.
+    If another process holds the lock, wait for it with `waits`, else raise OSError. A missing directory is
+    created, and removed again if it stays empty; with `is_dry` it is not created.
     """
     is_new = not directory.exists()
     if is_new and is_dry:
@@ -185,7 +184,8 @@ def _lock(descriptor: int, directory: Path, waits: bool) -> None:
             return
     except (BlockingIOError, FileNotFoundError):
         pass
-    raise OSError(None, "another import is under way", str(directory))  # or it removed or recreated it
+    # The other import holds the lock, or has removed or recreated the directory.
+    raise OSError(None, "another import is under way", str(directory))
 
 
 def sync_to_disk(descriptor: int) -> None:

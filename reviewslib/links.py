@@ -69,7 +69,7 @@ class ServiceUrls:
         return self.review + quote(id, safe="")
 
     def selection(self, **filters: str | int) -> str:
-        """The URL of the review list with `filters`, which are named as the search parameters."""
+        """The URL of the review list with `filters`, which have the names of search parameters."""
         return f"{self.review_list}?{urlencode(filters)}" if filters else self.review_list
 
     def directory(self) -> dict[str, str]:

@@ -64,7 +64,7 @@ QUESTIONS["properties"]["hints"] = list_of(TEXT)  # optional: present only if no
 
 
 def entries_of(dataset: Dataset, kind: str) -> list[dict[str, Json]]:
-    """The entries of a kind of insights, from any level of the document."""
+    """The entries of one kind of insights, which may be nested in the document."""
     insights = dataset.insights
     return list((insights | insights["entities"] | insights["temporal"]).get(kind) or ())
 
@@ -103,7 +103,7 @@ NAME_WORDS = "Words of the name in any order and case (a surname is enough), or 
 NAME = Parameter("name", "name", NAME_WORDS, required=True)
 FAQ_WORDS = "Only entries whose question or answer contains this text, in any case. Absent: all."
 Function = Callable[..., bytes | ReviewList]
-NOUNS = {"faq": "questions", "monthly": "months"}  # plural nouns for kinds that are not called by one
+NOUNS = {"faq": "questions", "monthly": "months"}  # for messages: kinds whose names are not plural nouns
 MAX_EXAMPLES = 3  # labels in a description
 
 
@@ -273,12 +273,12 @@ def declaration(tool: Tool, parameters: Parameters, document: Json, words: Words
         "description": tool.description.format(**words, **ABOUT),
         "inputSchema": input_schema(parameters),
         "outputSchema": plain_schema(document, tool.output),
-        "annotations": {"title": tool.title} | HINTS,  # where 2025-03-26 looks for the title
+        "annotations": {"title": tool.title} | HINTS,  # clients of 2025-03-26 look for the title here
     }
 
 
 def input_schema(parameters: Parameters) -> Schema:
-    """The schema of a tool's arguments, which allows no others, in keywords that model providers know."""
+    """The schema of a tool's arguments, which allows no other arguments, in keywords that providers know."""
     properties = {name: _parameter_schema(parameter) for name, parameter in parameters.items()}
     required = [name for name, parameter in parameters.items() if parameter.required]
     schema = {"type": "object", "properties": properties, "additionalProperties": False}

@@ -55,7 +55,7 @@ def claim_path(path: Path) -> Path:
     """`path`, if a Unix socket can be bound to it. Removes a stale stream socket. Raises CannotListen."""
     with socket.socket(socket.AF_UNIX) as probe, socket.socket(socket.AF_UNIX) as claim:
         probe.setblocking(False)
-        with suppress(OSError):  # such as a path that is too long, which `bind` reports
+        with suppress(OSError):  # for example, the path is too long; `bind` reports it
             if path.is_socket() and probe.connect_ex(str(path)) == errno.ECONNREFUSED:
                 path.unlink()
         try:
@@ -84,8 +84,8 @@ def allow_connections(count: int) -> None:
 def tune_listener(address: Any, silence_seconds: float) -> None:
     """Bound the cost of a peer that reads nothing, on Linux, by options of the listener (socket(7), tcp(7)).
 
-    Connections inherit them. Granian does not offer them, so they are set on a duplicate of its socket. Only
-    sockets are duplicated: closing a duplicate of the hub's store would release its lock.
+    Connections inherit the options. Granian cannot set them, so they are set on a duplicate of its socket.
+    Only sockets are duplicated: closing a duplicate of the hub's store would release the lock of the store.
     """
     for entry in Path("/proc/self/fd").iterdir() if sys.platform == "linux" else ():
         if entry.is_socket():
@@ -97,7 +97,7 @@ def tune_listener(address: Any, silence_seconds: float) -> None:
 
 
 async def wait_until_ready(address: Any, running: asyncio.Task[None], seconds: float = START_SECONDS) -> None:
-    """Wait for the first response of the server `running`. Raises CannotListen if none comes."""
+    """Wait for the first response of the server whose task is `running`. Raises CannotListen without one."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             while not running.done():

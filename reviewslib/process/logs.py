@@ -1,6 +1,6 @@
 """Logging that never blocks: records are queued, and one thread writes them to standard error.
 
-Records that do not fit into the queue are dropped and counted; the next record says how many.
+Records that do not fit into the queue are dropped and counted. The next record that fits states their number.
 """
 
 import logging
@@ -15,7 +15,7 @@ PRIORITIES = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4}  # other le
 
 
 class BoundedQueueHandler(QueueHandler):
-    """Queues records for a QueueWriter. Thread-safe; a finalizer may log while its thread logs."""
+    """Queues records for a QueueWriter. Thread-safe; a finalizer may log while it interrupts logging."""
 
     def __init__(self, max_records: int = 10_000):
         super().__init__(records := SimpleQueue[object]())  # Queue has a lock that is not reentrant
@@ -50,7 +50,7 @@ class JournalFormatter(logging.Formatter):
 def start_log() -> BoundedQueueHandler:
     """Send log records to standard error, if it is open. Returns the handler, for `flush`."""
     status = os.fstat(sys.stderr.fileno()) if sys.stderr else None
-    # A process with redirected output inherits the variable, too, so its value is compared (systemd.exec(5)).
+    # A process whose output is redirected inherits the variable, too; only its value tells (systemd.exec(5)).
     in_journal = status and os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
     line = "%(levelname)s %(message)s"
     writer, handler = logging.StreamHandler(), BoundedQueueHandler()

@@ -1,9 +1,9 @@
 """The HTTP server: Granian's embedded server, and a bridge from ASGI to the application.
 
 This module knows nothing of reviews. The application takes a Request and returns a Response, or a function
-that makes one, which runs on a worker thread. Everything else runs on the event loop of the main
-thread. Slow peers and overload are the job of the proxy in front; here every bound is a constant. The module
-uses only documented names of Granian, so that every new release can be installed at once.
+that makes the Response on a worker thread. Everything else runs on the event loop of the main thread. The
+proxy in front handles slow peers and overload; here every bound is a constant. The module uses only
+documented names of Granian, so that every new release can be installed at once.
 
 Sections: Requests - Worker threads - Bridge - Access log - Serving
 """
@@ -41,13 +41,13 @@ from granian.log import LogLevels
 from granian.server.embed import Server
 
 MAX_HEAD_BYTES = 16 * 1024
-MAX_BODY_CHUNKS = 1000  # each costs some 50 us; clients send kilobytes in one
+MAX_BODY_CHUNKS = 1000  # a chunk costs some 50 us; clients send kilobytes in one chunk
 WHOLE_BYTES = 64 * 1024  # larger responses are sent in parts
-PART_BYTES = 40 * 1024  # Granian holds about seven for a peer that reads nothing
-PARTS_IN_A_ROW = 16  # of one response, before the event loop serves others
+PART_BYTES = 40 * 1024  # Granian holds about seven parts for a peer that reads nothing
+PARTS_IN_A_ROW = 16  # of one response, before the event loop serves other peers
 WORKER_THREADS, STORE_THREADS = 2, 1
-MAX_JOBS = 100  # that run or wait, for each group of threads
-UNWATCHED_SECONDS = 0.2  # at most, until a job is watched for a disconnect; watching costs 50 us
+MAX_JOBS = 100  # running and waiting jobs of one group of threads
+UNWATCHED_SECONDS = 0.2  # the longest time before a job's peer is watched; watching a peer costs 50 us
 BEFORE_STOP_SECONDS = 2  # for `before_stop`, while the port is still open
 STOP_SECONDS = 2.5  # for running requests after that
 BACKLOG = 4096  # connections that the kernel has accepted and Granian has not
@@ -82,12 +82,12 @@ class Application(Protocol):
         """The response to a request that is not passed to `respond`, for the reason `detail`."""
 
 
-# ---- Requests: what ASGI tells of them ----
+# ---- Requests, as ASGI describes them ----
 
 
 @dataclass(eq=False)
 class Refused(Exception):
-    """A request that is not passed to the application; has the arguments of `Application.refuse`."""
+    """A request that is not passed to the application; its fields are arguments of `Application.refuse`."""
 
     status: int
     detail: str
@@ -112,7 +112,7 @@ def request_of(scope: Scope) -> Request:
 class Peer:
     """The client that sent a request.
 
-    Only one task waits for its disconnect: Granian may answer a second one as if the peer had gone.
+    Only one task waits for the disconnect: Granian may tell a second task that a connected peer has gone.
     """
 
     def __init__(self, receive: Receive):
@@ -129,7 +129,7 @@ class Peer:
             pass
 
     def cancel_at_disconnect(self, future: asyncio.Future[Any]) -> None:
-        """Cancel `future` when the peer closes the connection; it may be asked again."""
+        """Cancel `future` when the peer closes the connection; later calls change nothing."""
         if not self._disconnect:
             self.disconnect().add_done_callback(lambda _: future.cancel())
 
@@ -140,8 +140,8 @@ class Peer:
 
 
 async def received_body(request: Request, receive: Receive, seconds: float) -> bytes:
-    """The body, unless it is announced as too large. Raises Refused and Disconnected."""
-    # An equal value may be repeated.
+    """The body; nothing is read if it is announced as too large. Raises Refused and Disconnected."""
+    # Granian accepts a repeated field if its values are equal.
     announced = (request.header("content-length") or "").rpartition(",")[2].strip()
     body, size, has_more, chunk_count = bytearray(), int(announced[:18] or 0), True, 0
     try:
@@ -173,17 +173,17 @@ class WorkerThreads:
 
     def __init__(self, count: int):
         self._jobs: dict[asyncio.Future[Response], Peer] = {}  # that run or wait
-        self._watch: asyncio.TimerHandle | None = None  # one for all jobs; one for each would cost a tenth
+        self._watch: asyncio.TimerHandle | None = None  # one timer for all jobs is cheaper than one for each
         self._queue: SimpleQueue[tuple[Callable[[], Response], asyncio.Future[Response]]] = SimpleQueue()
         self._results: deque[tuple[asyncio.Future[Response], Response | None]] = deque()
-        self._loop_is_woken = False  # so that one wake-up of the event loop takes several results
+        self._loop_is_woken = False  # so that the event loop is woken once for several results
         for _ in range(count):
             threading.Thread(target=self._work, name="worker", daemon=True).start()
 
     async def run(self, make: Callable[[], Response], peer: Peer) -> Response:
         """The response of `make`, which is not called if the peer disconnects while the request waits.
 
-        Raises Refused when too many jobs wait, and Disconnected, also when `make` fails.
+        Raises Refused if too many jobs run or wait, and Disconnected if the peer disconnects or `make` fails.
         """
         if len(self._jobs) >= MAX_JOBS:
             raise Refused(503, "Too many requests are waiting.", (("Retry-After", "5"),))
@@ -200,7 +200,7 @@ class WorkerThreads:
             del self._jobs[future]
 
     def _watch_peers(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Have jobs cancelled whose peers disconnect; again after a while, as long as there are jobs."""
+        """Cancel every job whose peer disconnects. Runs again after a while, as long as there are jobs."""
         for future, peer in self._jobs.items():
             peer.cancel_at_disconnect(future)
         self._watch = loop.call_later(UNWATCHED_SECONDS, self._watch_peers, loop) if self._jobs else None
@@ -210,7 +210,7 @@ class WorkerThreads:
             self._make(*self._queue.get())  # a local variable would keep the last request in memory
 
     def _make(self, make: Callable[[], Response], future: asyncio.Future[Response]) -> None:
-        """Make a response, if the request still waits for it. On a worker thread."""
+        """Make a response if the request still waits for it. Runs on a worker thread."""
         response = None
         try:
             if not future.cancelled():
@@ -225,7 +225,7 @@ class WorkerThreads:
 
     def _deliver(self) -> None:
         """Hand all responses to the requests that wait for them; cancel those whose response failed."""
-        self._loop_is_woken = False  # before the results are taken: a later one wakes the event loop again
+        self._loop_is_woken = False  # set before the results are taken: a later result wakes the loop again
         while self._results:
             future, response = self._results.popleft()
             if response is None:
@@ -241,7 +241,7 @@ class Bridge:
     """The ASGI application (without lifespan) that Granian calls on the event loop."""
 
     def __init__(self, application: Application, store_paths: frozenset[str], deadlines: Deadlines):
-        """Functions that answer requests to `store_paths` wait for the disk, on a thread of their own."""
+        """Responses for `store_paths` wait for the disk; they are made on a thread of their own."""
         self._application, self._store_paths, self._deadlines = application, store_paths, deadlines
         self._store_thread = WorkerThreads(STORE_THREADS)
         self._worker_threads = WorkerThreads(WORKER_THREADS)
@@ -288,9 +288,9 @@ def encoded_field(field: tuple[str, str]) -> tuple[bytes, bytes]:
 
 
 async def send_parts(body: representations.Body, peer: Peer, send: Send) -> None:
-    """Send a large body.
+    """Send a large body in parts.
 
-    Raises Disconnected. Otherwise Granian would accept all parts for a peer that has gone, while others wait.
+    Raises Disconnected when the peer has gone; Granian would accept all parts and make other peers wait.
     """
     unsent_bytes = representations.size_of(body)
     for number, part in enumerate(parts_of(body), 1):
@@ -376,7 +376,7 @@ async def serve(service: Service) -> None:
     loop, stop_asked = asyncio.get_running_loop(), asyncio.Event()
     handle_signals(loop, stop_asked.set, service.hangup)
     server, address = embedded_server(service)
-    umask = os.umask(0o117)  # of a Unix socket
+    umask = os.umask(0o117)  # gives a Unix socket the mode 0660
     running = loop.create_task(server.serve())
     try:
         await wait_until_ready(address, running)
@@ -400,10 +400,11 @@ async def serve(service: Service) -> None:
 
 
 def handle_signals(loop: asyncio.AbstractEventLoop, stop: Action, hangup: Action) -> None:
-    """Have `loop` call `hangup` at SIGHUP, and `stop` at SIGTERM or SIGINT; a second one ends the process.
+    """Have `loop` call `hangup` at SIGHUP, and `stop` at SIGTERM or SIGINT.
 
-    Each signal wakes the loop through a pipe; otherwise its handler could wait for the next event. The socket
-    that `add_signal_handler` uses for this loses signals when other wake-ups have filled it.
+    A second SIGTERM or SIGINT ends the process. A signal wakes the loop through a pipe; without the pipe, its
+    handler could wait for the next event. The socket that `add_signal_handler` uses instead of a pipe loses
+    signals when other wake-ups have filled it.
     """
     stop_signals = (signal.SIGTERM, signal.SIGINT)
 
@@ -443,7 +444,7 @@ def embedded_server(service: Service) -> tuple[Server, Any]:
         backpressure=service.max_connections,
         http1_settings=HTTP1Settings(header_read_timeout=head_ms, max_buffer_size=MAX_HEAD_BYTES),
         log_level=LogLevels.error,
-        # Granian's records reach our handlers; without "incremental", dictConfig would close these.
+        # Granian's records reach our handlers; without "incremental", dictConfig would close our handlers.
         log_dictconfig={"incremental": True, "formatters": {}, "handlers": {}, "loggers": {}},
     )
     return server, address

@@ -1,9 +1,9 @@
 """The WSGI application (PEP 3333): routes, handlers and error responses.
 
 A request takes the current snapshot once and is answered from that immutable object; a reload replaces the
-snapshot by one assignment. Threads share nothing else but the hub. This module knows no socket, signal, flag,
-file or server; hub and MCP are passed in. A handler returns a prepared or cached response, or a function that
-makes the response on a worker thread.
+snapshot by one assignment. The hub is the only other state that requests share. This module knows no socket,
+signal, flag, file or server; hub and MCP are passed in. A handler returns a prepared or cached response, or a
+function that makes the response on a worker thread.
 
 Sections: Requests and responses - Handlers - Routes - Application
 """
@@ -62,7 +62,7 @@ def is_host(text: str) -> bool:
 
 
 def request_of(environ: dict[str, Any]) -> Request:
-    """A request of WSGI (PEP 3333), without its body; strings have a character for each byte."""
+    """The request in a WSGI environ (PEP 3333), whose strings have a character for each byte; has no body."""
 
     def header(name: str) -> str | None:
         key = name.upper().replace("-", "_")
@@ -77,7 +77,7 @@ def request_of(environ: dict[str, Any]) -> Request:
 
 
 def utf8_text(latin: str) -> str:
-    """The text in UTF-8 whose bytes are the characters of `latin`; other bytes become lone surrogates."""
+    """Decode the UTF-8 bytes that are the characters of `latin`; invalid bytes become lone surrogates."""
     return latin.encode("latin-1").decode("utf-8", "surrogateescape")
 
 
@@ -124,7 +124,7 @@ class ContentHeaders(NamedTuple):
 
 
 class Content(NamedTuple):
-    """A computed body; `digest` is empty if it is the SHA-256 of the body."""
+    """A computed body; an empty `digest` stands for the SHA-256 of the body."""
 
     body: Body
     digest: str = ""
@@ -299,7 +299,6 @@ def health_answer(application: Application, snapshot: Snapshot, request: Request
 
 def mcp_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
     """The response of the MCP endpoint, which checks methods and origins itself."""
-
     return lambda: application.mcp.handle(request.method, request.header, request.body, snapshot.toolbox)
 
 
@@ -322,7 +321,7 @@ def hub_refusal(application: Application, request: Request, error: HttpError) ->
 
 
 def text_response(status: int, text: str, headers: Headers) -> Response:
-    """A line of plain text, not cacheable."""
+    """A line of plain text."""
     return uncacheable_response(status, representations.TEXT_TYPE, f"{text}\n".encode(), headers)
 
 
@@ -357,7 +356,7 @@ ALL_METHODS = ()  # the handler checks the method
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The methods and the handler of a path; `refuse` formats errors of the handler or the server."""
+    """The methods and the handler of a path; `refuse` formats errors that handler or server raise."""
 
     methods: tuple[str, ...]
     handler: Callable[[Application, Snapshot, Request], Answer]
@@ -394,7 +393,7 @@ def route_of(path: str) -> Route:
 
 
 def routed_answer(application: Application, request: Request, route: Route) -> Answer:
-    """The answer of the handler. Raises HttpError 400 for a bad `Host`, 404 and 405."""
+    """The answer of the handler. Raises HttpError: 400 for a bad `Host`, 404 or 405."""
     check_host(request)
     if route.methods and request.method not in route.methods:
         raise not_allowed(request, ", ".join(route.methods))
@@ -417,7 +416,7 @@ def bad_query_error(bad: BadQuery) -> HttpError:
 
 def check_host(request: Request) -> None:
     """Raises HttpError 400 for a bad `Host`, or if it is missing in HTTP/1.1 (RFC 9112 section 3.2)."""
-    host = request.header("host") or ""  # ASGI servers may send an empty one for an absent one
+    host = request.header("host") or ""  # an ASGI server may pass an absent Host as an empty one
     if is_host(host) or (not host and request.http_version != "1.1"):
         return
     detail = "The Host header is repeated or not a host." if host else "The request has no Host header."
@@ -435,7 +434,7 @@ NO_SNIFFING = ("X-Content-Type-Options", "nosniff")
 
 
 def complete(request: Request, response: Response) -> Response:
-    """Add Content-Length unless the status is 204 or 304 (RFC 9110 section 8.6); drop the body for HEAD."""
+    """Add the common headers; drop the body for HEAD. 204 and 304 have no length (RFC 9110 section 8.6)."""
     status, headers, body = response
     headers = (*headers, NO_SNIFFING)
     if status not in (204, 304):

@@ -22,7 +22,7 @@ Headers = tuple[tuple[str, str], ...]
 # The value of a request header by its lower-case name: latin-1, stripped (RFC 9110 section 5.5), repeated
 # headers joined by ", "; None if absent.
 GetHeader = Callable[[str], str | None]
-Body = bytes | list[memoryview]  # a list has slices of documents, which are not copied
+Body = bytes | list[memoryview]  # the views are slices of documents, which are not copied
 
 JSON_TYPE = "application/json"
 HTML_TYPE = "text/html; charset=utf-8"
@@ -46,7 +46,7 @@ class Request(NamedTuple):
     """A request of a client."""
 
     method: str
-    path: str  # decoded; bytes that are not UTF-8 are lone surrogates, which no id and no path contains
+    path: str  # decoded; bytes that are not UTF-8 become lone surrogates, which no id or path contains
     query_string: str  # as sent, a character for each byte
     header: GetHeader
     body: bytes = b""
@@ -88,7 +88,7 @@ class Coding(NamedTuple):
 
 
 class Representation(NamedTuple):
-    """The content of a URL at one time. `gzip` is None for a body that is short or too large."""
+    """The content of a URL at one time. `gzip` is None if the body was not compressed."""
 
     content_type: str
     digest: str  # hexadecimal; by default the SHA-256 of the identity body
@@ -176,7 +176,7 @@ def entity_tags(if_none_match: str) -> ETags:
 
 
 def date_seconds(field: str) -> float | None:
-    """A date in seconds since the epoch; None if it is invalid, and so is ignored (section 13.1.3)."""
+    """A date in seconds since the epoch; None if it is invalid: such a date is ignored (section 13.1.3)."""
     try:
         date = parse_date(field[:LONGEST_FIELD])
         return date.timestamp() if date else None
@@ -186,7 +186,7 @@ def date_seconds(field: str) -> float | None:
 
 def cached_coding(representation: Representation, chosen: Coding, get_header: GetHeader) -> Coding | None:
     """The current coding that the client has cached; None if there is none or no condition is sent."""
-    if field := get_header("if-none-match"):  # wins over If-Modified-Since (section 13.2.2)
+    if field := get_header("if-none-match"):  # takes precedence over If-Modified-Since (section 13.2.2)
         tags = entity_tags(field)
         for coding in (chosen, representation.identity, representation.gzip):
             if coding and tags.contains_weak(coding.tag):

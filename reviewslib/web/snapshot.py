@@ -1,7 +1,7 @@
 """Snapshots: everything that is served between two reloads, made from one state of the data files.
 
-A snapshot has all fixed representations, rendered, hashed, compressed and dated, and the dataset for computed
-ones. This module reads files; it knows no request and no socket. The time is an argument.
+A snapshot has all fixed representations, ready to be sent, and the dataset, from which others are computed.
+This module reads files; it knows no request and no socket. The time is an argument.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Files(NamedTuple):
 
     reviews: bytes
     reviews_changed: float
-    insights: bytes | None  # None if the file is absent
-    insights_changed: float  # if the file is absent, that of the directory, which a removal changes
+    insights: bytes | None  # None if the file is absent; insights are then counted from the reviews
+    insights_changed: float  # if the file is absent, the last change of the directory: a removal changes it
 
 
 def read_files(directory: Path) -> Files:
@@ -82,7 +82,7 @@ class ProgramFiles(NamedTuple):
 
 
 def load_program_files(package: Path = PACKAGE) -> ProgramFiles:
-    """Load the contract, and the templates of `package`; the newest file of `package` dates both."""
+    """Load the contract, and the templates of `package`, whose newest file determines `changed`."""
     files = (file for file in package.rglob("*") if file.is_file() and file.suffix != ".pyc")
     environment = pages.load_templates(package / "web" / "templates")
     policies = {
@@ -96,12 +96,12 @@ def load_program_files(package: Path = PACKAGE) -> ProgramFiles:
 # ---- Snapshots ----
 
 DIRECTORY, MARKDOWN = "directory", "markdown"  # keys for the JSON and the Markdown of `/`
-ComputedKey = tuple[str, str, bool]  # path, query string, whether gzip is accepted
+ComputedKey = tuple[str, str, bool]  # path, variant such as the query string, whether gzip is accepted
 Bodies = dict[str, tuple[bytes, str, float]]  # by path: content, media type, last change of its data files
 
 
 class RepresentationCache:
-    """A cache of computed representations, emptied when it exceeds its bound. Thread-safe."""
+    """A cache of computed representations, emptied before it would exceed its bound. Thread-safe."""
 
     def __init__(self, max_bytes: int = 8 * 1024 * 1024):
         self._max_bytes = max_bytes
@@ -120,7 +120,7 @@ class RepresentationCache:
         representation = make()
         bodies = [coding.body for coding in (representation.identity, representation.gzip) if coding]
         body_bytes = sum(len(body) for body in bodies if isinstance(body, bytes))
-        entry_bytes = body_bytes + len(key[1]) + 2048  # headers, objects
+        entry_bytes = body_bytes + len(key[1]) + 2048  # the number is for headers and objects
         with self._lock:
             if key in self._entries:  # another thread was faster
                 return self._entries[key]
@@ -168,12 +168,12 @@ def build_snapshot(
 def fixed_bodies(
     program: ProgramFiles, dataset: Dataset, urls: ServiceUrls, files: Files, modified: int
 ) -> Bodies:
-    """The bodies of the fixed paths; the last change of those without data is 0. `modified` is for Atom."""
+    """The bodies of the fixed paths; the last change of a body without data is 0. `modified` dates Atom."""
     latest, templates = max(files.reviews_changed, files.insights_changed), program.templates
     atom = atom_feed(dataset, urls, datetime.fromtimestamp(modified, UTC))
     contract = encode(served_contract(program.contract, dataset, urls))
     markdown = pages.llms_text(templates, dataset, urls)
-    insights_changed = latest if files.insights is None else files.insights_changed  # without: from reviews
+    insights_changed = latest if files.insights is None else files.insights_changed
     return {
         links.REVIEWS_PATH: (dataset.reviews_json, representations.JSON_TYPE, latest),
         links.INSIGHTS_PATH: (dataset.insights_json, representations.JSON_TYPE, insights_changed),
