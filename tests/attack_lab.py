@@ -91,9 +91,9 @@ def request(path: str, source: str, body: bytes | None = None) -> bytes:
 
 
 def is_refused(connection: ssl.SSLSocket, patience_seconds: float) -> bool:
-    """Whether a 429 is here, or comes within this time as the first response."""
+    """Whether a 429 is here, or comes within this time as the first response; not if the connection ended."""
     connection.settimeout(patience_seconds)
-    with suppress(ssl.SSLWantReadError, TimeoutError):
+    with suppress(OSError):
         return connection.recv(12).endswith(b" 429")
     return False
 

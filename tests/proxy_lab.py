@@ -153,7 +153,12 @@ def running_proxy(
         process = subprocess.Popen(command, stderr=log, env=os.environ | {"HOME": str(directory)})
         cleanup.callback(process.wait, 30)
         cleanup.callback(process.terminate)
-        wait_for("proxy", lambda: listens(secure))
+
+        def has_started() -> bool:
+            assert process.poll() is None, (directory / "log").read_text()
+            return listens(secure)
+
+        wait_for("proxy", has_started)
         yield Proxy(secure, context, directory)
 
 

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import PIPE
@@ -29,8 +29,9 @@ SAMPLE = ROOT / "data"
 STOP_SECONDS = 30
 Process = subprocess.Popen[str]
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-# Below the ports of outgoing connections (ip(7)); the process id keeps two runs of the tests apart.
+# Below the ports of outgoing connections (ip(7)).
 _PORTS = itertools.count(10_000 + WORKER * 2_000 + os.getpid() % 1_000)
+_TAKEN: list[socket.socket] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +54,20 @@ class Response:
 
 
 def free_port() -> int:
-    """A port for a program that binds it later, which no outgoing connection and no other worker takes."""
+    """A port for a program that binds it later, which no outgoing connection and no other run takes.
+
+    A socket keeps the port until this process ends. It does not listen, so servers, which set SO_REUSEADDR,
+    can bind the port as well (socket(7)).
+    """
     while True:
-        port = next(_PORTS)
-        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+        port, taken = next(_PORTS), socket.socket()
+        try:
+            taken.bind(("127.0.0.1", port))
+        except OSError:
+            taken.close()
+        else:
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            _TAKEN.append(taken)
             return port
 
 

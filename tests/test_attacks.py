@@ -110,10 +110,10 @@ def test_clients_of_ipv4_have_no_common_limit(nginx: Proxy) -> None:
 
 def test_caddy_ends_slow_readers_and_serves_others_meanwhile(service: Address, tmp_path: Path) -> None:
     with (
-        running_proxy(tmp_path, "caddy", [service.port], write="2s") as proxy,
-        slow_readers(proxy, 2 * IDLE),
+        running_proxy(tmp_path, "caddy", [service.port], write="4s") as proxy,
+        simultaneous(proxy, 2 * IDLE * [request("/reviews.json", ATTACKER)]),
     ):
-        assert connections_held(service.port) > IDLE
+        wait_for("readers", lambda: connections_held(service.port) > IDLE)
         assert serves_others(proxy)
         wait_for("end of the readers", lambda: connections_held(service.port) <= IDLE)
 
