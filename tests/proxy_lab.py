@@ -1,6 +1,6 @@
-"""The shipped nginx and Caddy in front of real daemons; `bench/` uses them, too.
+"""nginx and Caddy with the shipped files in front of real daemons; `bench/` uses this module, too.
 
-Only names, ports, paths and certificates of the shipped files are replaced.
+Names, ports, paths and certificates of the shipped files are replaced, and directives that a test names.
 
 Sections: Requests - Proxies - Instances
 """
@@ -25,7 +25,7 @@ JSON_TYPE = {"content_type": "application/json", "accept": "application/json, te
 PUBLIC_URL = "https://reviews.example.com"
 SERVER_DOCS = (ROOT / "docs" / "server.md").read_text(encoding="utf-8")
 SECOND = "127.0.0.1:8081"
-# A request names the address of its client, so that one machine can be many clients.
+# The header X-Test-Client gives the address of a client, so that one machine can be many clients.
 OTHER_CLIENTS = "set_real_ip_from 127.0.0.1; real_ip_header X-Test-Client;"
 
 
@@ -47,7 +47,7 @@ class Proxy:
         )
 
     def ask(self, path: str, body: bytes | None = None, **headers: str) -> tuple[int, dict[str, str], bytes]:
-        """Status, lower-case headers and body of one request over TLS."""
+        """Status, lower-case headers and body of the response to one request over TLS."""
         with closing(self.connection()) as connection:
             return exchange(connection, path, body, **headers)
 
@@ -55,18 +55,18 @@ class Proxy:
 def exchange(
     connection: HTTPSConnection, path: str, body: bytes | None = None, **headers: str
 ) -> tuple[int, dict[str, str], bytes]:
-    """Status, lower-case headers and body of one request, a POST where there is a body."""
+    """Status, lower-case headers and body of the response to one request; a POST if it has a body."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     connection.request("GET" if body is None else "POST", path, body, named)
     answer = connection.getresponse()
     return answer.status, {key.lower(): value for key, value in answer.headers.items()}, answer.read()
 
 
-# ---- Proxies: the command of each, with its files written to a directory ----
+# ---- Proxies: their commands and files ----
 
 
 def replace_all(text: str, replaced: dict[str, str]) -> str:
-    """The text with our names, ports and paths; each of the shipped ones must be in it."""
+    """The text with our names, ports and paths; fails if a shipped one is not in the text."""
     for shipped, ours in replaced.items():
         assert shipped in text
         text = text.replace(shipped, ours)
@@ -74,7 +74,7 @@ def replace_all(text: str, replaced: dict[str, str]) -> str:
 
 
 def nginx_command(directory: Path, shipped: str, secure: int, plain: int) -> list[str]:
-    """nginx with the shipped file, and with as many connections as the README gives it."""
+    """The command of nginx with the shipped file and the number of connections that the README sets."""
     changes = {
         "/var/cache/nginx-reviewsd": f"{directory}/cache",
         "listen 80;": f"listen 127.0.0.1:{plain};",
@@ -85,7 +85,7 @@ def nginx_command(directory: Path, shipped: str, secure: int, plain: int) -> lis
     }
     kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     temporary = "".join(f"{kind}_temp_path {directory}/{kind};" for kind in kinds)
-    # A worker of root's nginx would else be a user who may not enter the directory.
+    # Without this line, the workers of root's nginx would run as a user who may not enter the directory.
     user = "user root;" if os.geteuid() == 0 else ""
     (directory / "nginx.conf").write_text(
         f"{user} daemon off; pid {directory}/pid; error_log stderr; worker_rlimit_nofile 32768;\n"
@@ -99,7 +99,7 @@ def nginx_command(directory: Path, shipped: str, secure: int, plain: int) -> lis
 
 
 def caddy_command(directory: Path, shipped: str, secure: int, plain: int) -> list[str]:
-    """Caddy with the shipped file."""
+    """The command of Caddy with the shipped file."""
     certificate = f"tls {directory}/fullchain.pem {directory}/privkey.pem"
     changes = {
         "{\n\tservers {": f"{{\n\tadmin off\n\thttp_port {plain}\n\tservers {{",
@@ -117,7 +117,7 @@ PROXIES: dict[str, tuple[str, Callable[[Path, str, int, int], list[str]]]] = {
 
 
 def with_second_instance(text: str, name: str) -> str:
-    """The file of a proxy with a second instance, which the `sed` of docs/server.md adds."""
+    """The file of a proxy, to which the `sed` command of docs/server.md has added a second instance."""
     script = re.search(rf"(?m)^sudo sed -i -E '(.*)' /etc/{name}/", SERVER_DOCS)
     assert script
     sed = subprocess.run(["sed", "-E", script[1]], input=text, capture_output=True, text=True, check=True)
@@ -129,9 +129,9 @@ def with_second_instance(text: str, name: str) -> str:
 def running_proxy(
     directory: Path, name: str, ports: list[int], checkout: Path = ROOT, **changed: str
 ) -> Iterator[Proxy]:
-    """The proxy with the file of a checkout, in front of an instance on each of one or two ports.
+    """The proxy with the file of a checkout, in front of one or two instances, which listen on `ports`.
 
-    Of `changed`, each value replaces the directive of its name.
+    Every item of `changed` gives the directive of that name another value.
     """
     authority, context = trustme.CA(), ssl.create_default_context()
     authority.configure_trust(context)
