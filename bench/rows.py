@@ -161,7 +161,7 @@ def mcp(lab: Lab) -> Iterator[Figure]:
 
 
 def unseen(lab: Lab, peer: str, path: str, template: str, headers: dict[str, str]) -> Iterator[Figure]:
-    """Rates of a template for wrk.lua, 500 reviews. Raises LabError when the answers differ."""
+    """Rates of a template for wrk.lua, 500 reviews. Raises LabError if the servers find different reviews."""
     data, text, rates, answers = lab.data(500), template % ("pain", "2023-02-28", 4), {}, []
     with lab.daemon(data) as ours, lab.peer(peer, data) as other:
         for server in (ours, other):
@@ -176,7 +176,7 @@ def unseen(lab: Lab, peer: str, path: str, template: str, headers: dict[str, str
 
 
 def compared(request: str, rates: dict[str, float], *budgets: float) -> Iterator[Figure]:
-    """All rates, and the ratio of the first to each of the others, with the budgets of these ratios."""
+    """All rates, and the ratios of the first rate to the others, with the budgets of these ratios."""
     for (name, value), budget in zip(rates.items(), (0, *budgets), strict=True):
         yield Figure(f"{request}, {name}", value, "a second")
         if budget:
@@ -232,7 +232,7 @@ def reload(lab: Lab) -> Iterator[Figure]:
 
 
 def memory(lab: Lab) -> Iterator[Figure]:
-    """Resident memory after some load."""
+    """Resident memory after a second of searches."""
     for size, budget_mb in ((SAMPLE, 70), (10_000, 130)):
         with lab.daemon(lab.data(size)) as ours:
             for coding in ("identity", "gzip"):
@@ -274,7 +274,7 @@ def unread(lab: Lab) -> Iterator[Figure]:
 
 
 def slow(lab: Lab) -> Iterator[Figure]:
-    """450 half-open heads, and as many half-sent bodies."""
+    """450 connections with half of a head, and as many with half of a body."""
     sent = [HALF_HEAD, HALF_BODY] * 450
     with lab.daemon(lab.data(SAMPLE)) as ours, connections(ours.port, sent), probe(ours) as latencies:
         time.sleep(4)

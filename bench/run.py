@@ -32,8 +32,8 @@ def main() -> int:
     rows = {row.__name__: row for row in ROWS}
     parser = argparse.ArgumentParser(description="Measure reviewsd against the budgets of its design.")
     parser.add_argument("rows", nargs="*", metavar="ROW", help=f"some of {', '.join(rows)}; default all")
-    parser.add_argument("--rounds", type=int, default=3, help="of each row; default %(default)s")
-    parser.add_argument("--seconds", type=int, default=2, help="of a run of wrk; default %(default)s")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of a row; default %(default)s")
+    parser.add_argument("--seconds", type=int, default=2, help="seconds of a run of wrk; default %(default)s")
     parser.add_argument("--against", type=Path, metavar="DIR", help="another checkout, measured in turns")
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "reviewsd-bench")
     options = parser.parse_args()

@@ -73,13 +73,13 @@ def replace_all(text: str, replaced: dict[str, str]) -> str:
     return text
 
 
-def nginx_command(directory: Path, shipped: str, secure: int, plain: int) -> list[str]:
+def nginx_command(directory: Path, shipped: str, https_port: int, http_port: int) -> list[str]:
     """The command of nginx with the shipped file and the number of connections that the README sets."""
     changes = {
         "/var/cache/nginx-reviewsd": f"{directory}/cache",
-        "listen 80;": f"listen 127.0.0.1:{plain};",
+        "listen 80;": f"listen 127.0.0.1:{http_port};",
         "    listen [::]:80;\n": "",
-        "listen 443 ssl": f"listen 127.0.0.1:{secure} ssl",
+        "listen 443 ssl": f"listen 127.0.0.1:{https_port} ssl",
         "    listen [::]:443 ssl;\n": "",
         "/etc/letsencrypt/live/reviews.example.com": str(directory),
     }
@@ -98,12 +98,12 @@ def nginx_command(directory: Path, shipped: str, secure: int, plain: int) -> lis
     return command
 
 
-def caddy_command(directory: Path, shipped: str, secure: int, plain: int) -> list[str]:
+def caddy_command(directory: Path, shipped: str, https_port: int, http_port: int) -> list[str]:
     """The command of Caddy with the shipped file."""
     certificate = f"tls {directory}/fullchain.pem {directory}/privkey.pem"
     changes = {
-        "{\n\tservers {": f"{{\n\tadmin off\n\thttp_port {plain}\n\tservers {{",
-        "reviews.example.com {": f"https://localhost:{secure} {{\n\tbind 127.0.0.1\n\t{certificate}",
+        "{\n\tservers {": f"{{\n\tadmin off\n\thttp_port {http_port}\n\tservers {{",
+        "reviews.example.com {": f"https://localhost:{https_port} {{\n\tbind 127.0.0.1\n\t{certificate}",
     }
     (directory / "Caddyfile").write_text(replace_all(shipped, changes))
     return [program("caddy"), "run", "--adapter", "caddyfile", "--config", str(directory / "Caddyfile")]
@@ -113,7 +113,7 @@ PROXIES: dict[str, tuple[str, Callable[[Path, str, int, int], list[str]]]] = {
     "nginx": ("nginx.conf", nginx_command),
     "caddy": ("Caddyfile", caddy_command),
 }
-"""The file in `deploy/` and the command of each proxy."""
+"""By name of the proxy: its file in `deploy/` and its command."""
 
 
 def with_second_instance(text: str, name: str) -> str:
@@ -146,15 +146,15 @@ def running_proxy(
     if len(ports) == 2:
         text = with_second_instance(text, name)
     behind = {f"127.0.0.1:{8080 + number}": f"127.0.0.1:{port}" for number, port in enumerate(ports)}
-    secure, plain = free_port(), free_port()
-    command = command_of(directory, replace_all(text, behind), secure, plain)
+    https_port, http_port = free_port(), free_port()
+    command = command_of(directory, replace_all(text, behind), https_port, http_port)
     with ExitStack() as cleanup:
         log = cleanup.enter_context((directory / "log").open("wb"))
         process = subprocess.Popen(command, stderr=log, env=os.environ | {"HOME": str(directory)})
         cleanup.callback(process.wait, 30)
         cleanup.callback(process.terminate)
-        wait_for("proxy", lambda: listens(secure))
-        yield Proxy(secure, context, directory)
+        wait_for("proxy", lambda: listens(https_port))
+        yield Proxy(https_port, context, directory)
 
 
 def listens(port: int) -> bool:
@@ -169,7 +169,7 @@ def listens(port: int) -> bool:
 
 
 class Instance:
-    """A daemon behind a proxy, on the same port after each start."""
+    """A daemon behind a proxy, on the same port after every start."""
 
     def __init__(self, *arguments: str, data: Path = SAMPLE):
         self.port = free_port()

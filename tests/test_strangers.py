@@ -28,7 +28,7 @@ JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 MAX_SECONDS = 0.5  # the slowest request takes 0.1 s; with quadratic code it would take seconds
 HEAD_BYTES, FORM_BYTES, BODY_BYTES = 15 * 1024, 16 * 1024, 64 * 1024 - 512
 
-# ---- Reviews: what customers wrote, each text twenty times ----
+# ---- Reviews: what customers wrote, twenty reviews for a text ----
 
 LONGEST_TEXT = 4096  # characters of the longest review that Google accepts
 REPEATED = [*"a жİ\u0344\u1112\u202e", "\u1112\u1161\u11ab", "e\u0301", "a\u0301\u0327", "<>&'\"", "ab"]

@@ -84,7 +84,7 @@ def managed(
             yield manager, service, process
 
 
-def told(manager: socket.socket) -> bytes:
+def notification(manager: socket.socket) -> bytes:
     """The next notification that the service manager receives, other than those for the watchdog."""
     while (message := manager.recv(4096)) == b"WATCHDOG=1":
         pass
@@ -256,7 +256,7 @@ def test_a_full_service_lets_others_wait_and_feeds_the_watchdog(tmp_path: Path) 
     with managed(tmp_path, *flags, WATCHDOG_USEC="100000") as (manager, service, _), ExitStack() as crowd:
         first, *_ = [crowd.enter_context(connect(service)) for _ in range(5)]
         waiting = crowd.enter_context(connect(service, head("GET /robots.txt")))
-        assert told(manager).startswith(b"READY=1")
+        assert notification(manager).startswith(b"READY=1")
         assert {manager.recv(4096) for _ in range(6)} == {b"WATCHDOG=1"}
         assert select.select([waiting], [], [], 0) == ([], [], [])
         first.close()
@@ -489,9 +489,9 @@ def test_hanging_peers_delay_no_stop() -> None:
 def test_a_running_reload_delays_no_stop(tmp_path: Path) -> None:
     write_reviews(tmp_path, 10_000, "word " * 50)
     with managed(tmp_path, "--data", str(tmp_path)) as (manager, _, process):
-        assert told(manager).startswith(b"READY=1")
+        assert notification(manager).startswith(b"READY=1")
         process.send_signal(signal.SIGHUP)
-        assert told(manager).startswith(b"RELOADING=1")
+        assert notification(manager).startswith(b"RELOADING=1")
         log_until_end(process)
 
 
@@ -531,13 +531,13 @@ def test_the_service_manager_is_told_every_state(tmp_path: Path) -> None:
     flags = ("--data", str(data), "--reload-interval", "3600")  # so that only the signal causes a reload
     with managed(tmp_path, *flags) as (manager, service, process), connect(service, HALF_BODY):
         serving_status = "Serving 160 reviews of Larkspur Hollow Chiropractic, 4 unverified left out"
-        assert told(manager).decode() == f"READY=1\nSTATUS={serving_status}"
+        assert notification(manager).decode() == f"READY=1\nSTATUS={serving_status}"
         (data / "reviews.json").write_text("[]")
         process.send_signal(signal.SIGHUP)
-        assert told(manager).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
-        assert told(manager) == b"READY=1\nSTATUS=Stale: reviews.json: an array is not an object"
+        assert notification(manager).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
+        assert notification(manager) == b"READY=1\nSTATUS=Stale: reviews.json: an array is not an object"
         process.terminate()
-        assert told(manager) == b"STOPPING=1"
+        assert notification(manager) == b"STOPPING=1"
         process.terminate()
         assert process.wait(serving.STOP_SECONDS / 2) == -signal.SIGTERM, "a second signal ends it at once"
 
