@@ -209,7 +209,7 @@ def test_a_change_that_cures_nothing_is_logged_again(
 def test_reviews_that_stay_absent_make_the_service_stale(
     reloader: Reloader, polls: list[bool], is_stale: bool
 ) -> None:
-    for content in ("b", "c"):  # earlier absences count for nothing
+    for content in ("b", "c"):  # earlier absences do not count
         (reloader.directory / "reviews.json").unlink()
         tried = [reloader.poll(forced) for forced in polls]
         assert any(tried) is is_stale
