@@ -26,7 +26,7 @@ http {{
 
 
 class Lab(NamedTuple):
-    """A checkout with a reviewsd.py, and directories for one round."""
+    """A checkout of this repository, and directories for one round."""
 
     checkout: Path
     scratch: Path  # of this round alone

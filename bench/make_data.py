@@ -1,7 +1,7 @@
 """Data sets of any size, generated from the sample: equal sizes give equal bytes.
 
-A review is one of the sample with the words of its text in another order, an id of its own and a day of four
-years; it keeps the annotation of the insights.
+A generated review is a copy of one of the sample, with the words of its text in another order, a new id and a
+day within four years. It keeps the annotation of the insights.
 """
 
 import json

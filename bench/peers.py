@@ -2,8 +2,8 @@
 
     REVIEWS_DATA=data uvicorn peers:fastapi_app     (or peers:sdk_app)
 
-To be fair, texts are folded and dates parsed at load, a 304 is decided before any work, and no model
-checks the answers. The SDK's server answers JSON instead of event streams and has no sessions.
+To be fair, these services fold texts and parse dates at load, decide about a 304 before any other work, and
+validate no responses with a model. The SDK's server sends JSON instead of event streams and has no sessions.
 """
 
 import hashlib

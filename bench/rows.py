@@ -1,6 +1,6 @@
 """The measurements: a function for each row of the table of budgets.
 
-A row measures one round on one checkout and yields figures, each with its budget, as soon as it has them.
+A row measures one round on one checkout. It yields a figure with its budget as soon as it has the figure.
 
 Sections: Load - Rows
 """
@@ -34,7 +34,7 @@ from servers import HOST, SMALL_SEARCH, LabError, Server, memory_mb, processor_s
 from services import fetch
 from subscribers import Subscribers
 
-SAMPLE = 0  # for a number of reviews
+SAMPLE = 0  # in place of a number of generated reviews: the sample data
 TOPIC = "/feed.xml"
 
 
@@ -49,7 +49,7 @@ class Figure(NamedTuple):
 
 
 def change(server: Server, data: Path) -> float:
-    """Give the business another name and send SIGHUP; the seconds until the service has reloaded."""
+    """Give the business another name and send SIGHUP. Returns the seconds until the service has reloaded."""
 
     def tag() -> str:
         return fetch(server, "/reviews.json", "HEAD").headers["etag"]
@@ -65,7 +65,7 @@ def change(server: Server, data: Path) -> float:
 
 # ---- Load ----
 
-WORDS = ",".join(make_data.WORDS[:113])  # a prime: wrk.lua says why
+WORDS = ",".join(make_data.WORDS[:113])  # a prime number of words: wrk.lua says why
 
 
 def rate(
@@ -76,9 +76,9 @@ def rate(
     template: str = "",
     connections: int = 16,
 ) -> float:
-    """Requests a second on kept connections; with a template for wrk.lua, each is another search.
+    """Requests a second on kept connections; with a template for wrk.lua, every request is a new search.
 
-    Raises LabError when an answer was an error or did not come.
+    Raises LabError if a response was an error or did not come.
     """
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", str(BENCH / "wrk.lua")]
     for name, value in (headers or {}).items():
@@ -114,7 +114,7 @@ def probe(server: Server, path: str = SMALL_SEARCH) -> Iterator[list[float]]:
 
 
 def p99(values: list[float]) -> float:
-    """The least value that 99 of 100 do not exceed."""
+    """The smallest of the values that 99 of 100 do not exceed."""
     return sorted(values)[math.ceil(len(values) * 0.99) - 1]
 
 
@@ -161,7 +161,7 @@ def mcp(lab: Lab) -> Iterator[Figure]:
 
 
 def unseen(lab: Lab, peer: str, path: str, template: str, headers: dict[str, str]) -> Iterator[Figure]:
-    """Rates of a template for wrk.lua, 500 reviews. Raises LabError when the answers differ."""
+    """Rates of a template for wrk.lua, 500 reviews. Raises LabError if the servers find different reviews."""
     data, text, rates, answers = lab.data(500), template % ("pain", "2023-02-28", 4), {}, []
     with lab.daemon(data) as ours, lab.peer(peer, data) as other:
         for server in (ours, other):
@@ -176,7 +176,7 @@ def unseen(lab: Lab, peer: str, path: str, template: str, headers: dict[str, str
 
 
 def compared(request: str, rates: dict[str, float], *budgets: float) -> Iterator[Figure]:
-    """All rates, and the ratio of the first to each of the others, with the budgets of these ratios."""
+    """All rates, and the ratios of the first rate to the others, with the budgets of these ratios."""
     for (name, value), budget in zip(rates.items(), (0, *budgets), strict=True):
         yield Figure(f"{request}, {name}", value, "a second")
         if budget:
@@ -189,10 +189,10 @@ EVERY_FILTER |= {"mentions_technician": "Dr.", "mentions_service": "massage-ther
 
 
 def worst(lab: Lab) -> Iterator[Figure]:
-    """The searches with the highest median of five: of those that match, and of those whose answer has hints.
+    """The slowest search that matches reviews, and the slowest whose response has hints, by medians of five.
 
-    Each is asked for one review, which is cheap to send, and then once more: what the second, cached response
-    takes is the way there and back, and is subtracted.
+    A search asks for one review, which is cheap to send, and is repeated: the time of the second, cached
+    response is that of the way there and back, and is subtracted.
     """
     for size, budget_ms, empty_budget_ms in ((500, 1, 2), (10_000, 5, 25)):
         highest: defaultdict[bool, float] = defaultdict(float)  # milliseconds, by whether nothing matches
@@ -232,7 +232,7 @@ def reload(lab: Lab) -> Iterator[Figure]:
 
 
 def memory(lab: Lab) -> Iterator[Figure]:
-    """Resident memory after some load."""
+    """Resident memory after a second of searches."""
     for size, budget_mb in ((SAMPLE, 70), (10_000, 130)):
         with lab.daemon(lab.data(size)) as ours:
             for coding in ("identity", "gzip"):
@@ -246,7 +246,7 @@ PREPARED = "/robots.txt"
 
 
 def searches(lab: Lab) -> Iterator[Figure]:
-    """GETs of a prepared document beside 50 connections with unseen searches, 10,000 reviews."""
+    """GETs of a prepared document while 50 connections send unseen searches, 10,000 reviews."""
     with lab.daemon(lab.data(10_000)) as ours, ThreadPoolExecutor(1) as pool:
         load = pool.submit(rate, ours, lab.seconds + 2, template=UNSEEN_SEARCH, connections=50)
         time.sleep(1)
@@ -258,7 +258,7 @@ def searches(lab: Lab) -> Iterator[Figure]:
 
 
 def unread(lab: Lab) -> Iterator[Figure]:
-    """1,000 connections, less those of the probe, that ask for the largest answer and read nothing."""
+    """1,000 connections, less those for the probe, that request the largest response and read nothing."""
     with lab.daemon(lab.data(10_000)) as ours:
         fetch(ours, "/reviews.json")
         time.sleep(2)
@@ -274,7 +274,7 @@ def unread(lab: Lab) -> Iterator[Figure]:
 
 
 def slow(lab: Lab) -> Iterator[Figure]:
-    """450 half-open heads, and as many half-sent bodies."""
+    """450 connections with half of a head, and as many with half of a body."""
     sent = [HALF_HEAD, HALF_BODY] * 450
     with lab.daemon(lab.data(SAMPLE)) as ours, connections(ours.port, sent), probe(ours) as latencies:
         time.sleep(4)
@@ -295,7 +295,7 @@ def stop(lab: Lab) -> Iterator[Figure]:
 
 
 def hub(lab: Lab) -> Iterator[Figure]:
-    """A change to 500, and to 5,000 subscribers under 50 addresses."""
+    """The delivery of a change to 500, and to 5,000 subscribers with 50 addresses."""
     data, seconds = lab.data(500), {}
     for count, budget_s in ((500, 15), (5000, math.inf)):
         subscribers = Subscribers(lab.scratch)
@@ -328,7 +328,7 @@ ATTACKS = {
 
 
 def attacks(lab: Lab) -> Iterator[Figure]:
-    """The effect on others of one client's attack through the shipped nginx."""
+    """The effect of one client's attack on other clients, through the shipped nginx."""
     data, seconds = lab.data(2000), 2 * lab.seconds
     for number, (name, attack) in enumerate(ATTACKS.items()):
         directory = lab.scratch / str(number)

@@ -4,8 +4,8 @@
     python bench/run.py start reload             these rows
     python bench/run.py start --against ../old   these rows, of two checkouts in turns
 
-Rows and budgets stand in rows.py. A round of a row starts its servers anew. Needs Linux, wrk, nginx, caddy
-and, once, PyPI, and a Python with what the service and its tests depend on.
+Rows and budgets are in rows.py. Every round of a row starts its servers anew. Needs Linux, wrk, nginx, PyPI
+on first use, and a Python with the dependencies of the service and its tests.
 """
 
 import argparse
@@ -28,20 +28,20 @@ from servers import LabError
 
 
 def main() -> int:
-    """Run the command line; the exit status is 1 when something is not met or cannot be measured."""
+    """Run the command line. The exit status is 1 if a budget is not met or a row cannot be measured."""
     rows = {row.__name__: row for row in ROWS}
     parser = argparse.ArgumentParser(description="Measure reviewsd against the budgets of its design.")
     parser.add_argument("rows", nargs="*", metavar="ROW", help=f"some of {', '.join(rows)}; default all")
-    parser.add_argument("--rounds", type=int, default=3, help="of each row; default %(default)s")
-    parser.add_argument("--seconds", type=int, default=2, help="of a run of wrk; default %(default)s")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of a row; default %(default)s")
+    parser.add_argument("--seconds", type=int, default=2, help="seconds of a run of wrk; default %(default)s")
     parser.add_argument("--against", type=Path, metavar="DIR", help="another checkout, measured in turns")
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "reviewsd-bench")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # runs every `finally`, which stops the servers
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # the servers inherit it
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # the servers inherit the limit
     checkouts = [ROOT, options.against.resolve()] if options.against else [ROOT]
-    found: defaultdict[str, list[list[Figure]]] = defaultdict(lambda: [[], []])  # by name, of both checkouts
+    figures: defaultdict[str, list[list[Figure]]] = defaultdict(lambda: [[], []])  # by name and checkout
     failures = []
     for name in options.rows or rows:
         for turn in range(options.rounds * len(checkouts)):
@@ -51,18 +51,18 @@ def main() -> int:
                 lab = Lab(checkouts[position], Path(scratch), options.cache.resolve(), options.seconds)
                 try:
                     for figure in rows[name](lab):
-                        found[figure.what][position].append(figure)
+                        figures[figure.what][position].append(figure)
                 except (LabError, OSError, http.client.HTTPException, subprocess.SubprocessError) as error:
                     failures.append(f"- NOT MET: {name} of {checkouts[position].name}: {error!r}")
     print(f"# Bench results\n\nBy `python bench/run.py` on {date.today()}, {platform.platform()}.\n")
     print(f"| what | median | least | greatest | unit | budget | | against | × |\n{'| --- ' * 9}|")
-    lines = [line(*figures) for figures in found.values() if figures[0]]
+    lines = [line(ours, theirs) for ours, theirs in figures.values() if ours]
     print("\n".join([*lines, "", *failures]))
     return 1 if "NOT MET" in "".join(lines + failures) else 0
 
 
 def line(ours: list[Figure], theirs: list[Figure]) -> str:
-    """A line of the table: the median decides, and `×` is the median of our multiples of theirs by round."""
+    """A line of the table. The median decides; `×` is the median of the rounds' ratios of ours to theirs."""
     what, _, unit, at_most, at_least = ours[0]
     values, others = [one.value for one in ours], [one.value for one in theirs]
     columns = [what, *(f"{pick(values):,.2f}" for pick in (median, min, max)), unit, "", "", "", ""]

@@ -1,6 +1,6 @@
--- wrk for the bench; one thread only. Without arguments it asks for its URL; with TEMPLATE and WORDS, separated by
--- commas, for searches that nobody asked before. In TEMPLATE, a path or a body, the first %s is a word, the second a
--- day of four years, and %d a rating. Their numbers have no common divisor, so no question comes back for a long time.
+-- wrk for the bench; one thread only. Without arguments, wrk requests its URL; with TEMPLATE and WORDS (separated by
+-- commas), it sends only new searches. TEMPLATE is a path or a body: its first %s is a word, the second a day, %d a
+-- rating. The numbers of words (113), days (1461) and ratings (5) have no common divisor: no search is soon repeated.
 
 local question, words = 0, {}
 

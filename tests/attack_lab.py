@@ -1,6 +1,6 @@
-"""Attacks of one client through the proxy, and their effect on other clients; `bench/` uses it, too.
+"""Attacks of one client through the proxy, and their effect on other clients; `bench/` uses this module, too.
 
-An attack is a context manager that runs while its block runs. All clients are on this machine; behind nginx,
+An attack is a context manager that lasts as long as its block. All clients are on this machine; behind nginx,
 the field X-Test-Client of a request is the address of its client.
 
 Sections: Clients - Connections - Attacks - Others
@@ -68,7 +68,7 @@ def connections(port: int, sent: Iterable[bytes]) -> Iterator[None]:
             one = stack.enter_context(socket.socket())
             one.settimeout(10)
             one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            one.bind((f"127.0.1.{1 + number // 1000}", 0))  # one address alone would run out of ports
+            one.bind((f"127.0.1.{1 + number // 1000}", 0))  # a single address would run out of ports
             one.connect(("127.0.0.1", port))
             with suppress(ConnectionError):  # a server may refuse at once
                 one.sendall(content)
@@ -80,7 +80,7 @@ def connections(port: int, sent: Iterable[bytes]) -> Iterator[None]:
 
 
 def request(path: str, source: str, body: bytes | None = None) -> bytes:
-    """A request of the client with the address `source`, a POST where there is a body."""
+    """A request of the client with the address `source`; a POST if it has a body."""
     fields = {"Host": "localhost", "X-Test-Client": source}
     if body is not None:
         fields |= {"Content-Type": "application/json", "Accept": JSON_TYPE["accept"]}
@@ -91,7 +91,7 @@ def request(path: str, source: str, body: bytes | None = None) -> bytes:
 
 
 def is_refused(connection: ssl.SSLSocket, patience_seconds: float) -> bool:
-    """Whether a 429 is here, or comes within this time as the first response; not if the connection ended."""
+    """Whether the first response is a 429; False if no response comes within this time."""
     connection.settimeout(patience_seconds)
     with suppress(OSError):
         return connection.recv(12).endswith(b" 429")
@@ -102,29 +102,29 @@ def is_refused(connection: ssl.SSLSocket, patience_seconds: float) -> bool:
 def simultaneous(
     proxy: Proxy, sent: Sequence[bytes], patience_seconds: float = 0
 ) -> Iterator[tuple[int, float]]:
-    """Requests at the same time, of whose responses only the status is read.
+    """Send requests at the same time; of their responses only the status is read.
 
-    Yields how many of them nginx accepted, and the seconds that it took.
+    Yields how many of the requests nginx accepted, and how many seconds this took.
     """
     with ExitStack() as held:
         opened = [held.enter_context(connected(proxy)) for _ in sent]
         began = time.monotonic()
         for connection, content in zip(opened, sent, strict=True):
             connection.sendall(content)
-        proxy.ask("/healthz")  # nginx judges the rates in the order of the requests
+        proxy.ask("/healthz")  # nginx answers this request after it has judged the rates of all earlier ones
         seconds = time.monotonic() - began
-        yield len(sent) - sum(is_refused(each, patience_seconds) for each in opened), seconds
+        yield len(sent) - sum(is_refused(connection, patience_seconds) for connection in opened), seconds
 
 
 def slow_bodies(proxy: Proxy, number: int) -> AbstractContextManager[tuple[int, float]]:
-    """POST requests that send one byte of a thousand."""
+    """POST requests that send only the first byte of a body of a thousand bytes."""
     return simultaneous(proxy, number * [request("/mcp", ATTACKER, bytes(1000))[:-999]])
 
 
 def slow_readers(
     proxy: Proxy, number: int, sources: Sequence[str] = (ATTACKER,)
 ) -> AbstractContextManager[tuple[int, float]]:
-    """Requests of a large response, by sources in turn, which is not read."""
+    """Requests by `sources` in turn for a large response, which they do not read."""
     sent = [request("/reviews.json", source) for source in islice(cycle(sources), number)]
     return simultaneous(proxy, sent, 30)
 
@@ -145,9 +145,9 @@ def requests(
     clients: int = 50,
     pause_seconds: float = 0.3,
 ) -> Iterator[Counter[int]]:
-    """Requests without end on so many connections, by sources in turn; counts the statuses, 0 for no answer.
+    """Requests without end on `clients` connections, by `sources` in turn.
 
-    `#` in the path is another number each time.
+    Yields the numbers of responses by status, 0 for no response. `#` in the path becomes a new number.
     """
     statuses: Counter[int] = Counter()
     ended, numbers, addresses = threading.Event(), count(), cycle(sources)
@@ -198,9 +198,9 @@ def in_another_process(attack: AbstractContextManager[object]) -> Iterator[None]
 
 
 def others(proxy: Proxy, seconds: float = 0) -> list[tuple[int, float]]:
-    """Status and milliseconds of requests one by one, for so long and at least three of each other client.
+    """Status and milliseconds of consecutive requests of OTHERS, for `seconds`, and at least three of each.
 
-    Each client keeps its connection. A request that gets no answer has status 0.
+    A client keeps its connection. A request without a response has status 0.
     """
     paths = ("/", "/badge.svg", "/mcp", "/reviews?page=2", "/api/reviews/search?limit=1&query=of+others+#")
     answers: list[tuple[int, float]] = []

@@ -25,7 +25,7 @@ def judged(report: Any) -> Any:
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else "expected to fail"
         if reason not in EXCUSES:
             report.outcome, report.longrepr = "failed", f"{reason}; this is not on the list of tests/tools.py"
-            vars(report).pop("wasxfail", None)  # by which pytest tells an expected failure from another
+            vars(report).pop("wasxfail", None)  # otherwise pytest reports an expected failure
     return report
 
 

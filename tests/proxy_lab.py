@@ -1,6 +1,6 @@
-"""The shipped nginx and Caddy in front of real daemons; `bench/` uses them, too.
+"""nginx and Caddy with the shipped files in front of real daemons; `bench/` uses this module, too.
 
-Only names, ports, paths and certificates of the shipped files are replaced.
+Names, ports, paths and certificates of the shipped files are replaced, and directives that a test names.
 
 Sections: Requests - Proxies - Instances
 """
@@ -25,7 +25,7 @@ JSON_TYPE = {"content_type": "application/json", "accept": "application/json, te
 PUBLIC_URL = "https://reviews.example.com"
 SERVER_DOCS = (ROOT / "docs" / "server.md").read_text(encoding="utf-8")
 SECOND = "127.0.0.1:8081"
-# A request names the address of its client, so that one machine can be many clients.
+# The header X-Test-Client gives the address of a client, so that one machine can be many clients.
 OTHER_CLIENTS = "set_real_ip_from 127.0.0.1; real_ip_header X-Test-Client;"
 
 
@@ -47,7 +47,7 @@ class Proxy:
         )
 
     def ask(self, path: str, body: bytes | None = None, **headers: str) -> tuple[int, dict[str, str], bytes]:
-        """Status, lower-case headers and body of one request over TLS."""
+        """Status, lower-case headers and body of the response to one request over TLS."""
         with closing(self.connection()) as connection:
             return exchange(connection, path, body, **headers)
 
@@ -55,37 +55,37 @@ class Proxy:
 def exchange(
     connection: HTTPSConnection, path: str, body: bytes | None = None, **headers: str
 ) -> tuple[int, dict[str, str], bytes]:
-    """Status, lower-case headers and body of one request, a POST where there is a body."""
+    """Status, lower-case headers and body of the response to one request; a POST if it has a body."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     connection.request("GET" if body is None else "POST", path, body, named)
     answer = connection.getresponse()
     return answer.status, {key.lower(): value for key, value in answer.headers.items()}, answer.read()
 
 
-# ---- Proxies: the command of each, with its files written to a directory ----
+# ---- Proxies: their commands and files ----
 
 
 def replace_all(text: str, replaced: dict[str, str]) -> str:
-    """The text with our names, ports and paths; each of the shipped ones must be in it."""
+    """The text with our names, ports and paths; fails if a shipped one is not in the text."""
     for shipped, ours in replaced.items():
         assert shipped in text
         text = text.replace(shipped, ours)
     return text
 
 
-def nginx_command(directory: Path, shipped: str, secure: int, plain: int) -> list[str]:
-    """nginx with the shipped file, and with as many connections as the README gives it."""
+def nginx_command(directory: Path, shipped: str, https_port: int, http_port: int) -> list[str]:
+    """The command of nginx with the shipped file and the number of connections that the README sets."""
     changes = {
         "/var/cache/nginx-reviewsd": f"{directory}/cache",
-        "listen 80;": f"listen 127.0.0.1:{plain};",
+        "listen 80;": f"listen 127.0.0.1:{http_port};",
         "    listen [::]:80;\n": "",
-        "listen 443 ssl": f"listen 127.0.0.1:{secure} ssl",
+        "listen 443 ssl": f"listen 127.0.0.1:{https_port} ssl",
         "    listen [::]:443 ssl;\n": "",
         "/etc/letsencrypt/live/reviews.example.com": str(directory),
     }
     kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     temporary = "".join(f"{kind}_temp_path {directory}/{kind};" for kind in kinds)
-    # A worker of root's nginx would else be a user who may not enter the directory.
+    # Without this line, the workers of root's nginx would run as a user who may not enter the directory.
     user = "user root;" if os.geteuid() == 0 else ""
     (directory / "nginx.conf").write_text(
         f"{user} daemon off; pid {directory}/pid; error_log stderr; worker_rlimit_nofile 32768;\n"
@@ -98,12 +98,12 @@ def nginx_command(directory: Path, shipped: str, secure: int, plain: int) -> lis
     return command
 
 
-def caddy_command(directory: Path, shipped: str, secure: int, plain: int) -> list[str]:
-    """Caddy with the shipped file."""
+def caddy_command(directory: Path, shipped: str, https_port: int, http_port: int) -> list[str]:
+    """The command of Caddy with the shipped file."""
     certificate = f"tls {directory}/fullchain.pem {directory}/privkey.pem"
     changes = {
-        "{\n\tservers {": f"{{\n\tadmin off\n\thttp_port {plain}\n\tservers {{",
-        "reviews.example.com {": f"https://localhost:{secure} {{\n\tbind 127.0.0.1\n\t{certificate}",
+        "{\n\tservers {": f"{{\n\tadmin off\n\thttp_port {http_port}\n\tservers {{",
+        "reviews.example.com {": f"https://localhost:{https_port} {{\n\tbind 127.0.0.1\n\t{certificate}",
     }
     (directory / "Caddyfile").write_text(replace_all(shipped, changes))
     return [program("caddy"), "run", "--adapter", "caddyfile", "--config", str(directory / "Caddyfile")]
@@ -113,11 +113,11 @@ PROXIES: dict[str, tuple[str, Callable[[Path, str, int, int], list[str]]]] = {
     "nginx": ("nginx.conf", nginx_command),
     "caddy": ("Caddyfile", caddy_command),
 }
-"""The file in `deploy/` and the command of each proxy."""
+"""By name of the proxy: its file in `deploy/` and its command."""
 
 
 def with_second_instance(text: str, name: str) -> str:
-    """The file of a proxy with a second instance, which the `sed` of docs/server.md adds."""
+    """The file of a proxy, to which the `sed` command of docs/server.md has added a second instance."""
     script = re.search(rf"(?m)^sudo sed -i -E '(.*)' /etc/{name}/", SERVER_DOCS)
     assert script
     sed = subprocess.run(["sed", "-E", script[1]], input=text, capture_output=True, text=True, check=True)
@@ -129,9 +129,9 @@ def with_second_instance(text: str, name: str) -> str:
 def running_proxy(
     directory: Path, name: str, ports: list[int], checkout: Path = ROOT, **changed: str
 ) -> Iterator[Proxy]:
-    """The proxy with the file of a checkout, in front of an instance on each of one or two ports.
+    """The proxy with the file of a checkout, in front of one or two instances, which listen on `ports`.
 
-    Of `changed`, each value replaces the directive of its name.
+    Every item of `changed` gives the directive of that name another value.
     """
     authority, context = trustme.CA(), ssl.create_default_context()
     authority.configure_trust(context)
@@ -146,8 +146,8 @@ def running_proxy(
     if len(ports) == 2:
         text = with_second_instance(text, name)
     behind = {f"127.0.0.1:{8080 + number}": f"127.0.0.1:{port}" for number, port in enumerate(ports)}
-    secure, plain = free_port(), free_port()
-    command = command_of(directory, replace_all(text, behind), secure, plain)
+    https_port, http_port = free_port(), free_port()
+    command = command_of(directory, replace_all(text, behind), https_port, http_port)
     with ExitStack() as cleanup:
         log = cleanup.enter_context((directory / "log").open("wb"))
         process = subprocess.Popen(command, stderr=log, env=os.environ | {"HOME": str(directory)})
@@ -156,10 +156,10 @@ def running_proxy(
 
         def has_started() -> bool:
             assert process.poll() is None, (directory / "log").read_text()
-            return listens(secure)
+            return listens(https_port)
 
         wait_for("proxy", has_started)
-        yield Proxy(secure, context, directory)
+        yield Proxy(https_port, context, directory)
 
 
 def listens(port: int) -> bool:
@@ -174,7 +174,7 @@ def listens(port: int) -> bool:
 
 
 class Instance:
-    """A daemon behind a proxy, on the same port after each start."""
+    """A daemon behind a proxy, on the same port after every start."""
 
     def __init__(self, *arguments: str, data: Path = SAMPLE):
         self.port = free_port()

@@ -55,7 +55,7 @@ class Server(AbstractContextManager["Server"]):
         return False
 
     def check(self) -> None:
-        """Raises LabError, with the end of its log, if the server has ended."""
+        """Raises LabError with the end of the server's log if the server has ended."""
         if (status := self.process.poll()) is not None:
             log = self._log.read_text(errors="replace")[-1500:].strip()
             raise LabError(f"{self.name} has ended with status {status}: {log}")
@@ -78,19 +78,19 @@ class Server(AbstractContextManager["Server"]):
 
 
 def processor_seconds(pid: int) -> float:
-    """The processor time that a process has taken, in steps of some 10 ms (proc(5))."""
+    """The processor time that a process has used, in steps of some 10 ms (proc(5))."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def memory_mb(pid: int, field: str = "VmRSS") -> float:
-    """Resident memory of a process, or with "VmHWM" the most of it so far, in millions of bytes (proc(5))."""
+    """Resident memory of a process, or with "VmHWM" its highest value so far, in megabytes (proc(5))."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.partition(f"{field}:")[2].split()[0]) * 1024 / 1e6
 
 
 def daemon_server(data: Path, state: Path, *flags: str, port: int = 0, checkout: Path = ROOT) -> Server:
-    """The daemon of a checkout, which reloads only after SIGHUP; its state is below `state`, by its port."""
+    """The daemon of a checkout, which reloads only after SIGHUP. Its state directory is below `state`."""
     port = port or free_port()
     command = [sys.executable, str(checkout / "reviewsd.py"), f"--port={port}", f"--data={data}"]
     command += [f"--state-dir={state / f'state-{port}'}", "--reload-interval=86400", *flags]

@@ -1,4 +1,4 @@
-"""Services to talk to: the daemon as users start it, and its application in this process.
+"""Services for tests: the daemon as users start it, and its application in this process.
 
 Context managers yield the address of a running service and leave nothing behind.
 """
@@ -45,7 +45,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response; header names are lower-case, equal headers are joined by a comma."""
+    """A response. Header names are lower-case; values of repeated headers are joined by commas."""
 
     status: int
     headers: Mapping[str, str]
@@ -105,7 +105,7 @@ def environment(**variables: str) -> dict[str, str]:
 def run_daemon(
     *arguments: str, line: Sequence[str] = (), cwd: Path | None = None, stdout: Any = PIPE, **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """The daemon, or the command `line`, with arguments, to its end."""
+    """Run the daemon, or the command `line`, with `arguments` until it ends."""
     command, environ = [*(line or daemon_command()), *arguments], environment(**variables)
     return subprocess.run(command, stdout=stdout, stderr=PIPE, text=True, timeout=60, env=environ, cwd=cwd)
 
@@ -119,8 +119,8 @@ def daemon(
     Stopped with SIGTERM, which must end it with status 0.
     """
     named = ["--base-url", base_url] if base_url else []
-    with TemporaryDirectory() as passing:
-        where = ["--port", str(port), "--data", str(data), "--state-dir", str(state or passing)]
+    with TemporaryDirectory() as temporary:
+        where = ["--port", str(port), "--data", str(data), "--state-dir", str(state or temporary)]
         with started(daemon_command(*where, *named, *arguments), base_url) as address:
             yield address
 
@@ -138,7 +138,7 @@ def started(command: list[str], base_url: str = "", **variables: str) -> Iterato
 
 
 def running_daemon(*arguments: str, **variables: str) -> AbstractContextManager[tuple[Address, Process]]:
-    """The daemon without a hub on a free port, which the test stops."""
+    """The daemon without a hub on a free port. The test stops it."""
     return running(daemon_command("--port", "0", "--no-hub", *arguments), **variables)
 
 
@@ -154,7 +154,7 @@ def running(command: list[str], base_url: str = "", **variables: str) -> Iterato
 
 
 def listening_port(process: Process) -> int:
-    """The port that the daemon's log names, 0 for a Unix socket; fails with the log when it ends before."""
+    """The port that the daemon's log names, 0 for a Unix socket. Fails with the log if there is none."""
     assert process.stderr
     lines = []
     for line in process.stderr:

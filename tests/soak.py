@@ -3,13 +3,13 @@
     python tests/soak.py >> bench/RESULTS.md   ten minutes
     python tests/soak.py --seconds 30          a short one, as the tests run it
 
-Callers work without a pause, others read nothing of large answers or leave before they come, while data files
-are replaced, by good ones and by bad ones, the daemon is stopped or killed and started again, and the network
-between the hub and its subscribers goes away for a while. The exit status is 1 when an answer was not as
-expected, memory or descriptors have grown, or a living subscriber does not have the newest content.
+Clients call without a pause; other clients request large responses and read nothing, or leave at once.
+Meanwhile good and bad data files replace the current ones, the daemon is stopped or killed and started again,
+and the subscribers lose their network for a while. The exit status is 1 if a response was not as expected,
+memory or descriptors have grown, or a living subscriber does not have the newest content.
 
-Needs `unshare` and `ip`: everything runs in a network of its own, in which addresses can be taken
-away. Where the system does not allow that, the network stays.
+Needs `unshare` and `ip`: everything runs in a network namespace of its own, from which addresses can be
+removed. Where the system does not allow a namespace, the subscribers keep their network.
 """
 
 import argparse
@@ -44,16 +44,16 @@ LIVING = [(kind, number, TOPICS[number % 3]) for kind in ("steady", "slow", "fla
 BAD_FILES = (b" ", b"{", b'{"reviews": [{"rating": 9}]}', b"\xff\xfe")
 CALM = ("good file", "good file", "bad file", "SIGHUP")
 WILD = ("good file", "bad file", "SIGHUP", "SIGKILL", "SIGTERM", "lost network")
-CALM_SHARE = 0.3  # of the time, twice: without what is WILD alone
-NON_READERS = [WHOLE_GET, WHOLE_CALL] * 40  # as many as are served without a refusal for anybody
+CALM_SHARE = 0.3  # the share of the time for one of the two phases with CALM disturbances
+NON_READERS = [WHOLE_GET, WHOLE_CALL] * 40  # few enough that the service refuses no request
 OWN_NETWORK = "198.51.100."  # for documentation (RFC 5737)
-LOST_SECONDS = 4  # longer than all tries that the hub makes of a subscriber that is down
+LOST_SECONDS = 4  # longer than all attempts of the hub to reach a subscriber that is down
 WORDS = ("back", "pain", "neck", "great", "massage", "wait", "the", "Tobias", "zzz", "é", "")
 TOOLS = {"search_reviews": {"query": "back"}, "get_business": {}, "get_technician": {"name": "nobody"}}
 
 
 def random_call() -> tuple[str, int, dict[str, Any]]:
-    """What a caller does: a kind of call, the right status, arguments of `services.fetch`."""
+    """A random call: its kind, the expected status, and the arguments of `services.fetch`."""
     path = random.choice((*TOPICS, "/insights.json", "/", "/reviews", "/sitemap.xml", "/llms.txt"))
     limits = {"min_rating": random.randint(1, 5), "limit": random.randint(1, 100)}
     search = f"/api/reviews/search?{urlencode({'query': random.choice(WORDS), **limits})}"
@@ -77,7 +77,7 @@ class Soak:
     """The daemon on one port, its callers, and the disturbances."""
 
     def __init__(self, scratch: Path, subscribers: Subscribers):
-        self.answers: list[tuple[str, float]] = []  # kind and milliseconds of each that was right
+        self.answers: list[tuple[str, float]] = []  # kind and milliseconds of every expected response
         self.unexpected: list[str] = []
         self.events: Counter[str] = Counter()
         self.longest_stop_seconds = 0.0
@@ -95,7 +95,7 @@ class Soak:
         return server
 
     def run(self, seconds: float, disturbances: tuple[str, ...]) -> None:
-        """Run all callers while one disturbance follows the other."""
+        """Run all callers while disturbances follow one another."""
         ended, deadline = threading.Event(), time.monotonic() + seconds
         threads = [threading.Thread(target=act, args=(ended,)) for act in (*[self._call] * 8, self._burden)]
         for thread in threads:
@@ -120,14 +120,14 @@ class Soak:
                     time.sleep(seconds)
 
     def _call(self, ended: threading.Event) -> None:
-        """Call without a pause. Failures while the daemon ends are not counted."""
+        """Send calls without a pause. Failures of calls during which the daemon ended do not count."""
         while not ended.is_set():
-            kind, right, arguments = random_call()
+            kind, expected, arguments = random_call()
             self._up.wait(60)
             ends, problem = self._ends, ""
             try:
                 answer = fetch(self.server, **arguments)
-                if answer.status == right:
+                if answer.status == expected:
                     self.answers.append((kind, answer.seconds * 1000))
                 else:
                     problem = f"{answer.status} {answer.body[:200]!r}"
@@ -149,8 +149,8 @@ class Soak:
             address("del")
         self._replace(self._content.replace(b'"name": "', b'"name": "%x ' % random.getrandbits(64), 1))
         mode = random.choice(("subscribe", "unsubscribe"))
-        passing = fetch(self.server, **self._subscribers.request(mode, self.port, "steady", 48, TOPICS[0]))
-        self.events[f"{mode}: {passing.status}"] += 1
+        answer = fetch(self.server, **self._subscribers.request(mode, self.port, "steady", 48, TOPICS[0]))
+        self.events[f"{mode}: {answer.status}"] += 1
         if disturbance == "lost network":
             time.sleep(LOST_SECONDS)
             address("add")
@@ -178,26 +178,26 @@ class Soak:
             if left < len(LIVING):
                 raise LabError(f"{left} of {len(LIVING)} living subscribers are left")
             content = {topic: fetch(self.server, topic).body for topic in TOPICS}
-            taken = self._subscribers.newest
-            return all(taken[f"/{kind}/{number}"] == content[topic] for kind, number, topic in LIVING)
+            received = self._subscribers.newest
+            return all(received[f"/{kind}/{number}"] == content[topic] for kind, number, topic in LIVING)
 
         wait_for("newest content for everyone", nobody_is_behind)
         return round(memory_mb(self.server.pid)), len(os.listdir(f"/proc/{self.server.pid}/fd"))
 
 
 def address(verb: str) -> None:
-    """Give the subscribers' addresses to this machine, "add", or take them away, "del"."""
+    """Add the subscribers' addresses to this machine ("add"), or remove them ("del")."""
     subprocess.run(["ip", "address", verb, f"{OWN_NETWORK}1/24", "dev", "lo"], check=True)
 
 
 def enter_own_network() -> None:
-    """Begin again in a network of its own; returns only where the system does not allow that."""
+    """Start this program again in a network namespace of its own; return only if the system forbids it."""
     if succeeds(*NAMESPACE, "ip", "-V"):
         os.execvp(NAMESPACE[0], [*NAMESPACE, sys.executable, *sys.argv, "--own-network"])
 
 
 def main() -> int:
-    """Run the command line; the exit status. Raises LabError or OSError when it cannot go on."""
+    """Run the command line. Returns the exit status. Raises LabError or OSError if it cannot continue."""
     parser = argparse.ArgumentParser(description="Try to wear reviewsd out.")
     parser.add_argument("--seconds", type=float, default=600, help="how long; default %(default)s")
     parser.add_argument("--own-network", action="store_true", help="the network may be changed")
@@ -208,14 +208,14 @@ def main() -> int:
         address("add")
     else:
         enter_own_network()
-        wild, network = tuple(each for each in WILD if each != "lost network"), "127.0.0."
+        wild, network = tuple(event for event in WILD if event != "lost network"), "127.0.0."
     with tempfile.TemporaryDirectory(prefix="reviewsd-soak-") as scratch:
         subscribers = Subscribers(Path(scratch), network)
         soak = Soak(Path(scratch), subscribers)
         try:
             subscribers.subscribe(soak.server, [*LIVING, ("dead", 0, TOPICS[0])])
             soak.run(seconds * (1 - 2 * CALM_SHARE), wild)
-            soak.run(seconds * CALM_SHARE, CALM)  # until it has the memory that it needs
+            soak.run(seconds * CALM_SHARE, CALM)  # so that the daemon has all the memory that it needs
             before = soak.rest()
             soak.run(seconds * CALM_SHARE, CALM)
             after = soak.rest()
@@ -232,7 +232,7 @@ def main() -> int:
     print(f"- Answered as expected: {dict(Counter(kind for kind, _ in soak.answers))}.")
     print(f"- Meanwhile: {dict(soak.events + subscribers.events)}.")
     if not options.own_network:
-        print("- The network was not lost: the system allows no other.")
+        print("- The subscribers kept their network: the system allows no other namespace.")
     print(f"- Longest stop: {soak.longest_stop_seconds:.1f} s.")
     p99 = quantiles([milliseconds for _, milliseconds in soak.answers], n=100)[98]
     print(f"- Latency on this crowded machine: {p99:.1f} ms at p99.")

@@ -1,6 +1,6 @@
 """A program that serves an application for tests.
 
-It logs where it listens, and what its `before_stop` finds.
+It logs its address, and whether /go-on was requested before `before_stop` ended.
 """
 
 import asyncio
@@ -22,10 +22,10 @@ def response(text: str) -> Response:
 
 
 class Stub(logging.Handler):
-    """Makes responses on worker threads, except those of AT_ONCE; those for /hold wait for /go-on.
+    """Makes responses on worker threads, except those for AT_ONCE; a response for /hold waits for /go-on.
 
-    The others tell which were made, and how many peers left before there was a response. After /signal, a
-    thread that is not the main one takes SIGTERM.
+    A response for AT_ONCE lists the paths for which worker threads made responses, and counts the peers that
+    left before there was a response. After /signal, a thread other than the main one takes SIGTERM.
     """
 
     def __init__(self) -> None:

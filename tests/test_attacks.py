@@ -1,6 +1,6 @@
 """Behind the shipped proxies one client cannot stop the service: its share is limited, others are served.
 
-Here everything is counted; `bench/run.py attacks` measures what others notice.
+These tests count requests and connections; `bench/run.py attacks` measures the latency for other clients.
 """
 
 from collections.abc import Iterator
@@ -30,10 +30,10 @@ from small_files import a_file, review
 pytestmark = pytest.mark.slow
 
 PATIENT = dict.fromkeys(("send_timeout", "client_header_timeout", "client_body_timeout"), "60s")
-"""Timeouts of nginx, instead of the shipped 10 s: on a busy machine, clients of the tests are slower."""
-LARGEST_BYTES = 5_000_000  # more than the sockets on the way of a response take
+"""Timeouts of nginx instead of the shipped 10 s, since on a busy machine the clients of a test are slower."""
+LARGEST_BYTES = 5_000_000  # more than the sockets between service and client can buffer
 MAX_PER_CLIENT, MAX_PER_48 = 100, 300  # requests at the same time
-IDLE = 2 * 32 + 1  # more connections than a proxy keeps to the service
+IDLE = 2 * 32 + 1  # more idle connections than a proxy keeps to the service
 CODINGS = ("gzip", "identity", "deflate, GZIP;q=0.5", "gzip;q=0")
 DOCUMENTS = ("/reviews.json", "/insights.json", "/feed.xml", "/api/feed.json", "/.well-known/openapi.json")
 DOCUMENTS += ("/llms.txt", "/sitemap.xml", "/robots.txt", "/favicon.ico", "/badge.svg")
@@ -138,6 +138,6 @@ def test_new_query_strings_on_a_document_write_it_once(nginx: Proxy) -> None:
     assert sum(size > LARGEST_BYTES for size in cached_bytes(nginx)) == 1
 
 
-def test_large_responses_for_ever_new_addresses_are_not_cached(nginx: Proxy) -> None:
+def test_large_responses_for_ever_new_urls_are_not_cached(nginx: Proxy) -> None:
     assert len(nginx.ask("/api/reviews/since/2000-01-01")[2]) > LARGEST_BYTES
     assert not cached_bytes(nginx)

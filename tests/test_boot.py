@@ -1,4 +1,4 @@
-"""The documents' commands install a working service in a booted system, and its units do their work.
+"""The commands of the documents install a working service in a booted system, and its units do their work.
 
 `systemd-nspawn` boots this machine's own system with a network of its own, this checkout and the Python of
 the tests. Everything is written to memory. Commands that download something are left out.
@@ -95,7 +95,7 @@ touch /out/end
 
 @pytest.fixture(scope="module")
 def booted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of what the script wrote in the booted system, a file for each fact."""
+    """The directory in which the script in the booted system wrote a file for every fact."""
     for name in ("systemd-nspawn", "curl", "nginx"):
         program(name)
     needs("a booted system")
@@ -120,7 +120,7 @@ def booted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def fact(booted: Path, name: str) -> str:
-    """What the script wrote; fails with its log if that is nothing."""
+    """The content of a file that the script wrote; fails with the log of the script if there is none."""
     file = booted / name
     text = file.read_text() if file.exists() else ""
     assert text, (booted / "log").read_text()
@@ -129,7 +129,7 @@ def fact(booted: Path, name: str) -> str:
 
 @pytest.mark.parametrize("name", ["proxied", "restarted", "by_socket"])
 def test_the_service_answers_through_nginx(booted: Path, name: str) -> None:
-    """As the README installs it, after a crash, and over the Unix socket."""
+    """The service was installed as in the README, restarted after a crash, or moved to a Unix socket."""
     head, _, body = fact(booted, name).partition("\n\n")
     assert head.startswith("HTTP/1.1 200 ") and "X-Cache: " in head
     assert json.loads(body)["reviews"][0]["page_url"].startswith(f"https://{DOMAIN}/")

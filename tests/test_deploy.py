@@ -27,7 +27,7 @@ SHIPPED = {name: (ROOT / "deploy" / file).read_text(encoding="utf-8") for name, 
 FORM_TYPE = "application/x-www-form-urlencoded"
 PING = json.dumps({"jsonrpc": "2.0", "id": 2, "method": "ping"}).encode()
 CLIENTS = 16
-PAUSE_SECONDS = 0.13  # between two requests of a client, which keeps the limit of its address
+PAUSE_SECONDS = 0.13  # between two requests of a client, so that it stays below the limit of its address
 OFFSETS = count()
 
 
@@ -54,7 +54,7 @@ def nginx(site: Site) -> Proxy:
     return site.nginx
 
 
-# ---- Values that a test of their effect would take minutes or gigabytes for ----
+# ---- Values whose effect only a test of minutes or gigabytes could show ----
 
 PROMISES = {
     "nginx": """
@@ -85,7 +85,7 @@ PROMISES = {
 
 
 def directives(text: str) -> Counter[str]:
-    """The directives of a file, or of a list in one line."""
+    """The directives of a file, or of a list of directives in one line."""
     without_comments = re.sub(r"(?m)#.*$", "", text)
     return Counter(map(str.strip, re.split(r"[;{}\n]", without_comments)))
 
@@ -127,7 +127,7 @@ def test_a_refused_client_is_told_when_to_retry_and_may_use_other_paths(nginx: P
         assert exchange(own, "/mcp", PING, x_test_client=ATTACKER, **JSON_TYPE)[0] == 200
 
 
-def test_two_searches_have_answers_of_their_own(nginx: Proxy) -> None:
+def test_two_searches_are_cached_apart(nginx: Proxy) -> None:
     paths = [f"{links.SEARCH_PATH}?limit=1&query={word}" for word in ("back", "zzz")]
     found, nothing = ([nginx.ask(path) for _ in range(2)] for path in paths)
     assert (found[1][1]["x-cache"], nothing[1][1]["x-cache"]) == ("HIT", "HIT")
@@ -138,9 +138,9 @@ def test_two_searches_have_answers_of_their_own(nginx: Proxy) -> None:
 
 def test_a_page_is_cached_for_each_accept(nginx: Proxy) -> None:
     types = ("text/html", "application/json", "text/markdown")
-    answers = [nginx.ask("/", accept=each)[1] for _ in range(2) for each in types]
-    assert [each["content-type"].partition(";")[0] for each in answers] == [*types, *types]
-    assert {each["x-cache"] for each in answers[3:]} == {"HIT"}
+    responses = [nginx.ask("/", accept=type)[1] for _ in range(2) for type in types]
+    assert [headers["content-type"].partition(";")[0] for headers in responses] == [*types, *types]
+    assert {headers["x-cache"] for headers in responses[3:]} == {"HIT"}
 
 
 @pytest.mark.parametrize(
@@ -148,11 +148,11 @@ def test_a_page_is_cached_for_each_accept(nginx: Proxy) -> None:
     [("gzip", "gzip"), ("br, GZIP;q=0.5", "gzip"), ("deflate,gzip", "gzip"), ("x-gzip", None),
      ("gzip;q=0", None), ("gzip; q=0.00, br", None), ("gzip;q=0.001", "gzip"), ("", None), ("*", None)],
 )  # fmt: skip
-def test_a_coding_is_sent_to_those_who_take_it(nginx: Proxy, wanted: str, coding: str | None) -> None:
-    """The first request decides what the cache holds, so each case asks for another path."""
+def test_gzip_is_sent_to_clients_that_accept_it(nginx: Proxy, wanted: str, coding: str | None) -> None:
+    """The first request decides what the cache holds, so every case requests another path."""
     path = f"{links.SEARCH_PATH}?limit=9&query=a&offset={next(OFFSETS)}"
-    asked = (wanted, "gzip", "identity")
-    answers = [nginx.ask(path, accept_encoding=each, x_test_client=f"203.0.113.{path[-1]}") for each in asked]
+    fields, client = (wanted, "gzip", "identity"), f"203.0.113.{path[-1]}"
+    answers = [nginx.ask(path, accept_encoding=field, x_test_client=client) for field in fields]
     assert [answer[1].get("content-encoding") for answer in answers] == [coding, "gzip", None]
 
 
@@ -178,7 +178,7 @@ def test_the_proxy_refuses_bodies_of_more_than_64_kib(
 
 
 @pytest.mark.parametrize("name", PROXIES)
-def test_hub_requests_reach_the_one_hub(site: Site, name: str) -> None:
+def test_hub_requests_reach_the_instance_with_the_hub(site: Site, name: str) -> None:
     form = b"hub.mode=subscribe&hub.topic=nothing&hub.callback=http%3A%2F%2Fa.example"
     for _ in range(4):
         status, headers, body = getattr(site, name).ask(links.HUB_PATH, form, content_type=FORM_TYPE)
@@ -198,7 +198,7 @@ def test_restarts_in_turns_lose_nothing(site: Site, name: str) -> None:
     with ExitStack() as clients:
 
         def statuses(number: int, path: str, body: bytes | None = None) -> dict[int, int]:
-            """Those of a client with an address of its own that keeps within its limit."""
+            """The statuses of a client that has an address of its own and stays below its limit."""
             client = requests(getattr(site, name), path, body, [f"192.0.2.{100 + number}"], 1, PAUSE_SECONDS)
             return clients.enter_context(client)
 
@@ -207,12 +207,12 @@ def test_restarts_in_turns_lose_nothing(site: Site, name: str) -> None:
         for instance in (site.first, site.second):
             instance.stop()
             instance.start()
-    assert [set(each) for each in searches] == [{200}] * len(searches)
+    assert [set(counts) for counts in searches] == [{200}] * len(searches)
     may_be_lost = {502} if name == "caddy" else set()  # POSTs, before Caddy 2.11.4
     assert set(calls) - may_be_lost == {200}
 
 
-def test_caddy_takes_the_name_for_buffering_from_its_environment() -> None:
+def test_caddy_reads_the_name_for_buffering_from_its_environment() -> None:
     variable = re.search('Environment="(.*)=(request_buffers .*)"', SHIPPED["caddy"])
     assert variable
     file, environment = ROOT / "deploy" / "Caddyfile", {variable[1]: variable[2]}
@@ -221,7 +221,7 @@ def test_caddy_takes_the_name_for_buffering_from_its_environment() -> None:
     assert done.returncode == 0 or "unrecognized subdirective request_buffers" in done.stderr
 
 
-def test_without_an_instance_what_is_cached_is_served_and_others_wait(site: Site) -> None:
+def test_without_an_instance_only_cached_documents_are_served(site: Site) -> None:
     kept = site.nginx.ask("/reviews.json")[2]
     site.first.stop()
     site.second.stop()

@@ -1,8 +1,8 @@
-"""The MCP endpoint answers as the specification's revisions say, without a socket.
+"""The MCP endpoint answers as the revisions of the specification require; the tests need no socket.
 
-Everything goes through `McpEndpoint.handle`, as bytes and headers.
+They call `McpEndpoint.handle` with bytes and headers.
 
-Asking - Initialize era - Session ids - Stateless requests - Messages - HTTP - Origins - Anything
+Sections: Asking - Initialize era - Session ids - Stateless requests - Messages - HTTP - Origins - Anything
 """
 
 import base64
@@ -44,7 +44,7 @@ def send(
     toolbox: Toolbox = TOOLBOX,
     **headers: str | None,
 ) -> Response:
-    """The response to `body`, which is encoded unless it is bytes; `headers` have `_` for `-`."""
+    """The response to `body`, which is encoded unless it is bytes; names of `headers` have `_` for `-`."""
     usual = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
     sent_headers = usual | {name.replace("_", "-"): value for name, value in headers.items()}
     sent = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -129,7 +129,7 @@ def test_the_handshake_offers_tools_and_nothing_else() -> None:
 def test_requests_are_served_before_the_client_says_that_it_is_initialized(version: str) -> None:
     response = send(request("tools/list", {"cursor": None}), mcp_protocol_version=version)
     assert result(response) == {"tools": DECLARED}
-    assert len(response.body) < 24_000, "a model reads all of it"
+    assert len(response.body) < 24_000, "a model reads the whole list"
     assert result(send(request("ping"), mcp_protocol_version=version)) == {}
 
 
@@ -397,7 +397,7 @@ def test_an_event_is_one_message_with_the_same_json() -> None:
     assert response.body.count(b"\n") == 3
     assert header(response, "X-Accel-Buffering") == "no"
     assert header(handshake(accept=EVENTS), "Mcp-Session-Id")
-    refused = send(b"{", accept=EVENTS)  # by the rules of HTTP, and so in JSON
+    refused = send(b"{", accept=EVENTS)  # the status is not 200, so the response is JSON
     assert (refused.status, header(refused, "Content-Type")) == (400, JSON)
 
 
@@ -500,7 +500,7 @@ USUAL: dict[str, list[Any]] = {  # by the name of a header or of a member of a m
 
 
 def members(other: st.SearchStrategy[Any], names: list[str], **more: st.SearchStrategy[Any]) -> Any:
-    """Objects of these members, each of which may be absent, usual or `other`."""
+    """Objects with these members; a member may be absent, or its value may be usual or `other`."""
     usual = {name: st.sampled_from(USUAL[name]) for name in names}
     optional = {name: one | other for name, one in (usual | more).items()}
     return st.fixed_dictionaries({}, optional=optional)

@@ -1,8 +1,8 @@
-"""The declarations of tools are valid for every client, and the results of tools match them.
+"""The declarations of tools are valid for every client, and the results of tools match the declarations.
 
-The reading of arguments is tested with the queries, searches and hints with the reviews.
+Other files test how arguments are read (test_query.py), and searches and hints (test_reviews.py).
 
-Asking - Declarations - Arguments - Answers - Whatever loads
+Sections: Asking - Declarations - Arguments - Answers - Whatever loads
 """
 
 import json
@@ -23,7 +23,7 @@ from reviewslib.dataset.contract import BadData
 from reviewslib.mcp_tools import TOOLS, Toolbox
 
 N8N_EXTRAS = ("action", "chatInput", "sessionId", "tool", "toolCallId")
-NAMING = {  # the tools that need a name, and the parameter that has it
+NAMING = {  # the tools that need the name of an entry, and the parameter for the name
     "get_review": "id",
     "get_aspect_sentiment": "aspect",
     "get_technician": "name",
@@ -92,7 +92,7 @@ def test_an_input_schema_is_closed_and_has_only_plain_keywords(tool: Object) -> 
 
 
 def parts_of(schema: Object) -> Iterator[Object]:
-    """A schema and all those in it."""
+    """A schema and all schemas in it."""
     yield schema
     for part in (*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else ())):
         yield from parts_of(part)
@@ -113,12 +113,12 @@ def test_search_takes_the_parameters_of_the_contract_in_their_order() -> None:
     references = [parameter["$ref"].rpartition("/")[2] for parameter in operation["parameters"]]
     declared = [CONTRACT.document["components"]["parameters"][name] for name in references]
     expected = {
-        each["name"]: {
-            key: value for key, value in each["schema"].items() if key not in ("examples", "pattern")
+        parameter["name"]: {
+            key: value for key, value in parameter["schema"].items() if key not in ("examples", "pattern")
         }
-        | {"description": each["description"]}
-        for each in declared
-        if each["in"] == "query"
+        | {"description": parameter["description"]}
+        for parameter in declared
+        if parameter["in"] == "query"
     }
     assert list(SCHEMAS["search_reviews"]["properties"].items()) == list(expected.items())
 
@@ -295,7 +295,7 @@ def test_every_id_and_label_works_in_its_tool_and_in_the_search(kind: str) -> No
 # ---- Whatever loads ----
 
 FEW = {"business": {"name": "New {here}"}, "reviews": [review()]}
-ABOUT_INSIGHTS = {  # what the insights hold, and the tools that tell it
+ABOUT_INSIGHTS = {  # kinds of insights, and the tools that return them
     "aspects": "get_aspect_sentiment",
     "topics": "get_topics",
     "technicians": "get_technician",

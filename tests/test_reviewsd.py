@@ -1,6 +1,6 @@
-"""The command line: parts made from settings, commands, and operators' mistakes in one line each.
+"""The command line makes parts from settings, runs commands, and reports an operator's mistake in one line.
 
-Parts - Commands - Systems - Mistakes
+Sections: Parts - Commands - Systems - Mistakes
 """
 
 import json
@@ -129,7 +129,7 @@ def test_help_names_every_setting_with_its_variable() -> None:
         assert variable_name(name) in printed
 
 
-def test_the_log_of_a_start_tells_absent_insights_and_the_url(tmp_path: Path) -> None:
+def test_the_log_of_a_start_has_absent_insights_and_the_url(tmp_path: Path) -> None:
     where = ["--port", "0", *write_reviews(tmp_path), "--state-dir", str(tmp_path / "state")]
     with subprocess.Popen(daemon_command(*where), stderr=PIPE, text=True) as process:
         assert process.stderr
@@ -165,7 +165,7 @@ def test_on_windows_one_line_says_what_is_needed(module: str) -> None:
     assert (done.returncode, done.stderr.count("\n"), "WSL" in done.stderr) == (1, 1, True)
 
 
-# ---- Mistakes: one line each, and no traceback ----
+# ---- Mistakes: one line, and no traceback ----
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_an_unusable_file_of_a_setting_is_refused(
     assert sorted(tmp_path.rglob("*")) == before
 
 
-# Root may do anything, so it becomes somebody else when all modules are there.
+# Root may read and write everything, so root becomes another user after all modules are imported.
 ANOTHER_USER = """
 import encodings.idna, os, sys, reviewsd
 if not os.getuid():
@@ -209,7 +209,7 @@ sys.exit(reviewsd.main(sys.argv[1:]))
      ("--host 0", 78, f"--host 0: {NO_URL} --base-url https://reviews.example.com"),
      ("--port x", 78, "--port: 'x' is not a port: expected 0 to 65535")],
 )  # fmt: skip
-def test_a_mistake_is_told_in_one_line(tmp_path: Path, arguments: str, status: int, line: str) -> None:
+def test_a_mistake_is_reported_in_one_line(tmp_path: Path, arguments: str, status: int, line: str) -> None:
     tmp_path.chmod(0o755)
     (tmp_path / "theirs").mkdir(mode=0)
     command = [sys.executable, "-c", ANOTHER_USER, "--state-dir", "theirs"]

@@ -1,10 +1,10 @@
 """Whatever 64 KiB a stranger sends, and whatever customers wrote, no request takes long.
 
-Every field of a request, a line each, is filled with every hostile shape, and the processor time of the whole
-process is limited. It is the only timed assertion of the tests: nothing else shows whether time
-grows faster than the length of a request.
+Every field of a request is filled with every hostile shape, and the processor time of the whole process is
+limited. No other test asserts a time like this: only the time shows whether the work grows faster than the
+length of a request.
 
-Reviews - Shapes - Fields - Claims
+Sections: Reviews - Shapes - Fields - Claims
 """
 
 import json
@@ -25,12 +25,12 @@ from reviewslib.mcp_tools import TOOLS
 pytestmark = pytest.mark.slow
 
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
-MAX_SECONDS = 0.5  # the slowest takes 0.1 s here, and quadratic ones take seconds
+MAX_SECONDS = 0.5  # the slowest request takes 0.1 s; with quadratic code it would take seconds
 HEAD_BYTES, FORM_BYTES, BODY_BYTES = 15 * 1024, 16 * 1024, 64 * 1024 - 512
 
-# ---- Reviews: what customers wrote, each text twenty times ----
+# ---- Reviews: what customers wrote, twenty reviews for a text ----
 
-LONGEST_TEXT = 4096  # that Google takes
+LONGEST_TEXT = 4096  # characters of the longest review that Google accepts
 REPEATED = [*"a жİ\u0344\u1112\u202e", "\u1112\u1161\u11ab", "e\u0301", "a\u0301\u0327", "<>&'\"", "ab"]
 TEXTS = [unit * (LONGEST_TEXT // len(unit)) for unit in REPEATED]
 TEXTS += ["ж" * 4000 + "ß", "a" * 2400, "a" * 1249 + "b" + "a" * 1250]
@@ -59,7 +59,7 @@ def shapes(size: int) -> Iterator[str]:
     """Texts of at most `size` bytes."""
     for unit in UNITS:
         yield cut(unit * size, size)
-        yield cut("a/" + unit * size, HEAD_BYTES - 1) + "a"  # so that parsers of fields strip nothing
+        yield cut("a/" + unit * size, HEAD_BYTES - 1) + "a"  # with such ends, parsers of fields strip nothing
     yield "9" * (size - 1) + "x"
     yield "a" * 600 + "b" + "a" * 600  # a search word among equal letters
     for name in ("p", "mentions_technicia"):
@@ -72,7 +72,7 @@ def cut(text: str, size: int) -> str:
     return text.encode()[:size].decode(errors="ignore")
 
 
-# ---- Fields: each makes a request of a text, a line a field ----
+# ---- Fields: functions that make a request with a text in one of its fields ----
 
 
 def whole_request(method: str, path: str, fields: dict[str, str], body: bytes = b"") -> bytes:
@@ -171,7 +171,7 @@ DOCUMENTS = {
 
 
 def seconds_of(service: Address, request: bytes) -> float:
-    """The processor time of the service for one request, answered in any way, in steps of 0.01 s."""
+    """The processor time of the service for one request with any response, in steps of 0.01 s."""
     before = processor_seconds(service.pid)
     with socket.create_connection(("127.0.0.1", service.port), timeout=60) as connection:
         connection.sendall(request)

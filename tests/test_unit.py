@@ -59,11 +59,11 @@ LINES = {
         Environment=REVIEWSD_UDS=/run/reviewsd/http.sock
     """,
 }
-"""The lines of each unit and drop-in, commented examples included, without descriptions; `+` for a blank."""
+"""The lines of a unit or drop-in, with commented examples, without descriptions; `+` stands for a blank."""
 
 
 def lines_of(name: str) -> list[str]:
-    """The assignments of a file in their order, commented examples included."""
+    """The assignments in a file, in order, commented examples included."""
     return re.findall(r"(?m)^#?[A-Z][A-Za-z]+=.*$", (ROOT / name).read_text(encoding="utf-8"))
 
 
@@ -96,8 +96,8 @@ def test_the_exposure_of_a_service_is_small(name: str, most: float) -> None:
 
 
 def test_the_unit_agrees_with_the_program() -> None:
-    never_mended = {WRONG_USAGE, reviewsd.EXIT_BAD_DATA}
-    assert set(map(int, value_of(UNIT, "RestartPreventExitStatus").split())) == never_mended
+    not_restarted = {WRONG_USAGE, reviewsd.EXIT_BAD_DATA}
+    assert set(map(int, value_of(UNIT, "RestartPreventExitStatus").split())) == not_restarted
     assert int(value_of(UNIT, "TimeoutStopSec")) > serving.BEFORE_STOP_SECONDS + serving.STOP_SECONDS
     assert value_of(UNIT, "SocketBindAllow") == f"tcp:{Settings().port}"
 

@@ -13,7 +13,7 @@ log = logging.getLogger("reviewsd")
 
 
 class ServiceManager:
-    """Sends the state of the service to systemd, if systemd runs it. Thread-safe."""
+    """Sends the state of the service to systemd, if systemd has started the service. Thread-safe."""
 
     def __init__(self) -> None:
         address = os.environ.get("NOTIFY_SOCKET", "")
@@ -36,7 +36,7 @@ class ServiceManager:
     async def feed_watchdog(
         self, ask: Callable[[], object], sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     ) -> None:
-        """Notify the watchdog twice in an interval, after `ask` has returned.
+        """Notify the watchdog twice in every interval, each time after `ask` has returned.
 
         `ask` needs no connection: a service whose connections are all in use is busy, but does not hang.
         """

@@ -316,7 +316,7 @@ access_log = logging.getLogger("reviewsd.access")
 
 
 def with_access_log(application: AsgiApp) -> AsgiApp:
-    """An ASGI application that logs each request of `application` when it is over.
+    """An ASGI application that logs every request of `application` when the request is over.
 
     A line has the peer's address ("-" over a Unix socket), method, path, status, sent bytes of the body, and
     milliseconds. The status is 499, as in nginx, if the peer left before there was a response.
@@ -352,8 +352,8 @@ PROBE = Request("HEAD", "/", "", {"host": "localhost"}.get)
 class Service(NamedTuple):
     """The application, the listener, and the callbacks of the server.
 
-    `ready` is called after the first response, `hangup` at each SIGHUP. `before_stop` is called on another
-    thread while the port is still open; its argument is how many seconds the server waits for it.
+    `ready` is called after the first response, `hangup` at every SIGHUP. `before_stop` is called on another
+    thread while the port is still open; its argument is how many seconds the server waits for its return.
     """
 
     application: Application

@@ -98,7 +98,7 @@ def _setting(default: Any, description: str, parse: Callable[[str], Any] = str) 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings. The field `base_url`, for example, is --base-url and REVIEWSD_BASE_URL."""
+    """All settings. The field `base_url`, for example, has the flag --base-url and REVIEWSD_BASE_URL."""
 
     host: str = _setting("127.0.0.1", "IP address to listen on")
     port: int = _setting(8080, "port to listen on; 0 picks a free one and prints it", _port)
@@ -170,7 +170,7 @@ def setting_text(value: Any) -> str:
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add a flag for each setting, whose help has the default and the variable."""
+    """Add a flag for every setting; its help has the default and the variable."""
     for setting in fields(Settings):
         description, parse = setting.metadata["description"], setting.metadata["parse"]
         flag, variables = flag_name(setting.name), " or ".join(_variable_names(setting.name))
@@ -180,7 +180,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def read_settings(flags: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[Settings, dict[str, str]]:
-    """The settings, and the source of each: its flag, else its variable, else "default".
+    """The settings, and the source of every value: its flag, else its variable, else "default".
 
     An empty variable counts as absent, and so does a flag with the value None; an empty flag is an error. The
     values of a repeated flag are joined by commas, as in a variable. Raises BadSetting.

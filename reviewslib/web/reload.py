@@ -33,7 +33,7 @@ ABSENT_POLLS = 3  # polls before a missing file counts as removed: many programs
 class Reloader:
     """Keeps `snapshot` current. All methods but `wake` run on one thread.
 
-    `notify` is called with states for a service manager in the form of sd_notify(3), `publish` with each new
+    `notify` is called with states for a service manager in the form of sd_notify(3), `publish` with every new
     snapshot. A test may replace `sleep`. `error` has the time and the faults of the last reload; it is None
     if that reload succeeded.
     """

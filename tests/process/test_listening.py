@@ -22,7 +22,7 @@ IN_USE, NO_ANSWER = "Address already in use", "no request is answered"
     [(host, True) for host in ("0.0.0.0", "0", "0x0", "", "::", "0::0", "::ffff:0.0.0.0")]
     + [(host, False) for host in ("127.0.0.1", "::1", "localhost", "a..b", "\udcff")],
 )
-def test_a_wildcard_is_known_however_it_is_written(host: str, is_one: bool) -> None:
+def test_a_wildcard_is_recognized_in_every_notation(host: str, is_one: bool) -> None:
     assert listening.is_wildcard(host) is is_one
 
 
@@ -32,9 +32,9 @@ def test_a_wildcard_is_known_however_it_is_written(host: str, is_one: bool) -> N
 def test_a_host_that_cannot_be_listened_on_is_one_line(host: str, reason: str) -> None:
     with pytest.raises(CannotListen) as caught:
         listening.claim_port(host, 0)
-    begins, told = f"cannot listen on {host} port 0: ", str(caught.value)
-    assert told.startswith(begins + reason)
-    assert len(told) > len(begins) and "\n" not in told
+    beginning, message = f"cannot listen on {host} port 0: ", str(caught.value)
+    assert message.startswith(beginning + reason)
+    assert len(message) > len(beginning) and "\n" not in message
 
 
 def test_a_port_in_use_is_told_in_one_line_with_status_1() -> None:
@@ -49,7 +49,7 @@ def test_a_port_is_claimed_while_earlier_connections_end() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         with socket.create_connection(("127.0.0.1", port)):
-            server.accept()[0].close()  # the first to close waits in TIME_WAIT (tcp(7))
+            server.accept()[0].close()  # the end that closes first waits in TIME_WAIT (tcp(7))
     listening.claim_port("127.0.0.1", port).close()
 
 
@@ -105,7 +105,7 @@ def test_too_few_descriptors_are_one_line_and_status_1() -> None:
     assert (done.returncode, done.stderr) == (1, f"{needed}; raise it, or lower --max-connections\n")
 
 
-# ---- A server that has started, and its listener ----
+# ---- The listener of a server, and the wait for its first response ----
 
 
 def test_only_the_listener_of_the_address_is_tuned() -> None:
@@ -113,7 +113,7 @@ def test_only_the_listener_of_the_address_is_tuned() -> None:
     with socket.create_server(("127.0.0.1", 0)) as tuned, socket.create_server(("127.0.0.1", 0)) as other:
         before = [other.getsockopt(*option) for option in options]
         listening.tune_listener(tuned.getsockname(), 1.5)
-        doubled = 2 * listening.SEND_BUFFER_BYTES  # by Linux (socket(7))
+        doubled = 2 * listening.SEND_BUFFER_BYTES  # Linux doubles the value (socket(7))
         assert [tuned.getsockopt(*option) for option in options] == [doubled, 1500]
         assert [other.getsockopt(*option) for option in options] == before
 
@@ -139,7 +139,7 @@ def test_a_server_is_ready_when_it_sends_a_status_line(host: str, answer: bytes,
         assert waited_for(server.getsockname(), asyncio.Event().wait()) == outcome
         server.shutdown(socket.SHUT_RDWR)  # wakes `accept`
         thread.join()
-    sent = set(requests) - {b""}  # an attempt that is out of time ends before it sends
+    sent = set(requests) - {b""}  # the last attempt may end before it has sent its request
     assert sent == {b"HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"}
 
 

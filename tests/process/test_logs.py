@@ -1,4 +1,4 @@
-"""Logging blocks no thread, counts the records that it drops, and tells the journal their level."""
+"""Logging blocks no thread, counts dropped records, and tells the journal the level of a record."""
 
 import logging
 import os
@@ -39,7 +39,7 @@ def record(text: str, *arguments: object, level: int = logging.INFO) -> logging.
     return logging.LogRecord("test", level, "", 0, text, arguments, None)
 
 
-def test_a_stalled_reader_delays_nobody_and_learns_of_gaps() -> None:
+def test_a_stalled_reader_delays_no_thread_and_is_told_of_gaps() -> None:
     stream = Stalling()
     handler = handler_for(stream, max_records=10)
     handler.handle(record("number %d", 0))
@@ -76,7 +76,7 @@ def test_a_finalizer_may_log_while_its_thread_logs() -> None:
 @pytest.mark.parametrize(
     ("name", "priority"), [("debug", 7), ("info", 6), ("warning", 4), ("error", 3), ("critical", 3)]
 )
-def test_in_the_journal_each_line_begins_with_its_level(name: str, priority: int) -> None:
+def test_in_the_journal_every_line_begins_with_its_level(name: str, priority: int) -> None:
     formatter = JournalFormatter("%(levelname)s %(message)s")
     text = formatter.format(record("Zoë\nsecond line", level=getattr(logging, name.upper())))
     assert text == f"<{priority}>{name.upper()} Zoë\n<{priority}>second line"
@@ -97,7 +97,7 @@ os.write(1, b"alive")
 
 
 def log_to(stderr: Any, other: Path, *prefix: str, **environ: str) -> None:
-    """Have another process log one exception, and live on, whatever its standard error is."""
+    """Have another process log one exception; the process survives, whatever its standard error is."""
     command = [*prefix, sys.executable, "-c", LOGGING, str(other)]
     environ = {**os.environ, "PYTHONIOENCODING": "ascii:backslashreplace", **environ}
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=stderr, env=environ, cwd=ROOT, timeout=60)
@@ -108,7 +108,7 @@ def log_to(stderr: Any, other: Path, *prefix: str, **environ: str) -> None:
 @pytest.mark.parametrize(
     ("is_named", "time", "prefix"), [(True, "", "<3>"), (False, r"[0-9-]+ [0-9:,]+ ", "")]
 )
-def test_the_journal_is_known_by_its_device_and_inode(
+def test_the_journal_is_recognized_by_its_device_and_inode(
     tmp_path: Path, is_named: bool, time: str, prefix: str
 ) -> None:
     with (tmp_path / "log").open("wb") as file:

@@ -32,7 +32,7 @@ def received(systemd: socket.socket) -> list[bytes]:
     return messages
 
 
-def test_each_state_is_one_datagram_and_none_follows_stopping(systemd: socket.socket) -> None:
+def test_a_state_is_one_datagram_and_none_follows_stopping(systemd: socket.socket) -> None:
     manager = ServiceManager()
     for assignments in (("READY=1", "STATUS=x"), ("STOPPING=1",), ("READY=1",), ("RELOADING=1",)):
         manager.notify(*assignments)

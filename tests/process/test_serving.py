@@ -1,6 +1,6 @@
 """The server withstands requests that are malformed, slow, huge or many. Most tests start the real daemon.
 
-Requests - Bodies - Crowds - The bridge - Worker threads - Logs - Stops - Granian
+Sections: Requests - Bodies - Crowds - The bridge - Worker threads - Logs - Stops - Granian
 """
 
 import ast
@@ -52,7 +52,7 @@ reviewsd.run(chosen, serving.Deadlines(body=1, response=2, silence=1))
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
     """The daemon with short deadlines and two megabytes of reviews."""
-    assert serving.Deadlines() == (10, 10, 60, 30), "what they are for its users"
+    assert serving.Deadlines() == (10, 10, 60, 30), "the deadlines of the shipped daemon"
     data = write_reviews(tmp_path_factory.mktemp("impatient"), 1000, "x" * 1900)
     command = [sys.executable, "-c", IMPATIENT]
     with started(command, PYTHONPATH=str(ROOT), REVIEWSD_DATA=str(data)) as address:
@@ -64,7 +64,7 @@ def write_reviews(directory: Path, count: int, text: str) -> Path:
 
 
 def log_until_end(process: Process, number: signal.Signals = signal.SIGTERM) -> str:
-    """What a service logs from this signal to its end, which has status 0; SIGCONT does nothing."""
+    """What a service logs from this signal until it ends with status 0; SIGCONT does nothing."""
     process.send_signal(number)
     log = process.communicate(timeout=STOP_SECONDS)[1]
     assert (process.returncode, re.findall("Traceback|panic", log)) == (0, [])
@@ -84,8 +84,8 @@ def managed(
             yield manager, service, process
 
 
-def told(manager: socket.socket) -> bytes:
-    """The next notification of the service manager that is not one of the watchdog."""
+def notification(manager: socket.socket) -> bytes:
+    """The next notification that the service manager receives, other than those for the watchdog."""
     while (message := manager.recv(4096)) == b"WATCHDOG=1":
         pass
     return message
@@ -121,7 +121,7 @@ HALF_BODY = head("POST /", "Content-Length: 9") + b"x"
 
 
 def exchange(service: Address, request: bytes) -> bytes:
-    """The bytes until the service closes the connection, which is before the deadline of a body."""
+    """The bytes until the service closes the connection, in half of the time that a body may take."""
     with connect(service, request) as connection:
         connection.settimeout(serving.Deadlines().body / 2)
         return connection.makefile("rb").read()
@@ -184,14 +184,14 @@ def test_raw_requests_get_defined_answers(
 
 
 @pytest.mark.parametrize(
-    "begun", ["POST /mcp", "GET /reviews.json", "GET /mcp", "POST /api/websub/hub", "PUT /x"]
+    "line", ["POST /mcp", "GET /reviews.json", "GET /mcp", "POST /api/websub/hub", "PUT /x"]
 )
 @pytest.mark.parametrize("fields", [[], ["Expect: 100-continue"]])
 @pytest.mark.parametrize("length", ["1000000000000", "65537", "9" * 18])
 def test_a_body_that_announces_too_much_is_413_and_never_read(
-    service: Address, begun: str, fields: list[str], length: str
+    service: Address, line: str, fields: list[str], length: str
 ) -> None:
-    answer = exchange(service, head(begun, *fields, f"Content-Length: {length}"))
+    answer = exchange(service, head(line, *fields, f"Content-Length: {length}"))
     assert (statuses(answer), b"100 Continue" in answer) == ([413], False)
 
 
@@ -256,7 +256,7 @@ def test_a_full_service_lets_others_wait_and_feeds_the_watchdog(tmp_path: Path) 
     with managed(tmp_path, *flags, WATCHDOG_USEC="100000") as (manager, service, _), ExitStack() as crowd:
         first, *_ = [crowd.enter_context(connect(service)) for _ in range(5)]
         waiting = crowd.enter_context(connect(service, head("GET /robots.txt")))
-        assert told(manager).startswith(b"READY=1")
+        assert notification(manager).startswith(b"READY=1")
         assert {manager.recv(4096) for _ in range(6)} == {b"WATCHDOG=1"}
         assert select.select([waiting], [], [], 0) == ([], [], [])
         first.close()
@@ -274,7 +274,7 @@ def test_peers_that_read_nothing_hold_little_memory_and_are_cut(impatient: Addre
             hung_up.register(crowd.enter_context(ask_without_reading(impatient)), 0)
         assert fetch(impatient, "/robots.txt").status == 200
         assert memory_mb(impatient.pid) - before < readers * 0.4
-        deadline = time.monotonic() + serving.Deadlines().silence  # a timeout of TCP itself would take longer
+        deadline = time.monotonic() + serving.Deadlines().silence  # TCP's own timeout would be longer
         while len(list(descriptors.iterdir())) >= 100:
             assert time.monotonic() < deadline
             hung_up.poll(500)
@@ -293,7 +293,7 @@ def test_only_a_reader_too_slow_for_a_large_response_is_cut(
     assert (received.partition(b"\r\n\r\n")[2] == whole) is is_whole
 
 
-# ---- The bridge: an answer for each request, and peers that stay or leave ----
+# ---- The bridge: one response to a request, and peers that stay or leave ----
 
 Receive = Callable[[], Any]
 
@@ -309,7 +309,7 @@ async def leaves() -> dict[str, Any]:
 
 
 def seems_to_leave() -> Receive:
-    """A peer that stays; Granian says that it left once a wait for its disconnect was cancelled."""
+    """A peer that stays. After a cancelled wait for its disconnect, Granian says that the peer has left."""
     waits = iter((stays,))
     return lambda: next(waits, leaves)()
 
@@ -320,7 +320,7 @@ def bridge_to(*answers: Any) -> serving.Bridge:
 
 
 async def sent(bridge: serving.Bridge, receive: Receive = stays) -> list[bytes]:
-    """The parts of the body of the next answer, to a request of this peer."""
+    """The parts of the body of the next response, which answers a request of this peer."""
     parts: list[bytes] = []
 
     async def send(message: dict[str, Any]) -> None:
@@ -446,7 +446,7 @@ def test_the_access_log_has_one_line_per_request_whatever_its_path() -> None:
         for path in ("/caf\xc3\xa9\\x0a%0a\xc2\x85\xe2\x80\xa8", "/" + "y" * 2000):
             exchange(service, head(f"GET {path}"))
         with connect(service, HALF_BODY):
-            assert fetch(service, "/nothing").status == 404  # the half body has surely been begun by now
+            assert fetch(service, "/nothing").status == 404  # by now the service waits for the other half
         log = log_until_end(process, signal.SIGINT)
     assert log.endswith(" INFO stopped\n"), "the log is flushed"
     lines = [line.removeprefix("127.0.0.1 ") for line in access_lines(log)]
@@ -489,15 +489,15 @@ def test_hanging_peers_delay_no_stop() -> None:
 def test_a_running_reload_delays_no_stop(tmp_path: Path) -> None:
     write_reviews(tmp_path, 10_000, "word " * 50)
     with managed(tmp_path, "--data", str(tmp_path)) as (manager, _, process):
-        assert told(manager).startswith(b"READY=1")
+        assert notification(manager).startswith(b"READY=1")
         process.send_signal(signal.SIGHUP)
-        assert told(manager).startswith(b"RELOADING=1")
+        assert notification(manager).startswith(b"RELOADING=1")
         log_until_end(process)
 
 
 def test_a_running_request_is_finished_before_the_stop() -> None:
     with running_daemon() as (service, process), connect(service, HALF_BODY) as connection:
-        assert fetch(service, "/healthz").status == 200  # the head has surely been read by now
+        assert fetch(service, "/healthz").status == 200  # by now the service has read the head
         process.terminate()
         connection.sendall(b"12345678")
         assert connection.makefile("rb").readline() == b"HTTP/1.1 405 Method Not Allowed\r\n"
@@ -531,26 +531,26 @@ def test_the_service_manager_is_told_every_state(tmp_path: Path) -> None:
     flags = ("--data", str(data), "--reload-interval", "3600")  # so that only the signal causes a reload
     with managed(tmp_path, *flags) as (manager, service, process), connect(service, HALF_BODY):
         serving_status = "Serving 160 reviews of Larkspur Hollow Chiropractic, 4 unverified left out"
-        assert told(manager).decode() == f"READY=1\nSTATUS={serving_status}"
+        assert notification(manager).decode() == f"READY=1\nSTATUS={serving_status}"
         (data / "reviews.json").write_text("[]")
         process.send_signal(signal.SIGHUP)
-        assert told(manager).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
-        assert told(manager) == b"READY=1\nSTATUS=Stale: reviews.json: an array is not an object"
+        assert notification(manager).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
+        assert notification(manager) == b"READY=1\nSTATUS=Stale: reviews.json: an array is not an object"
         process.terminate()
-        assert told(manager) == b"STOPPING=1"
+        assert notification(manager) == b"STOPPING=1"
         process.terminate()
         assert process.wait(serving.STOP_SECONDS / 2) == -signal.SIGTERM, "a second signal ends it at once"
 
 
-# ---- Granian: what this service relies on, so that a new release fails here and says where ----
+# ---- Granian: only its documented names, which new releases keep ----
 
 
 def test_only_documented_names_of_granian_are_used() -> None:
     nodes = list(ast.walk(ast.parse(Path(serving.__file__).read_text(encoding="utf-8"))))
-    imports = [each for each in nodes if isinstance(each, ast.ImportFrom)]
-    of_granian = [each for each in imports if str(each.module).split(".")[0] == "granian"]
-    names = {alias.name for each in of_granian for alias in each.names}
+    imports = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    of_granian = [node for node in imports if str(node.module).split(".")[0] == "granian"]
+    names = {alias.name for node in of_granian for alias in node.names}
     assert names == {"HTTPModes", "Interfaces", "HTTP1Settings", "LogLevels", "Server"}
-    attributes = {ast.unparse(each) for each in nodes if isinstance(each, ast.Attribute)}
-    of_the_server = {each for each in attributes if each.startswith("server.")}
+    attributes = {ast.unparse(node) for node in nodes if isinstance(node, ast.Attribute)}
+    of_the_server = {attribute for attribute in attributes if attribute.startswith("server.")}
     assert of_the_server == {"server.serve", "server.stop"}

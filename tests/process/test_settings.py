@@ -74,7 +74,7 @@ def test_an_invalid_setting_is_named_with_an_example_of_a_valid_one(
      ({"hub_lease_seconds": "10"}, "min 3600, --hub-lease-seconds 10, --hub-lease-max 2592000"),
      ({"hub_lease_max": "9999"}, "min 3600, --hub-lease-seconds 864000, --hub-lease-max 9999")],
 )  # fmt: skip
-def test_conflicting_leases_are_named_with_a_rule(conflicting: dict[str, str], named: str) -> None:
+def test_conflicting_leases_are_named_with_the_rule(conflicting: dict[str, str], named: str) -> None:
     with pytest.raises(BadSetting) as caught:
         read_settings(conflicting, {})
     assert str(caught.value) == f"--hub-lease-{named}: none may be more than the next one"
@@ -133,7 +133,7 @@ def test_the_state_directory_of_systemd_is_the_default() -> None:
     assert read_settings({}, chosen)[0].state_dir == Path("/srv")
 
 
-def test_the_listing_has_values_as_they_are_written_and_strange_variables() -> None:
+def test_the_listing_has_values_as_they_are_set_and_unknown_variables() -> None:
     chosen = Settings(no_hub=True, hub_retry_delays=(60.0, 0.5), allowed_origin=frozenset("ba"))
     environ = dict.fromkeys(("REVIEWSD_X", "REVIEWSD_", "REVIEWSD_PORT", "HOME"), "x")
     sources = dict.fromkeys(("no_hub", "access_log", "uds", "hub_retry_delays", "allowed_origin"), "flag")
