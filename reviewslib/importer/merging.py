@@ -124,7 +124,7 @@ class Locations(NamedTuple):
     """Which locations at Google are imported."""
 
     chosen: set[str]
-    others: Mapping[str, str]  # not chosen: how the report names their reviews in the exports
+    others: Mapping[str, str]  # by location not chosen: its reviews in the exports, in words
     titles: dict[str, str]  # by location, of all that the owner has decided about
 
 
@@ -184,12 +184,12 @@ class Ledger:
     def take(self, exports: Sequence[Export]) -> None:
         """Take the fields of all records, the oldest export first, and Google's own before tables.
 
-        Other locations are left out, and rows of Google once there are exports of its own.
+        Other locations are left out, and rows with reviews on Google once there are exports by Google.
         """
         is_google = any(entry.source == "google" and not entry.row for entry in self.entries.values())
         excluded = {*self.locations.others, *(["google"] if self.locations.chosen or is_google else [])}
         google = [record for export in exports if not export.header for record in export.records]
-        # A review in two accounts has two names. The smaller one comes last, whatever the order of files.
+        # A review in two accounts has two resource names. Sorting makes the result independent of file order.
         google.sort(key=lambda record: record.resource_name, reverse=True)
         google.sort(key=lambda record: (record.time, record.updated))
         tables = [export.records for export in exports if export.header and export.records]
@@ -294,7 +294,7 @@ class Ledger:
     # Results
 
     def listed(self) -> list[ReviewInFile]:
-        """The reviews in serving order; in their old order if none has changed."""
+        """The reviews in serving order, or in their old order if none has changed."""
         if self.reviews == self.before:
             return list(self.before.values())
         return sorted(self.reviews.values(), key=serving_order, reverse=True)

@@ -44,12 +44,12 @@ class State:
     short_names: bool = False
     avatars: bool = False
     chosen: list[str] = field(default_factory=list)  # locations
-    locations: dict[str, str] = field(default_factory=dict)  # titles of all that the owner decided about
+    locations: dict[str, str] = field(default_factory=dict)  # titles of those that the owner decided about
     headers: dict[str, TableSettings] = field(default_factory=dict)  # by normalized header
     covered: dict[str, str] = field(default_factory=dict)  # times of the newest complete exports, by scope
     suppressed: int = 0  # number of lines of suppressed.txt
     reviews_digest: str = ""  # of reviews.json as last written
-    reviews: dict[str, Entry] = field(default_factory=dict)  # by id, with those of removed reviews
+    reviews: dict[str, Entry] = field(default_factory=dict)  # by id; those of removed reviews are kept
 
 
 def read_state(content: bytes | None, draft: bytes | None, reviews_digest: str) -> State:

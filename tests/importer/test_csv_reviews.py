@@ -142,7 +142,7 @@ def test_columns_that_are_not_used_are_named_once(shop: Shop) -> None:
     assert "not used" not in shop.told(path)
 
 
-# ---- Headers that nobody knows ----
+# ---- Unknown headers ----
 
 UNKNOWN = "Author name,Stars,Date,Text,Hidden,\n,,,,,\nAnn,5,2024-01-02,Good,yes,x\n"
 
@@ -181,7 +181,7 @@ def test_a_map_names_one_column_for_each_field(header: str, columns: dict[str, s
     assert asked.value.lines()[0] == f"a.csv: {fault}."
 
 
-def test_a_map_may_have_flags_of_its_own_for_columns_with_commas(shop: Shop) -> None:
+def test_a_column_with_commas_may_have_a_map_flag_of_its_own(shop: Shop) -> None:
     path = shop.file("a.csv", '"Customer, and who",Stars,Posted On\nAnn,5,2024-01-02\n')
     maps = ["author=customer, and who", "rating=STARS", "date=posted_on", "text=-", "reply=-", "status=-"]
     shop.take(path, *(f"--map={pair}" for pair in maps), "--name", "B", "--source", "fb")
