@@ -18,7 +18,7 @@ from reviewslib.dataset.contract import BadData, Fault, quoted
 from reviewslib.dataset.strict_json import Json, Object
 from reviewslib.dataset.text import fold, loosen
 from reviewslib.importer.exports import NeedsDecision, listed, refused
-from reviewslib.importer.identity import (
+from reviewslib.importer.recognition import (
     NEAR,
     author_digest,
     digest,

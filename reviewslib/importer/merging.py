@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo
 from reviewslib.dataset.contract import Contract
 from reviewslib.dataset.reviews import REVIEWS_FILE, calendar_day, serving_order
 from reviewslib.dataset.strict_json import Json
-from reviewslib.importer import identity
+from reviewslib.importer import recognition
 from reviewslib.importer.cells import in_zone
 from reviewslib.importer.erasure import Redaction, redacted, suppressed_ids
 from reviewslib.importer.exports import Export, NeedsDecision, Record, ReviewInFile, listed
@@ -103,7 +103,7 @@ def entries_of(stored: Stored) -> dict[str, Entry]:
     if not stored.is_lost:
         return {id: replace(entry, native={**entry.native}) for id, entry in stored.state.reviews.items()}
     reviews = stored.reviews.items()
-    return {id: identity.entry_of(review) for id, review in reviews if not identity.is_own(review)}
+    return {id: recognition.entry_of(review) for id, review in reviews if not recognition.is_own(review)}
 
 
 def _name_of_business(stored: Stored, locations: Locations, options: Options) -> str:
@@ -138,7 +138,7 @@ def choose_locations(
     titles |= {location: title for export in exports for location, title in export.titles.items() if title}
     current = {*state.chosen}
     if stored.is_lost and any(entry.source == "google" for entry in entries.values()):
-        register = identity.Register(dict(entries))
+        register = recognition.Register(dict(entries))
         current = {record.location for record in records if record.location and register.known_id(record)}
     elif not current and len(exported) == 1:
         current = {*exported}
@@ -193,7 +193,7 @@ class Ledger:
         google.sort(key=lambda record: record.resource_name, reverse=True)
         google.sort(key=lambda record: (record.time, record.updated))
         tables = [export.records for export in exports if export.header and export.records]
-        register = identity.Register(self.entries)
+        register = recognition.Register(self.entries)
         for records in (google, *sorted(tables, key=lambda records: records[0].time)):
             accepted = [record for record in records if record.scope not in excluded]
             if records is not google:
@@ -220,11 +220,11 @@ class Ledger:
         review, of_text = self.reviews[id], {"rating", "text", "source_url", "verified"}
         if is_new or record.time >= seen:
             entry.location = record.location or entry.location
-            entry.created, entry.author = record.created, identity.author_digest(fields["author"])
+            entry.created, entry.author = record.created, recognition.author_digest(fields["author"])
             if "owner_reply" in fields:
                 entry.replied = record.replied
             review |= {key: fields[key] for key in fields if key not in of_text}
-            review["author"] = identity.without_address(fields["author"])
+            review["author"] = recognition.without_address(fields["author"])
         if is_new or (record.updated, record.time) >= (entry.updated, seen):
             entry.updated = record.updated
             review |= {key: fields[key] for key in fields if key in of_text}
@@ -238,7 +238,7 @@ class Ledger:
             if reply := review.get("owner_reply"):
                 review["owner_reply"] = {"text": reply["text"], "date": in_zone(entry.replied, zone) or None}
             if self.options.short_names:
-                review["author"] = identity.short_name(review["author"])
+                review["author"] = recognition.short_name(review["author"])
             if self.options.avatars is False:
                 review.pop("author_avatar_url", None)
 

@@ -1,4 +1,4 @@
-"""Identity: finds the stored review of each record. A review keeps its first id. This module is pure.
+"""Recognition: finds the stored review of a record. A review keeps its first id. This module is pure.
 
 Sections: Digests and names - Entries of stored reviews - Keys - Register
 """
