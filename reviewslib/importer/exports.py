@@ -58,12 +58,12 @@ def listed(items: Iterable[object]) -> list[str]:
 
 ReviewInFile = dict[str, Json]  # as in reviews.json; an absent key leaves the stored value unchanged
 ADDED_BYTES = 4 * 1024  # room for what the daemon adds: a page URL of any id, absent keys, mentioned names
-MAX_FAILED_SHARE, MIN_FAILED = 0.1, 3  # an import stops above this share, if at least so many records failed
+MAX_FAILED_SHARE, MIN_FAILED = 0.1, 3  # an import stops above this share, if this many or all records failed
 
 
 @dataclass(slots=True)
 class Record:
-    """A review as an export has it; dates are those of `cells.read_date`, empty if the export has none."""
+    """A review as an export has it; dates are as `cells.read_date` returns them, empty if absent."""
 
     position: Fault  # without a reason
     time: str  # of the export, in UTC

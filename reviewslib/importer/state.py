@@ -17,7 +17,7 @@ STATE_FILE, DRAFT_FILE = "import-state.json", "import-state.draft.json"
 
 @dataclass(slots=True)  # to save memory: there are as many as reviews
 class Entry:
-    """What imports remember of a review; dates are those of `cells.read_date`, not yet in a zone."""
+    """What imports remember of a review; dates are as `cells.read_date` returns them."""
 
     source: str = ""
     native: dict[str, str] = field(default_factory=dict)  # ids by format and location

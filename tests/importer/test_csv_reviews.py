@@ -31,7 +31,7 @@ def all_of(**columns: str) -> dict[str, str]:
     return dict.fromkeys(TO_ANSWER, NO_COLUMN) | columns
 
 
-# The header of each tool and a row; what is published of it.
+# By tool: its header, a row, and values of the review that is stored.
 TOOLS = {
     "Trustpilot": (
         "Review Id,Review Username,Review Stars,Review Created (UTC),Review Title,Review Content,"
