@@ -28,7 +28,7 @@ def moment(day: int, second: int = 0, fraction: str = ".709635") -> str:
 
 def item(number: int, account: str = "1", place: str = PLACE, **changes: Any) -> Item:
     """A review as Takeout has it; a change to None removes a key."""
-    known = {
+    usual = {
         "reviewer": {"displayName": f"Ósk Nr{number}"},
         "starRating": "FIVE",
         "comment": f"Kom aftur, í {number}. skipti",
@@ -36,7 +36,7 @@ def item(number: int, account: str = "1", place: str = PLACE, **changes: Any) ->
         "updateTime": moment(number),
         "name": f"accounts/{account}/locations/{place}/reviews/ChZDSUhNMG9n{number:04}EAE",
     }
-    return {key: value for key, value in (known | changes).items() if value is not None}
+    return {key: value for key, value in (usual | changes).items() if value is not None}
 
 
 def api_item(number: int, **changes: Any) -> Item:
@@ -103,7 +103,7 @@ def table(header: str, *rows: Sequence[str], delimiter: str = ",") -> str:
     return out.getvalue()
 
 
-# Of Maps: what an owner wrote.
+# A file of Google Maps with reviews that the owner wrote.
 OWN_REVIEWS = b'{"type": "FeatureCollection", "features": [{"properties": {}}]}'
 HEADER = "id author rating date text source source_url reply reply_date"
 ROW = ["7", "Ann", "5", "2024-01-02", "Good", "fb", "https://fb.example/7", "Thanks", "2024-01-03"]
@@ -137,7 +137,7 @@ class Shop:
         return command.main([*map(str, arguments), "--data", str(self.data)])
 
     def run_until_killed(self, *arguments: object, name: str = "reviews.json") -> None:
-        """A command that is killed before it writes a file."""
+        """Run a command, which is killed before it writes the file `name`."""
         write = files.write
 
         def killed(path: Path, content: bytes) -> None:
@@ -180,7 +180,7 @@ class Shop:
         return {review["id"]: review for review in self.document["reviews"]}
 
     def takeout(self, day: int, reviews: Iterable[int | Item], name: str = "", **where: str) -> Path:
-        """The Takeout of a day, or one of another name, with these reviews, some given by number."""
+        """A Takeout with these reviews, given as items or numbers; `name` replaces the name with the day."""
         items = [item(entry) if isinstance(entry, int) else entry for entry in reviews]
         return takeout(self.root / (name or stamped(day)), items, **where)
 

@@ -59,7 +59,7 @@ BASE_URL = re.compile(r"(https?)://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]+)?(/[a-z0
 THIS_MACHINE = ("localhost", "127.0.0.1", "[::1]")
 OPENAI_HOST, OPENAI_KEY = "api.openai.com", "OPENAI_API_KEY"
 LARGEST_ANSWER_BYTES = 4 * 1024 * 1024
-FAILURES_IN_A_ROW = 5  # of single reviews; as many mean that the server or the model fails, not a review
+FAILURES_IN_A_ROW = 5  # of single reviews; then the fault is that of the server or the model, not of a review
 
 
 class _AnyStatus(urllib.request.HTTPErrorProcessor):
@@ -98,7 +98,7 @@ class Client:
         self._url, self._limit_key = f"{self.base.rstrip('/')}/chat/completions", "max_tokens"
 
     def outcomes(self, prompt: Prompt, reviews: Reviews, parallel: int) -> Outcomes:
-        """Pairs of a batch of reviews and its parsed answer, or of a single review and its BadAnswer.
+        """Pairs: a batch of reviews and its parsed answer, or a single review and its BadAnswer.
 
         A batch without a usable answer is halved. Raises Stopped, also if an answer takes longer than the
         timeout.

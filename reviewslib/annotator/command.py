@@ -34,7 +34,7 @@ CLEARED_LINE = "\r\x1b[K"  # on a terminal
 
 
 def say(stream: TextIO, *lines: str, end: str = "\n") -> None:
-    """Print lines, with control characters escaped; on a terminal, a line replaces one of progress."""
+    """Print lines, with control characters escaped; on a terminal, they replace the line of progress."""
     for line in lines:
         print(f"{CLEARED_LINE if stream.isatty() else ''}{printable(line)}", file=stream, end=end, flush=True)
 
@@ -55,7 +55,7 @@ class Reading:
     def run(self) -> None:
         """Carry out the command. Raises BadData, Stopped, OSError and KeyboardInterrupt."""
         if EDITORIAL_FILE in self._counted().contents:
-            raise Stopped("insights.json was not counted; reviewsd-import --count makes editorial.json of it")
+            raise Stopped("insights.json was not counted; reviewsd-import --count moves it to editorial.json")
         sources = self._sources()
         has_aspects, spread = bool(sources.editorial.get("aspects")), prompts.spread(sources.reviews)
         if self._options.dry_run:

@@ -89,7 +89,7 @@ def count(contract: Contract, contents: Contents, now: datetime) -> Count:
         new |= {ANNOTATIONS_FILE: encode(current)} if current != annotations else {}
         failed = [f"{id}: {said['failed']}" for id, said in current["reviews"].items() if said.get("failed")]
         if failed:
-            lines.append(f"reviews without a usable answer: {len(failed)}, of them {failed[0]}")
+            lines.append(f"reviews without a usable answer: {len(failed)}, such as {failed[0]}")
             lines.append("reviewsd-insights --again asks for these again")
         if unread := insights.unread_reviews(*sources):
             lines.append(f"reviews that the model has not read: {len(unread)}; run reviewsd-insights")

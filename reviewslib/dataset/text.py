@@ -1,6 +1,7 @@
 """Comparison of text: folding, words in a text, words of a name, and mentions of an alias.
 
-The time of every function grows no faster than that of sorting the text. This module knows no review.
+The time of every function grows no faster than that of sorting the text; that of `occurrences` also grows
+with the length of the words. This module knows no review.
 """
 
 from __future__ import annotations
@@ -133,7 +134,6 @@ def name_words(name: str) -> frozenset[str]:
 
 
 name_value_words = lru_cache(maxsize=16)(name_words)  # for the names in a search, as `loose_value`
-
 
 # The `folded_words` of an alias, and the pattern that finds them as whole words.
 Alias = tuple[str, re.Pattern[str]]

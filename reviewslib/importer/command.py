@@ -121,7 +121,7 @@ def reading(path: Path) -> Iterator[None]:
 
 # ---- Data directory ----
 
-SAMPLE = (b'"Larkspur Hollow Chiropractic"', b"01M7F1SV60XJ4PFV38D0FMZ6BZ")  # its business, a review's id
+SAMPLE = (b'"Larkspur Hollow Chiropractic"', b"01M7F1SV60XJ4PFV38D0FMZ6BZ")  # the business, an id of a review
 
 
 def read_stored(directory: Path, contract: Contract, *, is_import: bool) -> Stored:
@@ -173,8 +173,8 @@ def append_lines(path: Path, lines: Iterable[str]) -> None:
 def write_import(options: Options, stored: Stored, merged: Merged) -> None:
     """Write the files so that a kill leaves either the old reviews and state, or the new ones.
 
-    suppressed.txt and redacted.txt come first, since they are valid for both. A draft of the state has the
-    digest of the new reviews.json, and is renamed after reviews.json has been replaced.
+    suppressed.txt and redacted.txt come first, since they apply to both. A draft of the state has the digest
+    of the new reviews.json, and is renamed after reviews.json has been replaced.
     """
     reviews, is_changed = counting.readable(merged.document), merged.document != stored.document
     digest, directory = file_digest(reviews) if is_changed else stored.reviews_digest, options.data
@@ -194,8 +194,8 @@ def write_import(options: Options, stored: Stored, merged: Merged) -> None:
 def run(options: Options, contract: Contract) -> Iterator[Lines]:
     """Carry out a command: import or erase, write files that the daemon accepts, and count insights.
 
-    Yields the report of the import when it is written, then that of the count. Raises BadData, NeedsDecision
-    and OSError.
+    Yields the report of the import once its files are written, then the report of the count. Raises BadData,
+    NeedsDecision and OSError.
     """
     stored = read_stored(options.data, contract, is_import=not options.count)
     if options.count:
@@ -285,7 +285,7 @@ def print_lines(lines: Iterable[str], stream: TextIO) -> None:
 
 
 def command_to_copy(words: Lines, question: NeedsDecision, options: Options) -> str:
-    """The command with the flag that answers a question; without other files if it is about one file."""
+    """The command with the flag that answers a question; of the files, only the one in question is kept."""
     is_installed = Path(sys.argv[0]).name == "reviewsd-import"
     program = sys.argv[:1] if is_installed else [sys.executable, "-m", "reviewslib.importer.command"]
     name, answer = question.flag or ("", "")

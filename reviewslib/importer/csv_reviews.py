@@ -85,7 +85,7 @@ def question(file: str, flag: str, *lines: str, answer: str = "YOUR") -> NeedsDe
 
 
 def normalized(name: str) -> str:
-    """The name of a column in lower case, with one space in place of everything but letters and digits."""
+    """The name of a column in lower case, with single spaces in place of all but letters and digits."""
     return " ".join(re.findall(r"[^\W_]+", fold(name)))
 
 
@@ -214,7 +214,7 @@ def _read_row(
     """Fill in dates and content; a row without stars has no content. Raises BadRecord and UnknownScale."""
     record.created, record.replied = (cells.read_date(fields.get(name, ""), formats[name]) for name in DATES)
     if DAMAGED_ID.fullmatch(id := record.native_id):
-        record.native_id = ""  # the review may be any
+        record.native_id = ""  # it may be any review
         raise BadRecord(f"a spreadsheet has damaged the id {quoted(id)}; export it anew")
     for value, reason in ((fields["author"], "no author"), (record.created, "no date")):
         if not value:
@@ -241,7 +241,7 @@ def is_published(status: str) -> bool:
 
 # ---- Encoding and quotes ----
 
-# Found in text of other encodings that is read as cp1252: signs within words, capitals after small letters.
+# Signs within words, or capitals after small letters: they show that text is not cp1252 but was read so.
 IMPROBABLE = re.compile("|".join(FORMATS["improbable_in_cp1252"]))
 MAX_IMPROBABLE_SHARE = 0.05  # of the characters beyond ASCII
 

@@ -18,7 +18,7 @@ from reviewslib.dataset.contract import BadData, Fault, quoted
 from reviewslib.dataset.strict_json import Json, Object
 from reviewslib.dataset.text import fold, loosen
 from reviewslib.importer.exports import NeedsDecision, listed, refused
-from reviewslib.importer.identity import (
+from reviewslib.importer.recognition import (
     NEAR,
     author_digest,
     digest,
@@ -43,13 +43,13 @@ def exact_digests(entry: Entry) -> list[str]:
 
 
 def _day_digests(kinds: Iterable[str], author: str, entry: Entry, days: Iterable[int]) -> list[str]:
-    """The digests of short name and day, or of days so many later; none of a name that many share."""
+    """The digests of short name and day, for each offset in `days`; none for a name that many share."""
     name, dates = short_name(fold(author)), [shifted(entry.created, number) for number in days]
     return [] if is_shared(author) else [digest(kind, name, day) for kind in kinds for day in dates]
 
 
 def lasting_digests(entry: Entry, author: str) -> list[str]:
-    """The exact digests, and that of name and day: of a review of Google, it is valid in tables only."""
+    """The exact digests, and that of name and day, which for a review on Google is valid in tables only."""
     kinds = ["day"] if entry.row else ["day in tables"]
     return exact_digests(entry) + _day_digests(kinds, author, entry, [0])
 

@@ -32,7 +32,7 @@ from reviewslib.importer.options import Options, TableSettings
 class NeedsDecision(ValueError):
     """A question that the owner must answer before anything is imported.
 
-    `flag` answers it, with YOUR in place of the owner's words. `file` is the file in question, if it is one.
+    `flag` answers it, with YOUR in place of the owner's words. `file` is the file that it is about, if any.
     """
 
     def __init__(self, lines: Sequence[str], flag: tuple[str, str] | None = None, file: str = ""):
@@ -58,12 +58,12 @@ def listed(items: Iterable[object]) -> list[str]:
 
 ReviewInFile = dict[str, Json]  # as in reviews.json; an absent key leaves the stored value unchanged
 ADDED_BYTES = 4 * 1024  # room for what the daemon adds: a page URL of any id, absent keys, mentioned names
-MAX_FAILED_SHARE, MIN_FAILED = 0.1, 3  # an import stops above this share, if at least so many records failed
+MAX_FAILED_SHARE, MIN_FAILED = 0.1, 3  # an import stops above this share, if this many or all records failed
 
 
 @dataclass(slots=True)
 class Record:
-    """A review as an export has it; dates are those of `cells.read_date`, empty if the export has none."""
+    """A review as an export has it; dates are as `cells.read_date` returns them, empty if absent."""
 
     position: Fault  # without a reason
     time: str  # of the export, in UTC
@@ -87,14 +87,14 @@ class Export:
     has_unknown: bool = False  # whether a record failed that may belong to any review
     without_stars: list[str] = field(default_factory=list)  # authors
     notes: list[str] = field(default_factory=list)
-    covers: dict[str, str] = field(default_factory=dict)  # its time, by scopes of which it is complete
+    covers: dict[str, str] = field(default_factory=dict)  # its time, by scope of which it has every review
     titles: dict[str, str] = field(default_factory=dict)  # of locations
     totals: dict[str, int] = field(default_factory=dict)  # of all pages of the API, by location
     header: str = ""  # of a table
     settings: TableSettings = TableSettings()  # of tables with this header
 
     def add(self, record: Record, author: str) -> None:
-        """Add a record; one without stars is imported no further, but its review exists."""
+        """Add a record; without stars it is not imported, but its review counts as existing."""
         self.records.append(record)
         if not record.review:
             self.without_stars.append(author)
@@ -157,7 +157,7 @@ def refused(file: str, reason: str) -> BadData:
 
 
 def kind_of(part: str, is_there: Callable[[str], bool]) -> str:
-    """What a file is that is no export, by the first mark that is there; empty if no mark is there.
+    """What kind of file something is that is no export, told by the first mark that it has; else empty.
 
     The marks are in `formats.json`; `part` is "first_bytes", "members" (patterns of paths) or "json_keys".
     """
@@ -316,7 +316,7 @@ def _member(holder: Object, key: str, kind: type) -> Any:
 
 
 def complete_pages(exports: Sequence[Export]) -> None:
-    """Let the API pages of a command cover their locations, unless they are fewer than their total."""
+    """Let the API pages of a command cover their locations, unless they lack reviews of the stated total."""
     pages = defaultdict[str, list[Record]](list)  # by location
     for record in (record for export in exports for record in export.records if record.format == "api"):
         pages[record.location].append(record)

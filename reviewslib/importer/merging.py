@@ -20,7 +20,7 @@ from zoneinfo import ZoneInfo
 from reviewslib.dataset.contract import Contract
 from reviewslib.dataset.reviews import REVIEWS_FILE, calendar_day, serving_order
 from reviewslib.dataset.strict_json import Json
-from reviewslib.importer import identity
+from reviewslib.importer import recognition
 from reviewslib.importer.cells import in_zone
 from reviewslib.importer.erasure import Redaction, redacted, suppressed_ids
 from reviewslib.importer.exports import Export, NeedsDecision, Record, ReviewInFile, listed
@@ -104,7 +104,7 @@ def entries_of(stored: Stored) -> dict[str, Entry]:
     if not stored.is_lost:
         return {id: replace(entry, native={**entry.native}) for id, entry in stored.state.reviews.items()}
     reviews = stored.reviews.items()
-    return {id: identity.entry_of(review) for id, review in reviews if not identity.is_own(review)}
+    return {id: recognition.entry_of(review) for id, review in reviews if not recognition.is_own(review)}
 
 
 def _name_of_business(stored: Stored, locations: Locations, options: Options) -> str:
@@ -125,7 +125,7 @@ class Locations(NamedTuple):
     """Which locations at Google are imported."""
 
     chosen: set[str]
-    others: Mapping[str, str]  # not chosen: how the report names their reviews in the exports
+    others: Mapping[str, str]  # by location not chosen: its reviews in the exports, in words
     titles: dict[str, str]  # by location, of all that the owner has decided about
 
 
@@ -139,7 +139,7 @@ def choose_locations(
     titles |= {location: title for export in exports for location, title in export.titles.items() if title}
     current = {*state.chosen}
     if stored.is_lost and any(entry.source == "google" for entry in entries.values()):
-        register = identity.Register(dict(entries))
+        register = recognition.Register(dict(entries))
         current = {record.location for record in records if record.location and register.known_id(record)}
     elif not current and len(exported) == 1:
         current = {*exported}
@@ -190,7 +190,7 @@ class Ledger:
     def take(self, exports: Sequence[Export]) -> None:
         """Take the fields of all records, the oldest export first, and Google's own before tables.
 
-        Other locations are left out, and rows of Google once there are exports of its own.
+        Other locations are left out, and rows with reviews on Google once there are exports by Google.
         """
         is_google = any(entry.source == "google" and not entry.row for entry in self.entries.values())
         excluded = {*self.locations.others, *(["google"] if self.locations.chosen or is_google else [])}
@@ -198,7 +198,7 @@ class Ledger:
         # A native id tells equals apart, so that the order of files does not matter.
         google.sort(key=lambda record: (record.time, record.updated, record.native_id))
         tables = [export.records for export in exports if export.header and export.records]
-        register = identity.Register(self.entries)
+        register = recognition.Register(self.entries)
         for records in (google, *sorted(tables, key=lambda records: records[0].time)):
             accepted = [record for record in records if scope_of(record) not in excluded]
             if records is not google:
@@ -225,11 +225,11 @@ class Ledger:
         review, of_text = self.reviews[id], {"rating", "text", "source_url", "verified"}
         if is_new or record.time >= seen:
             entry.location = record.location or entry.location
-            entry.created, entry.author = record.created, identity.author_digest(fields["author"])
+            entry.created, entry.author = record.created, recognition.author_digest(fields["author"])
             if "owner_reply" in fields:
                 entry.replied = record.replied
             review |= {key: fields[key] for key in fields if key not in of_text}
-            review["author"] = identity.without_address(fields["author"])
+            review["author"] = recognition.without_address(fields["author"])
         if is_new or (record.updated, record.time) >= (entry.updated, seen):
             entry.updated = record.updated
             review |= {key: fields[key] for key in fields if key in of_text}
@@ -243,7 +243,7 @@ class Ledger:
             if reply := review.get("owner_reply"):
                 review["owner_reply"] = {"text": reply["text"], "date": in_zone(entry.replied, zone) or None}
             if self.options.short_names:
-                review["author"] = identity.short_name(review["author"])
+                review["author"] = recognition.short_name(review["author"])
             if self.options.avatars is False:
                 review.pop("author_avatar_url", None)
 

@@ -26,8 +26,8 @@ class TableSettings:
     map: Mapping[str, str] = field(default_factory=dict)  # columns by field
     scale: str = ""  # the best rating
     date_order: str = ""  # "dmy" or "mdy"
-    complete: Sequence[str] = ()  # sources; these tables have all their reviews
-    is_html: bool = False  # whether cells are HTML
+    complete: Sequence[str] = ()  # sources of which these tables have all reviews
+    is_html: bool = False  # whether texts are HTML
 
 
 def nonempty(value: Any) -> dict[str, Any]:

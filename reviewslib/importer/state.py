@@ -16,7 +16,7 @@ STATE_FILE, DRAFT_FILE = "import-state.json", "import-state.draft.json"
 
 @dataclass(slots=True)  # to save memory: there are as many as reviews
 class Entry:
-    """What imports remember of a review; dates are those of `cells.read_date`, not yet in a zone."""
+    """What imports remember of a review; dates are as `cells.read_date` returns them."""
 
     source: str = ""
     native: dict[str, str] = field(default_factory=dict)  # ids by format and location
@@ -38,12 +38,12 @@ class State:
     short_names: bool = False
     avatars: bool = False
     chosen: list[str] = field(default_factory=list)  # locations
-    locations: dict[str, str] = field(default_factory=dict)  # titles of all that the owner decided about
+    locations: dict[str, str] = field(default_factory=dict)  # titles of those that the owner decided about
     headers: dict[str, TableSettings] = field(default_factory=dict)  # by normalized header
     covered: dict[str, str] = field(default_factory=dict)  # times of the newest complete exports, by scope
     suppressed: int = 0  # number of lines of suppressed.txt
     reviews_digest: str = ""  # of reviews.json as last written
-    reviews: dict[str, Entry] = field(default_factory=dict)  # by id, with those of removed reviews
+    reviews: dict[str, Entry] = field(default_factory=dict)  # by id; those of removed reviews are kept
 
 
 def read_state(content: bytes | None, draft: bytes | None, reviews_digest: str) -> State:

@@ -133,7 +133,7 @@ def test_a_summary_rests_on_reviews_and_a_quotation_is_verbatim(
     assert not list(CONTRACT.editorial_file.violations(proposals))
 
 
-def test_a_spread_is_of_200_reviews_with_words_of_all_times() -> None:
+def test_a_spread_has_200_reviews_with_words_from_all_times() -> None:
     chosen = [int(review["text"]) for review in spread(reviews(*map(str, range(1000)), None, " ", ""))]
     assert len(set(chosen)) == len(chosen) == 200
     assert 10 < sum(number < 500 for number in chosen[:40]) < 30, (

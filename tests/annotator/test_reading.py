@@ -61,10 +61,8 @@ class Practice:
 
     def edit_texts(self, **texts: str | None) -> None:
         """Give reviews other texts; None removes a review."""
-        reviews = [
-            each | {"text": texts.get(each["id"], each["text"])} for each in self.file(REVIEWS)["reviews"]
-        ]
-        kept = [each for each in reviews if each["text"] or each["id"] not in texts]
+        reviews = [old | {"text": texts.get(old["id"], old["text"])} for old in self.file(REVIEWS)["reviews"]]
+        kept = [edited for edited in reviews if edited["text"] or edited["id"] not in texts]
         self.edit(REVIEWS, reviews=kept)
 
     def arguments(self, *flags: str) -> list[str]:
@@ -179,7 +177,7 @@ def test_a_review_without_usable_answer_fails_alone_until_again(practice: Practi
     practice.server.behaviour = hostile
     assert practice.run("--parallel", "1") == 0
     assert practice.sizes() == [12, 12, 6, 3, 3, 1, 2, 1, 1, 6, 6]
-    report = "reviews without a usable answer: 1, of them r13: the answer violates its schema"
+    report = "reviews without a usable answer: 1, such as r13: the answer violates its schema"
     assert report in practice.output.getvalue()
     assert "\nreviewsd-insights --again asks for these again\n" in practice.output.getvalue()
     assert len(practice.annotations()) == 30 and "evil" not in json.dumps(practice.file("insights.json"))
@@ -203,7 +201,7 @@ def test_five_unusable_answers_stop(practice: Practice, editorial: Object) -> No
     assert practice.run("--parallel", "1") == EXIT_FAILURE and len(practice.sizes()) < 15
     reason = "5 reviews in a row got no usable answer; of the last: the answer was cut off"
     assert practice.errors.getvalue() == f"Stopped: {reason}.\n"
-    is_reported = "usable answer: 5, of them r29: the answer was" in practice.output.getvalue()
+    is_reported = "usable answer: 5, such as r29: the answer was" in practice.output.getvalue()
     assert is_reported is bool(editorial)
 
 
@@ -297,7 +295,7 @@ def test_a_terminal_without_some_letters_gets_escapes(practice: Practice) -> Non
 # ---- Options ----
 
 
-def test_people_wait_for_the_owner_even_with_yes(practice: Practice) -> None:
+def test_people_are_only_proposed_even_with_yes(practice: Practice) -> None:
     practice.write("editorial.json", {"own": 1, "topics": [PRICE]})
     assert practice.run("--yes", "--limit", "5") == 0 and practice.sizes() == [30, 5]
     insights = practice.file("insights.json")
@@ -362,7 +360,7 @@ def test_a_terminal_shows_progress_on_one_line(practice: Practice, monkeypatch: 
     assert end == "The insights are counted.\n" and not any(" 0 a minute" in line for line in lines)
 
 
-def test_elsewhere_progress_is_a_line_a_minute(practice: Practice) -> None:
+def test_without_a_terminal_progress_is_a_line_a_minute(practice: Practice) -> None:
     clock = partial(next, iter([0, 30, 60, 90]))
     command.Reading(command.parse(practice.arguments()), practice.output, clock).run()
     line, _ = practice.output.getvalue().splitlines()

@@ -74,7 +74,7 @@ def of_stars(stars: float) -> str:
 
 
 def items(said: Object, kind: str) -> list[Any]:
-    """What is said of one review: the list by hand, else that of the model and of aliases."""
+    """The list of a review by hand, else the one by the model and by aliases."""
     if said["by_hand"].get(kind) is not None:
         return said["by_hand"][kind]
     found = said["by_model"].get(kind) or []

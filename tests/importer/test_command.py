@@ -48,7 +48,7 @@ def one_review(shop: Shop) -> Shop:
 
 # ---- Imports ----
 
-# What one real export or another has, by number: the changes of the item, and what is served.
+# Reviews as real exports have them, by number: the changes to `item`, and the stored fields.
 REAL: dict[int, tuple[dict[str, object], dict[str, object]]] = {
     1: ({"comment": None, "starRating": "TWO", "policyViolation": {"a": [1]}}, {"rating": 2, "text": None}),
     2: (
@@ -105,7 +105,7 @@ def test_a_second_import_changes_no_byte(shop: Shop, archive: Path) -> None:
     assert shop.files() == before
 
 
-def test_a_folder_is_imported_like_an_archive_even_if_its_names_are_no_text(shop: Shop) -> None:
+def test_a_folder_is_imported_like_an_archive_even_if_names_are_not_utf_8(shop: Shop) -> None:
     items = [item(n) for n in range(50)]
     folder, other = Path(os.fsdecode(os.fsencode(shop.root) + b"/x\xff")), Shop(shop.root / "other")
     for name, content in takeout_files(items).items():
@@ -117,7 +117,7 @@ def test_a_folder_is_imported_like_an_archive_even_if_its_names_are_no_text(shop
     assert (shop.document, shop.state) == (other.document, other.state)
 
 
-def test_climbing_paths_in_an_archive_write_nothing_and_own_reviews_are_skipped(shop: Shop) -> None:
+def test_climbing_paths_write_nothing_and_the_owners_reviews_are_skipped(shop: Shop) -> None:
     climbing = {"../../../l/reviews.json": page([item(2)]), "Maps/Reviews.json": OWN_REVIEWS}
     archive = shop.zip("c.zip", takeout_files([item(1)]) | climbing)
     assert f"skipped: {archive}:Maps/Reviews.json: reviews that you wrote yourself" in shop.told(archive)
@@ -204,7 +204,7 @@ def test_a_count_repairs_what_a_killed_import_left(one_review: Shop) -> None:
     assert insights(one_review) == (2, 2, None)
 
 
-def test_insights_of_a_person_become_the_editorial_file_when_counted(one_review: Shop) -> None:
+def test_insights_by_hand_become_the_editorial_file_when_counted(one_review: Shop) -> None:
     one_review.file("data/insights.json", json.dumps(BY_HAND))
     one_review.take(one_review.page(item(2)))
     counted(one_review, "--dry-run")
@@ -231,7 +231,7 @@ BOTH = "insights.json: not counted, but editorial.json exists; move your entries
 EDITED = "insights.json: edited after counting; move your changes into editorial.json and remove this file"
 ANEW = "import-state.json: not a state of this version; delete the file, and it is made anew"
 NO_REVIEWS = "reviews.json: 'reviews' is a required property"
-WRONG = {  # by fault: the file, its content, whether an import notices it, or a count
+WRONG = {  # by fault: the file, its content, and the command that notices the fault
     **{
         SAMPLE_FAULT.format("{}/" + name): (name, (SAMPLE / source).read_bytes(), "import")
         for name, source in (
@@ -353,7 +353,7 @@ def test_an_output_that_is_full_is_status_1(one_review: Shop) -> None:
 
 
 @pytest.mark.parametrize("stdout", [">&-", "| cat"])
-def test_a_terminal_with_few_letters_or_none_is_no_fault(shop: Shop, stdout: str) -> None:
+def test_an_output_in_ascii_or_a_closed_one_is_no_fault(shop: Shop, stdout: str) -> None:
     path = shop.csv(["Ann", "5", "2024-01-01", "Bjørn"])
     line = f"{shlex.join(PROGRAM)} {path} --data {shop.data} --name É --source ö {stdout}"
     few = os.environ | {"PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
@@ -423,13 +423,13 @@ def test_the_units_own_command_needs_no_flag_after_the_first_time(shop: Shop, dr
     assert shop.files() == before
 
 
-def test_few_faults_in_one_file_of_a_drop_folder_do_not_add_up(shop: Shop, drop: Path) -> None:
+def test_few_faults_in_several_files_of_a_drop_folder_do_not_add_up(shop: Shop, drop: Path) -> None:
     for name in ("1.csv", "2.csv"):
         written(drop / name, "author,rating,date,source\nAnn,5,2024-01-01,fb\n" + 2 * "Bo,x,2024-01-01,fb\n")
     assert "faulty, not imported: 4: " in shop.told("--drop", drop)
 
 
-def test_a_drop_folder_without_an_export_is_a_fault_and_an_empty_one_is_none(shop: Shop, drop: Path) -> None:
+def test_a_drop_folder_without_exports_is_a_fault_unless_it_is_empty(shop: Shop, drop: Path) -> None:
     for path in (drop / "good.csv", drop / stamped(60)):
         path.unlink()
     assert shop.refused("--drop", drop).endswith("\nThere is nothing to import.\nNothing was written.\n")

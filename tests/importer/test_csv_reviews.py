@@ -31,7 +31,7 @@ def all_of(**columns: str) -> dict[str, str]:
     return dict.fromkeys(TO_ANSWER, NO_COLUMN) | columns
 
 
-# The header of each tool and a row; what is published of it.
+# By tool: its header, a row, and values of the review that is stored.
 TOOLS = {
     "Trustpilot": (
         "Review Id,Review Username,Review Stars,Review Created (UTC),Review Title,Review Content,"
@@ -142,7 +142,7 @@ def test_columns_that_are_not_used_are_named_once(shop: Shop) -> None:
     assert "not used" not in shop.told(path)
 
 
-# ---- Headers that nobody knows ----
+# ---- Unknown headers ----
 
 UNKNOWN = "Author name,Stars,Date,Text,Hidden,\n,,,,,\nAnn,5,2024-01-02,Good,,x\n"
 
@@ -184,7 +184,7 @@ def test_a_map_names_one_column_for_each_field(header: str, columns: dict[str, s
     assert asked.value.lines()[0] == f"a.csv: {fault}."
 
 
-def test_a_map_may_have_flags_of_its_own_for_columns_with_commas(shop: Shop) -> None:
+def test_a_column_with_commas_may_have_a_map_flag_of_its_own(shop: Shop) -> None:
     path = shop.file("a.csv", '"Customer, and who",Stars,Posted On\nAnn,5,2024-01-02\n')
     maps = ["author=customer, and who", "rating=STARS", "date=posted_on", "text=-", "reply=-", "status=-"]
     shop.take(path, *(f"--map={pair}" for pair in maps), "--name", "B", "--source", "fb")

@@ -32,7 +32,7 @@ def test_a_forgotten_review_stays_away_under_another_id_and_name(shop: Shop, is_
         assert not any(review["date"][:10] == "2025-01-02" for review in shop.reviews.values())
 
 
-TABLES = {  # rows of other tools, and whether they are the review
+TABLES = {  # by row of another tool: whether it is the erased review
     "Rosé van Hill;2025-01-02": True,
     "ROSÉ H.;2025-01-03": True,
     "Rosé van Hill;2025-01-04": False,
@@ -91,7 +91,7 @@ def test_a_review_with_an_id_of_the_owners_own_is_forgotten(shop: Shop, words: t
     assert "mine" not in shop.reviews
 
 
-def test_what_a_line_keeps_away_gets_the_digests_of_its_other_ids(shop: Shop) -> None:
+def test_an_erased_review_gets_lines_for_its_other_ids(shop: Shop) -> None:
     start(shop)
     shop.take("--forget-author", "rose VAN hill")
     before = (shop.data / "suppressed.txt").read_text()
@@ -122,16 +122,16 @@ TURKISH = ["İBRAHİM ŞAHİN", "ibrahim şahin", "Ibrahim Sahin", "IBRAHIM SAHI
 def test_an_author_is_found_as_a_caller_would_type_the_name(shop: Shop, typed: str, flag: str) -> None:
     pages = shop.page(item(1, reviewer={"displayName": "İBRAHİM ŞAHİN"}), item(2))
     shop.take(pages, "--name", "B", flag)
-    is_shown = flag == "--no-short-names" or typed in TURKISH[:2]  # a short name shows no whole one
+    is_found = flag == "--no-short-names" or typed in TURKISH[:2]  # by a digest that keeps accents
     told = shop.told("--forget-author", typed)
-    assert len(shop.reviews) == (1 if is_shown else 2)
-    assert (f"no review of {typed} is stored; future ones are kept away\n" in told) is not is_shown
-    if is_shown:
+    assert len(shop.reviews) == (1 if is_found else 2)
+    assert (f"no review of {typed} is stored; future ones are kept away\n" in told) is not is_found
+    if is_found:
         shop.take(shop.page(item(7, reviewer={"displayName": "İbrahim Şahin"}), item(2)))
         assert set(shop.reviews) == {takeout_id(2)}
 
 
-def test_authors_who_look_alike_are_a_question_that_the_exact_name_answers(shop: Shop) -> None:
+def test_similar_authors_are_a_question_that_the_exact_name_answers(shop: Shop) -> None:
     names = ("Jörg Groß", "Jorg GROSS", "JÖRG Groß")
     pages = shop.page(*(item(n, reviewer={"displayName": name}) for n, name in enumerate(names)))
     shop.take(pages, "--name", "B")

@@ -108,7 +108,7 @@ class Rules:
             self.remove(scope, before, allowed=allowed)
 
     def remove(self, scope: str, before: set[Key], *, allowed: bool) -> None:
-        """Remove what no export has had since the newest complete one, unless too many were there before."""
+        """Remove what no export has had since the newest complete one, unless these are too many."""
         scopes = [scope] if scope else PLACES  # a location that was lost may be any
         covered = min(self.covered.get(scope, "") for scope in scopes)
         ours = {key for key in self.there if self.stored[key].location == scope}
@@ -218,7 +218,7 @@ class Year:
         self.check()
 
     def export(self, day: int) -> None:
-        """Make a Takeout, of whose parts some are imported by `give_parts`."""
+        """Make a Takeout; `give_parts` imports some of its parts."""
         newest_first = sorted(self.world, key=lambda key: self.world[key].updated, reverse=True)
         pages = list[tuple[str, bytes, list[Key], set[str]]]()
         for place in PLACES:

@@ -233,7 +233,7 @@ def test_mcp_answers_in_its_own_format(
     assert body in answer.body.decode()
 
 
-# ---- The contract: what is served is what it says ----
+# ---- The contract: responses are as it declares them ----
 
 READ_OPERATIONS = {path: methods["get"] for path, methods in CONTRACT["paths"].items() if "get" in methods}
 

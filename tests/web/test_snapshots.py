@@ -43,7 +43,7 @@ PATHS = {
     "robots.txt": "/robots.txt",
 }
 ELSEWHERE = ("half-stars.html", "only-review.html", "feed.json", "sitemap.xml", "robots.txt")
-# By data set, the files that differ in kind from those of another one.
+# By data set: the documents that show something which no document of another data set shows.
 FILES = {
     "sample": " ".join(file for file in PATHS if file not in ELSEWHERE),
     "bare": "home.html list.html embed.html feed.json feed.xml llms.txt",

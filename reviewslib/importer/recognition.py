@@ -1,4 +1,4 @@
-"""Identity: finds the stored review of each record. A review keeps its first id. This module is pure.
+"""Recognition: finds the stored review of a record. A review keeps its first id. This module is pure.
 
 Sections: Digests and names - Entries of stored reviews - Keys - Register
 """
@@ -62,7 +62,7 @@ NEAR = (-1, 1)  # days: tools date a review in different zones
 
 
 def shifted(day: str, days: int) -> str:
-    """The day that is so many days after a day or a moment."""
+    """The day that is `days` days after `day`, which is a day or a moment."""
     return (date.fromisoformat(day[:10]) + timedelta(days=days)).isoformat()
 
 
@@ -97,7 +97,7 @@ def entry_of(review: Object) -> Entry:
 
 
 def _read(text: str | None) -> str:
-    """A date of reviews.json as one of `cells.read_date`."""
+    """A date of reviews.json as `cells.read_date` writes it."""
     with suppress(BadRecord):
         return read_date(text or "", DateFormat())
     return (text or "")[:10]
@@ -126,7 +126,7 @@ def _keys(entry: Entry) -> list[Key]:
 
 
 def _row_key(record: Record, days: int = 0) -> str:
-    """The key of a row, or of one that is dated so many days later."""
+    """The key of a row, as if it were dated `days` days later."""
     author = (record.review or {})["author"]
     return digest(record.source, fold(author), shifted(record.created, days))[:24]
 
@@ -135,7 +135,7 @@ def _text_of(record: Record) -> str:
     return text_digest((record.review or {}).get("text"))
 
 
-# By step: the keys by which a row with no known id takes a review that no other row of its table has taken.
+# By step: the keys by which a row without a known id is matched with a review that no other row has taken.
 MATCHING_STEPS: Sequence[Callable[[Record], list[Key]]] = (
     lambda record: [("row", _row_key(record), _text_of(record))],
     lambda record: [("row", _row_key(record))],
@@ -169,7 +169,7 @@ class Register:
                 id = id or self._new_id(record)
                 taken.add(id)
                 yield self._assign(id, record)
-        # Equal rows are one. Rows without an id come first; otherwise the order of the table does not matter.
+        # Equal rows count once. Rows are sorted, those without an id first: their order must not matter.
         contents = {(record.native_id, _row_key(record), encode(record.review)): record for record in rows}
         waiting = [contents[content] for content in sorted(contents)]
         queues = {key: iter([*ids]) for key, ids in self._ids.items() if key[0] == "row"}
@@ -187,7 +187,7 @@ class Register:
             yield self._assign(self.known_id(record) or self._new_id(record), record)
 
     def known_id(self, record: Record) -> str:
-        """The id of a record with a native id, empty for a new review."""
+        """The id of the stored review of a record that has a native id; empty for a new review."""
         if ids := self._ids.get(("id", record.source, record.native_id)):
             return next(iter(ids))
         if not record.review or record.format == "table":
@@ -208,7 +208,7 @@ class Register:
         return bool(record.native_id) and _slot(record) in self.entries[id].native
 
     def _new_id(self, record: Record) -> str:
-        """The id of a new review; a free one for a row without an id."""
+        """An id for a new review; for a row without a native id, the first id that is free."""
         if record.native_id:
             return f"{record.source}-{record.native_id}"
         row = _row_key(record)
