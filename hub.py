@@ -27,7 +27,7 @@ import secrets
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
@@ -36,7 +36,7 @@ from urllib.parse import quote, urlencode
 
 from reviewslib.links import topic_link_header
 from reviewslib.websub.callbacks import CallbackRequest, CallbackResponse, CheckNetwork
-from reviewslib.websub.store import DueRow, Store, StoreFault, Transaction, Usage
+from reviewslib.websub.store import DueRow, Store, StoreFault, Transaction
 from reviewslib.websub.values import (
     REQUEST_MODES,
     HubAnswer,
@@ -60,11 +60,8 @@ QUOTA_SHARE = 10  # a network and a domain may each have a tenth of the subscrip
 STRANGER_SECONDS, SUBSCRIBER_SECONDS = 120.0, 3600.0  # how long a request without an answer is retried
 MAX_RENEWALS = 50  # per minute, subscriber and mode
 MAX_STRANGER_CONNECTIONS = 50  # per minute and network, for requests of strangers
-NO_WORKER_SECONDS = 1.0  # the delay of an exchange whose network has no free worker
-RATE_LIMITED_SECONDS = 20.0  # the delay of an exchange whose network has used up its connections
 
 POLL_SECONDS = 1.0  # how often the hub polls the store for retries, and a worker retries a busy store
-POLL_SHARE = 0.1  # the largest share of the scheduler's time that reading the due rows may take
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +73,7 @@ log = logging.getLogger(__name__)
 
 
 Transition: TypeAlias = tuple[Rows, str]  # the new rows, and what happened, for the log; "" if nothing did
+Decide: TypeAlias = Callable[[Transaction, Rows], Transition]  # from the rows of a subscriber
 
 
 def apply_verification(
@@ -103,10 +101,10 @@ def apply_verification(
     return others, f"{request.mode} not confirmed{', no challenge' if response.is_success else ''}"
 
 
-def apply_confirmation(
-    rows: Rows, request: Row, network: str, sent_at: float, usage: Usage, max_subscriptions: int
-) -> Transition:
+def apply_confirmation(rows: Rows, request: Row, network: str, sent_at: float, quota: str) -> Transition:
     """The rows after a callback in a network confirmed `request`, also if a newer one has replaced it.
+
+    A new subscription is denied if a quota is exhausted, which `quota` names.
 
     A lease begins when the verification was sent (REC 5.3). A renewal keeps the digest, so that no content is
     repeated and no change is skipped. It also keeps failures, backoff and turn, so that a bad callback cannot
@@ -122,18 +120,12 @@ def apply_confirmation(
     subscription = rows.get("active")
     if not subscription:
         subscription = request._replace(id=0, mode="active", since=sent_at, due_at=sent_at, failures=0)
-        subscription = subscription._replace(turn=usage.of_domain)
-        if quota := exhausted_quota(usage, max_subscriptions):
+        if quota:
             notice = denial(subscription, f"there are too many {quota}", sent_at)
             return {**newer, "denied": notice}, f"subscribe confirmed and denied, too many {quota}"
-    renewed = subscription._replace(
-        callback=request.callback,
-        topic_url=request.topic_url,
-        network=network,
-        secret=request.secret,
-        lease_seconds=request.lease_seconds,
-        expires_at=sent_at + request.lease_seconds,
-    )
+    agreed = {name: getattr(request, name) for name in ("callback", "topic_url", "secret", "lease_seconds")}
+    expires_at = sent_at + request.lease_seconds
+    renewed = subscription._replace(**agreed, network=network, expires_at=expires_at)
     return {**newer, "active": renewed}, "subscribe confirmed"
 
 
@@ -179,20 +171,18 @@ def without(rows: Rows, mode: str) -> Rows:
     return {other: row for other, row in rows.items() if other != mode}
 
 
-def exhausted_quota(usage: Usage, max_subscriptions: int) -> str:
+def exhausted_quota(total: int, of_domain: int, of_network: int, max_subscriptions: int) -> str:
     """The name of the quota that one more subscription would exceed; empty if there is none."""
-    if usage.total >= max_subscriptions:
+    if total >= max_subscriptions:
         return "subscriptions"
     share = max(1, max_subscriptions // QUOTA_SHARE)
-    if usage.of_domain >= share:
+    if of_domain >= share:
         return "subscriptions of this domain"
-    return "subscriptions of this address" if usage.of_network >= share else ""
+    return "subscriptions of this address" if of_network >= share else ""
 
 
-def retry_after_seconds(value: str | None, now: float) -> float:
+def retry_after_seconds(value: str, now: float) -> float:
     """The delay that Retry-After asks for (RFC 9110 section 10.2.3: seconds or a date); 0 if malformed."""
-    if value is None:
-        return 0.0
     try:
         in_seconds = value.isascii() and value.isdecimal()
         seconds = float(value) if in_seconds else parsedate_to_datetime(value).timestamp() - now
@@ -242,7 +232,7 @@ class Schedule:
         self._sizes = {lane: max(1, int(share * workers)) for lane, share in LANES.items()}
         self._workers_of_network = max(1, min(MAX_WORKERS_OF_NETWORK, workers // 4))
         self._due: dict[str, list[DueRow]] = {lane: [] for lane in LANES}
-        self._running: dict[str, DueRow] = {}  # by the subscriber's key
+        self.running: dict[str, DueRow] = {}  # by the subscriber's key
         self._lock = threading.Lock()
 
     def refill(self, rows: Sequence[DueRow]) -> list[str]:
@@ -250,7 +240,7 @@ class Schedule:
         by_lane = {lane: [due for due in rows if due.lane == lane] for lane in LANES}
         with self._lock:
             self._due = by_lane
-            running = Counter(due.lane for due in self._running.values())
+            running = Counter(due.lane for due in self.running.values())
         return [lane for lane in LANES for _ in by_lane[lane][: self._sizes[lane] - running[lane]]]
 
     def take(self, lane: str) -> DueRow | None:
@@ -259,14 +249,14 @@ class Schedule:
         None if there is none, or if the lane has no free worker.
         """
         with self._lock:
-            running = [due for due in self._running.values() if due.lane == lane]
+            running = [due for due in self.running.values() if due.lane == lane]
             if len(running) == self._sizes[lane]:
                 return None
             counts = Counter(key for due in running for key in due.limit_keys)
             busy = {key for key, count in counts.items() if count >= self._limit(lane)}
             for index, due in enumerate(self._due[lane]):
-                if due.key not in self._running and busy.isdisjoint(due.limit_keys):
-                    self._running[due.key] = due
+                if due.key not in self.running and busy.isdisjoint(due.limit_keys):
+                    self.running[due.key] = due
                     return self._due[lane].pop(index)
         return None
 
@@ -277,32 +267,25 @@ class Schedule:
     def assign_network(self, due: DueRow, network: str) -> bool:
         """Record the network of a running exchange; False if this network has too many workers now."""
         with self._lock:
-            self._running[due.key] = due._replace(network=network)
-            running = [(other.lane, other.network) for other in self._running.values()]
+            self.running[due.key] = due._replace(network=network)
+            running = [(other.lane, other.network) for other in self.running.values()]
             return running.count((due.lane, network)) <= self._limit(due.lane)
-
-    def is_running(self, key: str) -> bool:
-        """Whether an exchange with this subscriber runs."""
-        return key in self._running
 
     def finish(self, due: DueRow) -> None:
         """End a running exchange."""
         with self._lock:
-            self._running.pop(due.key, None)
+            self.running.pop(due.key, None)
 
 
 class Rate:
-    """Counts the events of the last minute by key. Thread-safe.
-
-    All moments are those of one monotonic clock.
-    """
+    """Counts the events of the last minute of a monotonic clock by key. Thread-safe."""
 
     def __init__(self) -> None:
-        self._events: deque[tuple[float, str, int]] = deque()
-        self._counts: Counter[str] = Counter()
+        self._events: deque[tuple[float, Hashable, int]] = deque()
+        self._counts: Counter[Hashable] = Counter()
         self._lock = threading.RLock()
 
-    def add(self, key: str, now: float, limit: float = math.inf, amount: int = 1) -> bool:
+    def add(self, key: Hashable, now: float, limit: float = math.inf, amount: int = 1) -> bool:
         """Count an event unless the key has reached the limit. An amount of -1 takes an event back."""
         with self._lock:
             if is_below := self.count(key, now) < limit:
@@ -310,7 +293,7 @@ class Rate:
                 self._counts[key] += amount
             return is_below
 
-    def count(self, key: str, now: float) -> int:
+    def count(self, key: Hashable, now: float) -> int:
         with self._lock:
             while self._events and self._events[0][0] <= now - 60:
                 _, old_key, amount = self._events.popleft()
@@ -323,14 +306,10 @@ class Rate:
 # ---- Hub: the interface for the service, and the threads ---------------------------------------------------
 
 
-Decide: TypeAlias = Callable[[Transaction, Rows], Transition]  # from the rows of a subscriber
-
-
 class Postponed(Exception):
     """The exchange was not made, since its network has no room; it is due again after this delay."""
 
     def __init__(self, seconds: float):
-        super().__init__()
         self.seconds = seconds
 
 
@@ -375,10 +354,7 @@ class Hub:
         self._wake.set()
 
     def start(self) -> None:
-        """Begin to verify and deliver, in daemon threads: everything that must survive them is in the store.
-
-        If the store cannot be opened, the hub tries again every second.
-        """
+        """Begin to verify and deliver, in daemon threads: what must survive them is in the store."""
         self._store.keep_open()
         self._scheduler.start()
 
@@ -414,10 +390,7 @@ class Hub:
         return HubAnswer(202, "accepted; the callback will now be asked to confirm")
 
     def counts(self) -> dict[str, int]:
-        """How many subscriptions are active, failing and behind, and requests pending; {} without a store.
-
-        As of the scheduler's last poll, so that no request waits for the disk.
-        """
+        """How many subscriptions were active, failing and behind, and requests pending, at the last poll."""
         return {} if self.trouble() else self._counts
 
     def trouble(self) -> str | None:
@@ -434,15 +407,16 @@ class Hub:
         elif request.mode == "unsubscribe":
             raise RequestRefused(404, "hub.callback has no active subscription to hub.topic")
         is_waiting = waiting and waiting.to_verify == request.to_verify
-        if is_waiting and not self.schedule.is_running(request.key):
+        if is_waiting and request.key not in self.schedule.running:
             return False
-        request = request._replace(turn=self._rate.count(attempts_key(request), running_time))
+        attempts_key = request.domain, request.is_of_stranger
+        request = request._replace(turn=self._rate.count(attempts_key, running_time))
         if subscription:
             if not self._rate.add(f"{request.mode} {request.key}", running_time, MAX_RENEWALS):
                 raise too_many("requests of this subscriber", 429, 60)
         else:
             usage = transaction.usage(request.domain, None, now)
-            if quota := exhausted_quota(usage, self._settings.max_subscriptions):
+            if quota := exhausted_quota(*usage, self._settings.max_subscriptions):
                 raise too_many(quota, 503 if quota == "subscriptions" else 429, 3600)
             if not transaction.make_room(request):
                 raise too_many("unverified requests", 503, 60)
@@ -450,9 +424,8 @@ class Hub:
         transaction.save(rows, {**rows, request.mode: request})
         return True
 
-    # The scheduler's thread.
-
     def _run(self) -> None:
+        """The scheduler's thread."""
         upkeep_at = -math.inf
         while not self._stopping.is_set():
             self._wake.clear()
@@ -466,7 +439,7 @@ class Hub:
             except Exception:
                 log.exception("the hub's scheduler met an unexpected error and goes on")
             spent_seconds = time.monotonic() - began_at
-            self._stopping.wait(min(POLL_SECONDS, spent_seconds * (1 / POLL_SHARE - 1)))
+            self._stopping.wait(min(POLL_SECONDS, 9 * spent_seconds))  # so that reading takes a tenth at most
             self._wake.wait(POLL_SECONDS)
 
     def upkeep(self) -> None:
@@ -493,20 +466,16 @@ class Hub:
             worker.start()
             self._workers.append(worker)
 
-    # The workers' threads, which end when their lane has nothing to do.
-
     def _work(self, lane: str) -> None:
+        """A worker's thread, which ends when its lane has nothing to do."""
         while not self._stopping.is_set() and (due := self.schedule.take(lane)):
             self.perform(due)
 
     def perform(self, due: DueRow) -> None:
         """Make an exchange that the schedule began, if it is still due, and store the result."""
         try:
-            with suppress(StoreFault):  # raised only before the exchange, so the row stays due
+            with suppress(StoreFault):  # raised only if nothing was sent, so the row stays due
                 self._perform(due)
-        except Exception:
-            log.exception("an exchange of the hub failed unexpectedly")
-            self._postpone(due, self._own_fault_seconds)
         finally:
             self.schedule.finish(due)
 
@@ -527,16 +496,12 @@ class Hub:
             elif topic:
                 self._deliver(due, row, topic)
         except Postponed as postponed:
-            self._postpone(due, postponed.seconds, row.digest)
-
-    def _postpone(self, due: DueRow, seconds: float, digest: str = "") -> None:
-        """Let a row be due after a delay; `digest` is that of the content that the callback has, if known."""
-        with suppress(StoreFault), self._store.transaction() as transaction:
-            transaction.postpone(due, self._clock() + seconds, digest)
+            with self._store.transaction() as transaction:
+                transaction.postpone(due, self._clock() + postponed.seconds, row.digest)
 
     def _verify(self, due: DueRow, request: Row) -> None:
         challenge, sent_at = secrets.token_urlsafe(32), self._clock()
-        self._rate.add(attempts_key(request), self._running_time())
+        self._rate.add((request.domain, request.is_of_stranger), self._running_time())
         response = self._exchange(due, verification(request, challenge, self._settings.timeout / 2))
         is_confirmed = response.is_success and response.body == challenge.encode("ascii")  # REC 5.3.1
 
@@ -544,8 +509,9 @@ class Hub:
             if not is_confirmed:
                 return apply_verification(rows, request, response, sent_at, self._own_fault_seconds)
             usage = transaction.usage(request.domain, response.network, sent_at)
-            limit = self._settings.max_subscriptions
-            return apply_confirmation(rows, request, response.network, sent_at, usage, limit)
+            quota = exhausted_quota(*usage, self._settings.max_subscriptions)
+            _, turn, _ = usage  # subscriptions of a domain take turns with those of others
+            return apply_confirmation(rows, request._replace(turn=turn), response.network, sent_at, quota)
 
         rows = self._record(request, response, sent_at, decide)
         if is_confirmed and request.is_of_stranger and "active" in rows:
@@ -561,11 +527,17 @@ class Hub:
         )
 
     def _exchange(self, due: DueRow, request: CallbackRequest) -> CallbackResponse:
-        """The callback's answer. Raises Postponed if the exchange was not made."""
+        """The callback's answer, or a fault of our own after a bug. Raises Postponed if nothing was sent."""
         began_at = self._running_time()
         if due.network is not None:
             self._silent[due.network] = began_at
-        response = self._send(request, lambda network: self._admit(due, network))
+        try:
+            response = self._send(request, lambda network: self._admit(due, network))
+        except Postponed:
+            raise
+        except Exception:
+            log.exception("an exchange of the hub failed unexpectedly")
+            response = CallbackResponse(None, "unexpected error", own_fault=True)
         now = self._running_time()
         if response.is_sign_of_life:
             self._silent.clear()
@@ -574,12 +546,12 @@ class Hub:
         return replace(response, own_fault=is_own_fault, seconds=now - began_at)
 
     def _admit(self, due: DueRow, network: str) -> None:
-        """Count a connection that an exchange is about to make. Raises Postponed."""
+        """Count a connection that an exchange is about to make. Raises Postponed if there are too many."""
         if not self.schedule.assign_network(due, network):
-            raise Postponed(NO_WORKER_SECONDS)
+            raise Postponed(1.0)
         running_time, limit = self._running_time(), MAX_STRANGER_CONNECTIONS
         if due.lane == "newcomer" and not self._rate.add(network, running_time, limit):
-            raise Postponed(RATE_LIMITED_SECONDS)
+            raise Postponed(20.0)
 
     def _record(self, row: Row, response: CallbackResponse, sent_at: float, decide: Decide) -> Rows:
         """Store the new rows and return them. A lease that was active at `sent_at` counts as active.
@@ -607,11 +579,6 @@ class Hub:
 
 def too_many(subject: str, status: int, retry_after_seconds: int) -> RequestRefused:
     return RequestRefused(status, f"there are too many {subject}; try again later", retry_after_seconds)
-
-
-def attempts_key(request: Row) -> str:
-    """The key under which attempts are counted: a domain's strangers and its subscribers count separately."""
-    return f"{'stranger' if request.is_of_stranger else 'subscriber'} {request.domain}"
 
 
 def log_event(row: Row, line: str, level: int = logging.INFO) -> None:

@@ -39,6 +39,10 @@ from reviewslib.websub.values import HubAnswer, selector
 REFUSED = status(None, is_refused=True)
 
 
+def bug(_: CallbackRequest) -> CallbackResponse:
+    raise RuntimeError("bug")
+
+
 @pytest.fixture
 def served(bench: Bench) -> Bench:
     """A hub with one subscriber."""
@@ -59,7 +63,6 @@ def meanwhile(act: Callable[[], object], answer: Answer) -> Answer:
 # ---- Requests ----------------------------------------------------------------------------------------------
 
 MISSING = "hub.callback is missing; hub.topic is missing"
-PUBLISH = f"hub.mode publish is not needed: this hub notices changes of its topics by itself; {MISSING}"
 ADDRESS = "hub.callback has an IP address as its host; a host name is needed"
 LEASE = "hub.lease_seconds must be a positive whole number of seconds"
 NOT_A_TOPIC = f"hub.topic is not a topic of this hub; its topics are {BASE_URL}{FEED}, {BASE_URL}{JSON_FEED}"
@@ -70,13 +73,11 @@ NOT_SUBSCRIBED = "hub.callback has no active subscription to hub.topic"
     (b"", 400, f"hub.mode is missing; {MISSING}"),
     (form() + b"&hub.mode=subscribe", 400, "hub.mode is given 2 times"),
     (form(secret="a") + b"&hub.secret=b", 400, "hub.secret is given 2 times"),
-    (form("Subscribe"), 400, "hub.mode must be subscribe or unsubscribe"),
-    (b"hub.mode=publish&hub.url=" + BASE_URL.encode(), 400, PUBLISH),
+    (form("publish"), 400, "hub.mode must be subscribe or unsubscribe"),
     (form(callback="https://127.0.0.1/"), 400, ADDRESS),
     *((form(secret=text), 400, "hub.secret must have 1 to 199 bytes") for text in ("", "é" * 100)),
     *((form() + text, 400, "the form is not UTF-8") for text in (b"&x=%ff", b"&x=\xff", b"&x=%ed%a0%80")),
     *((form(lease_seconds=text), 400, LEASE) for text in ("", "0", "000", "-5", "+5", "1e3", "٣")),
-    (form() + b"&x=1" * 62, 400, "the form has more than 64 fields"),
     ((form() + b"&x=").ljust(16385, b"y"), 413, "the form is larger than 16384 bytes"),
     (form(path="/FEED.XML"), 404, NOT_A_TOPIC),
     (form().replace(b"reviews.example", b"other.example"), 404, NOT_A_TOPIC),
@@ -98,7 +99,6 @@ def test_a_body_that_is_not_a_form_is_refused(bench: Bench, content_type: str | 
 
 @pytest.mark.parametrize("body", [
     form() + b"&foo=bar&hub.foo=hub.bar&foo=baz",  # websub.rocks test 102
-    form() + b"&x=1" * 61,
     (form() + b"&x=").ljust(16384, b"y"),
     form(secret="é" * 99 + "x"),
     form(lease_seconds="9" * 9999),
@@ -334,6 +334,7 @@ def test_a_confirmation_of_the_older_request_still_counts(bench: Bench, is_renew
 
 @pytest.mark.parametrize(("silence", "is_subscriber", "pause"), [
     (SILENCE, True, 60), (REFUSED, True, 60), (SILENCE, False, 30), (REFUSED, False, 30), (OUTAGE, False, 30),
+    (bug, False, 30),
 ])  # fmt: skip
 def test_a_request_that_gets_no_http_answer_is_tried_three_times(
     bench: Bench, silence: Answer, is_subscriber: bool, pause: int
@@ -544,10 +545,10 @@ def test_only_a_waiting_request_to_subscribe_replaces_the_notice(served: Bench, 
 @pytest.mark.parametrize(("value", "seconds"), [
     ("120", 120), ("9" * 5000, 3600),
     ("Fri, 15 Jan 2027 08:10:00 GMT", 600), ("Fri, 31 Dec 9999 23:59:59 GMT", 3600),
-    *((malformed, 60) for malformed in ("soon", "-5", "٣", "Mon, 99 Foo 2026", "1", None)),
+    *((malformed, 60) for malformed in ("soon", "-5", "٣", "Mon, 99 Foo 2026", "1", "")),
 ])  # fmt: skip
 def test_retry_after_delays_the_next_attempt_by_up_to_an_hour(
-    served: Bench, value: str | None, seconds: int
+    served: Bench, value: str, seconds: int
 ) -> None:
     served.jitter = 0.0
     served.change(answer=status(503, retry_after=value))
@@ -575,11 +576,7 @@ def test_a_late_result_touches_nothing_else(served: Bench, has_successor: bool) 
 # ---- Faults of our own -------------------------------------------------------------------------------------
 
 
-def bug(_: CallbackRequest) -> CallbackResponse:
-    raise RuntimeError("bug")
-
-
-@pytest.mark.parametrize(("fault", "outcome"), [(OUTAGE, "not reachable"), (bug, "")])
+@pytest.mark.parametrize(("fault", "outcome"), [(OUTAGE, "not reachable"), (bug, "unexpected error")])
 def test_a_fault_of_our_own_is_no_failure_of_the_callback(
     served: Bench, caplog: pytest.LogCaptureFixture, fault: Answer, outcome: str
 ) -> None:

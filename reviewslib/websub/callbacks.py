@@ -50,7 +50,7 @@ class CallbackResponse:
     status: int | None
     outcome: str  # "HTTP 200", "connection refused"; for the log and the operator, not for subscribers
     body: bytes = b""  # only of a success, at most `read_body_bytes`
-    retry_after: str | None = None
+    retry_after: str = ""
     network: str = ""  # of the address that answered with a status
     is_refused: bool = False  # the callback's machine refused the connection
     own_fault: bool = False  # this machine or its network failed
@@ -83,18 +83,17 @@ FAULTS: dict[type[Exception], str] = {
     UnicodeError: "name not resolved",
     ConnectionRefusedError: "connection refused",
     ConnectionError: "connection closed or reset",
-    http.client.IncompleteRead: "answer ended early",
     OSError: "not reachable",
     http.client.HTTPException: "answer is not HTTP",
     ValueError: "answer cannot be read",
     OverflowError: "answer cannot be read",  # http.client raises it for the size of a chunk
+    RuntimeError: "no thread for the resolver",
 }
 
 
 # ---- Connections: checked addresses only, and one deadline over everything ---------------------------------
 
 MAX_ADDRESSES = 4  # of a host, that an exchange tries
-OWN_NAME_TIMEOUT_SECONDS = 5.0
 
 # Two addresses of a root name server. Nothing is ever sent to them.
 PROBE_ADDRESSES = ((socket.AF_INET, "198.41.0.4"), (socket.AF_INET6, "2001:503:ba3e::2:30"))
@@ -152,7 +151,7 @@ def system_resolve(host: str) -> list[str]:
 
 
 def resolve_in_time(resolve: Resolve, host: str, deadline: float) -> Sequence[str]:
-    """The result or the error of `resolve`. Raises TimeoutError at the deadline.
+    """The result or the error of `resolve`; TimeoutError at the deadline, RuntimeError without a thread.
 
     A resolver cannot be interrupted, so it runs in a thread, which is abandoned at the deadline. The thread
     ends when the resolver gives up, usually after half a minute, so that a worker leaves few of them behind.
@@ -165,10 +164,7 @@ def resolve_in_time(resolve: Resolve, host: str, deadline: float) -> Sequence[st
         except Exception as error:
             addresses.set_exception(error)
 
-    try:
-        threading.Thread(target=look_up, name="hub-resolver", daemon=True).start()
-    except RuntimeError as error:
-        raise OSError(errno.ENOMEM, "no thread for the resolver") from error
+    threading.Thread(target=look_up, name="hub-resolver", daemon=True).start()
     return addresses.result(seconds_until(deadline))
 
 
@@ -200,9 +196,6 @@ def connect_first(
     raise fault
 
 
-# ---- Client ------------------------------------------------------------------------------------------------
-
-
 class CallbackClient:
     """Sends requests to callbacks. Thread-safe."""
 
@@ -212,14 +205,14 @@ class CallbackClient:
         ca_file: Path | None,
         *,
         allow_private: bool,
-        own_host: str = "",
+        own_host: str = "localhost",
         resolve: Resolve = system_resolve,
         connect: Connect = socket.create_connection,
         is_online: Callable[[], bool] = has_default_route,
     ):
         """`ca_file` (PEM) is trusted besides the system's certificates. Raises OSError if it is unusable.
 
-        `own_host` is a host name that a working name server resolves; "" for none.
+        `own_host` is a host name that a working name server resolves.
         """
         self._context = ssl.create_default_context()
         self._context.sslsocket_class = DeadlineSocket
@@ -255,17 +248,16 @@ class CallbackClient:
 
     def _is_own_fault(self, error: Exception) -> bool:
         code = getattr(error, "errno", None)
-        if type(error) is OSError and code in OWN_FAULTS:
+        if isinstance(error, RuntimeError) or (type(error) is OSError and code in OWN_FAULTS):
             return True
         if not (isinstance(error, TimeoutError) or code in UNREACHABLE):
             return False
         return not self._is_online() or (code == socket.EAI_AGAIN and self._is_own_name_unresolved())
 
     def _is_own_name_unresolved(self) -> bool:
-        """Whether the name server does not answer a query for `own_host` either."""
+        """Whether the name server does not answer a query for `own_host` within 5 s either."""
         try:
-            if self._own_host:
-                resolve_in_time(self._resolve, self._own_host, time.monotonic() + OWN_NAME_TIMEOUT_SECONDS)
+            resolve_in_time(self._resolve, self._own_host, time.monotonic() + 5.0)
         except (OSError, UnicodeError) as error:
             return isinstance(error, TimeoutError) or getattr(error, "errno", None) == socket.EAI_AGAIN
         return False
@@ -293,9 +285,7 @@ class CallbackClient:
 
 
 def read_answer(answer: http.client.HTTPResponse, body_bytes: int) -> CallbackResponse:
-    """Status, wanted body and Retry-After of an answer. Raises IncompleteRead if the body ends early."""
-    wanted_bytes = body_bytes if 200 <= answer.status < 300 else 0
-    body = answer.read(wanted_bytes) if wanted_bytes else b""
-    if answer.length and len(body) < wanted_bytes:
-        raise http.client.IncompleteRead(body, answer.length)
-    return CallbackResponse(answer.status, f"HTTP {answer.status}", body, answer.headers.get("Retry-After"))
+    """Status, wanted body and Retry-After of an answer."""
+    status = answer.status
+    body = answer.read(body_bytes) if body_bytes and 200 <= status < 300 else b""
+    return CallbackResponse(status, f"HTTP {status}", body, answer.headers.get("Retry-After", ""))

@@ -2,10 +2,6 @@
 
 This module must not know why a row is written or what follows from it (`hub.py` decides that), the content of
 a topic, or HTTP. The published topics arrive as digests: `{path: hex SHA-256 of the current content}`.
-
-All moments (`now`, `..._at`, `since`) are seconds since the epoch, all durations seconds.
-
-Sections, in order: Statements - Store - For the operator
 """
 
 from __future__ import annotations
@@ -27,7 +23,6 @@ from reviewslib.websub.values import Row, Rows, denial
 STORE_FILE_NAME = "websub.sqlite3"
 NOT_OPEN = "not open"
 LOCK_SECONDS = 0.25  # the longest wait for other threads, and then for other processes
-OPERATOR_SECONDS = 10.0  # the longest wait of a command for the daemon
 
 log = logging.getLogger(__name__)
 
@@ -41,33 +36,28 @@ class StoreFault(Exception):
 SCHEMA_VERSION = 1
 MAX_PENDING = 1000  # requests of strangers
 MAX_PENDING_OF_DOMAIN = 50
-SLOW_SECONDS = 2.0  # a subscription whose last exchange took longer is in the lane "retry"
 
 # The columns are the fields of `Row`. AUTOINCREMENT never reuses an id, so that the late result of a deleted
 # row does not apply to a newer row. Because of the index, a request does not scan 10,000 subscriptions.
 SCHEMA = f"""
 BEGIN IMMEDIATE;
 CREATE TABLE hub_row (
-  path TEXT NOT NULL, callback_key TEXT NOT NULL, callback TEXT NOT NULL, host TEXT NOT NULL,
-  domain TEXT NOT NULL, topic_url TEXT NOT NULL, mode TEXT NOT NULL, secret BLOB,
-  lease_seconds INTEGER NOT NULL, since REAL NOT NULL, expires_at REAL NOT NULL, due_at REAL NOT NULL,
-  digest TEXT NOT NULL, network TEXT, turn INTEGER NOT NULL, failures INTEGER NOT NULL, took REAL NOT NULL,
-  tried_at REAL, outcome TEXT NOT NULL, id INTEGER PRIMARY KEY AUTOINCREMENT,
-  UNIQUE (path, callback_key, mode));
+  {", ".join(Row._fields[:-1])}, id INTEGER PRIMARY KEY AUTOINCREMENT, UNIQUE (path, callback_key, mode));
 CREATE INDEX request_domain ON hub_row (domain) WHERE mode <> 'active';
 PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
 """
 
 # The due rows in the order of their turns. The first key is the last exchange's duration in whole seconds, so
-# that slow callbacks never delay quick ones; the second, whether attempts failed. A row with `due_at` beyond
-# `latest` was written before the clock was set back, and is due, too.
+# that slow callbacks never delay quick ones; the second, whether attempts failed. A subscription whose last
+# exchange took more than two seconds is in the lane "retry". A row with `due_at` beyond `latest` was written
+# before the clock was set back, and is due, too.
 DUE = """
 WITH topic (topic_path, current) AS MATERIALIZED (SELECT key, value FROM json_each(:digests))
 SELECT CASE WHEN mode = 'denied' THEN 'notice'
             WHEN network IS NULL THEN 'newcomer'
             WHEN mode <> 'active' THEN 'renewal'
-            WHEN failures > 0 OR took > :slow_seconds THEN 'retry'
+            WHEN failures > 0 OR took > 2 THEN 'retry'
             ELSE 'delivery' END, id, path || callback_key, domain, network
 FROM hub_row LEFT JOIN topic ON topic_path = path
 WHERE expires_at > :now AND (due_at <= :now OR due_at > :latest) AND (mode <> 'active' OR current <> digest)
@@ -88,14 +78,6 @@ class DueRow(NamedTuple):
     def limit_keys(self) -> set[str]:
         """The keys under which workers are limited."""
         return {self.domain, self.network or self.domain}
-
-
-class Usage(NamedTuple):
-    """How many active subscriptions there are: in all, of a domain, and of a network."""
-
-    total: int
-    of_domain: int
-    of_network: int
 
 
 class Transaction:
@@ -137,9 +119,8 @@ class Transaction:
                 self._execute("DELETE FROM hub_row WHERE id = ?", (row.id,))
         for mode, row in after.items():
             if row != before.get(mode):
-                values = (*row[:-1], row.id or None)  # SQLite assigns an id
-                markers = ", ".join("?" * len(values))
-                self._execute(f"INSERT OR REPLACE INTO hub_row VALUES ({markers})", values)  # noqa: S608
+                statement = f"INSERT OR REPLACE INTO hub_row VALUES ({', '.join('?' * len(row))})"  # noqa: S608
+                self._execute(statement, (*row[:-1], row.id or None))  # SQLite assigns an id
 
     def expire(self, now: float) -> list[Row]:
         """Delete expired rows, and return them."""
@@ -147,11 +128,10 @@ class Transaction:
         expired = self._execute("DELETE FROM hub_row WHERE expires_at <= ? RETURNING *", (now,))
         return list(map(Row._make, expired))
 
-    def forget_content(self, subscriber: Row | None = None) -> None:
-        """Mark the content that a subscriber, or every subscriber, has as unknown."""
-        values = (subscriber.path, subscriber.callback_key) if subscriber else ()
-        where = "WHERE path = ? AND callback_key = ?" if subscriber else ""
-        self._execute(f"UPDATE hub_row SET digest = '' {where}", values)  # noqa: S608 - ours
+    def forget_content(self, subscriber: Row) -> None:
+        """Mark the content that a subscriber has as unknown."""
+        statement = "UPDATE hub_row SET digest = '' WHERE path = ? AND callback_key = ?"
+        self._execute(statement, (subscriber.path, subscriber.callback_key))
 
     def postpone(self, due: DueRow, due_at: float, digest: str) -> None:
         """Let a row be due later, with the digest of the content that the callback has."""
@@ -159,21 +139,21 @@ class Transaction:
 
     def due(self, digests: Mapping[str, str], now: float, latest: float) -> list[DueRow]:
         """The due rows in the order of their turns. By the present clock, no `due_at` is beyond `latest`."""
-        values = {"digests": json.dumps(digests), "now": now, "latest": latest, "slow_seconds": SLOW_SECONDS}
+        values = {"digests": json.dumps(digests), "now": now, "latest": latest}
         return [DueRow(*row[:5]) for row in self._execute(DUE, values)]
 
-    def usage(self, domain: str, network: str | None, now: float) -> Usage:
-        """The active subscriptions, in all and of a domain and a network."""
+    def usage(self, domain: str, network: str | None, now: float) -> tuple[int, int, int]:
+        """The numbers of active subscriptions: in all, of a domain, and of a network."""
         statement = """
             SELECT count(*), count(*) FILTER (WHERE domain = ?), count(*) FILTER (WHERE network = ?)
             FROM hub_row WHERE mode = 'active' AND expires_at > ?"""
-        return Usage(*self._execute(statement, (domain, network, now)).fetchone())
+        total, of_domain, of_network = self._execute(statement, (domain, network, now)).fetchone()
+        return total, of_domain, of_network
 
     def make_room(self, request: Row) -> bool:
         """Evict another request of a stranger if there is no room; False if none can be evicted.
 
-        A domain that has its share loses its oldest request. Otherwise the request with the highest turn is
-        evicted, or one that has failed.
+        A full domain loses its oldest request; a full table the one with the highest turn, or a failed one.
         """
         values = {"domain": request.domain, "turn": request.turn, "key": request.key}
         others = "FROM hub_row WHERE mode <> 'active' AND network IS NULL AND path || callback_key <> :key"
@@ -226,14 +206,8 @@ class Store:
         self._lock = threading.Lock()  # one transaction at a time
 
     def keep_open(self) -> None:
-        """Open the store unless the right file is open, and log when trouble begins, changes or ends.
-
-        A missing directory is created, but not one that disappeared after it was used: it may come back.
-        """
+        """Open the store unless the right file is open, and log when trouble begins, changes or ends."""
         try:
-            if self._inodes is None:
-                with suppress(OSError):  # opening the store reports why
-                    self._path.parent.mkdir(parents=True, exist_ok=True)
             if not self._is_in_place():
                 self.open()
             if self.trouble:
@@ -251,24 +225,29 @@ class Store:
             log.warning("the hub can store requests again")
 
     def open(self) -> None:
-        """Lock the directory and connect. Raises StoreFault if it is unusable, or used by another hub."""
+        """Lock the directory and connect. Raises StoreFault if it is unusable, or used by another hub.
+
+        A missing directory is created, but not one that disappeared after it was used: it may come back.
+        """
         with self._lock, naming(self._path), ExitStack() as held:
-            self._release()
+            self._connection = None
+            self._held.close()
+            if self._inodes is None:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
             directory = os.open(self._path.parent, os.O_RDONLY)
             held.callback(os.close, directory)
             # Two hubs on one store would deliver everything twice. The lock ends with the process.
             fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Mode 0600 because of the secrets; SQLite gives its other files the same mode.
             self._path.touch(0o600)
-            connection = held.enter_context(closing(connect(self._path)))
+            connection = held.enter_context(connected(self._path, LOCK_SECONDS))
             connection.execute("PRAGMA journal_mode = WAL")
             if connection.execute("PRAGMA user_version").fetchone() == (0,):
                 connection.executescript(SCHEMA)
             current = inodes(self._path)
             if self._inodes not in (None, current):  # its digests may be those of older content
                 log.warning("the hub's store was replaced: all its subscribers get the content anew")
-                with transaction(connection, durable=True) as replaced:
-                    replaced.forget_content()
+                connection.execute("UPDATE hub_row SET digest = ''")
             self._connection, self._inodes, self._held = connection, current, held.pop_all()
 
     @contextmanager
@@ -297,12 +276,8 @@ class Store:
     def close(self) -> None:
         """Later transactions raise StoreFault."""
         with self._lock:
-            self._release()
-        self.trouble = NOT_OPEN
-
-    def _release(self) -> None:
-        self._connection = None
-        self._held.close()
+            self._connection, self.trouble = None, NOT_OPEN
+            self._held.close()
 
 
 def inodes(path: Path) -> tuple[tuple[int, int], ...]:
@@ -310,10 +285,10 @@ def inodes(path: Path) -> tuple[tuple[int, int], ...]:
     return tuple((status.st_dev, status.st_ino) for status in (path.stat(), path.parent.stat()))
 
 
-def connect(path: Path, access: str = "mode=rw", busy_seconds: float = LOCK_SECONDS) -> sqlite3.Connection:
-    """A connection to a file that exists. Raises sqlite3.Error."""
-    file = f"{path.absolute().as_uri()}?{access}"
-    return sqlite3.connect(file, busy_seconds, isolation_level=None, check_same_thread=False, uri=True)
+def connected(path: Path, seconds: float) -> closing[sqlite3.Connection]:
+    """The context of a connection to a file that exists. Waits so long for locks. Raises sqlite3.Error."""
+    file = f"{path.absolute().as_uri()}?mode=rw"
+    return closing(sqlite3.connect(file, seconds, isolation_level=None, check_same_thread=False, uri=True))
 
 
 @contextmanager
@@ -339,21 +314,18 @@ def transaction(connection: sqlite3.Connection, *, durable: bool) -> Iterator[Tr
         yield Transaction(connection)
 
 
-# ---- For the operator --------------------------------------------------------------------------------------
+# ---- For the operator, also while the daemon runs ----------------------------------------------------------
+
+OPERATOR_SECONDS = 10.0  # the longest wait of a command for the daemon
 
 
 def list_subscriptions(state_dir: Path) -> list[Row]:
-    """All subscriptions, then all other rows, by topic and host. The daemon may be running.
-
-    Changes nothing on disk. Raises StoreFault if there is a store that cannot be read.
-    """
+    """All subscriptions, then all other rows, by topic and host; none without a store. Raises StoreFault."""
     path = state_dir / STORE_FILE_NAME
     with naming(path):
         if not path.exists():
             return []
-        # Without a write-ahead log the store is not in use, and opening it with mode=ro would create one.
-        in_use = path.with_name(f"{path.name}-wal").exists()
-        with closing(connect(path, "mode=ro" if in_use else "immutable=1")) as connection:
+        with connected(path, OPERATOR_SECONDS) as connection:
             return list(Transaction(connection).rows("ORDER BY mode <> 'active', path, host, id"))
 
 
@@ -362,13 +334,12 @@ def remove_subscriptions(
 ) -> list[Row]:
     """Remove the subscriptions and requests of the selected hosts, and leave a notice for each subscription.
 
-    Returns a row of each subscriber. The daemon may be running; it delivers the notices. Raises StoreFault.
+    Returns a row of each subscriber. Raises StoreFault.
     """
     path, now = state_dir / STORE_FILE_NAME, clock()
     with naming(path):
         path.stat()  # the error of SQLite would not say that the file is missing
-        connecting = closing(connect(path, busy_seconds=OPERATOR_SECONDS))
-        with connecting as connection, transaction(connection, durable=True) as writer:
+        with connected(path, OPERATOR_SECONDS) as connection, transaction(connection, durable=True) as writer:
             writer.check()
             removed = [row for row in writer.rows("WHERE mode <> 'denied'") if is_selected(row.host)]
             for row in removed:
