@@ -35,15 +35,10 @@ def exact_digests(entry: Entry) -> list[str]:
 
 def _day_digests(kinds: Iterable[str], author: str, entry: Entry, days: Iterable[int]) -> list[str]:
     """The digests of short name and day, or of days so many later; none of a name that many share."""
-    name, dates = (
-        identity.short_name(fold(author)),
-        [identity.shifted(entry.created, number) for number in days],
-    )
-    return (
-        []
-        if identity.is_shared(author)
-        else [identity.digest(kind, name, day) for kind in kinds for day in dates]
-    )
+    if identity.is_shared(author):
+        return []
+    name, dates = identity.short_name(fold(author)), [identity.shifted(entry.created, n) for n in days]
+    return [identity.digest(kind, name, day) for kind in kinds for day in dates]
 
 
 def _matching_digests(entry: Entry, review: Object | None) -> list[str]:
