@@ -94,14 +94,13 @@ def read_date(text: str, format: DateFormat) -> str:
     if ":" not in text and not UNIX_TIME.fullmatch(text):
         return day
     if moment.tzinfo or format.is_utc:
-        return utc_text(moment)
+        return utc_text(moment.replace(tzinfo=moment.tzinfo or UTC))
     return moment.replace(microsecond=0).isoformat()
 
 
 def utc_text(moment: datetime) -> str:
-    """A moment as YYYY-MM-DDTHH:MM:SSZ; a datetime without a zone counts as UTC."""
-    utc = moment.astimezone(UTC) if moment.tzinfo else moment
-    return utc.strftime("%Y-%m-%dT%H:%M:%SZ")
+    """A moment, with a zone, as YYYY-MM-DDTHH:MM:SSZ."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def in_zone(date: str, zone: tzinfo) -> str:

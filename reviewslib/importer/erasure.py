@@ -17,17 +17,8 @@ from urllib.parse import unquote
 from reviewslib.dataset.contract import BadData, Fault, quoted
 from reviewslib.dataset.strict_json import Json, Object
 from reviewslib.dataset.text import fold, loosen
+from reviewslib.importer import recognition
 from reviewslib.importer.exports import NeedsDecision, listed, refused
-from reviewslib.importer.recognition import (
-    NEAR,
-    author_digest,
-    digest,
-    entry_of,
-    exact_keys,
-    is_shared,
-    shifted,
-    short_name,
-)
 from reviewslib.importer.state import Entry
 
 SUPPRESSED_FILE, REDACTED_FILE = "suppressed.txt", "redacted.txt"
@@ -39,25 +30,21 @@ Entries = Mapping[str, Entry]  # by id; reviews of the owner's own have none
 
 def exact_digests(entry: Entry) -> list[str]:
     """The digests that no other review has."""
-    return [digest(*key) for key in exact_keys(entry)]
+    return [recognition.digest(*key) for key in recognition.exact_keys(entry)]
 
 
 def _day_digests(kinds: Iterable[str], author: str, entry: Entry, days: Iterable[int]) -> list[str]:
-    """The digests of short name and day, for each offset in `days`; none for a name that many share."""
-    name, dates = short_name(fold(author)), [shifted(entry.created, number) for number in days]
-    return [] if is_shared(author) else [digest(kind, name, day) for kind in kinds for day in dates]
-
-
-def lasting_digests(entry: Entry, author: str) -> list[str]:
-    """The exact digests, and that of name and day, which for a review on Google is valid in tables only."""
-    kinds = ["day"] if entry.row else ["day in tables"]
-    return exact_digests(entry) + _day_digests(kinds, author, entry, [0])
+    """The digests of short name and day, for every offset in `days`; none for a name that many share."""
+    if recognition.is_shared(author):
+        return []
+    name, dates = recognition.short_name(fold(author)), [recognition.shifted(entry.created, n) for n in days]
+    return [recognition.digest(kind, name, day) for kind in kinds for day in dates]
 
 
 def _matching_digests(entry: Entry, review: Object | None) -> list[str]:
     """All lines that keep this review away; `review` is None if it is not stored."""
     kinds = ["day", "day in tables"] if entry.row else ["day"]
-    of_day = _day_digests(kinds, review["author"], entry, (0, *NEAR)) if review else []
+    of_day = _day_digests(kinds, review["author"], entry, (0, *recognition.NEAR)) if review else []
     return [*exact_digests(entry), f"author {entry.author}", *of_day]
 
 
@@ -83,7 +70,9 @@ def suppressed_ids(reviews: Reviews, entries: Entries, lines: Iterable[str]) -> 
     The added lines are the exact digests of these reviews, which may keep further reviews away.
     """
     ids, all_lines = set[str](), dict.fromkeys(lines)
-    candidates = {id: entries.get(id) or entry_of(reviews[id]) for id in sorted({*entries, *reviews})}
+    candidates = {
+        id: entries.get(id) or recognition.entry_of(reviews[id]) for id in sorted({*entries, *reviews})
+    }
     digests = {id: _matching_digests(entry, reviews.get(id)) for id, entry in candidates.items() if all_lines}
     while matching := {id for id in digests.keys() - ids if not all_lines.keys().isdisjoint(digests[id])}:
         ids |= matching
@@ -104,10 +93,11 @@ def find_review(reviews: Reviews, id_or_url: str) -> str:
 def forget_review(reviews: Reviews, entries: Entries, id_or_url: str) -> tuple[list[str], list[str]]:
     """The lines that keep a review away, and remarks. Raises NeedsDecision."""
     id = find_review(reviews, id_or_url)
-    author = reviews[id]["author"]
+    entry, author = entries.get(id) or recognition.entry_of(reviews[id]), reviews[id]["author"]
+    kind = "day" if entry.row else "day in tables"  # at Google, other reviews can have the name and the day
+    lines = exact_digests(entry) + _day_digests([kind], author, entry, [0])
     remark = f"many customers are called {author}: tables are not searched for this review by name and day"
-    lines = lasting_digests(entries.get(id) or entry_of(reviews[id]), author)
-    return lines, [remark] if is_shared(author) else []
+    return lines, [remark] if recognition.is_shared(author) else []
 
 
 def forget_author(reviews: Reviews, entries: Entries, name: str) -> tuple[list[str], list[str]]:
@@ -115,13 +105,13 @@ def forget_author(reviews: Reviews, entries: Entries, name: str) -> tuple[list[s
 
     Raises NeedsDecision if the name can mean several authors.
     """
-    if is_shared(name):
+    if recognition.is_shared(name):
         advice = "Remove each review by its own id: --forget ID."
         raise NeedsDecision([f"{name} is not the name of a single author.", advice])
-    whole_name = author_digest(name)
+    whole_name = recognition.author_digest(name)
     ids = defaultdict[str, list[str]](list)  # by digest of the author
     for id, review in reviews.items():
-        author = (entries.get(id) or entry_of(review)).author
+        author = (entries.get(id) or recognition.entry_of(review)).author
         if author == whole_name or loosen(review["author"]) == loosen(name):
             ids[author].append(id)
     spelled = [author for author in ids if any(reviews[id]["author"] == name for id in ids[author])]

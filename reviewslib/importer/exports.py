@@ -181,7 +181,7 @@ def stamp_of(path: Path) -> str:
     """The time in the name of a Takeout, or of the folder that it was unpacked to; empty without one."""
     for match in filter(None, map(STAMP.search, reversed(path.parts))):
         with suppress(ValueError):
-            return utc_text(datetime.strptime(match[1], "%Y%m%dT%H%M%SZ"))
+            return utc_text(datetime.strptime(f"{match[1]}+0000", "%Y%m%dT%H%M%SZ%z"))
     return ""
 
 

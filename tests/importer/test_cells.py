@@ -1,6 +1,7 @@
 """Cells are read in the forms that people and tools write, and are never guessed."""
 
 import time
+from collections.abc import Iterator
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -41,6 +42,16 @@ def test_text_that_is_not_a_date_is_refused(text: str) -> None:
     assert str(refused.value) == f"{quoted(text)} is not a date in a known form, or does not exist"
 
 
+@pytest.fixture
+def tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine whose own zone is Tokyo."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
 TIME, MDY = "2024-05-03T10:00:00", DateFormat("2024-05-03", "mdy")
 READ = [
     ("", DMY, ""),
@@ -53,6 +64,7 @@ READ = [
 ]
 
 
+@pytest.mark.usefixtures("tokyo")
 @pytest.mark.parametrize(("text", "how", "date"), READ)
 def test_a_date_is_a_day_a_moment_or_a_time_without_a_zone(text: str, how: DateFormat, date: str) -> None:
     assert read_date(text, how) == date
@@ -61,15 +73,10 @@ def test_a_date_is_a_day_a_moment_or_a_time_without_a_zone(text: str, how: DateF
 ZONED = {"": "", "2024-05-03": "2024-05-03", TIME: f"{TIME}+02:00", f"{TIME}Z": "2024-05-03T12:00:00+02:00"}
 
 
+@pytest.mark.usefixtures("tokyo")
 @pytest.mark.parametrize("date", ZONED)
-def test_a_moment_is_published_in_the_zone_of_the_business_on_any_machine(
-    monkeypatch: pytest.MonkeyPatch, date: str
-) -> None:
-    monkeypatch.setenv("TZ", "Asia/Tokyo")
-    time.tzset()
+def test_a_moment_is_published_in_the_zone_of_the_business_on_any_machine(date: str) -> None:
     assert in_zone(date, BERLIN) == ZONED[date]
-    monkeypatch.undo()
-    time.tzset()
 
 
 @pytest.mark.parametrize("refused", ["2024-05-04 is in the future", "1989-12-31 is older than 1990"])
