@@ -266,11 +266,10 @@ def _add_item(export: Export, item: Json, index: int, member: Member, options: O
 
 def _identify(record: Record, item: Object) -> None:
     """Fill in ids; only reviews of the API have a `reviewId`. Raises BadRecord."""
-    review_id = _text(item, "reviewId")
     if not (resource := RESOURCE_NAME.fullmatch(_text(item, "name"))):
         raise BadRecord("it has no name of the form accounts/…/locations/…/reviews/…")
-    record.location, id_in_name = resource.groups()
-    record.native_id, record.format = review_id or id_in_name, "api" if review_id else "takeout"
+    record.location, record.native_id = resource.groups()
+    record.format = "api" if _text(item, "reviewId") else "takeout"
 
 
 def _read_review(record: Record, item: Object, options: Options) -> None:

@@ -5,7 +5,20 @@ import time
 from typing import Any
 
 import pytest
-from export_lab import PLACE, ZONE, Shop, api_item, dated, item, moment, stamped, takeout_files, takeout_id
+from export_lab import (
+    FOLDER,
+    PLACE,
+    ZONE,
+    Shop,
+    api_item,
+    dated,
+    item,
+    moment,
+    page,
+    stamped,
+    takeout_files,
+    takeout_id,
+)
 
 from reviewslib.importer.command import EXIT_BAD_DATA, EXIT_SUCCESS
 from reviewslib.importer.state import STATE_FILE
@@ -87,9 +100,24 @@ def test_a_moment_means_one_review_in_a_location_and_one_of_an_author_in_two(
     assert len(shop.reviews) == number
 
 
-def test_a_review_in_two_formats_of_one_command_is_one(shop: Shop) -> None:
-    shop.take(shop.takeout(9, [1]), shop.page(api_item(1)))
-    assert set(shop.reviews) == {takeout_id(1)}
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_review_in_two_exports_of_one_command_has_the_id_of_the_older(shop: Shop, order: int) -> None:
+    exports = [dated(shop.page(api_item(1)), moment(5)), shop.takeout(9, [1])]
+    shop.take(*exports[::order])
+    assert set(shop.reviews) == {"google-AbFvOq0001"}
+
+
+def test_a_review_that_moved_belongs_to_its_new_location(shop: Shop) -> None:
+    shop.take(shop.page(item(1)), "--name", "B")
+    shop.take(shop.page(item(1, place="22")), "--location", PLACE, "--location", "22")
+    assert "is not chosen" not in shop.told("--location", "22")
+
+
+def test_googles_own_export_replaces_a_newer_row_of_google(shop: Shop) -> None:
+    row = ["Ósk Nr1", "5", moment(1)[:10], "Hi"]
+    shop.take(dated(shop.csv(row), moment(20)), "--name", "B", "--source", "google")
+    shop.take(shop.takeout(9, [1]))
+    assert shop.only()["text"] == "Kom aftur, í 1. skipti"
 
 
 def test_googles_own_exports_replace_rows_of_google_in_tables(shop: Shop) -> None:
@@ -184,8 +212,17 @@ def test_a_takeout_without_a_stamp_is_as_old_as_its_newest_moment(shop: Shop) ->
     shop.take(shop.takeout(9, range(5)))
     shop.take(shop.takeout(0, range(1, 5), name="renamed.zip"))
     assert shop.numbers() == {0, 1, 2, 3, 4}
-    shop.take(shop.takeout(0, (1, 2, 3, 4, 20), name="renamed.zip"), "--complete")
+    newer = shop.takeout(0, (1, 2, 3, 4, 20), name="renamed.zip")
+    shop.take(newer)
+    assert shop.numbers() == {0, 1, 2, 3, 4, 20}
+    shop.take(newer, "--complete")
     assert shop.numbers() == {1, 2, 3, 4, 20}
+
+
+def test_a_name_is_that_of_the_newest_export_and_a_text_that_of_the_newest_update(shop: Shop) -> None:
+    shop.take(shop.takeout(9, [item(1, comment="Nýtt", updateTime=moment(8))]))
+    shop.take(shop.takeout(12, [item(1, reviewer={"displayName": "Ann"})]))
+    assert (shop.only()["author"], shop.only()["text"]) == ("Ann", "Nýtt")
 
 
 def test_an_export_of_the_future_is_refused(shop: Shop) -> None:
@@ -217,6 +254,20 @@ def test_another_part_of_the_same_export_ends_a_held_back_removal(shop: Shop) ->
     assert "; and 17 more\n" in told and "--allow-removals" in told
     shop.take(shop.zip(stamped(16, 2), dict(pages[2:])))
     assert shop.numbers() == {*range(41)}
+
+
+def test_a_part_without_the_first_page_removes_nothing(shop: Shop) -> None:
+    shop.take(shop.takeout(9, range(20)))
+    path = f"{FOLDER}/account-1/location-{PLACE}/reviews-x.json"
+    shop.take(shop.zip(stamped(16), {path: page([item(n) for n in range(1, 20)])}))
+    assert len(shop.reviews) == 20
+
+
+def test_a_takeout_removes_nothing_that_tables_have(shop: Shop) -> None:
+    shop.take(shop.takeout(9, range(3)))
+    rows = (["Ann", "5", f"2024-01-{n:02}", ""] for n in range(1, 10))
+    shop.take(dated(shop.csv(*rows), moment(3)), "--source", "fb")
+    assert len(shop.reviews) == 12
 
 
 REMOVALS = [(40, 4, True), (39, 4, False), (39, 3, True), (2, 1, True), (2, 2, False), (1, 1, False)]
