@@ -53,8 +53,8 @@ MAX_FAILURES = 3  # in a row; failed deliveries then remove a subscription, fail
 RETRY_JITTER = 0.2  # a delay grows by up to this share, so that callbacks that failed together spread out
 MAX_RETRY_AFTER_SECONDS = 3600.0
 OWN_FAULT_SECONDS = 60.0  # the delay after a fault of this machine, unless the first retry delay is shorter
-OUTAGE_NETWORKS = 3  # so many networks without a sign of life of anybody are an outage of our own
-OUTAGE_SECONDS = 600.0  # for so long a silent network counts
+OUTAGE_NETWORKS = 3  # silent ones, without a response from any other, mean an outage of our own
+OUTAGE_SECONDS = 600.0  # how long a network counts as silent after an attempt without a response
 QUOTA_SHARE = 10  # a network and a domain may each have a tenth of the subscriptions
 
 STRANGER_SECONDS, SUBSCRIBER_SECONDS = 120.0, 3600.0  # how long a request without an answer is retried
@@ -79,7 +79,7 @@ Decide: TypeAlias = Callable[[Transaction, Rows], Transition]  # from the rows o
 def apply_verification(
     rows: Rows, request: Row, response: CallbackResponse, sent_at: float, retry_seconds: float
 ) -> Transition:
-    """The rows after an attempt that did not confirm `request`, or to send it if it is a notice.
+    """The rows after a verification that did not confirm `request`, or after a notice was sent.
 
     A request without an answer is tried again. A fault of this machine does not count as a failure of a
     confirmed subscriber.
@@ -149,7 +149,6 @@ def apply_delivery(
         return {**others, "active": delivered}, f"{content} delivered"
     if response.status == 410:
         return others, f"{content} refused, removed"
-
     failures = current.failures + 1
     line = f"delivery failed, {failures} of {MAX_FAILURES}"
     if failures < MAX_FAILURES:
@@ -195,7 +194,7 @@ def retry_after_seconds(value: str, now: float) -> float:
 
 
 def verification(request: Row, challenge: str, timeout_seconds: float) -> CallbackRequest:
-    """The GET that verifies a request (REC 5.3), or that announces a removal (REC 5.2)."""
+    """The GET that verifies a request (REC 5.3), or that tells of a denial or a removal (REC 5.2)."""
     parameters = {"hub.mode": request.mode, "hub.topic": request.topic_url}
     if request.mode == "denied":
         parameters |= {"hub.reason": request.outcome}
@@ -203,7 +202,8 @@ def verification(request: Row, challenge: str, timeout_seconds: float) -> Callba
         parameters |= {"hub.challenge": challenge, "hub.lease_seconds": str(request.lease_seconds)}
     # REC 5.1.1: the callback's own query stays exactly as it is.
     callback = request.callback
-    separator = "?" if "?" not in callback else "" if callback.endswith(("?", "&")) else "&"
+    has_separator = callback.endswith(("?", "&"))
+    separator = "" if has_separator else "&" if "?" in callback else "?"
     url = callback + separator + urlencode(parameters, quote_via=quote)
     # One byte more than the challenge, so that an answer that only begins with it is recognized.
     return CallbackRequest("GET", url, {}, None, timeout_seconds, len(challenge) + 1)
@@ -398,7 +398,7 @@ class Hub:
         return self._store.trouble
 
     def _accept(self, request: Row, transaction: Transaction, now: float) -> bool:
-        """Store a request unless an equal one waits. Returns whether it did. Raises RequestRefused."""
+        """Store a request unless an equal one waits. Returns whether it was stored. Raises RequestRefused."""
         rows, running_time = transaction.rows_of(request, now), self._running_time()
         subscription, waiting = rows.get("active"), rows.get(request.mode)
         if subscription:

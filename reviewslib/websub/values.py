@@ -185,7 +185,7 @@ class Row(NamedTuple):
 
     @property
     def to_verify(self) -> tuple[object, ...]:
-        """The fields that a verification confirms. Requests in which they are equal need only one."""
+        """The fields that a verification confirms. Equal requests need one verification."""
         return self.callback, self.topic_url, self.network, self.secret, self.digest, self.lease_seconds
 
 

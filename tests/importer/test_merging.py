@@ -86,7 +86,7 @@ SAME = [(PLACE, "Ósk Nr1", 1), (PLACE, "Ann", 1), ("22", "Ósk Nr1", 1), ("22",
 
 
 @pytest.mark.parametrize(("place", "author", "number"), SAME)
-def test_a_moment_means_one_review_in_a_location_and_one_of_an_author_in_two(
+def test_a_moment_is_one_review_in_a_location_and_of_an_author_in_two(
     shop: Shop, place: str, author: str, number: int
 ) -> None:
     shop.take(shop.page(item(1)), "--name", "B")

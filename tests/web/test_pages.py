@@ -348,7 +348,7 @@ def test_nine_reviews_or_two_months_have_no_chart(monthly: Any) -> None:
     assert pages.trend(monthly) == {}
 
 
-def test_a_chart_of_perfect_ratings_and_of_a_month_twice_has_a_height_and_a_width() -> None:
+def test_equal_ratings_and_a_repeated_month_make_a_chart() -> None:
     chart = pages.trend(months(("2025-01", 5, 4), ("2025-01", 5, 4), ("2025-02", 5, 4)))
     assert (chart["levels"], chart["januaries"]) == ([(4, 1), (5, 0)], [(2025, 0)])
     assert chart["dots"] == [(0, 0, 5), (0, 0, 5), (1, 0, 5)]
