@@ -28,6 +28,7 @@ from hypothesis import strategies as st
 from page_samples import (
     ATTACKS,
     CONTRACT,
+    FIGURES,
     TEMPLATES,
     TEMPLATES_DIRECTORY,
     URLS,
@@ -489,6 +490,43 @@ def test_the_page_of_a_review_has_all_of_it() -> None:
     long_review = review(text="Long. " * 1000, owner_reply={"text": "Thanks. " * 1000})
     text = Read(review_page(dataset_of(a_file(long_review)))).text
     assert "Long. " * 999 in text and "Thanks. " * 999 in text
+
+
+def numbered(count: int) -> Dataset:
+    """Reviews that say "good" and their number."""
+    return dataset_of(a_file(*(review(id=f"{n}", text=f"good {n:02}") for n in range(count))))
+
+
+def second_page(dataset: Dataset) -> str:
+    query = Query(offset=pages.PAGE_SIZE, limit=pages.PAGE_SIZE)
+    return pages.list_page(TEMPLATES, dataset, URLS, query, in_any_order(dataset, query)).decode()
+
+
+RARE = FIGURES | {"id": "a", "label": "A*b", "average_rating": None}
+UNRATED = dataset_of(a_file(review()), {"version": 1, "entities": {"services": [RARE]}})
+ELSEWHERE = dataset_of(a_file(review(id="a", source="google"), review(id="b", source="unknown")))
+MANY = pages.MAX_REVIEWS
+
+
+@pytest.mark.parametrize(
+    ("page", "text", "is_shown"),
+    [
+        (list_page(numbered(2), query="01"), "1 of 2 reviews matches", True),
+        (list_page(numbered(2), query="good"), "2 of 2 reviews matches", False),
+        (second_page(numbered(pages.PAGE_SIZE + 1)), '<link rel="prev"', True),
+        (list_page(numbered(pages.PAGE_SIZE + 1)), '<link rel="prev"', False),
+        (review_page(numbered(2)), "Other reviews", True),
+        (review_page(numbered(1)), "Other reviews", False),
+        (home_page(numbered(MANY + 1)), f">All {MANY + 1} reviews<", True),
+        (home_page(numbered(MANY)), f">All {MANY} reviews<", False),
+        (home_page(UNRATED), "<td>–</td>", True),
+        (llms(UNRATED), r"- A\*b: 3", True),
+        (home_page(ELSEWHERE), ", elsewhere", True),
+        (home_page(numbered(1)), ", elsewhere", False),
+    ],
+)
+def test_a_text_that_depends_on_a_number_agrees_with_it(page: str, text: str, is_shown: bool) -> None:
+    assert (text in page) is is_shown
 
 
 # ---- Texts for programs: others are in the snapshots ----
