@@ -239,7 +239,8 @@ def _number(parameter: Parameter, value: Json, grammar: re.Pattern[str], expecte
         raise BadValue(f"{_brief(value)} is above the maximum of {_brief(parameter.maximum)}")
     if math.isnan(value):
         raise BadValue("expected a number")
-    return int(value) if value == int(value) else value  # comparing integers is faster than comparing floats
+    # Ratings are mostly integers, which compare faster with an integer than with a float.
+    return int(value) if value == int(value) else value
 
 
 def _brief(number: float) -> str:
