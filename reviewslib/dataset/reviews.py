@@ -374,7 +374,7 @@ class ReviewList:
 
 def _joined(frame: Object, reviews: Iterable[bytes | memoryview]) -> bytes:
     """The JSON of `frame`, which is not empty, with the encoded `reviews` as its last member."""
-    return encode(frame)[:-1] + b',"reviews":[' + b",".join(reviews) + b"]}"
+    return b"".join((encode(frame)[:-1], b',"reviews":[', b",".join(reviews), b"]}"))
 
 
 def search(dataset: Dataset, query: Query) -> ReviewList:

@@ -191,9 +191,10 @@ def cached_coding(representation: Representation, chosen: Coding, get_header: Ge
         for coding in (chosen, representation.identity, representation.gzip):
             if coding and tags.contains_weak(coding.tag):
                 return coding
-        return None
-    seconds = date_seconds(get_header("if-modified-since") or "")
-    return chosen if seconds is not None and representation.last_modified <= seconds else None
+    elif field := get_header("if-modified-since"):
+        seconds = date_seconds(field)
+        return chosen if seconds is not None and representation.last_modified <= seconds else None
+    return None
 
 
 def negotiated(representation: Representation, get_header: GetHeader) -> Response:
