@@ -77,9 +77,17 @@ def query(url: str) -> dict[str, str]:
 Answer = Callable[[CallbackRequest], CallbackResponse]
 
 
-def echo(request: CallbackRequest) -> CallbackResponse:
-    """A callback that confirms every request and accepts every delivery."""
-    return CallbackResponse(200, "HTTP 200", query(request.url).get("hub.challenge", "").encode())
+def echoing(code: int, body: str) -> Answer:
+    """A callback that always answers with this status and body, the challenge in place of {}."""
+
+    def answer(request: CallbackRequest) -> CallbackResponse:
+        challenge = query(request.url).get("hub.challenge", "")
+        return CallbackResponse(code, f"HTTP {code}", body.replace("{}", challenge).encode())
+
+    return answer
+
+
+echo = echoing(200, "{}")  # confirms every request and accepts every delivery
 
 
 def status(code: int | None, **more: Any) -> Answer:
