@@ -32,6 +32,7 @@ from reviewslib.websub.values import HubAnswer, HubSettings, Row, Topic
 BASE_URL = "https://reviews.example"
 FEED, JSON_FEED = "/feed.xml", "/api/feed.json"
 FORM = "application/x-www-form-urlencoded"
+IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 PATIENCE_SECONDS = 30.0  # how long a test waits for what has to come; if all is well, much less
 
 

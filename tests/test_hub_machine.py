@@ -60,7 +60,7 @@ class Expectation:
 class HubMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.directory = tempfile.TemporaryDirectory()
+        self.directory = tempfile.TemporaryDirectory(dir=lab.IN_MEMORY)
         self.bench = lab.Bench(Path(self.directory.name))
         self.bench.networks = NETWORKS
         self.bench.on_get, self.bench.on_post = self.exchanged(self.on_get), self.exchanged(self.on_post)

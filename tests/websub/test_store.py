@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hub_lab import FEED, JSON_FEED, limited
+from hub_lab import FEED, IN_MEMORY, JSON_FEED, limited
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -172,7 +172,7 @@ ORDERS |= {"turn": st.integers(0, 2), "due_at": st.floats(NOW - 2, NOW)}
 @given(st.lists(st.fixed_dictionaries(ORDERS), max_size=8))
 def test_due_rows_are_in_the_order_of_seconds_failures_turn_and_time(orders: list[dict[str, Any]]) -> None:
     rows = [row(name=str(number), **order) for number, order in enumerate(orders)]
-    with TemporaryDirectory() as directory, closing(opened(Path(directory))) as store:
+    with TemporaryDirectory(dir=IN_MEMORY) as directory, closing(opened(Path(directory))) as store:
         put(store, *rows)
         with store.transaction() as transaction:
             keys = [due.key for due in transaction.due({FEED: "new"}, NOW, NOW)]
