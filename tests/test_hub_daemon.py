@@ -27,7 +27,7 @@ from services import ROOT, SAMPLE, Address, Response, daemon, fetch, free_port, 
 
 import reviewsd
 from reviewslib.process.settings import BadSetting, Settings
-from reviewslib.websub.store import STORE_FILE_NAME, Store, StoreFault, list_subscriptions
+from reviewslib.websub.store import STORE_FILE_NAME, StoreFault, list_subscriptions
 
 pytestmark = pytest.mark.slow
 
@@ -122,27 +122,6 @@ def test_a_killed_service_continues_after_its_restart(lab: Lab, data: Path, tmp_
         )
     assert [b"after-the-kill" in post.body for post in lab.posts()] == [True, True]
     assert len(lab.gets()) == 2
-
-
-def test_a_store_that_comes_late_or_goes_away_loses_nothing(lab: Lab, data: Path, tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    state.mkdir()
-    other = Store(state)
-    other.open()  # as the instance that is being replaced has it
-    with running(lab, data, state) as service:
-        refusal = ask(service, lab.url("/cb", "localhost"))
-        assert (refusal.status, refusal.headers["retry-after"]) == (503, "60")
-        assert (health(service)["status"], health(service)["subscriptions"]) == ("degraded", {})
-        assert "another hub uses this directory" in health(service)["hub"]
-        other.close()
-        lab.wait(lambda: health(service)["status"] == "ok")
-        subscribe(lab, service, state)
-        state.rename(tmp_path / "away")
-        assert ask(service, lab.url("/other", "localhost")).status == 503
-        lab.wait(lambda: health(service)["status"] == "degraded")
-        (tmp_path / "away").rename(state)
-        lab.wait(lambda: health(service)["status"] == "ok")
-        lab.wait(lambda: health(service)["subscriptions"]["active"] == 1)
 
 
 # ---- The example ----
