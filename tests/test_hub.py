@@ -472,9 +472,8 @@ def test_a_subscriber_has_one_exchange_at_a_time() -> None:
 def test_a_rate_counts_the_events_of_a_minute_up_to_a_limit(now: float, count: int) -> None:
     rate = hub.Rate()
     assert [rate.add("key", 0, limit=50) for _ in range(51)] == [True] * 50 + [False]
-    rate.add("key", 30)
-    for _ in range(2):
-        rate.add("other", 30)
+    for key in ("other", "other", "key"):
+        rate.add(key, 30)
     rate.remove("other")
     assert (rate.count("key", now), rate.count("other", now)) == (count, int(now < 90))
 
