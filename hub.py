@@ -71,18 +71,17 @@ log = logging.getLogger(__name__)
 # An accepted request replaces an earlier one of its mode and changes nothing else until it is verified (REC
 # 5.1). It leaves a request of the other mode in place, since anybody may have sent either.
 
-
 Transition: TypeAlias = tuple[Rows, str]  # the new rows, and what happened, for the log; "" if nothing did
 Decide: TypeAlias = Callable[[Transaction, Rows], Transition]  # from the rows of a subscriber
 
 
 def apply_verification(
-    rows: Rows, request: Row, response: CallbackResponse, sent_at: float, retry_seconds: float
+    rows: Rows, request: Row, response: CallbackResponse, sent_at: float, delays: Sequence[float]
 ) -> Transition:
     """The rows after a verification that did not confirm `request`, or after a notice was sent.
 
-    A request without an answer is tried again. A fault of this machine does not count as a failure of a
-    confirmed subscriber.
+    A request without an answer is tried again after `delays[0]`, that of a stranger after half of it. A fault
+    of this machine does not count as a failure of a confirmed subscriber.
     """
     if not has(rows, request):
         return rows, ""  # a newer request has replaced it
@@ -90,9 +89,9 @@ def apply_verification(
     is_excused = response.own_fault and not request.is_of_stranger
     failures = request.failures if is_excused else request.failures + 1
     if response.status is None and failures < MAX_FAILURES and (is_excused or not is_notice):
-        delay_seconds, lifetime_seconds = retry_seconds, SUBSCRIBER_SECONDS
+        delay_seconds, lifetime_seconds = delays[0], SUBSCRIBER_SECONDS
         if request.is_of_stranger:
-            delay_seconds, lifetime_seconds = retry_seconds / 2, STRANGER_SECONDS
+            delay_seconds, lifetime_seconds = delays[0] / 2, STRANGER_SECONDS
         expires_at = min(request.expires_at, sent_at + lifetime_seconds)
         retried = request._replace(failures=failures, due_at=sent_at + delay_seconds, expires_at=expires_at)
         return {**others, request.mode: retried}, ""
@@ -105,7 +104,6 @@ def apply_confirmation(rows: Rows, request: Row, network: str, sent_at: float, q
     """The rows after a callback in a network confirmed `request`, also if a newer one has replaced it.
 
     A new subscription is denied if a quota is exhausted, which `quota` names.
-
     A lease begins when the verification was sent (REC 5.3). A renewal keeps the digest, so that no content is
     repeated and no change is skipped. It also keeps failures, backoff and turn, so that a bad callback cannot
     improve its position.
@@ -130,20 +128,20 @@ def apply_confirmation(rows: Rows, request: Row, network: str, sent_at: float, q
 
 
 def apply_delivery(
-    rows: Rows, sent: Row, response: CallbackResponse, now: float, retry_delays: Sequence[float]
+    rows: Rows, sent: Row, response: CallbackResponse, now: float, delays: Sequence[float]
 ) -> Transition:
     """The rows after an attempt to deliver the content whose digest `sent` has (REC 7).
 
-    A later change of the content does not shorten a backoff.
+    The delay of the next attempt is `delays[n]` after n failures in a row, `delays[0]` after a fault of this
+    machine. A later change of the content does not shorten it.
     """
     if not has(rows, sent):
         return rows, ""  # the subscription ended during the delivery
     current, others = rows["active"], without(rows, "active")
     attempted = current._replace(tried_at=now, outcome=response.outcome)
-    content = f"content {sent.digest[:12]}"
     if response.own_fault:
-        postponed = attempted._replace(due_at=now + min(OWN_FAULT_SECONDS, retry_delays[0]))
-        return {**others, "active": postponed}, f"{content} postponed"
+        return {**others, "active": attempted._replace(due_at=now + delays[0])}, "delivery postponed"
+    content = f"content {sent.digest[:12]}"
     if response.is_success:
         delivered = attempted._replace(digest=sent.digest, failures=0, due_at=now)
         return {**others, "active": delivered}, f"{content} delivered"
@@ -152,7 +150,7 @@ def apply_delivery(
     failures = current.failures + 1
     line = f"delivery failed, {failures} of {MAX_FAILURES}"
     if failures < MAX_FAILURES:
-        delay_seconds = max(retry_delays[current.failures], retry_after_seconds(response.retry_after, now))
+        delay_seconds = max(delays[failures], retry_after_seconds(response.retry_after, now))
         return {**others, "active": attempted._replace(failures=failures, due_at=now + delay_seconds)}, line
     # REC 7 keeps the subscription until its lease ends, but REC 5.2 permits denying it at any time. No notice
     # is needed if a request to subscribe waits: its verification reaches the callback.
@@ -182,12 +180,11 @@ def exhausted_quota(total: int, of_domain: int, of_network: int, max_subscriptio
 
 def retry_after_seconds(value: str, now: float) -> float:
     """The delay that Retry-After asks for (RFC 9110 section 10.2.3: seconds or a date); 0 if malformed."""
-    try:
+    with suppress(ValueError, OverflowError):
         in_seconds = value.isascii() and value.isdecimal()
         seconds = float(value) if in_seconds else parsedate_to_datetime(value).timestamp() - now
-    except (ValueError, OverflowError):
-        return 0.0
-    return min(seconds, MAX_RETRY_AFTER_SECONDS)
+        return min(seconds, MAX_RETRY_AFTER_SECONDS)
+    return 0.0
 
 
 # ---- Exchanges: what is sent to callbacks ------------------------------------------------------------------
@@ -202,8 +199,7 @@ def verification(request: Row, challenge: str, timeout_seconds: float) -> Callba
         parameters |= {"hub.challenge": challenge, "hub.lease_seconds": str(request.lease_seconds)}
     # REC 5.1.1: the callback's own query stays exactly as it is.
     callback = request.callback
-    has_separator = callback.endswith(("?", "&"))
-    separator = "" if has_separator else "&" if "?" in callback else "?"
+    separator = "" if callback.endswith(("?", "&")) else "&" if "?" in callback else "?"
     url = callback + separator + urlencode(parameters, quote_via=quote)
     # One byte more than the challenge, so that an answer that only begins with it is recognized.
     return CallbackRequest("GET", url, {}, None, timeout_seconds, len(challenge) + 1)
@@ -281,26 +277,35 @@ class Rate:
     """Counts the events of the last minute of a monotonic clock by key. Thread-safe."""
 
     def __init__(self) -> None:
-        self._events: deque[tuple[float, Hashable, int]] = deque()
+        self._events: deque[tuple[float, Hashable]] = deque()
         self._counts: Counter[Hashable] = Counter()
         self._lock = threading.RLock()
 
-    def add(self, key: Hashable, now: float, limit: float = math.inf, amount: int = 1) -> bool:
-        """Count an event unless the key has reached the limit. An amount of -1 takes an event back."""
+    def add(self, key: Hashable, now: float, limit: float = math.inf) -> bool:
+        """Count an event unless the key has reached the limit."""
         with self._lock:
             if is_below := self.count(key, now) < limit:
-                self._events.append((now, key, amount))
-                self._counts[key] += amount
+                self._events.append((now, key))
+                self._counts[key] += 1
             return is_below
+
+    def remove(self, key: Hashable) -> None:
+        """Take back the key's last event."""
+        with self._lock:
+            if event := next((event for event in reversed(self._events) if event[1] == key), None):
+                self._events.remove(event)
+                self._subtract(key)
 
     def count(self, key: Hashable, now: float) -> int:
         with self._lock:
             while self._events and self._events[0][0] <= now - 60:
-                _, old_key, amount = self._events.popleft()
-                self._counts[old_key] -= amount
-                if not self._counts[old_key]:
-                    del self._counts[old_key]
+                self._subtract(self._events.popleft()[1])
             return self._counts[key]
+
+    def _subtract(self, key: Hashable) -> None:
+        self._counts[key] -= 1
+        if not self._counts[key]:
+            del self._counts[key]
 
 
 # ---- Hub: the interface for the service, and the threads ---------------------------------------------------
@@ -400,10 +405,9 @@ class Hub:
     def _accept(self, request: Row, transaction: Transaction, now: float) -> bool:
         """Store a request unless an equal one waits. Returns whether it was stored. Raises RequestRefused."""
         rows, running_time = transaction.rows_of(request, now), self._running_time()
-        subscription, waiting = rows.get("active"), rows.get(request.mode)
-        if subscription:
-            kept = {name: getattr(subscription, name) for name in ("network", "digest", "took")}
-            request = request._replace(**kept)
+        active, waiting = rows.get("active"), rows.get(request.mode)
+        if active:
+            request = request._replace(network=active.network, digest=active.digest, took=active.took)
         elif request.mode == "unsubscribe":
             raise RequestRefused(404, "hub.callback has no active subscription to hub.topic")
         is_waiting = waiting and waiting.to_verify == request.to_verify
@@ -411,7 +415,7 @@ class Hub:
             return False
         attempts_key = request.domain, request.is_of_stranger
         request = request._replace(turn=self._rate.count(attempts_key, running_time))
-        if subscription:
+        if active:
             if not self._rate.add(f"{request.mode} {request.key}", running_time, MAX_RENEWALS):
                 raise too_many("requests of this subscriber", 429, 60)
         else:
@@ -498,6 +502,12 @@ class Hub:
         except Postponed as postponed:
             with self._store.transaction() as transaction:
                 transaction.postpone(due, self._clock() + postponed.seconds, row.digest)
+        except Exception:  # a bug, perhaps after the sending
+            log.exception("hub %s %s: unexpected error", row.path, row.host)
+            failed = CallbackResponse(None, "unexpected error", own_fault=True)
+            apply = apply_delivery if row.mode == "active" else apply_verification
+            delays = [self._own_fault_seconds]
+            self._record(row, failed, now, lambda _, rows: apply(rows, row, failed, now, delays))
 
     def _verify(self, due: DueRow, request: Row) -> None:
         challenge, sent_at = secrets.token_urlsafe(32), self._clock()
@@ -507,7 +517,7 @@ class Hub:
 
         def decide(transaction: Transaction, rows: Rows) -> Transition:
             if not is_confirmed:
-                return apply_verification(rows, request, response, sent_at, self._own_fault_seconds)
+                return apply_verification(rows, request, response, sent_at, [self._own_fault_seconds])
             usage = transaction.usage(request.domain, response.network, sent_at)
             quota = exhausted_quota(*usage, self._settings.max_subscriptions)
             _, turn, _ = usage  # subscriptions of a domain take turns with those of others
@@ -515,29 +525,24 @@ class Hub:
 
         rows = self._record(request, response, sent_at, decide)
         if is_confirmed and request.is_of_stranger and "active" in rows:
-            self._rate.add(response.network, self._running_time(), amount=-1)
+            self._rate.remove(response.network)
 
     def _deliver(self, due: DueRow, subscription: Row, topic: Topic) -> None:
         sent_at, sent = self._clock(), subscription._replace(digest=topic.digest)
         response = self._exchange(due, notification(subscription, topic, self._settings))
         now, growth = self._clock(), 1 + RETRY_JITTER * self._jitter()
-        delays = [seconds * growth for seconds in self._settings.retry_delays]
+        retry_delays = (seconds * growth for seconds in self._settings.retry_delays)
+        delays = [self._own_fault_seconds, *retry_delays]
         self._record(
             sent, response, sent_at, lambda _, rows: apply_delivery(rows, sent, response, now, delays)
         )
 
     def _exchange(self, due: DueRow, request: CallbackRequest) -> CallbackResponse:
-        """The callback's answer, or a fault of our own after a bug. Raises Postponed if nothing was sent."""
+        """The callback's answer. Raises Postponed if nothing was sent."""
         began_at = self._running_time()
         if due.network is not None:
             self._silent[due.network] = began_at
-        try:
-            response = self._send(request, lambda network: self._admit(due, network))
-        except Postponed:
-            raise
-        except Exception:
-            log.exception("an exchange of the hub failed unexpectedly")
-            response = CallbackResponse(None, "unexpected error", own_fault=True)
+        response = self._send(request, lambda network: self._admit(due, network))
         now = self._running_time()
         if response.is_sign_of_life:
             self._silent.clear()

@@ -32,6 +32,7 @@ from reviewslib.websub.values import HubAnswer, HubSettings, Row, Topic
 BASE_URL = "https://reviews.example"
 FEED, JSON_FEED = "/feed.xml", "/api/feed.json"
 FORM = "application/x-www-form-urlencoded"
+IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 PATIENCE_SECONDS = 30.0  # how long a test waits for what has to come; if all is well, much less
 
 
@@ -77,9 +78,17 @@ def query(url: str) -> dict[str, str]:
 Answer = Callable[[CallbackRequest], CallbackResponse]
 
 
-def echo(request: CallbackRequest) -> CallbackResponse:
-    """A callback that confirms every request and accepts every delivery."""
-    return CallbackResponse(200, "HTTP 200", query(request.url).get("hub.challenge", "").encode())
+def echoing(code: int, body: str) -> Answer:
+    """A callback that always answers with this status and body, the challenge in place of {}."""
+
+    def answer(request: CallbackRequest) -> CallbackResponse:
+        challenge = query(request.url).get("hub.challenge", "")
+        return CallbackResponse(code, f"HTTP {code}", body.replace("{}", challenge).encode())
+
+    return answer
+
+
+echo = echoing(200, "{}")  # confirms every request and accepts every delivery
 
 
 def status(code: int | None, **more: Any) -> Answer:

@@ -1,18 +1,18 @@
 """The hub in the real daemon: over HTTP, with reloads, restarts, SIGKILL and a failing disk.
 
-Asking - Changes and interruptions - The example - The operator
+Changes and interruptions - The example - The operator
 """
 
-import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
 import ssl
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from subprocess import PIPE, STDOUT
@@ -25,12 +25,15 @@ import pytest
 from hub_lab import FORM, Exchange, Lab, agree, answer, hang
 from services import ROOT, SAMPLE, Address, Response, daemon, fetch, free_port, run_daemon
 
-from reviewslib.websub.store import STORE_FILE_NAME, Store, list_subscriptions
+import reviewsd
+from reviewslib.process.settings import BadSetting, Settings
+from reviewslib.websub.store import STORE_FILE_NAME, StoreFault, list_subscriptions
 
 pytestmark = pytest.mark.slow
 
 HUB = "/api/websub/hub"
 ACCEPTED = "accepted; the callback will now be asked to confirm"
+TOPICS = ("/feed.xml", "/api/feed.json", "/reviews.json")
 
 
 @pytest.fixture
@@ -69,10 +72,6 @@ def health(service: Address) -> dict[str, Any]:
     return dict(json.loads(fetch(service, "/healthz").body))
 
 
-def counts(service: Address) -> dict[str, int]:
-    return dict(health(service)["subscriptions"])
-
-
 def add_review(data: Path, name: str, text: str = "") -> None:
     """Replace reviews.json as an operator would: write a new file, rename it over the old one."""
     document = json.loads((data / "reviews.json").read_text(encoding="utf-8"))
@@ -82,55 +81,19 @@ def add_review(data: Path, name: str, text: str = "") -> None:
     (data / "new").rename(data / "reviews.json")
 
 
-# ---- Asking ----
-
-
-@pytest.fixture(scope="module")
-def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
-    """A daemon that nobody has subscribed to."""
-    with daemon(data=SAMPLE, state=tmp_path_factory.mktemp("state")) as service:
-        yield service
-
-
-@pytest.mark.parametrize(("send", "status", "words"), [
-    (lambda idle: ask(idle, "http://a.example/cb"), 400, "hub.callback must be an https:// URL"),
-    (lambda idle: ask(idle, "https://a.example/cb", "/insights.json"), 404, "/feed.xml"),
-    (lambda idle: fetch(idle, HUB), 405, "GET is not allowed; allowed: POST, OPTIONS."),
-    (lambda idle: fetch(idle, HUB, "POST", b"x" * 70_000), 413, "The body is larger than 65536 bytes."),
-    (lambda idle: fetch(idle, HUB, "POST", b"{}", content_type="application/json"), 415, "form"),
-])  # fmt: skip
-def test_every_refusal_is_one_line_of_plain_text(
-    idle: Address, send: Callable[[Address], Response], status: int, words: str
-) -> None:
-    refusal = send(idle)
-    assert (refusal.status, refusal.headers["content-type"]) == (status, "text/plain; charset=utf-8")
-    assert refusal.headers["cache-control"] == "no-store"
-    assert words in refusal.body.decode()
-    assert refusal.body.count(b"\n") == 1
-
-
-def test_without_a_hub_reads_name_it_and_requests_go_elsewhere(tmp_path: Path) -> None:
-    with daemon("--no-hub", state=tmp_path / "state") as service:
-        refusal = ask(service, "https://a.example/cb")
-        assert (refusal.status, refusal.body) == (404, b"the hub does not run on this instance\n")
-        assert 'rel="hub"' in fetch(service, "/feed.xml").headers["link"]
-        assert health(service)["subscriptions"] is None
-    assert not (tmp_path / "state" / STORE_FILE_NAME).exists()
-
-
 # ---- Changes and interruptions ----
 
 
-@pytest.mark.parametrize("path", ["/feed.xml", "/api/feed.json", "/reviews.json"])
-def test_a_subscriber_gets_what_a_reader_gets(lab: Lab, data: Path, tmp_path: Path, path: str) -> None:
+def test_a_subscriber_gets_what_a_reader_gets(lab: Lab, data: Path, tmp_path: Path) -> None:
     with running(lab, data, tmp_path / "state") as service:
-        subscribe(lab, service, tmp_path / "state", path)
+        for path in TOPICS:
+            subscribe(lab, service, tmp_path / "state", path)
         add_review(data, "added-meanwhile")
-        lab.wait(lambda: b"added-meanwhile" in fetch(service, path).body)
-        read = fetch(service, path)
-        lab.wait(lambda: read.body in [post.body for post in lab.posts()])
-    headers = lab.posts()[-1].headers
-    assert (headers["Content-Type"], headers["Link"]) == (read.headers["content-type"], read.headers["link"])
+        lab.wait(lambda: len(lab.posts()) == len(TOPICS))
+        read = [fetch(service, path) for path in TOPICS]
+    got = {post.body: (post.headers["Content-Type"], post.headers["Link"]) for post in lab.posts()}
+    assert got == {page.body: (page.headers["content-type"], page.headers["link"]) for page in read}
+    assert all(b"added-meanwhile" in body for body in got)
 
 
 @contextmanager
@@ -154,30 +117,11 @@ def test_a_killed_service_continues_after_its_restart(lab: Lab, data: Path, tmp_
         lab.wait(lambda: len(lab.posts()) == 1)
     with running(lab, data, state, port=service.port) as service:
         lab.wait(lambda: len(lab.posts()) == 2)
-        lab.wait(lambda: counts(service) == {"active": 1, "pending": 0, "failing": 0, "behind": 0})
+        lab.wait(
+            lambda: health(service)["subscriptions"] == {"active": 1, "pending": 0, "failing": 0, "behind": 0}
+        )
     assert [b"after-the-kill" in post.body for post in lab.posts()] == [True, True]
     assert len(lab.gets()) == 2
-
-
-def test_a_store_that_comes_late_or_goes_away_loses_nothing(lab: Lab, data: Path, tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    state.mkdir()
-    other = Store(state)
-    other.open()  # as the instance that is being replaced has it
-    with running(lab, data, state) as service:
-        refusal = ask(service, lab.url("/cb", "localhost"))
-        assert (refusal.status, refusal.headers["retry-after"]) == (503, "60")
-        assert (health(service)["status"], health(service)["subscriptions"]) == ("degraded", {})
-        assert "another hub uses this directory" in health(service)["hub"]
-        other.close()
-        lab.wait(lambda: health(service)["status"] == "ok")
-        subscribe(lab, service, state)
-        state.rename(tmp_path / "away")
-        assert ask(service, lab.url("/other", "localhost")).status == 503
-        lab.wait(lambda: health(service)["status"] == "degraded")
-        (tmp_path / "away").rename(state)
-        lab.wait(lambda: health(service)["status"] == "ok")
-        lab.wait(lambda: counts(service)["active"] == 1)
 
 
 # ---- The example ----
@@ -235,7 +179,7 @@ def test_the_example_prints_changes_and_confirms_its_own(lab: Lab, data: Path, t
             assert answered(f"{own}?{urlencode(asked)}", trusting) == 404
             assert own.startswith(f"{callback}/") and len(own) > len(callback) + 40
             assert ask(service, own, "/api/feed.json", secret="a stranger's").status == 202
-            lab.wait(lambda: counts(service)["pending"] == 0)
+            lab.wait(lambda: health(service)["subscriptions"]["pending"] == 0)
             add_review(data, "new", "better")
             assert lines_of(child, 1) == ["new or changed: new better"]
             child.send_signal(signal.SIGINT)
@@ -277,46 +221,30 @@ def test_the_example_waits_for_a_hub_that_is_busy_or_away(lab: Lab, tmp_path: Pa
     ]
 
 
-def test_the_example_says_how_it_is_used() -> None:
-    done = run_daemon("--help", line=[sys.executable, f"{ROOT}/examples/subscriber.py"])
-    assert done.returncode == 1
-    assert "TOPIC CALLBACK CERTIFICATE" in done.stderr
-
-
 # ---- The operator ----
 
 
-def test_the_operator_sees_hosts_and_states_and_never_callbacks(lab: Lab, data: Path, tmp_path: Path) -> None:
+def test_the_operator_lists_and_removes_hosts_and_never_sees_callbacks(
+    lab: Lab, data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     state = tmp_path / "state"
-    listing = ("--subscriptions", "--state-dir", str(state))
-    empty = run_daemon(*listing)
-    nowhere = f"{state}/websub.sqlite3: there is no store of subscriptions; see --state-dir\n"
-    assert (empty.returncode, empty.stdout, empty.stderr) == (1, "", nowhere)
+    settings = Settings(state_dir=state)
+    with pytest.raises(StoreFault, match=re.escape(f"{state}/websub.sqlite3: there is no store")):
+        reviewsd.subscriptions(settings)
+    with pytest.raises(StoreFault, match=f"^{state}"):
+        reviewsd.unsubscribe(settings, "localhost")
     assert not state.exists()
     with running(lab, data, state) as service:
         subscribe(lab, service, state, secret="do-not-tell")
-        shown = run_daemon(*listing).stdout
-    assert shown.startswith("active      localhost /feed.xml since 20")
-    assert shown.count("\n") == 1
-    for secret in ("/cb", "do-not-tell", hashlib.sha256(b"do-not-tell").hexdigest()):
-        assert secret not in shown
-
-
-def test_a_subscriber_that_the_operator_removes_gets_a_notice(lab: Lab, data: Path, tmp_path: Path) -> None:
-    state = tmp_path / "state"
-
-    def remove(who: str) -> tuple[int, str, str]:
-        done = run_daemon("--unsubscribe", who, "--state-dir", str(state))
-        return done.returncode, done.stdout, done.stderr
-
-    code, _, fault = remove("localhost")
-    assert code == 1 and fault.startswith(f"{state}")
-    with running(lab, data, state) as service:
-        subscribe(lab, service, state)
-        assert remove("192.0.2.1") == (1, "no subscription of 192.0.2.1\n", "")
-        fault = "--unsubscribe 'https://localhost/' is neither a host nor a .domain\n"
-        assert remove("https://localhost/") == (78, "", fault)
-        assert remove("localhost") == (0, "removed localhost /feed.xml\n", "")
+        assert reviewsd.subscriptions(settings) == 0
+        shown = capfd.readouterr().out
+        assert re.fullmatch(r"active      localhost /feed.xml since 20[^/]+\n", shown)
+        assert not [hidden for hidden in ("do-not-tell", "cb") if hidden in shown]
+        assert reviewsd.unsubscribe(settings, "192.0.2.1") == 1
+        with pytest.raises(BadSetting, match=r"^--unsubscribe 'https://localhost/' is neither a host nor"):
+            reviewsd.unsubscribe(settings, "https://localhost/")
+        assert run_daemon("--unsubscribe", "localhost", "--state-dir", str(state)).returncode == 0
+        assert capfd.readouterr().out == "no subscription of 192.0.2.1\n"
         lab.wait(lambda: lab.gets()[-1]["hub.mode"] == "denied")
         assert lab.gets()[-1]["hub.reason"] == "removed by the operator of the hub"
         lab.wait(lambda: active(state) == 0)

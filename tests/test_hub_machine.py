@@ -60,7 +60,7 @@ class Expectation:
 class HubMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.directory = tempfile.TemporaryDirectory()
+        self.directory = tempfile.TemporaryDirectory(dir=lab.IN_MEMORY)
         self.bench = lab.Bench(Path(self.directory.name))
         self.bench.networks = NETWORKS
         self.bench.on_get, self.bench.on_post = self.exchanged(self.on_get), self.exchanged(self.on_post)
@@ -318,15 +318,6 @@ def test_content_is_sent_again_after_an_unknown_outcome(
     machine.break_or_mend(ANN, lab.status(204))
     machine.time_passes(4320)
     assert machine.bench.contents == ["1", "0"]
-
-
-def test_a_success_resets_the_count_of_failures(machine: HubMachine) -> None:
-    for text in "12":
-        machine.change(lab.FEED, text)
-        for code, state in ((500, ("active", 2)), (204, ("active", 0))):
-            machine.break_or_mend(ANN, lab.status(code))
-            machine.time_passes(4320)
-            assert machine.bench.states() == [state]
 
 
 def test_requests_of_both_modes_are_kept_and_the_newer_wins(machine: HubMachine) -> None:

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
@@ -238,7 +238,10 @@ class CallbackClient:
                 tls.do_handshake()
                 connection.request(request.method, target, request.body, {**self._headers, **request.headers})
                 with connection.getresponse() as answer:
-                    return replace(read_answer(answer, request.read_body_bytes), network=network)
+                    status, body_bytes = answer.status, request.read_body_bytes
+                    body = answer.read(body_bytes) if body_bytes and 200 <= status < 300 else b""
+                    retry_after = answer.headers.get("Retry-After", "")
+                    return CallbackResponse(status, f"HTTP {status}", body, retry_after, network)
         except CallbackRefused as refusal:
             return CallbackResponse(None, str(refusal))
         except tuple(FAULTS) as error:
@@ -282,10 +285,3 @@ class CallbackClient:
         tls = cast(DeadlineSocket, tls)  # the context's sslsocket_class
         tls.deadline = deadline
         return tls
-
-
-def read_answer(answer: http.client.HTTPResponse, body_bytes: int) -> CallbackResponse:
-    """Status, wanted body and Retry-After of an answer."""
-    status = answer.status
-    body = answer.read(body_bytes) if body_bytes and 200 <= status < 300 else b""
-    return CallbackResponse(status, f"HTTP {status}", body, answer.headers.get("Retry-After", ""))

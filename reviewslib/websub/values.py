@@ -26,7 +26,6 @@ MAX_SECRET_BYTES = 199  # REC 5.1: "less than 200 bytes"
 
 # ---- Callback URLs -----------------------------------------------------------------------------------------
 
-
 # RFC 3986's characters and no others. urlsplit() silently drops tabs, line ends and leading spaces, so the
 # string is checked as it came, before anything parses it.
 _URL_CHARACTERS = re.compile(r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]+")
