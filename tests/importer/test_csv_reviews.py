@@ -1,19 +1,17 @@
 """Tables: headers are recognized or explained once; rows are imported or reported."""
 
 import json
-import shlex
-import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from export_lab import HEADER, ROW, ZONE, Shop, table
 
-from reviewslib.dataset.contract import BadData
+from reviewslib.dataset.contract import BadData, shipped_contract
 from reviewslib.importer import command
 from reviewslib.importer.cells import FORMATS
 from reviewslib.importer.command import EXIT_SUCCESS
-from reviewslib.importer.csv_reviews import ALL_TABLES, NO_COLUMN, TO_ANSWER, read_csv
+from reviewslib.importer.csv_reviews import NO_COLUMN, TO_ANSWER, read_csv
 from reviewslib.importer.exports import Export, NeedsDecision
 from reviewslib.importer.options import Options, TableSettings
 
@@ -23,7 +21,7 @@ NO_NAME = "--map does not name a column for"
 
 def read(text: str | bytes, **said: Any) -> Export:
     content = text.encode() if isinstance(text, str) else text
-    return read_csv(content, "a.csv", T, Options(table=TableSettings(**said)))
+    return read_csv(content, "a.csv", T, Options(table=TableSettings(**said)), shipped_contract())
 
 
 def all_of(**columns: str) -> dict[str, str]:
@@ -147,20 +145,16 @@ def test_columns_that_are_not_used_are_named_once(shop: Shop) -> None:
 UNKNOWN = "Author name,Stars,Date,Text,Hidden,\n,,,,,\nAnn,5,2024-01-02,Good,,x\n"
 
 
-def test_an_unknown_header_is_a_question(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SUDO_USER", "ann")
+def test_an_unknown_header_is_a_question(shop: Shop) -> None:
     other, path = shop.csv(ROW, header=HEADER), shop.file("b.csv", UNKNOWN)
     lines = shop.refused(other, path, "--name", "B").splitlines()
     assert lines[:2] == [f"{path}: the header is unknown.", "Its columns are:"]
     columns = zip(*(line.split(",") for line in UNKNOWN.split("\n,,,,,\n")), strict=True)
     assert lines[2:8] == [f'  "{name}", such as "{value.strip()}"' for name, value in columns]
     answers = "author=YOUR,rating=YOUR,date=YOUR,text=YOUR,source=YOUR,reply=YOUR,status=YOUR"
-    program = ["sudo", sys.executable, "-m", "reviewslib.importer.command"]
-    words = [*program, str(path), "--name", "B", "--data", str(shop.data), "--map", answers]
-    assert (lines[-2], shlex.split(lines[-1])) == (COPY, words)
+    assert lines[-2] == f"  --map {answers}"
 
 
-COPY = "Copy this command, and replace YOUR with your own words:"
 NAMED = {"author": "who", "rating": "mark", "date": "day"}
 NOT_ONE, MAPPED = "not exactly one column is called", all_of(**NAMED)
 OPEN = [  # a header, what --map says, the fault
@@ -168,9 +162,9 @@ OPEN = [  # a header, what --map says, the fault
     ("id,text,source", {}, "the header is unknown"),
     ("nickname,rating,date,review", {}, "the header is unknown"),  # of Loox, but a status may be hidden
     ("author,rating,date", dict.fromkeys(["author"], "author"), f"{NO_NAME} {', '.join(TO_ANSWER[1:])}"),
-    ("who,mark,day,who", MAPPED, f'{NOT_ONE} "who"; {ALL_TABLES}'),
-    ("who,mark,on", MAPPED, f'{NOT_ONE} "day"; {ALL_TABLES}'),
-    ("author,rating,date", MAPPED, f'{NOT_ONE} "who", "mark", "day"; {ALL_TABLES}'),
+    ("who,mark,day,who", MAPPED, f'{NOT_ONE} "who"; --map applies to all tables'),
+    ("who,mark,on", MAPPED, f'{NOT_ONE} "day"; --map applies to all tables'),
+    ("author,rating,date", MAPPED, f'{NOT_ONE} "who", "mark", "day"; --map applies to all tables'),
     *(("who,mark,day", MAPPED | {field: NO_COLUMN}, f"{NO_NAME} {field}") for field in NAMED),
     *(("who,mark,day", MAPPED | {field: ""}, f"{NO_NAME} {field}") for field in TO_ANSWER),
 ]
@@ -203,7 +197,7 @@ def test_what_a_table_leaves_open_is_a_question(shop: Shop, flag: str) -> None:
     row, question = QUESTIONS[flag]
     path = shop.file("a.csv", f"author,rating,date,source\n{row}\n")
     told = shop.refused(path, "--name", "B")
-    assert told.startswith(f"{path}: {question}") and told.endswith(f" {flag} YOUR\n")
+    assert told.startswith(f"{path}: {question}") and f"\n  {flag} YOUR\n" in told
 
 
 MARKS, MARK_ROW = "Who Mark On By", ["Ann", "4", "05/03/2024", "Bo"]
@@ -275,11 +269,13 @@ FAULTY = {
 
 
 def test_a_faulty_row_is_named_with_the_number_of_its_line() -> None:
-    export = read("\n".join(["", "id;author;rating;date", ";Ann  Roe;5;2024-01-02", *FAULTY]), source="fb")
+    valid = [f"{n};Bo;5;2024-01-02" for n in range(50)]
+    lines = ["", "id;author;rating;date", ";Ann  Roe;5;2024-01-02", *FAULTY, *valid]
+    export = read("\n".join(lines), source="fb")
     faults = [f"a.csv line {line}: {reason}" for line, reason in enumerate(FAULTY.values(), 4)]
     assert list(map(str, export.failed)) == faults
     assert export.has_unknown, "a damaged id may be that of any review"
-    (record,) = [record for record in export.records if record.review]
+    record = export.records[0]
     assert record.review == {"author": "Ann Roe", "rating": 5}
     assert (record.created, record.time) == ("2024-01-02", T)
 

@@ -413,21 +413,21 @@ def two(shop: Shop, day: int, first: range, second: range) -> Any:
 def test_the_name_of_the_business_is_a_question(shop: Shop) -> None:
     told = shop.refused(shop.zip("t.zip", takeout_files([item(1)], title=None)))
     assert told.startswith("The files do not name the business:\nGive its name once.\n")
-    assert told.endswith(" --name 'YOUR BUSINESS'\n")
+    assert "\n  --name 'YOUR BUSINESS'\n" in told
 
 
 def test_several_locations_are_a_question_with_names_and_counts(shop: Shop) -> None:
     told = shop.refused(two(shop, 9, range(5), range(50, 58)))
     assert f'\n  {PLACE} "Bó\'s Bakarí": 5 reviews here\n' in told
     assert "\n  22 'Second shop': 8 reviews here\n" in told
-    assert told.endswith("--location YOUR\n")
+    assert "\n  --location YOUR\n" in told
 
 
 def test_a_chosen_location_is_remembered_and_the_other_named(shop: Shop) -> None:
     both = two(shop, 9, range(5), range(50, 58))
     shop.take(both, "--location", "22")
     assert (len(shop.reviews), shop.document["business"]["name"]) == (8, "Second shop")
-    left_out = f'not imported: 5 reviews of location {PLACE} "Bó\'s Bakarí", not chosen\n'
+    left_out = f'left out, of location {PLACE} "Bó\'s Bakarí", not chosen: 5\n'
     told = shop.told(both)
     assert left_out in told and "in tables" not in told
 
@@ -466,13 +466,13 @@ def changes(shop: Shop) -> Any:
     return shop.takeout(20, [edited, replied, without_stars, *range(8, 60)])
 
 
-COUNTS = ["text changed: 1", "stars changed: 1", "reply changed: 1", "unchanged: 52"]
+COUNTS = ["changed: 2", "unchanged: 53"]
 
 
 def test_the_report_counts_and_names_three_reviews_in_a_line(shop: Shop, changes: Any) -> None:
     told = shop.told(changes)
     assert {*COUNTS, "without stars, not imported: 1: Ósk Nr7"} <= {*told.splitlines()}
-    assert "is not chosen: 5: Ósk Nr0, 2025-01-01, “Kom aftur, í 0. skipti”" in told
+    assert "is not chosen: 5: Ósk Nr0, 2025-01-01 (" in told
     assert "; and 2 more\n" in told
 
 
@@ -480,15 +480,9 @@ def test_the_report_counts_and_names_three_reviews_in_a_line(shop: Shop, changes
 def test_the_report_counts_the_names_after_the_third(shop: Shop, gone: int, rest: str) -> None:
     shop.take(shop.takeout(9, range(60)))
     told = shop.told(shop.takeout(20, range(gone, 60)))
-    assert f"“Kom aftur, í 2. skipti” ({takeout_id(2)}){rest}\n" in told
+    assert f"({takeout_id(2)}){rest}\n" in told
 
 
 def test_the_report_names_all_reviews_if_asked_to(shop: Shop, changes: Any) -> None:
     told = shop.told(changes, "--verbose")
-    assert "; and " not in told and told.count("Kom aftur, í ") == 5
-
-
-@pytest.mark.parametrize(("count", "shown"), [(8, "w w w w w w w w"), (9, "w w w w w w w w …")])
-def test_a_removed_review_is_named_by_its_first_eight_words(shop: Shop, count: int, shown: str) -> None:
-    shop.take(shop.takeout(9, [item(1, comment=" ".join("w" * count)), *range(2, 20)]))
-    assert f"“{shown}” (" in shop.told(shop.takeout(12, range(2, 20)))
+    assert "; and " not in told and told.count("(google-") == 5

@@ -10,7 +10,7 @@ from reviewslib.importer.options import TableSettings
 from reviewslib.importer.state import DRAFT_FILE, STATE_FILE, Entry, State, encoded_state, read_state
 
 STATE = State(
-    zone="Europe/Berlin",
+    settings={"zone": "Europe/Berlin"},
     chosen=["7"],
     headers={"a,b": TableSettings("fb", {"author": "a"}, complete=["fb"])},
     reviews={"google-1": Entry("google", {"api 7": "1"}, "7", "2026"), "google-0": Entry("google")},
@@ -28,8 +28,8 @@ def test_a_state_is_written_without_what_is_empty_and_read_again() -> None:
 
 @pytest.mark.parametrize(("reviews_digest", "zone"), [("new", "Europe/Berlin"), ("old", "UTC")])
 def test_a_draft_is_the_state_only_of_the_reviews_that_it_names(reviews_digest: str, zone: str) -> None:
-    old = encoded_state(State(zone="UTC", reviews_digest="old"))
-    assert read_state(old, encoded_state(STATE), reviews_digest).zone == zone
+    old = encoded_state(State(settings={"zone": "UTC"}, reviews_digest="old"))
+    assert read_state(old, encoded_state(STATE), reviews_digest).settings["zone"] == zone
 
 
 OTHER_FORMS = [b"{", b"[]", b'{"a": 1}', b'{"reviews": {"x": {"y": 1}}}', b'{"reviews": 5}']
