@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC
 from typing import NamedTuple
@@ -120,8 +121,8 @@ def choose_locations(stored: Stored, exports: Sequence[Export], options: Options
     exported = Counter(record.location for record in records if record.location)
     titles = defaultdict(str, state.locations)
     titles |= {location: title for export in exports for location, title in export.titles.items() if title}
-    current, entries = {*state.chosen}, {} if state.reviews_digest else stored.entries()
-    if any(entry.source == "google" for entry in entries.values()):
+    current, entries = {*state.chosen}, {} if state.chosen else deepcopy(stored.entries())
+    if any(entry.source == "google" and not entry.row for entry in entries.values()):
         at_google, register = (record for record in records if record.location), recognition.Register(entries)
         found = (pair for record in at_google for pair in register.identify([record]))
         current = {record.location for record, id in found if id in stored.reviews}

@@ -1,9 +1,7 @@
 """The state file holds settings and times of exports, and no text or name of a customer."""
 
-import json
-
 import pytest
-from export_lab import PLACE, Shop, item, moment, takeout_id
+from export_lab import Shop, item, moment
 
 from reviewslib.dataset.contract import BadData
 from reviewslib.importer.options import TableSettings
@@ -21,9 +19,7 @@ STATE = State(
 def test_a_state_is_written_without_what_is_empty_and_read_again() -> None:
     content = encoded_state(STATE)
     assert read_state(content, None, "any") == STATE
-    document = json.loads(content)
-    assert list(document["reviews"]) == ["google-0", "google-1"]
-    assert document["reviews"]["google-0"] == {"source": "google"}
+    assert b'"reviews":{"google-0":{"source":"google"},"google-1":' in content
 
 
 @pytest.mark.parametrize(("reviews_digest", "zone"), [("new", "Europe/Berlin"), ("old", "UTC")])
@@ -50,15 +46,3 @@ def test_the_state_holds_moments_and_digests_and_no_text_or_name(shop: Shop) -> 
     shop.take(shop.takeout(9, [item(1, reviewReply=reply)]))
     content = (shop.data / STATE_FILE).read_text()
     assert "sk Nr1" not in content and "aftur" not in content and "Takk" not in content
-    entry = shop.state["reviews"][takeout_id(1)]
-    author = entry.pop("author")
-    assert len(author) == 64
-    assert entry == {
-        "source": "google",
-        "native": {f"takeout {PLACE}": takeout_id(1).removeprefix("google-")},
-        "location": PLACE,
-        "seen": "2025-01-10T23:00:00Z",
-        "created": moment(1, fraction=""),
-        "updated": moment(1, fraction=""),
-        "replied": moment(3, fraction=""),
-    }
