@@ -255,17 +255,16 @@ def _read_review(record: Record, item: Json, options: Options) -> str:
     record.replied = cells.read_date(_text(reply, "updateTime"), dates) if reply_text else ""
     reviewer = _member(item, "reviewer", dict)
     name = "" if reviewer.get("isAnonymous") is True else one_line(_text(reviewer, "displayName"))
-    author = name or ANONYMOUS
     if rating := FORMATS["stars"].get(_text(item, "starRating").lower()):
         record.review = {
-            "author": author,
+            "author": name or ANONYMOUS,
             "rating": rating,
             "text": text if text and text != reply_text else None,
             "owner_reply": {"text": reply_text} if reply_text else None,
         }
         if options.avatars:
             record.review["author_avatar_url"] = _text(reviewer, "profilePhotoUrl") or None
-    return author
+    return name or ANONYMOUS
 
 
 def _text(holder: Object, key: str) -> str:

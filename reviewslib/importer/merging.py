@@ -121,11 +121,11 @@ def choose_locations(stored: Stored, exports: Sequence[Export], options: Options
     exported = Counter(record.location for record in records if record.location)
     titles = defaultdict(str, state.locations)
     titles |= {location: title for export in exports for location, title in export.titles.items() if title}
-    current, entries = {*state.chosen}, {} if state.chosen else deepcopy(stored.entries())
+    current, entries = {*state.chosen}, {} if state.chosen or not exported else deepcopy(stored.entries())
     if any(entry.source == "google" and not entry.row for entry in entries.values()):
-        at_google, register = (record for record in records if record.location), recognition.Register(entries)
-        found = (pair for record in at_google for pair in register.identify([record]))
-        current = {record.location for record, id in found if id in stored.reviews}
+        ids, register = {*entries}, recognition.Register(entries)
+        found = (pair for record in records if record.location for pair in register.identify([record]))
+        current = {record.location for record, id in found if id in ids}
     elif not current and len(exported) == 1:
         current = {*exported}
     chosen = {*options.location} or current

@@ -247,10 +247,6 @@ def test_what_is_absent_is_refused(shop: Shop, words: tuple[str, ...]) -> None:
     assert shop.refused(*words, "--name", "B").startswith(f"{words[-1]}: cannot be read: ")
 
 
-def test_there_is_nothing_to_count_without_reviews(shop: Shop) -> None:
-    assert shop.refused("--count") == f"reviews.json: no such file in {shop.data}\nNothing was written.\n"
-
-
 # ---- Failures ----
 
 

@@ -205,12 +205,6 @@ def explained(shop: Shop) -> Shop:
     return shop
 
 
-def test_a_later_table_with_an_explained_header_needs_no_flag(explained: Shop) -> None:
-    explained.take(explained.csv(["Bo", "8", "06/04/2024", ""], header=MARKS.upper()))
-    (bo,) = [review for review in explained.reviews.values() if review["author"] == "Bo"]
-    assert (bo["source"], bo["rating"], bo["date"]) == ("fb", 4, "2024-06-04")
-
-
 CORRECTED = {  # by the right option: the review as it then is
     ("--source", "other"): {"source": "other"},
     ("--scale", "5"): {"rating": 4},

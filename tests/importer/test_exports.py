@@ -1,6 +1,5 @@
 """Exports are recognized by their content and become records; open questions stop the import."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -103,12 +102,6 @@ def test_a_part_with_photographs_alone_is_no_fault(shop: Shop) -> None:
     told = f"{first}: a part of a Takeout without reviews; other parts may have some\n"
     assert told in shop.told(first, second)
     assert (len(shop.reviews), shop.document["business"]["name"]) == (1, "Rosa")
-
-
-def test_a_file_in_a_folder_that_cannot_be_read_is_named(shop: Shop) -> None:
-    (shop.root / "x").mkdir()
-    os.mkfifo(shop.root / "x/reviews.json")
-    assert shop.refused(shop.root / "x").startswith(f"{shop.root}/x/reviews.json: cannot be read: ")
 
 
 def test_an_empty_page_is_no_fault(shop: Shop) -> None:

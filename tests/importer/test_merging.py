@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from export_lab import PLACE, Shop, api_item, dated, item, moment, page, stamped, takeout_files, takeout_id
+from export_lab import PLACE, Shop, api_item, dated, item, moment, page, takeout_files, takeout_id
 
 from reviewslib.importer.command import EXIT_BAD_DATA, EXIT_SUCCESS
 
@@ -84,19 +84,6 @@ def test_a_moment_is_one_review_in_a_location_and_of_an_author_in_two(
     moved = api_item(7, name=name, createTime=moment(1), reviewer={"displayName": author})
     shop.take(shop.page(moved), "--location", PLACE, "--location", "22")
     assert len(shop.reviews) == number
-
-
-@pytest.mark.parametrize("order", [1, -1])
-def test_a_review_in_two_exports_of_one_command_has_the_id_of_the_older(shop: Shop, order: int) -> None:
-    exports = [dated(shop.page(api_item(1)), moment(5)), shop.takeout(9, [1])]
-    shop.take(*exports[::order])
-    assert set(shop.reviews) == {"google-AbFvOq0001"}
-
-
-def test_a_review_that_moved_belongs_to_its_new_location(shop: Shop) -> None:
-    shop.take(shop.page(item(1)), "--name", "B")
-    shop.take(shop.page(item(1, place="22")), "--location", PLACE, "--location", "22")
-    assert "is not chosen" not in shop.told("--location", "22")
 
 
 @pytest.mark.parametrize(("day", "number"), [(5, 19), (20, 20)])
@@ -216,22 +203,6 @@ def test_more_than_three_and_a_tenth_or_all_are_not_removed(
     told = shop.told(old)
     assert (f"not in a newer complete export, so not taken from an older one: {gone}\n" in told) is is_removed
     assert shop.files() == before
-
-
-def test_another_part_of_the_same_export_ends_a_held_back_removal(shop: Shop) -> None:
-    shop.take(shop.takeout(9, range(40)))
-    pages = list(takeout_files([item(n) for n in range(41)]).items())  # title and three pages
-    assert "20 of 40 reviews stay" in shop.told(shop.zip(stamped(16, 1), dict(pages[:2])))
-    shop.take(shop.zip(stamped(16, 2), dict(pages[2:])))
-    assert shop.numbers() == {*range(41)}
-
-
-def test_removals_are_held_back_until_the_owner_allows_them(shop: Shop) -> None:
-    shop.take(shop.takeout(9, range(3)))
-    shop.take(shop.takeout(16, ()))
-    assert "3 of 3 reviews stay" in shop.told("--short-names"), "every command looks again"
-    shop.take("--allow-removals")
-    assert not shop.reviews
 
 
 @pytest.mark.parametrize(("total", "removed"), [(4, 1), (None, 1), (5, 0)])

@@ -22,12 +22,6 @@ def test_a_state_is_written_without_what_is_empty_and_read_again() -> None:
     assert b'"reviews":{"google-0":{"source":"google"},"google-1":' in content
 
 
-@pytest.mark.parametrize(("reviews_digest", "zone"), [("new", "Europe/Berlin"), ("old", "UTC")])
-def test_a_draft_is_the_state_only_of_the_reviews_that_it_names(reviews_digest: str, zone: str) -> None:
-    old = encoded_state(State(settings={"zone": "UTC"}, reviews_digest="old"))
-    assert read_state(old, encoded_state(STATE), reviews_digest).settings["zone"] == zone
-
-
 OTHER_FORMS = [b"{", b"[]", b'{"a": 1}', b'{"reviews": {"x": {"y": 1}}}', b'{"reviews": 5}']
 
 
