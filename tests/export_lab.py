@@ -18,6 +18,10 @@ from reviewslib.importer import command
 FOLDER = "Takeout/Google Business Profile"
 PLACE = "11717195200126145618"
 ZONE = "America/Los_Angeles"
+HEADER = "id author rating date text source source_url reply reply_date"
+ROW = ["7", "Ann", "5", "2024-01-02", "Good", "fb", "https://fb.example/7", "Thanks", "2024-01-03"]
+# A file of Google Maps with reviews that the owner wrote.
+OWN_REVIEWS = b'{"type": "FeatureCollection", "features": [{"properties": {}}]}'
 
 Item = dict[str, Any]
 
@@ -39,6 +43,11 @@ def item(number: int, account: str = "1", place: str = PLACE, **changes: Any) ->
     return {key: value for key, value in (usual | changes).items() if value is not None}
 
 
+def takeout_id(number: int) -> str:
+    """The id that is given to `item`."""
+    return f"google-ChZDSUhNMG9n{number:04}EAE"
+
+
 def api_item(number: int, **changes: Any) -> Item:
     """The same review as a page of the Business Profile API has it."""
     own = {
@@ -55,18 +64,18 @@ def page(items: Iterable[Item], **more: Any) -> bytes:
 
 
 def takeout_files(
-    items: Sequence[Item], account: str = "1", place: str = PLACE, title: str | None = "Bó's Bakarí"
+    items: Sequence[Item], place: str = PLACE, title: str | None = "Bó's Bakarí", size: int = 20
 ) -> dict[str, bytes]:
-    """The files of one location by path, 20 reviews a page."""
-    base = f"{FOLDER}/account-{account}/location-{place}"
+    """The files of one location by path, `size` reviews a page."""
+    base = f"{FOLDER}/account-1/location-{place}"
     files = {f"{base}/data.json": json.dumps({"title": title}).encode()}
-    for start in range(0, max(len(items), 1), 20):
-        files[f"{base}/reviews{f'-t{start}' if start else ''}.json"] = page(items[start : start + 20])
+    for start in range(0, max(len(items), 1), size):
+        files[f"{base}/reviews{f'-t{start}' if start else ''}.json"] = page(items[start : start + size])
     return files
 
 
-def zipped(path: Path, files: Mapping[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> Path:
-    with zipfile.ZipFile(path, "w", compression) as archive:
+def zipped(path: Path, files: Mapping[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
             archive.writestr(name, content)
     return path
@@ -81,8 +90,7 @@ def dated(path: Path, time: str) -> Path:
 
 def stamped(day: int, part: int = 1) -> str:
     """The name that Google gives a part of a Takeout, made on this day after all reviews of the day."""
-    date = moment(day)[:10].replace("-", "")
-    return f"takeout-{date}T230000Z-{part:03}.zip"
+    return f"takeout-{moment(day)[:10].replace('-', '')}T230000Z-{part:03}.zip"
 
 
 def takeout(path: Path, items: Sequence[Item], **where: str) -> Path:
@@ -91,27 +99,11 @@ def takeout(path: Path, items: Sequence[Item], **where: str) -> Path:
     return zipped(path, other | takeout_files(items, **where))
 
 
-def written(path: Path, content: bytes | str) -> Path:
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return path
-
-
 def table(header: str, *rows: Sequence[str], delimiter: str = ",") -> str:
     """A CSV with a header that names columns by spaces."""
     out = io.StringIO()
     csv.writer(out, delimiter=delimiter).writerows([header.split(), *rows])
     return out.getvalue()
-
-
-# A file of Google Maps with reviews that the owner wrote.
-OWN_REVIEWS = b'{"type": "FeatureCollection", "features": [{"properties": {}}]}'
-HEADER = "id author rating date text source source_url reply reply_date"
-ROW = ["7", "Ann", "5", "2024-01-02", "Good", "fb", "https://fb.example/7", "Thanks", "2024-01-03"]
-
-
-def takeout_id(number: int) -> str:
-    """The id that is given to `item`."""
-    return f"google-ChZDSUhNMG9n{number:04}EAE"
 
 
 class Shop:
@@ -122,8 +114,13 @@ class Shop:
         root.mkdir(exist_ok=True)
         self.root, self.data, self.output = root, root / "data", output
 
+    # Files to import
+
     def file(self, name: str, content: bytes | str) -> Path:
-        return written(self.root / name, content)
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
 
     def page(self, *items: Item, name: str = "p", **more: Any) -> Path:
         """A page of reviews."""
@@ -133,20 +130,31 @@ class Shop:
         """An archive."""
         return zipped(self.root / name, files)
 
+    def takeout(self, day: int, reviews: Iterable[int | Item], name: str = "", **where: str) -> Path:
+        """A Takeout with these reviews, given as items or numbers; `name` replaces the name with the day."""
+        items = [item(entry) if isinstance(entry, int) else entry for entry in reviews]
+        return takeout(self.root / (name or stamped(day)), items, **where)
+
+    def csv(self, *rows: Sequence[str], header: str = "author rating date text") -> Path:
+        """A CSV file."""
+        return self.file("a.csv", table(header, *rows))
+
+    # Commands
+
     def run(self, *arguments: object) -> int:
         return command.main([*map(str, arguments), "--data", str(self.data)])
 
     def run_until_killed(self, *arguments: object, name: str = "reviews.json") -> None:
-        """Run a command, which is killed before it writes the file `name`."""
-        write = files.write
+        """Run a command, which is killed before it puts the file `name` in its place."""
+        rename = files.rename
 
-        def killed(path: Path, content: bytes) -> None:
-            if path.name == name:
+        def killed(path: Path, target: Path, *others: Any) -> None:
+            if target.name == name:
                 raise SystemExit(9)
-            write(path, content)
+            rename(path, target, *others)
 
         with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit):
-            patch.setattr(files, "write", killed)
+            patch.setattr(files, "rename", killed)
             self.run(*arguments)
 
     def take(self, *arguments: object) -> None:
@@ -167,6 +175,12 @@ class Shop:
         assert self.files() == before
         return str(self.output().err)
 
+    # The data directory
+
+    def files(self) -> dict[str, bytes]:
+        found = self.data.iterdir() if self.data.exists() else ()
+        return {path.name: path.read_bytes() for path in found if path.is_file()}
+
     @property
     def document(self) -> dict[str, Any]:
         return json.loads((self.data / "reviews.json").read_bytes())  # type: ignore[no-any-return]
@@ -179,41 +193,25 @@ class Shop:
     def reviews(self) -> dict[str, dict[str, Any]]:
         return {review["id"]: review for review in self.document["reviews"]}
 
-    def takeout(self, day: int, reviews: Iterable[int | Item], name: str = "", **where: str) -> Path:
-        """A Takeout with these reviews, given as items or numbers; `name` replaces the name with the day."""
-        items = [item(entry) if isinstance(entry, int) else entry for entry in reviews]
-        return takeout(self.root / (name or stamped(day)), items, **where)
-
-    def numbers(self) -> set[int]:
-        """The numbers of the stored reviews of Google."""
-        return {int(review["text"].split()[-2].rstrip(".")) for review in self.reviews.values()}
-
-    def add_own(self, **review: Any) -> None:
-        """Add a review by hand."""
-        document = self.document
-        document["reviews"].append(review)
-        self.file("data/reviews.json", json.dumps(document))
-
-    def lose(self, *names: str) -> None:
-        """Lose files of the data directory."""
-        for name in names:
-            (self.data / name).unlink()
-
     def only(self) -> dict[str, Any]:
         (review,) = self.document["reviews"]
         return review  # type: ignore[no-any-return]
 
+    def texts(self) -> set[Any]:
+        return {review["text"] for review in self.document["reviews"]}
+
+    def numbers(self) -> set[int]:
+        """The numbers of the stored reviews of Google."""
+        return {int(text.split()[-2].rstrip(".")) for text in self.texts()}
+
     def edit(self, id: str, **changes: Any) -> None:
-        """Change a review by hand."""
+        """Change a review by hand, or add one."""
         document = self.document
-        for review in document["reviews"]:
-            review |= changes if review["id"] == id else {}
-        self.file("data/reviews.json", json.dumps(document))
+        old = self.reviews.get(id, {"id": id})
+        others = [review for review in document["reviews"] if review["id"] != id]
+        self.file("data/reviews.json", json.dumps(document | {"reviews": [*others, old | changes]}))
 
-    def files(self) -> dict[str, bytes]:
-        found = self.data.iterdir() if self.data.exists() else ()
-        return {path.name: path.read_bytes() for path in found if path.is_file()}
-
-    def csv(self, *rows: Sequence[str], header: str = "author rating date text") -> Path:
-        """A CSV file."""
-        return written(self.root / "a.csv", table(header, *rows))
+    def lose(self, *names: str) -> None:
+        """Lose files of the data directory."""
+        for name in names or ("import-state.json",):
+            (self.data / name).unlink()

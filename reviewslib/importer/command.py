@@ -2,8 +2,6 @@
 
 This module reads and writes files. It knows no format (`exports.py`, `csv_reviews.py`) and no rule of merging
 (`merging.py`), and fetches nothing. The daemon does not import it, but notices that a file has changed.
-
-Sections: Reading - Data directory - Import - Insights - Command line
 """
 
 from __future__ import annotations
@@ -16,7 +14,6 @@ if sys.platform == "win32":
 import hashlib
 import io
 import os
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -43,71 +40,60 @@ from reviewslib.importer.exports import (
     read_google,
     refused,
 )
-from reviewslib.importer.merging import Merged, Stored, entries_of, merge
-from reviewslib.importer.options import Options, parse
-from reviewslib.importer.state import DRAFT_FILE, STATE_FILE, State, encoded_state, read_state
+from reviewslib.importer.merging import Merged, Stored, merge
+from reviewslib.importer.options import Options, parse, remembered
+from reviewslib.importer.recognition import entries_of
+from reviewslib.importer.state import DRAFT_FILE, STATE_FILE, encoded_state, read_state
 from reviewslib.links import ServiceUrls
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA, EXIT_STOPPED = 0, 1, 78, 130  # argparse exits with 2
 Lines = list[str]  # of the report
 TOLERANCE = timedelta(days=1)  # how far dates may be in the future
-
-# ---- Reading: files, and the wanted members of folders and archives ----
+SYMLINK = "a symlink; give the file itself"
 
 
 def read_exports(options: Options, contract: Contract) -> tuple[list[Export], Lines]:
     """The exports of a command, and lines about skipped files. Raises BadData and NeedsDecision."""
     exports, skipped = list[Export](), Lines()
-    for path in dict.fromkeys(paths_to_read(options)):
+    with reading(options.drop or Path()):
+        in_folder = sorted(options.drop.iterdir()) if options.drop else ()
+    for path in (*options.files, *(path for path in in_folder if not path.name.startswith("."))):
         try:
-            export = _read_export(path, options)
-            export.check(contract, options.latest)
-            exports.append(export)
+            exports.append(_read_export(path, options, contract))
         except (BadData, NeedsDecision) as fault:
             if not options.drop:
                 raise
-            lines = fault.lines()
-            if isinstance(fault, NeedsDecision):
-                lines = [lines[0].rstrip(".:") + ("; import it once by hand" if fault.flag else "")]
-            skipped += [f"skipped: {line}" for line in lines]
-    if not exports and (options.files or options.drop):
+            advice = "; import it once by hand" if isinstance(fault, NeedsDecision) and fault.flag else ""
+            skipped.append(f"skipped: {fault.lines()[0].rstrip('.:')}{advice}")
+    if skipped and not exports:
         raise NeedsDecision([*skipped, "There is nothing to import."])
     if options.complete:
         complete_pages(exports)
     return exports, skipped
 
 
-def paths_to_read(options: Options) -> Sequence[Path]:
-    """The files of the command, or all in the drop folder except hidden ones."""
-    if not options.drop:
-        return options.files
-    return [path for path in sorted(options.drop.iterdir()) if not path.name.startswith(".")]
-
-
-def _read_export(path: Path, options: Options) -> Export:
+def _read_export(path: Path, options: Options, contract: Contract) -> Export:
     """The export in a file or a folder. Raises BadData and NeedsDecision."""
     with reading(path):
         if path.is_symlink():
             raise refused(str(path), SYMLINK)
         if path.is_dir():
             symlinks = list[Path]()
-            export = read_google(files.in_folder(path, WANTED, symlinks), path, options)
+            export = read_google(files.in_folder(path, WANTED, symlinks), path, options, contract)
             export.notes += [f"skipped: {symlink}: {SYMLINK}" for symlink in symlinks]
             return export
         with files.opened(path) as file:
             if files.is_archive(file):
-                return read_google(files.in_archive(file, path, WANTED), path, options)
+                return read_google(files.in_archive(file, path, WANTED), path, options, contract)
             changed = os.fstat(file.fileno()).st_mtime
             data = files.read_whole(file, path)
     content = data.removeprefix(b"\xef\xbb\xbf").lstrip()
     if content.startswith((b"{", b"[")):
-        return read_google([files.Member(PurePosixPath(path), str(path), changed, data)], path, options)
+        member = files.Member(PurePosixPath(path), str(path), changed, data)
+        return read_google([member], path, options, contract)
     if kind := kind_of("first_bytes", lambda mark: content.startswith(mark.encode("latin-1"))):
         raise refused(str(path), kind)
-    return read_csv(data, str(path), utc_text(datetime.fromtimestamp(changed, UTC)), options)
-
-
-SYMLINK = "a symlink; give the file itself"
+    return read_csv(data, str(path), utc_text(datetime.fromtimestamp(changed, UTC)), options, contract)
 
 
 @contextmanager
@@ -136,11 +122,10 @@ def read_stored(directory: Path, contract: Contract, *, is_import: bool) -> Stor
     if reviews is not None:
         load(contract, reviews, insights, ServiceUrls())
         document = decode(reviews)
-    digest = file_digest(reviews)
+    digest = hashlib.sha256(reviews or b"").hexdigest()
     state = read_state(_content(directory / STATE_FILE), _content(directory / DRAFT_FILE), digest)
-    suppressed = erasure.read_suppressed(_text(directory / SUPPRESSED_FILE))
-    redactions = erasure.read_redacted(_text(directory / REDACTED_FILE))
-    return Stored(document, digest, insights, state, suppressed, redactions)
+    lines = [erasure.read_lines(name, _text(directory / name)) for name in (SUPPRESSED_FILE, REDACTED_FILE)]
+    return Stored(document, digest, insights, state, *lines)
 
 
 def _content(path: Path) -> bytes | None:
@@ -155,11 +140,6 @@ def _text(path: Path) -> str:
         return (_content(path) or b"").decode("utf-8-sig")
     except UnicodeError:
         raise refused(path.name, "not UTF-8") from None
-
-
-def file_digest(content: bytes | None) -> str:
-    """SHA-256 of a file, empty without the file."""
-    return "" if content is None else hashlib.sha256(content).hexdigest()
 
 
 def append_lines(path: Path, lines: Iterable[str]) -> None:
@@ -177,10 +157,11 @@ def write_import(options: Options, stored: Stored, merged: Merged) -> None:
     of the new reviews.json, and is renamed after reviews.json has been replaced.
     """
     reviews, is_changed = counting.readable(merged.document), merged.document != stored.document
-    digest, directory = file_digest(reviews) if is_changed else stored.reviews_digest, options.data
+    digest = hashlib.sha256(reviews).hexdigest() if is_changed else stored.reviews_digest
+    directory = options.data
     append_lines(directory / SUPPRESSED_FILE, merged.suppressed)
-    append_lines(directory / REDACTED_FILE, [redaction.line for redaction in stored.redactions])
-    if merged.overwritten:
+    append_lines(directory / REDACTED_FILE, stored.redactions)
+    if merged.is_overwritten:
         files.write(directory / stored.edited_copy, (directory / REVIEWS_FILE).read_bytes())
     files.write(directory / DRAFT_FILE, encoded_state(replace(merged.state, reviews_digest=digest)))
     if is_changed:
@@ -203,10 +184,8 @@ def run(options: Options, contract: Contract) -> Iterator[Lines]:
             raise refused(REVIEWS_FILE, f"no such file in {options.data}")
         yield count(options, contract, stored.document)
         return
-    if options.drop and not paths_to_read(options):
-        yield [f"{options.drop} is empty"]
-        return
-    options = completed_options(options, stored.state)
+    given, latest = stored.state.settings | remembered(options), utc_text(datetime.now(UTC) + TOLERANCE)
+    options = replace(options, **given, latest=latest, headers=stored.state.headers)
     stored, lines = _erase(options, stored)
     exports, skipped = read_exports(options, contract)
     merged = merge(stored, exports, options, contract)
@@ -227,36 +206,20 @@ def _outcome(options: Options, file: str, number: int, *, is_changed: bool) -> s
     return f"{options.data / file}: {'changed' if is_changed else 'unchanged'}, {number} review(s)"
 
 
-def completed_options(options: Options, state: State) -> Options:
-    """The options, completed by remembered settings and the clock."""
-    return replace(
-        options,
-        zone=options.zone or state.zone,
-        short_names=state.short_names if options.short_names is None else options.short_names,
-        avatars=(state.avatars or None) if options.avatars is None else options.avatars,
-        latest=utc_text(datetime.now(UTC) + TOLERANCE),
-        headers=state.headers,
-    )
-
-
 def _erase(options: Options, stored: Stored) -> tuple[Stored, Lines]:
     """The stored files with the lines that --forget and --redact add, and remarks."""
-    reviews, entries = stored.reviews, entries_of(stored)
+    reviews, remarks, name = stored.reviews, Lines(), options.forget or options.forget_author
+    entries = entries_of(reviews, stored.entries()) if name or options.redact else {}
     if options.redact:
         redaction = erasure.redaction_of(reviews, entries, *options.redact)
-        return stored._replace(redactions=[*stored.redactions, redaction]), []
-    if options.forget:
-        lines, remarks = erasure.forget_review(reviews, entries, options.forget)
-    elif options.forget_author:
-        lines, remarks = erasure.forget_author(reviews, entries, options.forget_author)
-    else:
-        return stored, []
-    copies = sorted(options.data.glob(f"{REVIEWS_FILE}.edited-*"))
-    remarks += [f"{copy} may still have the removed reviews; delete it if so" for copy in copies]
-    return stored._replace(suppressed=[*stored.suppressed, *lines]), remarks
-
-
-# ---- Insights ----
+        return stored._replace(redactions=[*stored.redactions, redaction]), remarks
+    if name:
+        forget = erasure.forget_review if options.forget else erasure.forget_author
+        lines, remarks = forget(reviews, entries, name)
+        copies = sorted(options.data.glob(f"{REVIEWS_FILE}.edited-*"))
+        remarks += [f"{copy} may still have the removed reviews; delete it if so" for copy in copies]
+        stored = stored._replace(suppressed=[*stored.suppressed, *lines])
+    return stored, remarks
 
 
 def count(options: Options, contract: Contract, document: dict[str, Json]) -> Lines:
@@ -266,13 +229,14 @@ def count(options: Options, contract: Contract, document: dict[str, Json]) -> Li
     new, insights, lines = counting.count(contract, contents, datetime.now(UTC))
     for name, content in new.items() if not options.dry_run else ():
         files.write(options.data / name, content)
-    if options.count:
-        for kind in ENTITY_KINDS:
-            counts = [(entity["label"], entity.get("mention_count")) for entity in insights["entities"][kind]]
-            title = kind.replace("_", " ")
-            lines += [f"{title}: {label}: {number}" for label, number in counts if number is not None]
-    number = insights["review_count"]
-    return [*lines, _outcome(options, INSIGHTS_FILE, number, is_changed=INSIGHTS_FILE in new)]
+    for kind in ENTITY_KINDS if options.count else ():
+        for entity in insights["entities"][kind]:
+            if (number := entity.get("mention_count")) is not None:
+                lines.append(f"{kind.replace('_', ' ')}: {entity['label']}: {number}")
+    return [
+        *lines,
+        _outcome(options, INSIGHTS_FILE, insights["review_count"], is_changed=INSIGHTS_FILE in new),
+    ]
 
 
 # ---- Command line ----
@@ -282,20 +246,6 @@ def print_lines(lines: Iterable[str], stream: TextIO) -> None:
     """Print lines, with control characters escaped."""
     for line in lines:
         print(printable(line), file=stream, flush=True)
-
-
-def command_to_copy(words: Lines, question: NeedsDecision, options: Options) -> str:
-    """The command with the flag that answers a question; of the files, only the one in question is kept."""
-    is_installed = Path(sys.argv[0]).name == "reviewsd-import"
-    program = sys.argv[:1] if is_installed else [sys.executable, "-m", "reviewslib.importer.command"]
-    name, answer = question.flag or ("", "")
-    others = {str(path) for path in options.files} - {question.file} if question.file else set[str]()
-    kept = [
-        word
-        for before, word in zip(["", *words], words, strict=False)
-        if word not in others and name not in (before, word.partition("=")[0])
-    ]
-    return shlex.join([*(["sudo"] if "SUDO_USER" in os.environ else []), *program, *kept, name, answer])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -316,9 +266,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_SUCCESS
     except (BadData, NeedsDecision) as fault:
         print_lines([*fault.lines(), outcome], sys.stderr)
-        if isinstance(fault, NeedsDecision) and fault.flag:
-            command = command_to_copy(list(sys.argv[1:] if arguments is None else arguments), fault, options)
-            print_lines(["Copy this command, and replace YOUR with your own words:", command], sys.stderr)
         return EXIT_BAD_DATA
     except KeyboardInterrupt:
         print_lines(["stopped; run the same command again"], sys.stderr)

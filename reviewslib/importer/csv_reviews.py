@@ -2,8 +2,6 @@
 
 A header is that of the template, of a known tool (`formats.json`), or one that the owner has explained once.
 This module is pure. It knows no export of Google's and no stored review.
-
-Sections: Tables - Headers - Rows - Encoding and quotes
 """
 
 from __future__ import annotations
@@ -16,10 +14,11 @@ from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import zip_longest
 from typing import Any
 
-from reviewslib.dataset.contract import Fault, quoted
+from reviewslib.dataset.contract import Contract, Fault, quoted
 from reviewslib.dataset.text import fold
 from reviewslib.importer import cells
 from reviewslib.importer.cells import FORMATS, BadRecord, DateFormat, clean, one_line
@@ -28,86 +27,59 @@ from reviewslib.importer.options import TEMPLATE, Options, TableSettings, nonemp
 
 REQUIRED = ("author", "rating", "date")
 TO_ANSWER = (*REQUIRED, "text", "source", "reply", "status")  # fields that a --map must mention
-NO_COLUMN = "-"
-
-# ---- Tables ----
-
-DATES = ("date", "reply_date")
-DAMAGED_ID = re.compile(r"[0-9]+(?:[.,][0-9]+)?E\+[0-9]+|#{3,}", re.IGNORECASE)
 
 
-def read_csv(data: bytes, file: str, time: str, options: Options) -> Export:
+def read_csv(data: bytes, file: str, time: str, options: Options, contract: Contract) -> Export:
     """The reviews in a CSV file; `time` is that of the export. Raises BadData and NeedsDecision."""
-    export = Export(file)
+    export = Export(file, options, contract)
     (_, names), *rows = _rows(_csv_text(data, export), file)
     if sum(map(bool, names)) < len(REQUIRED):
         raise refused(file, f"not a known export, and not a table; it begins with {quoted(names[0])}")
     header = Header([one_line(name) for name in names], [row for _, row in rows], file, options)
-    settings = header.settings
     fields_of_rows = [header.fields(row) if len(row) == len(names) else {} for _, row in rows]
     formats = header.date_formats(fields_of_rows)
-    sources = set[str]() if rows else {settings.source}
+    sources = set[str]() if rows else {header.settings.source}
     for (line, row), fields in zip(rows, fields_of_rows, strict=True):
-        source = fold(fields.get("source") or settings.source)
-        record = Record(Fault(f"{file} line {line}", (), ""), time, "table", source, fields.get("id", ""))
+        source = fold(fields.get("source") or header.settings.source)
         sources |= {source} if fields else set()
-        try:
-            if not fields:
-                raise BadRecord(f"the row has {len(row)} cells and the header {len(names)}")
-            _read_row(record, fields, formats, settings)
-            export.add(record, fields["author"])
-        except BadRecord as fault:
-            export.fail(record, str(fault))
-        except cells.UnknownScale as rating:
-            lines = [f"the scale of the rating {quoted(str(rating))} is not known."]
-            lines += ["Give the best rating: 5 (higher ratings are then faulty), 10 or 100."]
-            raise question(file, "--scale", *lines) from None
+        record = Record(Fault(f"{file} line {line}", (), ""), time, "table", source, fields.get("id", ""))
+        fault = "" if fields else f"the row has {len(row)} cells and the header {len(names)}"
+        export.add(record, partial(_read_row, record, fields, fault, formats, header))
     if "" in sources:
-        lines = ["it does not say where its reviews were published.", "Name the source, such as facebook."]
-        raise question(file, "--source", *lines)
+        fault = "it does not say where its reviews were published."
+        raise header.question("--source YOUR", fault, "Name the source, such as facebook.")
     export.header, export.settings = header.key, header.to_remember(sources)
     export.covers = dict.fromkeys(sources & {*export.settings.complete}, time)
-    used = header.columns.values()
-    unused = [quoted(name) for index, name in enumerate(header.names) if name and index not in used]
-    if unused and header.key not in options.headers:
-        export.notes.append(f"{file}: columns that are not used: {', '.join(unused)}")
-    return export
-
-
-def question(file: str, flag: str, *lines: str, answer: str = "YOUR") -> NeedsDecision:
-    """A question about a table, which the flag answers."""
-    remembered = "The answer is remembered for tables with this header."
-    lines = f"{file}: {lines[0]}", *lines[1:-1], f"{lines[-1]} {remembered}"
-    return NeedsDecision(lines, (flag, answer), file)
+    if header.unused and header.key not in options.headers:
+        export.notes.append(f"{file}: columns that are not used: {', '.join(header.unused)}")
+    return export.finish()
 
 
 # ---- Headers: the meaning of columns ----
 
+NO_COLUMN = "-"
+DATES = ("date", "reply_date")
+
 
 def normalized(name: str) -> str:
-    """The name of a column in lower case, with single spaces in place of all but letters and digits."""
-    return " ".join(re.findall(r"[^\W_]+", fold(name)))
+    """The name of a column in lower case, with single spaces in place of signs unless it has only signs."""
+    return " ".join(re.findall(r"[^\W_]+", fold(name))) or name
+
+
+COLUMNS_OF_TEMPLATE = {normalized(name): name for name in TEMPLATE}
 
 
 def default_settings(columns: Collection[str]) -> dict[str, Any]:
-    """The settings of the template, or of the known tool, that fits most of these normalized columns.
-
-    They are empty if the header is unknown.
-    """
-    template = {normalized(name): name for name in TEMPLATE}
-    of_template = {template.get(name, ""): name for name in columns if name}
+    """The settings of the template or of the first known tool that fits these normalized columns, if any."""
+    of_template = {COLUMNS_OF_TEMPLATE.get(name, ""): name for name in columns if name}
     if {*REQUIRED} <= of_template.keys() and "" not in of_template:
-        return {"map": of_template, "is_template": True}
-    fitting = list[tuple[int, int, dict[str, Any]]]()
+        return {"map": of_template}
     for tool in FORMATS["header_sets"].values():
-        candidates = {
-            field: [name for name in names if name in columns] for field, names in tool["map"].items()
-        }
-        found = {field: names[0] for field, names in candidates.items() if names}
-        if found.keys() >= {*REQUIRED, "text", "status"} & candidates.keys():
-            settings = {key: value for key, value in tool.items() if key != "evidence"} | {"map": found}
-            fitting.append((len(found), -len(candidates), settings))
-    return max(fitting, key=lambda fit: fit[:2], default=(0, 0, {}))[2]
+        present = {field: [name for name in names if name in columns] for field, names in tool["map"].items()}
+        found = {field: names[0] for field, names in present.items() if names}
+        if found.keys() >= {*REQUIRED, "title", "text", "status"} & present.keys():
+            return {key: value for key, value in tool.items() if key != "evidence"} | {"map": found}
+    return {}
 
 
 class Header:
@@ -124,10 +96,17 @@ class Header:
         remembered = options.headers.get(self.key, TableSettings())
         self.answers = nonempty(remembered) | nonempty(options.table)
         default = {} if "map" in self.answers else default_settings(self.normalized)
-        self.is_template = bool(default.pop("is_template", False))
         self.settings = TableSettings(**(default | self.answers))
         self.order = self.settings.date_order
         self.columns = self._columns(rows, is_explained=bool(default))
+        unused = {*range(len(names))} - {*self.columns.values()}
+        self.unused = [quoted(names[index]) for index in sorted(unused) if names[index]]
+
+    def question(self, flag: str, *lines: str) -> NeedsDecision:
+        """A question about tables with this header, which the flag answers."""
+        first, *others = lines
+        remembered = "The answer is remembered for tables with this header. Give this table alone."
+        return NeedsDecision([f"{self.file}: {first}", *others, remembered], flag)
 
     def _columns(self, rows: Sequence[Sequence[str]], *, is_explained: bool) -> dict[str, int]:
         """The index of each field's column. Raises NeedsDecision."""
@@ -136,36 +115,29 @@ class Header:
         missing = [field for field in TO_ANSWER if field not in answered and not is_explained]
         missing += [field for field in REQUIRED if columns.get(field) == NO_COLUMN]
         named = {field: name for field, name in columns.items() if name != NO_COLUMN}
-        indexes = {field: self._index(name) for field, name in named.items()}
-        unclear = [quoted(named[field]) for field, index in indexes.items() if index is None]
+        unclear = [quoted(name) for name in named.values() if self.normalized.count(normalized(name)) != 1]
         if not missing and not unclear:
-            return {field: index for field, index in indexes.items() if index is not None}
+            return {field: self.normalized.index(normalized(name)) for field, name in named.items()}
         fault = (
             f"--map does not name a column for {', '.join(missing)}" if columns else "the header is unknown"
         )
         if unclear:
-            fault = f"not exactly one column is called {', '.join(unclear)}; {ALL_TABLES}"
+            fault = f"not exactly one column is called {', '.join(unclear)}; --map applies to all tables"
         examples = [
             f"{quoted(name)}, such as {quoted(next(filter(None, map(one_line, values)), ''))}"
             for name, *values in zip_longest(self.names, *rows, fillvalue="")
         ]
         advice = f"Name the column for each field with --map, or {NO_COLUMN} if there is none."
-        lines = [f"{fault}.", "Its columns are:", *listed(examples), advice]
-        answer = ",".join(f"{field}=YOUR" for field in TO_ANSWER)
-        raise question(self.file, "--map", *lines, answer=answer)
-
-    def _index(self, column: str) -> int | None:
-        """The index of the only column with this name; None if no column, or more than one, has it."""
-        for names, name in ((self.names, column), (self.normalized, normalized(column))):
-            if names.count(name) == 1:
-                return names.index(name)
-        return None
+        flag = f"--map {','.join(f'{field}=YOUR' for field in TO_ANSWER)}"
+        raise self.question(flag, f"{fault}.", "Its columns are:", *listed(examples), advice)
 
     def fields(self, row: Sequence[str]) -> dict[str, str]:
         """The cells of a row by field; “NaN” and the like become empty, a ' before a formula is removed."""
         fields = {}
         for field, index in self.columns.items():
-            cell = plain_text(row[index]) if self.settings.is_html else row[index]
+            cell = row[index]
+            if self.settings.is_html:
+                cell = html.unescape(re.sub(r"<[^<>]*>", "", re.sub(r"(?i)<br ?/?>|</p>", "\n", cell)))
             cell = clean(cell) if field in TEXTS else one_line(cell)
             is_empty = cell.lower() in FORMATS["empty_cells"]
             fields[field] = "" if is_empty else re.sub(r"^'(?=[=+@-])", "", cell)
@@ -182,7 +154,7 @@ class Header:
             (self.order,) = allowed
         elif unclear and self.order not in allowed and not self.options.table.date_order:
             lines = ["is the day or the month first in these dates?", *listed(unclear[:5])]
-            raise question(self.file, "--date-order", *lines, "Answer dmy or mdy.")
+            raise self.question("--date-order YOUR", *lines, "Answer dmy or mdy.")
         utc = {field for field, n in self.columns.items() if "utc" in self.normalized[n].split()}
         order = self.order or "dmy"
         return {field: DateFormat(self.options.latest, order, field in utc) for field in DATES}
@@ -191,52 +163,51 @@ class Header:
         """The settings for later tables with this header; `sources` are those of this table."""
         answers = TableSettings(**self.answers)
         complete = {*answers.complete, *(sources if self.options.complete else ())}
-        source = "" if self.is_template else answers.source
+        is_template = {*self.normalized} <= {"", *COLUMNS_OF_TEMPLATE}
+        source = "" if is_template else answers.source
         return replace(answers, source=source, date_order=self.order, complete=sorted(complete))
-
-
-ALL_TABLES = "--map applies to all tables of a command"
 
 
 # ---- Rows ----
 
 TEXTS = ("text", "reply", "title")  # fields whose line breaks are kept
-
-
-def plain_text(markup: str) -> str:
-    """HTML as text, in linear time."""
-    return html.unescape(re.sub(r"<[^<>]*>", "", re.sub(r"(?i)<br ?/?>|</p>", "\n", markup)))
+PUBLISHED = {*FORMATS["published"]}  # statuses of reviews and replies that a tool shows
+DAMAGED_ID = re.compile(r"[0-9]+(?:[.,][0-9]+)?E\+[0-9]+|#{3,}", re.IGNORECASE)
 
 
 def _read_row(
-    record: Record, fields: Mapping[str, str], formats: Mapping[str, DateFormat], settings: TableSettings
-) -> None:
-    """Fill in dates and content; a row without stars has no content. Raises BadRecord and UnknownScale."""
-    record.created, record.replied = (cells.read_date(fields.get(name, ""), formats[name]) for name in DATES)
+    record: Record, fields: Mapping[str, str], fault: str, formats: Mapping[str, DateFormat], header: Header
+) -> str:
+    """Fill in dates and content, none without stars; returns the author. Raises BadRecord, NeedsDecision."""
     if DAMAGED_ID.fullmatch(id := record.native_id):
         record.native_id = ""  # it may be any review
-        raise BadRecord(f"a spreadsheet has damaged the id {quoted(id)}; export it anew")
+        fault = f"a spreadsheet has damaged the id {quoted(id)}; export it anew"
+    if fault:
+        raise BadRecord(fault)
+    record.created, record.replied = (cells.read_date(fields.get(name, ""), formats[name]) for name in DATES)
     for value, reason in ((fields["author"], "no author"), (record.created, "no date")):
         if not value:
             raise BadRecord(reason)
-    rating = cells.read_stars(fields["rating"], int(settings.scale or 0))
+    try:
+        rating = cells.read_stars(fields["rating"], int(header.settings.scale or 0))
+    except cells.UnknownScale as value:
+        fault = f"the scale of the rating {quoted(str(value))} is not known."
+        advice = "Give the best rating: 5 (higher ratings are then faulty), 10 or 100."
+        raise header.question("--scale YOUR", fault, advice) from None
     review: ReviewInFile = {"author": fields["author"], "rating": rating}
     review |= {name: fields[name] or None for name in ("text", "source_url") if name in fields}
     if (title := fields.get("title")) and not (review.get("text") or "").startswith(title):
         review["text"] = "\n\n".join(filter(None, (title, review.get("text"))))
     if "reply" in fields:
-        reply = fields["reply"] if is_published(fields.get("reply_status", "yes")) else ""
+        is_published = fields.get("reply_status", "yes").lower() in PUBLISHED
+        reply = fields["reply"] if is_published else ""
         review["owner_reply"] = {"text": reply} if reply else None
         if review.get("text") == reply:  # some tools repeat the reply as the text
             review["text"] = None
     if "status" in fields:
-        review["verified"] = is_published(fields["status"])
+        review["verified"] = fields["status"].lower() in PUBLISHED
     record.review = review if rating else None
-
-
-def is_published(status: str) -> bool:
-    """Whether a tool shows reviews or replies with this status."""
-    return status.lower() in FORMATS["published"]
+    return fields["author"]
 
 
 # ---- Encoding and quotes ----

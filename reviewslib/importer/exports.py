@@ -3,8 +3,6 @@
 This module has what all formats share, and the formats of Google; `csv_reviews.py` has CSV. Nothing is
 guessed: if a file leaves something open, the owner is asked. This module is pure: it opens no file, reads no
 clock and does not know which reviews are stored.
-
-Sections: Questions - Records - Other files - Google - Complete pages
 """
 
 from __future__ import annotations
@@ -15,7 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from reviewslib.dataset.contract import BadData, Contract, Fault, quoted
@@ -30,18 +29,16 @@ from reviewslib.importer.options import Options, TableSettings
 
 
 class NeedsDecision(ValueError):
-    """A question that the owner must answer before anything is imported.
+    """A question to the owner; `flag`, if any, answers it, with YOUR in place of the owner's words."""
 
-    `flag` answers it, with YOUR in place of the owner's words. `file` is the file that it is about, if any.
-    """
-
-    def __init__(self, lines: Sequence[str], flag: tuple[str, str] | None = None, file: str = ""):
+    def __init__(self, lines: Sequence[str], flag: str = ""):
         super().__init__(*lines)
-        self.flag, self.file = flag, file
+        self.flag = flag
 
     def lines(self) -> list[str]:
         """The question, for a terminal."""
-        return [*self.args]
+        advice = "Run the command again with this flag, and replace YOUR with your own words:"
+        return [*self.args, *([advice, f"  {self.flag}"] if self.flag else [])]
 
 
 MAX_LISTED = 50  # lines of a question
@@ -82,6 +79,8 @@ class Export:
     """The reviews of a file, a folder or an archive, and remarks about it."""
 
     file: str
+    options: Options
+    contract: Contract
     records: list[Record] = field(default_factory=list)
     failed: list[Fault] = field(default_factory=list)  # of records that cannot be imported
     has_unknown: bool = False  # whether a record failed that may belong to any review
@@ -93,36 +92,41 @@ class Export:
     header: str = ""  # of a table
     settings: TableSettings = TableSettings()  # of tables with this header
 
-    def add(self, record: Record, author: str) -> None:
-        """Add a record; without stars it is not imported, but its review counts as existing."""
-        self.records.append(record)
-        if not record.review:
-            self.without_stars.append(author)
+    def add(self, record: Record, read: Callable[[], str]) -> None:
+        """Add a record that `read` fills in; `read` returns the author, and raises BadRecord.
 
-    def fail(self, record: Record, reason: str) -> None:
-        """Note a record that cannot be imported; with a native id, its review still counts as existing."""
-        self.failed.append(replace(record.position, reason=reason))
-        record.review = None
-        if record.native_id:
-            self.records.append(record)
-        else:
-            self.has_unknown = True
-
-    def check(self, contract: Contract, latest: str) -> None:
-        """Turn records that the daemon would not serve into faults.
-
-        Raises NeedsDecision for many faults, and BadData if the export is later than `latest`: it would count
-        as newer than all later exports.
+        A review counts as existing even if its record has no stars, or is faulty but has a native id.
         """
-        times = [*self.covers.values(), *(record.time for record in self.records)]
-        if (time := max(times, default="")) > latest:
-            raise refused(self.file, f"it is dated {time}, in the future; correct its date or the clock")
-        records, self.records = self.records, []
-        for record in records:
-            if reason := record.review and _fault_of(record, record.review, contract):
-                self.fail(record, reason)
+        try:
+            author = read()
+            if record.review:
+                self._check(record, record.review)
             else:
-                self.records.append(record)
+                self.without_stars.append(author)
+        except BadRecord as fault:
+            self.failed.append(replace(record.position, reason=str(fault)))
+            self.has_unknown |= not record.native_id
+            record.review = None
+        if record.native_id or record.review:
+            self.records.append(record)
+
+    def _check(self, record: Record, review: ReviewInFile) -> None:
+        """Raises BadRecord for a review that the daemon would not serve."""
+        id = f"{record.source}-{record.native_id or 24 * '0'}"
+        required = {"id": id, "date": record.created[:10], "source": record.source}
+        document = {"business": {"name": "-"}, "reviews": [required | review]}
+        for path, reason in self.contract.reviews_file.violations(document):
+            raise BadRecord(f"{'/'.join(map(str, path[2:]))}: {reason}")
+        size, limit = len(encode(review)), LARGEST_REVIEW_BYTES - ADDED_BYTES
+        if size > limit:
+            raise BadRecord(f"{size:,} bytes, more than the {limit:,} that a review can have")
+
+    def finish(self) -> Export:
+        """The export, once all records are added. Raises NeedsDecision for many faults, and BadData."""
+        times = [*self.covers.values(), *(record.time for record in self.records)]
+        if (time := max(times, default="")) > self.options.latest:
+            # It would count as newer than all later exports.
+            raise refused(self.file, f"it is dated {time}, in the future; correct its date or the clock")
         reviews = [record.review for record in self.records if record.review]
         failed, total = len(self.failed), len(reviews) + len(self.failed)
         if failed > MAX_FAILED_SHARE * total and (failed >= MIN_FAILED or not reviews):
@@ -135,25 +139,12 @@ class Export:
         if self.has_unknown and self.covers:
             self.notes.append(f"{self.file} removes nothing, since a faulty record may belong to any review")
             self.covers = {}
-
-
-def _fault_of(record: Record, review: ReviewInFile, contract: Contract) -> str:
-    """Why the daemon would not serve a review; empty if it would."""
-    id = f"{record.source}-{record.native_id or 24 * '0'}"
-    required = {"id": id, "date": record.created[:10], "source": record.source}
-    document = {"business": {"name": "-"}, "reviews": [required | review]}
-    for path, reason in contract.reviews_file.violations(document):
-        return f"{'/'.join(map(str, path[2:]))}: {reason}"
-    size, limit = len(encode(review)), LARGEST_REVIEW_BYTES - ADDED_BYTES
-    return f"{size:,} bytes, more than the {limit:,} that a review can have" if size > limit else ""
+        return self
 
 
 def refused(file: str, reason: str) -> BadData:
     """An error that concerns a whole file."""
     return BadData([Fault(file, (), reason)])
-
-
-# ---- Other files: what they are, and what to import instead ----
 
 
 def kind_of(part: str, is_there: Callable[[str], bool]) -> str:
@@ -169,7 +160,7 @@ def kind_of(part: str, is_there: Callable[[str], bool]) -> str:
 
 ANONYMOUS = "A Google user"  # Google's own words
 RESOURCE_NAME = re.compile(r"(?:accounts/[^/]+/)?locations/([^/]+)/reviews/([^/]+)")
-LOCATION_FOLDER = re.compile(r"(?:.*/)?location-([^/]+)(?:/.*)?", re.DOTALL)
+LOCATION_FOLDER = re.compile(r"(?:.*[/:])?location-([^/]+)/[^/]*", re.DOTALL)
 GOOGLE_KEYS = {"createTime", "starRating"}  # of a review
 PAGE_KEYS = {"reviews", "averageRating", "totalReviewCount", "nextPageToken"}
 WANTED = re.compile(r"(?:.*/)?(?:reviews[^/]*|data)\.json", re.IGNORECASE | re.DOTALL)  # files to read
@@ -185,37 +176,40 @@ def stamp_of(path: Path) -> str:
     return ""
 
 
-def read_google(members: Iterable[Member], path: Path, options: Options) -> Export:
+def read_google(members: Iterable[Member], path: Path, options: Options, contract: Contract) -> Export:
     """The reviews in the JSON files of a folder, an archive or a single file. Raises BadData."""
-    export, names, skipped = Export(str(path)), list[str](), list[Fault]()
-    locations = defaultdict[PurePosixPath, set[str]](set)  # by folder
-    titles, covered = dict[PurePosixPath, str](), set[str]()
+    export, names, skipped = Export(str(path), options, contract), list[str](), list[Fault]()
+    is_export, covered = False, set[str]()
     for member in members:
         names.append(str(member.path))
         if member.data is None:
             continue
-        document, folder, name = _decoded(member), member.path.parent, member.path.name.lower()
+        try:
+            document = decode(member.data, lone_surrogates=True)
+        except NotJson as error:
+            raise BadData([Fault(member.file, path, reason) for path, reason in error.faults]) from None
+        name, match = member.path.name.lower(), LOCATION_FOLDER.fullmatch(member.file)
+        locations = {match[1]} if match else set[str]()
         if (items := _items(document)) is not None:
-            records = [_add_item(export, item, index, member, options) for index, item in enumerate(items)]
-            of_page = {record.location for record in records if record.location} or _location_of(folder)
+            is_export, records = True, [_record_of(item, n, member) for n, item in enumerate(items)]
+            for record, item in zip(records, items, strict=True):
+                export.add(record, partial(_read_review, record, item, options))
+            locations = {record.location for record in records if record.location} or locations
             if isinstance(total := document.get("totalReviewCount"), int):
-                export.totals |= dict.fromkeys(of_page, total)
-            locations[folder] |= of_page
-            covered |= of_page if name == FIRST_PAGE else set()
+                export.totals |= dict.fromkeys(locations, total)
+            covered |= locations if name == FIRST_PAGE else set()
         elif name == "data.json" and isinstance(document, dict):
-            titles[folder] = one_line(str(document.get("title") or ""))
+            export.titles |= dict.fromkeys(locations, one_line(str(document.get("title") or "")))
         else:  # such as the reviews that the owner wrote, in the same archive
             text = member.data.decode(errors="replace")
             skipped.append(Fault(member.file, (), kind_of("json_keys", text.__contains__)))
     export.notes += [f"skipped: {fault}" for fault in skipped]
-    if not locations:
+    if not is_export:
         names = names or [""]
         kind = kind_of("members", lambda pattern: any(re.fullmatch(pattern, name) for name in names))
         if kind:
             raise BadData(skipped or [Fault(str(path), (), kind)])
         export.notes.append(f"{path}: a part of a Takeout without reviews; other parts may have some")
-    for folder, title in titles.items():
-        export.titles |= dict.fromkeys(locations[folder] | _location_of(folder), title)
     takeout = [record for record in export.records if record.format == "takeout"]
     stamp = stamp_of(path)
     time = stamp or max((max(record.updated, record.replied) for record in takeout), default="")
@@ -223,20 +217,7 @@ def read_google(members: Iterable[Member], path: Path, options: Options) -> Expo
         record.time = time
     if stamp or options.complete:
         export.covers = dict.fromkeys(covered, time)
-    return export
-
-
-def _decoded(member: Member) -> Json:
-    try:
-        return decode(member.data or b"", lone_surrogates=True)
-    except NotJson as error:
-        raise BadData([Fault(member.file, path, reason) for path, reason in error.faults]) from None
-
-
-def _location_of(folder: PurePosixPath) -> set[str]:
-    """The location to which a folder of a Takeout belongs, if any."""
-    match = LOCATION_FOLDER.fullmatch(str(folder))
-    return {match[1]} if match else set()
+    return export.finish()
 
 
 def _items(document: Json) -> list[Json] | None:
@@ -249,31 +230,22 @@ def _items(document: Json) -> list[Json] | None:
     return None
 
 
-def _add_item(export: Export, item: Json, index: int, member: Member, options: Options) -> Record:
-    """Add a review of Takeout or of the API to an export."""
+def _record_of(item: Json, index: int, member: Member) -> Record:
+    """A record of Takeout or of the API without content; only reviews of the API have a `reviewId`."""
     time = utc_text(datetime.fromtimestamp(member.changed, UTC))
     record = Record(Fault(member.file, ("reviews", index), ""), time, "takeout", "google")
-    try:
-        if not isinstance(item, dict):
-            raise BadRecord(f"it is {quoted(item)} and not an object")
-        _identify(record, item)
-        _read_review(record, item, options)
-        export.add(record, _author(item))
-    except BadRecord as fault:
-        export.fail(record, str(fault))
+    if isinstance(item, dict) and (name := RESOURCE_NAME.fullmatch(str(item.get("name")))):
+        record.location, record.native_id = name.groups()
+        record.format = "api" if item.get("reviewId") else "takeout"
     return record
 
 
-def _identify(record: Record, item: Object) -> None:
-    """Fill in ids; only reviews of the API have a `reviewId`. Raises BadRecord."""
-    if not (resource := RESOURCE_NAME.fullmatch(_text(item, "name"))):
+def _read_review(record: Record, item: Json, options: Options) -> str:
+    """Fill in dates and content, none without stars; returns the author. Raises BadRecord."""
+    if not isinstance(item, dict):
+        raise BadRecord(f"it is {quoted(item)} and not an object")
+    if not record.native_id:
         raise BadRecord("it has no name of the form accounts/…/locations/…/reviews/…")
-    record.location, record.native_id = resource.groups()
-    record.format = "api" if _text(item, "reviewId") else "takeout"
-
-
-def _read_review(record: Record, item: Object, options: Options) -> None:
-    """Fill in dates and content; a review without stars has no content. Raises BadRecord."""
     reply, dates = _member(item, "reviewReply", dict), DateFormat(options.latest, is_utc=True)
     record.created = cells.read_date(_text(item, "createTime"), dates)
     if ":" not in record.created:
@@ -281,21 +253,17 @@ def _read_review(record: Record, item: Object, options: Options) -> None:
     record.updated = max(record.created, cells.read_date(_text(item, "updateTime"), dates))
     text, reply_text = (cells.original(_text(holder, "comment")) for holder in (item, reply))
     record.replied = cells.read_date(_text(reply, "updateTime"), dates) if reply_text else ""
+    reviewer = _member(item, "reviewer", dict)
+    name = "" if reviewer.get("isAnonymous") is True else one_line(_text(reviewer, "displayName"))
     if rating := FORMATS["stars"].get(_text(item, "starRating").lower()):
         record.review = {
-            "author": _author(item),
+            "author": name or ANONYMOUS,
             "rating": rating,
             "text": text if text and text != reply_text else None,
             "owner_reply": {"text": reply_text} if reply_text else None,
         }
         if options.avatars:
-            picture = _text(_member(item, "reviewer", dict), "profilePhotoUrl")
-            record.review["author_avatar_url"] = picture or None
-
-
-def _author(item: Object) -> str:
-    reviewer = _member(item, "reviewer", dict)
-    name = "" if reviewer.get("isAnonymous") is True else one_line(_text(reviewer, "displayName"))
+            record.review["author_avatar_url"] = _text(reviewer, "profilePhotoUrl") or None
     return name or ANONYMOUS
 
 
@@ -311,11 +279,8 @@ def _member(holder: Object, key: str, kind: type) -> Any:
     return value or kind()
 
 
-# ---- Complete pages: those of the API in a command with --complete ----
-
-
 def complete_pages(exports: Sequence[Export]) -> None:
-    """Let the API pages of a command cover their locations, unless they lack reviews of the stated total."""
+    """Let all API pages of a command cover their locations, unless they lack reviews of the stated total."""
     pages = defaultdict[str, list[Record]](list)  # by location
     for record in (record for export in exports for record in export.records if record.format == "api"):
         pages[record.location].append(record)

@@ -1,19 +1,17 @@
-"""Recognition: finds the stored review of a record. A review keeps its first id. This module is pure.
-
-Sections: Digests and names - Entries of stored reviews - Keys - Register
-"""
+"""Recognition: finds the stored review of a record. A review keeps its first id. This module is pure."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
+from functools import cache
 from itertools import count
 
-from reviewslib.dataset.strict_json import Json, Object, encode
+from reviewslib.dataset.strict_json import Object
 from reviewslib.dataset.text import fold
 from reviewslib.importer.cells import FORMATS, BadRecord, DateFormat, read_date
 from reviewslib.importer.exports import Record
@@ -27,9 +25,9 @@ def digest(*lines: str) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def text_digest(text: Json) -> str:
-    """The digest by which texts of rows are compared."""
-    return digest("text", text or "")[:16]
+def text_digest(review: Object | None) -> str:
+    """The digest by which the texts of rows are compared."""
+    return digest("text", (review or {}).get("text") or "")[:16]
 
 
 def author_digest(author: str) -> str:
@@ -71,29 +69,33 @@ def shifted(day: str, days: int) -> str:
 DERIVED_ID = re.compile(r"([0-9a-f]{24})(?:-[0-9]+)?")
 
 
-def source_of(review: Object) -> str:
-    """Where a stored review was published."""
+def _source_of(review: Object) -> str:
     return fold(review.get("source") or "unknown")
 
 
 def is_own(review: Object) -> bool:
     """Whether the owner, not an import, gave the review its id."""
-    return not review["id"].startswith(f"{source_of(review)}-")
+    return not review["id"].startswith(f"{_source_of(review)}-")
 
 
 def entry_of(review: Object) -> Entry:
     """An entry made from a review."""
-    source = source_of(review)
-    native_id = review["id"] if is_own(review) else review["id"].removeprefix(f"{source}-")
+    source = _source_of(review)
+    native_id = review["id"].removeprefix(f"{source}-")
     entry = Entry(source, author=author_digest(review["author"]))
     entry.created, entry.replied = map(_read, (review["date"], (review.get("owner_reply") or {}).get("date")))
     if derived := DERIVED_ID.fullmatch(native_id):
-        entry.row, entry.text = derived[1], text_digest(review.get("text"))
+        entry.row, entry.text = derived[1], text_digest(review)
     else:
         entry.native = {"": native_id}
     dates = filter(None, (entry.created, entry.replied))
     entry.seen = max(date if ":" in date else f"{date}T23:59:59Z" for date in dates)
     return entry
+
+
+def entries_of(reviews: Mapping[str, Object], entries: Mapping[str, Entry]) -> dict[str, Entry]:
+    """The entries, completed by those of stored reviews that have none: reviews of the owner's own."""
+    return {**entries, **{id: entry_of(reviews[id]) for id in reviews.keys() - entries.keys()}}
 
 
 def _read(text: str | None) -> str:
@@ -127,26 +129,30 @@ def _keys(entry: Entry) -> list[Key]:
 
 def _row_key(record: Record, days: int = 0) -> str:
     """The key of a row, as if it were dated `days` days later."""
-    author = (record.review or {})["author"]
-    return digest(record.source, fold(author), shifted(record.created, days))[:24]
+    author = fold((record.review or {})["author"])
+    return digest(record.source, author, shifted(record.created, days))[:24]
 
 
-def _text_of(record: Record) -> str:
-    return text_digest((record.review or {}).get("text"))
+def _moment_keys(record: Record) -> list[Key]:
+    """The same author anywhere, then the same location, at the moment of a record of Google's own exports."""
+    if record.format == "table":
+        return []
+    author, created = author_digest((record.review or {})["author"]), record.created
+    of_location: list[Key] = [("moment", location, created) for location in (record.location, "")]
+    return [("moment and author", created, author), *of_location]
 
 
-# By step: the keys by which a row without a known id is matched with a review that no other row has taken.
+# By step: the keys by which a record without a known id finds a review that no other record has taken.
 MATCHING_STEPS: Sequence[Callable[[Record], list[Key]]] = (
-    lambda record: [("row", _row_key(record), _text_of(record))],
+    _moment_keys,
+    lambda record: [("row", _row_key(record), text_digest(record.review))],
     lambda record: [("row", _row_key(record))],
-    lambda record: [("row", _row_key(record, days), _text_of(record)) for days in NEAR],
+    lambda record: [("row", _row_key(record, days), text_digest(record.review)) for days in NEAR],
 )
-
-# ---- Register: finds the entry of a record ----
 
 
 class Register:
-    """Entries by id, to which new ones are added while records are identified."""
+    """Finds the entries of records by their keys, and adds entries of new reviews."""
 
     def __init__(self, entries: dict[str, Entry]):
         self.entries = entries
@@ -159,53 +165,37 @@ class Register:
             self._ids[key][id] = None
 
     def identify(self, records: Iterable[Record]) -> Iterator[tuple[Record, str]]:
-        """Records of Google, or of one table, with their ids; new records without content are left out."""
-        rows, taken = list[Record](), set[str]()
+        """One record of Google's, or those of a table, with ids; new ones without content are left out."""
+        waiting, taken = list[Record](), set[str]()
+        queue = cache(lambda key: iter([*self._ids.get(key, ())]))
         for record in records:
-            id = self.known_id(record)
-            if not id and record.review and record.format == "table":
-                rows.append(record)
-            elif id or record.review:
-                id = id or self._new_id(record)
+            if id := self._known_id(record):
                 taken.add(id)
                 yield self._assign(id, record)
-        # Equal rows count once. Rows are sorted, those without an id first: their order must not matter.
-        contents = {(record.native_id, _row_key(record), encode(record.review)): record for record in rows}
-        waiting = [contents[content] for content in sorted(contents)]
-        queues = {key: iter([*ids]) for key, ids in self._ids.items() if key[0] == "row"}
-        for keys in MATCHING_STEPS:
+            elif record.review:
+                waiting.append(record)
+        waiting.sort(key=lambda record: bool(record.native_id))  # a row without an id can take any review
+        for keys_of in MATCHING_STEPS:
             unmatched = list[Record]()
             for record in waiting:
-                ids = (id for key in keys(record) for id in queues.get(key, ()) if id not in taken)
-                if id := next((id for id in ids if not self._has_id(id, record)), ""):
+                ids = ((key, id) for key in keys_of(record) for id in queue(key) if id not in taken)
+                if id := next((id for key, id in ids if self._is_free(id, key, record)), ""):
                     taken.add(id)
                     yield self._assign(id, record)
                 else:
                     unmatched.append(record)
             waiting = unmatched
         for record in waiting:
-            yield self._assign(self.known_id(record) or self._new_id(record), record)
+            yield self._assign(self._known_id(record) or self._new_id(record), record)
 
-    def known_id(self, record: Record) -> str:
-        """The id of the stored review of a record that has a native id; empty for a new review."""
-        if ids := self._ids.get(("id", record.source, record.native_id)):
-            return next(iter(ids))
-        if not record.review or record.format == "table":
-            return ""
-        author, created = record.review["author"], record.created
-        keys: list[Key] = [("moment", location, created) for location in (record.location, "")]
-        keys += [("moment and author", created, author_digest(name)) for name in (author, short_name(author))]
-        keys += [("row", _row_key(record, days)) for days in (0, *NEAR)]
-        for key in keys:
-            ids_of_key = (id for id in self._ids.get(key, ()) if key in _keys(self.entries[id]))
-            free = [id for id in ids_of_key if not self._has_id(id, record)]
-            if len(free) == 1:
-                return free[0]
-        return ""
+    def _known_id(self, record: Record) -> str:
+        """The id of the review with the native id of a record, empty if none is known."""
+        return next(iter(self._ids.get(("id", record.source, record.native_id), ())), "")
 
-    def _has_id(self, id: str, record: Record) -> bool:
-        """Whether an entry already has an id of the kind that the record has."""
-        return bool(record.native_id) and _slot(record) in self.entries[id].native
+    def _is_free(self, id: str, key: Key, record: Record) -> bool:
+        """Whether an entry still has a key, and no id of the kind that the record has."""
+        entry = self.entries[id]
+        return key in _keys(entry) and not (record.native_id and _slot(record) in entry.native)
 
     def _new_id(self, record: Record) -> str:
         """An id for a new review; for a row without a native id, the first id that is free."""
@@ -222,7 +212,7 @@ class Register:
         if record.native_id:
             entry.native.setdefault(_slot(record), record.native_id)
         if record.format == "table" and record.review:
-            entry.row, entry.text = _row_key(record), _text_of(record)
+            entry.row, entry.text = _row_key(record), text_digest(record.review)
         self._index(id)
         return record, id
 

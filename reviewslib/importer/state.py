@@ -34,15 +34,13 @@ class Entry:
 class State:
     """What imports remember; settings that the owner has not given are empty."""
 
-    zone: str = ""
-    short_names: bool = False
-    avatars: bool = False
+    settings: dict[str, str | bool] = field(default_factory=dict)  # values of flags
     chosen: list[str] = field(default_factory=list)  # locations
     locations: dict[str, str] = field(default_factory=dict)  # titles of those that the owner decided about
     headers: dict[str, TableSettings] = field(default_factory=dict)  # by normalized header
     covered: dict[str, str] = field(default_factory=dict)  # times of the newest complete exports, by scope
     suppressed: int = 0  # number of lines of suppressed.txt
-    reviews_digest: str = ""  # of reviews.json as last written
+    reviews_digest: str = ""  # of reviews.json as last written; empty if the state is lost
     reviews: dict[str, Entry] = field(default_factory=dict)  # by id; those of removed reviews are kept
 
 
