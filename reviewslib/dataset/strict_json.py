@@ -88,6 +88,9 @@ def _find_unwritable(document: Json, path: JsonPath, faults: list[tuple[JsonPath
         faults.append((path, "holds half a surrogate pair"))
 
 
+ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
 def encode(value: Json) -> bytes:
     """Compact JSON in UTF-8. Keys keep their order."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    return ENCODER.encode(value).encode()
