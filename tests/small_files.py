@@ -169,16 +169,15 @@ def changed(document: Object, path: Sequence[str | int], value: Any) -> Object:
 
 
 @st.composite
-def mutations(draw: st.DrawFn) -> Object:
-    """The good files with up to three nodes removed or replaced."""
-    files = GOOD_FILES
+def mutations(draw: st.DrawFn, document: Object = GOOD_FILES) -> Object:
+    """A document, else the good files, with up to three nodes removed or replaced."""
     for _ in range(draw(st.integers(1, 3))):
-        if paths := list(paths_below(files)):
+        if paths := list(paths_below(document)):
             path = draw(st.sampled_from(paths))
-            alike = [odd for odd in ODD_VALUES if isinstance(odd, type(node_at(files, path)))]
+            alike = [odd for odd in ODD_VALUES if isinstance(odd, type(node_at(document, path)))]
             value = st.sampled_from(alike or ODD_VALUES) | st.sampled_from(ODD_VALUES) | any_json
-            files = changed(files, path, draw(value))
-    return files
+            document = changed(document, path, draw(value))
+    return document
 
 
 # ---- Renderings: what a dataset becomes, and whether it obeys the contract and the rules of feeds ----
