@@ -170,8 +170,9 @@ class FileSchema:
     def complete(self, value: Json) -> Json:
         """A copy of `value`, which has no violations, with the defaults of the schema.
 
-        A key that is absent or null gets its default. The keys of the schema come first, in its order.
-        Parts that the schema does not describe are shared with `value`.
+        A key that is absent or null gets its default, if it has one. The keys of the schema come first, in its
+        order; a null without a default stays among the others. Parts that the schema does not
+        describe are shared with `value`.
         """
         return self._complete(value) if self._complete else value
 
@@ -201,8 +202,8 @@ def completion(document: dict[str, Json], schema: Schema) -> Callable[[Json], Js
         for key, part, complete_member in members:
             if (member := value.get(key)) is not None:
                 named[key] = complete_member(member) if complete_member else member
-            elif key in value or "default" in part:
-                named[key] = part.get("default")
+            elif "default" in part:
+                named[key] = part["default"]
         rest = {key: complete_other(value[key]) for key in value} if complete_other else value
         return named | rest | named
 

