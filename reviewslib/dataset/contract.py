@@ -170,9 +170,9 @@ class FileSchema:
     def complete(self, value: Json) -> Json:
         """A copy of `value`, which has no violations, with the defaults of the schema.
 
-        A key that is absent or null gets its default, if it has one. The keys of the schema come first, in its
-        order; a null without a default stays among the others. Parts that the schema does not
-        describe are shared with `value`.
+        A key that is absent or null gets its default, if it has one. The keys of the schema come first, in
+        its order; a null without a default stays among the others. Parts that the schema does not describe
+        are shared with `value`.
         """
         return self._complete(value) if self._complete else value
 
