@@ -34,17 +34,16 @@ class ChangesWhileRead(OSError):
 
 
 @contextmanager
-def opened(path: Path, folder: int | None = None, *, follow: bool = False) -> Iterator[BinaryIO]:
-    """Opens a regular file, relative to the descriptor `folder` if given; a symlink only with `follow`."""
+def opened(path: Path, *, follow: bool = False) -> Iterator[BinaryIO]:
+    """Opens a regular file; a symlink only with `follow`."""
     flags = os.O_RDONLY | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)  # opening a FIFO would block
     irregular = OSError(None, "it is not a regular file", str(path))
     try:
-        name = path if folder is None else path.name
-        file = open(name, "rb", opener=lambda name, _: os.open(name, flags, dir_fd=folder))  # noqa: SIM115
+        file = open(path, "rb", opener=lambda name, _: os.open(name, flags))  # noqa: SIM115
     except OSError as error:
         if error.errno in OTHER_KINDS:
             raise irregular from None
-        raise OSError(error.errno, error.strerror, str(path)) from None
+        raise
     with file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise irregular
@@ -111,7 +110,7 @@ def in_folder(folder: Path, wanted: re.Pattern[str], symlinks: list[Path]) -> It
 
     Symlinks are not followed, but added to `symlinks`.
     """
-    for parent, folders, names, descriptor in os.fwalk(folder):
+    for parent, folders, names in os.walk(folder):
         folders.sort()
         symlinks += filter(Path.is_symlink, (Path(parent, name) for name in folders))
         for path in (Path(parent, name) for name in sorted(names)):
@@ -119,7 +118,7 @@ def in_folder(folder: Path, wanted: re.Pattern[str], symlinks: list[Path]) -> It
             if path.is_symlink():
                 symlinks.append(path)
             elif wanted.fullmatch(str(relative)):
-                with opened(path, descriptor) as file:
+                with opened(path) as file:
                     content, changed = read_whole(file, path), os.fstat(file.fileno()).st_mtime
                 yield Member(relative, str(path), changed, content)
             else:

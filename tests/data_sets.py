@@ -57,37 +57,21 @@ BAKERY = {
     "address": {"street": "Äußere Maxstraße 12", "locality": "München", "postal_code": "80469"},
     "hours": [{"days": ["Monday", "Tuesday", "Wednesday"], "opens": "06:30", "closes": "18:00"}],
 }
-PEOPLE = "Anna,Jürgen,Käthe,Mehmet,Łukasz,Zoë,Søren,François,İpek,Đorđe,Ömer,Heiko,Ulrike"
-FAMILIES = "Weiß,Öztürk,Schröder,Größl,Yıldız,Nowak,Müller-Lüdenscheidt,Kühn,Groß,Bäcker,Çelik"
-OPENINGS = """\
-Sehr freundliche Bedienung.
-Das Brot schmeckt wie früher!
-Leider war um zehn Uhr alles ausverkauft.
-Wir kommen seit Jahren her.
-Die Brötchen sind außen knusprig und innen weich.
-Geht’s noch besser? Kaum.
-Für den Preis erwarte ich mehr.""".splitlines()
-MIDDLES = """\
-Die Hochzeitstorte war ein Traum.
-Am Samstag stand die Schlange bis auf die Straße.
-Frau Yıldız berät mit viel Geduld.
-Der Kaffee könnte heißer sein.
-Parken ist schwierig, mit dem Rad geht es gut.
-„Ofenfrisch“ stimmt hier wirklich.
-Herr Groß hat uns sogar etwas zurückgelegt.
-Das Sauerteigbrot hält eine Woche.""".splitlines()
-ENDINGS = """\
-Gerne wieder.
-Klare Empfehlung 👍
-Bitte öfter Dinkel!
-Ein Stern Abzug für die Wartezeit.
-Danke für alles.
-Nächstes Mal bestellen wir vor.
-Weiter so!
-Der Rest ist Geschmackssache.
-Der Döner-Laden nebenan kauft auch hier.
-Na ja.
-Bis bald!""".splitlines()
+PEOPLE = "Anna Jürgen Käthe Mehmet Łukasz Zoë Søren François İpek Đorđe Ömer Heiko Ulrike"
+FAMILIES = "Weiß Öztürk Schröder Größl Yıldız Nowak Müller-Lüdenscheidt Kühn Groß Bäcker Çelik"
+SENTENCES = (
+    "Sehr freundliche Bedienung. | Das Brot schmeckt wie früher! | Leider war um zehn Uhr alles ausverkauft."
+    " | Wir kommen seit Jahren her. | Die Brötchen sind außen knusprig und innen weich."
+    " | Geht’s noch besser? Kaum. | Für den Preis erwarte ich mehr.",
+    "Die Hochzeitstorte war ein Traum. | Am Samstag stand die Schlange bis auf die Straße."
+    " | Frau Yıldız berät mit viel Geduld. | Der Kaffee könnte heißer sein."
+    " | Parken ist schwierig, mit dem Rad geht es gut. | „Ofenfrisch“ stimmt hier wirklich."
+    " | Herr Groß hat uns sogar etwas zurückgelegt. | Das Sauerteigbrot hält eine Woche.",
+    "Gerne wieder. | Klare Empfehlung 👍 | Bitte öfter Dinkel! | Ein Stern Abzug für die Wartezeit."
+    " | Danke für alles. | Nächstes Mal bestellen wir vor. | Weiter so! | Der Rest ist Geschmackssache."
+    " | Der Döner-Laden nebenan kauft auch hier. | Na ja. | Bis bald!",
+)
+OPENINGS, MIDDLES, ENDINGS = (sentences.split(" | ") for sentences in SENTENCES)
 RATINGS = (5, 5, 4, 5, 3, 5, 5, 1, 4, 5, 5, 2, 4, 5, 4.5, 5, 5, 4, 5, 1)
 SOURCES = ("google", "google", "yelp", "google", "baecker.example")
 
@@ -105,7 +89,7 @@ def _german_review(number: int) -> Any:
     rating, reply = RATINGS[number * 7 % 20], {"text": "Vielen Dank für Ihre Mühe!", "date": day}
     return {
         "id": f"g{number:04}",
-        "author": f"{PEOPLE.split(',')[number % 13]} {FAMILIES.split(',')[number * 4 % 11]}",
+        "author": f"{PEOPLE.split()[number % 13]} {FAMILIES.split()[number * 4 % 11]}",
         "rating": rating,
         "date": f"{day}T{number % 24:02}:15:00+0{1 + number % 2}:00" if number % 3 else day,
         "text": None if number % 6 == 5 else text,

@@ -9,33 +9,19 @@ Served form and order - Filters - Answers
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 Object = Mapping[str, Any]
 
 # ---- Served form: every key, null means absent; newest first by day, date as written and id ----
 
-DEFAULTS = {
-    "author_avatar_url": None,
-    "text": None,
-    "source_url": None,
-    "source": "unknown",
-    "verified": None,
-}
-UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"  # RFC 3986 section 2.3
-
-
-def page_url(identifier: str) -> str:
-    """The `page_url` of a review, for the base URL https://r.example."""
-    escaped = [chr(byte) if byte in UNRESERVED else f"%{byte:02X}" for byte in identifier.encode()]
-    return "https://r.example/reviews/" + "".join(escaped)
+NULLABLE = ("author_avatar_url", "text", "source_url", "verified")
 
 
 def served_review(review: Object, insights: Object) -> dict[str, Any]:
     """A review of the file as it must be served."""
-    served = {**review, "page_url": page_url(review["id"])}
-    for key, default in DEFAULTS.items():
-        if served.get(key) is None:
-            served[key] = default
+    served = {**review, "page_url": "https://r.example/reviews/" + quote(review["id"], safe="")}
+    served = {**dict.fromkeys(NULLABLE), **served, "source": served.get("source") or "unknown"}
     annotation = (insights.get("per_review") or {}).get(review["id"]) or {}
     for key in ("technicians", "services"):
         if served.get(f"mentioned_{key}") is None:
@@ -127,11 +113,9 @@ def search(reviews: Sequence[Object], insights: Object, asked: Mapping[str, str]
     """The result of a search with the parameters `asked`, without `hints`."""
     filters = {name: value for name, value in asked.items() if value and name not in ("limit", "offset")}
     limit, offset = int(float(asked.get("limit") or 20)), int(float(asked.get("offset") or 0))
-    matched = [
-        review
-        for review in reviews
-        if all(HOLDS[name](value, review, insights) for name, value in filters.items())
-    ]
+    matched = list(reviews)
+    for name, value in filters.items():
+        matched = [review for review in matched if HOLDS[name](value, review, insights)]
     page = matched[offset : offset + limit]
     return {"matched": len(matched), "returned": len(page), "reviews": page}
 

@@ -1,13 +1,13 @@
 """Small data files for the tests of `dataset`, changes of these files, and the documents made of them.
 
-Contract - Files - Datasets - Good files - Changes - Renderings
+Contract - Files - Datasets - Good files - Changes - Rules
 """
 
 import copy
 import json
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -23,6 +23,7 @@ from reviewslib.dataset import reviews
 from reviewslib.dataset.contract import read_contract
 from reviewslib.dataset.query import Query
 from reviewslib.dataset.reviews import Dataset
+from reviewslib.dataset.strict_json import members
 from reviewslib.links import service_urls
 from reviewslib.web import feeds
 
@@ -31,15 +32,9 @@ Object = dict[str, Any]
 # ---- Contract ----
 
 ROOT = Path(__file__).resolve().parent.parent
-
-
-def shipped(name: str) -> Object:
-    """A JSON document of the program."""
-    document: Object = json.loads((ROOT / "reviewslib" / name).read_text(encoding="utf-8"))
-    return document
-
-
-DOCUMENT, FILE_SCHEMAS = shipped("openapi.json"), shipped("files.json")
+DOCUMENT, FILE_SCHEMAS = (
+    json.loads((ROOT / "reviewslib" / name).read_bytes()) for name in ("openapi.json", "files.json")
+)
 CONTRACT = read_contract(DOCUMENT, FILE_SCHEMAS)
 PARAMETERS = CONTRACT.search_parameters
 SERVED_SCHEMAS = Registry[Any]().with_resource("openapi.json", DRAFT202012.create_resource(DOCUMENT))
@@ -61,12 +56,12 @@ def file_validator(name: str) -> Draft202012Validator:
 CORPUS = sorted((ROOT / "tests" / "corpus").iterdir())  # files that must be refused
 
 
-def review(identifier: str = "a", **members: Any) -> Object:
-    return {"id": identifier, "author": "Ann B.", "rating": 5, "date": "2025-06-01"} | members
+def review(identifier: str = "a", **others: Any) -> Object:
+    return {"id": identifier, "author": "Ann B.", "rating": 5, "date": "2025-06-01"} | others
 
 
-def a_file(*given_reviews: Object, **members: Any) -> Object:
-    return {"business": {"name": "Larkspur"}, "reviews": list(given_reviews)} | members
+def a_file(*given_reviews: Object, **others: Any) -> Object:
+    return {"business": {"name": "Larkspur"}, "reviews": list(given_reviews)} | others
 
 
 def file_bytes(value: Any) -> bytes:
@@ -89,18 +84,6 @@ def loaded(document: Object, insights: Object | None = None) -> Dataset:
     return reviews.load(CONTRACT, file_bytes(document), insights_file, URLS)
 
 
-def good_dataset() -> Dataset:
-    return loaded(GOOD_FILES["reviews"], GOOD_FILES["insights"])
-
-
-def search_bytes(dataset: Dataset, query: Query) -> bytes:
-    return reviews.search(dataset, query).encoded()
-
-
-def since_bytes(dataset: Dataset, day: str) -> bytes:
-    return reviews.since(dataset, day).encoded()
-
-
 def served(dataset: Dataset) -> list[Object]:
     """The reviews of a dataset as its document holds them."""
     return json.loads(dataset.reviews_json)["reviews"]
@@ -108,7 +91,7 @@ def served(dataset: Dataset) -> list[Object]:
 
 # ---- Good files: every key of a review and every list of the insights, and no warning ----
 
-GOOD_FILES: Object = json.loads((ROOT / "tests" / "good_files.json").read_text(encoding="utf-8"))
+GOOD_FILES: Object = json.loads((ROOT / "tests" / "good_files.json").read_bytes())
 OKAFOR = "Dr. Tobias Okafor"
 OBJECTS = [  # the places of objects in the good files
     *("reviews", "reviews/business", "reviews/business/address", "reviews/aggregate_rating"),
@@ -145,14 +128,9 @@ def node_at(document: Any, path: Sequence[str | int]) -> Any:
     return document
 
 
-def members_of(value: Any) -> Iterable[tuple[str | int, Any]]:
-    """The members of an object or array with their keys or indexes; none of another value."""
-    return value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-
-
 def paths_below(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
     """The path of every node in a document."""
-    for step, member in members_of(value):
+    for step, member in members(value):
         yield (*path, step)
         yield from paths_below(member, (*path, step))
 
@@ -169,41 +147,36 @@ def changed(document: Object, path: Sequence[str | int], value: Any) -> Object:
 
 
 @st.composite
-def mutations(draw: st.DrawFn) -> Object:
-    """The good files with up to three nodes removed or replaced."""
-    files = GOOD_FILES
+def mutations(draw: st.DrawFn, document: Object = GOOD_FILES) -> Object:
+    """A document, else the good files, with up to three nodes removed or replaced."""
     for _ in range(draw(st.integers(1, 3))):
-        if paths := list(paths_below(files)):
+        if paths := list(paths_below(document)):
             path = draw(st.sampled_from(paths))
-            alike = [odd for odd in ODD_VALUES if isinstance(odd, type(node_at(files, path)))]
+            alike = [odd for odd in ODD_VALUES if isinstance(odd, type(node_at(document, path)))]
             value = st.sampled_from(alike or ODD_VALUES) | st.sampled_from(ODD_VALUES) | any_json
-            files = changed(files, path, draw(value))
-    return files
+            document = changed(document, path, draw(value))
+    return document
 
 
-# ---- Renderings: what a dataset becomes, and whether it obeys the contract and the rules of feeds ----
+# ---- Rules: of what a dataset becomes, and of a line of the log ----
 
 WHEN_EMPTY = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-def renderings(dataset: Dataset) -> dict[str, bytes]:
-    """Every representation of a dataset by the name of its schema, and the Atom feed as "Atom"."""
-    return {
-        "ReviewsDocument": dataset.reviews_json,
-        "InsightsDocument": dataset.insights_json,
-        "SearchResult": search_bytes(dataset, Query(limit=100)),
-        "SinceResult": since_bytes(dataset, "0001-01-01"),
-        "JsonFeed": feeds.json_feed(dataset, URLS),
-        "Atom": feeds.atom_feed(dataset, URLS, WHEN_EMPTY),
-    }
-
-
 def check_served(dataset: Dataset) -> None:
-    documents = renderings(dataset)
-    assert atom_faults(ET.fromstring(documents.pop("Atom"))) == []
-    assert json_feed_faults(json.loads(documents["JsonFeed"])) == []
+    """Every representation of the dataset obeys its schema or the rules of its feed."""
+    json_feed = json.loads(feeds.json_feed(dataset, URLS))
+    assert atom_faults(ET.fromstring(feeds.atom_feed(dataset, URLS, WHEN_EMPTY))) == []
+    assert json_feed_faults(json_feed) == []
+    documents = {
+        "ReviewsDocument": json.loads(dataset.reviews_json),
+        "InsightsDocument": json.loads(dataset.insights_json),
+        "SearchResult": json.loads(reviews.search(dataset, Query(limit=100)).encoded()),
+        "SinceResult": json.loads(reviews.since(dataset, "0001-01-01").encoded()),
+        "JsonFeed": json_feed,
+    }
     for name, document in documents.items():
-        schema_validator(name).validate(json.loads(document))
+        schema_validator(name).validate(document)
 
 
 def is_one_printable_line(text: str) -> bool:

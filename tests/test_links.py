@@ -5,19 +5,19 @@ import pytest
 from reviewslib.links import HEALTH_PATH, ROBOTS_PATH, ServiceUrls, service_urls, topic_link_header
 
 BASE = "https://reviews.example/shop"
+URLS = service_urls(BASE)
 DIRECTORY = """
     reviews=/reviews.json insights=/insights.json search=/api/reviews/search since=/api/reviews/since/{date}
     json_feed=/api/feed.json atom_feed=/feed.xml contract=/.well-known/openapi.json page=/ llms=/llms.txt
-    review_list=/reviews review=/reviews/{id} badge=/badge.svg embed=/embed mcp=/mcp hub=/api/websub/hub
+    review_list=/reviews review=/reviews/{id} badge=/badge.svg embed=/embed mcp=/mcp
 """
 
 
-def test_the_directory_has_every_url_and_a_hub_only_where_one_runs() -> None:
-    expected = {name: BASE + path for name, path in (entry.split("=") for entry in DIRECTORY.split())}
-    assert service_urls(BASE).directory() == expected
-    assert service_urls(BASE, with_hub=False).directory() == {
-        name: url for name, url in expected.items() if name != "hub"
-    }
+@pytest.mark.parametrize(("with_hub", "hub"), [(True, "hub=/api/websub/hub"), (False, "")])
+def test_the_directory_has_every_url_and_a_hub_only_where_one_runs(with_hub: bool, hub: str) -> None:
+    expected = dict(entry.split("=") for entry in (DIRECTORY + hub).split())
+    directory = service_urls(BASE, with_hub).directory()
+    assert {name: url.removeprefix(BASE) for name, url in directory.items()} == expected
 
 
 def test_paths_of_crawlers_and_of_monitoring_are_the_usual_ones() -> None:
@@ -26,12 +26,10 @@ def test_paths_of_crawlers_and_of_monitoring_are_the_usual_ones() -> None:
 
 
 def test_a_url_is_the_base_url_and_a_path_with_the_id_as_one_segment() -> None:
-    urls = service_urls(BASE)
-    assert [urls.path(url) for url in (urls.atom_feed, urls.home)] == ["/feed.xml", "/"]
-    assert urls.base_url == BASE
-    assert urls.review_page("a b/?é") == f"{BASE}/reviews/a%20b%2F%3F%C3%A9"
-    assert urls.selection() == f"{BASE}/reviews"
-    assert urls.selection(rating=5, source="a b") == f"{BASE}/reviews?rating=5&source=a+b"
+    assert (URLS.base_url, URLS.path(URLS.atom_feed), URLS.path(URLS.home)) == (BASE, "/feed.xml", "/")
+    assert URLS.review_page("a b/?é") == f"{BASE}/reviews/a%20b%2F%3F%C3%A9"
+    selections = [URLS.selection(), URLS.selection(rating=5, source="a b")]
+    assert selections == [f"{BASE}/reviews", f"{BASE}/reviews?rating=5&source=a+b"]
 
 
 @pytest.mark.parametrize(("with_hub", "hub"), [(True, f'<{BASE}/api/websub/hub>; rel="hub", '), (False, "")])

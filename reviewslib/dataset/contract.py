@@ -151,6 +151,7 @@ class FileSchema:
         self._schemas = schemas
         self._schema = schemas | {"$ref": f"#/$defs/{name}"}
         self._accepts = acceptance(schemas, schemas["$defs"][name])
+        self._complete = completion(schemas, schemas["$defs"][name])
 
     def violations(self, value: Json) -> Violations:
         """How `value` violates the schema."""
@@ -169,9 +170,11 @@ class FileSchema:
     def complete(self, value: Json) -> Json:
         """A copy of `value`, which has no violations, with the defaults of the schema.
 
-        A key that is absent or null gets its default. The keys of the schema come first, in its order.
+        A key that is absent or null gets its default, if it has one. The keys of the schema come first, in
+        its order; a null without a default stays among the others. Parts that the schema does not describe
+        are shared with `value`.
         """
-        return _completed(self._schemas, self._schema, value)
+        return self._complete(value) if self._complete else value
 
     def blank(self, key: str) -> dict[str, Json]:
         """The object `key` for an owner to fill in: each of its keys is null or another such object."""
@@ -183,20 +186,28 @@ def _blank(schemas: dict[str, Json], schema: Schema) -> dict[str, Json] | None:
     return members and {key: _blank(schemas, member) for key, member in members.items()}
 
 
-def _completed(document: dict[str, Json], schema: Schema, value: Json) -> Json:
-    if not isinstance(value, (dict, list)):
-        return value
+def completion(document: dict[str, Json], schema: Schema) -> Callable[[Json], Json] | None:
+    """The function that completes valid values of `schema`; None if no part of them has a default."""
     schema = resolve(document, schema)
-    if isinstance(value, list):
-        return [_completed(document, schema.get("items", {}), member) for member in value]
-    named = {}
-    for key, member in schema.get("properties", {}).items():
-        if (part := value.get(key)) is not None:
-            named[key] = _completed(document, member, part) if isinstance(part, (dict, list)) else part
-        elif "default" in member or key in value:
-            named[key] = member.get("default")
-    others = schema.get("additionalProperties", {})
-    return named | {key: _completed(document, others, value[key]) for key in value if key not in named}
+    members = [(key, part, completion(document, part)) for key, part in schema.get("properties", {}).items()]
+    others = [schema[keyword] for keyword in ("items", "additionalProperties") if keyword in schema]
+    complete_other = completion(document, others[0]) if others else None
+    if not members and complete_other is None:
+        return None
+
+    def complete(value: Json) -> Json:
+        if isinstance(value, list):
+            return list(map(complete_other, value)) if complete_other else value
+        named = {}
+        for key, part, complete_member in members:
+            if (member := value.get(key)) is not None:
+                named[key] = complete_member(member) if complete_member else member
+            elif "default" in part:
+                named[key] = part["default"]
+        rest = {key: complete_other(value[key]) for key in value} if complete_other else value
+        return named | rest | named
+
+    return complete
 
 
 # By JSON Schema type: its name in messages, and the Python types whose values are always of that type.
@@ -266,65 +277,66 @@ def begins_with_a_day(text: str) -> bool:
 FORMATS: dict[str, Callable[[str], bool]] = {"timestamp": begins_with_a_day, "web-url": is_web_url}
 
 
-# ---- Acceptance: a fast check of valid values (of 10,000 reviews: 0.2 s, jsonschema 1.9 s) ----
+# ---- Acceptance: a fast check of valid values (of 10,000 reviews: 0.08 s, jsonschema 1.9 s) ----
 
+Check = Callable[[Any], Any]  # its result is true if the value is valid
 ANNOTATIONS = {"default", "description", "examples", "title"}
 
 
-def acceptance(document: dict[str, Json], schema: Schema) -> Callable[[Json], bool]:
+def acceptance(document: dict[str, Json], schema: Schema) -> Check:
     """A fast check: True means that a value is valid for `schema`, False that jsonschema must decide.
 
     The check of a schema with a keyword that is not in CHECKS is always False. Here `additionalProperties`
     applies to the properties that `properties` names, too.
     """
-    keywords = schema.keys() - ANNOTATIONS
+    keywords = schema.keys() - ANNOTATIONS - {"type"}
     if not keywords <= CHECKS.keys():
         return lambda value: False
-    checks = [(*CHECKS[keyword], _operand(document, keyword, schema[keyword])) for keyword in keywords]
+    checks = [(CHECKS[keyword][0], CHECKS[keyword][1](document, schema[keyword])) for keyword in keywords]
+    allowed = set[type]().union(*(TYPES[name][1] for name in _type_names(schema.get("type", list(TYPES)))))
+    checks_of = {kind: [check for kinds, check in checks if kind in kinds] for kind in allowed}
 
     def accepts(value: Json) -> bool:
-        for types, holds, operand in checks:
-            if isinstance(value, types) and not holds(value, operand):
+        for check in checks_of.get(type(value), NEVER):  # noqa: SIM110 (a generator takes half as long again)
+            if not check(value):
                 return False
         return True
 
     return accepts
 
 
-def _operand(document: dict[str, Json], keyword: str, value: Json) -> Any:
-    """The second argument of the check of `keyword`, made from the value of the keyword."""
-    if keyword == "$ref":
-        return acceptance(document, resolve(document, {"$ref": value}))
-    if keyword in ("additionalProperties", "items", "propertyNames"):
-        return acceptance(document, value)
-    if keyword == "properties":
-        return {name: acceptance(document, member) for name, member in value.items()}
-    if keyword == "pattern":
-        return re.compile(value)
-    if keyword == "format":
-        return FORMATS[value]
-    if keyword == "type":
-        return set[type]().union(*(TYPES[name][1] for name in _type_names(value)))
-    return value
+NEVER: list[Check] = [lambda value: False]  # for values of types that a schema does not allow
 
 
-# By keyword: the types of the values that it applies to, and its check.
-CHECKS: dict[str, tuple[type | tuple[type, ...], Callable[[Any, Any], bool]]] = {
-    "$ref": (object, lambda value, accepts: accepts(value)),
-    "type": (object, lambda value, types: type(value) in types),
-    "enum": (object, lambda value, allowed: isinstance(value, str | None) and value in allowed),
-    "minimum": ((int, float), lambda value, least: value >= least),
-    "maximum": ((int, float), lambda value, greatest: value <= greatest),
-    "minLength": (str, lambda value, least: len(value) >= least),
-    "maxLength": (str, lambda value, greatest: len(value) <= greatest),
-    "pattern": (str, lambda value, pattern: pattern.search(value) is not None),
-    "format": (str, lambda value, holds: holds(value)),
-    "items": (list, lambda value, accepts: all(map(accepts, value))),
-    "required": (dict, lambda value, names: all(name in value for name in names)),
-    "properties": (
-        dict,
-        lambda value, checks: all(checks[name](value[name]) for name in checks if name in value),
-    ),
-    "propertyNames": (dict, lambda value, accepts: all(map(accepts, value))),
-    "additionalProperties": (dict, lambda value, accepts: all(map(accepts, value.values()))),
+def _properties(document: dict[str, Json], schemas: dict[str, Schema]) -> Check:
+    checks = {name: acceptance(document, schema) for name, schema in schemas.items()}
+    return lambda value: all(check(value[name]) for name, check in checks.items() if name in value)
+
+
+def _every(document: dict[str, Json], schema: Schema) -> Check:
+    accepts = acceptance(document, schema)
+    return lambda value: all(map(accepts, value))
+
+
+def _every_value(document: dict[str, Json], schema: Schema) -> Check:
+    accepts = acceptance(document, schema)
+    return lambda value: all(map(accepts, value.values()))
+
+
+ALL_TYPES = set[type]().union(*(types for _, types in TYPES.values()))
+# By keyword: the types of the values that it applies to; a function that makes the check.
+CHECKS: dict[str, tuple[set[type], Callable[[dict[str, Json], Any], Check]]] = {
+    "$ref": (ALL_TYPES, lambda document, ref: acceptance(document, resolve(document, {"$ref": ref}))),
+    "enum": (ALL_TYPES, lambda _, allowed: lambda value: isinstance(value, str | None) and value in allowed),
+    "minimum": ({int, float}, lambda _, least: lambda value: value >= least),
+    "maximum": ({int, float}, lambda _, greatest: lambda value: value <= greatest),
+    "minLength": ({str}, lambda _, least: lambda value: len(value) >= least),
+    "maxLength": ({str}, lambda _, greatest: lambda value: len(value) <= greatest),
+    "pattern": ({str}, lambda _, pattern: re.compile(pattern).search),
+    "format": ({str}, lambda _, name: FORMATS[name]),
+    "items": ({list}, _every),
+    "required": ({dict}, lambda _, names: lambda value: value.keys() >= set(names)),
+    "properties": ({dict}, _properties),
+    "propertyNames": ({dict}, _every),
+    "additionalProperties": ({dict}, _every_value),
 }

@@ -14,15 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_files import PARAMETERS, Object, any_json, any_text
 
+from reviewslib.dataset import query as queries
 from reviewslib.dataset.contract import Parameter
-from reviewslib.dataset.query import (
-    BadQuery,
-    Query,
-    forgiving_values,
-    known_names,
-    query_from_pairs,
-    read_arguments,
-)
+from reviewslib.dataset.query import BadQuery, Query, query_from_pairs, read_arguments
 
 NAMES = list(PARAMETERS)
 
@@ -32,17 +26,10 @@ def query_of(arguments: Object) -> Query:
     return Query(**read_arguments(PARAMETERS, arguments))
 
 
-Issues = list[tuple[str | None, str, str]]
-
-
-def issues_of(reader: Callable[..., Any], *given: Any) -> Issues:
+def issues_of(reader: Callable[..., Any], *given: Any) -> list[tuple[str | None, str, str]]:
     with pytest.raises(BadQuery) as refusal:
         reader(*given)
     return [(issue.parameter, issue.value, issue.message) for issue in refusal.value.issues]
-
-
-def issues_of_pairs(*pairs: tuple[str, str]) -> Issues:
-    return issues_of(query_from_pairs, PARAMETERS, pairs)
 
 
 # ---- Correct values ----
@@ -72,26 +59,25 @@ WHOLE = "expected a whole number such as 5"
 NOT_A_DAY = "expected a date written YYYY-MM-DD"
 NO_SUCH_DAY = "expected a day that exists"
 UNKNOWN = f"unknown parameter; the known ones are {', '.join(NAMES)}"
+BELOW, ABOVE = "{} is below the minimum of {}", "{} is above the maximum of {}"
 WRONG = [
-    ("since until", "2025-02-29|2100-02-29|2025-13-01|2025-00-10|2025-04-31|0000-01-01", NO_SUCH_DAY),
-    ("since until", "20250101|2025-W01-1|2025-001|2025-1-1|25-01-01|12025-01-01|-2025-01-01", NOT_A_DAY),
+    ("since until", "2025-02-29|2025-13-01|2025-00-10|2025-04-31|0000-01-01", NO_SUCH_DAY),
+    ("since until", f"20250101|2025-W01-1|2025-1-1|12025-01-01|-2025-01-01|{'x' * 200}", NOT_A_DAY),
     ("since until", "2025-01-01\n|2025-01-01 |2025-01-01T00:00Z|２０２５-01-01|٢٠٢٥-01-01| ", NOT_A_DAY),
-    ("since until", "x" * 200, NOT_A_DAY),
     ("min_rating", "five|1e0|+5| 5|5 |５|٣|5\n|4,5|4.|.5|NaN|nan|inf|0x5|1_0|--1|-|.", NUMBER),
     ("rating limit offset", "ten|1e3|+5| 5|５|٣|5\n|4.5|4.|²|1_0|\x00|true|-|20.00000000000001", WHOLE),
-    ("rating min_rating max_rating", "0|-0|-4", "{} is below the minimum of 1"),
-    ("min_rating", "5.01", "{} is above the maximum of 5"),
-    ("limit", "101|101.0", "101 is above the maximum of 100"),
-    ("offset", "-1", "-1 is below the minimum of 0"),
-    ("offset", "1000000001", "{} is above the maximum of 1000000000"),
-    ("limit", "9" * 400, "inf is above the maximum of 100"),
-    ("min_rating", f"-{'9' * 400}.5", "-inf is below the minimum of 1"),
+    ("rating min_rating max_rating", "0|-0|-4", BELOW.format("{}", 1)),
+    ("min_rating", "5.01", ABOVE.format("{}", 5)),
+    ("limit", "101|101.0", ABOVE.format(101, 100)),
+    ("offset", "-1", BELOW.format("{}", 0)),
+    ("offset", "1000000001", ABOVE.format("{}", 10**9)),
+    ("limit", "9" * 400, ABOVE.format("inf", 100)),
+    ("min_rating", f"-{'9' * 400}.5", BELOW.format("-inf", 1)),
     ("mentions_technician", ",| |.|. , .|\u2003|-|\u0301", "expected at least one word of a name"),
     ("query mentions_service source", "\u0301|\u0316\u0301", "expected more than accents"),
     ("limt Limit", "5", "unknown parameter; did you mean limit?"),
     ("min_ratin", "5", "unknown parameter; did you mean min_rating?"),
-    ("sort technician stars min_date", "5", UNKNOWN),  # no known name is similar, or it means something else
-    ("zzz", "|x", UNKNOWN),
+    ("sort technician stars min_date zzz", "5|", UNKNOWN),  # no known name is similar
 ]
 
 
@@ -100,7 +86,11 @@ def test_a_wrong_value_is_one_issue_with_the_reason(names: str, values: str, mes
     for name in names.split():
         for value in values.split("|"):
             issue = (name, value if len(value) <= 200 else value[:200] + "…", message.format(value))
-            assert [issue] == issues_of_pairs((name, value)) == issues_of(query_of, {name: value})
+            assert (
+                [issue]
+                == issues_of(query_from_pairs, PARAMETERS, [(name, value)])
+                == issues_of(query_of, {name: value})
+            )
 
 
 # ---- Several issues ----
@@ -127,7 +117,8 @@ def test_all_issues_come_at_once_in_the_order_given(pairs: str, lines: list[str]
 
 
 def test_an_issue_repeats_what_was_sent_last_and_can_be_written() -> None:
-    assert issues_of_pairs(("x\udce9", "1"), ("x\udce9", "\udce9")) == [("x\ufffd", "\ufffd", UNKNOWN)]
+    pairs = [("x\udce9", "1"), ("x\udce9", "\udce9")]
+    assert issues_of(query_from_pairs, PARAMETERS, pairs) == [("x\ufffd", "\ufffd", UNKNOWN)]
 
 
 # ---- Arguments: values that JSON has and a query string has not ----
@@ -140,11 +131,10 @@ def test_arguments_may_be_json_numbers_and_null_is_absent() -> None:
     assert isinstance(query.rating, int)
 
 
-OTHER_KINDS = (True, False, [], {}, [5], {"a": 1}, float("nan"))
 NUMERIC = ("rating", "min_rating", "max_rating", "limit", "offset")
 ENORMOUS = {"inf": float("inf"), "1e+308": 1e308, "the number": 10**400}
 WRONG_ARGUMENTS: list[tuple[str, Any, str]] = [
-    *[(name, value, "expected ") for name in NAMES for value in OTHER_KINDS],
+    *[(name, value, "expected ") for name in NAMES for value in (True, [], {"a": 1}, float("nan"))],
     *[(name, value, f"{shown} is above the max") for name in NUMERIC for shown, value in ENORMOUS.items()],
     ("rating", 4.5, WHOLE),
     ("query", 5, "expected text"),
@@ -175,12 +165,11 @@ def test_a_missing_required_argument_is_an_issue(arguments: Object) -> None:
 # ---- Unknown names ----
 
 
-@pytest.mark.parametrize(("count", "rest"), [(20, ""), (21, " and 1 more"), (26, " and 6 more")])
+@pytest.mark.parametrize(("count", "rest"), [(20, ""), (21, " and 1 more")])
 def test_known_names_are_listed_up_to_twenty_with_similar_ones_first(count: int, rest: str) -> None:
     others = [f"Person {chr(65 + number)}" for number in range(count - 1)]
-    listed = "; ".join(["Hana Ishikawa", *others][:20])
-    known = known_names("people", "hannah", [*others, "Hana Ishikawa"])
-    assert known == f"Known people: {listed}{rest}"
+    known = queries.known_names("people", "hannah", [*others, "Hana Ishikawa"])
+    assert known == f"Known people: {'; '.join(['Hana Ishikawa', *others][:20])}{rest}"
 
 
 # ---- Any values ----
@@ -202,19 +191,12 @@ def test_any_arguments_give_a_query_or_short_issues(arguments: Object) -> None:
         query = query_of(arguments)
     except BadQuery as refusal:
         assert 0 < len(refusal.issues) <= len(arguments)
-        for issue in refusal.issues:
-            assert f"{issue}{issue.value}".encode()
-            assert max(len(issue.parameter or ""), len(issue.value)) <= 201
+        assert all(f"{it}{it.value}".encode() for it in refusal.issues)
+        assert all(max(len(it.parameter or ""), len(it.value)) <= 201 for it in refusal.issues)
     else:
         assert query_of(asdict(query)) == query
 
 
-@given(st.dictionaries(any_name, any_value, max_size=5))
-def test_a_forgiving_reader_takes_the_default_for_a_wrong_value(values: dict[str, str]) -> None:
-    expected = asdict(Query())
-    for name, value in values.items():
-        try:
-            expected |= {name: asdict(query_from_pairs(PARAMETERS, [(name, value)]))[name]}
-        except BadQuery:
-            continue
-    assert forgiving_values(PARAMETERS, list(values.items())) == expected
+def test_a_forgiving_reader_takes_the_default_for_a_wrong_value() -> None:
+    pairs = [("rating", "9"), ("limit", "5"), ("limit", "6"), ("utm_source", "x"), ("min_rating", "4")]
+    assert queries.forgiving_values(PARAMETERS, pairs) == asdict(Query(min_rating=4))

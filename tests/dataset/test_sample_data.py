@@ -16,40 +16,24 @@ import pytest
 Object = dict[str, Any]
 DATA = Path(__file__).resolve().parents[2] / "data"
 TEXTS = {name: (DATA / name).read_text(encoding="utf-8") for name in ("reviews.json", "insights.json")}
-SAMPLE: Object = json.loads(TEXTS["reviews.json"])
-INSIGHTS: Object = json.loads(TEXTS["insights.json"])
-REVIEWS: dict[str, Object] = {review["id"]: review for review in SAMPLE["reviews"]}
-SERVED = {id: review for id, review in REVIEWS.items() if review["verified"] is not False}
+SAMPLE, INSIGHTS = map(json.loads, TEXTS.values())
+SERVED: dict[str, Object] = {it["id"]: it for it in SAMPLE["reviews"] if it["verified"] is not False}
 WRITTEN: dict[str, str] = {id: review["text"] for id, review in SERVED.items() if review["text"]}
 PER_REVIEW: dict[str, Object] = INSIGHTS["per_review"]
 SUBJECTS: Object = INSIGHTS["entities"] | {kind: INSIGHTS[kind] for kind in ("aspects", "topics")}
 
 
-def test_every_star_value_occurs_and_most_are_five() -> None:
+def test_the_reviews_are_as_varied_as_those_of_a_real_business() -> None:
     stars = Counter(review["rating"] for review in SERVED.values())
-    assert {1, 2, 3, 4, 5, 4.5} == set(stars)
-    assert 0.6 < stars[5] / len(SERVED) < 0.8
-    assert len(SERVED) < len(REVIEWS), "some are not verified"
-
-
-def test_texts_are_short_long_or_missing_and_hold_emoji_and_many_alphabets() -> None:
+    assert ({1, 2, 3, 4, 5, 4.5}, 0.6 < stars[5] / len(SERVED) < 0.8) == (set(stars), True)
+    assert 140 <= len(SERVED) < len(SAMPLE["reviews"]), "some are not verified"
     lengths = [len(text.split()) for text in WRITTEN.values()]
-    assert min(lengths) <= 3 and max(lengths) >= 200
-    assert len(SERVED) - len(WRITTEN) >= 10
-    assert sum(any(sign >= "\U0001f300" for sign in text) for text in WRITTEN.values()) >= 8
-    assert sum(not review["author"].isascii() for review in SERVED.values()) >= 15
+    assert min(lengths) <= 3 and max(lengths) >= 200 and len(SERVED) - len(WRITTEN) >= 10
+    assert sum(any(sign >= "\U0001f300" for sign in text) for text in WRITTEN.values()) >= 8, "emoji"
     letters = {letter for text in WRITTEN.values() for letter in text if letter.isalpha()}
     scripts = {unicodedata.name(letter).split()[0] for letter in letters}
     assert {"LATIN", "CYRILLIC", "ARABIC", "HEBREW", "HIRAGANA", "CJK", "HANGUL"} <= scripts
-
-
-def test_the_reviews_span_four_years_newest_first_and_grow_in_number() -> None:
-    order = [(review["date"][:10], review["id"]) for review in SAMPLE["reviews"]]
-    assert order == sorted(order, reverse=True)
-    assert len(REVIEWS) == len(order)
-    by_year = Counter(day[:4] for day, _ in order)
-    assert list(by_year) == ["2026", "2025", "2024", "2023", "2022"]
-    assert list(by_year.values()) == sorted(by_year.values(), reverse=True)
+    assert {review["date"][:4] for review in SERVED.values()} == {"2022", "2023", "2024", "2025", "2026"}
 
 
 def test_every_address_is_on_a_host_that_cannot_exist() -> None:
@@ -57,14 +41,6 @@ def test_every_address_is_on_a_host_that_cannot_exist() -> None:
     hosts = [urlsplit(url).hostname or "" for url in urls]
     assert hosts and all(host.endswith(".example") for host in hosts)
     assert re.fullmatch(r"\+1-503-555-01\d\d", SAMPLE["business"]["telephone"])
-
-
-def test_mentions_given_in_the_file_agree_with_the_insights() -> None:
-    given = [review for review in SAMPLE["reviews"] if "mentioned_technicians" in review]
-    assert given
-    for review in given:
-        for kind in ("technicians", "services"):
-            assert review[f"mentioned_{kind}"] == PER_REVIEW[review["id"]][kind]
 
 
 def test_scores_follow_the_stars_and_ratings_without_words_mention_nothing() -> None:

@@ -10,41 +10,30 @@ from small_files import CORPUS, GOOD_FILES, compact
 
 from reviewslib.dataset.strict_json import NotJson, decode, encode
 
-# ---- The corpus. "..." stands for what depends on the version of Python ----
+# ---- The corpus: the start of every fault, by file ----
 
-NO_VALUE = ["not JSON at line 1 column 1: Expecting value"]
+NO_JSON = """
+    blank byte-order-mark-alone comment empty leading-zero line-break-in-string python-literals single-quotes
+    trailing-comma two-byte-order-marks two-documents utf-16-big-endian-unmarked utf-16-little-endian-unmarked
+    web-page zero-bytes
+"""
+NO_UTF_8 = "gzip latin-1-after-byte-order-mark overlong-utf-8 surrogate-as-utf-8 utf-16 utf-32 latin-1"
 LONG_INTEGER = ["not usable: it has an integer of more than 4300 digits"]
 TOO_DEEP = ["not usable: arrays or objects are nested more than 64 levels deep"]
 HALF, NO_NUMBER = "holds half a surrogate pair", "is not a number that JSON has"
 REFUSED: dict[str, list[str]] = {
-    **dict.fromkeys(["byte-order-mark-alone", "comment", "empty", "web-page", "zero-bytes"], NO_VALUE),
-    **dict.fromkeys(["long-integer", "long-integer-after-long-string"], LONG_INTEGER),
-    "blank": ["not JSON at line 3 column 1: Expecting value"],
+    **{name: ["not JSON at line "] for name in NO_JSON.split()},
+    **{name: ["not UTF-8 at byte "] for name in NO_UTF_8.split()},
+    "truncated": ["not JSON at line 2 column 14: Expecting value"],
     "cut-utf-8": ["not UTF-8 at byte 26: unexpected end of data"],
-    "gzip": ["not UTF-8 at byte 1: invalid start byte"],
+    **dict.fromkeys(["long-integer", "long-integer-after-long-string"], LONG_INTEGER),
+    "nested-arrays": TOO_DEEP,
     "half-a-pair-above-a-nan": [HALF, f"/\udfff/x nan {NO_NUMBER}"],
     "half-a-pair-in-a-key": [f"/business {HALF}"],
     "half-a-pair-in-a-value": [f"/business/name {HALF}", f"/reviews/0/text {HALF}"],
     "infinity": [f"/business/geo/latitude inf {NO_NUMBER}", f"/business/geo/longitude -inf {NO_NUMBER}"],
-    "latin-1": ["not UTF-8 at byte 26: invalid continuation byte"],
-    "latin-1-after-byte-order-mark": ["not UTF-8 at byte 29: invalid continuation byte"],
-    "leading-zero": ["not JSON at line 1 column 63: Expecting ',' delimiter"],
-    "line-break-in-string": ["not JSON at line 1 column 28: Invalid control character at"],
     "nan": [f"/business/geo/latitude nan {NO_NUMBER}"],
-    "nested-arrays": TOO_DEEP,
     "overflowing-float": [f"/reviews/0/rating inf {NO_NUMBER}", f"/reviews/1/rating -inf {NO_NUMBER}"],
-    "overlong-utf-8": ["not UTF-8 at byte 23: invalid start byte"],
-    "python-literals": ["not JSON at line 1 column 23: Expecting value"],
-    "single-quotes": ["not JSON at line 1 column 2: Expecting property name enclosed in double quotes"],
-    "surrogate-as-utf-8": ["not UTF-8 at byte 23: invalid continuation byte"],
-    "trailing-comma": ["not JSON at line ..."],
-    "truncated": ["not JSON at line 2 column 14: Expecting value"],
-    "two-byte-order-marks": ["not JSON at line 1 column 1: ..."],
-    "two-documents": ["not JSON at line 2 column 1: Extra data"],
-    "utf-16": ["not UTF-8 at byte 0: invalid start byte"],
-    "utf-16-big-endian-unmarked": NO_VALUE,
-    "utf-16-little-endian-unmarked": ["not JSON at line 1 column 2: ..."],
-    "utf-32": ["not UTF-8 at byte 0: invalid start byte"],
 }
 NO_OBJECTS = {"array": [{"id": "a"}], "null": None, "number": 5, "string": "reviews"}
 
@@ -53,22 +42,16 @@ def faults_of(data: bytes, **let_in: bool) -> list[str]:
     """Each fault of `data` as "/path reason", or "reason" for the whole document."""
     with pytest.raises(NotJson) as refusal:
         decode(data, **let_in)
-    places = ["".join(f"/{step}" for step in path) for path, _ in refusal.value.faults]
-    return [f"{place} {why}".strip() for place, (_, why) in zip(places, refusal.value.faults, strict=True)]
+    return [f"{''.join(f'/{step}' for step in path)} {why}".strip() for path, why in refusal.value.faults]
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
 def test_a_broken_document_is_refused_with_every_path_and_reason(path: Path) -> None:
     if path.stem in NO_OBJECTS:
         assert decode(path.read_bytes()) == NO_OBJECTS[path.stem]
-        return
-    for fault, wanted in zip(faults_of(path.read_bytes()), REFUSED[path.stem], strict=True):
-        said, dots, _ = wanted.partition("...")
-        assert fault == said if not dots else fault.startswith(said)
-
-
-def test_the_corpus_has_every_file_of_the_tables() -> None:
-    assert {path.stem for path in CORPUS} == REFUSED.keys() | NO_OBJECTS.keys()
+    else:
+        for fault, start in zip(faults_of(path.read_bytes()), REFUSED[path.stem], strict=True):
+            assert fault.startswith(start)
 
 
 # ---- Bytes, values and bounds ----
@@ -109,23 +92,18 @@ def test_at_most_64_levels_of_nesting_are_decoded(opening: str, closing: str) ->
 
     assert encode(decode(nested(64))) == nested(64)
     assert decode(b"[[],%s,1]" % nested(63))
-    for data in (nested(65), nested(1000), nested(200_000), b"[[],%s,1]" % nested(64)):
+    for data in (nested(65), nested(200_000), b"[[],%s,1]" % nested(64)):
         assert faults_of(data) == faults_of(data, lone_surrogates=True) == TOO_DEEP
 
 
 @pytest.mark.parametrize("sign", ["", "-"])
 def test_integers_have_at_most_4300_digits(sign: str) -> None:
     assert decode(f"[{sign}{'9' * 4300}]".encode()) == [int(sign + "9" * 4300)]
-    for number in (sign + "9" * 4301, sign + "9" * 20_000):
-        assert faults_of(f'["{number}",\n"\\"", 1,\n{number}]'.encode()) == LONG_INTEGER
-        assert decode(f'["{number}"]'.encode()) == [number]
-
-
-def test_json_is_encoded_compactly_in_utf_8() -> None:
-    assert encode({"b": [1.5, "é"], "a": None}) == b'{"b":[1.5,"\xc3\xa9"],"a":null}'
+    assert faults_of(f'["", {sign}{"9" * 4301}]'.encode()) == LONG_INTEGER
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-def test_a_number_that_json_lacks_is_never_encoded(number: float) -> None:
+def test_json_is_compact_and_a_number_that_it_lacks_is_not_encoded(number: float) -> None:
+    assert encode({"b": [1.5, "é"], "a": None}) == b'{"b":[1.5,"\xc3\xa9"],"a":null}'
     with pytest.raises(ValueError, match="JSON"):
         encode({"a": [number]})

@@ -10,18 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reviewslib.dataset.text import (
-    alias_of,
-    fold,
-    folded_words,
-    loose_words,
-    loosen,
-    name_words,
-    occurrences,
-)
+from reviewslib.dataset.text import alias_of, fold, folded_words, loose_words, loosen, name_words, occurrences
 
 # ---- Folding ----
-
 
 REORDERED = "aeß\u0390\u1fb3한\u1100\u1161\u0301\u0302\u0316\u0344\u0345\u0f71\u0f73\u0f81"
 TYPED = "iıİ’‘ʼ´'ŉŁøđ\u01feаеЁёйє5\u05d0\u05bc\u304c" + REORDERED
@@ -49,21 +40,24 @@ def test_any_number_of_combining_characters_is_folded(base: str, folded: str, lo
 
 
 @pytest.mark.parametrize(
-    ("typed", "written"),
-    [("doner", "Döner"), ("Lodz, Orsted, Dang, O", "Łódź, Ørsted, Đặng, Ǿ"), ("елка", "Ёлка"),
-     ("αθηνα ωδη", "Αθήνα ᾠδή"), ("Istanbul isi", "İstanbul ısı"), ("don't 'n 'a 'b 'c", "don’t ŉ ‘a ʼb ´c"),
-     ("x", "x\u0302\u0316"), ("", "\u0301\u0316"), ("a", "\u0301a")],
-)  # fmt: skip
-def test_text_typed_without_marks_equals_text_with_marks(typed: str, written: str) -> None:
-    assert loosen(typed) == loosen(written)
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [("и", "й"), ("е", "є"), ("\u304b", "\u304c"), ("5", "5\u0301"), ("\u05d1", "\u05d1\u05bc"), ("a", "æ")],
+    ("typed", "written", "is_equal"),
+    [
+        ("doner", "Döner", True),
+        ("Lodz, Orsted, Dang, O", "Łódź, Ørsted, Đặng, Ǿ", True),
+        ("αθηνα ωδη елка", "Αθήνα ᾠδή Ёлка", True),
+        ("Istanbul isi", "İstanbul ısı", True),
+        ("don't 'n 'a 'b 'c", "don’t ŉ ‘a ʼb ´c", True),
+        ("x", "x\u0302\u0316", True),
+        ("", "\u0301\u0316", True),
+        ("a", "\u0301a", True),
+        *[
+            (*pair.split(), False)
+            for pair in ("и й", "е є", "か が", "5 5\u0301", "\u05d1 \u05d1\u05bc", "a æ")
+        ],
+    ],
 )
-def test_marks_that_make_another_letter_are_kept(one: str, other: str) -> None:
-    assert loosen(one) != loosen(other)
+def test_marks_are_left_out_where_they_make_no_other_letter(typed: str, written: str, is_equal: bool) -> None:
+    assert (loosen(typed) == loosen(written)) is is_equal
 
 
 # ---- Names ----
@@ -71,10 +65,13 @@ def test_marks_that_make_another_letter_are_kept(one: str, other: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("Dr. Tobias Okafor", "dr tobias okafor"), ("Okafor,Tobias", "okafor tobias"),
-     ("Marisol Vega-Lindqvist", "marisol vega lindqvist"), ("Zoë O’Neill", "zoe o'neill"),
-     ("Vega\u2010Lind\u2011Berg\u2013X", "vega lind berg x"), (" .,- ", ""), ("\u0301", "")],
-)  # fmt: skip
+    [
+        ("Dr. Tobias Okafor,José", "dr tobias okafor jose"),
+        ("Zoë O’Neill-X\u2010Lind\u2011Berg\u2013Y", "zoe o'neill x lind berg y"),
+        (" .,- ", ""),
+        ("\u0301", ""),
+    ],
+)
 def test_dots_commas_and_hyphens_end_the_words_of_a_name(name: str, words: str) -> None:
     assert name_words(name) == set(words.split()) == set(plain.words(name))
 
