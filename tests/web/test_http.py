@@ -192,8 +192,8 @@ BAD_HOST, NO_HOST = "The Host header is repeated or not a host.", "The request h
 @pytest.mark.parametrize(
     "host",
     ["", "a/b", "a?b", "a#b", "a b", "a\tb", "user@a", "a:x", "a:80:80", ":80", "a,b", "a, a", "a\\b", "%",
-     "%4", "<a>", "\xe9", "::1", "[::1", "::1]", "[::1]x", "[::1]:x", "[1.2.3.4]", "[1:2]", "[::%1]", "[]", "[v1]",
-     "[v.a]"],
+     "%4", "<a>", "\xe9", "::1", "[::1", "::1]", "[::1]x", "[::1]:x", "[1.2.3.4]", "[1:2]", "[::%1]", "[]",
+     "[v1]", "[v.a]"],
 )  # fmt: skip
 def test_a_bad_host_is_one_issue(ask: Ask, host: str) -> None:
     issues = [{"parameter": None, "value": host, "message": BAD_HOST if host else NO_HOST}]
@@ -246,10 +246,8 @@ def resolved(value: Any) -> Any:
 
 def assert_declared(operation: dict[str, Any], answer: Response) -> None:
     """The headers, the media type and a body in JSON are declared, and every required header is there."""
-    responses, status = operation["responses"], answer.status
-    declared = resolved(
-        responses.get(f"{status}") or responses.get(f"{status // 100}XX") or responses["default"]
-    )
+    responses, names = operation["responses"], (f"{answer.status}", f"{answer.status // 100}XX", "default")
+    declared = resolved(next(responses[name] for name in names if name in responses))
     headers = {name.lower(): resolved(header) for name, header in declared["headers"].items()}
     assert answer.headers.keys() - OF_THE_SERVER <= headers.keys()
     assert {name for name, header in headers.items() if header.get("required")} <= answer.headers.keys()
@@ -324,9 +322,8 @@ def test_an_example_is_a_part_of_what_its_path_answers(ask: Ask, template: str) 
     answer = ask(example["summary"])
     assert re.fullmatch(re.sub("{.*}", "[^/]+", template), example["summary"].partition("?")[0])
     assert (answer.status, answer.headers["content-type"]) == (200, media)
-    assert is_part(
-        local(example["value"]), json.loads(answer.body) if media == JSON else answer.body.decode()
-    )
+    given = json.loads(answer.body) if media == JSON else answer.body.decode()
+    assert is_part(local(example["value"]), given)
 
 
 @pytest.mark.parametrize(("path", "status"), [(MCP, 200), (HUB, 202)])
