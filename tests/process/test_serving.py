@@ -5,7 +5,6 @@ Sections: Requests - Bodies - Crowds - The bridge - Worker threads - Logs - Stop
 
 import ast
 import asyncio
-import os
 import re
 import resource
 import select
@@ -17,7 +16,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -263,10 +262,6 @@ def test_only_a_reader_too_slow_for_a_large_response_is_cut(
     assert (received.partition(b"\r\n\r\n")[2] == whole) is is_whole
 
 
-def test_the_shipped_deadlines_are_those_of_the_documents() -> None:
-    assert serving.Deadlines() == (10, 10, 60, 30)
-
-
 # ---- The bridge: one response to a request, and peers that stay or leave ----
 
 Receive = Callable[[], Any]
@@ -348,8 +343,7 @@ def test_a_fault_of_a_job_ends_its_request_and_no_thread(caplog: pytest.LogCaptu
         return [body_of(await sent(bridge)) for _ in range(4)]
 
     assert asyncio.run(requests()) == [None, None, None, b"fine"]
-    logged = [record.getMessage() for record in caplog.records if record.name == "reviewsd.serving"]
-    assert logged == ["a response could not be made"] * 3
+    assert caplog.messages.count("a response could not be made") == 3
 
 
 def test_worker_threads_keep_nothing_of_a_request_that_is_over() -> None:
@@ -400,6 +394,8 @@ def test_a_hundred_requests_wait_and_abandoned_ones_are_never_made() -> None:
         go_on.set()
         assert [body_of(messages) for messages in await asyncio.gather(*holding)] == [b"/hold"] * len(holding)
         assert body_of(await sent(bridge, "/last")) == b"/last"
+        await asyncio.sleep(0)
+        assert len(asyncio.all_tasks()) == 1, "nobody waits for peers whose request is over"
 
     asyncio.run(crowd())
     assert made == ["/hold", "/hold", "/store", "/last"]
@@ -411,19 +407,6 @@ def test_a_hundred_requests_wait_and_abandoned_ones_are_never_made() -> None:
 def access_lines(log: str) -> list[str]:
     """The lines of requests, without time, level and milliseconds."""
     return re.findall(r"(?m)^[0-9-]+ [0-9:,]+ INFO (\S+ \S+ \S+ [0-9]{3} [0-9]+) [0-9]+\.[0-9]$", log)
-
-
-def test_a_log_that_nobody_reads_blocks_neither_responses_nor_the_stop() -> None:
-    with running_daemon("--access-log") as (service, process):
-        assert process.stderr
-        pipe = os.open(f"/proc/self/fd/{process.stderr.fileno()}", os.O_WRONLY | os.O_NONBLOCK)
-        with suppress(BlockingIOError):
-            while True:
-                os.write(pipe, b"x" * 4096)
-        os.close(pipe)
-        assert [fetch(service, "/robots.txt").status for _ in range(20)] == [200] * 20
-        process.terminate()
-        assert process.wait(STOP_SECONDS) == 0
 
 
 def test_the_access_log_has_one_line_per_request_whatever_its_path() -> None:
