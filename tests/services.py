@@ -99,11 +99,11 @@ def environment(**variables: str) -> dict[str, str]:
 
 
 def run_daemon(
-    *arguments: str, line: Sequence[str] = (), cwd: Path | None = None, stdout: Any = PIPE, **variables: str
+    *arguments: str, line: Sequence[str] = (), cwd: Path | None = None, **variables: str
 ) -> subprocess.CompletedProcess[str]:
     """Run the daemon, or the command `line`, with `arguments` until it ends."""
     command, environ = [*(line or daemon_command()), *arguments], environment(**variables)
-    return subprocess.run(command, stdout=stdout, stderr=PIPE, text=True, timeout=60, env=environ, cwd=cwd)
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=environ, cwd=cwd)
 
 
 @contextmanager
