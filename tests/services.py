@@ -82,12 +82,8 @@ def fetch(
         began = time.perf_counter()
         connection.request(method, path, body, fields)
         answer = connection.getresponse()
-        joined: dict[str, str] = {}
-        for name, value in answer.getheaders():
-            earlier = joined.get(name.lower())
-            joined[name.lower()] = f"{earlier}, {value}" if earlier else value
-        content = answer.read()
-        return Response(answer.status, joined, content, time.perf_counter() - began)
+        joined = {name.lower(): ", ".join(answer.headers.get_all(name, [])) for name in answer.headers}
+        return Response(answer.status, joined, answer.read(), time.perf_counter() - began)
     finally:
         connection.close()
 
@@ -103,11 +99,11 @@ def environment(**variables: str) -> dict[str, str]:
 
 
 def run_daemon(
-    *arguments: str, line: Sequence[str] = (), cwd: Path | None = None, stdout: Any = PIPE, **variables: str
+    *arguments: str, line: Sequence[str] = (), cwd: Path | None = None, **variables: str
 ) -> subprocess.CompletedProcess[str]:
     """Run the daemon, or the command `line`, with `arguments` until it ends."""
     command, environ = [*(line or daemon_command()), *arguments], environment(**variables)
-    return subprocess.run(command, stdout=stdout, stderr=PIPE, text=True, timeout=60, env=environ, cwd=cwd)
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=environ, cwd=cwd)
 
 
 @contextmanager
@@ -144,24 +140,21 @@ def running_daemon(*arguments: str, **variables: str) -> AbstractContextManager[
 
 @contextmanager
 def running(command: list[str], base_url: str = "", **variables: str) -> Iterator[tuple[Address, Process]]:
-    """A server that logs where it listens; the rest of its log is not read. Killed at the end."""
+    """A server that logs where it listens; the rest of its log is not read. Killed at the end.
+
+    Fails with the log if it does not listen. The port of a Unix socket is 0.
+    """
     with subprocess.Popen(command, stderr=PIPE, text=True, env=environment(**variables)) as process:
+        assert process.stderr
         try:
-            port = listening_port(process)
+            match, log = None, ""
+            while not match and (line := process.stderr.readline()):
+                match, log = re.search(r"listens on (?:http://127\.0\.0\.1:([0-9]+)|/)", line), log + line
+            assert match, f"the server did not start:\n{log}"
+            port = int(match[1] or 0)
             yield Address(port, process.pid, base_url or f"http://127.0.0.1:{port}"), process
         finally:
             process.kill()
-
-
-def listening_port(process: Process) -> int:
-    """The port that the daemon's log names, 0 for a Unix socket. Fails with the log if there is none."""
-    assert process.stderr
-    lines = []
-    for line in process.stderr:
-        lines.append(line)
-        if match := re.search(r"listens on (?:http://127\.0\.0\.1:([0-9]+)|/)", line):
-            return int(match[1] or 0)
-    raise AssertionError("the daemon did not start:\n" + "".join(lines))
 
 
 def call(

@@ -1,7 +1,4 @@
-"""A program that serves an application for tests.
-
-It logs its address, and whether /go-on was requested before `before_stop` ended.
-"""
+"""A program that serves an application for tests; it logs its address, and how its `before_stop` ended."""
 
 import asyncio
 import logging
@@ -14,45 +11,30 @@ from reviewslib.process import listening, serving
 from reviewslib.process.service_manager import ServiceManager
 from reviewslib.web.representations import Request, Response
 
-AT_ONCE = ("/", "/state", "/go-on", "/signal")
+EMPTY = Response(200, (("Content-Length", "0"),), b"")
 
 
-def response(text: str) -> Response:
-    return Response(200, (("Content-Length", str(len(text))),), text.encode())
+class Stub:
+    """Answers every path. The response for /hold waits on a worker thread for a request of /go-on.
 
-
-class Stub(logging.Handler):
-    """Makes responses on worker threads, except those for AT_ONCE; a response for /hold waits for /go-on.
-
-    A response for AT_ONCE lists the paths for which worker threads made responses, and counts the peers that
-    left before there was a response. After /signal, a thread other than the main one takes SIGTERM.
+    After /signal, a thread other than the main one takes SIGTERM.
     """
 
     def __init__(self) -> None:
-        super().__init__()
-        self.made: list[str] = []
-        self.go_on, self.left_count = threading.Event(), 0
-        logging.getLogger("reviewsd.access").addHandler(self)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.left_count += "/abandoned 499 " in record.getMessage()
+        self.go_on = threading.Event()
 
     def respond(self, request: Request) -> Any:
-        path = request.path
-        if path == "/go-on":
+        if request.path == "/hold":
+            return self.held
+        if request.path == "/go-on":
             self.go_on.set()
-        if path == "/signal":
+        if request.path == "/signal":
             threading.Timer(0.3, self.take_the_signal).start()  # by then the event loop is idle
-        return response(f"{self.made} {self.left_count}") if path in AT_ONCE else lambda: self.make(path)
+        return EMPTY
 
-    def make(self, path: str) -> Response:
-        self.made.append(path)
-        if path == "/hold":
-            self.go_on.wait(30)
-        return response(path)
-
-    def refuse(self, request: Request, status: int, detail: str, headers: Any = ()) -> Response:
-        return Response(status, headers, detail.encode())
+    def held(self) -> Response:
+        self.go_on.wait(30)
+        return EMPTY
 
     def take_the_signal(self) -> None:
         self.go_on.set()
@@ -64,12 +46,13 @@ class Stub(logging.Handler):
 
 
 def main() -> None:
+    logging.basicConfig(level=logging.INFO)
     stub: Any = Stub()
     listener = listening.claim_port("127.0.0.1", 0)
     port = listener.getsockname()[1]
     service = serving.Service(
         application=stub,
-        store_paths=frozenset({"/store"}),
+        store_paths=frozenset(),
         listener=listener,
         max_connections=500,
         access_log=True,

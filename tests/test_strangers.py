@@ -82,6 +82,10 @@ def whole_request(method: str, path: str, fields: dict[str, str], body: bytes = 
     return "\r\n".join(lines).encode() + body
 
 
+def mcp_post(body: bytes, **fields: str) -> bytes:
+    return whole_request("POST", links.MCP_PATH, {"Content-Type": JSON} | fields, body)
+
+
 def in_path(path: str, text: str) -> bytes:
     return whole_request("GET", path + quote(text, safe="&=")[:HEAD_BYTES], {})
 
@@ -91,9 +95,9 @@ def in_header(name: str, text: str) -> bytes:
 
 
 def in_header_of_mcp(name: str, text: str) -> bytes:
-    usual = {"Content-Type": JSON, "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call"}
-    body = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}'
-    return whole_request("POST", links.MCP_PATH, usual | {name: cut(text, HEAD_BYTES)}, body)
+    usual = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call"}
+    body = json.dumps(USUAL | tool_call("x", {})).encode()
+    return mcp_post(body, **(usual | {name: cut(text, HEAD_BYTES)}))
 
 
 def in_form(name: str, text: str) -> bytes:
@@ -102,52 +106,42 @@ def in_form(name: str, text: str) -> bytes:
     return whole_request("POST", links.HUB_PATH, {"Content-Type": FORM}, form.encode()[:FORM_BYTES])
 
 
-def in_message(member: str, text: str) -> bytes:
-    return message({member: cut(text, BODY_BYTES // 2)})  # in JSON some characters take two bytes
+def in_message(members_of: Callable[[str], dict[str, object]], text: str) -> bytes:
+    members = USUAL | members_of(cut(text, BODY_BYTES // 2))  # in JSON some characters take two bytes
+    return mcp_post(json.dumps(members, ensure_ascii=False).encode())
 
 
-def in_argument(tool: str, name: str, text: str) -> bytes:
-    return call(tool, {name: cut(text, BODY_BYTES // 2)})
+def tool_call(tool: str, arguments: object) -> dict[str, object]:
+    return {"method": "tools/call", "params": {"name": tool, "arguments": arguments}}
 
 
-def in_names(text: str) -> bytes:
-    return call("search_reviews", dict.fromkeys(cut(text, BODY_BYTES // 2).split("&"), 1))
-
-
-def call(tool: str, arguments: object) -> bytes:
-    return message({"method": "tools/call", "params": {"name": tool, "arguments": arguments}})
-
-
-def message(members: dict[str, object]) -> bytes:
-    usual = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-    return mcp_post(json.dumps(usual | members, ensure_ascii=False).encode())
-
-
-def mcp_post(body: bytes) -> bytes:
-    return whole_request("POST", links.MCP_PATH, {"Content-Type": JSON}, body)
-
-
+USUAL: dict[str, object] = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+PARAMETERS = ["query", "rating", "min_rating", "since", "source", "offset"]
+NAMED = ["mentions_technician", "mentions_service"]
 PATHS = ["/", links.SINCE_PATH, links.REVIEW_PATH, f"{links.REVIEW_LIST_PATH}?", f"{links.SEARCH_PATH}?"]
-PARAMETERS = ["query", "rating", "min_rating", "since", "mentions_technician", "mentions_service"]
-PARAMETERS += ["source", "offset"]
-PATHS += [f"{path}?{name}=" for path in (links.SEARCH_PATH, links.REVIEW_LIST_PATH) for name in PARAMETERS]
-PATHS += [f"{links.REVIEW_LIST_PATH}?page="]
-PATHS += [f"{links.EMBED_PATH}?{name}=" for name in ("limit", "theme", *PARAMETERS[4:6])]
+PATHS += [f"{links.SEARCH_PATH}?{name}=" for name in PARAMETERS + NAMED]
+PATHS += [f"{links.REVIEW_LIST_PATH}?{name}=" for name in [*PARAMETERS, *NAMED, "page"]]
+PATHS += [f"{links.EMBED_PATH}?{name}=" for name in ["limit", "theme", *NAMED]]
 HEADERS = ["Host", "Accept", "Accept-Encoding", "If-None-Match", "If-Modified-Since", "User-Agent"]
 HEADERS_OF_MCP = ["Origin", "Accept", "Content-Type", "Content-Encoding", "MCP-Protocol-Version"]
 HEADERS_OF_MCP += ["Mcp-Session-Id", "Mcp-Method", "Mcp-Name"]
 FORM_FIELDS = ["hub.mode", "hub.topic", "hub.callback", "hub.secret", "hub.lease_seconds", "other"]
 ARGUMENTS = [(tool.name, parameter.name) for tool in TOOLS.values() for parameter in tool.parameters]
-ARGUMENTS += [("search_reviews", name) for name in PARAMETERS]
-
+ARGUMENTS += [("search_reviews", name) for name in PARAMETERS + NAMED]
+MEMBERS: dict[str, Callable[[str], dict[str, object]]] = {
+    **{name: lambda text, name=name: {name: text} for name in ("id", "method", "jsonrpc", "other")},
+    **{
+        " ".join(names): lambda text, names=names: tool_call(names[0], {names[1]: text})
+        for names in ARGUMENTS
+    },
+    "names of arguments": lambda text: tool_call("search_reviews", dict.fromkeys(text.split("&"), 1)),
+}
 FIELDS: dict[str, Callable[[str], bytes]] = {
     **{f"GET {path}": partial(in_path, path) for path in PATHS},
     **{name: partial(in_header, name) for name in HEADERS},
     **{f"{name} of MCP": partial(in_header_of_mcp, name) for name in HEADERS_OF_MCP},
     **{name: partial(in_form, name) for name in FORM_FIELDS},
-    **{f"{member} of MCP": partial(in_message, member) for member in ("id", "method", "jsonrpc", "other")},
-    **{" ".join(names): partial(in_argument, *names) for names in ARGUMENTS},
-    "names of arguments": in_names,
+    **{f"in a message: {name}": partial(in_message, members_of) for name, members_of in MEMBERS.items()},
     "body of MCP": lambda text: mcp_post(text.encode()),
 }
 

@@ -26,23 +26,20 @@ def test_a_wildcard_is_recognized_in_every_notation(host: str, is_one: bool) -> 
     assert listening.is_wildcard(host) is is_one
 
 
-@pytest.mark.parametrize(
-    ("host", "reason"), [("a..b", ""), ("x" * 70, ""), ("\udcff", ""), ("[::1]", "Name or service not known")]
-)
-def test_a_host_that_cannot_be_listened_on_is_one_line(host: str, reason: str) -> None:
+@pytest.mark.parametrize("host", ["a..b", "x" * 70, "\udcff", "[::1]"])
+def test_a_host_that_cannot_be_listened_on_is_one_line(host: str) -> None:
     with pytest.raises(CannotListen) as caught:
         listening.claim_port(host, 0)
-    beginning, message = f"cannot listen on {host} port 0: ", str(caught.value)
-    assert message.startswith(beginning + reason)
-    assert len(message) > len(beginning) and "\n" not in message
+    beginning, reason = str(caught.value)[:-1].split(" port 0: ")
+    assert (beginning, "\n" in reason) == (f"cannot listen on {host}", False)
 
 
 def test_a_port_in_use_is_told_in_one_line_with_status_1() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         taken = run_daemon("--port", str(port), "--no-hub")
-    assert taken.returncode == 1
-    assert taken.stderr == f"cannot listen on 127.0.0.1 port {port}: Address already in use\n"
+    line = f"cannot listen on 127.0.0.1 port {port}: {IN_USE}\n"
+    assert (taken.returncode, taken.stderr) == (1, line)
 
 
 def test_a_port_is_claimed_while_earlier_connections_end() -> None:
@@ -61,27 +58,21 @@ def test_a_port_is_claimed_while_earlier_connections_end() -> None:
 def test_a_path_that_cannot_be_bound_is_left_alone(tmp_path: Path, name: str, reason: str) -> None:
     (tmp_path / "file").touch()
     with ExitStack() as opened:
-        for used in ("used", "busy", "datagrams"):
-            kind = socket.SOCK_DGRAM if used == "datagrams" else socket.SOCK_STREAM
-            listener = opened.enter_context(socket.socket(socket.AF_UNIX, kind))
+
+        def unix(kind: socket.SocketKind) -> socket.socket:
+            return opened.enter_context(socket.socket(socket.AF_UNIX, kind))
+
+        unix(socket.SOCK_DGRAM).bind(str(tmp_path / "datagrams"))
+        for used in ("used", "busy"):
+            listener = unix(socket.SOCK_STREAM)
             listener.bind(str(tmp_path / used))
-            if kind == socket.SOCK_STREAM:
-                listener.listen(0)
-        opened.enter_context(socket.socket(socket.AF_UNIX)).connect(
-            str(tmp_path / "busy")
-        )  # its queue is full
+            listener.listen(0)
+        unix(socket.SOCK_STREAM).connect(str(tmp_path / "busy"))  # its queue is full
         before = sorted(tmp_path.iterdir())
         with pytest.raises(CannotListen) as caught:
             listening.claim_path(tmp_path / name)
         assert sorted(tmp_path.iterdir()) == before
     assert str(caught.value) == f"cannot listen on {tmp_path / name}: {reason}"
-
-
-def test_a_stale_socket_is_removed(tmp_path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as stale:
-        stale.bind(str(tmp_path / "socket"))
-    assert listening.claim_path(tmp_path / "socket") == tmp_path / "socket"
-    assert list(tmp_path.iterdir()) == []
 
 
 # ---- Descriptors ----
@@ -118,31 +109,6 @@ def test_only_the_listener_of_the_address_is_tuned() -> None:
         assert [other.getsockopt(*option) for option in options] == before
 
 
-@pytest.mark.parametrize(
-    ("host", "answer", "outcome"),
-    [("127.0.0.1", b"HTTP/1.1 503 Busy\r\n", None), ("0.0.0.0", b"HTTP/1.1 200 OK\r\n", None),
-     ("127.0.0.1", b"SSH-2.0\r\n", NO_ANSWER), ("127.0.0.1", b"", NO_ANSWER)],
-)  # fmt: skip
-def test_a_server_is_ready_when_it_sends_a_status_line(host: str, answer: bytes, outcome: str | None) -> None:
-    requests = []
-
-    def serve() -> None:
-        with suppress(OSError):
-            while connection := server.accept()[0]:
-                with connection:
-                    requests.append(connection.recv(1000))
-                    connection.sendall(answer)
-
-    with socket.create_server((host, 0)) as server:
-        thread = threading.Thread(target=serve)
-        thread.start()
-        assert waited_for(server.getsockname(), asyncio.Event().wait()) == outcome
-        server.shutdown(socket.SHUT_RDWR)  # wakes `accept`
-        thread.join()
-    sent = set(requests) - {b""}  # the last attempt may end before it has sent its request
-    assert sent == {b"HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"}
-
-
 def waited_for(address: Any, server: Coroutine[Any, Any, Any]) -> str | None:
     """The reason why a server is not ready within 0.1 seconds, or None when it is."""
 
@@ -157,11 +123,30 @@ def waited_for(address: Any, server: Coroutine[Any, Any, Any]) -> str | None:
         return str(error).removeprefix(f"cannot listen on {address}: ")
 
 
-async def fail() -> None:
-    raise OSError("its first line\nits second line")
+@pytest.mark.parametrize(
+    ("host", "answer", "outcome"),
+    [("127.0.0.1", b"HTTP/1.1 503 Busy\r\n", None), ("0.0.0.0", b"HTTP/1.1 200 OK\r\n", None),
+     ("127.0.0.1", b"SSH-2.0\r\n", NO_ANSWER), ("127.0.0.1", b"", NO_ANSWER)],
+)  # fmt: skip
+def test_a_server_is_ready_when_it_sends_a_status_line(host: str, answer: bytes, outcome: str | None) -> None:
+    def serve() -> None:
+        with suppress(OSError):
+            while connection := server.accept()[0]:
+                with connection:
+                    connection.recv(1000)
+                    connection.sendall(answer)
+
+    with socket.create_server((host, 0)) as server:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        assert waited_for(server.getsockname(), asyncio.Event().wait()) == outcome
+        server.shutdown(socket.SHUT_RDWR)  # wakes `accept`
+        thread.join()
 
 
 def test_a_server_that_ends_is_told_in_one_line() -> None:
+    async def fail() -> None:
+        raise OSError("its first line\nits second line")
+
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        assert waited_for(silent.getsockname(), asyncio.sleep(30)) == NO_ANSWER
         assert waited_for(silent.getsockname(), fail()) == "its first line"

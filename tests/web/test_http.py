@@ -62,39 +62,38 @@ def ask(request: pytest.FixtureRequest, service: Address) -> Ask:
 def test_a_read_is_typed_dated_tagged_cacheable_and_packed(
     ask: Ask, path: str, headers: dict[str, str], kind: str
 ) -> None:
-    get, head = ask(path, **headers), ask(path, "HEAD", **headers)
-    packed = ask(path, accept_encoding="br, gzip;q=0.8", **headers)
-    link = f'<{BASE_URL}{HUB}>; rel="hub", <{BASE_URL}{path}>; rel="self"' if path in TOPICS else None
+    get, packed = ask(path, **headers), ask(path, accept_encoding="br, gzip;q=0.8", **headers)
     expected = {
         "etag": get.headers["etag"] if path == SINCE else f'"{hashlib.sha256(get.body).hexdigest()}"',
         "content-type": kind,
         "content-length": str(len(get.body)),
         "cache-control": "public, max-age=60",
         "vary": "Accept, Accept-Encoding" if path in BY_TYPE else "Accept-Encoding",
-        "link": link,
+        "link": f'<{BASE_URL}{HUB}>; rel="hub", <{BASE_URL}{path}>; rel="self"' if path in TOPICS else None,
         "access-control-allow-origin": "*",
         "access-control-expose-headers": "ETag, Last-Modified, Link, Retry-After",
         "x-content-type-options": "nosniff",
     }
-    assert {name: get.headers.get(name) for name in expected} == expected
+    assert (get.status, {name: get.headers.get(name) for name in expected}) == (200, expected)
     assert ("content-security-policy" in get.headers) is (kind == HTML)
     assert parsedate_to_datetime(get.headers["last-modified"])
-    assert (get.status, head.status, head.body) == (200, 200, b"")
-    assert {**head.headers, "date": ""} == {**get.headers, "date": ""}
     if len(get.body) >= 1024:
         assert gzip.decompress(packed.body) == get.body
         assert packed.headers["etag"] == get.headers["etag"][:-1] + '-gzip"' or path == SINCE
 
 
 @pytest.mark.parametrize(("path", "headers", "kind"), READS)
-@pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_a_known_tag_gives_304(ask: Ask, path: str, headers: dict[str, str], kind: str, method: str) -> None:
-    full = ask(path, **headers)
-    answer = ask(path, method, if_none_match=full.headers["etag"], **headers)
-    assert (answer.status, answer.body) == (304, b"")
-    for name in ("etag", "last-modified", "cache-control", "vary", "link"):
-        assert answer.headers.get(name) == full.headers.get(name)
-    assert not {"content-type", "content-length"} & answer.headers.keys()
+def test_head_and_304_are_the_read_without_its_body(
+    ask: Ask, path: str, headers: dict[str, str], kind: str
+) -> None:
+    get, head = ask(path, **headers), ask(path, "HEAD", **headers)
+    assert (head.status, head.body, {**head.headers, "date": ""}) == (200, b"", {**get.headers, "date": ""})
+    kept = ("etag", "last-modified", "cache-control", "vary", "link")
+    for method in ("GET", "HEAD"):
+        answer = ask(path, method, if_none_match=get.headers["etag"], **headers)
+        assert (answer.status, answer.body) == (304, b"")
+        assert [answer.headers.get(name) for name in kept] == [get.headers.get(name) for name in kept]
+        assert not {"content-type", "content-length"} & answer.headers.keys()
 
 
 def test_the_contract_names_this_service_and_its_business(ask: Ask) -> None:
@@ -128,36 +127,35 @@ def test_queries_are_decoded_as_forms_are(ask: Ask, query: str) -> None:
 
 # ---- Methods and CORS ----
 
-
 PATHS = ["/", "/reviews.json", SEARCH, SINCE, "/reviews", REVIEW, "/embed", "/healthz"]
+ALLOWED = "GET, HEAD, OPTIONS"
+PREFLIGHT = {
+    "allow": ALLOWED,
+    "access-control-allow-origin": "*",
+    "access-control-allow-methods": ALLOWED,
+    "access-control-allow-headers": "If-None-Match, If-Modified-Since, Authorization, Content-Type",
+    "access-control-max-age": "86400",
+}
 
 
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "BREW"])
-def test_other_methods_are_405_and_say_which_are_allowed(ask: Ask, path: str, method: str) -> None:
-    answer = ask(path, method)
-    assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
+@pytest.mark.parametrize(
+    ("method", "status", "headers"),
+    [("OPTIONS", 204, PREFLIGHT), *[(method, 405, {"allow": ALLOWED}) for method in ("POST", "BREW")]],
+)
+def test_other_methods_than_get_say_which_are_allowed(
+    ask: Ask, path: str, method: str, status: int, headers: dict[str, str]
+) -> None:
+    answer = ask(path, method, origin="https://site.example", access_control_request_method="GET")
+    assert (answer.status, {name: answer.headers[name] for name in headers}) == (status, headers)
+    assert status == 405 or (answer.body, "content-length" in answer.headers) == (b"", False)
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_options_answers_programs_and_browsers(ask: Ask, path: str) -> None:
-    answer = ask(path, "OPTIONS", origin="https://site.example", access_control_request_method="GET")
-    expected = {
-        "allow": "GET, HEAD, OPTIONS",
-        "access-control-allow-origin": "*",
-        "access-control-allow-methods": "GET, HEAD, OPTIONS",
-        "access-control-allow-headers": "If-None-Match, If-Modified-Since, Authorization, Content-Type",
-        "access-control-max-age": "86400",
-    }
-    assert (answer.status, answer.body, "content-length" in answer.headers) == (204, b"", False)
-    assert {name: answer.headers[name] for name in expected} == expected
-
-
-def test_the_list_with_a_slash_leads_to_the_list(ask: Ask) -> None:
-    for target, location in (("/reviews/?query=back", "/reviews?query=back"), ("/reviews/", "/reviews")):
-        answer = ask(target)
-        assert (answer.status, answer.headers["location"]) == (308, BASE_URL + location)
-        assert answer.body == b""
+@pytest.mark.parametrize("query", ["?query=back", ""])
+def test_the_list_with_a_slash_leads_to_the_list(ask: Ask, query: str) -> None:
+    answer = ask(f"/reviews/{query}")
+    assert (answer.status, answer.body) == (308, b"")
+    assert answer.headers["location"] == f"{BASE_URL}/reviews{query}"
 
 
 # ---- Errors ----
@@ -180,10 +178,10 @@ def assert_error(answer: Response, status: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     "path",
-    ["/nothing", "/reviews.json/", "/API/feed.json", "/api/reviews", "/api/reviews/since",
-     "/.well-known/oauth-protected-resource", "/..%2f..%2fetc/passwd", "/%00", "/%ff", "/" + "a" * 5000],
+    ["/nothing", "/reviews.json/", "/API/feed.json", "/api/reviews/since", "/..%2f..%2fetc/passwd", "/%00",
+     "/.well-known/oauth-protected-resource", "/%ff", "/" + "a" * 5000],
 )  # fmt: skip
-@pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS", "DELETE"])
+@pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
 def test_an_unknown_path_is_404_in_json_for_every_method(ask: Ask, path: str, method: str) -> None:
     assert assert_error(ask(path, method), 404)["detail"].startswith("There is nothing at /")
 
@@ -191,17 +189,15 @@ def test_an_unknown_path_is_404_in_json_for_every_method(ask: Ask, path: str, me
 BAD_HOST, NO_HOST = "The Host header is repeated or not a host.", "The request has no Host header."
 
 
-@pytest.mark.parametrize("path", ["/", f"{SEARCH}?limit=x"])
 @pytest.mark.parametrize(
-    ("host", "message"),
-    [("", NO_HOST), *[(host, BAD_HOST) for host in
-     ("a/b", "a?b", "a#b", "a b", "a\tb", "user@a", "a:x", "a:80:80", ":80", "a,b", "a, a", "a\\b", "%", "%4",
-      "<a>", "\xe9", "::1", "[::1", "::1]", "[::1]x", "[::1]:x", "[1.2.3.4]", "[1:2]", "[::%1]", "[]", "[v1]",
-      "[v.a]")]],
+    "host",
+    ["", "a/b", "a?b", "a#b", "a b", "a\tb", "user@a", "a:x", "a:80:80", ":80", "a,b", "a, a", "a\\b", "%",
+     "%4", "<a>", "\xe9", "::1", "[::1", "::1]", "[::1]x", "[::1]:x", "[1.2.3.4]", "[1:2]", "[::%1]", "[]",
+     "[v1]", "[v.a]"],
 )  # fmt: skip
-def test_a_bad_host_is_one_issue_on_every_path(ask: Ask, path: str, host: str, message: str) -> None:
-    issues = [{"parameter": None, "value": host, "message": message}]
-    assert assert_error(ask(path, host=host), 400)["issues"] == issues
+def test_a_bad_host_is_one_issue(ask: Ask, host: str) -> None:
+    issues = [{"parameter": None, "value": host, "message": BAD_HOST if host else NO_HOST}]
+    assert assert_error(ask(f"{SEARCH}?limit=x", host=host), 400)["issues"] == issues
 
 
 @pytest.mark.parametrize(
@@ -236,6 +232,8 @@ def test_mcp_answers_in_its_own_format(
 # ---- The contract: responses are as it declares them ----
 
 READ_OPERATIONS = {path: methods["get"] for path, methods in CONTRACT["paths"].items() if "get" in methods}
+# Fields of HTTP itself, which no contract declares.
+OF_THE_SERVER = {"server", "date", "connection", "content-length", "content-type"}
 
 
 def resolved(value: Any) -> Any:
@@ -246,19 +244,10 @@ def resolved(value: Any) -> Any:
     return CONTRACT["components"][kind][name]
 
 
-def declared_response(operation: dict[str, Any], status: int) -> Any:
-    """The response that an operation declares for a status: for it, for its class such as 4XX, or for all."""
-    responses = operation["responses"]
-    return resolved(responses.get(str(status)) or responses.get(f"{status // 100}XX") or responses["default"])
-
-
-# Fields of HTTP itself, which no contract declares.
-OF_THE_SERVER = {"server", "date", "connection", "content-length", "content-type"}
-
-
 def assert_declared(operation: dict[str, Any], answer: Response) -> None:
     """The headers, the media type and a body in JSON are declared, and every required header is there."""
-    declared = declared_response(operation, answer.status)
+    responses, names = operation["responses"], (f"{answer.status}", f"{answer.status // 100}XX", "default")
+    declared = resolved(next(responses[name] for name in names if name in responses))
     headers = {name.lower(): resolved(header) for name, header in declared["headers"].items()}
     assert answer.headers.keys() - OF_THE_SERVER <= headers.keys()
     assert {name for name, header in headers.items() if header.get("required")} <= answer.headers.keys()
@@ -294,14 +283,6 @@ def test_a_request_is_answered_as_declared(ask: Ask, operation: str, sent: dict[
     path = template.replace("{date}", "2026-01-01").replace("/reviews/{id}", REVIEW)
     answer = ask(**({"path": path, "method": method.upper()} | sent))
     assert_declared(CONTRACT["paths"][template][method], answer)
-
-
-@pytest.mark.parametrize("template", [path for path in READ_OPERATIONS if path != "/embed"])
-def test_a_400_is_declared_with_issues(template: str) -> None:
-    schema = declared_response(READ_OPERATIONS[template], 400)["content"][JSON]["schema"]
-    error = {"type": "about:blank", "title": "x", "status": 400, "detail": "x"}
-    issues = [{"parameter": None, "value": "", "message": "x"}]
-    assert [validator(schema).is_valid(body) for body in (error, error | {"issues": issues})] == [False, True]
 
 
 def is_part(part: Any, whole: Any) -> bool:
@@ -341,9 +322,8 @@ def test_an_example_is_a_part_of_what_its_path_answers(ask: Ask, template: str) 
     answer = ask(example["summary"])
     assert re.fullmatch(re.sub("{.*}", "[^/]+", template), example["summary"].partition("?")[0])
     assert (answer.status, answer.headers["content-type"]) == (200, media)
-    assert is_part(
-        local(example["value"]), json.loads(answer.body) if media == JSON else answer.body.decode()
-    )
+    given = json.loads(answer.body) if media == JSON else answer.body.decode()
+    assert is_part(local(example["value"]), given)
 
 
 @pytest.mark.parametrize(("path", "status"), [(MCP, 200), (HUB, 202)])
