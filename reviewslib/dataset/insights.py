@@ -286,20 +286,21 @@ def current_annotations(reviews: Reviews, annotations: Object) -> dict[str, Json
 
 
 def extended_annotations(
-    annotations: Object, batch: Reviews, lists: PerReview, editorial: Object, model: str
+    annotations: Object, batch: Reviews, lists: PerReview, entries: Sequence[str], model: str
 ) -> dict[str, Json]:
     """An AnnotationsFile with what a model said of a batch of reviews: lists by id, or why it `failed`.
 
-    A failed annotation keeps the lists of the previous one.
+    `entries` are the `entry_keys` that the model was asked about. A failed annotation keeps the lists of the
+    previous one.
     """
-    keys, previous = entry_keys(editorial), current_annotations(batch, annotations)["reviews"]
-    source = {"vocabulary": value_digest(keys), "model": model}
+    previous = current_annotations(batch, annotations)["reviews"]
+    source = {"vocabulary": value_digest(entries), "model": model}
     read = {**annotations.get("reviews", {})}
     for review in batch:
         said = lists[review["id"]]
         kept = previous.get(review["id"], {}) if "failed" in said else {}
         read[review["id"]] = {**kept, "text_digest": text_digest(review), **source, **said}
-    vocabularies = {**annotations.get("vocabularies", {}), source["vocabulary"]: keys}
+    vocabularies = {**annotations.get("vocabularies", {}), source["vocabulary"]: entries}
     return {**annotations, "vocabularies": vocabularies, "reviews": read}
 
 

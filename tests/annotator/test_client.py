@@ -1,7 +1,6 @@
 """The client accepts what servers of the protocol send, and names the reason when it stops."""
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import pytest
@@ -32,12 +31,12 @@ def test_a_busy_server_is_asked_again_after_its_retry_after(server: ModelServer)
     busy = [fault(429, Retry_After="7"), fault(503, Retry_After=date), fault(503, Retry_After="0")]
     busy += [fault(status) for status in (408, 502, 503, 504, 529)]
     assert asked(server, *busy, sleep=pauses.append) == READ
-    assert pauses == [7, 2, 1, 8, 16, 32, 60, 60]
+    assert pauses == [7, 5, 5, 5, 5, 5, 5, 5]
 
 
 @pytest.mark.parametrize("seconds", ["99", "999999999"])
 def test_a_pause_as_long_as_the_timeout_stops(server: ModelServer, seconds: str) -> None:
-    with pytest.raises(Stopped, match=r"busy \(status 429\)"):
+    with pytest.raises(Stopped, match="429, and to wait"):
         asked(server, fault(429, Retry_After=seconds))
 
 
@@ -52,12 +51,15 @@ def test_another_name_of_the_token_limit_is_learnt_once(server: ModelServer) -> 
 
 
 STOPPING = [
-    (fault(401, "Incorrect key: sesame"), "the server refuses the key; name its environment variable"),
-    (fault(403, "sesame"), "the server refuses the key"),
-    (fault(404, "no model m, sesame"), 'status 404: {"error": {"message": "no model m, [key]"'),
-    (fault(402), "the quota or credit at the server is used up"),
-    (fault(429, "You exceeded it", "insufficient_quota"), "the quota or credit at the server is used up"),
-    (fault(307, Location="http://127.0.0.1:1/"), "redirects to http://127.0.0.1:1/"),
+    (fault(401, "Incorrect key: sesame"), "status 401: the key is refused (--key-variable names it): "),
+    (fault(403, "sesame"), "status 403: the key is refused"),
+    (
+        fault(404, "no model m, sesame"),
+        '404: --model or --url is wrong: {"error": {"message": "no model m, [key]"',
+    ),
+    (fault(402), "402: the quota or credit is used up"),
+    (fault(429, "You exceeded it", "insufficient_quota"), "429: the quota or credit is used up"),
+    (fault(307, Location="http://127.0.0.1:1/"), "status 307: {"),
     ((418, {}, [b"tea\x1b\n pot"]), "status 418: tea\x1b pot"),
     ((204, {}, []), "status 204: (no message)"),
 ]
@@ -65,10 +67,11 @@ STOPPING = [
 
 @pytest.mark.parametrize(("response", "sentence"), STOPPING)
 def test_an_error_that_stops_has_its_reason_without_the_key(
-    server: ModelServer, response: Response, sentence: str
+    server: ModelServer, response: Response, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("K", "sesame")
     with pytest.raises(Stopped) as error:
-        asked(server, response, key_variable="K", environment={"K": "sesame"})
+        asked(server, response, key_variable="K")
     assert sentence in str(error.value) and "sesame" not in str(error.value)
     assert [headers["Authorization"] for headers in server.headers] == ["Bearer sesame"]
 
@@ -94,10 +97,9 @@ UNUSABLE = [
     (completion("Sure! Here is"), UNREADABLE),
     (completion('{"reviews": [{"n": NaN}]}'), "the answer cannot be read: nan is not a number that JSON has"),
     ((200, {}, [b"<html>"]), UNREADABLE),
-    ((200, {}, [b" " * 2**22, b"{}"]), UNREADABLE),
     ((200, {}, [b'{"error": "Unexpected endpoint"}']), f'{NO_COMPLETION}{{"error"'),
     ((200, {}, [b"[]"]), NO_COMPLETION),
-    ((200, {"Content-Length": "900"}, [b'{"choices": [{"mess']), UNREADABLE),
+    ((200, {"Content-Length": "900"}, [b'{"choices": [{"mess']), "the server closed the connection"),
     ((200, {"Transfer-Encoding": "chunked"}, [b"5\r\n{"]), "the server closed the connection before"),
     (read(), "omits or repeats reviews"),
     (read(1, 1), "omits or repeats reviews"),
@@ -141,15 +143,21 @@ KEYS = [
 
 
 @pytest.mark.parametrize(("base", "variable", "key"), KEYS)
-def test_the_key_of_openai_goes_to_openai_alone(base: str, variable: str, key: str) -> None:
-    client = Client(base, "m", 60, variable, SECRETS)
+def test_the_key_of_openai_goes_to_openai_alone(
+    base: str, variable: str, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    client = Client(base, "m", 60, variable)
     assert client.key == key and "sk-1" not in repr(client)
 
 
 @pytest.mark.parametrize("variable", ["BAD", "EMPTY", "ABSENT"])
-def test_a_variable_without_a_key_stops(variable: str) -> None:
+def test_a_variable_without_a_key_stops(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
     with pytest.raises(Stopped, match=f"{variable} contains no key"):
-        Client(LOCAL, "m", 60, variable, SECRETS)
+        Client(LOCAL, "m", 60, variable)
 
 
 ELSEWHERE = [
@@ -178,11 +186,10 @@ THIRTY = [{"id": f"{n}", "text": "Good"} for n in range(30)]
 
 
 def test_the_deadline_of_a_request_is_not_moved_by_other_answers(server: ModelServer) -> None:
-    now = iter([0, 0, 0, 0, 600, 600, 600])  # the second answer arrives late
-    server.next = [server.hang, read_well, server.delay]
-    outcomes = Client(server.url, "m", 600, clock=partial(next, now)).outcomes(PROMPT, THIRTY, 2)
+    server.next = [server.hang, read_well, server.delay]  # the last answer arrives late
+    outcomes = Client(server.url, "m", 0.4).outcomes(PROMPT, THIRTY, 2)
     assert len(next(outcomes)[0]) == 12
-    with pytest.raises(Stopped, match="no answer within 600 s"):
+    with pytest.raises(Stopped, match=r"no answer within 0\.4 s"):
         next(outcomes)
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -71,8 +71,8 @@ class Practice:
     def run(self, *flags: str, output: Any = None) -> int:
         self.server.requests.clear()
         self.output, self.errors = output or io.StringIO(), io.StringIO()
-        with redirect_stderr(self.errors):
-            return command.main(self.arguments(*flags), self.output)
+        with redirect_stderr(self.errors), redirect_stdout(self.output):
+            return command.main(self.arguments(*flags))
 
     def sizes(self) -> list[int]:
         """How many reviews each request of the last command had."""
@@ -261,7 +261,7 @@ def test_changes_while_the_model_reads_are_not_overwritten(practice: Practice) -
 def test_the_command_waits_for_a_running_import(practice: Practice) -> None:
     options = command.parse(practice.arguments())
     with files.locked(practice.data, is_dry=False):
-        thread = threading.Thread(target=command.Reading(options, io.StringIO()).run)
+        thread = threading.Thread(target=command.Reading(options).run)
         thread.start()
         thread.join(0.2)
         assert thread.is_alive() and not (practice.data / "annotations.json").exists()
@@ -362,7 +362,8 @@ def test_a_terminal_shows_progress_on_one_line(practice: Practice, monkeypatch: 
 
 def test_without_a_terminal_progress_is_a_line_a_minute(practice: Practice) -> None:
     clock = partial(next, iter([0, 30, 60, 90]))
-    command.Reading(command.parse(practice.arguments()), practice.output, clock).run()
+    with redirect_stdout(practice.output):
+        command.Reading(command.parse(practice.arguments()), clock).run()
     line, _ = practice.output.getvalue().splitlines()
     assert line == "24 read, 6 left, 24 a minute, 0 min left"
 
@@ -379,7 +380,7 @@ def test_wrong_options_are_refused(practice: Practice, flags: list[str]) -> None
 
 def test_without_options_two_requests_wait_ten_minutes(practice: Practice) -> None:
     options = command.parse(practice.arguments())
-    assert (options.parallel, options.timeout, options.limit) == (2, 600, None)
+    assert (options.parallel, options.timeout, options.limit) == (2, 600, 1_000_000)
 
 
 def test_data_server_and_model_have_no_default(capsys: pytest.CaptureFixture[str]) -> None:

@@ -405,7 +405,7 @@ def test_outdated_annotations_leave_nothing_behind(reviews: list[Any], ids: list
 @pytest.mark.parametrize(("said", "keeps"), [({"failed": "cut off"}, True), ({"topics": ["desk"]}, False)])
 def test_a_failed_annotation_keeps_the_earlier_lists_of_the_same_text(said: Object, keeps: bool) -> None:
     lists = dict.fromkeys(["998", "999"], said)
-    document = insights.extended_annotations(ANNOTATIONS, EDITED, lists, VOCABULARY, "n")
+    document = insights.extended_annotations(ANNOTATIONS, EDITED, lists, insights.entry_keys(VOCABULARY), "n")
     new = document["reviews"]["998"]
     assert new == (CURRENT if keeps else {}) | said | {
         key: new[key] for key in CURRENT.keys() - {"aspects", "technicians", "score"}
