@@ -459,7 +459,7 @@ def test_unknown_names_and_phrases_are_left_out_and_named_once() -> None:
         'aspects: "?" has no entry and is not counted, in 2 review(s)',
         'technicians: "Bo" has no entry and is not counted, in 1 review(s)',
         'topics: "?" has no entry and is not counted, in 2 review(s)',
-        '"cheap" is not in its review and is not shown, in 2 review(s)',
+        'phrases that are not in their review: 2, such as "cheap"',
     ]
     assert list(insights.left_out(reviews, VOCABULARY, annotated(reviews, {}, {}))) == []
 
