@@ -16,7 +16,14 @@ from hypothesis import strategies as st
 from small_files import CONTRACT, Object
 
 from reviewslib.dataset import insights
-from reviewslib.dataset.insights import COUNTED_KEYS, ENTITY_KINDS, MODEL, compute_insights, value_digest
+from reviewslib.dataset.insights import (
+    COUNTED_KEYS,
+    ENTITY_KINDS,
+    FIGURES,
+    MODEL,
+    compute_insights,
+    value_digest,
+)
 from reviewslib.dataset.reviews import served_reviews
 
 SENTIMENTS = ["positive", "neutral", "negative"]
@@ -294,6 +301,7 @@ PHRASES = [
     ("0a -b -c", "bca"),
     ("+a +A +b", "ab"),  # the same in another case, as the newest writes it
     ("+a -b", "ab"),
+    ("+a +b -c -d", "abcd"),
 ]
 
 
@@ -309,7 +317,7 @@ def test_phrases_are_the_most_frequent_and_one_of_the_minority(mentions: str, ph
 KEPT = [
     ({"mention_count": 9, "score": -0.5}, {"mention_count": 9, "score": -0.5}),  # no aliases: untouched
     ({"aliases": None, "mention_count": 9}, {"mention_count": 9}),
-    ({"aliases": ["Hana"], "mention_count": 9}, {"mention_count": 9}),
+    *[({"aliases": ["Hana"], figure: 0.5}, {figure: 0.5}) for figure in FIGURES],
     ({"aliases": ["Hana"], "score": None}, {"mention_count": 1, "average_rating": 5, "score": 1}),
     ({"aliases": ["Hana"], "example_review_ids": []}, {"example_review_ids": []}),
     ({"aliases": ["Hana"], "example_review_ids": None}, {"example_review_ids": ["999"]}),
@@ -321,7 +329,7 @@ KEPT = [
 def test_an_entry_is_counted_unless_it_has_figures_of_its_own(written: Object, kept: Object) -> None:
     person = technician(rated(5, text=LONG), **written)
     assert kept.items() <= person.items() and "aliases" not in person
-    assert person.keys() == {"id", "label", *kept} or "mention_count" not in written
+    assert person.keys() == {"id", "label", *kept} or not any(written.get(figure) for figure in FIGURES)
 
 
 def test_what_a_person_wrote_is_kept_but_for_what_is_counted() -> None:
@@ -393,6 +401,7 @@ def test_a_failed_annotation_keeps_the_earlier_lists_of_the_same_text(said: Obje
     new = document["reviews"]["998"]
     source = {"text_digest": CURRENT["text_digest"], "vocabulary": value_digest(KEYS), "model": "n"}
     assert new == (CURRENT if keeps else {}) | source | said
+    assert document["reviews"].keys() == ANNOTATIONS["reviews"].keys()
     assert "aspects" not in document["reviews"]["999"], "its text has changed"
     assert document["vocabularies"] == ANNOTATIONS["vocabularies"] | {value_digest(KEYS): KEYS}
     assert insights.unread_reviews(EDITED, VOCABULARY, document) == []
@@ -434,7 +443,10 @@ def test_unknown_names_and_phrases_are_left_out_and_named_once() -> None:
     document = compute_insights(reviews, editorial, annotations)
     assert document["aspects"][0]["top_phrases"] == ["Cheap"]
     assert [lists.get("topics") for lists in document["per_review"].values()] == [[], []]
-    assert {mention["id"] for mention in document["per_review"]["998"]["aspects"]} == {"price"}
+    assert document["per_review"]["998"]["aspects"] == [
+        praise(phrase="Cheap"),
+        {"id": "price", "sentiment": "positive"},
+    ]
     assert list(insights.left_out(reviews, editorial, annotations)) == [
         'aspects: "?" has no entry and is not counted, in 2 review(s)',
         'technicians: "Bo" has no entry and is not counted, in 1 review(s)',
