@@ -61,6 +61,7 @@ class Reading:
             say(f"{EDITORIAL_FILE} lists no aspects; the model reads {len(spread)} reviews to propose some.")
             self._propose(*task, prompts.proposed_vocabulary)
             if not self._options.yes:
+                say("Then give the same command again.")
                 return
         try:
             self._annotate(*self._task())
@@ -106,7 +107,7 @@ class Reading:
             old = self._sources().editorial
             own = {key: old[key] for key in old if old[key] and not key.startswith(PROPOSED)}
             contents[EDITORIAL_FILE] = counting.readable(old | proposals | own)
-        say(f"{EDITORIAL_FILE} now has {', '.join(proposals)}. Change what you like, then continue.")
+        say(f"{EDITORIAL_FILE} now has {', '.join(proposals)}. Check them, and change what you like.")
         say(f"What begins with {PROPOSED} is not used until you remove this prefix.")
 
     def _outcomes(self, prompt: Prompt, reviews: Reviews) -> Iterator[Outcome]:
@@ -132,11 +133,12 @@ class Reading:
 
     @contextmanager
     def _rewritten(self) -> Iterator[dict[str, bytes | None]]:
-        """The contents of the data files, for the caller to change; imports wait until they are written."""
+        """The contents of the data files; what the caller changes is written. Imports wait until then."""
         with files.locked(self._options.data, is_dry=False, waits=True):
-            yield (contents := self._contents())
+            before = self._contents()
+            yield (contents := {**before})
             for file, content in contents.items():
-                if content is not None:
+                if content is not None and content != before[file]:
                     files.write(self._options.data / file, content)
 
 

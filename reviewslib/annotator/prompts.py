@@ -158,9 +158,8 @@ VOCABULARY = Prompt("vocabulary", SURVEY, LABELS, lambda _, answer: answer, 800)
 
 def spread(reviews: Reviews) -> list[Object]:
     """Some of the reviews with words, in an order that follows neither dates nor stars."""
-    return sorted((review for review in reviews if (review["text"] or "").strip()), key=text_digest)[
-        :MAX_READ
-    ]
+    worded = (review for review in reviews if (review["text"] or "").strip())
+    return sorted(worded, key=text_digest)[:MAX_READ]
 
 
 def proposed_vocabulary(answers: Sequence[Object]) -> dict[str, Json]:
@@ -171,10 +170,9 @@ def proposed_vocabulary(answers: Sequence[Object]) -> dict[str, Json]:
     entries = dict[str, list[dict[str, str]]]()
     for kind, most in MAX_ENTRIES.items():
         labels = [" ".join(label.split()) for answer in answers for label in answer[kind]]
-        spellings = {
-            folded_words(label): label for label in reversed(labels) if 0 < len(label) <= LONGEST_LABEL
-        }
-        counts = Counter(name for name in map(folded_words, labels) if name in spellings).most_common(most)
+        usable = [label for label in labels if 0 < len(label) <= LONGEST_LABEL]
+        spellings = {folded_words(label): label for label in reversed(usable)}
+        counts = Counter(map(folded_words, usable)).most_common(most)
         entries[kind] = [{"id": name.replace(" ", "-"), "label": spellings[name]} for name, _ in counts]
     people = {kind: entries.pop(kind) for kind in ("technicians", "services")}  # count only once accepted
     proposals = entries | ({f"{PROPOSED}entities": people} if any(people.values()) else {})
