@@ -43,54 +43,66 @@ def read_well(request: Object) -> Response:
     if task["name"] == "summary":
         faq = [{"question": "Is it cheap?", "answer": "Yes.", "review_ids": [1]}]
         return completion({"summary": texts[1], "review_ids": [1, 99], "pull_quote": texts[1], "faq": faq})
-    kinds = task["schema"]["properties"]["reviews"]["items"]["properties"]
-    return completion({"reviews": [annotation(n, text, kinds) for n, text in texts.items()]})
+    kinds = task["schema"]["properties"]["reviews"]["items"]["properties"].items()
+    items = {kind: schema["items"] for kind, schema in kinds if kind != "n"}
+    return completion({"reviews": [{"n": n} | lists(text, items) for n, text in texts.items()]})
 
 
-def annotation(n: int, text: str, kinds: Object) -> Object:
-    """The annotation of a text; `kinds` has a schema for each kind."""
-    words, lists = text.lower(), dict[str, list[Any]]()
-    for kind in kinds.keys() - {"n"}:
-        schema = kinds[kind]["items"]
-        ids = schema["enum"] if "enum" in schema else schema["properties"]["id"]["enum"]
-        lists[kind] = [id for id in ids if id in words]
-    sentiment = {"sentiment": "negative" if "slow" in words else "positive"}
-    spans = {id: text[words.index(id) :][: len(id)] for id in lists["aspects"]}
-    aspects = [{"id": id, "phrase": spans[id]} | sentiment for id in lists["aspects"]]
-    return {"n": n} | lists | {"aspects": aspects}
+def lists(text: str, items: Object) -> Object:
+    """The lists of the annotation of a text; `items` has the schema of the items of each."""
+    enums = {kind: schema.get("enum") or schema["properties"]["id"]["enum"] for kind, schema in items.items()}
+    found = {kind: [id for id in ids if id in text.lower()] for kind, ids in enums.items()}
+    sentiment = "negative" if "slow" in text else "positive"
+    starts = {id: text.lower().index(id) for id in found["aspects"]}
+    phrases = {id: text[start : start + len(id)] for id, start in starts.items()}
+    return found | {"aspects": [{"id": id, "sentiment": sentiment, "phrase": phrases[id]} for id in phrases]}
 
 
-class ModelServer:
+class Handler(BaseHTTPRequestHandler):
+    server: "ModelServer"
+
+    def do_POST(self) -> None:
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        status, headers, content = self.server.respond(request, self.headers["Authorization"])
+        self.send_response(status)
+        for name, text in headers.items():
+            self.send_header(name, text)
+        self.end_headers()
+        with suppress(OSError):  # the client may have gone
+            for piece in content:
+                self.wfile.write(piece)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+class ModelServer(ThreadingHTTPServer):
     """The requests so far, and the next responses: those of `next`, then those of `behaviour`."""
 
-    def __init__(self, url: str):
-        self.url = url
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server_port}/v1"
         self.behaviour: Behaviour = read_well
         self.next: list[Response | Behaviour] = []
-        self.closing = threading.Event()
         self.requests: list[Object] = []
-        self.headers: list[dict[str, str]] = []
-        self.lock = threading.Lock()
+        self.keys: list[str | None] = []
+        self.closing, self.lock = threading.Event(), threading.Lock()
 
-    def hang(self, request: Object) -> Response:
-        """Send nothing until the end of the test."""
-        self.closing.wait()
-        return fault(503)
-
-    def delay(self, request: Object) -> Response:
-        """Answer after half a second."""
-        self.closing.wait(0.5)
+    def hang(self, request: Object, seconds: float | None = None) -> Response:
+        """Send nothing until the end of the test, or for some seconds."""
+        self.closing.wait(seconds)
         return read_well(request)
 
     def drip(self, request: Object) -> Response:
         """Send a blank from time to time."""
         return 200, {}, (b" " for _ in iter(lambda: self.closing.wait(0.02), True))
 
-    def respond(self, headers: dict[str, str], body: bytes) -> Response:
-        request = json.loads(body)
+    def respond(self, request: Object, key: str | None) -> Response:
         with self.lock:
             self.requests.append(request)
-            self.headers.append(headers)
+            self.keys.append(key)
             chosen = self.next.pop(0) if self.next else self.behaviour
         return chosen(request) if callable(chosen) else chosen
 
@@ -98,30 +110,11 @@ class ModelServer:
 @contextmanager
 def model_server() -> Iterator[ModelServer]:
     """A server on a free port of this machine."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            status, headers, content = server.respond(dict(self.headers), body)
-            self.send_response(status)
-            for name, text in headers.items():
-                self.send_header(name, text)
-            self.end_headers()
-            with suppress(OSError):  # the client may have gone
-                for piece in content:
-                    self.wfile.write(piece)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listener:
-        listener.daemon_threads = True
-        server = ModelServer(f"http://127.0.0.1:{listener.server_port}/v1")
-        thread = threading.Thread(target=listener.serve_forever, args=(0.01,), daemon=True)
+    with ModelServer() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
             yield server
         finally:
             server.closing.set()
-            listener.shutdown()
-            thread.join()
+            server.shutdown()

@@ -12,167 +12,134 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TextIO
 
 from reviewslib import files
 from reviewslib.annotator import prompts
-from reviewslib.annotator.client import Client, Outcomes, Stopped
-from reviewslib.annotator.prompts import BadAnswer, Prompt, Reviews
+from reviewslib.annotator.client import Client, Outcome, Stopped
+from reviewslib.annotator.prompts import Prompt, Reviews
 from reviewslib.dataset import counting, insights
 from reviewslib.dataset.contract import BadData, printable, shipped_contract
-from reviewslib.dataset.counting import ANNOTATIONS_FILE, COUNTED_FILES, EDITORIAL_FILE, Contents, Sources
+from reviewslib.dataset.counting import ANNOTATIONS_FILE, COUNTED_FILES, EDITORIAL_FILE, Sources
 from reviewslib.dataset.insights import PROPOSED
 from reviewslib.dataset.strict_json import Json, decode, encode
 
+Merging = Callable[[list[Json]], dict[str, Json]]  # answers become keys of an EditorialFile
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA, EXIT_STOPPED = 0, 1, 78, 130  # argparse exits with 2
+MOST = 1_000_000  # for options that are numbers
 CLEARED_LINE = "\r\x1b[K"  # on a terminal
 
 
-def say(stream: TextIO, *lines: str, end: str = "\n") -> None:
+def say(*lines: str, end: str = "\n", stream: TextIO | None = None) -> None:
     """Print lines, with control characters escaped; on a terminal, they replace the line of progress."""
+    stream = stream or sys.stdout
     for line in lines:
         print(f"{CLEARED_LINE if stream.isatty() else ''}{printable(line)}", file=stream, end=end, flush=True)
-
-
-# ---- Reading ----
 
 
 class Reading:
     """A data directory, and the model that reads it. An import may change the files between two calls."""
 
-    def __init__(
-        self, options: argparse.Namespace, output: TextIO, clock: Callable[[], float] = time.monotonic
-    ):
+    def __init__(self, options: argparse.Namespace, clock: Callable[[], float] = time.monotonic):
         self._client = Client(options.url, options.model, options.timeout, options.key_variable)
-        self._options, self._data, self._contract = options, options.data, shipped_contract()
-        self._say, self._clock, self._is_terminal = partial(say, output), clock, output.isatty()
+        self._options, self._model, self._clock = options, options.model, clock
+        self._contract = shipped_contract()
 
     def run(self) -> None:
         """Carry out the command. Raises BadData, Stopped, OSError and KeyboardInterrupt."""
-        if EDITORIAL_FILE in self._counted().contents:
+        if EDITORIAL_FILE in counting.count(self._contract, self._contents(), datetime.now(UTC)).contents:
             raise Stopped("insights.json was not counted; reviewsd-import --count moves it to editorial.json")
-        sources = self._sources()
-        has_aspects, spread = bool(sources.editorial.get("aspects")), prompts.spread(sources.reviews)
+        spread, task = prompts.spread(self._sources().reviews), self._task()
         if self._options.dry_run:
-            task = self._annotation_task(sources) if has_aspects else (prompts.VOCABULARY, spread)
             self._preview(*task)
             return
-        if not has_aspects:
-            self._propose_vocabulary(spread)
+        if task[0] is prompts.VOCABULARY:
+            say(f"{EDITORIAL_FILE} lists no aspects; the model reads {len(spread)} reviews to propose some.")
+            self._propose(*task, prompts.proposed_vocabulary)
             if not self._options.yes:
-                self._say("Then give the same command again.")
+                say("Then give the same command again.")
                 return
         try:
-            self._annotate(self._sources())
+            self._annotate(*self._task())
             if self._options.summary:
-                self._propose_summary(spread)
+                batch = next(prompts.SUMMARY.batches(spread, self._model), [])
+                self._propose(prompts.SUMMARY, batch, lambda answers: answers[0])
         finally:
-            self._count()
+            with self._rewritten() as contents:
+                count = counting.count(self._contract, contents, datetime.now(UTC))
+                contents |= count.contents
+            say(*count.lines, "The insights are counted.")
 
-    def _annotation_task(self, sources: Sources) -> tuple[Prompt, Reviews]:
-        """The prompt for annotations, and the reviews to annotate."""
+    def _task(self) -> tuple[Prompt, Reviews]:
+        """The prompt for annotations, or before there are aspects for a vocabulary; and its reviews."""
+        sources = self._sources()
+        if not sources.editorial.get("aspects"):
+            return prompts.VOCABULARY, prompts.spread(sources.reviews)
         unread = insights.unread_reviews(*sources, again=self._options.again)
         return prompts.annotation_prompt(sources.editorial), unread[: self._options.limit]
 
     def _preview(self, prompt: Prompt, reviews: Reviews) -> None:
         """Print the first request, and the number and total size of all requests."""
-        model = self._options.model
-        requests = [prompt.request(batch, model) for batch in prompt.batches(reviews, model)]
-        for request in requests[:1]:
-            self._say(*json.dumps(request, indent=1).splitlines())
+        requests = [prompt.request(batch, self._model) for batch in prompt.batches(reviews, self._model)]
+        say(*json.dumps(requests[0], indent=1).splitlines() if requests else ())
         size = f"{len(requests)} requests, {sum(map(prompts.characters, requests))} characters"
-        self._say(f"{size}, for {len(reviews)} reviews. Nothing was sent.")
+        say(f"{size}, for {len(reviews)} reviews. Nothing was sent.")
 
-    def _annotate(self, sources: Sources) -> None:
+    def _annotate(self, prompt: Prompt, reviews: Reviews) -> None:
         """Have the model annotate reviews; the annotations of each batch are written when they arrive."""
-        annotations, written, path = dict[str, Json](), b"", self._data / ANNOTATIONS_FILE
-        for batch, outcome in self._outcomes(*self._annotation_task(sources)):
-            is_failure = isinstance(outcome, BadAnswer)
-            lists = {batch[0]["id"]: {"failed": str(outcome)}} if is_failure else outcome
-            with self._locked():
-                if (content := self._content(ANNOTATIONS_FILE)) != written:  # at first, and after an import
-                    annotations = decode(content or b"{}")
-                source = sources.editorial, self._options.model
-                annotations = insights.extended_annotations(annotations, batch, lists, *source)
-                written = encode(annotations)
-                files.write(path, written)
+        for batch, answer, reason in self._outcomes(prompt, reviews):
+            lists = answer or {batch[0]["id"]: {"failed": reason}}
+            with self._rewritten() as contents:
+                before = decode(contents[ANNOTATIONS_FILE] or b"{}")
+                after = insights.extended_annotations(before, batch, lists, prompt.entries, self._model)
+                contents[ANNOTATIONS_FILE] = encode(after)
 
-    def _propose_vocabulary(self, reviews: Reviews) -> None:
-        """Have the model propose what reviews can mention, and write it into editorial.json."""
-        task = f"{self._options.model} reads {len(reviews)} reviews to propose some"
-        self._say(f"{EDITORIAL_FILE} lists no aspects: {task}.")
-        vocabulary = prompts.merged_vocabulary(self._answers(prompts.VOCABULARY, reviews))
-        people = {kind: vocabulary.pop(kind) for kind in ("technicians", "services")}
-        if not vocabulary["aspects"]:
-            raise Stopped(f"the model proposes no aspects; list some in {EDITORIAL_FILE}")
-        self._propose(vocabulary | ({"proposed_entities": people} if any(people.values()) else {}))
+    def _propose(self, prompt: Prompt, reviews: Reviews, merged: Merging) -> None:
+        """Add proposals to editorial.json. What the owner wrote stays; earlier proposals are replaced."""
+        answers = [answer for _, answer, _ in self._outcomes(prompt, reviews) if answer]
+        if not answers or not (proposals := merged(answers)):
+            raise Stopped(f"the model proposes no {prompt.name}")
+        with self._rewritten() as contents:
+            old = self._sources().editorial
+            own = {key: old[key] for key in old if old[key] and not key.startswith(PROPOSED)}
+            contents[EDITORIAL_FILE] = counting.readable(old | proposals | own)
+        say(f"{EDITORIAL_FILE} now has {', '.join(proposals)}. Check them, and change what you like.")
+        say(f"What begins with {PROPOSED} is not used until you remove this prefix.")
 
-    def _propose_summary(self, reviews: Reviews) -> None:
-        """Have the model write a summary, a quotation and questions, as proposals in editorial.json."""
-        batch = next(prompts.SUMMARY.batches(reviews, self._options.model), [])
-        proposals = [answer for answer in self._answers(prompts.SUMMARY, batch) if answer]
-        if not proposals:
-            raise Stopped("the model proposes no summary")
-        self._propose(proposals[0])
-
-    def _propose(self, proposals: dict[str, Json]) -> None:
-        """Add keys to editorial.json. What the owner wrote stays; earlier proposals are replaced."""
-        with self._locked():
-            editorial = self._sources().editorial
-            own = {
-                key: editorial[key] for key in editorial if editorial[key] and not key.startswith(PROPOSED)
-            }
-            files.write(self._data / EDITORIAL_FILE, counting.readable(editorial | proposals | own))
-        self._say(
-            f"{EDITORIAL_FILE} now has {', '.join(proposals)}. Check them, and change what you like.",
-            f"What begins with {PROPOSED} is not used until you remove this prefix.",
-        )
-
-    def _answers(self, prompt: Prompt, reviews: Reviews) -> list[Json]:
-        outcomes = self._outcomes(prompt, reviews)
-        return [outcome for _, outcome in outcomes if not isinstance(outcome, BadAnswer)]
-
-    def _outcomes(self, prompt: Prompt, reviews: Reviews) -> Outcomes:
+    def _outcomes(self, prompt: Prompt, reviews: Reviews) -> Iterator[Outcome]:
         """The outcomes of a prompt; reports progress after each on a terminal, once a minute elsewhere."""
-        start = last_line = self._clock()
-        count = 0
-        for batch, outcome in self._client.outcomes(prompt, reviews, self._options.parallel):
-            yield batch, outcome
-            count += len(batch)
+        start = reported = self._clock()
+        count, is_terminal = 0, sys.stdout.isatty()
+        for outcome in self._client.outcomes(prompt, reviews, self._options.parallel):
+            yield outcome
+            count += len(outcome[0])
             now, left = self._clock(), len(reviews) - count
-            if self._is_terminal or now >= last_line + 60:
-                last_line, rate = now, count / max(now - start, 1) * 60
+            if is_terminal or now >= reported + 60:
+                reported, rate = now, count / max(now - start, 1) * 60
                 line = f"{count} read, {left} left, {rate:.0f} a minute, {left / rate:.0f} min left"
-                self._say(line, end="" if self._is_terminal else "\n")
-
-    def _count(self) -> None:
-        """Count the insights, write the files, and report."""
-        with self._locked():
-            result = self._counted()
-            for file, content in result.contents.items():
-                files.write(self._data / file, content)
-        self._say(*result.lines, "The insights are counted.")
-
-    def _counted(self) -> counting.Count:
-        return counting.count(self._contract, self._contents(), datetime.now(UTC))
+                say(line, end="" if is_terminal else "\n")
 
     def _sources(self) -> Sources:
         return counting.read_sources(self._contract, self._contents())
 
-    def _contents(self) -> Contents:
-        return {file: self._content(file) for file in COUNTED_FILES}
+    def _contents(self) -> dict[str, bytes | None]:
+        paths = {file: self._options.data / file for file in COUNTED_FILES}
+        exist = {file: path.exists() for file, path in paths.items()}
+        return {file: files.read_unchanging(paths[file])[0] if exist[file] else None for file in paths}
 
-    def _content(self, file: str) -> bytes | None:
-        path = self._data / file
-        return files.read_unchanging(path)[0] if path.exists() else None
-
-    def _locked(self) -> AbstractContextManager[None]:
-        return files.locked(self._data, is_dry=False, waits=True)
+    @contextmanager
+    def _rewritten(self) -> Iterator[dict[str, bytes | None]]:
+        """The contents of the data files; what the caller changes is written. Imports wait until then."""
+        with files.locked(self._options.data, is_dry=False, waits=True):
+            before = self._contents()
+            yield (contents := {**before})
+            for file, content in contents.items():
+                if content is not None and content != before[file]:
+                    files.write(self._options.data / file, content)
 
 
 # ---- Command line ----
@@ -187,33 +154,28 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--url", required=True, help="the server, such as http://127.0.0.1:11434/v1")
     add("--model", required=True, help="the model, as the server calls it")
     add("--key-variable", default="", metavar="NAME", help="environment variable that holds the server's key")
-    add("--parallel", type=positive, default=2, help="requests at once (default: 2)")
-    add("--timeout", type=positive, default=600, help="seconds for an answer and its retries (default: 600)")
-    add("--limit", type=positive, help="read at most this many reviews this time")
+    add("--parallel", type=int, default=2, help="requests at once (default: 2)")
+    add("--timeout", type=int, default=600, help="seconds for an answer and its retries (default: 600)")
+    add("--limit", type=int, default=MOST, help="read at most this many reviews this time")
     add("--yes", action="store_true", help="continue with the aspects and topics that the model proposes")
     add("--again", action="store_true", help="also read reviews that failed before")
     add("--summary", action="store_true", help="also propose a summary, a quotation and questions")
     add("--dry-run", action="store_true", help="print the first request and the total size; send nothing")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if not all(1 <= number <= MOST for number in (options.parallel, options.timeout, options.limit)):
+        parser.error(f"--parallel, --timeout and --limit take numbers from 1 to {MOST}")
+    return options
 
 
-def positive(text: str) -> int:
-    """An integer from 1 to a million. Raises ValueError."""
-    if not 1 <= int(text) <= 1_000_000:
-        raise ValueError
-    return int(text)
-
-
-def main(arguments: Sequence[str] | None = None, output: TextIO | None = None) -> int:
-    """Run the command line, which prints to `output`, else to the standard output; the exit status."""
-    output = output or sys.stdout
-    for stream in (output, sys.stderr):
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status."""
+    for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     options = parse(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        Reading(options, output).run()
+        Reading(options).run()
         return EXIT_SUCCESS
     except BadData as fault:
         lines, status = fault.lines(), EXIT_BAD_DATA
@@ -223,7 +185,7 @@ def main(arguments: Sequence[str] | None = None, output: TextIO | None = None) -
         lines, status = [f"Stopped: {reason}."], EXIT_FAILURE
     except OSError as error:
         lines, status = [f"{error.filename or 'the output'}: {error.strerror}"], EXIT_FAILURE
-    say(sys.stderr, *lines)
+    say(*lines, stream=sys.stderr)
     return status
 
 

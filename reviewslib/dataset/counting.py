@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from reviewslib.dataset import insights
 from reviewslib.dataset.contract import BadData, Contract, Fault
@@ -38,20 +38,18 @@ class Sources(NamedTuple):
 
 def read_sources(contract: Contract, contents: Contents) -> Sources:
     """What insights are counted from. Raises BadData with the faults of all files."""
-    reviews, editorial, annotations = (
-        contents[file] for file in (REVIEWS_FILE, EDITORIAL_FILE, ANNOTATIONS_FILE)
-    )
-    if reviews is None:
+    if contents[REVIEWS_FILE] is None:
         raise BadData([Fault(REVIEWS_FILE, (), "the file is missing")])
-    editorial, annotations = editorial or b"{}", annotations or b"{}"
-    read = [
-        read_file(REVIEWS_FILE, reviews, contract.reviews_file, repeated_ids),
-        read_file(EDITORIAL_FILE, editorial, contract.editorial_file, insights.name_violations),
-        read_file(ANNOTATIONS_FILE, annotations, contract.annotations_file),
-    ]
-    if faults := [fault for _, faults in read for fault in faults]:
+    checks: dict[str, Any] = {
+        REVIEWS_FILE: (contract.reviews_file, repeated_ids),
+        EDITORIAL_FILE: (contract.editorial_file, insights.name_violations),
+        ANNOTATIONS_FILE: (contract.annotations_file,),
+    }
+    read = {file: read_file(file, contents[file] or b"{}", *checks[file]) for file in checks}
+    if faults := [fault for _, faults in read.values() for fault in faults]:
         raise BadData(faults)
-    return Sources(served_reviews(read[0][0]["reviews"], {}), decode(editorial), decode(annotations))
+    written = (decode(contents[file] or b"{}") for file in (EDITORIAL_FILE, ANNOTATIONS_FILE))
+    return Sources(served_reviews(read[REVIEWS_FILE][0]["reviews"], {}), *written)
 
 
 def is_wanted(contents: Contents) -> bool:

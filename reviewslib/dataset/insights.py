@@ -151,23 +151,16 @@ def _counted(kind: str, mentions: Mentions, per_review: PerReview) -> tuple[dict
     for review, item in mentions:
         reviews[review["id"]] = review
         said[review["id"]].add(item["sentiment"] if kind == "aspects" else _sentiment(review["rating"]))
-    mentioning, sentiments = [*reviews.values()], [_joint(said[id]) for id in reviews]
-    samples = {"example_review_ids": _examples(mentioning, sentiments)}
-    if kind == "aspects":
-        return _aspect_figures(sentiments), {"top_phrases": _top_phrases(mentions, sentiments)} | samples
-    figures = _figures("mention_count", mentioning, per_review)
-    if kind == "topics":
-        del figures["average_rating"]
-    return figures, samples
-
-
-def _aspect_figures(sentiments: Sequence[str]) -> dict[str, Json]:
-    """The figures of an aspect from its sentiment in each review that mentions it."""
-    positive, _, negative = counts = [*map(sentiments.count, SENTIMENTS)]
-    figures: dict[str, Json] = {"mention_count": len(sentiments)} | dict(zip(COUNTS, counts, strict=True))
-    figures["positive_pct"] = _percent(positive, len(sentiments))
-    figures["score"] = round((positive - negative) / len(sentiments), 2) if sentiments else None
-    return figures
+    mentioning, sentiments = [*reviews.values()], [*map(_joint, said.values())]
+    samples: dict[str, Json] = {"example_review_ids": _examples(mentioning, sentiments)}
+    if kind != "aspects":
+        figures = _figures("mention_count", mentioning, per_review)
+        return {key: figures[key] for key in figures if (kind, key) != ("topics", "average_rating")}, samples
+    counts = dict(zip(COUNTS, map(sentiments.count, SENTIMENTS), strict=True))
+    score = mean([{"positive": 1, "neutral": 0, "negative": -1}[sentiment] for sentiment in sentiments])
+    positive_pct = _percent(counts["positive_count"], len(sentiments))
+    figures = {"mention_count": len(sentiments), **counts, "positive_pct": positive_pct, "score": score}
+    return figures, {"top_phrases": _top_phrases(mentions, sentiments)} | samples
 
 
 def _joint(sentiments: set[str]) -> str:
@@ -286,20 +279,21 @@ def current_annotations(reviews: Reviews, annotations: Object) -> dict[str, Json
 
 
 def extended_annotations(
-    annotations: Object, batch: Reviews, lists: PerReview, editorial: Object, model: str
+    annotations: Object, batch: Reviews, lists: PerReview, entries: Sequence[str], model: str
 ) -> dict[str, Json]:
     """An AnnotationsFile with what a model said of a batch of reviews: lists by id, or why it `failed`.
 
-    A failed annotation keeps the lists of the previous one.
+    `entries` are the `entry_keys` that the model was asked about. A failed annotation keeps the lists of the
+    previous one.
     """
-    keys, previous = entry_keys(editorial), current_annotations(batch, annotations)["reviews"]
-    source = {"vocabulary": value_digest(keys), "model": model}
+    previous = current_annotations(batch, annotations)["reviews"]
+    source = {"vocabulary": value_digest(entries), "model": model}
     read = {**annotations.get("reviews", {})}
     for review in batch:
         said = lists[review["id"]]
         kept = previous.get(review["id"], {}) if "failed" in said else {}
         read[review["id"]] = {**kept, "text_digest": text_digest(review), **source, **said}
-    vocabularies = {**annotations.get("vocabularies", {}), source["vocabulary"]: keys}
+    vocabularies = {**annotations.get("vocabularies", {}), source["vocabulary"]: entries}
     return {**annotations, "vocabularies": vocabularies, "reviews": read}
 
 
@@ -327,7 +321,7 @@ def unread_reviews(
 def left_out(reviews: Reviews, editorial: Object, annotations: Object) -> Iterator[str]:
     """Sentences about names without an entry, and about phrases that their review does not contain."""
     by_hand, by_model = _by_hand(reviews, editorial), current_annotations(reviews, annotations)["reviews"]
-    unknown, misquoted = Counter[str](), Counter[str]()
+    unknown, misquoted = Counter[str](), list[str]()
     for per_review, name_keys in ((by_hand, NAME_KEYS), (by_model, dict.fromkeys(KINDS, "id"))):
         for kind, entries in vocabulary_of(editorial).items():
             names = {entry[name_keys[kind]] for entry in entries}
@@ -336,11 +330,11 @@ def left_out(reviews: Reviews, editorial: Object, annotations: Object) -> Iterat
                 mentioned = {mention["id"] if kind == "aspects" else mention for mention in mentions}
                 unknown.update(f"{kind}: {quoted(name)}" for name in mentioned - names)
                 quoting = [mention for mention in mentions if kind == "aspects" and mention.get("phrase")]
-                misquoted.update({mention["phrase"] for mention in quoting if not phrase_of(mention, review)})
+                misquoted += [mention["phrase"] for mention in quoting if not phrase_of(mention, review)]
     for name, count in sorted(unknown.items()):
         yield f"{name} has no entry and is not counted, in {count} review(s)"
-    for phrase, count in sorted(misquoted.items()):
-        yield f"{quoted(phrase)} is not in its review and is not shown, in {count} review(s)"
+    if misquoted:
+        yield f"phrases that are not in their review: {len(misquoted)}, such as {quoted(misquoted[0])}"
 
 
 # ---- Figures: from ratings and scores ----
