@@ -26,6 +26,7 @@ Outcome = tuple[Reviews, Json, str]  # a batch and its parsed answer; or one rev
 BASE_URL = re.compile(r"(https?)://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]+)?(/[a-z0-9._~/-]*)?")
 THIS_MACHINE = ("localhost", "127.0.0.1", "[::1]")
 OPENAI_HOST, OPENAI_KEY = "api.openai.com", "OPENAI_API_KEY"
+MAX_ANSWER_BYTES = 4 * 1024 * 1024  # the rest is not read, and what was read is no JSON
 FAILURES_IN_A_ROW = 5  # of single reviews; then the fault is that of the server or the model, not of a review
 OTHER_LIMIT_KEY = re.compile(rb"\bmax_(?!tokens)\w*tokens\b")  # what some servers call max_tokens
 
@@ -131,7 +132,7 @@ class Client:
         request = urllib.request.Request(url, body, headers)  # noqa: S310 - BASE_URL allows http and https only
         try:
             with OPENER.open(request) as response:
-                answer: bytes = response.read()
+                answer: bytes = response.read(MAX_ANSWER_BYTES)
         except (urllib.error.URLError, ValueError) as error:  # ValueError: a host that is no name
             raise Stopped(f"no server answers at {url}: {getattr(error, 'reason', error)}") from None
         except (OSError, HTTPException):

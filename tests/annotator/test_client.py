@@ -1,6 +1,7 @@
 """The client accepts what servers of the protocol send, and names the reason when it stops."""
 
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 import pytest
@@ -68,7 +69,8 @@ UNUSABLE = [
     ((200, {}, [b"<html>"]), UNREADABLE),
     ((200, {}, [b'{"error": "Unexpected endpoint"}']), f'{NO_COMPLETION}{{"error"'),
     ((200, {}, [b"[]"]), NO_COMPLETION),
-    ((200, {"Content-Length": "900"}, [b'{"choices": [{"mess']), CLOSED),
+    ((200, {}, repeat(b" " * 65536)), UNREADABLE),
+    ((200, {"Content-Length": "900"}, [b'{"choices": [{"mess']), UNREADABLE),
     ((200, {"Transfer-Encoding": "chunked"}, [b"5\r\n{"]), CLOSED),
     *[(read(*numbers), "omits or repeats reviews") for numbers in ([], [1, 1], [2])],
     (read(1, score=1), "violates its schema at $.reviews[0]"),
