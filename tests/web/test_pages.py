@@ -39,12 +39,12 @@ from reviewslib.dataset.query import BadQuery, Query, query_of_page
 from reviewslib.dataset.reviews import Dataset, in_any_order
 from reviewslib.dataset.text import loose_words
 from reviewslib.links import service_urls
-from reviewslib.web import embed, feeds, pages
+from reviewslib.web import embed, pages
 
 REVIEWS_FILE, INSIGHTS_FILE = DATA_SETS["sample"]()
 SAMPLE = dataset_of(REVIEWS_FILE, INSIGHTS_FILE)
 
-# ---- Pages as strings, and what a strict reader finds in them ----
+# ---- Pages as strings, and their tags ----
 
 
 def home_page(dataset: Dataset) -> str:
@@ -88,46 +88,39 @@ def every_page(dataset: Dataset, text: str) -> list[str]:
     ]
 
 
-class Read(HTMLParser):
-    """A page parsed strictly: each element must be closed in the right place, and there is no comment."""
+class Shapes(HTMLParser):
+    """The tags of a page with the names of their attributes; each element is closed in the right place."""
 
     def __init__(self, page: str):
         super().__init__()
-        self.shapes: list[tuple[str, ...]] = []  # the tag of each element and the names of its attributes
+        self.found: list[tuple[str, ...]] = []
         self.open_tags: list[str] = []
-        self.texts: list[tuple[str, str]] = []  # the tag around it, and a text
         self.feed(page)
         self.close()
         assert self.open_tags == []
-        shown = (text for tag, text in self.texts if tag not in ("script", "style", "title"))
-        self.text = " ".join("".join(shown).split())  # what a visitor sees, on one line
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        names = sorted(name for name, _ in attrs)
-        assert len(set(names)) == len(names), tag
-        self.shapes.append((tag, *names))
+        self.found.append((tag, *sorted(name for name, _ in attrs)))
         if tag not in ("meta", "link", "br", "wbr", "input", "img", "base"):
             self.open_tags.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open_tags.pop() == tag
 
-    def handle_data(self, data: str) -> None:
-        self.texts.append((self.open_tags[-1] if self.open_tags else "", data))
-
     def handle_comment(self, data: str) -> None:
         raise AssertionError(f"a comment: {data}")
 
-    def raw(self, tag: str) -> str:
-        """The texts of all elements with this tag."""
-        return "".join(text for around, text in self.texts if around == tag)
+
+def raw(page: str, tag: str) -> str:
+    """The content of all elements with this tag."""
+    return "".join(re.findall(f"<{tag}(?: [^>]*)?>(.*?)</{tag}>", page, re.DOTALL))
 
 
 # ---- Text of the data ----
 
 TAME = [SAMPLE, *(dataset_of(*files_saying(text)) for text in ("word", "ann@word.example", "555"))]
 TAME_PAGES = [every_page(dataset, text) for dataset in TAME for text in ("word", "zzz", "a b")]
-HARMLESS = [set().union(*(Read(page).shapes for page in kind)) for kind in zip(*TAME_PAGES, strict=True)]
+HARMLESS = [set().union(*(Shapes(page).found for page in kind)) for kind in zip(*TAME_PAGES, strict=True)]
 hostile_text = st.one_of(
     st.sampled_from(ATTACKS),
     st.text(st.sampled_from("<>&\"'`/=!-{}%#$\\]; \n\u202e\u2066\ufffeabon"), max_size=60),
@@ -142,11 +135,12 @@ ALL_AT_ONCE = "n" + ATTACKS[1] + ATTACKS[4] + ATTACKS[11]
 def test_any_text_is_shown_as_written_and_becomes_no_markup(text: str) -> None:
     documents = every_page(dataset_of(*files_saying(text)), text)
     for document, harmless in zip(documents, HARMLESS, strict=True):
-        tags = [tag for tag, *_ in Read(document).shapes]
-        assert set(Read(document).shapes) <= harmless
-        assert (tags.count("style"), tags.count("script")) == (1, document is documents[0])
+        found = Shapes(document).found
+        assert set(found) <= harmless
+        scripts = [shape for shape in found if shape[0] == "script"]
+        assert (found.count(("style",)), len(scripts)) == (1, document is documents[0])
         assert not pages.FORBIDDEN.search(re.sub("<script.*?</script>", "", document))
-    script = Read(documents[0]).raw("script")
+    script = raw(documents[0], "script")
     assert not set("<>&") & set(script)
     data = json.loads(script)
     assert (data["name"], data["description"]) == (pages.one_line(text), pages.paragraphs(text))
@@ -252,7 +246,7 @@ def test_pages_stay_small_whatever_the_files_hold() -> None:
     limits = {"08:00": 14, "Upton": 12, " positive, ": 11, '"details"': 16, 'scope="row"': 32, "<article": 12}
     shown = document.partition("<body>")[2]
     assert {text: shown.count(text) for text in limits} == limits
-    data = json.loads(Read(document).raw("script"))
+    data = json.loads(raw(document, "script"))
     assert (len(data["areaServed"]), len(data["openingHoursSpecification"])) == (12, 14)
 
 
@@ -389,23 +383,6 @@ def test_a_text_is_shown_only_where_the_data_give_reason(page: str, text: str, i
     assert (text in page) is is_shown
 
 
-def every_text(**business: str) -> list[str]:
-    """The texts of all documents for people and models with another business in the sample."""
-    dataset = dataset_of(REVIEWS_FILE | {"business": {"name": "Ann's"} | business}, INSIGHTS_FILE)
-    feed = json.loads(feeds.json_feed(dataset, URLS))["description"]
-    return [*(Read(document).text for document in every_page(dataset, "zzz")), llms(dataset), feed]
-
-
-def test_reviews_are_called_verified_only_with_a_review_policy() -> None:
-    where = "published on google, facebook, yelp, healthgrades and larkspurhollow.example"
-    for text in every_text():
-        assert where in text.lower() and "customer reviews" in text.lower() and "verif" not in text.lower()
-    *documents, feed = every_text(review_policy="We ask <everybody>.")  # a feed has no room for the policy
-    for text in [*documents, feed]:
-        assert where in text.lower() and "verified customer reviews" in text.lower()
-    assert all("We ask" in text for text in documents)
-
-
 # ---- Policies ----
 
 
@@ -421,7 +398,7 @@ FRAME_SCOPE = "form-action 'none'; frame-ancestors *", "Cross-Origin-Resource-Po
 def test_a_policy_allows_the_style_of_its_page_and_no_script(
     kind: int, headers: Any, scope: str, other: str
 ) -> None:
-    style = Read(TAME_PAGES[0][kind]).raw("style")
+    style = raw(TAME_PAGES[0][kind], "style")
     style_hash = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = (
         f"default-src 'none'; style-src 'sha256-{style_hash}'; img-src 'self'; connect-src 'self';"
@@ -445,7 +422,7 @@ def test_a_sitemap_has_a_limit_and_the_days_of_changes() -> None:
 
 def test_a_shell_reads_every_curl_line_as_it_is_meant() -> None:
     strange = service_urls("https://reviews.example/a'b&c")
-    shown = Read(pages.html_page(TEMPLATES, SAMPLE, strange).decode()).raw("code")
+    shown = html.unescape(raw(pages.html_page(TEMPLATES, SAMPLE, strange).decode(), "code"))
     commands = [shlex.split(line) for line in re.findall(r"curl .*?(?=curl |claude )", shown)]
     assert all(url.startswith(strange.home) for _, url, *_ in commands)
     assert [url for _, url, *options in commands if options] == [strange.mcp, strange.hub]

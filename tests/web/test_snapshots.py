@@ -41,7 +41,9 @@ PATHS = {
     "llms.txt": "/llms.txt",
     "sitemap.xml": "/sitemap.xml",
     "robots.txt": "/robots.txt",
+    "icon.svg": "/favicon.ico",
 }
+STATUSES = {"wrong.html": 400, "beyond.html": 404, "no-review.html": 404, "missing.html": 404}
 ELSEWHERE = ("half-stars.html", "only-review.html", "feed.json", "sitemap.xml", "robots.txt")
 # By data set: the documents that show something which no document of another data set shows.
 FILES = {
@@ -82,7 +84,8 @@ def test_a_document_is_the_one_that_was_reviewed(
     request: pytest.FixtureRequest, directories: dict[str, Path], name: str, file: str
 ) -> None:
     answer = client(directories[name]).get(PATHS[file], headers={"Accept": "text/html"})
-    assert answer.status_code in (200, 400, 404)
+    status = STATUSES.get(file, 200)
+    assert (answer.status_code, "no-store" in answer.headers["Cache-Control"]) == (status, status != 200)
     made, path = readable(file, answer.get_data(as_text=True)), STORED / name / file
     if request.config.getoption("--write-snapshots"):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -94,3 +97,10 @@ def test_a_document_is_the_one_that_was_reviewed(
 
 def test_every_stored_document_is_compared() -> None:
     assert {path.relative_to(STORED).parts for path in STORED.rglob("*.*")} == set(CASES)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_reviews_are_called_verified_only_with_a_review_policy(name: str) -> None:
+    has_policy = name in ("sample", "one")
+    for path in [*(STORED / name).glob("*.html"), *(STORED / name).glob("llms.txt")]:
+        assert ("verif" in path.read_text(encoding="utf-8").lower()) is has_policy, path
