@@ -56,10 +56,10 @@ ASPECT_COUNTS = {"positive_count": 2, "neutral_count": 0, "negative_count": 1, "
 def files_saying(*texts: str) -> tuple[Any, Any]:
     """A business, a review of each text, and insights that repeat it; other fields have all texts joined."""
     everything = " ".join(texts)
-    told = ("name", "description", "category", "telephone", "email", "price_range")
+    told = ("name", "description", "category", "telephone", "email", "price_range", "review_policy")
     address = dict.fromkeys(("street", "locality", "region", "postal_code", "country"), everything)
     business = dict.fromkeys(told, everything) | {"address": address, "service_areas": list(texts)}
-    business |= {"review_policy": everything, "review_url": "https://reviews.example/write"}
+    business["review_url"] = "https://reviews.example/write"
     reviews = [
         {"id": f"{number}", "author": text, "rating": 1 + number % 5, "date": f"2026-01-{number + 1:02}"}
         | {"text": text, "source": text, "owner_reply": {"text": text, "date": None}}
@@ -70,11 +70,8 @@ def files_saying(*texts: str) -> tuple[Any, Any]:
         {"id": f"e{number}", "label": text, "average_rating": 4, "top_phrases": [text, text], **FIGURES}
         for number, text in enumerate(texts)
     ]
-    insights = {
-        "version": 1,
-        "generated_at": "2026-01-31T00:00:00Z",
-        "review_count": 14,
-        **dict.fromkeys(("model", "summary", "pull_quote"), everything),
+    insights = {"version": 1, "generated_at": "2026-01-31T00:00:00Z", "review_count": 14}
+    insights |= dict.fromkeys(("model", "summary", "pull_quote"), everything) | {
         "overall_sentiment": {"score": 0, "positive_pct": 50, "neutral_pct": 0, "negative_pct": 50},
         "aspects": [entity | ASPECT_COUNTS for entity in entities],
         "entities": dict.fromkeys(("technicians", "services", "problems", "service_areas"), entities),
@@ -87,13 +84,11 @@ def files_saying(*texts: str) -> tuple[Any, Any]:
 def attacking_files() -> tuple[Any, Any]:
     """Every text is an attack; so are ids and addresses, as far as the loader accepts them."""
     document, insights = files_saying(*ATTACKS)
-    document["business"] |= {
-        "url": 'https://evil.example/"><script>window.attacked=1</script>',
-        "review_url": 'https://evil.example/"><script>window.attacked=1</script>',
-        "image_url": 'https://evil.example/"onerror="window.attacked=1',
-        "telephone": '+1 555" onmouseover="window.attacked=1',
-        "email": "javascript:window.attacked=1",
-    }
+    script = 'https://evil.example/"><script>window.attacked=1</script>'
+    document["business"] |= {"url": script, "review_url": script}
+    document["business"] |= {"image_url": 'https://evil.example/"onerror="window.attacked=1'}
+    document["business"] |= {"telephone": '+1 555" onmouseover="window.attacked=1'}
+    document["business"] |= {"email": "javascript:window.attacked=1"}
     for review in document["reviews"]:
         handler = '"onmouseover="window.attacked=1\''
         review["source_url"] = f"https://evil.example/{handler}><script>{review['id']}"

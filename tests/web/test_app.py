@@ -14,7 +14,6 @@ from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import Mock
 from urllib.parse import quote, unquote, urlencode
@@ -84,20 +83,15 @@ ODD_IDS = [
 ]
 
 
-@pytest.mark.slow
-@settings(max_examples=25)
-@given(st.lists(st.sampled_from(ODD_IDS) | st.text(min_size=1, max_size=200), unique=True))
-def test_the_url_of_a_review_leads_to_it_whatever_its_id(ids: list[str]) -> None:
-    ids = [id for id in ids if id not in (".", "..") and not re.search("[\x00-\x1f\x7f-\x9f]", id)]
-    with TemporaryDirectory() as directory:
-        application = serving(write_files(Path(directory), a_file(*map(review, ids))))
+@pytest.mark.parametrize("kind", [HTML, JSON])
+def test_the_url_of_a_review_leads_to_it_whatever_its_id(tmp_path: Path, kind: str) -> None:
+    application = serving(write_files(tmp_path, a_file(*map(review, ODD_IDS))))
     for served in json.loads(application.snapshot.dataset.reviews_json)["reviews"]:
         path = served["page_url"].removeprefix("http://127.0.0.1:8080")
         assert re.fullmatch("/reviews/[A-Za-z0-9_.~%-]+", path)
-        for kind in (HTML, JSON):
-            answer = call(application, path, accept=kind)
-            assert (answer.status, answer.headers["content-type"]) == (200, kind)
-        assert json.loads(answer.body) == served
+        answer = call(application, path, accept=kind)
+        assert (answer.status, answer.headers["content-type"]) == (200, kind)
+        assert kind == HTML or json.loads(answer.body) == served
 
 
 PIECES = [
@@ -114,19 +108,15 @@ PATHS = [*app.ROUTES, "/api/reviews/since/2026-01-01", "/nothing"]
 
 
 @pytest.mark.slow
-def test_no_header_value_causes_a_server_error(caplog: pytest.LogCaptureFixture) -> None:
-    @settings(max_examples=1000)
-    @given(
-        path=st.sampled_from(PATHS),
-        method=st.sampled_from(["GET", "POST"]),
-        name=st.sampled_from(HEADERS),
-        value=latin | st.lists(st.sampled_from(PIECES)).map("".join),
-    )
-    def check(path: str, method: str, name: str, value: str) -> None:
-        assert_defined(call(APP, path, method, **{name: value}), *range(200, 500))
-
-    check()
-    assert not caplog.records
+@settings(max_examples=1000)
+@given(
+    path=st.sampled_from(PATHS),
+    method=st.sampled_from(["GET", "POST"]),
+    name=st.sampled_from(HEADERS),
+    value=latin | st.lists(st.sampled_from(PIECES)).map("".join),
+)
+def test_no_header_value_causes_a_server_error(path: str, method: str, name: str, value: str) -> None:
+    assert_defined(call(APP, path, method, **{name: value}), *range(200, 500))
 
 
 # ---- The list of reviews for people: what the search finds, a page at a time ----
@@ -137,25 +127,20 @@ VALUES = ["", "back", "é", "Okafor", "massage-therapy", "Massage Therapy", "4",
 
 
 def listed_ids(query: str) -> tuple[int, list[str]]:
-    """The status of the pages of a list, and the ids of all reviews on them."""
-    ids: list[str] = []
-    for number in range(1, 12):
-        answer = call(APP, f"/reviews?{query}&page={number}")
-        if answer.status != 200:
-            break
-        page = answer.body.decode()
-        ids += [unquote(id) for id in re.findall('<p><a href="[^"]*/reviews/([^"]*)"><time', page)]
-    return (answer.status if number == 1 else 200), ids
+    """The status of the first page of a list, and the ids of all reviews in the list."""
+    answers = [call(APP, f"/reviews?{query}&page={number}") for number in range(1, 10)]  # 160 reviews at most
+    documents = [answer.body.decode() for answer in answers if answer.status == 200]
+    ids = re.findall('<p><a href="[^"]*/reviews/([^"]*)"><time', "".join(documents))
+    return answers[0].status, list(map(unquote, ids))
 
 
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from(LIST_NAMES), st.sampled_from(VALUES)), max_size=3))
 def test_the_list_and_the_search_find_the_same(pairs: list[tuple[str, str]]) -> None:
-    query, found = urlencode(pairs), []
-    for offset in (0, 100):
-        answer = call(APP, f"/api/reviews/search?{query}&limit=100&offset={offset}")
-        found += json.loads(answer.body).get("reviews", [])
-    assert listed_ids(query) == (answer.status, [review["id"] for review in found])
+    query = urlencode(pairs)
+    parts = [call(APP, f"/api/reviews/search?{query}&limit=100&offset={offset}") for offset in (0, 100)]
+    found = [review["id"] for part in parts for review in json.loads(part.body).get("reviews", ())]
+    assert listed_ids(query) == (parts[0].status, found)
 
 
 def test_the_list_ignores_unknown_parameters() -> None:
@@ -165,13 +150,6 @@ def test_the_list_ignores_unknown_parameters() -> None:
     assert b"utm_source" not in answer.body
 
 
-def test_a_page_beyond_the_last_leads_to_the_last() -> None:
-    answer = call(APP, "/reviews?rating=4&page=9")
-    assert (answer.status, answer.headers["cache-control"]) == (404, "no-store")
-    assert b'/reviews?rating=4&amp;page=2#results">Page 2, the last one<' in answer.body
-    assert call(APP, "/reviews?page=8").status == 200
-
-
 # ---- Errors ----
 
 WRONG = "One parameter is wrong. See issues."
@@ -179,24 +157,25 @@ NOT_A_NUMBER, UNKNOWN = "expected a whole number such as 5", "unknown parameter;
 
 
 @pytest.mark.parametrize(
-    ("line", "fields", "status", "detail", "issue"),
+    ("line", "fields", "status", "detail", "issues"),
     [
-        ("GET /x", {}, 404, "There is nothing at /x. /.well-known/openapi.json lists the endpoints.", None),
-        ("GET /reviews/x", {"accept": JSON}, 404, "No review has the id x.", None),
-        ("PUT /feed.xml", {}, 405, "PUT is not allowed; allowed: GET, HEAD, OPTIONS.", None),
-        ("GET *", {}, 405, "GET is not allowed; allowed: OPTIONS.", None),
-        ("GET /api/reviews/search?limit=%ff", {}, 400, WRONG, ("limit", "\ufffd", NOT_A_NUMBER)),
-        ("GET /api/reviews/search?querx=", {}, 400, WRONG, ("querx", "", UNKNOWN)),
+        ("GET /reviews/x", {"accept": JSON}, 404, "No review has the id x.", []),
+        ("GET *", {}, 405, "GET is not allowed; allowed: OPTIONS.", []),
+        ("GET /api/reviews/search?querx=", {}, 400, WRONG, [("querx", "", UNKNOWN)]),
+        ("GET /api/reviews/search?limit=%ff&querx=", {}, 400, "2 parameters are wrong. See issues.",
+         [("limit", "\ufffd", NOT_A_NUMBER), ("querx", "", UNKNOWN)]),
     ],
-)
+)  # fmt: skip
 def test_an_error_is_an_object_that_says_what_is_wrong(
-    line: str, fields: dict[str, str], status: int, detail: str, issue: tuple[str | None, str, str] | None
+    line: str, fields: dict[str, str], status: int, detail: str, issues: list[tuple[str, str, str]]
 ) -> None:
     method, _, target = line.partition(" ")
     answer = call(APP, target, method, **fields)
     document = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
-    if issue:
-        document["issues"] = [dict(zip(("parameter", "value", "message"), issue, strict=True))]
+    if issues:
+        document["issues"] = [
+            dict(zip(("parameter", "value", "message"), issue, strict=True)) for issue in issues
+        ]
     assert (answer.status, json.loads(answer.body)) == (status, document)
     assert (answer.headers["content-type"], answer.headers["cache-control"]) == (JSON, "no-store")
 
@@ -206,10 +185,10 @@ BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;
 
 @pytest.mark.parametrize(
     ("line", "accept", "is_page"),
-    [("GET /<b>elsewhere", accept, True) for accept in (BROWSER, "text/html")]
-    + [("GET /<b>elsewhere", accept, False) for accept in ("", JSON, "text/html;q=0")]
+    [("GET /x", accept, True) for accept in (BROWSER, "text/html")]
+    + [("GET /x", accept, False) for accept in ("", JSON, "text/html;q=0")]
     + [("POST /reviews.html", BROWSER, True), ("POST /reviews.html", "", False)]
-    + [("GET /reviews/\xff", "*/*", True), ("GET /reviews/01M7F1SV60XJ4PFV38D0FMZ6BZ/", JSON, False)],
+    + [("GET /reviews/\xff", "*/*", True), ("GET /reviews/x", JSON, False)],
 )
 def test_a_404_is_a_page_for_clients_that_prefer_html(line: str, accept: str, is_page: bool) -> None:
     method, _, path = line.partition(" ")
@@ -217,15 +196,6 @@ def test_a_404_is_a_page_for_clients_that_prefer_html(line: str, accept: str, is
     assert (answer.status, answer.headers["content-type"]) == (404, HTML if is_page else JSON)
     assert (answer.headers["cache-control"], answer.headers["vary"]) == ("no-store", VARY)
     assert ("content-security-policy" in answer.headers) is is_page
-    heading = b"<h1>There is no such review" if "/reviews/" in path else b"<h1>There is no such page</h1>"
-    assert heading in answer.body if is_page else json.loads(answer.body)["status"] == 404
-    assert b"<b>elsewhere" not in answer.body or not is_page
-
-
-def test_every_wrong_parameter_is_counted() -> None:
-    error = json.loads(call(APP, f"{links.SEARCH_PATH}?rating=9&until=x&sort=best").body)
-    assert error["detail"] == "3 parameters are wrong. See issues."
-    assert [issue["parameter"] for issue in error["issues"]] == ["rating", "until", "sort"]
 
 
 def test_an_unexpected_exception_is_logged_once_with_an_id(
@@ -302,7 +272,10 @@ def is_made_later(request: Request, application: Application = APP) -> bool:
     return not isinstance(application.respond(request), representations.Response)
 
 
+SINCE, NEWEST = links.SINCE_PATH + "2026-01-01", f"/reviews/{APP.snapshot.dataset.reviews[0].id}"
 AT_ONCE = [*links.FIXED_PATHS, "/", "/healthz", "/nothing", "/api/reviews", links.HUB_PATH]
+LATER = [a_request("/mcp", method="POST", body=body, content_type=JSON) for body in (b"", b"{")]
+LATER += [a_request("/mcp"), a_request("/nothing", accept="text/html"), a_request("/reviews/x")]
 
 
 @pytest.mark.parametrize("path", AT_ONCE)
@@ -311,7 +284,10 @@ def test_prepared_responses_and_json_errors_are_returned_at_once(path: str, meth
     assert not is_made_later(a_request(path, method=method))
 
 
-SINCE, NEWEST = links.SINCE_PATH + "2026-01-01", f"/reviews/{APP.snapshot.dataset.reviews[0].id}"
+@pytest.mark.parametrize("asked", LATER)
+def test_mcp_responses_and_404_pages_are_made_later(asked: Request) -> None:
+    assert is_made_later(asked)
+    assert resolved(APP.respond(asked)).status in (400, 404, 405)
 
 
 @pytest.mark.parametrize("path", [links.SEARCH_PATH, "/reviews", "/embed", SINCE, NEWEST])
@@ -319,22 +295,11 @@ SINCE, NEWEST = links.SINCE_PATH + "2026-01-01", f"/reviews/{APP.snapshot.datase
 def test_a_computed_response_is_made_later_and_cached(
     application: Application, path: str, coding: str
 ) -> None:
-    asked = a_request(path, "limit=3", accept_encoding=coding)
+    asked, other = (a_request(path, query, accept_encoding=coding) for query in ("limit=3", "limit=4"))
     assert is_made_later(asked, application)
     response = resolved(application.respond(asked))
     assert (response.status, application.respond(asked)) == (200, response), "at once"
-    other = a_request(path, "limit=4", accept_encoding=coding)
     assert is_made_later(other, application) is (path not in (SINCE, NEWEST)), "their queries are ignored"
-
-
-@pytest.mark.parametrize(
-    "request_made_later",
-    [*[a_request("/mcp", method="POST", body=body, content_type=JSON) for body in (b"", b"{")],
-     a_request("/mcp"), a_request("/nothing", accept="text/html"), a_request("/reviews/x")],
-)  # fmt: skip
-def test_mcp_responses_and_404_pages_are_made_later(request_made_later: Request) -> None:
-    assert is_made_later(request_made_later)
-    assert resolved(APP.respond(request_made_later)).status in (400, 404, 405)
 
 
 def test_a_hub_response_is_made_later_by_the_thread_of_the_store(application: Application) -> None:
@@ -362,14 +327,12 @@ def test_since_responses_are_in_pieces_and_packed_up_to_a_megabyte(tmp_path: Pat
     assert "Content-Encoding" not in dict(large.headers)
 
 
-def test_the_tag_of_since_changes_with_reviews_day_and_coding(application: Application) -> None:
-    def tag(reviews: bytes, day: str, coding: str) -> str:
+@pytest.mark.parametrize("coding", ["", "gzip"])
+def test_the_tag_of_since_changes_with_reviews_and_day(application: Application, coding: str) -> None:
+    snapshot, tags = application.snapshot, []
+    for reviews in (b"a", b"b"):
         dataset = replace(snapshot.dataset, reviews_digest=reviews)
         application.reloader.snapshot = snapshot._replace(dataset=dataset, cache=type(snapshot.cache)())
-        return dict(since(application, coding, day).headers)["ETag"]
-
-    snapshot, days = application.snapshot, ("2026-10-01", "2026-10-02")
-    asked = [(reviews, day, coding) for reviews in (b"a", b"b") for day in days for coding in ("", "gzip")]
-    tags = [tag(*arguments) for arguments in asked]
-    assert len(set(tags)) == len(asked)
-    assert [tag(*arguments) for arguments in asked] == tags
+        answers = [since(application, coding, day) for day in ("2026-10-01", "2026-10-02")]
+        tags += [dict(answer.headers)["ETag"] for answer in answers]
+    assert len(set(tags)) == 4

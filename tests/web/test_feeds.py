@@ -1,7 +1,6 @@
 """Both feeds have the newest reviews as JSON Feed 1.1 and RFC 4287 require, whatever customers wrote.
 
-What the two specifications demand is written down rule by rule in `feed_rules.py`; whole feeds are among the
-snapshots of `test_snapshots.py`.
+`feed_rules.py` has the demands of the two specifications, one by one; whole feeds are in `test_snapshots.py`.
 
 Content - Any text - Ids and addresses - Dates - Readers
 """
@@ -13,23 +12,22 @@ from datetime import date
 
 import feedparser
 import pytest
-import small_files as small
 from feed_rules import ATOM, instant
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from small_files import OKAFOR, URLS, Object, a_file, check_served, loaded, review
+from small_files import OKAFOR, URLS, WHEN_EMPTY, Object, a_file, check_served, loaded, review, served
 
 from reviewslib.dataset.reviews import Dataset
 from reviewslib.links import ServiceUrls, service_urls
 from reviewslib.web import feeds
 
 
-def json_items(dataset: Dataset) -> list[Object]:
-    return json.loads(feeds.json_feed(dataset, URLS))["items"]
+def json_feed(dataset: Dataset, urls: ServiceUrls = URLS) -> Object:
+    return json.loads(feeds.json_feed(dataset, urls))
 
 
 def atom_root(dataset: Dataset, urls: ServiceUrls = URLS) -> ET.Element:
-    return ET.fromstring(feeds.atom_feed(dataset, urls, small.WHEN_EMPTY))
+    return ET.fromstring(feeds.atom_feed(dataset, urls, WHEN_EMPTY))
 
 
 def entry_texts(dataset: Dataset, name: str) -> list[str]:
@@ -40,35 +38,22 @@ def entry_texts(dataset: Dataset, name: str) -> list[str]:
 # ---- Content ----
 
 
-def test_feeds_hold_the_fifty_newest() -> None:
-    days = [date.fromordinal(730000 + (n * 37) % 120).isoformat() for n in range(120)]
+@pytest.mark.parametrize(("count", "said"), [(49, "All"), (50, "The 50 newest"), (120, "The 50 newest")])
+def test_feeds_hold_the_fifty_newest_and_say_so(count: int, said: str) -> None:
+    days = [date.fromordinal(730000 + (n * 37) % 120).isoformat() for n in range(count)]
     dataset = loaded(a_file(*(review(f"r{n}", date=day) for n, day in enumerate(days))))
-    newest = [one["id"] for one in small.served(dataset)[:50]]
-    assert [item["id"] for item in json_items(dataset)] == newest
+    newest, feed = [one["id"] for one in served(dataset)[:50]], json_feed(dataset)
+    assert [item["id"] for item in feed["items"]] == newest
     assert entry_texts(dataset, "id") == [f"tag:r.example,2026:review/{identifier}" for identifier in newest]
+    assert feed["description"] == f"{said} customer reviews of Larkspur."
 
 
-@pytest.mark.parametrize(("count", "said"), [(49, "All"), (50, "The 50 newest")])
-def test_the_json_feed_says_whether_it_has_all_reviews(count: int, said: str) -> None:
-    feed = feeds.json_feed(loaded(a_file(*(review(f"{n}") for n in range(count)))), URLS)
-    assert json.loads(feed)["description"] == f"{said} customer reviews of Larkspur."
-
-
-@pytest.mark.parametrize(
-    ("rating", "stars"), [(1, "1 star"), (1.0, "1 star"), (1.5, "1.5 stars"), (5.0, "5 stars")]
-)
+@pytest.mark.parametrize(("rating", "stars"), [(1.0, "1 star"), (1.5, "1.5 stars"), (5.0, "5 stars")])
 def test_a_title_counts_stars_as_people_do(rating: float, stars: str) -> None:
     dataset = loaded(a_file(review(rating=rating)))
-    (item,) = json_items(dataset)
+    (item,) = json_feed(dataset)["items"]
     assert item["title"] == f"{stars} from Ann B." == entry_texts(dataset, "title")[0]
     assert item["content_text"] == f"{stars}, without words."
-
-
-def test_a_tag_stands_once_however_often_it_is_mentioned() -> None:
-    mentions = {"mentioned_services": ["b", "a", "b"], "mentioned_technicians": ["Ann", "b", "Ann"]}
-    dataset = loaded(a_file(review(**mentions)))
-    terms = [category.get("term") for category in atom_root(dataset).iter(f"{ATOM}category")]
-    assert json_items(dataset)[0]["tags"] == ["b", "a", "Ann"] == terms
 
 
 # ---- Any text ----
@@ -87,15 +72,15 @@ def in_xml(text: str) -> str:
 
 @pytest.mark.slow
 @settings(max_examples=200)
-@given(st.sampled_from(HOSTILE) | st.text(max_size=20))
+@given(st.text(max_size=20))
 @example("".join(HOSTILE))
 @example("".join(FORBIDDEN) + "\r\x00\n")
 def test_any_text_is_carried_by_both_feeds(text: str) -> None:
     author, content = f"x{text}", f"{text}x"
-    one = review(author=author, text=content, owner_reply={"text": text}, mentioned_technicians=[text])
+    one = review(author=author, text=content, owner_reply={"text": text}, mentioned_technicians=[text, text])
     dataset = loaded(a_file(one, business={"name": author}))
     check_served(dataset)
-    (item,), root = json_items(dataset), atom_root(dataset)
+    (item,), root = json_feed(dataset)["items"], atom_root(dataset)
     assert (item["content_text"], item["authors"], item["tags"]) == (content, [{"name": author}], [text])
     assert root.findtext(f"{ATOM}title") == in_xml(f"Reviews of {author}")
     assert root.findtext(f".//{ATOM}name") == in_xml(author)
@@ -123,17 +108,9 @@ def test_ids_name_the_host_of_the_service_not_of_the_business(base_url: str, aut
     assert root.find(f"{ATOM}link[@rel='alternate']").get("href") == business["url"]
 
 
-def test_a_review_without_a_source_url_links_to_its_page() -> None:
-    dataset = loaded(a_file(review("a"), review("b", source_url="https://s.example/\ufffeb")))
-    urls = [item.get("url") for item in json_items(dataset)]
-    assert urls == ["https://s.example/\ufffeb", "https://r.example/reviews/a"]
-    links = [link.get("href") for link in atom_root(dataset).iterfind(f"{ATOM}entry/{ATOM}link")]
-    assert links == ["https://s.example/b", "https://r.example/reviews/a"]
-
-
 def test_feeds_name_no_hub_that_is_turned_off() -> None:
     dataset, without_hub = loaded(a_file()), replace(URLS, hub="")
-    assert "hubs" not in json.loads(feeds.json_feed(dataset, without_hub))
+    assert "hubs" not in json_feed(dataset, without_hub)
     relations = [link.get("rel") for link in atom_root(dataset, without_hub).findall(f"{ATOM}link")]
     assert relations == ["self", "alternate"]
 
@@ -143,11 +120,9 @@ def test_feeds_name_no_hub_that_is_turned_off() -> None:
 SAME_DAY_OR_NEAR = [  # the earlier one first
     ("2025-03-01", "2025-03-01T00:00:00.5Z"),
     ("2025-03-01T23:00:00+02:00", "2025-03-01T22:00:00Z"),
-    ("2025-03-02T00:30:00+02:00", "2025-03-01T23:00:00Z"),
     ("2025-03-01T00:00:00Z", "2025-02-28T23:00:00-02:00"),
     ("2016-12-31T23:59:60Z", "2017-01-01T00:00:01Z"),
     ("2016-12-31t23:59:58z", "2016-12-31t23:59:60.50z"),
-    ("2025-03-01T00:00:00.1Z", "2025-03-01T00:00:00.10001Z"),
     ("2025-03-01T00:00:00.5Z", "2025-03-01T00:00:00.5000001Z"),
     ("0001-01-01T00:00:00+23:59", "0001-01-01T00:00:00+23:58"),
     ("9999-12-31T23:59:59-23:58", "9999-12-31T23:59:59-23:59"),
@@ -160,7 +135,7 @@ SAME_DAY_OR_NEAR = [  # the earlier one first
 def test_updated_is_the_later_instant_of_review_and_reply(date: str, reply_date: str) -> None:
     dataset = loaded(a_file(review(date=date, owner_reply={"text": "x", "date": reply_date})))
     check_served(dataset)
-    (item,), root = json_items(dataset), atom_root(dataset)
+    (item,), root = json_feed(dataset)["items"], atom_root(dataset)
     published, replied = (
         (day if len(day) > 10 else f"{day}T00:00:00Z").upper() for day in (date, reply_date)
     )
@@ -171,8 +146,7 @@ def test_updated_is_the_later_instant_of_review_and_reply(date: str, reply_date:
 
 def test_the_feed_is_as_new_as_its_newest_entry() -> None:
     days = ("2025-06-03", "2025-06-04T23:00:00Z", "2025-06-05T00:30:00+02:00")
-    replies = [{"text": "x", "date": day} for day in days]
-    dataset = loaded(a_file(*(review(str(n), owner_reply=reply) for n, reply in enumerate(replies))))
+    dataset = loaded(a_file(*(review(day, owner_reply={"text": "x", "date": day}) for day in days)))
     assert atom_root(dataset).findtext(f"{ATOM}updated") == "2025-06-04T23:00:00Z"
 
 
@@ -180,18 +154,14 @@ def test_the_feed_is_as_new_as_its_newest_entry() -> None:
 
 
 def test_feedparser_reads_the_atom_feed() -> None:
-    texts, people = [None, *HOSTILE], [[OKAFOR], ["José Ćalić"]]
-    members = [{"text": texts[n % 17], "mentioned_technicians": people[n % 2]} for n in range(70)]
-    some_reviews = [review(f"r {n}", source_url=f"https://s.example/{n}", **members[n]) for n in range(70)]
-    dataset = loaded(a_file(*some_reviews))
-    body, items = feeds.atom_feed(dataset, URLS, small.WHEN_EMPTY), json_items(dataset)
-    feed = feedparser.parse(body, sanitize_html=False)
-    assert (feed.bozo, feed.version, len(feed.entries)) == (False, "atom10", 50)
-    assert (feed.feed.title, feed.feed.link) == ("Reviews of Larkspur", URLS.home)
+    dataset = loaded(
+        a_file(*(review(text, text=text, mentioned_technicians=[OKAFOR]) for text in HOSTILE[:9]))
+    )
+    feed = feedparser.parse(feeds.atom_feed(dataset, URLS, WHEN_EMPTY), sanitize_html=False)
+    assert (feed.bozo, feed.version, feed.feed.title) == (False, "atom10", "Reviews of Larkspur")
     assert {link.rel: link.href for link in feed.feed.links}["hub"] == URLS.hub
-    for entry, item in zip(feed.entries, items, strict=True):
+    for entry, item in zip(feed.entries, json_feed(dataset)["items"], strict=True):
         assert (entry.title, entry.link, entry.author) == (item["title"], item["url"], "Ann B.")
         assert (entry.published, entry.updated) == (item["date_published"], item["date_modified"])
-        assert entry.content[0].value == in_xml(item["content_text"]).strip()
-        assert entry.content[0].type == "text/plain"
-        assert [tag.term for tag in entry.tags] == item["tags"]
+        assert (entry.content[0].value, entry.content[0].type) == (item["content_text"], "text/plain")
+        assert [tag.term for tag in entry.tags] == item["tags"] == [OKAFOR]

@@ -35,6 +35,8 @@ READS: list[tuple[str, dict[str, str], str]] = [  # paths, headers of requests, 
     ("/", {"accept": "text/markdown, text/html"}, MARKDOWN),
     ("/feed.xml", {}, "application/atom+xml"),
     ("/sitemap.xml", {}, "application/xml"),
+    ("/embed", {}, HTML),
+    ("/badge.svg", {}, "image/svg+xml"),
 ]
 LARGEST_CONTRACT_BYTES = 59_400
 CONTRACT: dict[str, Any] = json.loads((ROOT / "reviewslib" / "openapi.json").read_text(encoding="utf-8"))

@@ -16,6 +16,7 @@ from reviewslib import files
 from reviewslib.dataset.contract import BadData
 from reviewslib.links import service_urls
 from reviewslib.web import snapshot
+from reviewslib.web.reload import utc_text
 from reviewslib.web.representations import represent
 from reviewslib.web.snapshot import Files, RepresentationCache, Snapshot
 
@@ -29,20 +30,9 @@ PROGRAM = snapshot.load_program_files()._replace(changed=0)
 # ---- Files ----
 
 
-def write(directory: Path) -> Path:
-    (directory / "reviews.json").write_text(json.dumps(ONE))
-    return directory
-
-
-def faults(directory: Path) -> list[str]:
-    with pytest.raises(BadData) as caught:
-        snapshot.read_files(directory)
-    return caught.value.lines()
-
-
-def test_a_file_that_is_absent_is_a_fault_but_insights_may_be_absent(tmp_path: Path) -> None:
-    assert faults(tmp_path) == [f"reviews.json: there is no such file in {tmp_path}; see --data"]
-    reviews, insights = write(tmp_path) / "reviews.json", tmp_path / "insights.json"
+def test_insights_may_be_absent(tmp_path: Path) -> None:
+    reviews, insights = tmp_path / "reviews.json", tmp_path / "insights.json"
+    reviews.write_text(json.dumps(ONE))
     first = (reviews.read_bytes(), files.last_change(reviews))
     assert snapshot.read_files(tmp_path) == (*first, None, files.last_change(tmp_path))
     assert snapshot.file_stamps(tmp_path) == {"reviews.json": files.stamp(reviews.stat())}
@@ -50,12 +40,14 @@ def test_a_file_that_is_absent_is_a_fault_but_insights_may_be_absent(tmp_path: P
     assert snapshot.read_files(tmp_path) == (*first, b"{}", files.last_change(insights))
 
 
-@pytest.mark.parametrize("name", ["reviews.json", "insights.json"])
-def test_a_file_that_cannot_be_read_is_a_fault(tmp_path: Path, name: str) -> None:
-    path = write(tmp_path) / name
-    path.unlink(missing_ok=True)
-    path.mkdir()
-    assert faults(tmp_path) == [f"{name}: cannot be read: it is not a regular file"]
+def test_every_file_that_cannot_be_read_is_a_fault(tmp_path: Path) -> None:
+    (tmp_path / "insights.json").mkdir()
+    with pytest.raises(BadData) as caught:
+        snapshot.read_files(tmp_path)
+    assert caught.value.lines() == [
+        f"reviews.json: there is no such file in {tmp_path}; see --data",
+        "insights.json: cannot be read: it is not a regular file",
+    ]
 
 
 # ---- Last-Modified ----
@@ -117,9 +109,9 @@ def test_counted_insights_are_as_new_as_the_reviews_or_the_removal(reviews: int,
     assert later.fixed[FROM_INSIGHTS].last_modified == 50
 
 
-def test_a_date_is_in_whole_seconds_and_never_in_the_future() -> None:
-    assert dates(built(ONE, 1000.9))["/reviews.json"] == 1000
-    assert dates(built(ONE, NOW + 5000))["/reviews.json"] == NOW
+@pytest.mark.parametrize(("changed", "date"), [(1000.9, 1000), (NOW + 5000, NOW)])
+def test_a_date_is_in_whole_seconds_and_never_in_the_future(changed: float, date: float) -> None:
+    assert dates(built(ONE, changed))["/reviews.json"] == date
 
 
 def test_unchanged_content_keeps_its_tag_and_date() -> None:
@@ -135,50 +127,48 @@ def test_content_that_was_put_back_is_later_than_the_content_between() -> None:
     first = built(ONE, 1000)
     second = built(MINIMAL, 2000, first)
     third = built(ONE, 1000, second)
-    dates = [state.fixed["/reviews.json"].last_modified for state in (first, second, third)]
-    assert dates == [1000, 2000, 2001]
-    assert [state.last_modified for state in (first, second, third)] == dates
-    assert third.fixed["/reviews.json"].digest == first.fixed["/reviews.json"].digest
+    for date in (lambda state: state.last_modified, lambda state: dates(state)["/reviews.json"]):
+        assert [date(state) for state in (first, second, third)] == [1000, 2000, 2001]
 
 
 def test_an_empty_feed_was_updated_when_the_data_were_in_any_zone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
-    feed = built(MINIMAL, 1000).fixed["/feed.xml"].identity.body
+    feed, told = built(MINIMAL, 1000).fixed["/feed.xml"].identity.body, utc_text(1000)
     monkeypatch.undo()
     time.tzset()
-    assert b"<updated>1970-01-01T00:16:40Z</updated>" in feed
+    assert told == "1970-01-01T00:16:40Z"
+    assert f"<updated>{told}</updated>" in feed.decode()
 
 
 # ---- Cache ----
 
 
-def computed(size: int) -> Any:
-    return represent(b"x" * size, "a/b", 1, gzip_level=None)
+FIRST, SECOND = (represent(body, "a/b", 1, gzip_level=None) for body in (b"1", b"2"))
 
 
 def test_an_answer_is_made_once_and_kept_under_its_path_query_and_coding() -> None:
     cache = RepresentationCache()
-    assert cache.get_or_make(("/a", "q", True), lambda: computed(10)) == computed(10)
-    assert cache.get_or_make(("/a", "q", True), lambda: computed(20)) == computed(10)
-    assert cache.get(("/a", "q", True)) == computed(10)
-    assert cache.get(("/a", "q", False)) is None
+    made = [cache.get_or_make(("/a", "q", True), make) for make in (lambda: FIRST, lambda: SECOND)]
+    assert made == [FIRST, FIRST]
+    assert [cache.get(("/a", "q", coding)) for coding in (True, False)] == [FIRST, None]
 
 
-def kept(max_bytes: int, answer: Any) -> list[list[int]]:
-    """The numbers of the cached responses, after each of four responses of one size was cached."""
-    cache, found = RepresentationCache(max_bytes), []
+OVERHEAD = len("q=0") + 2048  # of an entry
+
+
+@pytest.mark.parametrize(
+    ("max_bytes", "body", "kept"),
+    [(2 * (OVERHEAD + 1000), bytes(1000), [[0], [0, 1], [2], [2, 3]]),
+     (OVERHEAD + 1000, bytes(1000), [[0], [1], [2], [3]]),
+     (OVERHEAD + 999, bytes(1000), [[], [], [], []]),
+     (OVERHEAD, [memoryview(bytes(1000))], [[0], [1], [2], [3]])],
+    ids=["two", "one", "none", "shared bytes cost none"],
+)  # fmt: skip
+def test_cached_bodies_stay_within_the_bound(max_bytes: int, body: Any, kept: list[list[int]]) -> None:
+    cache, found, answer = RepresentationCache(max_bytes), [], represent(body, "a/b", 1, gzip_level=None)
     keys = [("/", f"q={number}", False) for number in range(4)]
     for key in keys:
         cache.get_or_make(key, lambda: answer)
         found.append([number for number, cached in enumerate(keys) if cache.get(cached)])
-    return found
-
-
-def test_cached_bodies_stay_within_the_bound_and_shared_ones_cost_none() -> None:
-    answer, overhead = computed(1000), len("q=0") + 2048
-    assert kept(2 * (overhead + 1000), answer) == [[0], [0, 1], [2], [2, 3]]
-    assert kept(overhead + 1000, answer) == [[0], [1], [2], [3]]
-    assert kept(overhead + 999, answer) == [[], [], [], []]
-    shared = represent([memoryview(bytes(1000))], "a/b", 1, gzip_level=None)
-    assert kept(overhead, shared) == [[0], [1], [2], [3]]
+    assert found == kept

@@ -7,16 +7,18 @@ reviewed. Style sheets are omitted, since they are files already. Documents of o
 import difflib
 import json
 import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
 from data_sets import DATA_SETS
 from page_samples import write_files
-from werkzeug.test import Client
+from services import call
 
 import reviewsd
 from reviewslib.process.settings import Settings
+from reviewslib.web.app import Application
 
 STORED = Path(__file__).with_name("snapshots")
 PATHS = {
@@ -41,7 +43,9 @@ PATHS = {
     "llms.txt": "/llms.txt",
     "sitemap.xml": "/sitemap.xml",
     "robots.txt": "/robots.txt",
+    "icon.svg": "/favicon.ico",
 }
+STATUSES = {"wrong.html": 400, "beyond.html": 404, "no-review.html": 404, "missing.html": 404}
 ELSEWHERE = ("half-stars.html", "only-review.html", "feed.json", "sitemap.xml", "robots.txt")
 # By data set: the documents that show something which no document of another data set shows.
 FILES = {
@@ -55,17 +59,16 @@ FILES = {
 CASES = [(name, file) for name, files in FILES.items() for file in files.split()]
 
 
-@cache
-def client(data: Path) -> Client:
-    """A client of the application that serves the data in this directory."""
-    settings = Settings(data=data, base_url="https://reviews.example")
-    return Client(reviewsd.application_of(settings))
-
-
 @pytest.fixture(scope="module")
-def directories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The directory with the files of a data set, by its name."""
-    return {name: write_files(tmp_path_factory.mktemp(name), *make()) for name, make in DATA_SETS.items()}
+def application_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Application]:
+    """The application that serves the data set of a name."""
+
+    @cache
+    def made(name: str) -> Application:
+        data = write_files(tmp_path_factory.mktemp(name), *DATA_SETS[name]())
+        return reviewsd.application_of(Settings(data=data, base_url="https://reviews.example"))
+
+    return made
 
 
 def readable(file: str, document: str) -> str:
@@ -79,11 +82,12 @@ def readable(file: str, document: str) -> str:
 
 @pytest.mark.parametrize(("name", "file"), CASES)
 def test_a_document_is_the_one_that_was_reviewed(
-    request: pytest.FixtureRequest, directories: dict[str, Path], name: str, file: str
+    request: pytest.FixtureRequest, application_of: Callable[[str], Application], name: str, file: str
 ) -> None:
-    answer = client(directories[name]).get(PATHS[file], headers={"Accept": "text/html"})
-    assert answer.status_code in (200, 400, 404)
-    made, path = readable(file, answer.get_data(as_text=True)), STORED / name / file
+    answer = call(application_of(name), PATHS[file], accept="text/html")
+    status = STATUSES.get(file, 200)
+    assert (answer.status, "no-store" in answer.headers["cache-control"]) == (status, status != 200)
+    made, path = readable(file, answer.body.decode()), STORED / name / file
     if request.config.getoption("--write-snapshots"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(made, encoding="utf-8")
@@ -94,3 +98,10 @@ def test_a_document_is_the_one_that_was_reviewed(
 
 def test_every_stored_document_is_compared() -> None:
     assert {path.relative_to(STORED).parts for path in STORED.rglob("*.*")} == set(CASES)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_reviews_are_called_verified_only_with_a_review_policy(name: str) -> None:
+    has_policy = name in ("sample", "one")
+    for path in [*(STORED / name).glob("*.html"), *(STORED / name).glob("llms.txt")]:
+        assert ("verif" in path.read_text(encoding="utf-8").lower()) is has_policy, path
