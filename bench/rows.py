@@ -33,6 +33,7 @@ from proxy_lab import JSON_TYPE, running_proxy
 from servers import HOST, SMALL_SEARCH, LabError, Server, memory_mb, processor_seconds, wait_for
 from services import fetch
 from subscribers import Subscribers
+from tools import can_change_network, own_network
 
 SAMPLE = 0  # in place of a number of generated reviews: the sample data
 TOPIC = "/feed.xml"
@@ -317,24 +318,27 @@ def hub(lab: Lab) -> Iterator[Figure]:
 
 
 requests, UNSEEN_PAGE = partial(partial, attack_lab.requests), "/reviews?query=#"
+ONE, WIDE = [attack_lab.ATTACKER], attack_lab.WIDE_ATTACKER
 ATTACKS = {
-    "256 slow readers": partial(attack_lab.slow_readers, number=256),
-    "256 slow bodies": partial(attack_lab.slow_bodies, number=256),
-    "new query strings": requests(path="/reviews.json?#", clients=4, pause_seconds=0),
+    "256 slow readers": partial(attack_lab.slow_readers, sources=256 * ONE),
+    "256 slow bodies": partial(attack_lab.slow_bodies, sources=256 * ONE),
+    "new query strings": requests(path="/reviews.json?#", sources=4 * ONE, pause_seconds=0),
     "unseen pages": requests(path=UNSEEN_PAGE),
-    "tool calls": requests(path="/mcp", body=attack_lab.NEWEST_CALL),
-    "a /48": requests(path=UNSEEN_PAGE, sources=attack_lab.WIDE_ATTACKER),
+    "tool calls": requests(path="/mcp", body=attack_lab.SMALL_CALL),
+    "a /48": requests(path=UNSEEN_PAGE, sources=WIDE),
 }
 
 
 def attacks(lab: Lab) -> Iterator[Figure]:
-    """The effect of one client's attack on other clients, through the shipped nginx."""
+    """The effect of one client's attack on other clients, through the shipped nginx. Raises LabError."""
+    if not can_change_network():
+        raise LabError("only root may have a network with the addresses of a /48")
     data, seconds = lab.data(2000), 2 * lab.seconds
     for number, (name, attack) in enumerate(ATTACKS.items()):
         directory = lab.scratch / str(number)
         directory.mkdir()
         proxy_of = partial(running_proxy, directory, "nginx", checkout=lab.checkout)
-        with lab.daemon(data) as ours, proxy_of([ours.port]) as proxy:
+        with own_network(*WIDE), lab.daemon(data) as ours, proxy_of([ours.port]) as proxy:
             alone = attack_lab.others(proxy, seconds)
             with attack_lab.in_another_process(attack(proxy)):
                 beside = attack_lab.others(proxy, seconds)

@@ -1,9 +1,9 @@
 """Settings and fixtures of all tests; property tests have no deadline, since machines differ in speed.
 
-In CI a skip fails, unless its reason is a right that `tools.RIGHTS` lists.
+In CI a skip fails the run, unless its reason is a right that `tools.RIGHTS` lists.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,30 +19,21 @@ settings.load_profile("reviewsd")
 EXCUSES = {f"Skipped: {right.reason}" for right in RIGHTS.values()}
 
 
-def judged(report: Any) -> Any:
-    """The report of a test or a collected file; an unlisted skip, `xfail` included, becomes a failure."""
-    if IN_CI and report.skipped:
-        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else "expected to fail"
-        if reason not in EXCUSES:
-            report.outcome, report.longrepr = "failed", f"{reason}; this is not on the list of tests/tools.py"
-            vars(report).pop("wasxfail", None)  # otherwise pytest reports an expected failure
-    return report
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--write-snapshots", action="store_true", help="write the files of web/test_snapshots.py"
-    )
+    what = "write the files of web/test_snapshots.py"
+    parser.addoption("--write-snapshots", action="store_true", help=what)
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, Any, Any]:
-    return judged((yield))
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report() -> Generator[None, Any, Any]:
-    return judged((yield))
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """In CI an unlisted skip, `xfail` included, fails the run."""
+    reporter: Any = session.config.pluginmanager.get_plugin("terminalreporter")  # none in a worker of xdist
+    stats = reporter.stats if IN_CI and reporter else {}
+    for report in [*stats.get("skipped", ()), *stats.get("xfailed", ())]:
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple | list) else "expected to fail"
+        if reason not in EXCUSES:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            reporter.write_line(f"NOT ALLOWED {report.nodeid}: {reason}; not on the list of tests/tools.py")
 
 
 @pytest.fixture

@@ -1,8 +1,9 @@
 """nginx and Caddy with the shipped files in front of real daemons; `bench/` uses this module, too.
 
 Names, ports, paths and certificates of the shipped files are replaced, and directives that a test names.
+A client is an address of this machine from which connections come.
 
-Sections: Requests - Proxies - Instances
+Sections: Clients - Proxies - Instances
 """
 
 import os
@@ -24,12 +25,17 @@ from tools import program
 JSON_TYPE = {"content_type": "application/json", "accept": "application/json, text/event-stream"}
 PUBLIC_URL = "https://reviews.example.com"
 SERVER_DOCS = (ROOT / "docs" / "server.md").read_text(encoding="utf-8")
+RATE_LIMITS = [
+    tuple(map(int, row))
+    for row in re.findall(r"(?m)^\| .* \| (\d+) \| (\d+) \| (\d+) \| twice as many \|$", SERVER_DOCS)
+]
+"""Burst, requests a second and delayed requests, for documents, pages, MCP and the hub."""
 SECOND = "127.0.0.1:8081"
-# The header X-Test-Client gives the address of a client, so that one machine can be many clients.
-OTHER_CLIENTS = "set_real_ip_from 127.0.0.1; real_ip_header X-Test-Client;"
+LOOPBACK = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}
+Answer = tuple[int, dict[str, str], bytes]  # status, lower-case headers and body
 
 
-# ---- Requests ----
+# ---- Clients ----
 
 
 @dataclass(frozen=True)
@@ -40,26 +46,43 @@ class Proxy:
     context: ssl.SSLContext
     directory: Path
 
-    def connection(self, source: str = "127.0.0.1") -> HTTPSConnection:
-        """An unconnected connection from this address of the machine."""
-        return HTTPSConnection(
-            "localhost", self.port, timeout=30, source_address=(source, 0), context=self.context
-        )
+    def connected(self, source: str, window_bytes: int = 0) -> ssl.SSLSocket:
+        """A TLS connection of a client; with a small window, the kernel reads little ahead."""
+        plain = socket.socket(socket.AF_INET6 if ":" in source else socket.AF_INET)
+        if window_bytes:
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window_bytes)
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # head and body of a POST are two writes
+        plain.settimeout(30)
+        plain.bind((source, 0))
+        plain.connect((LOOPBACK[plain.family], self.port))
+        return self.context.wrap_socket(plain, server_hostname="localhost")
 
-    def ask(self, path: str, body: bytes | None = None, **headers: str) -> tuple[int, dict[str, str], bytes]:
-        """Status, lower-case headers and body of the response to one request over TLS."""
-        with closing(self.connection()) as connection:
-            return exchange(connection, path, body, **headers)
+    def client(self, source: str = "127.0.0.1") -> "Client":
+        """A client, which connects when it has something to ask."""
+        return Client(self, source)
+
+    def ask(self, path: str, body: bytes | None = None, source: str = "127.0.0.1", **headers: str) -> Answer:
+        """The response to one request on a connection of its own."""
+        with closing(self.client(source)) as client:
+            return client.ask(path, body, **headers)
 
 
-def exchange(
-    connection: HTTPSConnection, path: str, body: bytes | None = None, **headers: str
-) -> tuple[int, dict[str, str], bytes]:
-    """Status, lower-case headers and body of the response to one request; a POST if it has a body."""
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    connection.request("GET" if body is None else "POST", path, body, named)
-    answer = connection.getresponse()
-    return answer.status, {key.lower(): value for key, value in answer.headers.items()}, answer.read()
+class Client(HTTPSConnection):
+    """A client of a proxy, which keeps its connection."""
+
+    def __init__(self, proxy: Proxy, source: str):
+        super().__init__("localhost", proxy.port)
+        self._proxy, self._source = proxy, source
+
+    def connect(self) -> None:
+        self.sock = self._proxy.connected(self._source)
+
+    def ask(self, path: str, body: bytes | None = None, **headers: str) -> Answer:
+        """The response to one request; a POST if it has a body."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        self.request("GET" if body is None else "POST", path, body, named)
+        answer = self.getresponse()
+        return answer.status, {key.lower(): value for key, value in answer.headers.items()}, answer.read()
 
 
 # ---- Proxies: their commands and files ----
@@ -73,6 +96,20 @@ def replace_all(text: str, replaced: dict[str, str]) -> str:
     return text
 
 
+def accepts_connections(address: str, port: int) -> bool:
+    with suppress(OSError):
+        socket.create_connection((address, port), 1).close()
+        return True
+    return False
+
+
+def has_ipv6() -> bool:
+    """Whether this machine, or the network that we are in, has the loopback address of IPv6."""
+    with suppress(OSError), socket.create_server((LOOPBACK[socket.AF_INET6], 0), family=socket.AF_INET6):
+        return True
+    return False
+
+
 def nginx_command(directory: Path, shipped: str, https_port: int, http_port: int) -> list[str]:
     """The command of nginx with the shipped file and the number of connections that the README sets."""
     changes = {
@@ -80,7 +117,7 @@ def nginx_command(directory: Path, shipped: str, https_port: int, http_port: int
         "listen 80;": f"listen 127.0.0.1:{http_port};",
         "    listen [::]:80;\n": "",
         "listen 443 ssl": f"listen 127.0.0.1:{https_port} ssl",
-        "    listen [::]:443 ssl;\n": "",
+        "    listen [::]:443 ssl;\n": f"    listen [::1]:{https_port} ssl;\n" if has_ipv6() else "",
         "/etc/letsencrypt/live/reviews.example.com": str(directory),
     }
     kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
@@ -90,7 +127,7 @@ def nginx_command(directory: Path, shipped: str, https_port: int, http_port: int
     (directory / "nginx.conf").write_text(
         f"{user} daemon off; pid {directory}/pid; error_log stderr; worker_rlimit_nofile 32768;\n"
         "events { worker_connections 16384; }\n"
-        f"http {{ access_log off; {OTHER_CLIENTS} {temporary} {replace_all(shipped, changes)} }}\n"
+        f"http {{ access_log off; {temporary} {replace_all(shipped, changes)} }}\n"
     )
     command = [program("nginx"), "-p", str(directory), "-c", str(directory / "nginx.conf")]
     tested = subprocess.run([*command, "-t"], capture_output=True, text=True, timeout=60)
@@ -156,40 +193,24 @@ def running_proxy(
 
         def has_started() -> bool:
             assert process.poll() is None, (directory / "log").read_text()
-            return listens(https_port)
+            return accepts_connections("127.0.0.1", https_port)
 
         wait_for("proxy", has_started)
         yield Proxy(https_port, context, directory)
 
 
-def listens(port: int) -> bool:
-    """Whether the port accepts connections."""
-    with suppress(OSError):
-        socket.create_connection(("127.0.0.1", port), 1).close()
-        return True
-    return False
-
-
 # ---- Instances ----
 
 
-class Instance:
+class Instance(ExitStack):
     """A daemon behind a proxy, on the same port after every start."""
 
-    def __init__(self, *arguments: str, data: Path = SAMPLE):
-        self.port = free_port()
-        self._arguments, self._data, self._running = arguments, data, ExitStack()
-
-    def __enter__(self) -> "Instance":
-        self.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.stop()
+    def __init__(self, *arguments: str):
+        super().__init__()
+        self.port, self._arguments = free_port(), arguments
 
     def start(self) -> None:
-        service = daemon(*self._arguments, data=self._data, base_url=PUBLIC_URL, port=self.port)
-        self._running.enter_context(service)
+        self.enter_context(daemon(*self._arguments, data=SAMPLE, base_url=PUBLIC_URL, port=self.port))
 
     def stop(self) -> None:
-        self._running.close()
+        self.close()

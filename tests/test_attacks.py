@@ -5,14 +5,18 @@ These tests count requests and connections; `bench/run.py attacks` measures the 
 
 from collections.abc import Iterator
 from contextlib import closing
-from itertools import islice
+from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
 from attack_lab import (
     ATTACKER,
-    NEWEST_CALL,
+    IPV6_CLIENTS,
+    OTHER_48,
     OTHERS,
+    SAME_64,
+    SMALL_CALL,
+    WHOLE_GET,
     WIDE_ATTACKER,
     connections_held,
     others,
@@ -22,10 +26,11 @@ from attack_lab import (
     slow_readers,
 )
 from page_samples import write_files
-from proxy_lab import Proxy, exchange, running_proxy
+from proxy_lab import RATE_LIMITS, Proxy, running_proxy
 from servers import wait_for
 from services import Address, daemon
 from small_files import a_file, review
+from tools import needs, own_network
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +43,14 @@ CODINGS = ("gzip", "identity", "deflate, GZIP;q=0.5", "gzip;q=0")
 DOCUMENTS = ("/reviews.json", "/insights.json", "/feed.xml", "/api/feed.json", "/.well-known/openapi.json")
 DOCUMENTS += ("/llms.txt", "/sitemap.xml", "/robots.txt", "/favicon.ico", "/badge.svg")
 SEARCH, SINCE, HUB = "/api/reviews/search?query=", "/api/reviews/since/9999-12-31", "/api/websub/hub"
-RATES = {"/badge.svg": (200, 50), SEARCH: (40, 10), SINCE: (40, 10), "/mcp": (100, 20), HUB: (50, 10)}
+DOCUMENT_LIMITS, PAGE_LIMITS, MCP_LIMITS, HUB_LIMITS = ((burst, rate) for burst, rate, _ in RATE_LIMITS)
+RATES = {
+    "/badge.svg": DOCUMENT_LIMITS,
+    SEARCH: PAGE_LIMITS,
+    SINCE: PAGE_LIMITS,
+    "/mcp": MCP_LIMITS,
+    HUB: HUB_LIMITS,
+}
 """By path: the burst, and the requests a second, that nginx gives a client; a /48 has twice as many."""
 
 
@@ -46,7 +58,7 @@ RATES = {"/badge.svg": (200, 50), SEARCH: (40, 10), SINCE: (40, 10), "/mcp": (10
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
     reviews = [review(id=str(number), text="so good " * 400) for number in range(LARGEST_BYTES // 3200)]
     data = write_files(tmp_path_factory.mktemp("large"), a_file(*reviews))
-    with daemon("--no-hub", data=data) as running:
+    with own_network(*IPV6_CLIENTS), daemon("--no-hub", data=data) as running:
         yield running
 
 
@@ -56,62 +68,72 @@ def nginx(service: Address, tmp_path: Path) -> Iterator[Proxy]:
         yield proxy
 
 
+def serves(proxy: Proxy, source: str) -> bool:
+    return proxy.ask(SEARCH, source=source)[0] == 200
+
+
 def serves_others(proxy: Proxy) -> bool:
     return {status for status, _ in others(proxy)} == {200}
 
 
 @pytest.mark.parametrize("name", ["nginx", "caddy"])
 def test_a_slow_body_holds_no_connection_of_the_service(service: Address, name: str, tmp_path: Path) -> None:
-    with running_proxy(tmp_path, name, [service.port]) as proxy, slow_bodies(proxy, 90):
+    with running_proxy(tmp_path, name, [service.port]) as proxy, slow_bodies(proxy, 90 * [ATTACKER]):
         assert serves_others(proxy)
         assert connections_held(service.port) <= IDLE
 
 
 def test_nginx_limits_the_slow_readers_of_one_client(nginx: Proxy, service: Address) -> None:
-    with slow_readers(nginx, MAX_PER_CLIENT + 10) as (accepted, _):
+    with slow_readers(nginx, (MAX_PER_CLIENT + 10) * [ATTACKER]) as (accepted, _):
         assert accepted == MAX_PER_CLIENT
         assert serves_others(nginx)
         assert connections_held(service.port) <= IDLE
 
 
 def test_nginx_limits_the_slow_readers_of_a_48_of_ipv6(nginx: Proxy) -> None:
-    with slow_readers(nginx, MAX_PER_48 + 10, WIDE_ATTACKER) as (accepted, _):
+    needs("a network of its own")
+    with slow_readers(nginx, islice(cycle(WIDE_ATTACKER), MAX_PER_48 + 10)) as (accepted, _):
         assert accepted == MAX_PER_48
-        assert serves_others(nginx)
+        assert serves(nginx, OTHER_48)
 
 
 @pytest.mark.parametrize("path", RATES)
-@pytest.mark.parametrize(("sources", "times"), [([ATTACKER], 1), (WIDE_ATTACKER, 2)], ids=["client", "48"])
-def test_nginx_limits_the_rate_of_a_client_and_of_a_48(
-    nginx: Proxy, path: str, sources: list[str], times: int
-) -> None:
-    burst, rate = (times * number for number in RATES[path])
-    sent = [
-        request(path, source, NEWEST_CALL if path in ("/mcp", HUB) else None)
-        for source in islice(sources * (burst + rate), burst + rate)
-    ]
-    with simultaneous(nginx, sent) as (accepted, seconds):
+def test_nginx_limits_the_rate_of_a_client(nginx: Proxy, path: str) -> None:
+    burst, rate = RATES[path]
+    sent = request(path, SMALL_CALL if path in ("/mcp", HUB) else None)
+    with simultaneous(nginx, sent, (burst + rate) * [ATTACKER]) as (accepted, seconds):
         assert burst < accepted <= burst + 1 + rate * seconds
         assert serves_others(nginx)
 
 
-@pytest.mark.parametrize(("other", "is_same"), [("2001:db8:1:0:ffff::9", True), ("2001:db8:1:1::1", False)])
+@pytest.mark.parametrize("path", RATES)
+def test_nginx_limits_the_rate_of_a_48_of_ipv6(nginx: Proxy, path: str) -> None:
+    needs("a network of its own")
+    burst, rate = (2 * number for number in RATES[path])
+    sent = request(path, SMALL_CALL if path in ("/mcp", HUB) else None)
+    with simultaneous(nginx, sent, islice(cycle(WIDE_ATTACKER), burst + rate)) as (accepted, seconds):
+        assert burst < accepted <= burst + 1 + rate * seconds
+        assert serves(nginx, OTHER_48)
+
+
+@pytest.mark.parametrize(("other", "is_same"), [(SAME_64, True), (WIDE_ATTACKER[1], False)])
 def test_a_client_of_ipv6_is_a_64(nginx: Proxy, other: str, is_same: bool) -> None:
+    needs("a network of its own")
     burst, rate = RATES[SEARCH]
-    sent = [request(SEARCH, source) for source in 2 * burst * [WIDE_ATTACKER[0]] + 30 * [other]]
-    with simultaneous(nginx, sent) as (accepted, seconds):
+    sources = 2 * burst * [WIDE_ATTACKER[0]] + 30 * [other]
+    with simultaneous(nginx, request(SEARCH), sources) as (accepted, seconds):
         assert accepted <= burst + 1 + rate * seconds if is_same else accepted > burst + 30
 
 
 def test_clients_of_ipv4_have_no_common_limit(nginx: Proxy) -> None:
-    with simultaneous(nginx, [request(SEARCH, source) for source in 5 * OTHERS]) as (accepted, _):
+    with simultaneous(nginx, request(SEARCH), 5 * OTHERS) as (accepted, _):
         assert accepted == 5 * len(OTHERS)
 
 
 def test_caddy_ends_slow_readers_and_serves_others_meanwhile(service: Address, tmp_path: Path) -> None:
     with (
         running_proxy(tmp_path, "caddy", [service.port], write="4s") as proxy,
-        simultaneous(proxy, 2 * IDLE * [request("/reviews.json", ATTACKER)]),
+        simultaneous(proxy, WHOLE_GET, 2 * IDLE * [ATTACKER]),
     ):
         wait_for("readers", lambda: connections_held(service.port) > IDLE)
         assert serves_others(proxy)
@@ -124,17 +146,15 @@ def cached_bytes(proxy: Proxy) -> list[int]:
 
 
 def test_the_cache_holds_a_document_once_for_each_coding(nginx: Proxy) -> None:
-    with closing(nginx.connection()) as client:
-        for path, other in zip(2 * DOCUMENTS, OTHERS, strict=False):
+    for path, source in zip(2 * DOCUMENTS, OTHERS, strict=False):
+        with closing(nginx.client(source)) as client:
             for coding in CODINGS:
-                status = exchange(client, f"{path}?{other}", accept_encoding=coding, x_test_client=other)[0]
-                assert status == 200
+                assert client.ask(f"{path}?{source}", accept_encoding=coding)[0] == 200
     assert len(cached_bytes(nginx)) == 2 * len(DOCUMENTS)
 
 
 def test_new_query_strings_on_a_document_write_it_once(nginx: Proxy) -> None:
-    with closing(nginx.connection()) as client:
-        assert {exchange(client, f"/reviews.json?{number}")[0] for number in range(9)} == {200}
+    assert {nginx.ask(f"/reviews.json?{number}")[0] for number in range(9)} == {200}
     assert sum(size > LARGEST_BYTES for size in cached_bytes(nginx)) == 1
 
 

@@ -6,11 +6,12 @@ failure (`conftest.py`), unless RIGHTS has its reason.
 Sections: Programs - Rights
 """
 
+import ctypes
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +20,7 @@ from typing import NamedTuple
 import pytest
 
 IN_CI = os.environ.get("CI") == "true"
+CLONE_NEWNET = 0x40000000  # for unshare(2) and setns(2)
 
 
 # ---- Programs ----
@@ -59,6 +61,31 @@ def succeeds(*command: str) -> bool:
 NAMESPACE = ("unshare", "--user", "--map-root-user", "--net")  # begins a command, which has no network
 
 
+def can_change_network() -> bool:
+    """Whether a process of ours may have a network of its own and give it addresses of IPv6."""
+    return succeeds("unshare", "--net", "ip", "address", "add", "2001:db8::1/128", "dev", "lo")
+
+
+@contextmanager
+def own_network(*addresses: str) -> Iterator[None]:
+    """A network for this thread and what it starts: a loopback interface that has these addresses, too.
+
+    Without the right, everything keeps its network.
+    """
+    if not can_change_network():
+        yield
+        return
+    kernel = ctypes.CDLL(None)
+    changes = ["link set lo up", *(f"address add {address} dev lo nodad" for address in addresses)]
+    with Path("/proc/thread-self/ns/net").open() as before:
+        assert kernel.unshare(CLONE_NEWNET) == 0
+        try:
+            subprocess.run(["ip", "-batch", "-"], input="\n".join(changes), text=True, check=True)
+            yield
+        finally:
+            assert kernel.setns(before.fileno(), CLONE_NEWNET) == 0
+
+
 def booted_command(directory: Path, *arguments: str) -> list[str]:
     """The command that runs this machine's system in a container that writes to memory (systemd-nspawn(1)).
 
@@ -78,5 +105,7 @@ def can_boot() -> bool:
 
 RIGHTS = {
     "a network namespace": Right(lambda: succeeds(*NAMESPACE, "true"), "network namespaces are not allowed"),
+    "a network of its own": Right(can_change_network, "only root with `unshare` and `ip` may have a network"),
     "a booted system": Right(can_boot, "a system cannot be booted here"),
 }
+"""In CI a test is skipped for a listed right and for nothing else."""
