@@ -47,7 +47,7 @@ WILD = ("good file", "bad file", "SIGHUP", "SIGKILL", "SIGTERM", "lost network")
 CALM_SHARE = 0.3  # the share of the time for one of the two phases with CALM disturbances
 NON_READERS = [WHOLE_GET, WHOLE_CALL] * 40  # few enough that the service refuses no request
 OWN_NETWORK = "198.51.100."  # for documentation (RFC 5737)
-LOST_SECONDS = 4  # longer than all attempts of the hub to reach a subscriber that is down
+LOST_SECONDS = 3  # longer than all attempts of the hub to reach a subscriber that is down
 WORDS = ("back", "pain", "neck", "great", "massage", "wait", "the", "Tobias", "zzz", "é", "")
 TOOLS = {"search_reviews": {"query": "back"}, "get_business": {}, "get_technician": {"name": "nobody"}}
 
