@@ -8,8 +8,8 @@ Meanwhile good and bad data files replace the current ones, the daemon is stoppe
 and the subscribers lose their network for a while. The exit status is 1 if a response was not as expected,
 memory or descriptors have grown, or a living subscriber does not have the newest content.
 
-Needs `unshare` and `ip`: everything runs in a network namespace of its own, from which addresses can be
-removed. Where the system does not allow a namespace, the subscribers keep their network.
+As root everything runs in a network of its own, from which addresses can be removed. For others
+the subscribers keep their network.
 """
 
 import argparse
@@ -37,7 +37,7 @@ from proxy_lab import JSON_TYPE
 from servers import LabError, Server, daemon_server, memory_mb, wait_for
 from services import SAMPLE, fetch, free_port
 from subscribers import Subscribers
-from tools import NAMESPACE, succeeds
+from tools import can_change_network, own_network
 
 TOPICS = ("/feed.xml", "/api/feed.json", "/reviews.json")
 LIVING = [(kind, number, TOPICS[number % 3]) for kind in ("steady", "slow", "flaky") for number in range(6)]
@@ -47,7 +47,7 @@ WILD = ("good file", "bad file", "SIGHUP", "SIGKILL", "SIGTERM", "lost network")
 CALM_SHARE = 0.3  # the share of the time for one of the two phases with CALM disturbances
 NON_READERS = [WHOLE_GET, WHOLE_CALL] * 40  # few enough that the service refuses no request
 OWN_NETWORK = "198.51.100."  # for documentation (RFC 5737)
-LOST_SECONDS = 4  # longer than all attempts of the hub to reach a subscriber that is down
+LOST_SECONDS = 3  # longer than all attempts of the hub to reach a subscriber that is down
 WORDS = ("back", "pain", "neck", "great", "massage", "wait", "the", "Tobias", "zzz", "é", "")
 TOOLS = {"search_reviews": {"query": "back"}, "get_business": {}, "get_technician": {"name": "nobody"}}
 
@@ -190,25 +190,8 @@ def address(verb: str) -> None:
     subprocess.run(["ip", "address", verb, f"{OWN_NETWORK}1/24", "dev", "lo"], check=True)
 
 
-def enter_own_network() -> None:
-    """Start this program again in a network namespace of its own; return only if the system forbids it."""
-    if succeeds(*NAMESPACE, "ip", "-V"):
-        os.execvp(NAMESPACE[0], [*NAMESPACE, sys.executable, *sys.argv, "--own-network"])
-
-
-def main() -> int:
-    """Run the command line. Returns the exit status. Raises LabError or OSError if it cannot continue."""
-    parser = argparse.ArgumentParser(description="Try to wear reviewsd out.")
-    parser.add_argument("--seconds", type=float, default=600, help="how long; default %(default)s")
-    parser.add_argument("--own-network", action="store_true", help="the network may be changed")
-    options = parser.parse_args()
-    seconds, wild, network = options.seconds, WILD, OWN_NETWORK
-    if options.own_network:
-        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-        address("add")
-    else:
-        enter_own_network()
-        wild, network = tuple(event for event in WILD if event != "lost network"), "127.0.0."
+def soak(seconds: float, wild: tuple[str, ...], network: str) -> int:
+    """Run the phases and print the report. Returns the exit status. Raises LabError or OSError."""
     with tempfile.TemporaryDirectory(prefix="reviewsd-soak-") as scratch:
         subscribers = Subscribers(Path(scratch), network)
         soak = Soak(Path(scratch), subscribers)
@@ -228,18 +211,31 @@ def main() -> int:
     soak.unexpected += [f"{event} never happened" for event in missing]
     if not subscribers.events["denials"]:
         soak.unexpected.append("the dead subscriber was never removed")
-    print(f"## Soak\n\nBy `python tests/soak.py` on {date.today()}: {seconds:.0f} seconds.\n")
-    print(f"- Answered as expected: {dict(Counter(kind for kind, _ in soak.answers))}.")
-    print(f"- Meanwhile: {dict(soak.events + subscribers.events)}.")
-    if not options.own_network:
-        print("- The subscribers kept their network: the system allows no other namespace.")
-    print(f"- Longest stop: {soak.longest_stop_seconds:.1f} s.")
     p99 = quantiles([milliseconds for _, milliseconds in soak.answers], n=100)[98]
-    print(f"- Latency on this crowded machine: {p99:.1f} ms at p99.")
-    print(f"- Memory in MB and descriptors without load: {before}, and {after} at the end.")
-    print(f"- All {len(LIVING)} living subscribers have the newest content.")
-    print(f"- Unexpected: {'; '.join(soak.unexpected[:20]) or 'nothing'}.")
+    print(f"""## Soak
+
+By `python tests/soak.py` on {date.today()}: {seconds:.0f} seconds.
+
+- Answered as expected: {dict(Counter(kind for kind, _ in soak.answers))}.
+- Meanwhile: {dict(soak.events + subscribers.events)}.
+- Longest stop: {soak.longest_stop_seconds:.1f} s.
+- Latency on this crowded machine: {p99:.1f} ms at p99.
+- Memory in MB and descriptors without load: {before}, and {after} at the end.
+- All {len(LIVING)} living subscribers have the newest content.
+- Unexpected: {"; ".join(soak.unexpected[:20]) or "nothing"}.""")
     return 1 if soak.unexpected else 0
+
+
+def main() -> int:
+    """Run the command line. Returns the exit status."""
+    parser = argparse.ArgumentParser(description="Try to wear reviewsd out.")
+    parser.add_argument("--seconds", type=float, default=600, help="how long; default %(default)s")
+    seconds = parser.parse_args().seconds
+    if not can_change_network():
+        return soak(seconds, tuple(event for event in WILD if event != "lost network"), "127.0.0.")
+    with own_network():
+        address("add")
+        return soak(seconds, WILD, OWN_NETWORK)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from reviewslib import links
 from reviewslib.annotator import command as annotator
 from reviewslib.dataset.contract import resolve
 from reviewslib.dataset.reviews import LARGEST_REVIEW_BYTES
-from reviewslib.importer import command
+from reviewslib.importer import command as importer
 from reviewslib.process import serving
 from reviewslib.process.settings import Settings, flag_name, setting_text, variable_name
 from reviewslib.web import app, snapshot
@@ -28,25 +28,25 @@ from reviewslib.web.representations import LARGEST_BODY_BYTES
 
 FILES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 DOCUMENTS = {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in FILES}
-README = DOCUMENTS["README.md"]
 PLACE = "http://127.0.0.1:8080"  # where the documents expect the service
 CONTRACT = snapshot.load_program_files().contract
 
 
 def test_the_readme_has_at_most_10_kb_in_200_lines_of_200_characters() -> None:
-    lines = README.splitlines()
-    assert (len(README.encode()) <= 10_000, len(lines) <= 200, max(map(len, lines)) <= 200) == (True,) * 3
+    readme = DOCUMENTS["README.md"]
+    assert len(readme.encode()) <= 10_000
+    assert max(readme.count("\n"), *map(len, readme.splitlines())) <= 200
 
 
 def console_examples(text: str) -> list[tuple[str, str]]:
-    """Each command of a console block with what the document says it prints."""
+    """Each command in the console blocks of a document with what the document says it prints."""
     blocks = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
-    examples = [part.partition("\n") for block in blocks for part in re.split(r"(?m)^\$ ", block) if part]
+    examples = [example.partition("\n") for block in blocks for example in re.split(r"(?m)^\$ ", block)[1:]]
     return [(command, printed) for command, _, printed in examples]
 
 
 EXAMPLES = {name: examples for name, text in DOCUMENTS.items() if (examples := console_examples(text))}
-assert set(EXAMPLES) >= {"README.md", "docs/api.md", "docs/mcp.md", "docs/websub.md"}
+assert EXAMPLES.keys() >= {"README.md", "docs/api.md", "docs/mcp.md", "docs/websub.md"}
 
 
 def prints(printed: str, output: str) -> bool:
@@ -62,11 +62,10 @@ def prints(printed: str, output: str) -> bool:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_console_command_prints_what_the_document_says(name: str, tmp_path: Path) -> None:
     with daemon(base_url=PLACE) as service:
-        for example, printed in EXAMPLES[name]:
-            here = example.replace(PLACE, f"http://127.0.0.1:{service.port}")
-            bash = ["bash", "-c", here]
+        for command, printed in EXAMPLES[name]:
+            bash = ["bash", "-c", command.replace(PLACE, f"http://127.0.0.1:{service.port}")]
             done = subprocess.run(bash, capture_output=True, text=True, timeout=60, cwd=tmp_path)
-            assert prints(printed, done.stdout), (example, done.stdout)
+            assert prints(printed, done.stdout), (command, done.stdout)
 
 
 SHELL_BLOCKS = re.findall(r"(?s)```sh\n(.*?)```", "".join(DOCUMENTS.values()))
@@ -83,7 +82,7 @@ def test_every_command_of_ours_is_one_that_the_program_takes(
     monkeypatch.chdir(tmp_path)
     for export in [word for word in words if word.endswith((".zip", ".csv"))]:
         Path(export).touch()
-    ours = {"bin/reviewsd-import": command.parse, "bin/reviewsd-insights": annotator.parse}
+    ours = {"bin/reviewsd-import": importer.parse, "bin/reviewsd-insights": annotator.parse}
     ours.get(program, reviewsd.command_line().parse_args)(words)
 
 
@@ -127,15 +126,11 @@ def test_the_table_of_limits_is_the_program() -> None:
     assert {what: text[: len(limits[what])] for what, text in rows.items()} == limits
 
 
-def setting_row(declared: Any) -> list[str]:
-    default = f"`{setting_text(declared.default)}`" if declared.default else ""
-    flag, variable = flag_name(declared.name), variable_name(declared.name)
-    return [f"`{flag}`", f"`{variable}`", default, declared.metadata["description"]]
-
-
 def test_the_table_of_settings_is_the_program() -> None:
-    rows = [setting_row(declared) for declared in fields(Settings)]
-    assert table_rows("docs/settings.md", "Settings") == rows
+    for declared, row in zip(fields(Settings), table_rows("docs/settings.md", "Settings"), strict=True):
+        default = f"`{setting_text(declared.default)}`" if declared.default else ""
+        names = [f"`{flag_name(declared.name)}`", f"`{variable_name(declared.name)}`"]
+        assert row == [*names, default, declared.metadata["description"]]
 
 
 def test_the_table_of_paths_has_every_route() -> None:
@@ -171,12 +166,6 @@ def test_the_example_of_editorial_json_fits_its_schema(name: str) -> None:
     assert list(CONTRACT.editorial_file.violations(editorial)) == []
 
 
-def anchors(text: str) -> set[str]:
-    """The anchors of a document's headings, as GitHub names them."""
-    headings = re.findall(r"(?m)^#+ (.*)$", text)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
-
-
 LINKS = [(name, link) for name, text in DOCUMENTS.items() for link in re.findall(r"\]\(([^)]+)\)", text)]
 
 
@@ -185,4 +174,6 @@ def test_links_into_the_repository_lead_somewhere(name: str, link: str) -> None:
     path, _, anchor = link.partition("#")
     target = (ROOT / name).parent / path if path else ROOT / name
     assert target.exists()
-    assert not anchor or anchor in anchors(target.read_text(encoding="utf-8"))
+    headings = re.findall(r"(?m)^#+ (.*)$", target.read_text(encoding="utf-8") if anchor else "")
+    as_on_github = [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+    assert not anchor or anchor in as_on_github
