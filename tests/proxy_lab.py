@@ -96,13 +96,6 @@ def replace_all(text: str, replaced: dict[str, str]) -> str:
     return text
 
 
-def accepts_connections(address: str, port: int) -> bool:
-    with suppress(OSError):
-        socket.create_connection((address, port), 1).close()
-        return True
-    return False
-
-
 def has_ipv6() -> bool:
     """Whether this machine, or the network that we are in, has the loopback address of IPv6."""
     with suppress(OSError), socket.create_server((LOOPBACK[socket.AF_INET6], 0), family=socket.AF_INET6):
@@ -191,11 +184,13 @@ def running_proxy(
         cleanup.callback(process.wait, 30)
         cleanup.callback(process.terminate)
 
-        def has_started() -> bool:
+        def listens() -> bool:
             assert process.poll() is None, (directory / "log").read_text()
-            return accepts_connections("127.0.0.1", https_port)
+            with suppress(OSError), socket.create_connection(("127.0.0.1", https_port), 1):
+                return True
+            return False
 
-        wait_for("proxy", has_started)
+        wait_for("proxy", listens)
         yield Proxy(https_port, context, directory)
 
 

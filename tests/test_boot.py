@@ -135,34 +135,25 @@ def test_the_service_answers_through_nginx(booted: Path, name: str) -> None:
     assert json.loads(body)["reviews"][0]["page_url"].startswith(f"https://{DOMAIN}/")
 
 
-def test_the_daemon_runs_without_privileges(booted: Path) -> None:
-    lines = fact(booted, "process").splitlines()
-    process = {name: value.split() for name, _, value in (line.partition(":") for line in lines)}
-    assert process["Uid"][0] != "0"
-    limits = {"Umask": "0077", "CapBnd": "0" * 16, "NoNewPrivs": "1", "Seccomp": "2"}
-    assert {name: process[name][0] for name in limits} == limits
-
-
 @pytest.mark.parametrize(
-    ("name", "text"),
+    ("claim", "name", "pattern"),
     [
-        pytest.param("nginx_connections", "32768;\n16384;\n", id="nginx has the connections of the README"),
-        pytest.param("state_mode", "700\n", id="only the service reads its state"),
-        pytest.param("reloaded", "yes\n", id="a reload keeps the process"),
-        pytest.param("state_kept", "yes\n", id="a second instance does not own the state of the first"),
-        pytest.param("socket", "750 www-data\n660 www-data\n", id="only the proxy may use the socket"),
-        pytest.param("modes", "root 644\n", id="the daemon may read what an import wrote"),
-        pytest.param("enabled", 3 * "enabled\n", id="the units start with the system"),
-        pytest.param("after_bad_data", "failed\n", id="bad data do not restart the service again and again"),
+        ("the daemon is not root", "process", r"(?m)^Uid:\s[1-9]"),
+        ("it has no capabilities", "process", r"(?m)^CapBnd:\s0{16}$"),
+        ("it gains no privileges", "process", r"(?m)^NoNewPrivs:\s1$"),
+        ("its system calls are filtered", "process", r"(?m)^Seccomp:\s2$"),
+        ("others cannot read what it writes", "process", r"(?m)^Umask:\s0077$"),
+        ("only it reads its state", "state_mode", r"^700$"),
+        ("nginx has the connections of the README", "nginx_connections", r"^32768;\n16384;$"),
+        ("a reload keeps the process", "reloaded", "^yes$"),
+        ("a second instance has no hub", "second", '"subscriptions": ?null'),
+        ("a second instance does not own the state of the first", "state_kept", "^yes$"),
+        ("only the proxy may use the socket", "socket", r"^750 www-data\n660 www-data$"),
+        ("the unit imports an export of another user", "imported", '("rating":.*){4}'),
+        ("the daemon may read what an import wrote", "modes", "^root 644$"),
+        ("the units start with the system", "enabled", r"^(enabled\n?){3}$"),
+        ("bad data do not restart the service again and again", "after_bad_data", "^failed$"),
     ],
 )
-def test_the_installed_system_is_as_documented(booted: Path, name: str, text: str) -> None:
-    assert fact(booted, name) == text
-
-
-def test_a_second_instance_has_no_hub(booted: Path) -> None:
-    assert json.loads(fact(booted, "second"))["subscriptions"] is None
-
-
-def test_the_unit_imports_an_export_that_only_another_user_may_read(booted: Path) -> None:
-    assert len(json.loads(fact(booted, "imported"))["reviews"]) == 4
+def test_the_installed_system_is_as_documented(booted: Path, claim: str, name: str, pattern: str) -> None:
+    assert re.search(pattern, fact(booted, name)), claim

@@ -1,19 +1,18 @@
-"""The soak of `soak.py`, for half a minute."""
+"""The soak of `soak.py`, for a third of a minute."""
 
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from tools import program
+from tools import needs
 
 SECONDS = 4  # every disturbance happens at least once, however long that takes
 
 
 @pytest.mark.slow
 def test_the_soak_finds_nothing_unexpected_and_no_growth() -> None:
-    for name in ("unshare", "ip"):
-        program(name)
+    needs("a network of its own")
     command = [sys.executable, str(Path(__file__).with_name("soak.py")), "--seconds", str(SECONDS)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert "- Unexpected: nothing." in done.stdout, done.stdout + done.stderr
