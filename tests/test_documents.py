@@ -1,6 +1,8 @@
 """README and docs are true: commands print the documented output, and tables and figures agree.
 
 The set-up commands are run by `.ci/run`, in a new environment; here are the others.
+
+Sections: Commands and programs - Tables and figures - Examples of files, and links
 """
 
 import json
@@ -8,12 +10,17 @@ import math
 import re
 import shlex
 import subprocess
+import sys
 from dataclasses import fields
+from html import unescape
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
-from services import ROOT, daemon
+from page_samples import sample_dataset, write_files
+from services import ROOT, Address, daemon, fetch
+from small_files import a_file, review
 
 import reviewsd
 from reviewslib import links
@@ -24,12 +31,15 @@ from reviewslib.importer import command as importer
 from reviewslib.process import serving
 from reviewslib.process.settings import Settings, flag_name, setting_text, variable_name
 from reviewslib.web import app, snapshot
+from reviewslib.web.pages import html_page
 from reviewslib.web.representations import LARGEST_BODY_BYTES
 
 FILES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 DOCUMENTS = {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in FILES}
 PLACE = "http://127.0.0.1:8080"  # where the documents expect the service
-CONTRACT = snapshot.load_program_files().contract
+PUBLIC_URL = "https://reviews.example.com"  # where programs in documents expect a service
+PROGRAM_FILES = snapshot.load_program_files()
+CONTRACT = PROGRAM_FILES.contract
 
 
 def test_the_readme_has_at_most_10_kb_in_200_lines_of_200_characters() -> None:
@@ -38,14 +48,21 @@ def test_the_readme_has_at_most_10_kb_in_200_lines_of_200_characters() -> None:
     assert max(readme.count("\n"), *map(len, readme.splitlines())) <= 200
 
 
-def console_examples(text: str) -> list[tuple[str, str]]:
+def blocks(name: str, kind: str) -> list[str]:
+    """The blocks of one kind of text in a document."""
+    return re.findall(rf"```{kind}\n(.*?)```", DOCUMENTS[name], re.DOTALL)
+
+
+# ---- Commands and programs ----
+
+
+def console_examples(name: str) -> list[tuple[str, str]]:
     """Each command in the console blocks of a document with what the document says it prints."""
-    blocks = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
-    examples = [example.partition("\n") for block in blocks for example in re.split(r"(?m)^\$ ", block)[1:]]
-    return [(command, printed) for command, _, printed in examples]
+    examples = [part for block in blocks(name, "console") for part in re.split(r"(?m)^\$ ", block)[1:]]
+    return [(command, printed) for command, _, printed in (one.partition("\n") for one in examples)]
 
 
-EXAMPLES = {name: examples for name, text in DOCUMENTS.items() if (examples := console_examples(text))}
+EXAMPLES = {name: examples for name in DOCUMENTS if (examples := console_examples(name))}
 assert EXAMPLES.keys() >= {"README.md", "docs/api.md", "docs/mcp.md", "docs/websub.md"}
 
 
@@ -68,7 +85,7 @@ def test_every_console_command_prints_what_the_document_says(name: str, tmp_path
             assert prints(printed, done.stdout), (command, done.stdout)
 
 
-SHELL_BLOCKS = re.findall(r"(?s)```sh\n(.*?)```", "".join(DOCUMENTS.values()))
+SHELL_BLOCKS = [block for name in DOCUMENTS for block in blocks(name, "sh")]
 OUR_COMMAND = r"(?m)(reviewsd\.py|bin/reviewsd(?:-import|-insights)?)( -.*| \S+\.(?:zip|csv) .*)"
 OUR_COMMANDS = re.findall(OUR_COMMAND, "".join(SHELL_BLOCKS))
 assert len(OUR_COMMANDS) > 10
@@ -84,6 +101,54 @@ def test_every_command_of_ours_is_one_that_the_program_takes(
         Path(export).touch()
     ours = {"bin/reviewsd-import": importer.parse, "bin/reviewsd-insights": annotator.parse}
     ours.get(program, reviewsd.command_line().parse_args)(words)
+
+
+def run(name: str, service: Address, directory: Path) -> str:
+    """The output of the only Python program in a document, run against a service."""
+    (program,) = blocks(name, "python")
+    here = re.sub(f"{PUBLIC_URL}|{PLACE}", f"http://127.0.0.1:{service.port}", program)
+    command = [sys.executable, "-c", here]
+    return subprocess.run(
+        command, cwd=directory, stdout=subprocess.PIPE, text=True, timeout=60, check=True
+    ).stdout
+
+
+@pytest.mark.slow
+def test_the_mirror_has_every_edit_and_deletion_and_downloads_it_once(tmp_path: Path) -> None:
+    mirror, data = tmp_path / "mirror", tmp_path / "data"
+    mirror.mkdir()
+    data.mkdir()
+    for version in ([review("a", text="old"), review("b")], [review("a", text="new")]):
+        write_files(data, a_file(*version))
+        with daemon(data=data, base_url="https://r.example", state=tmp_path / "state") as service:
+            run("docs/api.md", service, mirror)
+            assert (mirror / "reviews.json").read_bytes() == fetch(service, "/reviews.json").body
+            changed = (mirror / "reviews.json").stat().st_mtime_ns
+            run("docs/api.md", service, mirror)
+            assert (mirror / "reviews.json").stat().st_mtime_ns == changed
+
+
+@pytest.mark.slow
+def test_the_program_for_websites_prints_three_reviews_as_html(tmp_path: Path) -> None:
+    texts = ['<script>1</script> & "x" \'', "{rating}", None]
+    reviews = [review(f"{9 - at}", text=text, author=f"<b>{at}") for at, text in enumerate(texts)]
+    data = write_files(tmp_path, a_file(*reviews, review("0")))
+    with daemon(data=data) as service:
+        page = ElementTree.fromstring(f"<page>{run('docs/your-website.md', service, tmp_path)}</page>")
+    assert [element.tag for element in page.iter()] == ["page", *["blockquote", "p", "footer", "a"] * 3]
+    shown = "".join(page.itertext())
+    assert all(text in shown for text in texts if text)
+    assert shown.count("5 of 5 stars, <b>") == shown.count("2025-06-01") == 3
+
+
+@pytest.mark.slow
+def test_the_document_and_the_home_page_have_the_same_html_for_websites() -> None:
+    page = html_page(PROGRAM_FILES.templates, sample_dataset(), links.service_urls(PUBLIC_URL)).decode()
+    shown = re.findall("<pre><code>(&lt;(?:a|iframe) .*?)</code></pre>", page, re.DOTALL)
+    assert [line.strip() for line in blocks("docs/your-website.md", "html")] == list(map(unescape, shown))
+
+
+# ---- Tables and figures ----
 
 
 def table_rows(name: str, heading: str) -> list[list[str]]:
@@ -149,12 +214,11 @@ def test_the_figures_of_the_documents_are_those_of_the_bench() -> None:
         assert text == f"{float(median):,.{digits}f} {unit}"
 
 
-def json_blocks(name: str) -> list[Any]:
-    return [json.loads(block) for block in re.findall(r"```json\n(.*?)```", DOCUMENTS[name], re.DOTALL)]
+# ---- Examples of files, and links ----
 
 
 def test_the_smallest_file_of_the_readme_loads(tmp_path: Path) -> None:
-    (smallest,) = json_blocks("README.md")
+    (smallest,) = map(json.loads, blocks("README.md", "json"))
     (tmp_path / "reviews.json").write_text(json.dumps(smallest))
     application = reviewsd.application_of(Settings(data=tmp_path))
     assert len(application.snapshot.dataset.reviews) == 1
@@ -162,7 +226,7 @@ def test_the_smallest_file_of_the_readme_loads(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["docs/files.md", "docs/insights.md"])
 def test_the_example_of_editorial_json_fits_its_schema(name: str) -> None:
-    (editorial,) = json_blocks(name)
+    (editorial,) = map(json.loads, blocks(name, "json"))
     assert list(CONTRACT.editorial_file.violations(editorial)) == []
 
 

@@ -1,7 +1,7 @@
 """Programs and rights that some tests need; programs can be installed, rights cannot.
 
-Without one a test is skipped with the reason. In CI, where `.ci/run` has installed every program, a skip is a
-failure (`conftest.py`), unless RIGHTS has its reason.
+Without one a test is skipped with the reason. `.ci/run` installs every program and fails for every skip,
+except for a right that is not granted.
 
 Sections: Programs - Rights
 """
@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 import pytest
 
-IN_CI = os.environ.get("CI") == "true"
 CLONE_NEWNET = 0x40000000  # for unshare(2) and setns(2)
 
 
@@ -34,7 +33,7 @@ def program(name: str) -> str:
     return found
 
 
-# ---- Rights: the only reasons for which CI may skip a test ----
+# ---- Rights ----
 
 
 class Right(NamedTuple):
@@ -47,7 +46,7 @@ class Right(NamedTuple):
 def needs(name: str) -> None:
     """Skip the test unless the right of this name is granted."""
     if not RIGHTS[name].is_granted():
-        pytest.skip(RIGHTS[name].reason)
+        pytest.skip(f"not granted: {RIGHTS[name].reason}")
 
 
 @cache
@@ -103,4 +102,3 @@ RIGHTS = {
     "a network of its own": Right(can_change_network, "only root with `unshare` and `ip` may have a network"),
     "a booted system": Right(can_boot, "a system cannot be booted here"),
 }
-"""In CI a test is skipped for a listed right and for nothing else."""
