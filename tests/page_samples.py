@@ -1,10 +1,12 @@
 """Templates and datasets for tests: the sample, an empty one, and one whose texts attack pages."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reviewslib.dataset.contract import shipped_contract
+from small_files import CONTRACT, loaded
+
 from reviewslib.dataset.reviews import Dataset, load
 from reviewslib.links import service_urls
 from reviewslib.web.pages import load_templates
@@ -14,13 +16,7 @@ SAMPLE = ROOT / "data"
 TEMPLATES_DIRECTORY = ROOT / "reviewslib" / "web" / "templates"
 TEMPLATES = load_templates(TEMPLATES_DIRECTORY)
 URLS = service_urls("https://reviews.example")
-CONTRACT = shipped_contract()
-
-
-def dataset_of(reviews_file: Any, insights_file: Any = None) -> Dataset:
-    """The dataset of two values as JSON files would hold them."""
-    insights = json.dumps(insights_file).encode() if insights_file is not None else None
-    return load(CONTRACT, json.dumps(reviews_file).encode(), insights, URLS)
+dataset_of = partial(loaded, urls=URLS)
 
 
 def sample_dataset() -> Dataset:

@@ -24,7 +24,7 @@ from reviewslib.dataset.contract import read_contract
 from reviewslib.dataset.query import Query
 from reviewslib.dataset.reviews import Dataset
 from reviewslib.dataset.strict_json import members
-from reviewslib.links import service_urls
+from reviewslib.links import ServiceUrls, service_urls
 from reviewslib.web import feeds
 
 Object = dict[str, Any]
@@ -79,9 +79,10 @@ def compact(value: Any) -> bytes:
 URLS = service_urls("https://r.example")
 
 
-def loaded(document: Object, insights: Object | None = None) -> Dataset:
+def loaded(document: Object, insights: Object | None = None, urls: ServiceUrls = URLS) -> Dataset:
+    """The dataset of two values as JSON files would hold them."""
     insights_file = None if insights is None else file_bytes(insights)
-    return reviews.load(CONTRACT, file_bytes(document), insights_file, URLS)
+    return reviews.load(CONTRACT, file_bytes(document), insights_file, urls)
 
 
 def served(dataset: Dataset) -> list[Object]:
