@@ -74,6 +74,11 @@ def read_unchanging(path: Path, sleep: Callable[[float], None] = time.sleep) -> 
     raise ChangesWhileRead(path)
 
 
+def content_of(path: Path) -> bytes | None:
+    """The content of a file, None without the file."""
+    return read_unchanging(path)[0] if path.exists() else None
+
+
 def last_change(path: Path) -> float:
     """The time at which `path` got its present content, in seconds since the epoch.
 

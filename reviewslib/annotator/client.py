@@ -26,7 +26,7 @@ Outcome = tuple[Reviews, Json, str]  # a batch and its parsed answer; or one rev
 BASE_URL = re.compile(r"(https?)://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]+)?(/[a-z0-9._~/-]*)?")
 THIS_MACHINE = ("localhost", "127.0.0.1", "[::1]")
 OPENAI_HOST, OPENAI_KEY = "api.openai.com", "OPENAI_API_KEY"
-MAX_ANSWER_BYTES = 4 * 1024 * 1024  # the rest is not read, and what was read is no JSON
+MAX_ANSWER_BYTES = 4 * 1024 * 1024  # a longer answer is cut and therefore unusable
 FAILURES_IN_A_ROW = 5  # of single reviews; then the fault is that of the server or the model, not of a review
 OTHER_LIMIT_KEY = re.compile(rb"\bmax_(?!tokens)\w*tokens\b")  # what some servers call max_tokens
 

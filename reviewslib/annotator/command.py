@@ -127,9 +127,7 @@ class Reading:
         return counting.read_sources(self._contract, self._contents())
 
     def _contents(self) -> dict[str, bytes | None]:
-        paths = {file: self._options.data / file for file in COUNTED_FILES}
-        exist = {file: path.exists() for file, path in paths.items()}
-        return {file: files.read_unchanging(paths[file])[0] if exist[file] else None for file in paths}
+        return {file: files.content_of(self._options.data / file) for file in COUNTED_FILES}
 
     @contextmanager
     def _rewritten(self) -> Iterator[dict[str, bytes | None]]:

@@ -131,7 +131,7 @@ def read_stored(directory: Path, contract: Contract, *, is_import: bool) -> Stor
 def _content(path: Path) -> bytes | None:
     """The content of a file, None without the file. Raises BadData."""
     with reading(path):
-        return files.read_unchanging(path)[0] if path.exists() else None
+        return files.content_of(path)
 
 
 def _text(path: Path) -> str:
@@ -150,21 +150,20 @@ def append_lines(path: Path, lines: Iterable[str]) -> None:
         files.write(path, "".join(f"{line}\n" for line in (*before, *added)).encode())
 
 
-def write_import(options: Options, stored: Stored, merged: Merged) -> None:
+def write_import(directory: Path, stored: Stored, merged: Merged, reviews: bytes | None) -> None:
     """Write the files so that a kill leaves either the old reviews and state, or the new ones.
 
+    `reviews` is the new content of reviews.json, None if it stays.
     suppressed.txt and redacted.txt come first, since they apply to both. A draft of the state has the digest
     of the new reviews.json, and is renamed after reviews.json has been replaced.
     """
-    reviews, is_changed = counting.readable(merged.document), merged.document != stored.document
-    digest = hashlib.sha256(reviews).hexdigest() if is_changed else stored.reviews_digest
-    directory = options.data
+    digest = hashlib.sha256(reviews).hexdigest() if reviews else stored.reviews_digest
     append_lines(directory / SUPPRESSED_FILE, merged.suppressed)
     append_lines(directory / REDACTED_FILE, stored.redactions)
     if merged.is_overwritten:
         files.write(directory / stored.edited_copy, (directory / REVIEWS_FILE).read_bytes())
     files.write(directory / DRAFT_FILE, encoded_state(replace(merged.state, reviews_digest=digest)))
-    if is_changed:
+    if reviews:
         files.write(directory / REVIEWS_FILE, reviews)
     files.rename(directory / DRAFT_FILE, directory / STATE_FILE)
 
@@ -182,7 +181,7 @@ def run(options: Options, contract: Contract) -> Iterator[Lines]:
     if options.count:
         if not stored.document:
             raise refused(REVIEWS_FILE, f"no such file in {options.data}")
-        yield count(options, contract, stored.document)
+        yield count(options, contract, counted_contents(options))
         return
     given, latest = stored.state.settings | remembered(options), utc_text(datetime.now(UTC) + TOLERANCE)
     options = replace(options, **given, latest=latest, headers=stored.state.headers)
@@ -190,15 +189,17 @@ def run(options: Options, contract: Contract) -> Iterator[Lines]:
     exports, skipped = read_exports(options, contract)
     merged = merge(stored, exports, options, contract)
     exports.clear()  # their records would take memory beside the check below
+    reviews = counting.readable(merged.document)
     lines += [*merged.report, *skipped]
     if is_changed := merged.document != stored.document:
-        warnings = load(contract, counting.readable(merged.document), stored.insights, ServiceUrls()).warnings
+        warnings = load(contract, reviews, stored.insights, ServiceUrls()).warnings
         lines += [f"warning: {warning}" for warning in warnings]
     if not options.dry_run:
-        write_import(options, stored, merged)
+        write_import(options.data, stored, merged, reviews if is_changed else None)
     yield [*lines, _outcome(options, REVIEWS_FILE, len(merged.document["reviews"]), is_changed=is_changed)]
-    if counting.is_wanted({name: _content(options.data / name) for name in counting.COUNTED_FILES}):
-        yield count(options, contract, merged.document)
+    contents = counted_contents(options) | {REVIEWS_FILE: reviews}  # in a dry run, the file has the old ones
+    if counting.is_wanted(contents):
+        yield count(options, contract, contents)
 
 
 def _outcome(options: Options, file: str, number: int, *, is_changed: bool) -> str:
@@ -222,10 +223,13 @@ def _erase(options: Options, stored: Stored) -> tuple[Stored, Lines]:
     return stored, remarks
 
 
-def count(options: Options, contract: Contract, document: dict[str, Json]) -> Lines:
-    """Make insights.json from `document`, the content of reviews.json, and the other files."""
-    contents = {name: _content(options.data / name) for name in counting.COUNTED_FILES}
-    contents[REVIEWS_FILE] = counting.readable(document)
+def counted_contents(options: Options) -> dict[str, bytes | None]:
+    """The contents of the files from which insights are counted. Raises BadData."""
+    return {name: _content(options.data / name) for name in counting.COUNTED_FILES}
+
+
+def count(options: Options, contract: Contract, contents: counting.Contents) -> Lines:
+    """Make insights.json from the contents of the data files."""
     new, insights, lines = counting.count(contract, contents, datetime.now(UTC))
     for name, content in new.items() if not options.dry_run else ():
         files.write(options.data / name, content)
@@ -233,10 +237,8 @@ def count(options: Options, contract: Contract, document: dict[str, Json]) -> Li
         for entity in insights["entities"][kind]:
             if (number := entity.get("mention_count")) is not None:
                 lines.append(f"{kind.replace('_', ' ')}: {entity['label']}: {number}")
-    return [
-        *lines,
-        _outcome(options, INSIGHTS_FILE, insights["review_count"], is_changed=INSIGHTS_FILE in new),
-    ]
+    is_changed = INSIGHTS_FILE in new
+    return [*lines, _outcome(options, INSIGHTS_FILE, insights["review_count"], is_changed=is_changed)]
 
 
 # ---- Command line ----

@@ -244,10 +244,8 @@ class Ledger:
         for scope, ids in sorted(ids_of.items()):
             # After a loss of the state, the scope of a review may be "google": any location may have it.
             places = self.locations.chosen if scope == "google" else set[str]()
-            title, covered = (
-                self.locations.titles[scope],
-                min(self.covered.get(p, "") for p in places or {scope}),
-            )
+            covered = min(self.covered.get(place, "") for place in places or {scope})
+            title = self.locations.titles[scope]
             gone = [id for id in ids if self.entries[id].seen < covered]
             reason = f"the export of {covered[:10]} does not have them ({title or scope})"
             if self.entries[ids[0]].location not in {"", *self.locations.chosen}:
