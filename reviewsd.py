@@ -33,6 +33,7 @@ from reviewslib.process import listening, serving
 from reviewslib.process.logs import start_log
 from reviewslib.process.service_manager import ServiceManager
 from reviewslib.process.settings import BadSetting, Settings, add_flags, flag_name, listing, read_settings
+from reviewslib.terminal import EXIT_BAD_DATA, EXIT_FAILURE, EXIT_SUCCESS
 from reviewslib.web.app import STORE_PATHS, VERSION, Application
 from reviewslib.web.pages import count_text
 from reviewslib.web.reload import Reloader, loaded_text, utc_text
@@ -42,7 +43,6 @@ from reviewslib.websub import store
 from reviewslib.websub.callbacks import CallbackClient
 from reviewslib.websub.values import HubSettings, Row, Topic, selector
 
-EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA = 0, 1, 78  # 78 is EX_CONFIG of sysexits.h; argparse exits with 2
 SWITCH_SECONDS = 0.0004  # how long a thread holds the interpreter while another waits; 0.005 by default
 
 log = logging.getLogger("reviewsd")

@@ -14,6 +14,7 @@ import pytest
 
 from reviewslib import files
 from reviewslib.importer import command
+from reviewslib.terminal import EXIT_BAD_DATA, EXIT_SUCCESS
 
 FOLDER = "Takeout/Google Business Profile"
 PLACE = "11717195200126145618"
@@ -159,7 +160,7 @@ class Shop:
 
     def take(self, *arguments: object) -> None:
         """Run an import, which must succeed."""
-        assert self.run(*arguments, "--zone", ZONE) == command.EXIT_SUCCESS
+        assert self.run(*arguments, "--zone", ZONE) == EXIT_SUCCESS
 
     def told(self, *arguments: object) -> str:
         """The report of an import that succeeds."""
@@ -171,7 +172,7 @@ class Shop:
         """The error output of a command, which must fail and change no file."""
         self.output()
         before = self.files()
-        assert self.run(*arguments) == command.EXIT_BAD_DATA
+        assert self.run(*arguments) == EXIT_BAD_DATA
         assert self.files() == before
         return str(self.output().err)
 

@@ -2,15 +2,19 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Object = dict[str, Any]
-# What is sent: status, header fields, and a body in pieces.
-Response = tuple[int, dict[str, str], Iterable[bytes]]
+Response = tuple[int, dict[str, str], Iterable[bytes]]  # status, header fields, and a body in pieces
 Behaviour = Callable[[Object], Response]
+
+
+def texts_of(request: Object) -> dict[int, str]:
+    """The texts of reviews in a request, by number."""
+    return {review["n"]: review["text"] for review in json.loads(request["messages"][1]["content"])}
 
 
 def completion(content: Any, finish_reason: str = "stop", **message: Any) -> Response:
@@ -24,11 +28,6 @@ def fault(status: int, message: str = "no", code: str = "x", **headers: str) -> 
     """An error as servers of this protocol send it."""
     fields = {name.replace("_", "-"): text for name, text in headers.items()}
     return status, fields, [json.dumps({"error": {"message": message, "code": code}}).encode()]
-
-
-def texts_of(request: Object) -> dict[int, str]:
-    """The texts of reviews in a request, by number."""
-    return {review["n"]: review["text"] for review in json.loads(request["messages"][1]["content"])}
 
 
 LABELS = {"aspects": ["Price", "Waiting"], "topics": ["Parking"]}
@@ -45,10 +44,10 @@ def read_well(request: Object) -> Response:
         return completion({"summary": texts[1], "review_ids": [1, 99], "pull_quote": texts[1], "faq": faq})
     kinds = task["schema"]["properties"]["reviews"]["items"]["properties"].items()
     items = {kind: schema["items"] for kind, schema in kinds if kind != "n"}
-    return completion({"reviews": [{"n": n} | lists(text, items) for n, text in texts.items()]})
+    return completion({"reviews": [{"n": n} | annotation(text, items) for n, text in texts.items()]})
 
 
-def lists(text: str, items: Object) -> Object:
+def annotation(text: str, items: Object) -> Object:
     """The lists of the annotation of a text; `items` has the schema of the items of each."""
     enums = {kind: schema.get("enum") or schema["properties"]["id"]["enum"] for kind, schema in items.items()}
     found = {kind: [id for id in ids if id in text.lower()] for kind, ids in enums.items()}
@@ -90,6 +89,13 @@ class ModelServer(ThreadingHTTPServer):
         self.keys: list[str | None] = []
         self.closing, self.lock = threading.Event(), threading.Lock()
 
+    def respond(self, request: Object, key: str | None) -> Response:
+        with self.lock:
+            self.requests.append(request)
+            self.keys.append(key)
+            chosen = self.next.pop(0) if self.next else self.behaviour
+        return chosen(request) if callable(chosen) else chosen
+
     def hang(self, request: Object, seconds: float | None = None) -> Response:
         """Send nothing until the end of the test, or for some seconds."""
         self.closing.wait(seconds)
@@ -98,23 +104,3 @@ class ModelServer(ThreadingHTTPServer):
     def drip(self, request: Object) -> Response:
         """Send a blank from time to time."""
         return 200, {}, (b" " for _ in iter(lambda: self.closing.wait(0.02), True))
-
-    def respond(self, request: Object, key: str | None) -> Response:
-        with self.lock:
-            self.requests.append(request)
-            self.keys.append(key)
-            chosen = self.next.pop(0) if self.next else self.behaviour
-        return chosen(request) if callable(chosen) else chosen
-
-
-@contextmanager
-def model_server() -> Iterator[ModelServer]:
-    """A server on a free port of this machine."""
-    with ModelServer() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.closing.set()
-            server.shutdown()

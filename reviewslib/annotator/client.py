@@ -20,11 +20,12 @@ from threading import Thread
 
 from reviewslib.annotator.prompts import BadAnswer, Prompt, Reviews, excerpt
 from reviewslib.dataset.strict_json import Json, encode
+from reviewslib.terminal import CommandFailed
 
-Outcome = tuple[Reviews, Json, str]  # a batch and its parsed answer; or one review, None and the reason
+Outcome = tuple[Reviews, Json | BadAnswer]  # a batch and its parsed answer; or one review and the reason
 
-BASE_URL = re.compile(r"(https?)://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]+)?(/[a-z0-9._~/-]*)?")
-THIS_MACHINE = ("localhost", "127.0.0.1", "[::1]")
+HOST, THIS_MACHINE = r"[a-z0-9.-]+|\[[0-9a-f:]+\]", r"localhost|127\.0\.0\.1|\[::1\]"
+BASE_URL = re.compile(rf"(https://({HOST})|http://({THIS_MACHINE}))(:[0-9]+)?(/[a-z0-9._~/-]*)?")
 OPENAI_HOST, OPENAI_KEY = "api.openai.com", "OPENAI_API_KEY"
 MAX_ANSWER_BYTES = 4 * 1024 * 1024  # a longer answer is cut and therefore unusable
 FAILURES_IN_A_ROW = 5  # of single reviews; then the fault is that of the server or the model, not of a review
@@ -41,13 +42,9 @@ OPENER.add_handler(urllib.request.HTTPHandler())
 OPENER.add_handler(urllib.request.HTTPSHandler())
 
 
-class Stopped(Exception):
-    """The command cannot continue; the text gives the reason."""
-
-
 @dataclass
 class Client:
-    """One model at one server. Raises Stopped unless the URL is https or on this machine."""
+    """One model at one server. Raises CommandFailed unless the URL is https or on this machine."""
 
     base: str  # the URL before /chat/completions
     model: str
@@ -57,28 +54,27 @@ class Client:
     _limit_key: str = "max_tokens"
 
     def __post_init__(self) -> None:
-        url = BASE_URL.fullmatch(self.base.lower())
-        if not url or (url[1] == "http" and url[2] not in THIS_MACHINE):
+        if not (url := BASE_URL.fullmatch(self.base.lower())):
             expected = "expected https://HOST/v1, or http://127.0.0.1:PORT/v1 on this machine"
-            raise Stopped(f"--url {self.base}: {expected}")
+            raise CommandFailed(f"--url {self.base}: {expected}")
         name = self.key_variable or (OPENAI_KEY if url[2] == OPENAI_HOST else "")
         self.key = os.environ.get(name, "").strip()
         if name and not re.fullmatch("[!-~]+", self.key):
-            raise Stopped(f"the environment variable {name} contains no key")
+            raise CommandFailed(f"the environment variable {name} contains no key")
 
     def outcomes(self, prompt: Prompt, reviews: Reviews, parallel: int) -> Iterator[Outcome]:
         """Ask the model about all reviews; a batch without a usable answer is halved.
 
-        Raises Stopped, also if an answer takes longer than the timeout.
+        Raises CommandFailed, also if an answer takes longer than the timeout.
         """
         waiting, deadlines = deque(prompt.batches(reviews, self.model)), dict[str, float]()
-        answers, failures = Queue[tuple[Reviews, Json, Exception | None]](), 0
+        answers, failures = Queue[tuple[Reviews, Json | Exception]](), 0
 
         def work(batch: Reviews) -> None:
             try:
-                answers.put((batch, self.ask(prompt, batch), None))
+                answers.put((batch, self.ask(prompt, batch)))
             except Exception as error:
-                answers.put((batch, None, error))
+                answers.put((batch, error))
 
         while waiting or deadlines:
             while waiting and len(deadlines) < parallel:
@@ -86,24 +82,26 @@ class Client:
                 # The thread is a daemon, so that a hanging server delays neither Ctrl-C nor the exit.
                 Thread(target=work, args=(waiting.popleft(),), daemon=True).start()
             try:
-                batch, answer, error = answers.get(timeout=max(0, min(deadlines.values()) - time.monotonic()))
+                batch, answer = answers.get(timeout=max(0, min(deadlines.values()) - time.monotonic()))
             except Empty:
                 hint = "raise --timeout if the server is slow"
-                raise Stopped(f"no answer within {self.timeout} s; {hint}") from None
+                raise CommandFailed(f"no answer within {self.timeout} s; {hint}") from None
             del deadlines[batch[0]["id"]]
-            if error and not isinstance(error, BadAnswer):
-                raise error
-            if error and len(batch) > 1:
-                middle = len(batch) // 2
+            is_bad, middle = isinstance(answer, BadAnswer), len(batch) // 2
+            if isinstance(answer, Exception) and not is_bad:
+                raise answer
+            if is_bad and middle:
                 waiting.extendleft([batch[middle:], batch[:middle]])
                 continue
-            yield batch, answer, str(error or "")
-            failures = failures + 1 if error else 0
+            yield batch, answer
+            failures = failures + 1 if is_bad else 0
             if failures == FAILURES_IN_A_ROW:
-                raise Stopped(f"{failures} reviews in a row got no usable answer; of the last: {error}")
+                raise CommandFailed(
+                    f"{failures} reviews in a row got no usable answer; of the last: {answer}"
+                )
 
     def ask(self, prompt: Prompt, batch: Reviews) -> Json:
-        """The parsed answer to a prompt. Raises Stopped, and BadAnswer if a smaller request may succeed."""
+        """The parsed answer to a prompt. Raises CommandFailed; BadAnswer if a smaller request may succeed."""
         while True:
             request = prompt.request(batch, self.model, self._limit_key)
             status, body, retry_after = self._exchange(encode(request))
@@ -118,14 +116,14 @@ class Client:
                 raise BadAnswer(f"status {status}: {excerpt(body)}")
             elif status in LATER and b"insufficient_quota" not in body:
                 if pause >= self.timeout:
-                    raise Stopped(f"the server answers with status {status}, and to wait {pause} s")
+                    raise CommandFailed(f"the server answers with status {status}, and to wait {pause} s")
                 self.sleep(pause)
             else:
                 reason = f"{STOPPING[status]}: " if status in STOPPING else ""
-                raise Stopped(f"the server answers with status {status}: {reason}{excerpt(body)}")
+                raise CommandFailed(f"the server answers with status {status}: {reason}{excerpt(body)}")
 
     def _exchange(self, body: bytes) -> tuple[int, bytes, str]:
-        """Status, body and Retry-After of the response to a request. Raises Stopped and BadAnswer."""
+        """Status, body and Retry-After of the response to a request. Raises CommandFailed and BadAnswer."""
         headers = {"Content-Type": "application/json", "User-Agent": "reviewsd-insights"}
         headers |= {"Authorization": f"Bearer {self.key}"} if self.key else {}
         url = f"{self.base.rstrip('/')}/chat/completions"
@@ -134,7 +132,7 @@ class Client:
             with OPENER.open(request) as response:
                 answer: bytes = response.read(MAX_ANSWER_BYTES)
         except (urllib.error.URLError, ValueError) as error:  # ValueError: a host that is no name
-            raise Stopped(f"no server answers at {url}: {getattr(error, 'reason', error)}") from None
+            raise CommandFailed(f"no server answers at {url}: {getattr(error, 'reason', error)}") from None
         except (OSError, HTTPException):
             raise BadAnswer("the server closed the connection before its answer was complete") from None
         if self.key:  # some servers repeat it in error messages

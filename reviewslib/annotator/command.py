@@ -7,7 +7,6 @@ Files are written under the lock that imports use. The daemon does not import th
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import signal
 import sys
@@ -16,29 +15,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TextIO
 
 from reviewslib import files
 from reviewslib.annotator import prompts
-from reviewslib.annotator.client import Client, Outcome, Stopped
+from reviewslib.annotator.client import Client, Outcome
 from reviewslib.annotator.prompts import Prompt, Reviews
 from reviewslib.dataset import counting, insights
-from reviewslib.dataset.contract import BadData, printable, shipped_contract
+from reviewslib.dataset.contract import shipped_contract
 from reviewslib.dataset.counting import ANNOTATIONS_FILE, COUNTED_FILES, EDITORIAL_FILE, Sources
 from reviewslib.dataset.insights import PROPOSED
 from reviewslib.dataset.strict_json import Json, decode, encode
+from reviewslib.terminal import CommandFailed, exit_status, is_terminal, say
 
 Merging = Callable[[list[Json]], dict[str, Json]]  # answers become keys of an EditorialFile
-EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA, EXIT_STOPPED = 0, 1, 78, 130  # argparse exits with 2
 MOST = 1_000_000  # for options that are numbers
-CLEARED_LINE = "\r\x1b[K"  # on a terminal
-
-
-def say(*lines: str, end: str = "\n", stream: TextIO | None = None) -> None:
-    """Print lines, with control characters escaped; on a terminal, they replace the line of progress."""
-    stream = stream or sys.stdout
-    for line in lines:
-        print(f"{CLEARED_LINE if stream.isatty() else ''}{printable(line)}", file=stream, end=end, flush=True)
 
 
 class Reading:
@@ -50,9 +40,10 @@ class Reading:
         self._contract = shipped_contract()
 
     def run(self) -> None:
-        """Carry out the command. Raises BadData, Stopped, OSError and KeyboardInterrupt."""
+        """Carry out the command. Raises BadData, CommandFailed, OSError and KeyboardInterrupt."""
         if EDITORIAL_FILE in counting.count(self._contract, self._contents(), datetime.now(UTC)).contents:
-            raise Stopped("insights.json was not counted; reviewsd-import --count moves it to editorial.json")
+            reason = "insights.json was not counted; reviewsd-import --count moves it to editorial.json"
+            raise CommandFailed(reason)
         spread, task = prompts.spread(self._sources().reviews), self._task()
         if self._options.dry_run:
             self._preview(*task)
@@ -91,8 +82,8 @@ class Reading:
 
     def _annotate(self, prompt: Prompt, reviews: Reviews) -> None:
         """Have the model annotate reviews; the annotations of each batch are written when they arrive."""
-        for batch, answer, reason in self._outcomes(prompt, reviews):
-            lists = answer or {batch[0]["id"]: {"failed": reason}}
+        for batch, answer in self._outcomes(prompt, reviews):
+            lists = answer if isinstance(answer, dict) else {batch[0]["id"]: {"failed": str(answer)}}
             with self._rewritten() as contents:
                 before = decode(contents[ANNOTATIONS_FILE] or b"{}")
                 after = insights.extended_annotations(before, batch, lists, prompt.entries, self._model)
@@ -100,9 +91,9 @@ class Reading:
 
     def _propose(self, prompt: Prompt, reviews: Reviews, merged: Merging) -> None:
         """Add proposals to editorial.json. What the owner wrote stays; earlier proposals are replaced."""
-        answers = [answer for _, answer, _ in self._outcomes(prompt, reviews) if answer]
+        answers = [answer for _, answer in self._outcomes(prompt, reviews) if isinstance(answer, dict)]
         if not answers or not (proposals := merged(answers)):
-            raise Stopped(f"the model proposes no {prompt.name}")
+            raise CommandFailed(f"the model proposes no {prompt.name}")
         with self._rewritten() as contents:
             old = self._sources().editorial
             own = {key: old[key] for key in old if old[key] and not key.startswith(PROPOSED)}
@@ -113,15 +104,15 @@ class Reading:
     def _outcomes(self, prompt: Prompt, reviews: Reviews) -> Iterator[Outcome]:
         """The outcomes of a prompt; reports progress after each on a terminal, once a minute elsewhere."""
         start = reported = self._clock()
-        count, is_terminal = 0, sys.stdout.isatty()
+        count, is_shown = 0, is_terminal(sys.stdout)
         for outcome in self._client.outcomes(prompt, reviews, self._options.parallel):
             yield outcome
             count += len(outcome[0])
             now, left = self._clock(), len(reviews) - count
-            if is_terminal or now >= reported + 60:
+            if is_shown or now >= reported + 60:
                 reported, rate = now, count / max(now - start, 1) * 60
                 line = f"{count} read, {left} left, {rate:.0f} a minute, {left / rate:.0f} min left"
-                say(line, end="" if is_terminal else "\n")
+                say(line, end="" if is_shown else "\n")
 
     def _sources(self) -> Sources:
         return counting.read_sources(self._contract, self._contents())
@@ -167,24 +158,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
     options = parse(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        Reading(options).run()
-        return EXIT_SUCCESS
-    except BadData as fault:
-        lines, status = fault.lines(), EXIT_BAD_DATA
-    except KeyboardInterrupt:
-        lines, status = ["Stopped."], EXIT_STOPPED
-    except Stopped as reason:
-        lines, status = [f"Stopped: {reason}."], EXIT_FAILURE
-    except OSError as error:
-        lines, status = [f"{error.filename or 'the output'}: {error.strerror}"], EXIT_FAILURE
-    say(*lines, stream=sys.stderr)
-    return status
+    return exit_status(lambda: Reading(options).run())
 
 
 if __name__ == "__main__":

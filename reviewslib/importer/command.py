@@ -12,18 +12,16 @@ if sys.platform == "win32":
     sys.exit("reviewsd-import runs on Linux, and for local use on macOS; on Windows it needs WSL")
 
 import hashlib
-import io
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
-from typing import TextIO
 
 from reviewslib import files
 from reviewslib.dataset import counting
-from reviewslib.dataset.contract import BadData, Contract, printable, shipped_contract
+from reviewslib.dataset.contract import BadData, Contract, shipped_contract
 from reviewslib.dataset.insights import ENTITY_KINDS
 from reviewslib.dataset.reviews import INSIGHTS_FILE, REVIEWS_FILE, load
 from reviewslib.dataset.strict_json import Json, decode
@@ -45,8 +43,8 @@ from reviewslib.importer.options import Options, parse, remembered
 from reviewslib.importer.recognition import entries_of
 from reviewslib.importer.state import DRAFT_FILE, STATE_FILE, encoded_state, read_state
 from reviewslib.links import ServiceUrls
+from reviewslib.terminal import EXIT_BAD_DATA, CommandFailed, exit_status, say
 
-EXIT_SUCCESS, EXIT_FAILURE, EXIT_BAD_DATA, EXIT_STOPPED = 0, 1, 78, 130  # argparse exits with 2
 Lines = list[str]  # of the report
 TOLERANCE = timedelta(days=1)  # how far dates may be in the future
 SYMLINK = "a symlink; give the file itself"
@@ -244,37 +242,25 @@ def count(options: Options, contract: Contract, contents: counting.Contents) -> 
 # ---- Command line ----
 
 
-def print_lines(lines: Iterable[str], stream: TextIO) -> None:
-    """Print lines, with control characters escaped."""
-    for line in lines:
-        print(printable(line), file=stream, flush=True)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a closed stream is None
-            stream.reconfigure(errors="backslashreplace")
-    options, outcome = parse(arguments), "Nothing was written."
+    options = parse(arguments)
+    return exit_status(lambda: carry_out(options))
+
+
+def carry_out(options: Options) -> None:
+    """Run a command and print its reports. Raises CommandFailed and OSError."""
+    outcome = "Nothing was written."
     try:
-        contract = shipped_contract()
         with files.locked(options.data, is_dry=options.dry_run):
-            for lines in run(options, contract):
-                print_lines(lines, sys.stdout)
+            for lines in run(options, shipped_contract()):
+                say(*lines)
                 if not options.dry_run:
                     outcome = f"The reviews were imported; {INSIGHTS_FILE} stays as it is."
-        if options.dry_run:
-            print_lines(["A dry run: nothing was written."], sys.stdout)
-        return EXIT_SUCCESS
     except (BadData, NeedsDecision) as fault:
-        print_lines([*fault.lines(), outcome], sys.stderr)
-        return EXIT_BAD_DATA
-    except KeyboardInterrupt:
-        print_lines(["stopped; run the same command again"], sys.stderr)
-        return EXIT_STOPPED
-    except OSError as error:
-        print_lines([f"cannot write {error.filename or 'the output'}: {error.strerror}"], sys.stderr)
-        return EXIT_FAILURE
+        raise CommandFailed(*fault.lines(), outcome, status=EXIT_BAD_DATA) from None
+    if options.dry_run:
+        say("A dry run: nothing was written.")
 
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@ from small_files import a_file, review
 import reviewsd
 from reviewslib import files
 from reviewslib.annotator import command
-from reviewslib.annotator.command import EXIT_BAD_DATA, EXIT_FAILURE
 from reviewslib.process.settings import Settings
+from reviewslib.terminal import EXIT_BAD_DATA, EXIT_FAILURE, EXIT_STOPPED
 
 WORDS = ["The price is fine", "Waiting was slow", "Parking is hard"]
 WORDS += ["hana gave me a massage, at a good price", "?"]
@@ -48,6 +48,14 @@ class Practice:
         edited = [review | {"text": texts.get(review["id"], review["text"])} for review in old]
         self.edit("reviews.json", reviews=[each for each in edited if texts.get(each["id"], "") is not None])
 
+    def accept(self) -> None:
+        """Remove `proposed_` from every key of editorial.json."""
+        editorial = self.file("editorial.json")
+        self.write("editorial.json", {key.removeprefix("proposed_"): editorial[key] for key in editorial})
+
+    def annotations(self) -> dict[str, Object]:
+        return dict(self.file("annotations.json")["reviews"])
+
     def arguments(self, *flags: str) -> list[str]:
         """The command line that has one request at a time."""
         fixed = ["--data", str(self.data), "--url", self.server.url, "--model", "m", "--parallel", "1"]
@@ -68,14 +76,6 @@ class Practice:
         assert self.run(*flags) == 0
         return [text for request in self.server.requests for text in texts_of(request).values()]
 
-    def annotations(self) -> dict[str, Object]:
-        return dict(self.file("annotations.json")["reviews"])
-
-    def accept(self) -> None:
-        """Remove `proposed_` from every key of editorial.json."""
-        editorial = self.file("editorial.json")
-        self.write("editorial.json", {key.removeprefix("proposed_"): editorial[key] for key in editorial})
-
 
 @pytest.fixture
 def practice(tmp_path: Path, server: ModelServer) -> Practice:
@@ -89,30 +89,30 @@ def practice(tmp_path: Path, server: ModelServer) -> Practice:
 
 # ---- From export to page ----
 
+TOOLS = {  # arguments, and a part of the answer
+    "get_aspect_sentiment": ({"aspect": "Price"}, b'"mention_count":120,"positive_count":120'),
+    "get_technician": ({"name": "Hana"}, b'"mention_count":60,"average_rating":5'),
+    "get_service": ({"service": "massage"}, b'"mention_count":60'),
+    "get_topics": ({}, b'"label":"Parking","mention_count":60'),
+}
+
 
 @pytest.mark.slow
 def test_an_export_becomes_a_page_with_aspects_people_and_topics(shop: Shop, server: ModelServer) -> None:
-    shop.take(shop.takeout(300, [item(n, comment=f"{WORDS[n % 5]}, visit {n}") for n in range(300)]))
+    texts = [f"{WORDS[n % 5]}, visit {n}" for n in range(300)]
+    shop.take(shop.takeout(300, [item(n, comment=text) for n, text in enumerate(texts)]))
     practice = Practice(shop.data, server)
     assert len(practice.read()) == 200 and not (shop.data / "annotations.json").exists()
     assert practice.file("editorial.json").keys() == {"aspects", "topics", "proposed_entities"}
     practice.accept()
-    assert sorted(practice.read("--parallel", "2")) == sorted(
-        each["text"] for each in shop.document["reviews"]
-    )
+    assert sorted(practice.read("--parallel", "2")) == sorted(texts)
     assert not any(word in json.dumps(server.requests) for word in ("Ósk", "google-", "Nr1"))
     snapshot = reviewsd.application_of(Settings(data=shop.data)).snapshot
     page = snapshot.fixed["/"].identity.body.decode()
     assert all(label in page for label in ("Price", "Waiting", "Hana", "Massage", "Parking"))
     assert "; reviews read by m</bdi>). A language model read the reviews." in page
-    answers = {
-        "get_aspect_sentiment": ({"aspect": "Price"}, b'"mention_count":120,"positive_count":120'),
-        "get_technician": ({"name": "Hana"}, b'"mention_count":60,"average_rating":5'),
-        "get_service": ({"service": "massage"}, b'"mention_count":60'),
-        "get_topics": ({}, b'"label":"Parking","mention_count":60'),
-    }
-    for tool, (arguments, expected) in answers.items():
-        assert expected in snapshot.toolbox.call(tool, arguments)["structuredContent"]
+    for tool, (arguments, part) in TOOLS.items():
+        assert part in snapshot.toolbox.call(tool, arguments)["structuredContent"]
 
 
 def test_a_later_run_reads_only_what_is_new(practice: Practice) -> None:
@@ -129,10 +129,8 @@ def test_a_later_run_reads_only_what_is_new(practice: Practice) -> None:
 def test_an_import_deletes_annotations_of_removed_texts(shop: Shop, server: ModelServer) -> None:
     items, practice = [item(n, comment=f"The price, {n}") for n in range(9)], Practice(shop.data, server)
     shop.take(shop.takeout(21, items))
-    faq = {"question": "?", "answer": "!", "review_ids": [takeout_id(3)]}
-    practice.write(
-        "editorial.json", {"aspects": [PRICE], "pull_quote": "The price, 3", "proposed_faq": [faq]}
-    )
+    faq = [{"question": "?", "answer": "!", "review_ids": [takeout_id(3)]}]
+    practice.write("editorial.json", {"aspects": [PRICE], "pull_quote": "The price, 3", "proposed_faq": faq})
     assert len(practice.read()) == 9
     items[2] = item(2, comment="Dear", updateTime=moment(20))
     report = shop.told(shop.takeout(22, items[:8]))
@@ -144,7 +142,7 @@ def test_an_import_deletes_annotations_of_removed_texts(shop: Shop, server: Mode
     assert "/pull_quote:" in report and "/proposed_faq/0/review_ids/0:" in report
 
 
-# ---- Errors and stops ----
+# ---- Failures, stops, and changes at the same time ----
 
 
 def hostile(request: Object) -> Response:
@@ -168,13 +166,22 @@ def test_reviews_without_usable_answer_fail_alone_until_again(practice: Practice
     assert len(practice.read("--again")) == 5 and "failed" not in json.dumps(practice.annotations())
 
 
-@pytest.mark.parametrize("editorial", [{}, {"aspects": [PRICE]}])
-def test_five_unusable_answers_stop(practice: Practice, editorial: Object) -> None:
-    practice.write("editorial.json", editorial)
-    practice.server.behaviour = lambda request: completion("Sure!", "length")
-    assert practice.run() == EXIT_FAILURE and len(practice.sizes()) < 15
-    reason = "5 reviews in a row got no usable answer; of the last: the answer was cut off"
-    assert practice.errors.getvalue() == f"Stopped: {reason}.\n"
+CUT_OFF = completion("{", "length")
+USELESS = [
+    ([], CUT_OFF, "5 reviews in a row got no usable answer; of the last: the answer was cut off"),
+    ([PRICE], CUT_OFF, "5 reviews in a row got no usable answer; of the last: the answer was cut off"),
+    ([], completion(LABELS | {"aspects": []}), "the model proposes no vocabulary"),
+]
+
+
+@pytest.mark.parametrize(("aspects", "answer", "reason"), USELESS)
+def test_a_useless_model_is_soon_left(
+    practice: Practice, aspects: list[Object], answer: Response, reason: str
+) -> None:
+    practice.write("editorial.json", {"aspects": aspects})
+    practice.server.behaviour = lambda request: answer
+    assert practice.run() == EXIT_FAILURE and practice.errors.getvalue() == f"{reason}\n"
+    assert len(practice.sizes()) < 15 and practice.file("editorial.json") == {"aspects": aspects}
 
 
 def test_annotations_from_before_an_error_are_kept_and_counted(practice: Practice) -> None:
@@ -185,11 +192,11 @@ def test_annotations_from_before_an_error_are_kept_and_counted(practice: Practic
     assert len(practice.read()) == 18
 
 
-STOPS = [(signal.SIGKILL, -9, False), (signal.SIGINT, 130, True), (signal.SIGTERM, 130, True)]
+STOPS = [(signal.SIGKILL, -9), (signal.SIGINT, EXIT_STOPPED), (signal.SIGTERM, EXIT_STOPPED)]
 
 
-@pytest.mark.parametrize(("number", "status", "counts"), STOPS)
-def test_a_stopped_command_continues(practice: Practice, number: int, status: int, counts: bool) -> None:
+@pytest.mark.parametrize(("number", "status"), STOPS)
+def test_a_stopped_command_continues(practice: Practice, number: int, status: int) -> None:
     is_asked = threading.Event()
     practice.server.next = [read_well, lambda request: is_asked.set() or practice.server.hang(request)]
     # A shell has background jobs ignore SIGINT, and so would a child of these tests.
@@ -200,7 +207,8 @@ def test_a_stopped_command_continues(practice: Practice, number: int, status: in
         assert is_asked.wait(30)
         process.send_signal(number)
         assert process.wait(30) == status
-    assert len(practice.annotations()) == 12 and (practice.data / "insights.json").exists() is counts
+    is_counted = (practice.data / "insights.json").exists()
+    assert len(practice.annotations()) == 12 and is_counted is (status == EXIT_STOPPED)
     assert len(practice.read()) == 18
 
 
@@ -229,21 +237,21 @@ def test_the_command_waits_for_a_running_import(practice: Practice) -> None:
     assert len(practice.annotations()) == 30
 
 
-def test_bad_files_are_named_together_before_a_request_is_sent(practice: Practice) -> None:
-    practice.write("annotations.json", {"reviews": {"a": {}}})
-    practice.write("editorial.json", {"aspects": 5})
-    assert practice.run() == EXIT_BAD_DATA and practice.sizes() == []
-    printed = practice.errors.getvalue()
-    assert printed.startswith(
-        "editorial.json /aspects: 5 is not an array or null\nannotations.json /reviews/a: "
-    )
+BAD = {"editorial.json": {"aspects": 5}, "annotations.json": {"reviews": {"a": {}}}}
+BAD_LINES = "editorial.json /aspects: 5 is not an array or null\nannotations.json /reviews/a: "
+NOT_COUNTED = "insights.json was not counted; reviewsd-import --count moves it to editorial.json\n"
+REFUSED = [(BAD, EXIT_BAD_DATA, BAD_LINES), ({"insights.json": {"model": "me"}}, EXIT_FAILURE, NOT_COUNTED)]
 
 
-def test_hand_written_insights_are_moved_before_they_are_counted(practice: Practice) -> None:
+@pytest.mark.parametrize(("documents", "status", "reason"), REFUSED)
+def test_files_are_checked_before_a_request_is_sent(
+    practice: Practice, documents: dict[str, Object], status: int, reason: str
+) -> None:
     (practice.data / "editorial.json").unlink()
-    practice.write("insights.json", {"model": "me", "summary": "Mine"})
-    assert practice.run() == EXIT_FAILURE and practice.sizes() == []
-    assert "reviewsd-import --count moves it to editorial.json" in practice.errors.getvalue()
+    for name, document in documents.items():
+        practice.write(name, document)
+    assert practice.run() == status and practice.errors.getvalue().startswith(reason)
+    assert practice.sizes() == []
 
 
 # ---- Options ----
@@ -258,13 +266,6 @@ def test_people_are_only_proposed_even_with_yes(practice: Practice) -> None:
     assert not any(insights["entities"].values()) and "Hana" not in json.dumps(insights)
 
 
-def test_a_vocabulary_without_aspects_is_not_proposed(practice: Practice) -> None:
-    practice.write("editorial.json", {})
-    practice.server.next = [completion(LABELS | {"aspects": []})]
-    assert practice.run() == EXIT_FAILURE and practice.file("editorial.json") == {}
-    assert practice.errors.getvalue() == "Stopped: the model proposes no vocabulary.\n"
-
-
 def test_a_summary_is_a_proposal_beside_the_owners_words(practice: Practice) -> None:
     practice.edit("editorial.json", summary="Mine", proposed_summary="Old")
     assert practice.run("--summary") == 0
@@ -277,27 +278,28 @@ def test_a_summary_is_a_proposal_beside_the_owners_words(practice: Practice) -> 
     assert practice.read() == [] and len(practice.file("insights.json")["summary_review_ids"]) == 1
 
 
-@pytest.mark.parametrize("editorial", [{}, {"aspects": [PRICE]}])
-def test_a_dry_run_sends_nothing(practice: Practice, editorial: Object) -> None:
-    practice.write("editorial.json", editorial)
+@pytest.mark.parametrize("aspects", [[], [PRICE]])
+def test_a_dry_run_sends_nothing(practice: Practice, aspects: list[Object]) -> None:
+    practice.write("editorial.json", {"aspects": aspects})
     before = sorted(practice.data.iterdir())
     assert practice.read("--dry-run") == [] and sorted(practice.data.iterdir()) == before
-    document, _, count = practice.output.getvalue().rpartition("\n}\n")
+    first, _, count = practice.output.getvalue().rpartition("\n}\n")
     practice.run()
     requests = practice.server.requests
-    assert json.loads(document + "\n}") == requests[0]
+    assert json.loads(first + "\n}") == requests[0]
     characters = sum(len(json.dumps(request, separators=(",", ":"))) for request in requests)
     assert count == f"{len(requests)} requests, {characters} characters, for 30 reviews. Nothing was sent.\n"
 
 
+FIRST, END = "12 read, 18 left, 720 a minute, 0 min left", "The insights are counted.\n"
 SECOND, THIRD = "24 read, 6 left, 24 a minute, 0 min left", "30 read, 0 left, 15 a minute, 0 min left"
-END = "The insights are counted.\n"
-ON_ONE_LINE = ["", "12 read, 18 left, 720 a minute, 0 min left", SECOND, THIRD, END]
+PROGRESS = [
+    (True, "\r\x1b[K".join(["", FIRST, SECOND, THIRD, END])),
+    (False, f"{SECOND}\n{THIRD}\n{END}"),
+]
 
 
-@pytest.mark.parametrize(
-    ("is_terminal", "printed"), [(True, "\r\x1b[K".join(ON_ONE_LINE)), (False, f"{SECOND}\n{THIRD}\n{END}")]
-)
+@pytest.mark.parametrize(("is_terminal", "printed"), PROGRESS)
 def test_progress_is_one_line_on_a_terminal_and_one_a_minute_elsewhere(
     practice: Practice, is_terminal: bool, printed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

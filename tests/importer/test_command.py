@@ -19,8 +19,8 @@ from reviewslib import files
 from reviewslib.dataset.contract import shipped_contract
 from reviewslib.dataset.reviews import load
 from reviewslib.importer import command, options
-from reviewslib.importer.command import EXIT_BAD_DATA, EXIT_FAILURE, EXIT_SUCCESS
 from reviewslib.links import ServiceUrls
+from reviewslib.terminal import EXIT_BAD_DATA, EXIT_FAILURE, EXIT_SUCCESS
 
 PROGRAM = [sys.executable, "-m", "reviewslib.importer.command"]
 
@@ -253,14 +253,14 @@ def test_what_is_absent_is_refused(shop: Shop, words: tuple[str, ...]) -> None:
 def test_an_error_while_writing_is_status_1(shop: Shop) -> None:
     (shop.data / ".reviews.json.draft").mkdir(parents=True)
     assert shop.run(shop.page(item(1)), "--name", "B") == EXIT_FAILURE == 1
-    assert shop.output().err == f"cannot write {shop.data}/reviews.json: Is a directory\n"
+    assert shop.output().err == f"{shop.data}/reviews.json: Is a directory\n"
     assert "reviews.json" not in shop.files()
 
 
 def test_the_first_import_into_a_directory_is_locked_too(shop: Shop) -> None:
     with files.locked(shop.data, is_dry=False):
         assert shop.run(shop.page(item(1)), "--name", "B") == EXIT_FAILURE
-    assert shop.output().err == f"cannot write {shop.data}: another import is under way\n"
+    assert shop.output().err == f"{shop.data}: another import is under way\n"
 
 
 class Interrupted(io.StringIO):
@@ -276,7 +276,7 @@ def test_an_interruption_is_status_130(one_review: Shop) -> None:
     assert one_review.output().err == "stopped; run the same command again\n"
 
 
-OUTPUTS = {">&-": (0, b""), "| cat": (0, b""), "> /dev/full": (1, b"cannot write the output: No space left")}
+OUTPUTS = {">&-": (0, b""), "| cat": (0, b""), "> /dev/full": (1, b"the output: No space left")}
 
 
 @pytest.mark.parametrize("stdout", OUTPUTS)

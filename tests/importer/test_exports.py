@@ -7,8 +7,8 @@ from export_lab import FOLDER, OWN_REVIEWS, PLACE, ZONE, Shop, item, moment, pag
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reviewslib.importer.command import EXIT_BAD_DATA, EXIT_SUCCESS
 from reviewslib.importer.exports import stamp_of
+from reviewslib.terminal import EXIT_BAD_DATA, EXIT_SUCCESS
 
 COMMENTS = {
     "(Translated by Google) Nice\n\n(Original)\nFint (Original)": "Fint (Original)",

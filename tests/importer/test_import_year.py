@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pytest
 from export_lab import PLACE, ZONE, Item, Shop, dated, moment, stamped, takeout_files
 
-from reviewslib.importer.command import EXIT_SUCCESS
+from reviewslib.terminal import EXIT_SUCCESS
 
 # ---- World: what customers and the owner have written, and how it is exported ----
 

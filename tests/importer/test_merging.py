@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from export_lab import PLACE, Shop, api_item, dated, item, moment, page, takeout_files, takeout_id
 
-from reviewslib.importer.command import EXIT_BAD_DATA, EXIT_SUCCESS
+from reviewslib.terminal import EXIT_BAD_DATA, EXIT_SUCCESS
 
 # ---- Rule 1: whose fields ----
 
