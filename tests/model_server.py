@@ -61,6 +61,7 @@ class Handler(BaseHTTPRequestHandler):
     server: "ModelServer"
 
     def do_POST(self) -> None:
+        assert self.headers["Content-Type"] == "application/json"
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         status, headers, content = self.server.respond(request, self.headers["Authorization"])
         self.send_response(status)
