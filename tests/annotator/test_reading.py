@@ -103,6 +103,7 @@ def test_an_export_becomes_a_page_with_aspects_people_and_topics(shop: Shop, ser
     shop.take(shop.takeout(300, [item(n, comment=text) for n, text in enumerate(texts)]))
     practice = Practice(shop.data, server)
     assert len(practice.read()) == 200 and not (shop.data / "annotations.json").exists()
+    assert practice.output.getvalue().endswith("Then give the same command again.\n")
     assert practice.file("editorial.json").keys() == {"aspects", "topics", "proposed_entities"}
     practice.accept()
     assert sorted(practice.read("--parallel", "2")) == sorted(texts)
@@ -117,7 +118,9 @@ def test_an_export_becomes_a_page_with_aspects_people_and_topics(shop: Shop, ser
 
 def test_a_later_run_reads_only_what_is_new(practice: Practice) -> None:
     assert len(practice.read()) == 30
+    inodes = {path: path.stat().st_ino for path in practice.data.iterdir()}
     assert practice.read() == []
+    assert {path: path.stat().st_ino for path in practice.data.iterdir()} == inodes, "nothing is written"
     practice.edit_texts(r07="New")
     assert practice.read() == ["New"]
     practice.edit("editorial.json", aspects=[PRICE, {"id": "good", "label": "Good"}])
