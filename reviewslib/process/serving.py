@@ -20,7 +20,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from queue import SimpleQueue
@@ -220,8 +219,7 @@ class WorkerThreads:
         self._results.append((future, response))
         if not self._loop_is_woken:
             self._loop_is_woken = True
-            with suppress(RuntimeError):  # the event loop is closed, and the process ends
-                future.get_loop().call_soon_threadsafe(self._deliver)
+            future.get_loop().call_soon_threadsafe(self._deliver)
 
     def _deliver(self) -> None:
         """Hand all responses to the requests that wait for them; cancel those whose response failed."""
