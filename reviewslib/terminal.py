@@ -14,7 +14,6 @@ from reviewslib.dataset.contract import BadData, printable
 
 EXIT_SUCCESS, EXIT_FAILURE, EXIT_STOPPED = 0, 1, 130  # argparse exits with 2
 EXIT_BAD_DATA = 78  # EX_CONFIG of sysexits.h
-CLEARED_LINE = "\r\x1b[K"  # on a terminal
 
 
 class CommandFailed(Exception):
@@ -25,23 +24,16 @@ class CommandFailed(Exception):
         self.lines, self.status = lines, status
 
 
-def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a standard stream is a terminal; a closed stream is None."""
-    return stream is not None and stream.isatty()
-
-
-def say(*lines: str, end: str = "\n", stream: TextIO | None = None) -> None:
-    """Print lines, with control characters escaped; on a terminal, they replace the present line."""
-    stream = stream or sys.stdout
-    start = CLEARED_LINE if is_terminal(stream) else ""
+def say(*lines: str, stream: TextIO | None = None) -> None:
+    """Print lines to standard output or another stream, with control characters escaped."""
     for line in lines:
-        print(f"{start}{printable(line)}", file=stream, end=end, flush=True)
+        print(printable(line), file=stream, flush=True)
 
 
 def exit_status(command: Callable[[], None]) -> int:
     """Run a command, and print the reason if it fails. Returns the exit status."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
+        if isinstance(stream, io.TextIOWrapper):  # a closed stream is None
             stream.reconfigure(errors="backslashreplace")
     reason: Sequence[str] = ()
     try:

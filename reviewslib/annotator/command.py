@@ -25,9 +25,10 @@ from reviewslib.dataset.contract import shipped_contract
 from reviewslib.dataset.counting import ANNOTATIONS_FILE, COUNTED_FILES, EDITORIAL_FILE, Sources
 from reviewslib.dataset.insights import PROPOSED
 from reviewslib.dataset.strict_json import Json, decode, encode
-from reviewslib.terminal import CommandFailed, exit_status, is_terminal, say
+from reviewslib.terminal import CommandFailed, exit_status, say
 
 Merging = Callable[[list[Json]], dict[str, Json]]  # answers become keys of an EditorialFile
+START_OF_LINE = "\r\x1b[K"  # on a terminal; clears the line
 MOST = 1_000_000  # for options that are numbers
 
 
@@ -104,15 +105,22 @@ class Reading:
     def _outcomes(self, prompt: Prompt, reviews: Reviews) -> Iterator[Outcome]:
         """The outcomes of a prompt; reports progress after each on a terminal, once a minute elsewhere."""
         start = reported = self._clock()
-        count, is_shown = 0, is_terminal(sys.stdout)
-        for outcome in self._client.outcomes(prompt, reviews, self._options.parallel):
-            yield outcome
-            count += len(outcome[0])
-            now, left = self._clock(), len(reviews) - count
-            if is_shown or now >= reported + 60:
-                reported, rate = now, count / max(now - start, 1) * 60
+        count, is_terminal = 0, bool(sys.stdout and sys.stdout.isatty())
+        try:
+            for outcome in self._client.outcomes(prompt, reviews, self._options.parallel):
+                yield outcome
+                count += len(outcome[0])
+                now, left = self._clock(), len(reviews) - count
+                rate = count / max(now - start, 1) * 60
                 line = f"{count} read, {left} left, {rate:.0f} a minute, {left / rate:.0f} min left"
-                say(line, end="" if is_shown else "\n")
+                if is_terminal:
+                    print(f"{START_OF_LINE}{line}", end="", flush=True)
+                elif now >= reported + 60:
+                    reported = now
+                    say(line)
+        finally:
+            if is_terminal and count:
+                print()
 
     def _sources(self) -> Sources:
         return counting.read_sources(self._contract, self._contents())

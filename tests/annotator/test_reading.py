@@ -297,7 +297,7 @@ def test_a_dry_run_sends_nothing(practice: Practice, aspects: list[Object]) -> N
 FIRST, END = "12 read, 18 left, 720 a minute, 0 min left", "The insights are counted.\n"
 SECOND, THIRD = "24 read, 6 left, 24 a minute, 0 min left", "30 read, 0 left, 15 a minute, 0 min left"
 PROGRESS = [
-    (True, "\r\x1b[K".join(["", FIRST, SECOND, THIRD, END])),
+    (True, "\r\x1b[K".join(["", FIRST, SECOND, f"{THIRD}\n{END}"])),
     (False, f"{SECOND}\n{THIRD}\n{END}"),
 ]
 
