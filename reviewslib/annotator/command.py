@@ -166,9 +166,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status."""
-    options = parse(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    return exit_status(lambda: Reading(options).run())
+    return exit_status(lambda: Reading(parse(arguments)).run())
 
 
 if __name__ == "__main__":

@@ -244,8 +244,7 @@ def count(options: Options, contract: Contract, contents: counting.Contents) -> 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status."""
-    options = parse(arguments)
-    return exit_status(lambda: carry_out(options))
+    return exit_status(lambda: carry_out(parse(arguments)))
 
 
 def carry_out(options: Options) -> None:

@@ -277,16 +277,22 @@ def test_an_interruption_is_status_130(one_review: Shop) -> None:
 
 
 OUTPUTS = {">&-": (0, b""), "| cat": (0, b""), "> /dev/full": (1, b"the output: No space left")}
+FEW_CHARACTERS = os.environ | {"PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
 
 
 @pytest.mark.parametrize("stdout", OUTPUTS)
 def test_an_output_in_ascii_or_a_closed_one_is_no_fault_and_a_full_one_is(shop: Shop, stdout: str) -> None:
     path = shop.csv(["Ann", "5", "2024-01-01", "Bjørn"])
     line = f"{shlex.join(PROGRAM)} {path} --data {shop.data} --name É --source ö {stdout}"
-    few = os.environ | {"PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
-    ran = subprocess.run(["bash", "-o", "pipefail", "-c", line], env=few, capture_output=True, check=False)
+    command = ["bash", "-o", "pipefail", "-c", line]
+    ran = subprocess.run(command, env=FEW_CHARACTERS, capture_output=True, check=False)
     status, told = OUTPUTS[stdout]
     assert ran.returncode == status and ran.stderr.startswith(told) and (told or not ran.stderr)
+
+
+def test_help_is_printed_in_ascii_too() -> None:
+    told = subprocess.run([*PROGRAM, "--help"], env=FEW_CHARACTERS, capture_output=True, check=True).stdout
+    assert b"\\u201cCamille R.\\u201d" in told
 
 
 # ---- Drop folder ----
