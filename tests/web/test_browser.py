@@ -158,6 +158,7 @@ class Page(NamedTuple):
 def loaded(request: pytest.FixtureRequest, browser: Browser, service_of: Start) -> Page:
     """The page of a data set and a path, loaded once for all its tests."""
     name, path = request.param
+    browser.get("about:blank")  # ends the requests of the page before
     browser.complaints(), browser.requested()
     browser.open(service_of(name) + path)
     return Page(name, browser.current_url, browser.complaints(), browser.requested())
@@ -426,6 +427,7 @@ def test_a_frame_is_readable_on_the_website_of_another_origin(
 def test_badge_and_frame_load_nothing_but_themselves(
     browser: Browser, service_of: Start, website: Website
 ) -> None:
+    browser.get("about:blank")
     browser.requested()
     website.open(1200)
     assert browser.value("all('img')[0].naturalWidth") == 252
