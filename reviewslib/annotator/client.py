@@ -33,7 +33,7 @@ OTHER_LIMIT_KEY = re.compile(rb"\bmax_(?!tokens)\w*tokens\b")  # what some serve
 
 # By status: after SMALLER, a smaller request may succeed; after LATER, the same one. Any other error stops.
 SMALLER, LATER = {400, 413, 422, 500}, {408, 429, 502, 503, 504, 529}  # 503: the model may be loading
-PAUSE_SECONDS = 5  # before a request is repeated, unless the server says how long
+PAUSE_SECONDS = 5  # before a request is repeated, unless the server asks for more
 REFUSED_KEY, USED_UP = "the key is refused (--key-variable names it)", "the quota or credit is used up"
 STOPPING = {401: REFUSED_KEY, 402: USED_UP, 403: REFUSED_KEY, 404: "--model or --url is wrong", 429: USED_UP}
 
@@ -108,15 +108,13 @@ class Client:
             if status == 200:
                 return prompt.answer(batch, body)
             other_key = OTHER_LIMIT_KEY.search(body)
-            is_number = re.fullmatch("[1-9][0-9]{0,8}", retry_after)  # it may be a date
-            pause = int(retry_after) if is_number else PAUSE_SECONDS
+            given = int(retry_after[:9]) if retry_after.isdecimal() else 0  # it may be a date
+            pause = max(given, PAUSE_SECONDS)
             if status == 400 and other_key and "max_tokens" in request:
                 self._limit_key = other_key[0].decode()
             elif status in SMALLER:
                 raise BadAnswer(f"status {status}: {excerpt(body)}")
-            elif status in LATER and b"insufficient_quota" not in body:
-                if pause >= self.timeout:
-                    raise CommandFailed(f"the server answers with status {status}, and to wait {pause} s")
+            elif status in LATER and pause < self.timeout and b"insufficient_quota" not in body:
                 self.sleep(pause)
             else:
                 reason = f"{STOPPING[status]}: " if status in STOPPING else ""

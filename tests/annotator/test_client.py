@@ -18,9 +18,9 @@ MENTION = {"id": "price", "sentiment": "neutral", "phrase": None}
 
 
 def test_a_busy_server_is_asked_again_after_a_pause(server: ModelServer) -> None:
+    asked = ("98", "4", "Wed, 21 Oct 2015 07:28:00 GMT")
     server.next = [fault(status) for status in (408, 429, 502, 503, 504, 529)]
-    dated = "Wed, 21 Oct 2015 07:28:00 GMT"
-    server.next += [fault(503, Retry_After=value) for value in ("98", "0", dated)]
+    server.next += [fault(503, Retry_After=value) for value in asked]
     pauses = list[float]()
     assert Client(server.url, "m", 99, sleep=pauses.append).ask(PROMPT, REVIEWS) == READ
     assert pauses == [5, 5, 5, 5, 5, 5, 98, 5, 5]
@@ -42,21 +42,16 @@ def read(*numbers: float, **more: Any) -> Response:
     return completion({"reviews": [{"n": n, "aspects": []} | more for n in numbers]})
 
 
-KEY_REFUSED, UNREADABLE = (
-    "the key is refused (--key-variable names it)",
-    "the answer cannot be read: not JSON",
-)
-NO_COMPLETION, SCHEMA = (
-    "the response is not a chat completion: ",
-    "the answer violates its schema at $.reviews[0]",
-)
+KEY_REFUSED = "the key is refused (--key-variable names it)"
+UNREADABLE, NO_COMPLETION = "the answer cannot be read: not JSON", "the response is not a chat completion: "
+SCHEMA = "the answer violates its schema at $.reviews[0]"
 STOPPING = [
     (fault(401, "Wrong key: sesame"), f"status 401: {KEY_REFUSED}: {{"),
     (fault(403), f"status 403: {KEY_REFUSED}"),
     (fault(404, "sesame"), '404: --model or --url is wrong: {"error": {"message": "[key]"'),
     (fault(402), "402: the quota or credit is used up"),
     (fault(429, "You exceeded it", "insufficient_quota"), "429: the quota or credit is used up"),
-    (fault(429, Retry_After="99"), "status 429, and to wait 99 s"),
+    (fault(429, Retry_After="99"), "429: the quota or credit is used up"),
     (fault(307, Location="http://127.0.0.1:1/"), "status 307: {"),
     ((418, {}, [b"tea\x1b\n pot"]), "answers with status 418: tea\x1b pot"),
     ((204, {}, []), "answers with status 204: (no message)"),
@@ -96,10 +91,10 @@ def test_a_fault_is_one_sentence_with_its_reason_without_the_key(
     assert server.keys == ["Bearer sesame"]
 
 
-ABSENT = [("http://127.0.0.1:1", "Connection refused"), ("https://127.0.0.1:1", "Connection refused")]
+REFUSED = [(f"{scheme}://127.0.0.1:1", "Connection refused") for scheme in ("http", "https")]
 
 
-@pytest.mark.parametrize(("host", "reason"), [*ABSENT, ("https://a..example", "idna")])
+@pytest.mark.parametrize(("host", "reason"), [*REFUSED, ("https://a..example", "idna")])
 def test_an_absent_server_is_an_error_with_its_url(host: str, reason: str) -> None:
     with pytest.raises(CommandFailed, match=f"no server answers at {host}/v1/chat/completions: .*{reason}"):
         Client(f"{host}/v1/", "m", 60).ask(PROMPT, REVIEWS)
@@ -120,17 +115,11 @@ def test_each_request_has_a_deadline_that_other_answers_do_not_move(server: Mode
 # ---- URL and key ----
 
 OPENAI, LOCAL = "https://api.openai.com/v1", "http://127.0.0.1:11434/v1"
-KEYS = [
-    (OPENAI, "", "sk-1"),
-    (OPENAI, "OTHER", "o"),
-    ("https://api.openai.com.example/v1", "", ""),
-    (LOCAL, "OTHER", "o"),
-    *[
-        (base, "", "")
-        for base in (LOCAL, "http://localhost/v1/", "http://[::1]:8/v1", "https://[2001:db8::1]/v1")
-    ],
-    *[(LOCAL, name, f"the environment variable {name} contains no key") for name in ("BAD", "EMPTY", "GONE")],
-]
+FREE = [LOCAL, "http://localhost/v1/", "http://[::1]:8/v1", "https://[2001:db8::1]/v1"]
+KEYS = [(OPENAI, "", "sk-1"), (OPENAI, "OTHER", "o"), (LOCAL, "OTHER", "o")]
+KEYS += [(base, "", "") for base in (*FREE, "https://api.openai.com.example/v1")]
+NO_KEY = "the environment variable {} contains no key"
+KEYS += [(LOCAL, name, NO_KEY.format(name)) for name in ("BAD", "EMPTY", "GONE")]
 REFUSED_URLS = [
     *("http://192.168.1.5:11434/v1", "http://localhost.example/v1", "http://127.0.0.1@example.org/v1"),
     *("https://key@example.org/v1", "https://example.org/v1?key=x", "http://[::1/", "http://127.0.0.1:1/v 1"),
