@@ -61,9 +61,9 @@ class Reading:
                 batch = next(prompts.SUMMARY.batches(spread, self._model), [])
                 self._propose(prompts.SUMMARY, batch, lambda answers: answers[0])
         finally:
-            with self._rewritten() as contents:
-                count = counting.count(self._contract, contents, datetime.now(UTC))
-                contents |= count.contents
+            with self._changes() as changes:
+                count = counting.count(self._contract, self._contents(), datetime.now(UTC))
+                changes |= count.contents
             say(*count.lines, "The insights are counted.")
 
     def _task(self) -> tuple[Prompt, Reviews]:
@@ -85,20 +85,20 @@ class Reading:
         """Have the model annotate reviews; the annotations of each batch are written when they arrive."""
         for batch, answer in self._outcomes(prompt, reviews):
             lists = answer if isinstance(answer, dict) else {batch[0]["id"]: {"failed": str(answer)}}
-            with self._rewritten() as contents:
-                before = decode(contents[ANNOTATIONS_FILE] or b"{}")
+            with self._changes() as changes:
+                before = decode(self._contents()[ANNOTATIONS_FILE] or b"{}")
                 after = insights.extended_annotations(before, batch, lists, prompt.entries, self._model)
-                contents[ANNOTATIONS_FILE] = encode(after)
+                changes[ANNOTATIONS_FILE] = encode(after)
 
     def _propose(self, prompt: Prompt, reviews: Reviews, merged: Merging) -> None:
         """Add proposals to editorial.json. What the owner wrote stays; earlier proposals are replaced."""
         answers = [answer for _, answer in self._outcomes(prompt, reviews) if isinstance(answer, dict)]
         if not answers or not (proposals := merged(answers)):
             raise CommandFailed(f"the model proposes no {prompt.name}")
-        with self._rewritten() as contents:
+        with self._changes() as changes:
             old = self._sources().editorial
             own = {key: old[key] for key in old if old[key] and not key.startswith(PROPOSED)}
-            contents[EDITORIAL_FILE] = counting.readable(old | proposals | own)
+            changes[EDITORIAL_FILE] = counting.readable(old | proposals | own)
         say(f"{EDITORIAL_FILE} now has {', '.join(proposals)}. Check them, and change what you like.")
         say(f"What begins with {PROPOSED} is not used until you remove this prefix.")
 
@@ -129,14 +129,12 @@ class Reading:
         return {file: files.content_of(self._options.data / file) for file in COUNTED_FILES}
 
     @contextmanager
-    def _rewritten(self) -> Iterator[dict[str, bytes | None]]:
-        """The contents of the data files; what the caller changes is written. Imports wait until then."""
+    def _changes(self) -> Iterator[dict[str, bytes]]:
+        """What the caller adds, as contents by file name, is written; imports wait until then."""
         with files.locked(self._options.data, is_dry=False, waits=True):
-            before = self._contents()
-            yield (contents := {**before})
-            for file, content in contents.items():
-                if content is not None and content != before[file]:
-                    files.write(self._options.data / file, content)
+            yield (changes := dict[str, bytes]())
+            for file, content in changes.items():
+                files.write(self._options.data / file, content)
 
 
 # ---- Command line ----
