@@ -1,6 +1,7 @@
 """Settings and fixtures of all tests; property tests have no deadline, since machines differ in speed."""
 
-from collections.abc import Iterator
+import difflib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,24 @@ settings.load_profile("reviewsd")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    what = "write the files of web/test_snapshots.py"
+    what = "write the reviewed files with which tests compare; the diff is to be reviewed"
     parser.addoption("--write-snapshots", action="store_true", help=what)
+
+
+@pytest.fixture
+def assert_reviewed(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
+    """Compares a text with the reviewed file at a path, which --write-snapshots writes."""
+
+    def check(path: Path, made: str) -> None:
+        if request.config.getoption("--write-snapshots"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(made, encoding="utf-8")
+        stored = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        lines = difflib.unified_diff(stored, made.splitlines(), "reviewed", "made", lineterm="")
+        difference = "\n".join(lines)
+        assert not difference, f"{difference}\nWith --write-snapshots this becomes the file to review."
+
+    return check
 
 
 @pytest.fixture

@@ -1,10 +1,7 @@
-"""Prompts contain the texts of reviews alone and fit; proposals rest on what reviews say.
-
-`pytest tests/annotator/test_prompts.py --write-snapshots` writes the files in `requests/`; the diff is to be
-reviewed.
-"""
+"""Prompts contain the texts of reviews alone and fit; proposals rest on what reviews say."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +38,12 @@ def answered(name: str, batch: list[Object], answer: Object) -> Any:
 
 
 @of_each_prompt
-def test_a_request_is_the_one_that_was_reviewed(request: pytest.FixtureRequest, name: str) -> None:
-    made = (
-        json.dumps(prompt_of(name).request(reviews("Fine", "石"), "m"), ensure_ascii=False, indent=1) + "\n"
-    )
-    path = Path(__file__).parent / "requests" / f"{name}.json"
-    if request.config.getoption("--write-snapshots"):
-        path.write_text(made, encoding="utf-8")
-    assert path.read_text(encoding="utf-8") == made
+def test_a_request_is_the_one_that_was_reviewed(
+    assert_reviewed: Callable[[Path, str], None], name: str
+) -> None:
+    request = prompt_of(name).request(reviews("Fine", "石"), "m")
+    text = json.dumps(request, ensure_ascii=False, indent=1) + "\n"
+    assert_reviewed(Path(__file__).parent / "requests" / f"{name}.json", text)
 
 
 @of_each_prompt

@@ -1,10 +1,8 @@
 """Pages, feeds and texts of five data sets are equal to the reviewed files in `snapshots/`.
 
-`pytest tests/web/test_snapshots.py --write-snapshots` writes the files in `snapshots/`; the diff is to be
-reviewed. Style sheets are omitted, since they are files already. Documents of one line are stored in several.
+Style sheets are omitted, since they are files already. Documents of one line are stored in several.
 """
 
-import difflib
 import json
 import re
 from collections.abc import Callable
@@ -82,18 +80,15 @@ def readable(file: str, document: str) -> str:
 
 @pytest.mark.parametrize(("name", "file"), CASES)
 def test_a_document_is_the_one_that_was_reviewed(
-    request: pytest.FixtureRequest, application_of: Callable[[str], Application], name: str, file: str
+    assert_reviewed: Callable[[Path, str], None],
+    application_of: Callable[[str], Application],
+    name: str,
+    file: str,
 ) -> None:
     answer = call(application_of(name), PATHS[file], accept="text/html")
     status = STATUSES.get(file, 200)
     assert (answer.status, "no-store" in answer.headers["cache-control"]) == (status, status != 200)
-    made, path = readable(file, answer.body.decode()), STORED / name / file
-    if request.config.getoption("--write-snapshots"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(made, encoding="utf-8")
-    stored = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    difference = "\n".join(difflib.unified_diff(stored, made.splitlines(), "reviewed", "made", lineterm=""))
-    assert not difference, f"{difference}\nWith --write-snapshots this becomes the file to review."
+    assert_reviewed(STORED / name / file, readable(file, answer.body.decode()))
 
 
 def test_every_stored_document_is_compared() -> None:
