@@ -53,10 +53,9 @@ def read_sources(contract: Contract, contents: Contents) -> Sources:
 
 
 def is_wanted(contents: Contents) -> bool:
-    """Whether an import counts insights: mentions are listed, or insights.json was counted before."""
-    before = contents[INSIGHTS_FILE]
-    has_mentions = contents[EDITORIAL_FILE] is not None or contents[ANNOTATIONS_FILE] is not None
-    return has_mentions or (before is not None and insights.is_counted(decode(before)))
+    """Whether an import counts insights: editorial.json exists, or insights.json was counted before."""
+    before = contents[INSIGHTS_FILE] or b"{}"
+    return contents[EDITORIAL_FILE] is not None or insights.is_counted(decode(before))
 
 
 class Count(NamedTuple):
