@@ -97,15 +97,9 @@ def test_the_content_of_one_callback_and_topic_is_forgotten(store: Store) -> Non
 
 
 def test_counts_concern_subscriptions_to_published_topics(store: Store) -> None:
-    put(
-        store,
-        row(name="a", digest="new"),
-        row(name="b", failures=2),
-        row(name="c", expires_at=NOW),
-        row(name="d", host="t.example", path=JSON_FEED, network="192.0.2.2"),
-        row("subscribe", "e"),
-        row("denied", "f"),
-    )
+    active = row(name="a", digest="new"), row(name="b", failures=2), row(name="c", expires_at=NOW)
+    of_another = row(name="d", host="t.example", path=JSON_FEED, network="192.0.2.2")
+    put(store, *active, of_another, row("subscribe", "e"), row("denied", "f"))
     with store.transaction() as transaction:
         assert transaction.usage("s.example", "192.0.2.1", NOW) == (3, 2, 2)
         assert transaction.usage("t.example", None, NOW) == (3, 1, 0)
@@ -247,11 +241,6 @@ def test_a_store_is_for_its_owner_only(store: Store, tmp_path: Path) -> None:
 Trouble = Callable[[Path], AbstractContextManager[object]]
 
 
-def held(directory: Path) -> AbstractContextManager[object]:
-    """Another hub locks the directory."""
-    return closing(opened(directory))
-
-
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
     """Another program writes to the store."""
@@ -268,17 +257,12 @@ def away(directory: Path) -> Iterator[None]:
     Path(f"{directory}.away").rename(directory)
 
 
-def full(_: Path) -> AbstractContextManager[object]:
-    """Files of this process cannot grow."""
-    return limited(resource.RLIMIT_FSIZE)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("was_open", "trouble", "reason"), [
-    (False, held, "another hub uses this directory"),
+    (False, lambda directory: closing(opened(directory)), "another hub uses this directory"),
     (False, locked, "locked"),
     (True, locked, "locked"),
-    (True, full, ""),
+    (True, lambda _: limited(resource.RLIMIT_FSIZE), ""),  # files of this process cannot grow
     (True, away, ""),
 ])  # fmt: skip
 def test_a_store_in_trouble_says_so_once_until_it_works(

@@ -92,7 +92,6 @@ def test_public_addresses_are_public_and_those_of_refused_urls_are_not() -> None
 
 @pytest.mark.parametrize(("one", "other", "same"), [
     ("203.0.113.1", "203.0.113.2", False),
-    ("2001:db8:1:2::1", "2001:db8:1:2:ffff::1", True),
     ("2001:db8:1:2::1", "2001:db8:1:ffff::1", True),
     ("2001:db8:1:2::1", "2001:db8:2:2::1", False),
     ("::ffff:203.0.113.1", "203.0.113.1", True),
@@ -102,21 +101,17 @@ def test_a_network_is_an_address_of_ipv4_or_48_bits_of_ipv6(one: str, other: str
     assert (network_of(one) == network_of(other)) == same
 
 
-DOMAINS = {
-    "example": "example",
-    "s.example": "s.example a.b.s.example",
-    "example.co.uk": "a.b.example.co.uk",
-    "co.uk": "co.uk",
-    "example.com.au": "example.com.au",
-    "info.de": "a.b.info.de",
-    "q7z.de": "a.q7z.de b.x.q7z.de",  # which somebody has bought
-    "github.io": "a.name.github.io",  # names below it cost nothing
-}
-
-
-@pytest.mark.parametrize(
-    ("host", "domain"), [(host, key) for key in DOMAINS for host in DOMAINS[key].split()]
-)
+@pytest.mark.parametrize(("host", "domain"), [
+    ("example", "example"),
+    ("s.example", "s.example"),
+    ("a.b.s.example", "s.example"),
+    ("a.b.example.co.uk", "example.co.uk"),
+    ("co.uk", "co.uk"),
+    ("example.com.au", "example.com.au"),
+    ("a.b.info.de", "info.de"),
+    ("b.x.q7z.de", "q7z.de"),  # which somebody has bought
+    ("a.name.github.io", "github.io"),  # names below it cost nothing
+])  # fmt: skip
 def test_a_domain_is_two_labels_or_three_below_a_public_suffix(host: str, domain: str) -> None:
     assert domain_of(host) == domain
 
@@ -133,10 +128,9 @@ def test_a_selector_selects_a_host_or_a_domain(who: str, hosts: list[str]) -> No
     assert list(filter(selector(who), ("s.example", "a.s.example", "xs.example", "2001:db8::1"))) == hosts
 
 
-NOBODY = ["", ".", "https://s.example/", "192.0.2.0/24", "a b", "*.example", "a..b", "é"]
-
-
-@pytest.mark.parametrize("who", NOBODY)
+@pytest.mark.parametrize(
+    "who", ["", ".", "https://s.example/", "192.0.2.0/24", "a b", "*.example", "a..b", "é"]
+)
 def test_text_that_is_no_host_or_domain_is_refused(who: str) -> None:
     with pytest.raises(ValueError, match="neither a host"):
         selector(who)
