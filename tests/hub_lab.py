@@ -201,10 +201,6 @@ class Bench:
     def contents(self) -> list[str]:
         return [(request.body or b"").decode() for request in self.posts]
 
-    @property
-    def signatures(self) -> list[str | None]:
-        return [request.headers.get("X-Hub-Signature") for request in self.posts]
-
     def rows(self, mode: str = "active") -> list[Row]:
         """The subscriptions, or the requests of a mode."""
         return [row for row in list_subscriptions(self.settings.state_dir) if row.mode == mode]
@@ -338,10 +334,6 @@ class Lab(ThreadingHTTPServer):
 
     def gets(self) -> list[dict[str, str]]:
         return [query(a.target) for a in self.arrivals if a.method == "GET"]
-
-    def count(self, path: str) -> int:
-        """How many requests came to this path."""
-        return [arrival.path for arrival in self.arrivals].count(path)
 
     def wait(self, happened: Callable[[], object]) -> None:
         """Wait until the condition holds; check it at every request, and at intervals."""
