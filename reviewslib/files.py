@@ -65,11 +65,15 @@ def too_large(name: str) -> OSError:
     return OSError(None, f"it is larger than {LARGEST_FILE_BYTES // 2**20} MiB", name)
 
 
-def read_unchanging(path: Path, sleep: Callable[[float], None] = time.sleep) -> tuple[bytes, float]:
+def read_unchanging(
+    path: Path,
+    sleep: Callable[[float], None] = time.sleep,
+    read: Callable[[BinaryIO, Path], bytes] = read_whole,
+) -> tuple[bytes, float]:
     """The content of a file and its `last_change`. Follows symlinks; retries while the file changes."""
     for _ in range(READ_ATTEMPTS):
         with opened(path, follow=True) as file, suppress(ChangesWhileRead):
-            return read_whole(file, path), last_change(path)
+            return read(file, path), last_change(path)
         sleep(SETTLE_SECONDS)
     raise ChangesWhileRead(path)
 

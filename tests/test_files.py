@@ -1,6 +1,7 @@
 """Files are opened without following symlinks, read in one state, and replaced atomically."""
 
 import errno
+import io
 import os
 import re
 import stat
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from threading import Thread
+from typing import BinaryIO
 
 import pytest
 
@@ -68,27 +70,33 @@ def test_a_file_of_at_most_64_mib_is_read(path: Path) -> None:
             files.read_whole(file, path)
 
 
+class ChangingFile(io.FileIO):
+    """A file that another program changes while it is read."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        os.utime(self.name, (1, 1))
+        return super().read(size)
+
+
+def test_a_change_of_a_file_while_it_is_read_is_noticed(path: Path) -> None:
+    with ChangingFile(path) as file, refused("it changes while it is read", path):
+        files.read_whole(file, path)
+
+
 @pytest.mark.parametrize("changes", [1, 4, 5])
 def test_a_file_that_changes_while_it_is_read_is_read_at_most_five_times(path: Path, changes: int) -> None:
-    os.truncate(path, MAX_BYTES)  # so that the thread changes the file while it is read
     slept = list[float]()
 
-    def keep_changing() -> None:
-        while len(slept) < changes:
-            os.utime(path)
+    def read(file: BinaryIO, path: Path) -> bytes:
+        if len(slept) < changes:
+            raise files.ChangesWhileRead(path)
+        return files.read_whole(file, path)
 
-    def sleep(seconds: float) -> None:
-        slept.append(seconds)
-        if len(slept) == changes:
-            changing.join()
-
-    changing = Thread(target=keep_changing)
-    changing.start()
     if changes < 5:
-        assert len(files.read_unchanging(path, sleep)[0]) == MAX_BYTES
+        assert files.read_unchanging(path, slept.append, read)[0] == b"12345"
     else:
         with refused("it changes while it is read", path):
-            files.read_unchanging(path, sleep)
+            files.read_unchanging(path, slept.append, read)
     assert slept == [0.05] * changes
 
 
