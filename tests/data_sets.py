@@ -41,8 +41,10 @@ def one_review_file() -> Any:
     review |= {"text": "Lovely people.", "source": "google", "source_url": "https://s.example/1?a=1&b=2"}
     review |= {"owner_reply": {"text": "Thank you!", "date": "2026-03-03"}, "verified": True}
     review |= {"mentioned_technicians": ["Ann & Bo"], "mentioned_services": ["cakes"]}
+    review |= {"author_avatar_url": "https://s.example/zoe.png"}
     business = {"name": "Ann's Bakery", "language": "en-GB", "review_policy": "We ask everybody <once>."}
-    return {"business": business | {"review_url": "https://s.example/write"}, "reviews": [review]}
+    business |= {"url": "https://ann.example/", "review_url": "https://s.example/write"}
+    return {"business": business, "reviews": [review]}
 
 
 # ---- 3,000 reviews: authors, texts, ratings and sources repeat after different numbers of reviews ----
