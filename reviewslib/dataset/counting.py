@@ -53,9 +53,12 @@ def read_sources(contract: Contract, contents: Contents) -> Sources:
 
 
 def is_wanted(contents: Contents) -> bool:
-    """Whether an import counts insights: editorial.json exists, or insights.json was counted before."""
-    before = contents[INSIGHTS_FILE] or b"{}"
-    return contents[EDITORIAL_FILE] is not None or insights.is_counted(decode(before))
+    """Whether an import counts insights: mentions are listed, or insights.json was counted before.
+
+    Counting also deletes the annotations of removed reviews, so annotations.json alone is reason enough.
+    """
+    has_mentions = contents[EDITORIAL_FILE] is not None or contents[ANNOTATIONS_FILE] is not None
+    return has_mentions or insights.is_counted(decode(contents[INSIGHTS_FILE] or b"{}"))
 
 
 class Count(NamedTuple):

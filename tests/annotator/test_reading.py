@@ -147,6 +147,16 @@ def test_an_import_deletes_annotations_of_removed_texts(shop: Shop, server: Mode
     assert all(words in report for words in told)
 
 
+def test_an_import_deletes_annotations_without_an_editorial_file(shop: Shop, server: ModelServer) -> None:
+    practice = Practice(shop.data, server)
+    shop.take(shop.takeout(9, [item(n, comment=f"The price, {n}") for n in range(4)]))
+    practice.write("editorial.json", {"aspects": [PRICE]})
+    practice.read()
+    shop.lose("editorial.json", "insights.json")
+    shop.take("--forget", takeout_id(3))
+    assert practice.annotations().keys() == {takeout_id(n) for n in range(3)}
+
+
 # ---- Failures, stops, and changes at the same time ----
 
 
