@@ -86,7 +86,7 @@ class Reading:
         for batch, answer in self._outcomes(prompt, reviews):
             lists = answer if isinstance(answer, dict) else {batch[0]["id"]: {"failed": str(answer)}}
             with self._changes() as changes:
-                before = decode(self._contents()[ANNOTATIONS_FILE] or b"{}")
+                before = decode(files.content_of(self._options.data / ANNOTATIONS_FILE) or b"{}")
                 after = insights.extended_annotations(before, batch, lists, prompt.entries, self._model)
                 changes[ANNOTATIONS_FILE] = encode(after)
 
